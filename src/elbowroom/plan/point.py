@@ -1,0 +1,111 @@
+"""What is measured: a point, and the order in which its repetitions are visited."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Metric = Literal["latency", "bandwidth"]
+Pattern = Literal["pingpong", "receive", "bidirectional", "ring"]
+Reuse = Literal["same", "rotate", "off-cache"]
+Phase = Literal["A", "B", "AB", "S"]
+
+
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
+    """Where one rank computes and communicates (used by `ring` with several processes per host)."""
+
+    rank: int
+    comp_cores: tuple[int, ...]
+    comm_cores: tuple[int, ...]
+    comp_node: int
+    comm_node: int
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True):
+    """One combination of the axes of a plan. Cores and nodes carry the operating system's numbers.
+
+    `size` and `working_set` are bytes; `working_set` is per computing core, all arrays together;
+    `role` is `point` for what the plan asks and `control` for the register-only kernel that tells
+    whether the machine was quiet (METHOD.md, rule 15).
+    """
+
+    plan: str
+    kernel: str
+    n: int
+    size: int
+    comp_node: int
+    comm_node: int
+    comm_core: int
+    metric: Metric
+    comp_cores: tuple[int, ...] = ()
+    comm_cores: tuple[int, ...] = ()
+    peer_cores: tuple[int, ...] = ()
+    pattern: Pattern = "pingpong"
+    cursor: int = 1
+    working_set: int = 0
+    reuse: Reuse = "same"
+    computing_ranks: Literal["first", "all"] = "first"
+    processes: Literal["node", "socket"] = "node"
+    placements: tuple[Placement, ...] = ()
+    core_khz: int | None = None
+    uncore_khz: int | None = None
+    role: Literal["point", "control"] = "point"
+    sequence: tuple[Phase, ...] = ("A", "B", "AB", "AB", "B", "A")
+    window: float = 0.12
+    observe: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """A readable name, equal for equal points and different for different ones within a plan."""
+        parts = [
+            self.kernel,
+            f"n{self.n}",
+            f"{self.size}B",
+            self.pattern,
+            self.metric,
+            f"comp{self.comp_node}",
+            f"comm{self.comm_node}",
+            f"core{self.comm_core}",
+        ]
+        if self.cursor != 1:
+            parts.append(f"cursor{self.cursor}")
+        if len(self.comm_cores) > 1:
+            parts.append(f"k{len(self.comm_cores)}")
+        if self.reuse != "same":
+            parts.append(self.reuse)
+        if self.processes != "node":
+            parts.append(f"per-{self.processes}")
+        if self.core_khz is not None:
+            parts.append(f"core{self.core_khz}kHz")
+        if self.uncore_khz is not None:
+            parts.append(f"uncore{self.uncore_khz}kHz")
+        if self.role != "point":
+            parts.append(self.role)
+        return "-".join(parts)
+
+
+class Unit(msgspec.Struct, frozen=True, kw_only=True):
+    """What the probe is asked for at once and the journal keeps as one line: one repetition of one point.
+
+    `closing` marks the alone baselines that are measured again at the end of the run.
+    """
+
+    point: str
+    repetition: int
+    closing: bool = False
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the plan that this machine cannot answer, and why."""
+
+    what: str
+    status: Literal["n/a"] = "n/a"
+    reason: str
+
+
+class Expansion(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan expanded for a machine: the points that can be measured and the notes for those that cannot."""
+
+    points: tuple[Point, ...]
+    notes: tuple[Note, ...]

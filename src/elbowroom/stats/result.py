@@ -1,0 +1,86 @@
+"""What `show --json` prints for a point, and what experiments find in it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """Median, first and last decile, and the 95 % bootstrap interval of the median of `count` samples."""
+
+    median: float
+    d1: float
+    d9: float
+    low: float
+    high: float
+    count: int
+    unit: str
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """together/alone of a rate, alone/together of a latency: 1 always means undisturbed; 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True):
+    """One side of a point; None where it was not measured (communication only, for instance)."""
+
+    alone: Summary | None = None
+    together: Summary | None = None
+    kept: Kept | None = None
+
+
+class PointResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One measured point with both baselines and both ratios (METHOD.md, rule 19)."""
+
+    id: str
+    plan: str
+    kernel: str
+    n: int
+    size: int
+    comp_node: int
+    comm_node: int
+    comm_core: int
+    metric: Literal["latency", "bandwidth"]
+    status: str
+    flags: tuple[str, ...]
+    comp: Side
+    comm: Side
+    reason: str = ""
+    role: str = "point"
+    pattern: str = "pingpong"
+    cursor: int = 1
+    comm_threads: int = 1
+    processes: str = "node"
+    reuse: str = "same"
+    arithmetic_intensity: float | None = None
+    core_khz: int | None = None
+    uncore_khz: int | None = None
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing found in the data, in words and in numbers. `level` colours it, `points` says from where."""
+
+    key: str
+    level: Literal["quiet", "interference", "n/a", "note"]
+    text: str
+    values: dict[str, float | int | str | None] = {}
+    points: tuple[str, ...] = ()
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the machine was quiet enough to believe the run, and what the run says.
+
+    `trusted` false means exit code 3; `reasons` then says why, one plain sentence each.
+    """
+
+    trusted: bool
+    text: str
+    reasons: tuple[str, ...] = ()
+    interference: bool | None = None
+    findings: tuple[Finding, ...] = ()
