@@ -1,0 +1,90 @@
+"""Numbers as people read them: sensible digits, sizes with the unit they are whole in."""
+
+from __future__ import annotations
+
+import math
+
+NARROW_SPACE = "\u202f"
+MINUS = "\u2212"
+BINARY = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+DECIMAL = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
+
+
+def number(value: float, digits: int = 4) -> str:
+    """`value` to `digits` significant digits: 0.6412, 13 000 (thin spaces from 10 000 on), never an exponent
+    between 1e-4 and 1e15. `not a number` and infinities are written as words.
+    """
+    if math.isnan(value):
+        return "n/a"
+    if math.isinf(value):
+        return "infinite" if value > 0 else f"{MINUS}infinite"
+    if value == 0:
+        return "0"
+    size = abs(value)
+    sign = MINUS if value < 0 else ""
+    if size < 1e-4 or size >= 1e15:
+        return sign + f"{size:.{digits - 1}e}"
+    decimals = max(0, digits - 1 - math.floor(math.log10(size)))
+    text = f"{size:.{decimals}f}"
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    whole, dot, rest = text.partition(".")
+    if len(whole) > 4:
+        whole = f"{int(whole):,}".replace(",", NARROW_SPACE)
+    return sign + whole + dot + rest
+
+
+def size(value: float) -> str:
+    """Bytes in the largest unit they are whole in, binary first: 4 B, 64 KiB, 1 MB; 64 KiB+3 B just off one."""
+    count = round(value)
+    if count < 1000:
+        return f"{count} B"
+    exact = _whole(count)
+    if exact:
+        return exact
+    for distance in range(1, 65):
+        for base, sign in ((count - distance, "+"), (count + distance, MINUS)):
+            near = _whole(base)
+            if near and base >= 1024:
+                return f"{near}{sign}{distance} B"
+    return f"{number(count, digits=len(str(count)))} B"
+
+
+def rounded_size(value: float) -> str:
+    """Bytes to three digits in a binary unit, for memories and caches: 376 GiB, 24.8 MiB."""
+    for factor, unit in BINARY:
+        if value >= factor:
+            return f"{number(value / factor, digits=3)} {unit}"
+    return f"{round(value)} B"
+
+
+def interval(value: float, low: float, high: float) -> str:
+    """`0.64 [0.62, 0.66]`, with as many decimals as the interval's width deserves (two to four)."""
+    width = abs(high - low)
+    decimals = 2 if width >= 0.02 else 3 if width >= 0.002 else 4
+    return " ".join((_fixed(value, decimals), f"[{_fixed(low, decimals)}, {_fixed(high, decimals)}]"))
+
+
+def ranges(values: tuple[int, ...]) -> str:
+    """Numbers of cores, short: (0, 1, 2, 5) is `0-2,5`; none is the empty string."""
+    runs: list[tuple[int, int]] = []
+    for value in sorted(set(values)):
+        if runs and value == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], value)
+        else:
+            runs.append((value, value))
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def _fixed(value: float, decimals: int) -> str:
+    text = f"{abs(value):.{decimals}f}"
+    negative = value < 0 and float(text) != 0
+    return MINUS + text if negative else text
+
+
+def _whole(count: int) -> str:
+    """`count` in a unit it is a whole number (below 1024) of; the empty string when there is none."""
+    for factor, unit in (*BINARY, *DECIMAL):
+        if count >= factor and count % factor == 0 and count // factor < 1024:
+            return f"{count // factor} {unit}"
+    return ""

@@ -1,0 +1,100 @@
+"""Colours, markers and dashes: one look per curve, the same in the page and in files.
+
+Colours are those of Okabe and Ito (Color Universal Design, 2008), told apart by colour-blind readers. Blues and green are
+communication, reds and oranges computation; in print and in grey, markers and dashes tell them apart as well.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+
+from elbowroom.draw.figure import Figure, Series
+
+Marker = Literal["circle", "square", "triangle", "diamond"]
+
+COLOURS = {
+    "blue": "#0072B2",
+    "sky": "#56B4E9",
+    "green": "#009E73",
+    "vermilion": "#D55E00",
+    "orange": "#E69F00",
+    "purple": "#CC79A7",
+    "black": "#000000",
+}
+# A colour needs three times the background's contrast to be followed as a line (WCAG 2.1, 1.4.11); where Okabe and Ito's
+# does not reach it on white or on a dark page, the page uses the nearest one of the same hue.
+ON_LIGHT = {**COLOURS, "sky": "#2E8FC7", "orange": "#B57B00", "purple": "#B65C8E", "black": "#1b1f24"}
+ON_DARK = {
+    **COLOURS,
+    "blue": "#4AA3E0",
+    "green": "#1FC79A",
+    "vermilion": "#FF8A3D",
+    "sky": "#8FD0F7",
+    "black": "#e8eaed",
+}
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "communication": ("blue", "green", "sky"),
+    "computation": ("vermilion", "purple", "orange"),
+}
+MARKERS: dict[str, tuple[Marker, ...]] = {
+    "communication": ("circle", "diamond"),
+    "computation": ("square", "triangle"),
+}
+DASH = (6.0, 4.0)
+MANY_POINTS = 60
+"""From this many points on a curve is drawn without markers: they would hide it."""
+
+_STYLE_WORD = re.compile(r"[\s,:(\[-]*\b(alone|together)\b[)\]]?", re.IGNORECASE)
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """How one curve is drawn. `colour` is a key of COLOURS; `marker` is None when there are too many points."""
+
+    label: str
+    colour: str
+    dashed: bool
+    marker: Marker | None
+
+
+def looks(figure: Figure) -> tuple[Look, ...]:
+    """One look per series, in their order: the two curves of one thing (alone, together) share colour and marker."""
+    seen: dict[str, list[str]] = {}
+    result = []
+    for series in figure.series:
+        names = seen.setdefault(series.side, [])
+        base = base_name(series)
+        if base not in names:
+            names.append(base)
+        index = names.index(base)
+        family, markers = FAMILIES[series.side], MARKERS[series.side]
+        result.append(
+            Look(
+                label=label(series),
+                colour=family[index % len(family)],
+                dashed=series.style == "together",
+                marker=None if len(series.x) > MANY_POINTS else markers[index // len(family) % len(markers)],
+            )
+        )
+    return tuple(result)
+
+
+def axis_colour(figure: Figure, side: str) -> str:
+    """With two y axes, the colour that all curves of `side` (left, right) share; else the empty string."""
+    pairs = zip(figure.series, looks(figure), strict=True)
+    colours = {look.colour for series, look in pairs if series.axis == side}
+    return colours.pop() if len(colours) == 1 and figure.right is not None else ""
+
+
+def base_name(series: Series) -> str:
+    """The series' name without its `alone` or `together`."""
+    return _STYLE_WORD.sub("", series.name).strip() or series.name
+
+
+def label(series: Series) -> str:
+    """The name for the legend; says alone or together even when the name does not."""
+    if series.style == "line" or _STYLE_WORD.search(series.name):
+        return series.name
+    return f"{series.name}, {series.style}"

@@ -1,0 +1,155 @@
+"""Scales and ticks of the axes, the same for the page and for files.
+
+A scale turns a value into its place between 0 (low end) and 1 (high end). Nothing is clamped: values below zero
+are shown (METHOD.md, rule 11), and only what a logarithm cannot show (zero or less) is left out of a log axis.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from elbowroom.draw import numbers
+from elbowroom.draw.figure import Axis, Figure, Scale
+
+MOST_STEPS = 7.5
+MOST_TICKS = 9
+STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+HEADROOM = 0.04
+"""Share of the axis left free above the highest value, so that no curve runs along the frame."""
+
+
+class Tick(msgspec.Struct, frozen=True, kw_only=True):
+    """A tick at `value`; an empty label is a minor tick."""
+
+    value: float
+    label: str
+
+
+class AxisScale(msgspec.Struct, frozen=True, kw_only=True):
+    """An axis ready to draw: kind, ends in the axis' unit, ticks inside the ends."""
+
+    kind: Scale
+    low: float
+    high: float
+    ticks: tuple[Tick, ...]
+
+    def shows(self, value: float) -> bool:
+        """Whether `value` has a place on this axis."""
+        return math.isfinite(value) and (self.kind == "linear" or value > 0)
+
+    def place(self, value: float) -> float:
+        """Where `value` lies: 0 at the low end, 1 at the high end. `value` must be one that the axis shows."""
+        if self.kind == "linear":
+            return (value - self.low) / (self.high - self.low)
+        return math.log(value / self.low) / math.log(self.high / self.low)
+
+
+def horizontal(figure: Figure) -> AxisScale:
+    """The x axis: from the first to the last x of any series or mark."""
+    values = [x for series in figure.series for x in series.x] + [mark.x for mark in figure.marks]
+    return axis_scale(figure.x, values, from_zero=False)
+
+
+def vertical(figure: Figure, side: str) -> AxisScale:
+    """The `left` or `right` axis: from zero (linear) to the highest value or band of its series."""
+    values = [
+        value
+        for series in figure.series
+        if series.axis == side
+        for value in (*series.y, *series.low, *series.high)
+    ]
+    axis = figure.right if side == "right" and figure.right is not None else figure.left
+    return axis_scale(axis, values, from_zero=True)
+
+
+def axis_scale(axis: Axis, values: Iterable[float], *, from_zero: bool) -> AxisScale:
+    """The scale that shows all of `values`. Infinite and undefined values are ignored, and so are values <= 0 on a log axis."""
+    shown = [v for v in values if math.isfinite(v) and (axis.scale == "linear" or v > 0)]
+    if not shown:
+        shown = [0.0, 1.0] if axis.scale == "linear" else [1.0, 10.0]
+    low, high = min(shown), max(shown)
+    if axis.scale == "linear":
+        return _linear(axis, low, high, from_zero)
+    return _logarithmic(axis, low, high, padded=from_zero)
+
+
+def runs(xs: Sequence[float], ys: Sequence[float], x: AxisScale, y: AxisScale) -> list[list[int]]:
+    """The indices that can be drawn, cut where a value is missing: a curve never bridges what was not measured."""
+    result: list[list[int]] = []
+    open_run = False
+    for index, (a, b) in enumerate(zip(xs, ys, strict=True)):
+        if not (x.shows(a) and y.shows(b)):
+            open_run = False
+            continue
+        if not open_run:
+            result.append([])
+            open_run = True
+        result[-1].append(index)
+    return result
+
+
+def _linear(axis: Axis, low: float, high: float, from_zero: bool) -> AxisScale:
+    if from_zero:
+        low, high = min(low, 0.0), max(high, 0.0)
+    if low == high:
+        margin = abs(low) * 0.05 or 1.0
+        low, high = low - (0.0 if from_zero else margin), high + margin
+    span = high - low
+    if from_zero:
+        high += span * HEADROOM
+        low -= span * HEADROOM if low < 0 else 0.0
+    else:
+        low, high = low - span * HEADROOM / 2, high + span * HEADROOM / 2
+    step = _step(high - low)
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
+    places = [index * step for index in range(first, last + 1)]
+    return AxisScale(kind="linear", low=low, high=high, ticks=tuple(_tick(axis, v) for v in places))
+
+
+def _step(span: float) -> float:
+    """The smallest round step that `span` holds at most MOST_STEPS times."""
+    rough = span / MOST_STEPS
+    power = 10.0 ** math.floor(math.log10(rough))
+    return next(step * power for step in STEPS if step * power >= rough * 0.999)
+
+
+def _logarithmic(axis: Axis, low: float, high: float, *, padded: bool) -> AxisScale:
+    base = 2.0 if axis.scale == "log2" else 10.0
+    if low == high:
+        low, high = low / base, high * base
+    margin = (high / low) ** (HEADROOM if padded else HEADROOM / 2)
+    low, high = low / margin, high * margin
+    ticks = _power_ticks(axis, base, low, high)
+    if sum(1 for tick in ticks if tick.label) < 2:
+        step = _step(high - low)
+        places = [i * step for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
+        ticks = tuple(_tick(axis, value) for value in places if value > 0)
+    return AxisScale(kind=axis.scale, low=low, high=high, ticks=ticks)
+
+
+def _power_ticks(axis: Axis, base: float, low: float, high: float) -> tuple[Tick, ...]:
+    """Ticks at powers of `base`, labelled so that at most MOST_TICKS labels stand side by side."""
+    first = math.ceil(math.log(low, base) - 1e-9)
+    last = math.floor(math.log(high, base) + 1e-9)
+    strides = (1, 2, 4, 5, 10, 20, 50) if base == 2.0 else (1, 2, 3, 6, 12)
+    stride = next((s for s in strides if (last - first) // s + 1 <= MOST_TICKS), strides[-1])
+    ticks = []
+    for power in range(first - 1, last + 1):
+        value = base**power
+        ticks.append(_tick(axis, value) if power % stride == 0 else Tick(value=value, label=""))
+        if base == 10.0 and last - first <= 4:
+            labelled = (2, 5) if last - first < 2 else ()
+            for multiple in range(2, 10):
+                between = multiple * value
+                ticks.append(_tick(axis, between) if multiple in labelled else Tick(value=between, label=""))
+    return tuple(tick for tick in ticks if low <= tick.value <= high)
+
+
+def _tick(axis: Axis, value: float) -> Tick:
+    if axis.bytes:
+        return Tick(value=value, label=numbers.size(value))
+    return Tick(value=value, label=numbers.number(value))
