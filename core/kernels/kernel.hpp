@@ -16,10 +16,10 @@ struct KernelInfo {
   std::string_view name;
   std::string_view description;
   std::string_view rate_unit;
-  double flops;          // per item and repetition (times the cursor where uses_cursor)
+  double flops;          // per item (per item and repetition where uses_cursor)
   double bytes_read;     // per item
   double bytes_written;  // per item
-  double bus_bytes;      // per item
+  double bus_bytes;      // per item; 0 when cache-resident
   int arrays;            // number of arrays the working set is split into; 0: register only
   bool non_temporal;
   bool uses_cursor;
@@ -39,8 +39,8 @@ class Worker {
   virtual ~Worker() = default;
   // Writes the initial values; the owning thread calls it first, so that pages land where it runs or is bound.
   virtual void first_touch() = 0;
-  // Processes the next `items` items (wrapping around the arrays) and returns how many it did: a multiple of
-  // the vector length near `items`, never across the end of the arrays, so possibly fewer.
+  // Processes the next `items` items, wrapping around the arrays, and returns how many it did: `items` rounded up to the
+  // step of the inner loop (a few vectors; prime: exactly `items`).
   virtual std::uint64_t run(std::uint64_t items) = 0;
   // True when the memory holds what the items run so far must have produced (METHOD.md, rule 10). Checks a
   // sample of the arrays, cheap enough for the end of each phase.
