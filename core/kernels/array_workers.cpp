@@ -27,6 +27,7 @@ constexpr double kUntouched = -1;      // what destinations hold before the firs
 // multiply-add. Prime periods, so that an index that is off by a power of two is seen.
 constexpr std::uint64_t kPeriodA = 1021;
 constexpr std::uint64_t kPeriodB = 509;
+double untouched(std::uint64_t) { return kUntouched; }
 double source_a(std::uint64_t i) { return 1.0 + static_cast<double>(i % kPeriodA); }
 double source_b(std::uint64_t i) { return 1.0 + static_cast<double>(i % kPeriodB); }
 
@@ -41,11 +42,12 @@ template <std::size_t Arrays>
 class ArrayWorker : public Worker {
  public:
   ArrayWorker(void* memory, std::size_t bytes) {
+    constexpr std::size_t lost = (Arrays - 1) * kStagger;
+    constexpr std::size_t least = (lost + kGranule * sizeof(double) + kPage - 1) / kPage * kPage;
     const std::size_t slot = bytes / Arrays / kPage * kPage;
-    const std::size_t lost = (Arrays - 1) * kStagger;
-    if (slot < lost + kGranule * sizeof(double)) {
+    if (slot < least) {
       throw std::invalid_argument("working set of " + std::to_string(bytes) + " B is too small: this kernel needs at least " +
-                                  std::to_string(Arrays * kPage) + " B");
+                                  std::to_string(Arrays * least) + " B");
     }
     items_ = (slot - lost) / sizeof(double) / kGranule * kGranule;
     for (std::size_t i = 0; i < Arrays; ++i) {
@@ -54,7 +56,7 @@ class ArrayWorker : public Worker {
   }
 
   void first_touch() final {
-    for (std::uint64_t i = 0; i < items_; ++i) write_initial(i);
+    write_initial();
     position_ = 0;
     sweep_ = 0;
   }
@@ -87,11 +89,15 @@ class ArrayWorker : public Worker {
   std::uint64_t items_per_sweep() const final { return items_; }
 
  protected:
-  virtual void write_initial(std::uint64_t i) = 0;
+  virtual void write_initial() = 0;
   virtual void process(std::uint64_t begin, std::uint64_t count) = 0;
   virtual bool holds(std::uint64_t i) const = 0;  // item i of every array has the value it must have now
   virtual bool sound() const { return true; }     // what was seen while running was right
 
+  template <class Value>
+  void fill(double* values, Value value) const {
+    for (std::uint64_t i = 0; i < items_; ++i) values[i] = value(i);
+  }
   double* array(std::size_t which) const { return array_[which]; }
   std::uint64_t sweep() const { return sweep_; }
   bool touched(std::uint64_t i) const { return sweep_ > 0 || i < position_; }
@@ -112,7 +118,7 @@ class MemsetNt final : public ArrayWorker<1> {
  private:
   // Another constant in each sweep: a sweep that wrote nothing is seen.
   static double constant(std::uint64_t sweep) { return 1.0 + static_cast<double>(sweep % 1000); }
-  void write_initial(std::uint64_t i) override { array(0)[i] = kUntouched; }
+  void write_initial() override { fill(array(0), untouched); }
   void process(std::uint64_t begin, std::uint64_t count) override {
     loops::memset_nt(array(0) + begin, count, constant(sweep()));
   }
@@ -126,8 +132,8 @@ class Load final : public ArrayWorker<1> {
   using ArrayWorker::ArrayWorker;
 
  private:
-  void write_initial(std::uint64_t i) override {
-    array(0)[i] = source_a(i);
+  void write_initial() override {
+    fill(array(0), source_a);
     sound_ = true;
   }
   void process(std::uint64_t begin, std::uint64_t count) override {
@@ -145,9 +151,9 @@ class Copy final : public ArrayWorker<2> {
   Copy(void* memory, std::size_t bytes, bool nt) : ArrayWorker(memory, bytes), copy_(nt ? loops::copy_nt : loops::copy) {}
 
  private:
-  void write_initial(std::uint64_t i) override {
-    array(0)[i] = source_a(i);
-    array(1)[i] = kUntouched;
+  void write_initial() override {
+    fill(array(0), source_a);
+    fill(array(1), untouched);
     stamps_ = 0;
   }
   // A copy of the same values changes nothing: the first source item of each chunk gets a new value.
@@ -177,10 +183,10 @@ class Triad final : public ArrayWorker<3> {
 
  private:
   static double factor(std::uint64_t sweep) { return 2.0 + static_cast<double>(sweep % 3); }
-  void write_initial(std::uint64_t i) override {
-    array(0)[i] = source_a(i);
-    array(1)[i] = source_b(i);
-    array(2)[i] = kUntouched;
+  void write_initial() override {
+    fill(array(0), source_a);
+    fill(array(1), source_b);
+    fill(array(2), untouched);
   }
   void process(std::uint64_t begin, std::uint64_t count) override {
     triad_(array(2) + begin, array(0) + begin, array(1) + begin, count, factor(sweep()));
@@ -200,10 +206,10 @@ class TriadCursor final : public ArrayWorker<3> {
  private:
   // Below 1, so that any number of repetitions stays finite (it tends to b / (1 - factor)).
   static double factor(std::uint64_t sweep) { return sweep % 2 == 0 ? 0.5 : 0.25; }
-  void write_initial(std::uint64_t i) override {
-    array(0)[i] = source_a(i);
-    array(1)[i] = source_b(i);
-    array(2)[i] = kUntouched;
+  void write_initial() override {
+    fill(array(0), source_a);
+    fill(array(1), source_b);
+    fill(array(2), untouched);
   }
   void process(std::uint64_t begin, std::uint64_t count) override {
     loops::triad_cursor(array(2) + begin, array(0) + begin, array(1) + begin, count, factor(sweep()), cursor_);
