@@ -11,7 +11,7 @@ namespace elbowroom {
 
 struct CoreInfo {
   int number;             // operating system's number of the first processing unit
-  int node;               // operating system's number of the NUMA node
+  int node;               // operating system's number of the NUMA node; -1 when hwloc knows none
   int package;
   std::vector<int> pus;   // all its processing units
   bool allowed;           // inside this process' cpuset
@@ -20,7 +20,7 @@ struct CoreInfo {
 struct NodeInfo {
   int number;
   std::uint64_t memory;      // bytes as hwloc says
-  std::uint64_t available;   // bytes free now, as the kernel says
+  std::uint64_t available;   // bytes free or reclaimable when the topology was loaded, as the kernel says
 };
 
 struct PageReport {
@@ -42,10 +42,16 @@ class Machine {
   const NodeInfo* node(int number) const;
   std::size_t last_level_cache() const;    // bytes; 0 unknown
   std::string hwloc_version() const;       // of the library loaded at run time
-  bool sees_pci() const;                   // this hwloc can see PCI devices (built with it)
+  // Whether this hwloc sees PCI devices: it found some, or the kernel has none either. False for a libhwloc built
+  // without PCI support (as MPI wheels carry) on a machine whose /sys/bus/pci has devices.
+  bool sees_pci() const;
+  std::uint64_t available_memory(int node) const;  // bytes now: the node's, within this process' cgroup limit
   void write_xml(const std::string& path) const;  // "-" is stdout; throws std::runtime_error
 
-  void bind_this_thread(int core_number) const;  // throws std::runtime_error naming core and cause
+  // Binds to the core's first processing unit; throws std::runtime_error naming core and cause.
+  void bind_this_thread(int core_number) const;
+  // Binds untouched, page-aligned memory to a node, strictly. Returns "" or why it could not be bound.
+  std::string bind_memory(void* address, std::size_t bytes, int node) const;
 
   ~Machine();
   Machine(const Machine&) = delete;
@@ -75,6 +81,7 @@ class Arena {
   void* data_ = nullptr;
   std::size_t size_ = 0;
   int node_ = -1;
+  std::string unbound_;  // why a one-node machine refused the binding (its pages land on the node all the same)
 };
 
 }  // namespace elbowroom

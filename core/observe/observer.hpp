@@ -16,16 +16,23 @@ nlohmann::json observers_available();
 // pages, cgroup limits, cpuset, NICs with node and link, IOMMU, hypervisor; each value or "unknown: reason".
 nlohmann::json machine_state();
 
-// One phase's observer. Threads that take part register themselves from within (per-thread counts); start() and
-// stop() are called by one thread, outside the measured window. result() has the form of docs/protocol.md,
-// "observed"; what does not work is absent.
+// One phase's observer. Threads that take part call join() before and leave() after their part of the phase, outside
+// the measured window: they give context switches, migrations and counters, which are absent when no thread joined.
+// start() and stop() are called by one thread, outside the measured window. result() has the form of
+// docs/protocol.md, "observed"; what does not work is absent. Every core named by `cores` counts with all its
+// processing units.
 class PhaseObserver {
  public:
-  // `wanted` may hold "frequency_trace" (a sampling thread on a core given by `trace_core`) and "counters".
+  // `wanted` may hold "frequency" (before, during, after), "frequency_trace" (also every 2 ms) and "counters". During
+  // and the trace come from a sampling thread on the core `trace_core` (< 0: unbound).
   PhaseObserver(std::vector<int> cores, std::vector<std::string> wanted, int trace_core);
   ~PhaseObserver();
+  PhaseObserver(const PhaseObserver&) = delete;
+  PhaseObserver& operator=(const PhaseObserver&) = delete;
   void start();
   void stop();
+  void join();   // called by a thread that takes part
+  void leave();  // called by the same thread
   nlohmann::json result() const;
 
  private:

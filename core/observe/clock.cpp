@@ -1,0 +1,195 @@
+#include "observe/clock.hpp"
+
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "machine/system_files.hpp"
+#include "observe/clock_source.hpp"
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+namespace elbowroom {
+namespace {
+
+__extension__ using Wide = unsigned __int128;
+
+std::int64_t raw_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC_RAW, &time);
+  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+#if defined(__x86_64__)
+// The fence keeps the read from moving before the work it ends.
+std::uint64_t counter() {
+  _mm_lfence();
+  return __rdtsc();
+}
+#elif defined(__aarch64__)
+std::uint64_t counter() {
+  std::uint64_t value = 0;
+  asm volatile("isb; mrs %0, cntvct_el0" : "=r"(value)::"memory");
+  return value;
+}
+#else
+std::uint64_t counter() { return 0; }
+#endif
+
+// The same instant on both clocks, as near as the quickest of some tries tells.
+struct Anchor {
+  std::uint64_t ticks = 0;
+  std::int64_t ns = 0;
+};
+
+Anchor take_anchor() {
+  Anchor best;
+  std::int64_t narrowest = std::numeric_limits<std::int64_t>::max();
+  for (int attempt = 0; attempt < 200; ++attempt) {
+    const std::int64_t before = raw_ns();
+    const std::uint64_t ticks = counter();
+    const std::int64_t after = raw_ns();
+    if (after - before < narrowest) {
+      narrowest = after - before;
+      best = {ticks, before + (after - before) / 2};
+    }
+  }
+  return best;
+}
+
+Anchor anchor_after(const Anchor& start, std::int64_t ns) {
+  while (raw_ns() - start.ns < ns) {
+  }
+  return take_anchor();
+}
+
+double ns_per_tick(const Anchor& from, const Anchor& to) {
+  return static_cast<double>(to.ns - from.ns) / static_cast<double>(to.ticks - from.ticks);
+}
+
+struct Converter {
+  bool counter = false;
+  Anchor start;
+  std::uint64_t scale = 0;  // ns per tick, 32 bits of fraction
+
+  std::int64_t now() const {
+    if (!counter) {
+      return raw_ns();
+    }
+    const Wide ticks = elbowroom::counter() - start.ticks;
+    return start.ns + static_cast<std::int64_t>((ticks * scale) >> 32);
+  }
+};
+
+// Two successive stretches of 20 ms must give the same rate within 100 ppm, five times what the anchors' error
+// (some 20 ns) explains; a counter that does not is no clock, whatever it says of itself.
+Converter calibrate() {
+  constexpr std::int64_t kStretch = 20'000'000;
+  constexpr double kAgreement = 100e-6;
+  Converter converter;
+  if (!counter_refusal().empty()) {
+    return converter;
+  }
+  const Anchor first = take_anchor();
+  const Anchor middle = anchor_after(first, kStretch);
+  const Anchor last = anchor_after(middle, kStretch);
+  if (middle.ticks <= first.ticks || last.ticks <= middle.ticks) {
+    return converter;
+  }
+  if (std::abs(ns_per_tick(first, middle) / ns_per_tick(middle, last) - 1) > kAgreement) {
+    return converter;
+  }
+  converter.counter = true;
+  converter.start = first;
+  converter.scale = static_cast<std::uint64_t>(std::ldexp(ns_per_tick(first, last), 32) + 0.5);
+  return converter;
+}
+
+const Converter& converter() {
+  static const Converter chosen = calibrate();
+  return chosen;
+}
+
+double smallest_step() {
+  std::int64_t smallest = std::numeric_limits<std::int64_t>::max();
+  for (int step = 0; step < 1000; ++step) {
+    const std::int64_t before = now_ns();
+    std::int64_t after = now_ns();
+    while (after == before) {
+      after = now_ns();
+    }
+    smallest = std::min(smallest, after - before);
+  }
+  return static_cast<double>(smallest);
+}
+
+double cost_of_call() {
+  constexpr int kCalls = 256;
+  std::vector<double> costs;
+  for (int batch = 0; batch < 101; ++batch) {
+    const std::int64_t before = now_ns();
+    for (int call = 1; call < kCalls; ++call) {
+      now_ns();
+    }
+    costs.push_back(static_cast<double>(now_ns() - before) / kCalls);
+  }
+  const auto middle = costs.begin() + static_cast<std::ptrdiff_t>(costs.size() / 2);
+  std::nth_element(costs.begin(), middle, costs.end());
+  return *middle;
+}
+
+}  // namespace
+
+std::string counter_refusal_in(std::string_view cpuinfo, std::string_view clocksource, std::string_view architecture) {
+  if (architecture == "aarch64") {
+    return clocksource == "arch_sys_counter" ? "" : "the kernel's clock source is not the architecture's counter";
+  }
+  if (architecture != "x86_64") {
+    return "no counter is known for this architecture";
+  }
+  const auto values = parse_cpuinfo(cpuinfo);
+  const auto found = values.find("flags");
+  const std::string flags = found == values.end() ? "" : " " + found->second + " ";
+  for (const auto* flag : {"constant_tsc", "nonstop_tsc"}) {
+    if (flags.find(std::string(" ") + flag + " ") == std::string::npos) {
+      return std::string("the processor's time stamp counter is not invariant (no ") + flag + ")";
+    }
+  }
+  if (clocksource != "tsc") {
+    return "the kernel does not trust the time stamp counter (its clock source is " + std::string(clocksource) + ")";
+  }
+  return "";
+}
+
+std::string counter_refusal() {
+#if defined(__x86_64__)
+  constexpr auto architecture = "x86_64";
+#elif defined(__aarch64__)
+  constexpr auto architecture = "aarch64";
+#else
+  constexpr auto architecture = "other";
+#endif
+  return counter_refusal_in(
+      read_text("/proc/cpuinfo").value_or(""),
+      read_text("/sys/devices/system/clocksource/clocksource0/current_clocksource").value_or("unknown"), architecture);
+}
+
+std::int64_t now_ns() { return converter().now(); }
+
+const ClockInfo& clock_info() {
+  static const ClockInfo info{converter().counter ? "tsc" : "CLOCK_MONOTONIC_RAW", smallest_step(), cost_of_call()};
+  return info;
+}
+
+double minimum_sample_ns() {
+  const auto& info = clock_info();
+  return std::max(20 * info.resolution_ns, 100 * info.call_ns);
+}
+
+}  // namespace elbowroom
