@@ -35,6 +35,16 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     kept: Kept | None = None
 
 
+class Trace(msgspec.Struct, frozen=True, kw_only=True):
+    """Frequency of one core during one phase, kHz every `interval_s` seconds; `role` says what the core did."""
+
+    phase: str
+    core: int
+    role: Literal["computing", "communication", "idle"]
+    interval_s: float
+    khz: tuple[float, ...]
+
+
 class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     """One measured point with both baselines and both ratios (METHOD.md, rule 19)."""
 
@@ -61,6 +71,7 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     arithmetic_intensity: float | None = None
     core_khz: int | None = None
     uncore_khz: int | None = None
+    traces: tuple[Trace, ...] = ()
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,129 @@
+"""In which order units are measured, what the probe is asked for each, and how long all will take."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from elbowroom.plan.point import Phase, Point, Unit
+from elbowroom.plan.reading import Steady
+
+CLOSING: tuple[Phase, ...] = ("A", "B", "B", "A")
+
+# For the ETA only, on the safe side: a slow exchange, the way into the steady state, the probe's work around a phase
+# and a unit, and writing memory for the first time.
+SLOW_EXCHANGE = 5e9  # B/s, shared memory by copying and 100 Gb/s networks are faster
+ROUND_TRIPS = 3
+PHASE_OVERHEAD = 0.012  # s
+UNIT_OVERHEAD = 0.03  # s
+START = 1.5  # s, MPI and the first contact
+FIRST_TOUCH = 2e9  # B/s and core, page faults included
+
+
+def order(points: Sequence[Point], repetitions: int, seed: int, reverse: bool = False) -> tuple[Unit, ...]:
+    """Every point once per repetition, each repetition in a fresh random order, then the closing baselines.
+
+    Repetition by repetition, so that a slow drift of the machine hits all points alike. `reverse` turns the order inside
+    each repetition round (a check that order does not matter). The closing units measure alone baselines again: one per
+    distinct computation and one per distinct communication (METHOD.md, protocol).
+    """
+    units = []
+    for repetition in range(repetitions):
+        shuffled = list(points)
+        random.Random(f"{seed}/{repetition}").shuffle(shuffled)
+        if reverse:
+            shuffled.reverse()
+        units += [Unit(point=point.id, repetition=repetition) for point in shuffled]
+    closing = list(closing_points(points))
+    random.Random(f"{seed}/closing").shuffle(closing)
+    if reverse:
+        closing.reverse()
+    return (*units, *(Unit(point=point.id, repetition=0, closing=True) for point in closing))
+
+
+def closing_points(points: Sequence[Point]) -> tuple[Point, ...]:
+    """Fewest points, in order, that hold every (kernel, cursor, n, node) and every (size, pattern, node, core)."""
+    computations: set[tuple[object, ...]] = set()
+    communications: set[tuple[object, ...]] = set()
+    chosen = []
+    for point in points:
+        frequency = (point.core_khz, point.uncore_khz)
+        comp = (point.kernel, point.cursor, point.n, point.comp_node, point.processes, *frequency)
+        comm = (point.size, point.pattern, point.comm_node, point.comm_cores, point.processes, *frequency)
+        if comp not in computations or comm not in communications:
+            chosen.append(point)
+        computations.add(comp)
+        communications.add(comm)
+    return tuple(chosen)
+
+
+def sequence(point: Point, closing: bool = False) -> tuple[Phase, ...]:
+    """The phases of one unit; without a kernel there is no A and AB becomes B."""
+    phases = CLOSING if closing else point.sequence
+    if point.kernel != "none":
+        return phases
+    return tuple(phase for phase in phases if phase in ("B", "S")) or ("B",)
+
+
+def request(point: Point, unit: Unit, steady: Steady) -> dict[str, object]:
+    """The probe's `measure` request for one unit (docs/protocol.md)."""
+    message: dict[str, object] = {
+        "op": "measure",
+        "point": point.id,
+        "repetition": unit.repetition,
+        "sequence": list(sequence(point, unit.closing)),
+        "kernel": point.kernel,
+        "cursor": point.cursor,
+        "comp_cores": list(point.comp_cores),
+        "comp_node": point.comp_node,
+        "computing_ranks": point.computing_ranks,
+        "working_set": point.working_set,
+        "pattern": point.pattern,
+        "size": point.size,
+        "comm_node": point.comm_node,
+        "comm_cores": list(point.comm_cores or (point.comm_core,)),
+        "peer_cores": list(point.peer_cores or point.comm_cores or (point.comm_core,)),
+        "reuse": point.reuse,
+        "metric": point.metric,
+        "window": point.window,
+        "steady": {"window": steady.window, "cov": steady.cov, "limit": steady.limit},
+        "observe": list(point.observe),
+    }
+    if point.placements:
+        message["placements"] = [
+            {
+                "rank": place.rank,
+                "comp_cores": list(place.comp_cores),
+                "comm_cores": list(place.comm_cores),
+                "comp_node": place.comp_node,
+                "comm_node": place.comm_node,
+            }
+            for place in point.placements
+        ]
+    return message
+
+
+def phase_seconds(point: Point) -> float:
+    """Seconds one phase measures: the window, or what a few round trips of a slow exchange take."""
+    return max(point.window, ROUND_TRIPS * 2 * point.size / SLOW_EXCHANGE)
+
+
+def estimate(points: Sequence[Point], units: Sequence[Unit]) -> float:
+    """Seconds that the units will take from the start of the probe, somewhat on the safe side."""
+    if not units:
+        return 0.0
+    by_id = {point.id: point for point in points}
+    total = START + max(point.working_set for point in points) / FIRST_TOUCH
+    for unit in units:
+        point = by_id[unit.point]
+        phases = len(sequence(point, unit.closing))
+        total += UNIT_OVERHEAD + phases * (phase_seconds(point) + PHASE_OVERHEAD)
+    return total
+
+
+def measured(points: Sequence[Point], units: Sequence[Unit]) -> float:
+    """Seconds inside measured windows, of those that `estimate` gives."""
+    by_id = {point.id: point for point in points}
+    return sum(
+        len(sequence(by_id[unit.point], unit.closing)) * phase_seconds(by_id[unit.point]) for unit in units
+    )

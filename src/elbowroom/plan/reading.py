@@ -1,0 +1,273 @@
+"""Plans: read from TOML, checked key by key, changed by what the command line says."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from elbowroom.errors import UsageError
+from elbowroom.plan.kernels import closest, find
+from elbowroom.plan.point import Metric, Pattern, Phase, Reuse
+from elbowroom.plan.sizes import parse_cores, parse_size
+
+Positive = Annotated[int, Meta(ge=1)]
+Natural = Annotated[int, Meta(ge=0)]
+Count = Positive | Literal["every", "few", "half", "all"]
+NodeChoice = Natural | Literal["near", "far", "every"]
+CommNodeChoice = Natural | Literal["near", "far", "every", "same"]
+CommCoreChoice = Natural | Literal["last", "near", "far"]
+
+
+class Steady(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Steady state (METHOD.md, rule 2): samples of the moving window, its coefficient of variation, seconds to wait."""
+
+    window: Annotated[int, Meta(ge=2)] = 7
+    cov: Annotated[float, Meta(gt=0, lt=1)] = 0.05
+    limit: Annotated[float, Meta(gt=0)] = 1.0
+
+
+class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A part of a plan with axes of its own; what is None is the plan's."""
+
+    kernels: tuple[str, ...] | None = None
+    n: tuple[Count, ...] | None = None
+    sizes: tuple[Positive, ...] | None = None
+    cursors: tuple[Positive, ...] | None = None
+    comm_threads: tuple[Positive, ...] | None = None
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to measure: an experiment and its axes. Sizes are bytes, `window` seconds, frequencies kHz.
+
+    `n`: numbers of computing cores, or `every`, `few` (one seventh, the paper's 5 of 35), `half`, `all`. Nodes: numbers,
+    or `near` (the NIC), `far`, `every`; `comm_nodes` may be `same` as the computations'. `comm_cores`: cores of the
+    communication thread, or `last`, `near`, `far`. `around`: adds each power of two from 64 B minus and plus that many
+    bytes (METHOD.md, rule 13). `pool`: where computing cores come from when `comp_cores` does not name them.
+    """
+
+    name: str
+    experiment: str
+    question: str = ""
+    kernels: tuple[str, ...] = ("triad",)
+    n: tuple[Count, ...] = ("all",)
+    sizes: tuple[Positive, ...] = (4, 64_000_000)
+    around: Natural = 0
+    cursors: tuple[Positive, ...] = (1,)
+    comm_threads: tuple[Positive, ...] = (1,)
+    comp_nodes: tuple[NodeChoice, ...] = ("near",)
+    comm_nodes: tuple[CommNodeChoice, ...] = ("same",)
+    comm_cores: tuple[CommCoreChoice, ...] = ("last",)
+    comp_cores: tuple[Natural, ...] = ()
+    peer_core: Natural | None = None
+    pool: Literal["machine", "socket"] = "machine"
+    metric: Literal["auto"] | Metric = "auto"
+    pattern: Pattern = "pingpong"
+    processes: tuple[Literal["node", "socket"], ...] = ("node",)
+    reuse: Reuse = "same"
+    sequence: tuple[Phase, ...] = ("A", "B", "AB", "AB", "B", "A")
+    observe: tuple[str, ...] = ()
+    core_khz: tuple[Positive, ...] = ()
+    uncore_khz: tuple[Positive, ...] = ()
+    working_set: Annotated[int, Meta(ge=0)] = 0
+    repetitions: Positive = 10
+    window: Annotated[float, Meta(gt=0, le=600)] = 0.12
+    steady: Steady = Steady()
+    seed: Natural = 1
+    control: bool = True
+    scheduling: bool = False
+    hosts: Positive = 1
+    sweeps: tuple[Sweep, ...] = ()
+
+
+class Overrides(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line changes; None and empty leave the plan alone. `settings` is `--set key=value`."""
+
+    kernels: tuple[str, ...] | None = None
+    comp_cores: tuple[int, ...] | None = None
+    comm_core: int | None = None
+    comp_node: int | None = None
+    comm_node: int | None = None
+    sizes: tuple[int, ...] | None = None
+    repeat: int | None = None
+    settings: dict[str, str] = {}
+
+
+def folder() -> Path:
+    """Where named plans are: inside the installed package, or beside the sources of a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "plans"
+    return installed if installed.is_dir() else package.parents[1] / "plans"
+
+
+def names() -> tuple[str, ...]:
+    """The named plans, sorted."""
+    return tuple(sorted(path.stem for path in folder().glob("*.toml")))
+
+
+def load(name_or_path: str | Path) -> Plan:
+    """The plan of that name, or of that TOML file; UsageError names the key, the value and the mend."""
+    text = str(name_or_path)
+    path = Path(text) if text.endswith(".toml") or "/" in text else folder() / f"{text}.toml"
+    if not path.is_file():
+        if path.parent == folder():
+            raise UsageError("no such plan", field="plan", value=text, mend=closest(text, names()))
+        raise UsageError("no such file", field="plan", value=text, mend=f"named plans: {', '.join(names())}")
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"not a TOML file: {error}", field="plan", value=text, mend="mend the line") from error
+    except OSError as error:
+        raise UsageError(error.strerror or str(error), field="plan", value=text, mend="make it readable") from error
+    raw.setdefault("name", path.stem)
+    return decode(raw)
+
+
+def apply(plan: Plan, overrides: Overrides) -> Plan:
+    """The plan with the overrides in place of its axes, in every sweep. Points that become equal are measured once."""
+    raw = msgspec.to_builtins(plan)
+    changes = {
+        "kernels": overrides.kernels,
+        "comp_cores": overrides.comp_cores,
+        "comm_cores": None if overrides.comm_core is None else (overrides.comm_core,),
+        "comp_nodes": None if overrides.comp_node is None else (overrides.comp_node,),
+        "comm_nodes": None if overrides.comm_node is None else (overrides.comm_node,),
+        "sizes": overrides.sizes,
+        "repetitions": overrides.repeat,
+    }
+    for key, value in changes.items():
+        if value is not None:
+            _put(raw, key, value)
+    if overrides.sizes is not None:
+        raw["around"] = 0
+    for key, text in overrides.settings.items():
+        _set(raw, key, text)
+    return decode(raw)
+
+
+def _put(raw: dict[str, Any], key: str, value: object) -> None:
+    raw[key] = list(value) if isinstance(value, tuple) else value
+    for sweep in raw["sweeps"]:
+        sweep.pop(key, None)
+
+
+def _set(raw: dict[str, Any], key: str, text: str) -> None:
+    if key.startswith("steady."):
+        raw["steady"][key.removeprefix("steady.")] = _scalar(text)
+    elif key in ("comp_cores",):
+        _put(raw, key, parse_cores(text, key))
+    elif key in _LISTS:
+        _put(raw, key, tuple(_scalar(part.strip()) for part in text.split(",") if part.strip()))
+    else:
+        _put(raw, key, _scalar(text))
+
+
+def _scalar(text: str) -> object:
+    """The TOML value that the text spells; else the text itself."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+_KEYS = {field.name for field in msgspec.structs.fields(Plan)}
+_SWEEP_KEYS = {field.name for field in msgspec.structs.fields(Sweep)}
+_STEADY_KEYS = {field.name for field in msgspec.structs.fields(Steady)}
+_LISTS = {
+    field.name for field in msgspec.structs.fields(Plan) if isinstance(field.default, tuple) and field.name != "sweeps"
+}
+
+
+def decode(raw: Mapping[str, Any]) -> Plan:
+    """A plan from plain data. A scalar stands for a list of one; sizes may be `64MiB`."""
+    _known(raw, _KEYS, "")
+    data = _normal(raw)
+    if isinstance(data.get("steady"), dict):
+        _known(data["steady"], _STEADY_KEYS, "steady.")
+    sweeps = data.get("sweeps", [])
+    if isinstance(sweeps, dict):
+        sweeps = [sweeps]
+    if isinstance(sweeps, list):
+        for sweep in sweeps:
+            if isinstance(sweep, dict):
+                _known(sweep, _SWEEP_KEYS, "sweeps.")
+        data["sweeps"] = [_normal(sweep) if isinstance(sweep, dict) else sweep for sweep in sweeps]
+    try:
+        plan = msgspec.convert(data, Plan, strict=True)
+    except msgspec.ValidationError as error:
+        raise _explained(error, data) from error
+    _check(plan)
+    return plan
+
+
+def _normal(raw: Mapping[str, Any]) -> dict[str, Any]:
+    data = {key: value for key, value in raw.items() if value is not None}
+    for key in _LISTS & data.keys():
+        if not isinstance(data[key], list | tuple):
+            data[key] = [data[key]]
+    if "sizes" in data:
+        data["sizes"] = [parse_size(size) for size in data["sizes"]]
+    if isinstance(data.get("working_set"), str):
+        data["working_set"] = parse_size(data["working_set"], "working_set")
+    return data
+
+
+def _known(raw: Mapping[str, Any], keys: set[str], prefix: str) -> None:
+    for key, value in raw.items():
+        if key not in keys:
+            raise UsageError("no such key in a plan", field=f"{prefix}{key}", value=value, mend=closest(key, keys))
+
+
+def _explained(error: msgspec.ValidationError, data: Mapping[str, Any]) -> UsageError:
+    """msgspec's message with the path taken apart: which key, and the value found there."""
+    message, _, path = str(error).partition(" - at `$")
+    words = re.findall(r"\w+", path)
+    value: Any = data
+    for word in words:
+        value = value.get(word) if isinstance(value, dict) else value
+    sentence = message.replace("`", "")
+    field = ".".join(word for word in words if not word.isdigit())
+    if not field:
+        field = (re.findall(r"`(\w+)`", message) or ["plan"])[0]
+        value = None
+    kind = re.search(r"Expected (.*?)(, got|$)", sentence)
+    mend = f"give {kind[1]}" if kind else _allowed(field)
+    return UsageError(sentence[:1].lower() + sentence[1:], field=field, value=value, mend=mend)
+
+
+def _allowed(field: str) -> str:
+    """The words that a field accepts, as its documentation says."""
+    words = {
+        "n": "whole numbers from 1, every, few, half, all",
+        "comp_nodes": "node numbers, near, far, every",
+        "comm_nodes": "node numbers, near, far, every, same",
+        "comm_cores": "core numbers, last, near, far",
+        "metric": "auto, latency, bandwidth",
+        "pattern": "pingpong, receive, bidirectional, ring",
+        "processes": "node, socket",
+        "pool": "machine, socket",
+        "reuse": "same, rotate, off-cache",
+        "sequence": "A, B, AB, S",
+    }
+    return f"give one of: {words[field.split('.')[-1]]}" if field.split(".")[-1] in words else "see docs/plans.md"
+
+
+def _check(plan: Plan) -> None:
+    for axes in (plan, *plan.sweeps):
+        for key in ("kernels", "n", "sizes", "cursors", "comm_threads"):
+            if getattr(axes, key) == ():
+                raise UsageError("an axis needs at least one value", field=key, value=[], mend="give one, or leave it out")
+        for kernel in axes.kernels or ():
+            find(kernel)
+    for key in ("comp_nodes", "comm_nodes", "comm_cores", "processes", "sequence"):
+        if getattr(plan, key) == ():
+            raise UsageError("an axis needs at least one value", field=key, value=[], mend="give one, or leave it out")
+    known = ("counters", "frequency", "frequency_trace")
+    for name in plan.observe:
+        if name not in known:
+            raise UsageError("no such observer", field="observe", value=name, mend=closest(name, known))

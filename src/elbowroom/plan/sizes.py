@@ -1,0 +1,71 @@
+"""Sizes and lists of cores as people write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+
+from elbowroom.errors import UsageError
+
+_DECIMAL = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_BINARY = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_UNITS = {unit.lower(): factor for unit, factor in (_DECIMAL | _BINARY).items()}
+_SIZE = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?")
+_MEND = "write bytes or a unit: 4, 64KiB, 64MiB, 64MB (MB = 1e6 B)"
+
+
+def parse_size(text: str | int, field: str = "sizes") -> int:
+    """Bytes of `4`, `4B`, `64KiB`, `64MB`, `1.5MiB` (MB = 1e6 B, MiB = 2^20 B).
+
+    UsageError where it is no size, not a whole number of bytes, zero or negative.
+    """
+    match = _SIZE.fullmatch(str(text))
+    factor = _UNITS.get((match[2] or "B").lower()) if match else None
+    if match is None or factor is None or isinstance(text, bool):
+        raise UsageError("not a size", field=field, value=text, mend=_MEND)
+    size = Fraction(match[1]) * factor
+    if size.denominator != 1:
+        raise UsageError("not a whole number of bytes", field=field, value=text, mend=_MEND)
+    if size <= 0:
+        raise UsageError("a size is at least 1 B", field=field, value=text, mend=_MEND)
+    return int(size)
+
+
+def format_size(size: int) -> str:
+    """The shortest exact spelling: `4 B`, `64 KiB`, `64 MB`; bytes where neither family divides it."""
+    if size == 0:
+        return "0 B"
+    choices = [(size // factor, unit) for unit, factor in (_DECIMAL | _BINARY).items() if size % factor == 0]
+    value, unit = min(choices, key=lambda choice: (abs(choice[0]), choice[1]))
+    return f"{value} {unit}"
+
+
+def parse_cores(text: str | int, field: str = "comp_cores") -> tuple[int, ...]:
+    """Core numbers of `1-7,9`, in the order written; UsageError where it is none or names a core twice."""
+    cores: list[int] = []
+    for part in str(text).split(","):
+        match = _RANGE.fullmatch(part)
+        if match is None:
+            raise UsageError("not a list of cores", field=field, value=text, mend="write numbers and ranges: 1-7,9")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first:
+            raise UsageError("a range counts upwards", field=field, value=part.strip(), mend=f"write {last}-{first}")
+        if last - first > 65536:
+            raise UsageError("more cores than any machine has", field=field, value=part.strip(), mend="write 1-7,9")
+        cores.extend(range(first, last + 1))
+    if len(set(cores)) != len(cores):
+        raise UsageError("a core is named twice", field=field, value=text, mend="name each core once")
+    return tuple(cores)
+
+
+def format_cores(cores: Sequence[int]) -> str:
+    """`1-3,7` for (1, 2, 3, 7): the inverse of `parse_cores`."""
+    runs: list[list[int]] = []
+    for core in cores:
+        if runs and core == runs[-1][1] + 1:
+            runs[-1][1] = core
+        else:
+            runs.append([core, core])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)

@@ -1,0 +1,167 @@
+"""From the samples of a run to one result per point, with status and flags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elbowroom.plan.kernels import arithmetic_intensity
+from elbowroom.plan.point import Point
+from elbowroom.stats.result import PointResult, Side, Trace
+from elbowroom.stats.summary import Floats, Ints, Samples, side_of, weights
+
+UNSTABLE_SHARE = 0.25  # of the phases: more, and the point is `not_stable`
+DRIFT = 0.05  # a closing baseline this far from the median, and outside d1..d9, is `drift`
+
+Mask = NDArray[np.bool_]
+
+
+def results(
+    points: Sequence[Point],
+    samples: Samples,
+    flags_by_point: Mapping[str, Sequence[str]] | None = None,
+    *,
+    failures: Mapping[str, str] | None = None,
+    repetitions: int | None = None,
+    traces: Mapping[str, Sequence[Trace]] | None = None,
+    seed: int = 0,
+) -> list[PointResult]:
+    """One result per point, in the points' order.
+
+    `flags_by_point`: flags of the probe, by point id; `failures`: reasons by id of points that failed (a rank died or
+    hung); `repetitions`: how many were asked for, so that fewer is `incomplete`; `traces`: frequency traces by id.
+    Void samples are left out and counted in the flag `void:N`; samples not stable are kept and counted likewise.
+    """
+    columns = _Columns(samples, len(points))
+    drawn: dict[int, NDArray[np.int16]] = {}
+    return [
+        _result(
+            index,
+            point,
+            columns,
+            drawn,
+            tuple((flags_by_point or {}).get(point.id, ())),
+            (failures or {}).get(point.id),
+            repetitions,
+            tuple((traces or {}).get(point.id, ())),
+            seed,
+        )
+        for index, point in enumerate(points)
+    ]
+
+
+class _Columns:
+    """The samples sorted by point, as arrays, with the rows of each point."""
+
+    def __init__(self, samples: Samples, points: int) -> None:
+        index = np.asarray(samples.point, dtype=np.int64)
+        rows = np.argsort(index, kind="stable")
+        self.ends: Ints = np.searchsorted(index[rows], np.arange(points + 1))
+        self.value: Floats = np.asarray(samples.value, dtype=np.float64)[rows]
+        self.repetition: Ints = np.asarray(samples.repetition, dtype=np.int64)[rows]
+        self.closing: Mask = np.asarray(samples.closing, dtype=bool)[rows]
+        self.together: Mask = (np.asarray(samples.phase, dtype="U2") == "AB")[rows]
+        self.comp: Mask = (np.asarray(samples.side, dtype="U4") == "comp")[rows]
+        status = np.asarray(samples.status, dtype="U10")[rows]
+        self.void: Mask = (status == "void") | ~np.isfinite(self.value)
+        self.unstable: Mask = status == "not_stable"
+        self.unit = np.asarray(samples.unit, dtype="U16")[rows]
+
+    def of(self, index: int) -> slice:
+        return slice(int(self.ends[index]), int(self.ends[index + 1]))
+
+
+def _result(
+    index: int,
+    point: Point,
+    columns: _Columns,
+    drawn: dict[int, NDArray[np.int16]],
+    flags: tuple[str, ...],
+    failure: str | None,
+    repetitions: int | None,
+    traces: tuple[Trace, ...],
+    seed: int,
+) -> PointResult:
+    rows = columns.of(index)
+    good = ~columns.void[rows]
+    main = good & ~columns.closing[rows]
+    seen = len(np.unique(columns.repetition[rows][main]))
+    if seen and seen not in drawn:
+        drawn[seen] = weights(seen, seed)
+    sides = {}
+    more: list[str] = []
+    for name, side_mask in (("comp", columns.comp[rows]), ("comm", ~columns.comp[rows])):
+        sides[name] = _side(columns, rows, main & side_mask, drawn.get(seen), seed)
+        if _drifted(columns.value[rows][good & side_mask & columns.closing[rows]], sides[name]):
+            more.append(f"drift:{name}")
+    void = int(np.count_nonzero(columns.void[rows]))
+    unstable = int(np.count_nonzero(columns.unstable[rows] & main))
+    more += [f"{word}:{count}" for word, count in (("void", void), ("not_stable", unstable)) if count]
+    status, reason = _status(seen, repetitions, void, unstable, int(np.count_nonzero(main)), failure)
+    return PointResult(
+        id=point.id,
+        plan=point.plan,
+        kernel=point.kernel,
+        n=point.n,
+        size=point.size,
+        comp_node=point.comp_node,
+        comm_node=point.comm_node,
+        comm_core=point.comm_core,
+        metric=point.metric,
+        status=status,
+        flags=tuple(dict.fromkeys((*flags, *more))),
+        comp=sides["comp"],
+        comm=sides["comm"],
+        reason=reason,
+        role=point.role,
+        pattern=point.pattern,
+        cursor=point.cursor,
+        comm_threads=max(1, len(point.comm_cores)),
+        processes=point.processes,
+        reuse=point.reuse,
+        arithmetic_intensity=arithmetic_intensity(point.kernel, point.cursor),
+        core_khz=point.core_khz,
+        uncore_khz=point.uncore_khz,
+        traces=traces,
+    )
+
+
+def _side(columns: _Columns, rows: slice, mask: Mask, drawn: NDArray[np.int16] | None, seed: int) -> Side:
+    if not mask.any():
+        return Side()
+    value, repetition, together = columns.value[rows], columns.repetition[rows], columns.together[rows]
+    apart, both = mask & ~together, mask & together
+    alone, joined, ratio = side_of(
+        value[apart],
+        repetition[apart],
+        value[both],
+        repetition[both],
+        unit=str(columns.unit[rows][mask][0]),
+        seed=seed,
+        drawn=drawn,
+    )
+    return Side(alone=alone, together=joined, kept=ratio)
+
+
+def _drifted(closing: Floats, side: Side) -> bool:
+    if closing.size == 0 or side.alone is None:
+        return False
+    now = float(np.median(closing))
+    outside = not side.alone.d1 <= now <= side.alone.d9
+    return outside and abs(now / side.alone.median - 1) > DRIFT if side.alone.median else outside
+
+
+def _status(
+    seen: int, wanted: int | None, void: int, unstable: int, kept: int, failure: str | None
+) -> tuple[str, str]:
+    if failure is not None:
+        return "failed", failure
+    if kept == 0:
+        return "failed", f"all {void} samples are void" if void else "no sample was measured"
+    if wanted is not None and seen < wanted:
+        return "incomplete", f"{seen} of {wanted} repetitions measured"
+    if unstable > UNSTABLE_SHARE * kept:
+        return "not_stable", f"{unstable} of {kept} samples found no steady state"
+    return "ok", ""

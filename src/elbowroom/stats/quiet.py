@@ -1,0 +1,132 @@
+"""Whether the machine was quiet enough to believe a run (METHOD.md, rule 15), and what the run says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from elbowroom.stats.result import Finding, PointResult, Verdict
+
+QUIET_KEPT = 0.97  # what the register-only kernel must keep beside the communication
+WIDE = 0.06  # an interval wider than this around less than QUIET_KEPT does not show quietness
+REPEATABLE = 0.10  # (d9 - d1) / median of the register-only kernel alone
+STEAL = 0.02  # share of CPU time taken by the hypervisor
+OTHERS = 0.25  # cores kept busy by other processes
+FEWEST = 5  # samples per phase
+UNSURE = 0.25  # share of points not stable, failed or drifting
+
+
+class Observations(msgspec.Struct, frozen=True, kw_only=True):
+    """What was seen of the rest of the machine; None is unknown and is never held against the run.
+
+    `others_*`: cores kept busy by other processes before, while and after measuring; `steal_share`: CPU time the
+    hypervisor took, as a share of the measured time of all cores.
+    """
+
+    others_before: float | None = None
+    others_during: float | None = None
+    others_after: float | None = None
+    steal_share: float | None = None
+
+
+def controls(results: Sequence[PointResult]) -> list[PointResult]:
+    """Points with the register-only kernel beside the largest message at the largest n."""
+    marked = [result for result in results if result.role == "control"]
+    primes = [result for result in results if result.kernel == "prime"]
+    if not primes:
+        return marked
+    most = max(result.n for result in results)
+    largest = max(result.size for result in results)
+    return [result for result in primes if result.role == "control" or (result.n == most and result.size == largest)]
+
+
+def judge(results: Sequence[PointResult], observations: Observations | None = None) -> tuple[bool, tuple[str, ...]]:
+    """(trusted, reasons): every reason is one plain sentence; no reason means trusted."""
+    reasons = [*_control_reasons(results), *_load_reasons(observations or Observations()), *_sample_reasons(results)]
+    return not reasons, tuple(reasons)
+
+
+def _control_reasons(results: Sequence[PointResult]) -> list[str]:
+    found = [result for result in controls(results) if result.comp.kept is not None]
+    if not found:
+        return ["No register-only control kernel was measured, so nothing shows that the machine was quiet."]
+    reasons = []
+    for result in found:
+        kept, alone = result.comp.kept, result.comp.alone
+        if kept is None or alone is None:
+            continue
+        said = f"kept {kept.value:.2f} ({kept.low:.2f} to {kept.high:.2f})"
+        if kept.high < QUIET_KEPT:
+            reasons.append(
+                f"Prime counting, which uses no memory, {said} beside the communication; a quiet machine keeps "
+                f"{QUIET_KEPT} or more."
+            )
+        elif kept.value < QUIET_KEPT and kept.high - kept.low > WIDE:
+            reasons.append(f"Prime counting {said} beside the communication: too uncertain to call the machine quiet.")
+        spread = (alone.d9 - alone.d1) / alone.median if alone.median else 0.0
+        if spread > REPEATABLE:
+            reasons.append(
+                f"Prime counting alone varied by {spread:.0%} between its first and last decile; a quiet machine stays "
+                f"within {REPEATABLE:.0%}."
+            )
+    return list(dict.fromkeys(reasons))
+
+
+def _load_reasons(observations: Observations) -> list[str]:
+    reasons = []
+    for when, busy in (
+        ("before", observations.others_before),
+        ("during", observations.others_during),
+        ("after", observations.others_after),
+    ):
+        if busy is not None and busy > OTHERS:
+            reasons.append(f"Other processes kept {busy:.1f} cores busy {when} the run.")
+    if observations.steal_share is not None and observations.steal_share > STEAL:
+        reasons.append(f"The hypervisor took {observations.steal_share:.1%} of the CPU time (steal).")
+    return reasons
+
+
+def _sample_reasons(results: Sequence[PointResult]) -> list[str]:
+    if not results:
+        return ["No point was measured."]
+    reasons = []
+    counts = [
+        summary.count
+        for result in results
+        for side in (result.comp, result.comm)
+        for summary in (side.alone, side.together)
+        if summary is not None
+    ]
+    if counts and min(counts) < FEWEST:
+        reasons.append(f"Some values rest on {min(counts)} samples; an interval needs {FEWEST} (repeat more often).")
+    for what, number in (
+        ("found no steady state", sum(result.status == "not_stable" for result in results)),
+        ("failed", sum(result.status == "failed" for result in results)),
+        ("drifted between the run and its end", sum(_drifted(result) for result in results)),
+    ):
+        if number > UNSURE * len(results):
+            reasons.append(f"{number} of {len(results)} points {what}.")
+    return reasons
+
+
+def _drifted(result: PointResult) -> bool:
+    return any(flag.startswith("drift") for flag in result.flags)
+
+
+def verdict(
+    findings: Sequence[Finding], results: Sequence[PointResult], observations: Observations | None = None
+) -> Verdict:
+    """The first finding's text is what the run says; what makes it doubtful comes before it.
+
+    `interference`: True where a finding shows it, False where findings show quiet, None where nothing can be said.
+    """
+    trusted, reasons = judge(results, observations)
+    levels = {finding.level for finding in findings}
+    interference = True if "interference" in levels else (False if "quiet" in levels else None)
+    said = next((finding.text for finding in findings if finding.level in ("interference", "quiet")), "")
+    said = said or "Nothing can be said about interference from these points."
+    text = said if trusted else f"The machine was not quiet enough to trust this run. {reasons[0]} What was seen: {said}"
+    return Verdict(
+        trusted=trusted, text=text, reasons=reasons, interference=interference, findings=tuple(findings)
+    )
