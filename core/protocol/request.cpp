@@ -1,0 +1,256 @@
+#include "protocol/request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "kernels/kernel.hpp"
+
+namespace elbowroom {
+namespace {
+
+using nlohmann::json;
+
+template <typename Value>
+using Names = std::vector<std::pair<std::string, Value>>;
+
+const Names<Phase> phases = {
+    {"A", Phase::computation}, {"B", Phase::communication}, {"AB", Phase::together}, {"S", Phase::sleep}};
+const Names<Pattern> patterns = {{"pingpong", Pattern::pingpong},
+                                 {"receive", Pattern::receive},
+                                 {"bidirectional", Pattern::bidirectional},
+                                 {"ring", Pattern::ring}};
+const Names<Reuse> reuses = {{"same", Reuse::same}, {"rotate", Reuse::rotate}, {"off-cache", Reuse::off_cache}};
+
+template <typename Value>
+std::string list_of(const Names<Value>& names) {
+  std::string all;
+  for (const auto& [name, value] : names) {
+    all += (all.empty() ? "" : ", ") + name;
+  }
+  return all;
+}
+
+template <typename Value>
+Value named(const Names<Value>& names, const std::string& field, const std::string& text) {
+  for (const auto& [name, value] : names) {
+    if (name == text) {
+      return value;
+    }
+  }
+  throw RequestError(field, text, fmt::format("there is no {} '{}'", field, text), "known: " + list_of(names));
+}
+
+std::string shown(const json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+// Reads object[field] into `out` when it is there; the type must fit exactly.
+class Reader {
+ public:
+  explicit Reader(const json& object, std::string prefix = "") : object_(object), prefix_(std::move(prefix)) {}
+
+  const json* find(const char* field) const {
+    const auto it = object_.find(field);
+    return it == object_.end() || it->is_null() ? nullptr : &*it;
+  }
+  void text(const char* field, std::string& out) const {
+    if (const json* value = find(field)) {
+      require(value->is_string(), field, *value, "text");
+      out = value->get<std::string>();
+    }
+  }
+  template <typename Integer>
+  void integer(const char* field, Integer& out) const {
+    if (const json* value = find(field)) {
+      require(value->is_number_integer(), field, *value, "a whole number");
+      const bool fits = value->is_number_unsigned()
+                            ? value->get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<Integer>::max())
+                            : value->get<std::int64_t>() >= static_cast<std::int64_t>(std::numeric_limits<Integer>::min());
+      require(fits, field, *value, "a number of usual magnitude");
+      out = value->get<Integer>();
+    }
+  }
+  void positive(const char* field, double& out) const {
+    if (const json* value = find(field)) {
+      require(value->is_number() && value->get<double>() > 0 && std::isfinite(value->get<double>()), field, *value,
+              "a positive number");
+      out = value->get<double>();
+    }
+  }
+  void cores(const char* field, std::vector<int>& out) const {
+    if (const json* value = find(field)) {
+      require(value->is_array(), field, *value, "a list of core numbers");
+      out.clear();
+      for (const json& core : *value) {
+        require(core.is_number_integer(), field, core, "a list of core numbers");
+        out.push_back(core.get<int>());
+      }
+    }
+  }
+  void require(bool ok, const char* field, const json& value, const char* wanted) const {
+    if (!ok) {
+      throw RequestError(prefix_ + field, shown(value), fmt::format("{}{} must be {}", prefix_, field, wanted),
+                         fmt::format("give {}", wanted));
+    }
+  }
+
+ private:
+  const json& object_;
+  std::string prefix_;
+};
+
+void read_placement(const Reader& reader, Placement& placement) {
+  reader.cores("comp_cores", placement.comp_cores);
+  reader.cores("comm_cores", placement.comm_cores);
+  reader.integer("comp_node", placement.comp_node);
+  reader.integer("comm_node", placement.comm_node);
+}
+
+void read_sequence(const Reader& reader, Request& request) {
+  const json* sequence = reader.find("sequence");
+  if (sequence == nullptr || !sequence->is_array() || sequence->empty()) {
+    throw RequestError("sequence", sequence == nullptr ? "" : shown(*sequence), "sequence must name at least one phase",
+                       "known: " + list_of(phases));
+  }
+  for (const json& phase : *sequence) {
+    request.sequence.push_back(named(phases, "sequence", shown(phase)));
+  }
+}
+
+void read_placements(const json& list, Request& request) {
+  Reader(json::object()).require(list.is_array(), "placements", list, "a list of placements");
+  for (const json& entry : list) {
+    Reader(json::object()).require(entry.is_object() && entry.contains("rank"), "placements", entry,
+                                   "a list of objects with a rank");
+    const Reader reader(entry, "placements.");
+    int rank = -1;
+    reader.integer("rank", rank);
+    Placement placement = request.first;
+    read_placement(reader, placement);
+    request.placements.emplace_back(rank, placement);
+  }
+}
+
+void read_protocol(const Reader& reader, Request& request) {
+  reader.positive("window", request.window);
+  if (const json* steady = reader.find("steady")) {
+    reader.require(steady->is_object(), "steady", *steady, "an object");
+    const Reader inner(*steady, "steady.");
+    std::int64_t window = static_cast<std::int64_t>(request.steady_window);
+    inner.integer("window", window);
+    inner.require(window >= 2 && window <= 1000, "window", window, "between 2 and 1000");
+    request.steady_window = static_cast<std::size_t>(window);
+    inner.positive("cov", request.steady_cov);
+    inner.positive("limit", request.steady_limit);
+  }
+  if (const json* observe = reader.find("observe")) {
+    reader.require(observe->is_array(), "observe", *observe, "a list of names");
+    for (const json& name : *observe) {
+      request.observe.push_back(shown(name));
+    }
+  }
+  reader.text("fault", request.fault);
+  reader.require(request.fault.empty() || request.fault == "message" || request.fault == "early_stop", "fault",
+                 request.fault, "message or early_stop");
+}
+
+void check_computation(const Request& request) {
+  const bool wanted = std::any_of(request.sequence.begin(), request.sequence.end(), computes);
+  if (request.kernel == "none") {
+    if (wanted) {
+      throw RequestError("kernel", "none", "kernel none computes nothing, but the sequence asks for computation",
+                         "leave A and AB out of the sequence, or name a kernel");
+    }
+    return;
+  }
+  if (find_kernel(request.kernel) == nullptr) {
+    std::string known;
+    for (const KernelInfo& kernel : kernels()) {
+      known += (known.empty() ? "" : ", ") + std::string(kernel.name);
+    }
+    throw RequestError("kernel", request.kernel, fmt::format("there is no kernel '{}'", request.kernel), "known: " + known);
+  }
+  if (request.cursor < 1) {
+    throw RequestError("cursor", fmt::format("{}", request.cursor), "cursor must be at least 1", "give 1 or more");
+  }
+  const bool register_only = find_kernel(request.kernel)->arrays == 0;
+  if (wanted && !register_only && request.working_set < 4096) {
+    throw RequestError("working_set", fmt::format("{}", request.working_set),
+                       "the working set is too small for the arrays of a computing core", "give at least 4096 bytes");
+  }
+}
+
+void check_communication(const Request& request) {
+  if (std::none_of(request.sequence.begin(), request.sequence.end(), communicates)) {
+    return;
+  }
+  if (request.size <= 0) {
+    throw RequestError("size", fmt::format("{}", request.size), "a message has at least one byte",
+                       "give a size of 1 or more");
+  }
+  if (request.size > std::numeric_limits<int>::max()) {
+    throw RequestError("size", fmt::format("{}", request.size), "MPI counts the bytes of one message with an int",
+                       fmt::format("give at most {}", std::numeric_limits<int>::max()));
+  }
+  if (request.latency && request.pattern != Pattern::pingpong) {
+    throw RequestError("metric", "latency", "only pingpong makes round trips, so only it has a latency",
+                       "ask for bandwidth, or for the pattern pingpong");
+  }
+}
+
+}  // namespace
+
+std::string name_of(Phase phase) {
+  for (const auto& [name, value] : phases) {
+    if (value == phase) {
+      return name;
+    }
+  }
+  return "";
+}
+
+bool computes(Phase phase) { return phase == Phase::computation || phase == Phase::together; }
+bool communicates(Phase phase) { return phase == Phase::communication || phase == Phase::together; }
+
+RequestError::RequestError(std::string field_, std::string value_, const std::string& message, std::string mend_,
+                           std::string kind_)
+    : std::runtime_error(message),
+      field(std::move(field_)),
+      value(std::move(value_)),
+      mend(std::move(mend_)),
+      kind(std::move(kind_)) {}
+
+Request read_request(const json& object) {
+  const Reader reader(object);
+  Request request;
+  reader.text("point", request.point);
+  reader.integer("repetition", request.repetition);
+  read_sequence(reader, request);
+  reader.text("kernel", request.kernel);
+  reader.integer("cursor", request.cursor);
+  read_placement(reader, request.first);
+  reader.cores("peer_cores", request.peer_cores);
+  reader.integer("working_set", request.working_set);
+  reader.integer("size", request.size);
+  reader.integer("hosts", request.hosts);
+  std::string name = "first";
+  reader.text("computing_ranks", name);
+  request.all_compute = named<bool>({{"first", false}, {"all", true}}, "computing_ranks", name);
+  reader.text("pattern", name = "pingpong");
+  request.pattern = named(patterns, "pattern", name);
+  reader.text("reuse", name = "same");
+  request.reuse = named(reuses, "reuse", name);
+  reader.text("metric", name = "bandwidth");
+  request.latency = named<bool>({{"latency", true}, {"bandwidth", false}}, "metric", name);
+  read_protocol(reader, request);
+  if (const json* list = reader.find("placements")) {
+    read_placements(*list, request);
+  }
+  check_computation(request);
+  check_communication(request);
+  return request;
+}
+
+}  // namespace elbowroom

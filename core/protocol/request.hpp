@@ -1,0 +1,98 @@
+// A request of docs/protocol.md, read and checked completely before anything starts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace elbowroom {
+
+enum class Phase { computation, communication, together, sleep };
+enum class Pattern { pingpong, receive, bidirectional, ring };
+enum class Reuse { same, rotate, off_cache };
+
+std::string name_of(Phase phase);  // A, B, AB, S
+bool computes(Phase phase);
+bool communicates(Phase phase);
+
+// Where one rank computes and communicates; cores and nodes are the operating system's numbers.
+struct Placement {
+  std::vector<int> comp_cores;
+  std::vector<int> comm_cores;
+  int comp_node = 0;
+  int comm_node = 0;
+};
+
+struct Request {
+  std::string point;
+  std::int64_t repetition = 0;
+  std::vector<Phase> sequence;
+  std::string kernel = "none";
+  int cursor = 1;
+  Placement first;              // rank 0
+  std::vector<int> peer_cores;  // communication cores of other ranks on rank 0's host
+  bool all_compute = false;
+  std::int64_t working_set = 0;  // bytes per computing core
+  Pattern pattern = Pattern::pingpong;
+  std::int64_t size = 0;  // bytes
+  Reuse reuse = Reuse::same;
+  bool latency = false;
+  double window = 0.12;  // s
+  std::size_t steady_window = 7;
+  double steady_cov = 0.05;
+  double steady_limit = 1.0;  // s
+  std::vector<std::string> observe;
+  std::vector<std::pair<int, Placement>> placements;  // by rank; overrides the placement above
+  int hosts = 1;                                      // hosts needed, at least
+  std::string fault;  // "message" or "early_stop": breaks a rule on purpose, for tests
+};
+
+// A request that cannot be answered: which field, its value, why, and how to mend it.
+struct RequestError : std::runtime_error {
+  RequestError(std::string field_, std::string value_, const std::string& message, std::string mend_,
+               std::string kind_ = "usage");
+  std::string field;
+  std::string value;
+  std::string mend;
+  std::string kind;  // usage | machine
+};
+
+// Reads types and names; throws RequestError. Does not look at any machine.
+Request read_request(const nlohmann::json& json);
+
+// What a request is checked against on one host; a plain structure, so that the checks can be tested on any machine.
+struct SiteCore {
+  int number;
+  std::vector<int> pus;
+  bool allowed;
+};
+struct SiteNode {
+  int number;
+  std::int64_t memory;  // bytes that one rank may use there
+};
+struct Site {
+  std::vector<SiteCore> cores;
+  std::vector<SiteNode> nodes;
+};
+
+// Placement of one rank. `same_host` says whether it shares rank 0's host.
+Placement placement_of(const Request& request, int rank, bool same_host);
+bool rank_computes(const Request& request, int rank);
+bool rank_communicates(const Request& request, int rank);
+
+// Checks one rank's placement against its own host: cores, nodes and memory. `sharers` ranks of this request use the
+// same host. Throws RequestError.
+void check_placement(const Request& request, const Placement& placement, bool computing, const Site& site,
+                     int sharers);
+
+// Checks what concerns several ranks: how many there are, on how many hosts, and that no core is used by two of them in a
+// way that would measure the scheduler. `hosts[r]` is the host of rank r. Throws RequestError.
+void check_job(const Request& request, const std::vector<std::string>& hosts);
+
+// True when communication threads of two ranks share a core of one host (a documented configuration of small machines).
+bool shares_communication_core(const Request& request, const std::vector<std::string>& hosts);
+
+}  // namespace elbowroom

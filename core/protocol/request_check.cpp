@@ -1,0 +1,215 @@
+// Checks of a request against the job and the hosts it would run on.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "kernels/kernel.hpp"
+#include "protocol/message_layout.hpp"
+#include "protocol/request.hpp"
+
+namespace elbowroom {
+namespace {
+
+const SiteCore* site_core(const Site& site, int number) {
+  for (const SiteCore& core : site.cores) {
+    if (std::find(core.pus.begin(), core.pus.end(), number) != core.pus.end()) {
+      return &core;
+    }
+  }
+  return nullptr;
+}
+
+std::string core_list(const Site& site, bool allowed_only) {
+  std::string all;
+  for (const SiteCore& core : site.cores) {
+    if (core.allowed || !allowed_only) {
+      all += (all.empty() ? "" : ",") + std::to_string(core.number);
+    }
+  }
+  return all;
+}
+
+// Which list a core is in, by core (not by processing unit): the same core twice is refused with the reason.
+void check_cores(const std::vector<int>& cores, const std::string& field, const Site& site,
+                 std::map<int, std::string>& used) {
+  for (const int number : cores) {
+    const SiteCore* core = site_core(site, number);
+    const std::string value = std::to_string(number);
+    if (core == nullptr) {
+      throw RequestError(field, value, fmt::format("core {} does not exist", number), "cores here: " + core_list(site, false));
+    }
+    if (!core->allowed) {
+      throw RequestError(field, value, fmt::format("core {} is outside the cpuset of this job", number),
+                         "cores allowed: " + core_list(site, true));
+    }
+    const auto [previous, fresh] = used.emplace(core->number, field);
+    if (fresh) {
+      continue;
+    }
+    if (previous->second == field) {
+      throw RequestError(field, value, fmt::format("core {} is used twice", number), "name each core once");
+    }
+    throw RequestError(field, value, fmt::format("communication core {} is among the computing cores", number),
+                       "keep the communication core out of the computing cores");
+  }
+}
+
+const SiteNode& check_node(int number, const char* field, const Site& site) {
+  std::string all;
+  for (const SiteNode& node : site.nodes) {
+    if (node.number == number) {
+      return node;
+    }
+    all += (all.empty() ? "" : ",") + std::to_string(node.number);
+  }
+  throw RequestError(field, std::to_string(number), fmt::format("NUMA node {} does not exist", number), "nodes here: " + all);
+}
+
+std::int64_t computing_bytes(const Request& request, const Placement& placement) {
+  const KernelInfo* kernel = find_kernel(request.kernel);
+  if (kernel == nullptr || kernel->arrays == 0) {
+    return 0;
+  }
+  const auto cores = static_cast<std::int64_t>(placement.comp_cores.size());
+  if (cores > 0 && request.working_set > std::numeric_limits<std::int64_t>::max() / 4 / cores) {
+    return std::numeric_limits<std::int64_t>::max() / 4;
+  }
+  return request.working_set * cores;
+}
+
+}  // namespace
+
+Placement placement_of(const Request& request, int rank, bool same_host) {
+  for (const auto& [number, placement] : request.placements) {
+    if (number == rank) {
+      return placement;
+    }
+  }
+  Placement placement = request.first;
+  if (rank != 0 && same_host) {
+    placement.comm_cores = request.peer_cores;
+  }
+  return placement;
+}
+
+bool rank_computes(const Request& request, int rank) {
+  return request.kernel != "none" && (rank == 0 || request.all_compute) &&
+         std::any_of(request.sequence.begin(), request.sequence.end(), computes);
+}
+
+bool rank_communicates(const Request& request, int rank) {
+  return (request.pattern == Pattern::ring || rank < 2) &&
+         std::any_of(request.sequence.begin(), request.sequence.end(), communicates);
+}
+
+void check_placement(const Request& request, const Placement& placement, bool computing, const Site& site, int sharers) {
+  std::map<int, std::string> used;
+  const bool communicating = std::any_of(request.sequence.begin(), request.sequence.end(), communicates);
+  if (computing) {
+    check_cores(placement.comp_cores, "comp_cores", site, used);
+    if (placement.comp_cores.empty()) {
+      throw RequestError("comp_cores", "", "a computation needs at least one core", "name one or more computing cores");
+    }
+  }
+  check_cores(placement.comm_cores, "comm_cores", site, used);
+  if (communicating && placement.comm_cores.empty()) {
+    throw RequestError("comm_cores", "", "a communication needs a core on every rank",
+                       "name the core of the communication thread");
+  }
+  const SiteNode* comp_node = computing ? &check_node(placement.comp_node, "comp_node", site) : nullptr;
+  const std::int64_t computing_need = computing ? computing_bytes(request, placement) : 0;
+  if (comp_node != nullptr && computing_need > comp_node->memory) {
+    throw RequestError("working_set", fmt::format("{}", request.working_set),
+                       fmt::format("the working sets of {} cores are larger than the memory of node {}",
+                                   placement.comp_cores.size(), placement.comp_node),
+                       fmt::format("the node has {} bytes to give", comp_node->memory));
+  }
+  if (!communicating) {
+    return;
+  }
+  const SiteNode& comm_node = check_node(placement.comm_node, "comm_node", site);
+  const std::int64_t besides = comp_node == &comm_node ? computing_need : 0;
+  const std::int64_t need = least_message_bytes(request, placement.comm_cores.size()) * std::max(sharers, 1);
+  if (need > comm_node.memory - besides) {
+    throw RequestError("size", fmt::format("{}", request.size),
+                       fmt::format("the messages of {} ranks are larger than the memory of node {}", sharers, placement.comm_node),
+                       fmt::format("the node has {} bytes to give", comm_node.memory - besides));
+  }
+}
+
+namespace {
+
+// Cores of the communication and computing threads of one rank, by name of the field.
+void claim(const std::vector<int>& cores, const std::string& host, bool computing, const std::string& field,
+           std::map<std::pair<std::string, int>, std::vector<bool>>& claimed) {
+  for (const int core : cores) {
+    auto& others = claimed[{host, core}];
+    const bool computed = std::find(others.begin(), others.end(), true) != others.end();
+    if (!others.empty() && (computing || computed)) {
+      throw RequestError(field, std::to_string(core),
+                         fmt::format("core {} of host {} would run a computing thread beside a thread of another rank", core, host),
+                         "give each rank cores of its own (placements), or let only the first rank compute");
+    }
+    others.push_back(computing);
+  }
+}
+
+}  // namespace
+
+void check_job(const Request& request, const std::vector<std::string>& hosts) {
+  const auto ranks = static_cast<int>(hosts.size());
+  const bool communicating = std::any_of(request.sequence.begin(), request.sequence.end(), communicates);
+  if (communicating && ranks < 2) {
+    throw RequestError("ranks", std::to_string(ranks), "a communication needs two ranks", "start the probe with -n 2");
+  }
+  const auto distinct = static_cast<int>(std::set<std::string>(hosts.begin(), hosts.end()).size());
+  if (request.hosts > distinct) {
+    throw RequestError("hosts", std::to_string(request.hosts),
+                       fmt::format("the request needs {} hosts, the job has {}", request.hosts, distinct),
+                       "give more hosts to the launcher");
+  }
+  for (const auto& [rank, placement] : request.placements) {
+    if (rank < 0 || rank >= ranks) {
+      throw RequestError("placements.rank", std::to_string(rank), fmt::format("rank {} does not exist", rank),
+                         fmt::format("ranks here: 0-{}", ranks - 1));
+    }
+  }
+  std::map<std::pair<std::string, int>, std::vector<bool>> claimed;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::string& host = hosts[static_cast<std::size_t>(rank)];
+    const Placement placement = placement_of(request, rank, host == hosts.front());
+    if (rank_computes(request, rank)) {
+      claim(placement.comp_cores, host, true, "comp_cores", claimed);
+    }
+    if (rank_communicates(request, rank)) {
+      claim(placement.comm_cores, host, false, rank == 0 ? "comm_cores" : "peer_cores", claimed);
+    }
+    if (request.pattern == Pattern::ring && communicating &&
+        placement.comm_cores.size() != placement_of(request, 0, true).comm_cores.size()) {
+      throw RequestError(rank == 0 ? "comm_cores" : "peer_cores", std::to_string(placement.comm_cores.size()),
+                         "all ranks of a ring need the same number of communication cores",
+                         "give as many peer_cores as comm_cores");
+    }
+  }
+}
+
+bool shares_communication_core(const Request& request, const std::vector<std::string>& hosts) {
+  std::set<std::pair<std::string, int>> used;
+  for (std::size_t r = 0; r < hosts.size(); ++r) {
+    const auto rank = static_cast<int>(r);
+    if (!rank_communicates(request, rank)) {
+      continue;
+    }
+    for (const int core : placement_of(request, rank, hosts[r] == hosts.front()).comm_cores) {
+      if (!used.emplace(hosts[r], core).second) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace elbowroom
