@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+
+from elbowroom.plan.sizes import format_cores, format_size
 
 NARROW_SPACE = "\u202f"
 MINUS = "\u2212"
 BINARY = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
-DECIMAL = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -35,19 +37,8 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def size(value: float) -> str:
-    """Bytes in the largest unit they are whole in, binary first: 4 B, 64 KiB, 1 MB; 64 KiB+3 B just off one."""
-    count = round(value)
-    if count < 1000:
-        return f"{count} B"
-    exact = _whole(count)
-    if exact:
-        return exact
-    for distance in range(1, 65):
-        for base, sign in ((count - distance, "+"), (count + distance, MINUS)):
-            near = _whole(base)
-            if near and base >= 1024:
-                return f"{near}{sign}{distance} B"
-    return f"{number(count, digits=len(str(count)))} B"
+    """Bytes exactly, in the unit that spells them shortest: 4 B, 64 KiB, 1 MB."""
+    return format_size(round(value))
 
 
 def rounded_size(value: float) -> str:
@@ -65,26 +56,12 @@ def interval(value: float, low: float, high: float) -> str:
     return " ".join((_fixed(value, decimals), f"[{_fixed(low, decimals)}, {_fixed(high, decimals)}]"))
 
 
-def ranges(values: tuple[int, ...]) -> str:
-    """Numbers of cores, short: (0, 1, 2, 5) is `0-2,5`; none is the empty string."""
-    runs: list[tuple[int, int]] = []
-    for value in sorted(set(values)):
-        if runs and value == runs[-1][1] + 1:
-            runs[-1] = (runs[-1][0], value)
-        else:
-            runs.append((value, value))
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+def ranges(values: Iterable[int]) -> str:
+    """Numbers of cores in ascending order, short: (0, 2, 1, 5) is `0-2,5`; none is the empty string."""
+    return format_cores(sorted(set(values)))
 
 
 def _fixed(value: float, decimals: int) -> str:
     text = f"{abs(value):.{decimals}f}"
     negative = value < 0 and float(text) != 0
     return MINUS + text if negative else text
-
-
-def _whole(count: int) -> str:
-    """`count` in a unit it is a whole number (below 1024) of; the empty string when there is none."""
-    for factor, unit in (*BINARY, *DECIMAL):
-        if count >= factor and count % factor == 0 and count // factor < 1024:
-            return f"{count // factor} {unit}"
-    return ""

@@ -25,6 +25,8 @@ LINE = 17
 LETTER = 6.4
 """Mean width of a letter of the 12-unit font: SVG has no line breaking, so widths are estimated (on the generous side)."""
 
+SIDES = {"computation": "comp", "communication": "comm"}
+
 _UNIT = re.compile(r"[(\[]([^()\[\]]+)[)\]]\s*$")
 
 
@@ -212,7 +214,8 @@ def _series(
     together = " together" if look.dashed else ""
     facts = _facts(series, drawn, figure.x.bytes, rows)
     return (
-        f'<g class="series {look.colour}{together}" data-name="{escape(look.label)}" data-unit="{escape(unit_of(axis_label))}"{facts}>'
+        f'<g class="series {look.colour}{together}" data-name="{escape(look.label)}" data-unit="{escape(unit_of(axis_label))}" '
+        f'data-side="{SIDES[series.side]}" data-style="{"" if series.style == "line" else series.style}"{facts}>'
         f'{band}<path class="curve" d="{curve}"/>{markers}</g>'
     )
 

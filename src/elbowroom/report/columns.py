@@ -1,0 +1,155 @@
+"""The points packed for the page's table: arrays of columns, small enough for 10,000 points.
+
+Words that repeat (kernel, size, placement, status ...) are written once and pointed to. Rates and times keep six
+significant digits, far below the noise of any of them; the run folder keeps them whole.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from elbowroom.draw import numbers
+from elbowroom.plan.point import Point
+from elbowroom.stats.result import Kept, PointResult, Side, Summary
+
+DIGITS = 6
+SUMMARY_FIELDS = ("median", "d1", "d9", "low", "high", "count")
+KEPT_FIELDS = ("value", "low", "high")
+
+
+class Use(msgspec.Struct, frozen=True, kw_only=True):
+    """The cores a point occupied on the first host: computing, communicating, and those of its peer ranks there."""
+
+    comp_cores: tuple[int, ...] = ()
+    comm_cores: tuple[int, ...] = ()
+    peer_cores: tuple[int, ...] = ()
+
+
+def use_of(point: Point) -> Use:
+    """The cores a point of the plan occupies; of `ring`, those of all its ranks together."""
+    if point.placements:
+        return Use(
+            comp_cores=tuple(sorted({core for p in point.placements for core in p.comp_cores})),
+            comm_cores=tuple(sorted({core for p in point.placements for core in p.comm_cores})),
+        )
+    return Use(
+        comp_cores=point.comp_cores,
+        comm_cores=point.comm_cores or (point.comm_core,),
+        peer_cores=point.peer_cores,
+    )
+
+
+def pack(results: Sequence[PointResult], uses: Mapping[str, Use]) -> dict[str, Any]:
+    """The table as plain data: `words` (column -> labels, their sort keys, index per row), `numbers`, `sides`, `uses`."""
+    return {
+        "count": len(results),
+        "words": {
+            "kernel": _words((kernel_label(r), kernel_label(r)) for r in results),
+            "size": _words((r.size, numbers.size(r.size)) for r in results),
+            "placement": _words((placement_label(r), placement_label(r)) for r in results),
+            "metric": _words((r.metric, r.metric) for r in results),
+            "variant": _words((variant_label(r), variant_label(r)) for r in results),
+            "status": _words((r.status, r.status) for r in results),
+            "flags": _words((" ".join(r.flags), " ".join(r.flags)) for r in results),
+            "reason": _words((r.reason, r.reason) for r in results),
+        },
+        "numbers": {name: [getattr(r, name) for r in results] for name in ("n", "comp_node", "comm_node", "comm_core")},
+        "sides": {
+            "comp": _side([r.comp for r in results]),
+            "comm": _side([r.comm for r in results]),
+        },
+        "uses": _uses(results, uses),
+    }
+
+
+def kernel_label(result: PointResult) -> str:
+    """The kernel, and whether it is there as the control that tells if the machine was quiet."""
+    return result.kernel if result.role == "point" else f"{result.kernel} ({result.role})"
+
+
+def placement_label(result: PointResult) -> str:
+    """Where computations' data, communications' data and the communication thread were."""
+    return f"comp {result.comp_node} · comm {result.comm_node} · core {result.comm_core}"
+
+
+def variant_label(result: PointResult) -> str:
+    """What sets a point apart besides kernel, size and placement; empty for the usual ping-pong."""
+    parts = [] if result.pattern == "pingpong" else [result.pattern]
+    if result.cursor != 1:
+        parts.append(f"cursor {result.cursor}")
+    if result.arithmetic_intensity is not None:
+        parts.append(f"{numbers.number(result.arithmetic_intensity, 3)} flop/B")
+    if result.comm_threads != 1:
+        parts.append(f"{result.comm_threads} communication threads")
+    if result.processes != "node":
+        parts.append(f"one process per {result.processes}")
+    if result.reuse != "same":
+        parts.append(f"buffers: {result.reuse}")
+    if result.core_khz is not None:
+        parts.append(f"core {numbers.number(result.core_khz / 1000)} MHz")
+    if result.uncore_khz is not None:
+        parts.append(f"uncore {numbers.number(result.uncore_khz / 1000)} MHz")
+    return ", ".join(parts)
+
+
+def embed(data: object) -> str:
+    """JSON that can stand inside a `<script>` element: no `<`, `>` or `&` that could end it or open a comment."""
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def rounded(value: float | None) -> float | None:
+    """`value` to DIGITS significant digits, whole numbers without a point; None for what is not a finite number."""
+    if value is None or not math.isfinite(value):
+        return None
+    short = float(f"{value:.{DIGITS}g}")
+    return int(short) if short.is_integer() and abs(short) < 2**53 else short
+
+
+def _words(pairs: Iterable[tuple[str | int, str]]) -> dict[str, Any]:
+    """Distinct labels in the order of their sort keys, and for each row the index of its label."""
+    rows = list(pairs)
+    distinct = sorted(set(rows), key=lambda pair: pair[0])
+    index = {pair: at for at, pair in enumerate(distinct)}
+    return {"labels": [label for _, label in distinct], "at": [index[pair] for pair in rows]}
+
+
+def _side(sides: Sequence[Side]) -> dict[str, Any]:
+    return {
+        "alone": _summaries([side.alone for side in sides]),
+        "together": _summaries([side.together for side in sides]),
+        "kept": _kepts([side.kept for side in sides]),
+    }
+
+
+def _summaries(summaries: Sequence[Summary | None]) -> dict[str, Any]:
+    columns: dict[str, Any] = {name: _column(summaries, name) for name in SUMMARY_FIELDS}
+    columns["unit"] = _words((s.unit, s.unit) if s else ("", "") for s in summaries)
+    return columns
+
+
+def _kepts(kepts: Sequence[Kept | None]) -> dict[str, Any]:
+    return {name: _column(kepts, name) for name in KEPT_FIELDS}
+
+
+def _column(items: Sequence[Summary | Kept | None], name: str) -> list[float | None]:
+    read: Callable[[object], float] = lambda item: getattr(item, name)  # noqa: E731
+    return [None if item is None else rounded(read(item)) for item in items]
+
+
+def _uses(results: Sequence[PointResult], uses: Mapping[str, Use]) -> dict[str, Any]:
+    """Distinct sets of cores as ranges ("1-17"), and the index of each row's; -1 where nobody told."""
+    kinds: dict[Use, int] = {}
+    at = [kinds.setdefault(use, len(kinds)) if (use := uses.get(r.id)) is not None else -1 for r in results]
+    sets = [
+        {"comp": numbers.ranges(use.comp_cores), "comm": numbers.ranges(use.comm_cores), "peer": numbers.ranges(use.peer_cores)}
+        for use in kinds
+    ]
+    return {"sets": sets, "at": at}

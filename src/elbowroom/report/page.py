@@ -1,0 +1,201 @@
+"""The page: what it is made of, and how it becomes one HTML file that needs no network.
+
+The file carries its own style, script and data; a Content-Security-Policy inside it forbids any request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib import resources
+from typing import Any, Literal
+
+import msgspec
+
+from elbowroom.draw import numbers, svg
+from elbowroom.draw.figure import Figure
+from elbowroom.machine.topology import Machine
+from elbowroom.plan.point import Note
+from elbowroom.report import columns, machine, words
+from elbowroom.report.columns import Use
+from elbowroom.stats.result import Finding, Kept, PointResult, Side, Summary, Verdict
+
+ROWS_WITHOUT_SCRIPT = 500
+DRIFTS_SHOWN = 40
+
+
+class Drift(msgspec.Struct, frozen=True, kw_only=True):
+    """One alone baseline at the start (`opening`) and the end (`closing`) of the run.
+
+    `change` is closing/opening of a rate, opening/closing of a latency: below 1 the machine became slower.
+    """
+
+    point: str
+    side: Literal["computation", "communication"]
+    opening: Summary
+    closing: Summary
+    change: Kept
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a report says. `manifest` and `state` are those of the run folder, as plain data.
+
+    `findings` are those of the experiments; the verdict's own are shown first, each key once. `uses` gives the cores of a point by
+    its id. `observers` is the probe's table of what it can observe: {name: {status, reason}}. `method` adds rows (label, text) to
+    how it was measured.
+    """
+
+    title: str
+    manifest: dict[str, Any]
+    machine: Machine
+    verdict: Verdict
+    results: tuple[PointResult, ...]
+    state: dict[str, Any] = {}
+    observers: dict[str, Any] = {}
+    findings: tuple[Finding, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    notes: tuple[Note, ...] = ()
+    uses: dict[str, Use] = {}
+    drifts: tuple[Drift, ...] = ()
+    method: tuple[tuple[str, str], ...] = ()
+
+
+def render(page: Page) -> str:
+    """The page as one HTML document, complete in itself."""
+    rows = {result.id: index for index, result in enumerate(page.results)}
+    data = columns.pack(page.results, page.uses)
+    data["machine"] = machine.details(page.machine)
+    data["flagMeanings"] = dict(words.flag_meanings(flag for r in page.results for flag in r.flags))
+    known, unknown = _known_and_unknown(page)
+    return _template().render(
+        page=page,
+        style=_asset("page.css") + svg.style(),
+        script=_asset("page.js"),
+        data=columns.embed(data),
+        verdict=_verdict(page.verdict),
+        findings=_findings(page, rows),
+        figures=[(figure, svg.svg(figure, rows)) for figure in page.figures],
+        drawings=machine.drawings(page.machine, page.uses),
+        machine_line=machine_line(page.machine),
+        rows=[_row(result) for result in page.results[:ROWS_WITHOUT_SCRIPT]],
+        flags=words.flag_meanings(flag for r in page.results for flag in r.flags),
+        statuses=words.status_meanings(r.status for r in page.results),
+        words=words,
+        facts=(*words.facts(page.manifest), *page.method),
+        transport=words.transport(page.manifest, page.machine.hosts),
+        known=known,
+        unknown=unknown,
+        drift=_drift(page.drifts),
+    )
+
+
+def machine_line(machine: Machine) -> str:
+    """The machine in one line: model, packages, cores, NUMA nodes, memory, hosts."""
+    parts = [
+        machine.model or "model unknown",
+        _count(machine.packages, "package"),
+        _count(len(machine.cores), "core"),
+        _count(len(machine.nodes), "NUMA node"),
+        numbers.rounded_size(machine.memory) if machine.memory else "memory unknown",
+        _count(machine.hosts, "host"),
+    ]
+    return " · ".join([*parts, "simulated"] if machine.virtual else parts)
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _verdict(verdict: Verdict) -> dict[str, str]:
+    """The banner: its class (colour) and the word that says the same without colour."""
+    if not verdict.trusted:
+        return {"kind": "untrusted", "word": "Too noisy to trust"}
+    if verdict.interference is None:
+        return {"kind": "neutral", "word": "Trusted"}
+    if verdict.interference:
+        return {"kind": "interference", "word": "Trusted: interference"}
+    return {"kind": "quiet", "word": "Trusted: no interference"}
+
+
+def _findings(page: Page, rows: dict[str, int]) -> list[dict[str, Any]]:
+    by_key = {finding.key: finding for finding in (*page.findings, *page.verdict.findings)}
+    order = dict.fromkeys(finding.key for finding in (*page.verdict.findings, *page.findings))
+    return [
+        {
+            "level": by_key[key].level,
+            "class": by_key[key].level.replace("/", ""),
+            "text": by_key[key].text,
+            "values": words.finding_values(by_key[key]),
+            "rows": [rows[point] for point in by_key[key].points if point in rows],
+        }
+        for key in order
+    ]
+
+
+def _known_and_unknown(page: Page) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    known, unknown = words.known_and_unknown(page.state)
+    _, unseen = words.known_and_unknown(page.observers)
+    told = page.manifest.get("unknown", {})
+    recorded = [(str(what).replace("_", " "), str(why)) for what, why in told.items()] if isinstance(told, dict) else []
+    parts_left_out = [(note.what, note.reason) for note in page.notes]
+    missing = [(f"observer {what}", why) for what, why in unseen]
+    return known, list(dict.fromkeys(parts_left_out + missing + recorded + unknown))
+
+
+def _row(result: PointResult) -> dict[str, Any]:
+    """A row of the table for readers without a script."""
+    return {
+        "kernel": columns.kernel_label(result),
+        "variant": columns.variant_label(result),
+        "n": result.n,
+        "size": numbers.size(result.size),
+        "placement": columns.placement_label(result),
+        "metric": result.metric,
+        "cells": (*_cells(result.comp), *_cells(result.comm)),
+        "status": result.status,
+        "flags": " ".join(result.flags),
+    }
+
+
+def _cells(side: Side) -> tuple[str, str, str]:
+    kept = numbers.interval(side.kept.value, side.kept.low, side.kept.high) if side.kept else "–"
+    return summary_text(side.alone), summary_text(side.together), kept
+
+
+def summary_text(summary: Summary | None) -> str:
+    """The median with its unit; a dash where it was not measured."""
+    return f"{numbers.number(summary.median)} {summary.unit}" if summary else "–"
+
+
+def _drift(drifts: Sequence[Drift]) -> dict[str, Any]:
+    """The baselines that moved most, first; and how many there are."""
+    ordered = sorted(drifts, key=lambda drift: abs(drift.change.value - 1), reverse=True)
+    return {
+        "count": len(ordered),
+        "moved": sum(1 for drift in ordered if not drift.change.low <= 1 <= drift.change.high),
+        "largest": numbers.number(abs(ordered[0].change.value - 1) * 100, 2) if ordered else "",
+        "rows": [
+            (
+                drift.point,
+                drift.side,
+                summary_text(drift.opening),
+                summary_text(drift.closing),
+                numbers.interval(drift.change.value, drift.change.low, drift.change.high),
+            )
+            for drift in ordered[:DRIFTS_SHOWN]
+        ],
+    }
+
+
+@lru_cache
+def _asset(name: str) -> str:
+    return resources.files("elbowroom.report").joinpath(name).read_text(encoding="utf-8")
+
+
+@lru_cache
+def _template() -> Any:
+    """The compiled template; jinja2 is imported here since `elbowroom --help` must not wait for it."""
+    import jinja2
+
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(_asset("page.html.j2"))
