@@ -1,0 +1,32 @@
+"""Experiments, one file each. A file that declares `EXPERIMENT` is in the registry; nothing else is to be done."""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+
+from elbowroom.errors import UsageError
+from elbowroom.experiments.experiment import Experiment
+from elbowroom.plan.kernels import closest
+
+_HELPERS = ("experiment", "wording", "panels")
+
+__all__ = ["Experiment", "all", "get", "names"]
+
+
+def names() -> tuple[str, ...]:
+    """The names of all experiments, sorted; imports none of them."""
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in _HELPERS))
+
+
+def get(name: str) -> Experiment:
+    """The experiment of that name; UsageError with the known ones else."""
+    if name not in names():
+        raise UsageError("no such experiment", field="experiment", value=name, mend=closest(name, names()))
+    experiment: Experiment = import_module(f"{__name__}.{name}").EXPERIMENT
+    return experiment
+
+
+def all() -> tuple[Experiment, ...]:  # noqa: A001 (read as experiments.all())
+    """Every experiment, by name."""
+    return tuple(get(name) for name in names())

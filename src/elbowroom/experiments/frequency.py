@@ -1,0 +1,226 @@
+"""Communication only, sleep, both: do frequencies move, and does communication feel it (paper, Figures 1 to 3)?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from statistics import fmean
+from typing import Literal
+
+import msgspec
+
+from elbowroom.draw.figure import Axis, Figure, Series
+from elbowroom.experiments.cores import cores_of, machine_notes, with_notes
+from elbowroom.experiments.experiment import Experiment
+from elbowroom.experiments.panels import both, comm_label, comp_label, marks, per_core
+from elbowroom.experiments.wording import (
+    Values,
+    cores_text,
+    grouped,
+    hit,
+    kept_text,
+    kernel_name,
+    nothing,
+    onsets,
+    size_text,
+    usable,
+)
+from elbowroom.machine.topology import Machine
+from elbowroom.plan.expanding import expand as multiply
+from elbowroom.plan.point import Expansion, Note, Point
+from elbowroom.plan.reading import Plan
+from elbowroom.stats.result import Finding, PointResult, Trace
+
+MOVED = 0.02  # METHOD.md, rule 14: more than 2 % is a change of frequency
+PHASES = {"A": "computation alone", "B": "communication alone", "S": "sleep", "AB": "both together"}
+
+Case = tuple[str, int, int, int]
+
+
+def _case(item: PointResult) -> Case:
+    return item.kernel, item.size, item.comm_node, item.comm_core
+
+
+def expand(plan: Plan, machine: Machine) -> Expansion:
+    """The plan's points; communication only at constant frequencies where the process may set them, else a note."""
+    expansion = multiply(plan, machine)
+    notes = list(machine_notes(machine))
+    if machine.virtual:
+        notes.append(Note(what="frequency traces", reason="a virtual machine has no frequencies"))
+    points: list[Point] = []
+    for key, what, permission, mend in (
+        ("core_khz", "constant core frequencies", "core_frequency", "needs root and the userspace governor"),
+        ("uncore_khz", "constant uncore frequencies", "uncore_frequency", "needs root and intel_uncore_frequency"),
+    ):
+        wanted: tuple[int, ...] = getattr(plan, key)
+        if permission not in machine.permitted:
+            notes.append(Note(what=what, reason=f"this process may not set them ({mend})"))
+        elif not wanted:
+            reason = f"none asked for; give them in kHz: --set {key}=1000000,2300000"
+            notes.append(Note(what=what, reason=reason))
+        else:
+            points += _constant(expansion.points, key, wanted)
+    expansion = msgspec.structs.replace(expansion, points=(*expansion.points, *points))
+    return with_notes(expansion, notes)
+
+
+def _constant(points: Sequence[Point], key: str, wanted: Sequence[int]) -> list[Point]:
+    """Communication only, one point per distinct communication and frequency (paper, Figure 1)."""
+    alone = {}
+    for point in points:
+        if point.role == "point":
+            bare = msgspec.structs.replace(
+                point, kernel="none", n=0, comp_cores=(), working_set=0, cursor=1, sequence=("B", "B")
+            )
+            alone[bare.id] = bare
+    return [msgspec.structs.replace(bare, **{key: khz}) for bare, khz in product(alone.values(), wanted)]
+
+
+def mean_mhz(items: Sequence[PointResult], phase: str, role: str) -> float | None:
+    """Mean frequency of the cores that play a role during a phase, MHz; None where none was readable."""
+    traces = [trace for item in items for trace in item.traces if trace.phase == phase and trace.role == role]
+    values = [khz / 1000 for trace in traces for khz in trace.khz]
+    return fmean(values) if values else None
+
+
+def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:
+    """Per kernel and size: what communication kept at each n; then the frequencies, where they were readable."""
+    found = []
+    points = usable(results)
+    for group in grouped([item for item in points if item.n], _case).values():
+        found += [_effect(item) for item in sorted(group, key=cores_of)]
+        found += list(_frequencies(group))
+    found += list(_constants([item for item in points if item.core_khz or item.uncore_khz]))
+    if points and not any(item.traces for item in points):
+        text = "Frequencies of the cores: n/a, this machine does not let them be read."
+        found.append(Finding(key="frequencies", level="n/a", text=text))
+    return tuple(found) or (nothing("frequency", "Frequencies"),)
+
+
+def _effect(item: PointResult) -> Finding:
+    comm, comp = hit(item, "comm"), hit(item, "comp")
+    kept = item.comm.kept
+    better = kept is not None and kept.low > 1
+    said = "suffers" if comm else ("gains" if better else "is unchanged")
+    level: Literal["quiet", "interference"] = "interference" if comm or comp else "quiet"
+    text = (
+        f"{kernel_name(item.kernel)} on {cores_text(item.n)}: the {item.metric} of {size_text(item.size)} messages {said} "
+        f"(keeps {kept_text(kept)}); the computation {'suffers' if comp else 'is unchanged'} "
+        f"(keeps {kept_text(item.comp.kept)})."
+    )
+    values: Values = {
+        "n": item.n,
+        "comm_kept": kept.value if kept else None,
+        "comp_kept": item.comp.kept.value if item.comp.kept else None,
+    }
+    return Finding(key=f"effect-{item.id}", level=level, text=text, values=values, points=(item.id,))
+
+
+def _frequencies(group: Sequence[PointResult]) -> Iterator[Finding]:
+    """Whether the communication core's frequency moves when others compute."""
+    for item in sorted(group, key=cores_of):
+        alone, together = mean_mhz([item], "B", "communication"), mean_mhz([item], "AB", "communication")
+        if alone is None or together is None:
+            continue
+        computing, idle = mean_mhz([item], "AB", "computing"), mean_mhz([item], "S", "idle")
+        moved = abs(together / alone - 1) > MOVED
+        text = (
+            f"{kernel_name(item.kernel)} on {cores_text(item.n)}, {size_text(item.size)} messages: the communication core "
+            f"runs at {alone:.0f} MHz alone and at {together:.0f} MHz beside computation "
+            f"({'it moves' if moved else 'it does not move'})"
+        )
+        text += "" if computing is None else f"; computing cores run at {computing:.0f} MHz"
+        text += "." if idle is None else f"; idle cores, asleep, at {idle:.0f} MHz."
+        values: Values = {"comm_alone": alone, "comm_together": together, "computing": computing, "asleep": idle}
+        yield Finding(key=f"mhz-{item.id}", level="note", text=text, values=values, points=(item.id,))
+
+
+def _constants(points: Sequence[PointResult]) -> Iterator[Finding]:
+    """What constant frequencies change, between the lowest and the highest set."""
+    for what, key in (("core", "core_khz"), ("uncore", "uncore_khz")):
+        chosen = [item for item in points if getattr(item, key) and item.comm.alone is not None]
+        for (size,), group in grouped(chosen, lambda item: (item.size,)).items():
+            low, high = min(group, key=lambda i: getattr(i, key)), max(group, key=lambda i: getattr(i, key))
+            if low is high or low.comm.alone is None or high.comm.alone is None:
+                continue
+            change = high.comm.alone.median / low.comm.alone.median - 1
+            unit = low.comm.alone.unit
+            text = (
+                f"Raising the constant {what} frequency from {getattr(low, key) / 1000:.0f} to "
+                f"{getattr(high, key) / 1000:.0f} MHz changes the {low.metric} of {size_text(size)} messages from "
+                f"{low.comm.alone.median:.4g} to {high.comm.alone.median:.4g} {unit} ({change:+.0%})."
+            )
+            values: Values = {"size": size, "change": change}
+            ids = tuple(item.id for item in group)
+            yield Finding(key=f"constant-{what}-{size}", level="note", text=text, values=values, points=ids)
+
+
+def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:
+    """Network and computation over n (Figure 3a); frequencies over time, phase after phase (Figures 2, 3b, 3c)."""
+    drawn = []
+    points = [item for item in usable(results) if item.n]
+    for case, group in grouped(points, _case).items():
+        name = "-".join(str(part) for part in case)
+        drawn.append(
+            Figure(
+                name=f"frequency-{name}",
+                title=f"Network {group[0].metric} ({size_text(group[0].size)}) and {kernel_name(group[0].kernel)}",
+                x=Axis(label="Number of computing cores"),
+                left=Axis(label=comm_label(group)),
+                right=Axis(label=comp_label(group)),
+                series=both(
+                    group,
+                    cores_of,
+                    comm=f"network {group[0].metric}",
+                    comp=kernel_name(group[0].kernel),
+                    comp_transform=per_core,
+                ),
+                marks=marks(*onsets(group, cores_of)),
+                caption="Plain alone, dashed together; the band goes from the first to the last decile.",
+            )
+        )
+    return (*drawn, *(_traces(item) for item in points if item.traces))
+
+
+def _traces(item: PointResult) -> Figure:
+    """One point's traces on one time axis, each phase behind the one before."""
+    series: dict[tuple[int, str], tuple[list[float], list[float]]] = {}
+    start, order = 0.0, []
+    for phase in dict.fromkeys(trace.phase for trace in item.traces):
+        traces = [trace for trace in item.traces if trace.phase == phase]
+        for trace in traces:
+            xs, ys = series.setdefault((trace.core, _kind(trace)), ([], []))
+            xs += [start + step * trace.interval_s for step in range(len(trace.khz))]
+            ys += [khz / 1000 for khz in trace.khz]
+        start += max(len(trace.khz) * trace.interval_s for trace in traces)
+        order.append(PHASES.get(phase, phase))
+    return Figure(
+        name=f"trace-{item.id}",
+        title=f"Frequencies: {kernel_name(item.kernel)} on {cores_text(item.n)}, {size_text(item.size)} messages",
+        x=Axis(label="Time (s)"),
+        left=Axis(label="Frequency (MHz)"),
+        series=tuple(
+            Series(
+                name=f"core {core} ({kind})",
+                side="communication" if kind == "communication" else "computation",
+                style="line",
+                x=tuple(xs),
+                y=tuple(ys),
+            )
+            for (core, kind), (xs, ys) in sorted(series.items())
+        ),
+        caption=f"Phases in turn: {', '.join(order)}.",
+    )
+
+
+def _kind(trace: Trace) -> str:
+    return trace.role if trace.role == "communication" else "other"
+
+
+EXPERIMENT = Experiment(
+    name="frequency",
+    question="Do the frequencies of the cores change with computation, and does communication feel it?",
+    expand=expand,
+    findings=findings,
+    figures=figures,
+)

@@ -1,0 +1,118 @@
+"""What a model of sharing needs: non-temporal memset beside the reception of large messages (thesis, section 6.3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from elbowroom.draw.figure import Axis, Figure
+from elbowroom.experiments.cores import cores_of, machine_notes, with_notes
+from elbowroom.experiments.experiment import Experiment
+from elbowroom.experiments.panels import both, comm_label, comp_label, marks
+from elbowroom.experiments.wording import (
+    Values,
+    cores_text,
+    grouped,
+    kernel_name,
+    level_of,
+    nothing,
+    onset_values,
+    onsets,
+    place_text,
+    suffers,
+    usable,
+)
+from elbowroom.machine.topology import Machine
+from elbowroom.plan.expanding import expand as multiply
+from elbowroom.plan.point import Expansion, Note
+from elbowroom.plan.reading import Plan
+from elbowroom.stats.result import Finding, PointResult
+
+Case = tuple[str, int, int, int]
+
+
+def _case(item: PointResult) -> Case:
+    return item.kernel, item.size, item.comp_node, item.comm_node
+
+
+def expand(plan: Plan, machine: Machine) -> Expansion:
+    """Every n of the first socket and every pair of nodes; notes where the remote model cannot be measured."""
+    expansion = multiply(plan, machine)
+    notes = list(machine_notes(machine))
+    if machine.packages < 2:
+        reason = "this machine has one socket: there is no remote memory to measure"
+        notes.append(Note(what="the model of remote accesses", reason=reason))
+    if len({point.n for point in expansion.points}) < 3:
+        reason = f"at most {cores_text(max(point.n for point in expansion.points))} free here"
+        notes.append(Note(what="a model over the number of cores (needs three counts)", reason=reason))
+    return with_notes(expansion, notes)
+
+
+def _peak(group: Sequence[PointResult]) -> tuple[Values, str]:
+    """Highest memory bandwidth alone, and of both streams together, with the n where they are reached."""
+    alone = [(item.comp.alone.median, item.n) for item in group if item.comp.alone is not None]
+    together = [
+        (item.comp.together.median + item.comm.together.median, item.n)
+        for item in group
+        if item.comp.together is not None and item.comm.together is not None and item.comm.together.unit == "MB/s"
+    ]
+    values: Values = {}
+    parts = []
+    for name, peaks, what in (
+        ("alone", alone, "memory bandwidth of the computation alone peaks"),
+        ("together", together, "both streams together peak"),
+    ):
+        if peaks:
+            most, n = max(peaks)
+            values |= {f"peak_{name}": most, f"peak_{name}_n": n}
+            parts.append(f"{what} at {most:.0f} MB/s with {cores_text(n)}")
+    return values, "; ".join(parts)
+
+
+def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:
+    """Per placement: where the bandwidths peak, from how many cores each side suffers and how much."""
+    found = []
+    for case, group in grouped(usable(results), _case).items():
+        comm, comp = onsets(group, cores_of)
+        values, peaks = _peak(group)
+        text = (
+            f"{kernel_name(group[0].kernel)}, {place_text(group[0], machine)}: {peaks or 'no bandwidth was measured'}. "
+            f"{suffers('Reception', comm, cores_text)} {suffers('The computation', comp, cores_text)}"
+        )
+        found.append(
+            Finding(
+                key="model-" + "-".join(str(part) for part in case),
+                level=level_of(comm, comp),
+                text=text,
+                values=values | onset_values("comm", comm) | onset_values("comp", comp),
+                points=tuple(item.id for item in group),
+            )
+        )
+    return tuple(found) or (nothing("model", "Memory bandwidths"),)
+
+
+def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:
+    """Per placement: network bandwidth on the left axis, memory bandwidth of all cores on the right one."""
+    drawn = []
+    for case, group in grouped(usable(results), _case).items():
+        drawn.append(
+            Figure(
+                name="model-" + "-".join(str(part) for part in case),
+                title=f"{kernel_name(group[0].kernel)} and reception: {place_text(group[0], machine)}",
+                x=Axis(label="Number of computing cores"),
+                left=Axis(label=comm_label(group)),
+                right=Axis(label=comp_label(group, each_core=False)),
+                series=both(group, cores_of, comm="reception", comp=kernel_name(group[0].kernel)),
+                marks=marks(*onsets(group, cores_of)),
+                caption="Plain alone, dashed together; the band goes from the first to the last decile.",
+            )
+        )
+    return tuple(drawn)
+
+
+EXPERIMENT = Experiment(
+    name="model",
+    question="How do computation and communication share the memory bandwidth, for every number of cores and placement?",
+    expand=expand,
+    findings=findings,
+    figures=figures,
+)

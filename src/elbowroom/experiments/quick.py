@@ -1,0 +1,149 @@
+"""Is there interference here, how much, on which side, from which message size?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from elbowroom.draw.figure import Axis, Figure
+from elbowroom.experiments.experiment import Experiment
+from elbowroom.experiments.panels import as_bandwidth, both, comp_label, kept_figure, marks
+from elbowroom.experiments.wording import (
+    Values,
+    cores_text,
+    grouped,
+    hit,
+    kernel_name,
+    kept_text,
+    level_of,
+    nothing,
+    onset_values,
+    onsets,
+    size_text,
+    suffers,
+    usable,
+)
+from elbowroom.machine.topology import Machine
+from elbowroom.plan.expanding import expand
+from elbowroom.stats.result import Finding, PointResult
+
+
+def _size(item: PointResult) -> float:
+    return float(item.size)
+
+
+def _curves(results: Sequence[PointResult]) -> dict[tuple[str, int], list[PointResult]]:
+    """Results by kernel and n; kernels with most sizes first."""
+    groups = grouped(usable(results), lambda item: (item.kernel, item.n))
+    return dict(sorted(groups.items(), key=lambda entry: -len(entry[1])))
+
+
+def _who(item: PointResult) -> tuple[str, Literal["quiet", "interference"]]:
+    comp, comm = hit(item, "comp"), hit(item, "comm")
+    if comp and comm:
+        return "both sides suffer", "interference"
+    if comp or comm:
+        return f"the {'computation' if comp else 'communication'} suffers", "interference"
+    return "neither side suffers", "quiet"
+
+
+def _pair(item: PointResult) -> Finding:
+    """One kernel beside one size: what each side kept."""
+    who, level = _who(item)
+    text = (
+        f"{kernel_name(item.kernel)} beside {size_text(item.size)} messages: {who}; the computation keeps "
+        f"{kept_text(item.comp.kept)}, the communication {kept_text(item.comm.kept)} (1 means undisturbed)."
+    )
+    values: Values = {"kernel": item.kernel, "size": item.size, "n": item.n}
+    for name, side in (("comp", item.comp), ("comm", item.comm)):
+        if side.kept is not None:
+            values |= {f"{name}_kept": side.kept.value, f"{name}_low": side.kept.low, f"{name}_high": side.kept.high}
+    key = f"{item.kernel}-n{item.n}-{item.size}"
+    return Finding(key=key, level=level, text=text, values=values, points=(item.id,))
+
+
+def _answer(points: Sequence[PointResult]) -> Finding:
+    """The answer in one sentence: TRIAD beside the largest affected message, or else what suffers most."""
+    affected = [item for item in points if hit(item, "comp") or hit(item, "comm")]
+    shown = max(affected or points, key=lambda item: (item.kernel == "triad", -_least(item), item.size))
+    if affected:
+        shown = max(affected, key=lambda item: (item.kernel == "triad", item.size))
+    who, level = _who(shown)
+    head = f"Yes, there is interference here, {who}" if affected else "No interference is seen here"
+    text = (
+        f"{head}: {kernel_name(shown.kernel)} on {cores_text(shown.n)} beside {size_text(shown.size)} messages keeps "
+        f"{kept_text(shown.comp.kept)} of its rate, and the communication {kept_text(shown.comm.kept)}."
+    )
+    return Finding(key="answer", level=level, text=text, points=tuple(item.id for item in affected or [shown]))
+
+
+def _least(item: PointResult) -> float:
+    return min(kept.value for side in (item.comp, item.comm) if (kept := side.kept) is not None)
+
+
+def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:
+    """The answer, then from which size each side suffers, then every kernel beside its largest and smallest message."""
+    points = [item for item in usable(results) if item.comp.kept is not None or item.comm.kept is not None]
+    if not points:
+        return (nothing("answer", "Interference"),)
+    found = [_answer(points)]
+    for (kernel, n), group in _curves(points).items():
+        if len(group) >= 3:
+            comm, comp = onsets(group, _size)
+            text = (
+                f"Beside {kernel_name(kernel)} on {n} core{'s' if n > 1 else ''}: "
+                f"{suffers('communication', comm, size_text)} {suffers('Computation', comp, size_text)}"
+            )
+            values = onset_values("comm", comm) | onset_values("comp", comp)
+            ids = tuple(item.id for item in group)
+            found.append(
+                Finding(key=f"onset-{kernel}-n{n}", level=level_of(comm, comp), text=text, values=values, points=ids)
+            )
+        ends = {item.id: item for item in (max(group, key=_size), min(group, key=_size))}
+        found += [_pair(item) for item in ends.values()]
+    return tuple(found)
+
+
+def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:
+    """Bandwidths over message size, and what each side kept."""
+    drawn = []
+    for (kernel, n), group in _curves(results).items():
+        if len(group) < 3:
+            continue
+        axis = Axis(label="Message size", scale="log2", bytes=True)
+        comm, comp = onsets(group, _size)
+        found = marks(comm, comp)
+        beside = f"{kernel_name(kernel)} on {n} core{'s' if n > 1 else ''}"
+        drawn.append(
+            kept_figure(
+                f"kept-{kernel}-n{n}",
+                f"What each side keeps beside the other: {beside}",
+                axis,
+                group,
+                _size,
+                found,
+                "together/alone of the rates (alone/together of a latency); the band is the 95 % interval.",
+            )
+        )
+        drawn.append(
+            Figure(
+                name=f"rates-{kernel}-n{n}",
+                title=f"Alone and together: {beside}",
+                x=axis,
+                left=Axis(label="Network bandwidth (MB/s)", scale="log10"),
+                right=Axis(label=comp_label(group, each_core=False)),
+                series=both(group, _size, comm="communication", comp=kernel_name(kernel), comm_transform=as_bandwidth),
+                marks=found,
+                caption="Plain alone, dashed together; the band goes from the first to the last decile.",
+            )
+        )
+    return tuple(drawn)
+
+
+EXPERIMENT = Experiment(
+    name="quick",
+    question="Is there interference here, how much, on which side, from which message size?",
+    expand=expand,
+    findings=findings,
+    figures=figures,
+)
