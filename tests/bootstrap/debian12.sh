@@ -41,6 +41,7 @@ mirror=${MIRROR:-$(own_mirror)}
 work=$(mktemp -d /var/tmp/elbowroom-bootstrap.XXXXXX)
 root=$work/root
 # Mounts and processes need no cleaning up: they live in namespaces that end with the command that was run in them.
+# shellcheck disable=SC2317 # reached by the trap
 clean_up() {
   if [ -n "$keep" ]; then say "the root is kept: $root"; else rm -rf --one-file-system "$work"; fi
 }
@@ -85,6 +86,7 @@ make_root() {
 inside() {
   environment=$(env | grep -E '^((https?|no|ftp)_proxy|(HTTPS?|NO)_PROXY|PIP_(INDEX_URL|EXTRA_INDEX_URL|TRUSTED_HOST|CERT|DEFAULT_TIMEOUT))=' || true)
   printf '%s\n' "$environment" >"$work/environment"
+  # shellcheck disable=SC2016 # expanded by the inner shell
   unshare --mount --pid --fork --kill-child sh -eu -c '
     root=$1 line=$2 file=$3
     mount --make-rprivate /
