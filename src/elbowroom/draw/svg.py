@@ -1,9 +1,10 @@
 """A figure as inline SVG for the page: plain alone, dashed together, a band from d1 to d9.
 
-Colours and fonts are the classes of STYLE, which the page carries once, so that light, dark and print agree.
-Each curve carries what a reader may point at, already written as text: `data-x`, `data-median`, `data-d1` and `data-d9` hold
-one entry per drawn vertex, separated by `|`, in the order of the vertices of its path; `data-rows` holds the
-rows of the page's table. The page's script finds the vertex nearest to the pointer and shows them.
+Colours and fonts are the rules of `style`, which the page carries once, so that light, dark and print agree.
+Each curve carries what a reader may point at, one entry per vertex of its path, separated by `|`: `data-x` (on the
+figure, where a curve has none of its own), `data-median`, `data-d1`, `data-d9`, as text for people. Where the page's table holds the points, `data-rows` names
+its rows (`0-34,40`), and values that the table holds as well are left to it. The page's script finds the vertex
+nearest to the pointer.
 """
 
 from __future__ import annotations
@@ -11,19 +12,22 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
+import msgspec
+
 from elbowroom.draw import numbers, palette, scales
-from elbowroom.draw.figure import Figure, Mark, Series
+from elbowroom.draw.figure import Axis, Figure, Mark, Series
 from elbowroom.draw.scales import AxisScale
+from elbowroom.plan.sizes import format_cores
 
 WIDTH = 600
 PLOT_HEIGHT = 250
 LEFT, RIGHT, RIGHT_WITH_AXIS = 66, 18, 66
 LINE = 17
 LETTER = 6.4
-"""Mean width of a letter of the 12-unit font: SVG has no line breaking, so widths are estimated (on the generous side)."""
+"""Mean width of a letter of the 12-unit font, on the generous side: SVG text does not tell its width."""
 
 SIDES = {"computation": "comp", "communication": "comm"}
 
@@ -47,7 +51,7 @@ def style() -> str:
         ".figure .curve{fill:none;stroke:var(--curve);stroke-width:2;stroke-linejoin:round}"
         f".figure .together .curve{{stroke-dasharray:{palette.DASH[0]:g} {palette.DASH[1]:g}}}"
         ".figure .band{fill:var(--curve);fill-opacity:.16;stroke:none}"
-        ".figure .marker{fill:var(--curve);stroke:none}.figure .together .marker{fill:var(--paper);"
+        ".figure marker{overflow:visible}.figure .marker{fill:var(--curve);stroke:none}.figure .together .marker{fill:var(--paper);"
         "stroke:var(--curve);stroke-width:1.5}"
         ".figure .axis-label{font-weight:600;fill:var(--curve,var(--ink))}"
         ".figure .mark{stroke:var(--faint);stroke-dasharray:2 3;fill:none}"
@@ -56,13 +60,27 @@ def style() -> str:
     )
 
 
-def svg(figure: Figure, rows: Mapping[str, int] | None = None) -> str:
-    """The figure as one `<svg>` element. `rows` gives the page's row of a point's id, for values on hover."""
+class Rows(msgspec.Struct, frozen=True, kw_only=True):
+    """The rows of the page's table that a curve's points are; `same` when its values are those of the table."""
+
+    numbers: tuple[int, ...]
+    same: bool
+
+
+def no_rows(series: Series) -> Rows | None:
+    """For a figure without a table beside it."""
+    return None
+
+
+def svg(figure: Figure, rows_of: Callable[[Series], Rows | None] = no_rows) -> str:
+    """The figure as one `<svg>` element; `rows_of` tells where the page's table has the points of a curve."""
     x = scales.horizontal(figure)
     sides = {"left": scales.vertical(figure, "left")}
     if figure.right is not None:
         sides["right"] = scales.vertical(figure, "right")
-    legend, legend_height = _legend(figure)
+    looks = palette.looks(figure)
+    identity = re.sub(r"[^A-Za-z0-9_-]", "-", figure.name)
+    legend, legend_height = _legend(identity, looks)
     box = Box(
         left=LEFT,
         top=legend_height + (18 if figure.marks else 8),
@@ -70,24 +88,32 @@ def svg(figure: Figure, rows: Mapping[str, int] | None = None) -> str:
         height=PLOT_HEIGHT,
     )
     marks, height = _marks(figure.marks, x, box)
-    identity = re.sub(r"[^A-Za-z0-9_-]", "-", figure.name)
-    parts = [
-        f'<svg class="figure" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" role="img" tabindex="0" '
-        f'aria-labelledby="t-{identity} d-{identity}" data-figure="{escape(figure.name)}" '
-        f'data-box="{box.left:g} {box.top:g} {box.width:g} {box.height:g}" data-x-label="{escape(figure.x.label)}">',
-        f'<title id="t-{identity}">{escape(figure.title)}</title><desc id="d-{identity}">{escape(describe(figure))}</desc>',
-        # An empty title keeps the browser's own tooltip away from the values shown on hover.
-        "<g><title></title>",
-        f'<rect x="0" y="0" width="{WIDTH}" height="{height:g}" fill="none" pointer-events="all"/>',
-        legend,
-        _axes(figure, x, sides, box),
-    ]
-    for series, look in zip(figure.series, palette.looks(figure), strict=True):
-        axis = figure.right if series.axis == "right" and figure.right is not None else figure.left
+    curves = []
+    common = ""
+    for series, look in zip(figure.series, looks, strict=True):
         y = sides.get(series.axis, sides["left"])
-        parts.append(_series(series, look, figure, axis.label, x, y, box, rows or {}))
-    parts += [marks, "</g></svg>"]
-    return "".join(parts)
+        axis = figure.right if series.axis == "right" and figure.right is not None else figure.left
+        drawn = _drawn(series, x, y)
+        own = _x_texts(series, figure.x, drawn)
+        common = common or own
+        about = _about(series, look, axis, "" if own == common else own, drawn, rows_of(series))
+        curves.append(f"<g {about}>{_curve(identity, series, look, x, y, box)}</g>")
+    return "".join(
+        (
+            f'<svg class="figure" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" role="img" ',
+            f'tabindex="0" aria-labelledby="t-{identity} d-{identity}" data-figure="{escape(figure.name)}" ',
+            f'data-x-label="{escape(figure.x.label)}" data-x="{escape(common)}"><title id="t-{identity}">{escape(figure.title)}</title>',
+            f'<desc id="d-{identity}">{escape(describe(figure))}</desc>',
+            _shapes(identity, looks),
+            # An empty title keeps the browser's own tooltip away from the values shown on hover.
+            f'<g><title></title><rect width="{WIDTH}" height="{height:g}" fill="none" pointer-events="all"/>',
+            legend,
+            _axes(figure, x, sides, box),
+            *curves,
+            marks,
+            "</g></svg>",
+        )
+    )
 
 
 class Box:
@@ -118,139 +144,169 @@ def unit_of(axis_label: str) -> str:
     return found.group(1) if found else ""
 
 
-def _markers(look: palette.Look, spots: list[tuple[float, float]]) -> str:
-    """All markers of a curve as one path: a page of 10,000 points must stay small."""
-    shapes = {
-        "circle": "m-3.2 0a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0-6.4 0z",
-        "square": "m-3-3h6v6h-6z",
-        "triangle": "m-3.8 3h7.6l-3.8-6.8z",
-        "diamond": "m-4.2 0l4.2-4.2 4.2 4.2-4.2 4.2z",
+def _shape_name(identity: str, look: palette.Look) -> str:
+    return f"m-{identity}-{look.colour}{'-t' if look.dashed else ''}-{(look.marker or '-')[0]}"
+
+
+def _shapes(identity: str, looks: Sequence[palette.Look]) -> str:
+    """The markers of the curves, each defined once: a page of 10,000 points must stay small."""
+    outlines = {
+        "circle": '<circle class="marker" r="3.2"/>',
+        "square": '<path class="marker" d="M-3-3h6v6h-6z"/>',
+        "triangle": '<path class="marker" d="M-3.8 3h7.6l-3.8-6.8z"/>',
+        "diamond": '<path class="marker" d="M-4.2 0l4.2-4.2 4.2 4.2-4.2 4.2z"/>',
     }
-    shape = shapes[look.marker or "circle"]
-    outline = "".join(f"M{x:.1f} {y:.1f}{shape}" for x, y in spots)
-    return f'<path class="marker" d="{outline}"/>'
+    named = {_shape_name(identity, look): look for look in looks if look.marker}
+    shapes = (
+        f'<marker id="{name}" class="{_classes(look)}" markerUnits="userSpaceOnUse">{outlines[look.marker or "circle"]}</marker>'
+        for name, look in named.items()
+    )
+    return f"<defs>{''.join(shapes)}</defs>"
 
 
-def _legend(figure: Figure) -> tuple[str, float]:
+def _classes(look: palette.Look) -> str:
+    return f"{look.colour} together" if look.dashed else look.colour
+
+
+def _marked(identity: str, look: palette.Look) -> str:
+    """The attributes that put the curve's marker on every vertex."""
+    if not look.marker:
+        return ""
+    return f' style="marker:url(#{_shape_name(identity, look)})"'
+
+
+def _legend(identity: str, looks: Sequence[palette.Look]) -> tuple[str, float]:
     """Entries in one row, or in even columns when they do not fit; and the height they take."""
-    if not figure.series:
+    if not looks:
         return "", 0.0
-    looks = palette.looks(figure)
     texts = [look.label if len(look.label) <= 72 else look.label[:71] + "…" for look in looks]
     widths = [36 + len(text) * LETTER + 14 for text in texts]
     room = WIDTH - LEFT
-    columns = len(texts) if sum(widths) <= room else max(1, int(room // max(widths)))
-    starts = [
-        sum(widths[:i]) if columns == len(texts) else max(widths) * (i % columns) for i in range(len(texts))
-    ]
+    one_row = sum(widths) <= room
+    columns = len(texts) if one_row else max(1, int(room // max(widths)))
     parts = []
     for index, (look, text) in enumerate(zip(looks, texts, strict=True)):
-        x, y = LEFT + starts[index], 14 + index // columns * LINE
-        together = " together" if look.dashed else ""
-        sample = f'<path class="curve" d="M{x:.0f} {y - 4:.0f}h30"/>'
-        marker = _markers(look, [(x + 15, y - 4)]) if look.marker else ""
+        x = LEFT + (sum(widths[:index]) if one_row else max(widths) * (index % columns))
+        y = 14 + index // columns * LINE
+        place = f"url(#{_shape_name(identity, look)})"
+        middle = f' marker-mid="{place}"' if look.marker else ""
         parts.append(
-            f'<g class="key {look.colour}{together}">{sample}{marker}</g><text x="{x + 36:.0f}" y="{y:.0f}">{escape(text)}</text>'
+            f'<g class="key {_classes(look)}"><path class="curve" d="M{x:.0f} {y - 4}h15h15"{middle}/></g>'
+            f'<text x="{x + 36:.0f}" y="{y}">{escape(text)}</text>'
         )
     return "".join(parts), 18.0 + (len(texts) - 1) // columns * LINE
 
 
 def _axes(figure: Figure, x: AxisScale, sides: Mapping[str, AxisScale], box: Box) -> str:
     bottom, end = box.top + box.height, box.left + box.width
-    grid, ticks, texts = [], [], []
+    grid, ticks = "", ""
+    texts = {"middle": "", "end": "", "start": ""}
     for tick in x.ticks:
-        at = box.across(x.place(tick.value))
-        ticks.append(f"M{at:.1f} {bottom:g}v{5 if tick.label else 3}")
+        at = _short(box.across(x.place(tick.value)))
+        ticks += f"M{at} {bottom:g}v{5 if tick.label else 3}"
         if tick.label:
-            grid.append(f"M{at:.1f} {box.top:g}V{bottom:g}")
-            texts.append(
-                f'<text class="tick" x="{at:.1f}" y="{bottom + 18:g}" text-anchor="middle">{escape(tick.label)}</text>'
-            )
+            grid += f"M{at} {box.top:g}V{bottom:g}"
+            texts["middle"] += f'<text x="{at}" y="{bottom + 18:g}">{escape(tick.label)}</text>'
     for side, scale in sides.items():
-        start, out, anchor, text_at = (
-            (box.left, -1, "end", box.left - 8) if side == "left" else (end, 1, "start", end + 8)
-        )
+        start, out, anchor = (box.left, -1, "end") if side == "left" else (end, 1, "start")
         for tick in scale.ticks:
-            at = box.down(scale.place(tick.value))
-            ticks.append(f"M{start:g} {at:.1f}h{out * (5 if tick.label else 3)}")
+            at_y = box.down(scale.place(tick.value))
+            ticks += f"M{start:g} {_short(at_y)}h{out * (5 if tick.label else 3)}"
             if tick.label and side == "left":
-                grid.append(f"M{box.left:g} {at:.1f}H{end:g}")
+                grid += f"M{box.left:g} {_short(at_y)}H{end:g}"
             if tick.label:
-                texts.append(
-                    f'<text class="tick" x="{text_at:g}" y="{at + 4:.1f}" text-anchor="{anchor}">{escape(tick.label)}</text>'
+                texts[anchor] += (
+                    f'<text x="{start + 8 * out:g}" y="{_short(at_y + 4)}">{escape(tick.label)}</text>'
                 )
-    texts.append(
-        f'<text class="axis-label" x="{box.left + box.width / 2:g}" y="{bottom + 37:g}" text-anchor="middle">{escape(figure.x.label)}</text>'
+    labels = "".join(
+        f'<g class="tick" text-anchor="{anchor}">{text}</g>' for anchor, text in texts.items() if text
     )
-    for side in sides:
-        axis = figure.left if side == "left" else figure.right
-        at, turn = (14, -90) if side == "left" else (WIDTH - 12, 90)
-        middle = box.top + box.height / 2
-        texts.append(
-            f'<text class="axis-label {palette.axis_colour(figure, side)}" transform="translate({at} {middle:g})rotate({turn})" '
-            f'text-anchor="middle">{escape(axis.label if axis else "")}</text>'
-        )
-    frame = f'<path class="frame" d="M{box.left:g} {box.top:g}V{bottom:g}H{end:g}{f"V{box.top:g}" if "right" in sides else ""}"/>'
-    return f'<path class="grid" d="{"".join(grid)}"/>{frame}<path class="tick-line" d="{"".join(ticks)}"/>{"".join(texts)}'
+    right = f"V{box.top:g}" if "right" in sides else ""
+    frame = f'<path class="frame" d="M{box.left:g} {box.top:g}V{bottom:g}H{end:g}{right}"/>'
+    lines = f'<path class="grid" d="{grid}"/>{frame}<path class="tick-line" d="{ticks}"/>'
+    return lines + labels + _axis_labels(figure, box)
 
 
-def _series(
-    series: Series,
-    look: palette.Look,
-    figure: Figure,
-    axis_label: str,
-    x: AxisScale,
-    y: AxisScale,
-    box: Box,
-    rows: Mapping[str, int],
+def _axis_labels(figure: Figure, box: Box) -> str:
+    across, down = box.left + box.width / 2, box.top + box.height / 2
+    below = f'<text class="axis-label" x="{across:g}" y="{box.top + box.height + 37:g}">{escape(figure.x.label)}</text>'
+    beside = ""
+    for side, axis, at, turn in (("left", figure.left, 14, -90), ("right", figure.right, WIDTH - 12, 90)):
+        if axis is not None:
+            beside += (
+                f'<text class="axis-label {palette.axis_colour(figure, side)}" '
+                f'transform="translate({at} {down:g})rotate({turn})">{escape(axis.label)}</text>'
+            )
+    return f'<g text-anchor="middle">{below}{beside}</g>'
+
+
+def _drawn(series: Series, x: AxisScale, y: AxisScale) -> list[int]:
+    """The indices of the points that have a vertex, in the order of the path."""
+    return [index for run in scales.runs(series.x, series.y, x, y) for index in run]
+
+
+def _x_texts(series: Series, x: Axis, drawn: list[int]) -> str:
+    return "|".join(numbers.size(series.x[i]) if x.bytes else numbers.number(series.x[i]) for i in drawn)
+
+
+def _about(
+    series: Series, look: palette.Look, axis: Axis, x: str, drawn: list[int], rows: Rows | None
 ) -> str:
-    pieces = scales.runs(series.x, series.y, x, y)
-    drawn = [index for piece in pieces for index in piece]
-    across = {i: box.across(x.place(series.x[i])) for i in drawn}
-    down = {i: box.down(y.place(series.y[i])) for i in drawn}
-    curve = "".join("M" + "L".join(f"{across[i]:.1f} {down[i]:.1f}" for i in piece) for piece in pieces)
-    band = _band(series, pieces, across, y, box)
-    markers = _markers(look, [(across[i], down[i]) for i in drawn]) if look.marker else ""
-    together = " together" if look.dashed else ""
-    facts = _facts(series, drawn, figure.x.bytes, rows)
-    return (
-        f'<g class="series {look.colour}{together}" data-name="{escape(look.label)}" data-unit="{escape(unit_of(axis_label))}" '
-        f'data-side="{SIDES[series.side]}" data-style="{"" if series.style == "line" else series.style}"{facts}>'
-        f'{band}<path class="curve" d="{curve}"/>{markers}</g>'
-    )
-
-
-def _facts(series: Series, drawn: list[int], in_bytes: bool, rows: Mapping[str, int]) -> str:
-    """The data attributes: one entry per drawn vertex, written as people read them."""
-    columns = {
-        "x": [numbers.size(series.x[i]) if in_bytes else numbers.number(series.x[i]) for i in drawn],
-        "median": [numbers.number(series.y[i]) for i in drawn],
+    """The attributes of a curve's group: what it is, and its values as people read them."""
+    columns = {}
+    if rows is None or not rows.same:
+        columns["median"] = [numbers.number(series.y[i]) for i in drawn]
+        if series.low and series.high:
+            columns["d1"] = [numbers.number(series.low[i]) for i in drawn]
+            columns["d9"] = [numbers.number(series.high[i]) for i in drawn]
+    said = {
+        "name": look.label,
+        "unit": unit_of(axis.label),
+        "side": SIDES[series.side],
+        "style": "" if series.style == "line" else series.style,
+        "x": x,
+        "rows": format_cores([rows.numbers[i] for i in drawn]) if rows else "",
+        **{name: "|".join(values) for name, values in columns.items()},
     }
-    if series.low and series.high:
-        columns["d1"] = [numbers.number(series.low[i]) for i in drawn]
-        columns["d9"] = [numbers.number(series.high[i]) for i in drawn]
-    if series.points and rows:
-        columns["rows"] = [str(rows.get(series.points[i], "")) for i in drawn]
-    return "".join(f' data-{name}="{escape("|".join(values))}"' for name, values in columns.items())
+    attributes = " ".join(f'data-{name}="{escape(text)}"' for name, text in said.items() if text)
+    return f'class="series {_classes(look)}" {attributes}'
 
 
-def _band(
-    series: Series, pieces: list[list[int]], across: Mapping[int, float], y: AxisScale, box: Box
-) -> str:
-    """The area between low and high; where one of them cannot be shown, the curve itself is its edge."""
-    if not (series.low and series.high):
-        return ""
+def _curve(identity: str, series: Series, look: palette.Look, x: AxisScale, y: AxisScale, box: Box) -> str:
+    """The band, and above it the curve with its markers."""
+    line, band = "", ""
 
-    def edge(values: tuple[float, ...], i: int) -> float:
-        value = values[i] if y.shows(values[i]) else series.y[i]
-        return box.down(y.place(value))
+    def spot(i: int, value: float) -> tuple[float, float]:
+        # Where d1 or d9 has no place on the axis (zero on a logarithm), the curve itself is the band's edge.
+        shown = value if y.shows(value) else series.y[i]
+        return box.across(x.place(series.x[i])), box.down(y.place(shown))
 
-    areas = []
-    for piece in pieces:
-        there = [f"{across[i]:.1f} {edge(series.high, i):.1f}" for i in piece]
-        back = [f"{across[i]:.1f} {edge(series.low, i):.1f}" for i in reversed(piece)]
-        areas.append("M" + "L".join(there + back) + "z")
-    return f'<path class="band" d="{"".join(areas)}"/>'
+    for run in scales.runs(series.x, series.y, x, y):
+        line += _path([spot(i, series.y[i]) for i in run])
+        if series.low and series.high:
+            there = [spot(i, series.high[i]) for i in run]
+            back = [spot(i, series.low[i]) for i in reversed(run)]
+            band += _path(there + back) + "z"
+    drawn_band = f'<path class="band" d="{band}"/>' if band else ""
+    return f'{drawn_band}<path class="curve" d="{line}"{_marked(identity, look)}/>'
+
+
+def _path(spots: Sequence[tuple[float, float]]) -> str:
+    """`M x y l dx dy ...` in tenths of a unit; steps are between rounded places, so that errors do not add up."""
+    tenths = [(round(x * 10), round(y * 10)) for x, y in spots]
+    text = f"M{_short(tenths[0][0] / 10)} {_short(tenths[0][1] / 10)}"
+    steps = ""
+    for (x0, y0), (x1, y1) in zip(tenths, tenths[1:], strict=False):
+        for step in (x1 - x0, y1 - y0):
+            number = _short(step / 10)
+            steps += number if number.startswith("-") or not steps else f" {number}"
+    return f"{text}l{steps}" if steps else f"{text}h0"
+
+
+def _short(value: float) -> str:
+    """A coordinate to a tenth, without needless zeros: 12.5, 12, .5, -.5."""
+    text = f"{value:.1f}".removesuffix(".0")
+    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else "0" if text == "-0" else text
 
 
 def _marks(marks: tuple[Mark, ...], x: AxisScale, box: Box) -> tuple[str, float]:
@@ -266,11 +322,16 @@ def _marks(marks: tuple[Mark, ...], x: AxisScale, box: Box) -> tuple[str, float]
                 f'<path class="mark" d="M{at:.1f} {box.top:g}V{bottom:g}"/>{_badge(index, at, box.top - 8)}'
             )
         parts.append(_badge(index, LEFT + 8, y + LINE - 4))
-        for line in textwrap.wrap(mark.text, letters) or [""]:
+        for line in textwrap.wrap(_unbroken(mark.text), letters) or [""]:
             y += LINE
             parts.append(f'<text x="{LEFT + 22}" y="{y:g}">{escape(line)}</text>')
         y += 3
     return "".join(parts), y + (6 if marks else 0)
+
+
+def _unbroken(text: str) -> str:
+    """The text with its intervals, `[0.86, 0.88]`, kept on one line."""
+    return re.sub(r"\[[^\[\]]*\]", lambda found: found.group().replace(" ", "\u00a0"), text)
 
 
 def _badge(index: int, x: float, y: float) -> str:

@@ -1,7 +1,7 @@
 """The points packed for the page's table: arrays of columns, small enough for 10,000 points.
 
-Words that repeat (kernel, size, placement, status ...) are written once and pointed to. Rates and times keep six
-significant digits, far below the noise of any of them; the run folder keeps them whole.
+Words that repeat (kernel, size, placement, status ...) are written once and pointed to. Medians keep five
+significant digits, their spread four: what the page shows, and far below the noise. The run folder keeps them whole.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,7 +17,8 @@ from elbowroom.draw import numbers
 from elbowroom.plan.point import Point
 from elbowroom.stats.result import Kept, PointResult, Side, Summary
 
-DIGITS = 6
+DIGITS = {"median": 5, "value": 5, "low": 4, "high": 4, "d1": 4, "d9": 4, "count": 9}
+_Value = TypeVar("_Value", float, str)
 SUMMARY_FIELDS = ("median", "d1", "d9", "low", "high", "count")
 KEPT_FIELDS = ("value", "low", "high")
 
@@ -51,14 +52,15 @@ def pack(results: Sequence[PointResult], uses: Mapping[str, Use]) -> dict[str, A
         "words": {
             "kernel": _words((kernel_label(r), kernel_label(r)) for r in results),
             "size": _words((r.size, numbers.size(r.size)) for r in results),
-            "placement": _words((placement_label(r), placement_label(r)) for r in results),
             "metric": _words((r.metric, r.metric) for r in results),
             "variant": _words((variant_label(r), variant_label(r)) for r in results),
             "status": _words((r.status, r.status) for r in results),
             "flags": _words((" ".join(r.flags), " ".join(r.flags)) for r in results),
             "reason": _words((r.reason, r.reason) for r in results),
         },
-        "numbers": {name: [getattr(r, name) for r in results] for name in ("n", "comp_node", "comm_node", "comm_core")},
+        "numbers": {
+            name: [getattr(r, name) for r in results] for name in ("n", "comp_node", "comm_node", "comm_core")
+        },
         "sides": {
             "comp": _side([r.comp for r in results]),
             "comm": _side([r.comm for r in results]),
@@ -105,11 +107,11 @@ def embed(data: object) -> str:
     return text
 
 
-def rounded(value: float | None) -> float | None:
-    """`value` to DIGITS significant digits, whole numbers without a point; None for what is not a finite number."""
+def rounded(value: float | None, digits: int) -> float | None:
+    """`value` to `digits` significant digits, whole numbers without a point; None for what is not a finite number."""
     if value is None or not math.isfinite(value):
         return None
-    short = float(f"{value:.{DIGITS}g}")
+    short = float(f"{value:.{digits}g}")
     return int(short) if short.is_integer() and abs(short) < 2**53 else short
 
 
@@ -131,8 +133,15 @@ def _side(sides: Sequence[Side]) -> dict[str, Any]:
 
 def _summaries(summaries: Sequence[Summary | None]) -> dict[str, Any]:
     columns: dict[str, Any] = {name: _column(summaries, name) for name in SUMMARY_FIELDS}
-    columns["unit"] = _words((s.unit, s.unit) if s else ("", "") for s in summaries)
+    columns["unit"] = _shared([s.unit if s else None for s in summaries])
+    columns["count"] = _shared(columns["count"])
     return columns
+
+
+def _shared(values: Sequence[_Value | None]) -> Sequence[_Value | None] | _Value:
+    """A column that says the same for all rows that say anything, as that one value."""
+    distinct = {value for value in values if value is not None}
+    return distinct.pop() if len(distinct) == 1 else values
 
 
 def _kepts(kepts: Sequence[Kept | None]) -> dict[str, Any]:
@@ -141,7 +150,7 @@ def _kepts(kepts: Sequence[Kept | None]) -> dict[str, Any]:
 
 def _column(items: Sequence[Summary | Kept | None], name: str) -> list[float | None]:
     read: Callable[[object], float] = lambda item: getattr(item, name)  # noqa: E731
-    return [None if item is None else rounded(read(item)) for item in items]
+    return [None if item is None else rounded(read(item), DIGITS[name]) for item in items]
 
 
 def _uses(results: Sequence[PointResult], uses: Mapping[str, Use]) -> dict[str, Any]:
@@ -149,7 +158,11 @@ def _uses(results: Sequence[PointResult], uses: Mapping[str, Use]) -> dict[str, 
     kinds: dict[Use, int] = {}
     at = [kinds.setdefault(use, len(kinds)) if (use := uses.get(r.id)) is not None else -1 for r in results]
     sets = [
-        {"comp": numbers.ranges(use.comp_cores), "comm": numbers.ranges(use.comm_cores), "peer": numbers.ranges(use.peer_cores)}
+        {
+            "comp": numbers.ranges(use.comp_cores),
+            "comm": numbers.ranges(use.comm_cores),
+            "peer": numbers.ranges(use.peer_cores),
+        }
         for use in kinds
     ]
     return {"sets": sets, "at": at}

@@ -25,7 +25,10 @@ def roles(uses: Mapping[str, Use]) -> dict[int, tuple[str, ...]]:
         for role, cores in (("comp", use.comp_cores), ("comm", use.comm_cores), ("peer", use.peer_cores)):
             for core in cores:
                 found.setdefault(core, set()).add(role)
-    return {core: tuple(role for role in ("comp", "comm", "peer") if role in names) for core, names in found.items()}
+    return {
+        core: tuple(role for role in ("comp", "comm", "peer") if role in names)
+        for core, names in found.items()
+    }
 
 
 def details(machine: Machine) -> dict[str, Any]:
@@ -111,7 +114,9 @@ def _package(machine: Machine, package: int, used: Mapping[int, tuple[str, ...]]
     for cache in machine.caches:
         across = {homes[core] for core in cache.cores if core in homes}
         if len(across) > 1:
-            body += _bar("cache", PAD, y, width - 2 * PAD, f"L{cache.level} {numbers.rounded_size(cache.size)}")
+            body += _bar(
+                "cache", PAD, y, width - 2 * PAD, f"L{cache.level} {numbers.rounded_size(cache.size)}"
+            )
             y += BAR + PAD
     return _sheet(f"Package {package}", width, y, body)
 
@@ -121,7 +126,8 @@ def _node(machine: Machine, node: Node, used: Mapping[int, tuple[str, ...]]) -> 
     by_number = {core.number: core for core in machine.cores}
     cores = sorted((by_number[c] for c in node.cores if c in by_number), key=lambda core: core.logical)
     groups = _by_cache(machine, cores, node)
-    in_row = max(1, min(MOST_IN_ROW, max((len(group) for _, group in groups), default=1)))
+    most = max((len(group) for _, group in groups), default=1)
+    in_row = max(1, -(-most // -(-most // MOST_IN_ROW)))
     inner = max(in_row * (CORE_WIDTH + GAP) - GAP, 190)
     y = float(HEAD + 8)
     parts = []
@@ -163,7 +169,9 @@ def _by_cache(machine: Machine, cores: Sequence[Core], node: Node) -> list[tuple
     shared = [c for c in machine.caches if len(c.cores) > 1 and set(c.cores) <= inside]
     level = max((cache.level for cache in shared), default=0)
     groups: list[tuple[Cache | None, list[Core]]] = [
-        (cache, [core for core in cores if core.number in cache.cores]) for cache in shared if cache.level == level
+        (cache, [core for core in cores if core.number in cache.cores])
+        for cache in shared
+        if cache.level == level
     ]
     grouped = {core.number for _, group in groups for core in group}
     rest = [core for core in cores if core.number not in grouped]
@@ -174,7 +182,11 @@ def _core(core: Core, x: float, y: float, used: tuple[str, ...], allowed: bool) 
     classes = " ".join(("core", *used, *(() if allowed else ("outside",))))
     meaning = {"comp": "computing", "comm": "communication", "peer": "communication of a peer rank"}
     says = ", ".join(meaning[role] for role in used) or "not used"
-    threads = f'<text class="pus" x="{CORE_WIDTH / 2:g}" y="27">{len(core.pus)} PUs</text>' if len(core.pus) > 1 else ""
+    threads = (
+        f'<text class="pus" x="{CORE_WIDTH / 2:g}" y="27">{len(core.pus)} PUs</text>'
+        if len(core.pus) > 1
+        else ""
+    )
     return (
         f'<g class="{classes}" role="button" tabindex="0" data-core="{core.number}" aria-label="core {core.number}, {says}" '
         f'transform="translate({x:g} {y:g})"><rect width="{CORE_WIDTH}" height="{CORE_HEIGHT}" rx="5"/>'

@@ -37,7 +37,8 @@ const interval = (value, low, high) => {
 
 /* ---- reading rows out of the columns ---- */
 const word = (name, row) => data.words[name].labels[data.words[name].at[row]];
-const unit = (summary, row) => summary.unit.labels[summary.unit.at[row]];
+const cell = (column, row) => (Array.isArray(column) ? column[row] : column);
+const unit = (summary, row) => cell(summary.unit, row);
 const median = (side, state) => (row) => data.sides[side][state].median[row];
 const shown = (side, state) => (row) => {
   const summary = data.sides[side][state];
@@ -49,18 +50,22 @@ const keptText = (side) => (row) => {
 };
 const wordColumn = (name, width, title = name) =>
   ({title, width, key: (row) => data.words[name].at[row], text: (row) => word(name, row)});
+const numberColumn = (name, title, width, group) =>
+  ({title, width, group, number: true, key: (row) => data.numbers[name][row], text: (row) => String(data.numbers[name][row])});
+const placement = (row) => `comp ${data.numbers.comp_node[row]} · comm ${data.numbers.comm_node[row]} · core ${data.numbers.comm_core[row]}`;
 const sideColumns = (side) => [
   {title: "alone", group: side, width: 98, number: true, key: median(side, "alone"), text: shown(side, "alone")},
   {title: "together", group: side, width: 98, number: true, key: median(side, "together"), text: shown(side, "together")},
-  {title: "kept", group: side, width: 124, number: true, key: (row) => data.sides[side].kept.value[row], text: keptText(side),
+  {title: "kept", group: side, width: 152, number: true, key: (row) => data.sides[side].kept.value[row], text: keptText(side),
    low: (row) => data.sides[side].kept.high[row] !== null && data.sides[side].kept.high[row] < 1}];
 const columns = [
   wordColumn("kernel", 118),
-  {title: "n", width: 42, number: true, key: (row) => data.numbers.n[row], text: (row) => String(data.numbers.n[row])},
-  wordColumn("size", 76), wordColumn("placement", 168), wordColumn("metric", 82),
+  numberColumn("n", "n", 42),
+  wordColumn("size", 70), wordColumn("metric", 82),
+  numberColumn("comp_node", "comp", 48, "placement"), numberColumn("comm_node", "comm", 52, "placement"), numberColumn("comm_core", "core", 46, "placement"),
   ...sideColumns("comp"), ...sideColumns("comm"),
   wordColumn("status", 76), wordColumn("flags", 104)];
-if (data.words.variant.labels.some((label) => label)) columns.splice(5, 0, wordColumn("variant", 150));
+if (data.words.variant.labels.some((label) => label)) columns.splice(4, 0, wordColumn("variant", 150));
 
 /* ---- which cores a row used ---- */
 const expand = (text) => {
@@ -83,6 +88,7 @@ const ROW = 30, SPARE = 8, PRINTED = 500;
 const box = $("#table-box"), table = $("#table"), head = table.tHead, body = table.tBodies[0];
 const view = {rows: [], column: null, down: false, text: "", only: null, onlyName: "", chosen: -1, from: -1, to: -1};
 
+const GROUPS = {placement: "placement", comp: "computation", comm: "communication"};
 const drawHead = () => {
   const group = make("tr"), names = make("tr");
   columns.forEach((column, index) => {
@@ -91,18 +97,16 @@ const drawHead = () => {
     if (column.number) th.className = "number";
     const button = make("button", column.title);
     button.type = "button";
-    const group = {comp: "computation ", comm: "communication "}[column.group] || "";
+    const group = GROUPS[column.group] ? GROUPS[column.group] + " " : "";
     button.setAttribute("aria-label", `sort by ${group}${column.title}`);
     button.addEventListener("click", () => sortBy(index));
     th.append(button);
     names.append(th);
   });
-  const first = columns.findIndex((column) => column.group);
-  const cell = (span, text, cls) => { const th = make("th", text, cls); th.colSpan = span; group.append(th); };
-  cell(first, "", "group");
-  cell(3, "computation", "group comp-group");
-  cell(3, "communication", "group comm-group");
-  cell(columns.length - first - 6, "", "group");
+  columns.forEach((column, index) => {
+    if (index && column.group === columns[index - 1].group) return group.lastChild.colSpan++;
+    group.append(make("th", GROUPS[column.group] || "", `group ${column.group || ""}-group`));
+  });
   const widths = make("colgroup");
   const total = columns.reduce((sum, column) => sum + column.width, 0);
   for (const column of columns) { const col = make("col"); col.style.width = `${100 * column.width / total}%`; widths.append(col); }
@@ -149,7 +153,7 @@ const refresh = (force) => {
 let haystacks = null;
 const searchable = () => haystacks ??= Array.from({length: data.count}, (_, row) =>
   columns.map((column) => column.text(row)).join(" ").replace(/\u202f/g, "").toLowerCase() +
-  ` n=${data.numbers.n[row]} ` + word("reason", row).toLowerCase());
+  ` n=${data.numbers.n[row]} ${placement(row)} ` + word("reason", row).toLowerCase());
 const apply = () => {
   const words = view.text.toLowerCase().split(/\s+/).filter(Boolean);
   let rows = Array.from({length: data.count}, (_, row) => row);
@@ -188,7 +192,7 @@ const NAMES = {comp: "computation", comm: "communication"};
 const showPoint = (row, scroll) => {
   view.chosen = row;
   const panel = $("#point-details"), set = data.uses.sets[data.uses.at[row]];
-  const about = [["placement", word("placement", row)], ["metric", word("metric", row)], ["status", word("status", row)]];
+  const about = [["placement", placement(row)], ["metric", word("metric", row)], ["status", word("status", row)]];
   if (word("variant", row)) about.push(["variant", word("variant", row)]);
   if (set) about.push(["computing cores", set.comp || "none"], ["communication cores", set.comm || "none"]);
   if (set && set.peer) about.push(["peer's cores", set.peer]);
@@ -198,7 +202,7 @@ const showPoint = (row, scroll) => {
   for (const title of ["", "", "median", "d1 – d9", "95 % of the median", "samples", "kept"]) top.append(make("th", title));
   const rows = grid.createTBody();
   for (const side of ["comp", "comm"]) for (const state of ["alone", "together"]) {
-    const summary = data.sides[side][state], tr = rows.insertRow(), at = (name) => number(summary[name][row]);
+    const summary = data.sides[side][state], tr = rows.insertRow(), at = (name) => number(cell(summary[name], row));
     const there = summary.median[row] !== null;
     const cells = there
       ? [shown(side, state)(row), `${at("d1")} – ${at("d9")}`, `[${at("low")}, ${at("high")}]`, at("count")] : ["not measured", "", "", ""];
@@ -282,28 +286,36 @@ packages.addEventListener("keydown", (event) => {
 /* ---- values on a figure: the vertex nearest to the pointer, or the arrow keys ---- */
 const tip = $("#tip");
 const vertices = new WeakMap();
+/* The vertices of a path made of `M x y l dx dy ...`; `h0` stands for a lone point. */
+const corners = (path) => path.split("M").slice(1).flatMap((run) => {
+  const [start, steps = ""] = run.split(/[lh]/);
+  let [x, y] = start.split(" ").map(Number);
+  const moves = run.includes("l") ? steps.match(/-?(\d+\.?\d*|\.\d+)/g).map(Number) : [];
+  const spots = [[x, y]];
+  for (let i = 0; i < moves.length; i += 2) spots.push([x += moves[i], y += moves[i + 1]]);
+  return spots;
+});
 const read = (svg) => {
   if (vertices.has(svg)) return vertices.get(svg);
   const list = [];
   $$(".series", svg).forEach((series) => {
-    const spots = [...$(".curve", series).getAttribute("d").matchAll(/[ML]([-\d.]+) ([-\d.]+)/g)];
     const split = (name) => (series.dataset[name] ? series.dataset[name].split("|") : []);
-    const facts = {x: split("x"), median: split("median"), d1: split("d1"), d9: split("d9"), rows: split("rows")};
-    spots.forEach((spot, i) => list.push({series, facts, i, x: Number(spot[1]), y: Number(spot[2])}));
+    const facts = {x: series.dataset.x ? split("x") : svg.dataset.x.split("|"), median: split("median"), d1: split("d1"), d9: split("d9"), rows: [...expand(series.dataset.rows)]};
+    corners($(".curve", series).getAttribute("d")).forEach(([x, y], i) => list.push({series, facts, i, x, y}));
   });
   vertices.set(svg, list);
   return list;
 };
 const describe = (svg, spot) => {
   const {series, facts, i} = spot, units = series.dataset.unit ? ` ${series.dataset.unit}` : "";
-  const list = [[svg.dataset.xLabel, facts.x[i]], ["median", facts.median[i] + units]];
-  if (facts.d1.length) list.push(["d1 – d9", `${facts.d1[i]} – ${facts.d9[i]}${units}`]);
-  const row = facts.rows.length && facts.rows[i] !== "" ? Number(facts.rows[i]) : -1;
+  const {side, style: state} = series.dataset, row = facts.rows.length ? facts.rows[i] : -1;
+  const value = (name) => (facts.median.length ? facts[name][i] : number(data.sides[side][state][name][row]));
+  const list = [[svg.dataset.xLabel, facts.x[i]], ["median", value("median") + units]];
+  if (facts.d1.length || !facts.median.length) list.push(["d1 – d9", `${value("d1")} – ${value("d9")}${units}`]);
   if (row >= 0) {
-    const side = series.dataset.side, state = series.dataset.style;
     if (data.sides[side].kept.value[row] !== null) list.push(["kept", keptText(side)(row)]);
     list.push(["n", `${data.numbers.n[row]} computing core${data.numbers.n[row] === 1 ? "" : "s"}`]);
-    const count = state ? data.sides[side][state].count[row] : null;
+    const count = state ? cell(data.sides[side][state].count, row) : null;
     if (count !== null) list.push(["samples", String(count)]);
     if (word("flags", row)) list.push(["flags", word("flags", row)]);
   }
@@ -344,7 +356,7 @@ $$(".figure").forEach((svg) => {
   svg.addEventListener("focus", () => { if (svg.matches(":focus-visible") && read(svg).length) show(svg, svg.shownSpot || read(svg)[0]); });
   svg.addEventListener("click", (event) => {
     const spot = nearest(svg, event);
-    if (spot && spot.facts.rows.length && spot.facts.rows[spot.i] !== "") { only(null, ""); showPoint(Number(spot.facts.rows[spot.i]), false); }
+    if (spot && spot.facts.rows.length) { clear(); showPoint(spot.facts.rows[spot.i], false); }
   });
   svg.addEventListener("keydown", (event) => {
     const list = read(svg), spot = svg.shownSpot || list[0];

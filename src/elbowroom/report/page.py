@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from elbowroom.draw import numbers, svg
-from elbowroom.draw.figure import Figure
+from elbowroom.draw.figure import Figure, Series
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.point import Note
 from elbowroom.report import columns, machine, words
@@ -63,6 +63,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 def render(page: Page) -> str:
     """The page as one HTML document, complete in itself."""
     rows = {result.id: index for index, result in enumerate(page.results)}
+    table = Table(page.results, rows)
     data = columns.pack(page.results, page.uses)
     data["machine"] = machine.details(page.machine)
     data["flagMeanings"] = dict(words.flag_meanings(flag for r in page.results for flag in r.flags))
@@ -74,7 +75,7 @@ def render(page: Page) -> str:
         data=columns.embed(data),
         verdict=_verdict(page.verdict),
         findings=_findings(page, rows),
-        figures=[(figure, svg.svg(figure, rows)) for figure in page.figures],
+        figures=[(figure, svg.svg(figure, table.rows_of)) for figure in page.figures],
         drawings=machine.drawings(page.machine, page.uses),
         machine_line=machine_line(page.machine),
         rows=[_row(result) for result in page.results[:ROWS_WITHOUT_SCRIPT]],
@@ -87,6 +88,31 @@ def render(page: Page) -> str:
         unknown=unknown,
         drift=_drift(page.drifts),
     )
+
+
+class Table:
+    """Tells figures which rows of the table their points are."""
+
+    def __init__(self, results: Sequence[PointResult], rows: dict[str, int]) -> None:
+        self.results, self.rows = results, rows
+
+    def rows_of(self, series: Series) -> svg.Rows | None:
+        """None unless every point of the curve has a row."""
+        found = tuple(self.rows[point] for point in series.points if point in self.rows)
+        if not found or len(found) != len(series.x):
+            return None
+        return svg.Rows(numbers=found, same=all(self._same(series, i, row) for i, row in enumerate(found)))
+
+    def _same(self, series: Series, i: int, row: int) -> bool:
+        """Whether vertex `i` shows the median, d1 and d9 of the table (and not, for instance, GB/s)."""
+        if series.style == "line":
+            return False
+        result = self.results[row]
+        side = result.comp if series.side == "computation" else result.comm
+        summary: Summary | None = getattr(side, series.style)
+        if summary is None or series.y[i] != summary.median:
+            return False
+        return not series.low or (series.low[i] == summary.d1 and series.high[i] == summary.d9)
 
 
 def machine_line(machine: Machine) -> str:
@@ -136,7 +162,11 @@ def _known_and_unknown(page: Page) -> tuple[list[tuple[str, str]], list[tuple[st
     known, unknown = words.known_and_unknown(page.state)
     _, unseen = words.known_and_unknown(page.observers)
     told = page.manifest.get("unknown", {})
-    recorded = [(str(what).replace("_", " "), str(why)) for what, why in told.items()] if isinstance(told, dict) else []
+    recorded = (
+        [(str(what).replace("_", " "), str(why)) for what, why in told.items()]
+        if isinstance(told, dict)
+        else []
+    )
     parts_left_out = [(note.what, note.reason) for note in page.notes]
     missing = [(f"observer {what}", why) for what, why in unseen]
     return known, list(dict.fromkeys(parts_left_out + missing + recorded + unknown))
@@ -197,5 +227,7 @@ def _template() -> Any:
     """The compiled template; jinja2 is imported here since `elbowroom --help` must not wait for it."""
     import jinja2
 
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     return environment.from_string(_asset("page.html.j2"))

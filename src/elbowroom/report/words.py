@@ -21,7 +21,9 @@ FLAGS = {
     "working_set_small": "The computing arrays are smaller than four times the last-level cache; part of the traffic stays in cache.",
     "not_stable": "No steady state was reached within the time allowed; the value is that of the whole window.",
 }
-NO_EXPLANATION = "This version of elbowroom has no explanation for this flag; the release that measured it has."
+NO_EXPLANATION = (
+    "This version of elbowroom has no explanation for this flag; the release that measured it has."
+)
 STATUSES = {
     "ok": "Measured in a steady state.",
     "not_stable": "No steady state within the time allowed; the values are those of the whole windows.",
@@ -116,7 +118,9 @@ def plain(value: object) -> str:
         return ", ".join(f"{str(key).replace('_', ' ')} {plain(item)}" for key, item in value.items())
     if isinstance(value, list | tuple):
         # A command line is words, everything else a list.
-        return (" " if all(isinstance(item, str) for item in value) else ", ").join(plain(item) for item in value)
+        return (" " if all(isinstance(item, str) for item in value) else ", ").join(
+            plain(item) for item in value
+        )
     return "unknown" if value is None else str(value)
 
 
@@ -142,7 +146,9 @@ def known_and_unknown(state: Mapping[str, Any]) -> tuple[list[tuple[str, str]], 
 def finding_values(finding: Finding) -> list[tuple[str, str]]:
     """A finding's numbers as (name, text); `x`, `x_low`, `x_high` (or a single value with `low`, `high`) become one interval."""
     values = dict(finding.values)
-    plain_names = [name for name in values if name not in ("low", "high") and not name.endswith(("_low", "_high"))]
+    plain_names = [
+        name for name in values if name not in ("low", "high") and not name.endswith(("_low", "_high"))
+    ]
     result = []
     for name in plain_names:
         keys = (f"{name}_low", f"{name}_high")
@@ -151,7 +157,12 @@ def finding_values(finding: Finding) -> list[tuple[str, str]]:
         bounds = [values.get(key) for key in keys]
         value = values[name]
         if isinstance(value, int | float) and all(isinstance(b, int | float) for b in bounds):
-            result.append((name.replace("_", " "), numbers.interval(value, *(float(b) for b in bounds if b is not None))))
+            result.append(
+                (
+                    name.replace("_", " "),
+                    numbers.interval(value, *(float(b) for b in bounds if b is not None)),
+                )
+            )
             for key in keys:
                 values.pop(key)
         else:
