@@ -24,12 +24,15 @@ using loops::Width;
 namespace hn = hwy::HWY_NAMESPACE;
 using Doubles = hn::ScalableTag<double>;
 
-// Two vectors, non-temporal. Highway's Stream is a plain store on NEON, so the store of a pair "without allocation" is
-// asked for by its name.
+// Two vectors, non-temporal. Highway's Stream is a plain store on NEON and without vectors, so the store of a pair
+// "without allocation" and that of a register are asked for by name.
 template <class V>
 HWY_INLINE void StreamPair(V low, V high, double* HWY_RESTRICT to) {
 #if HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64
   asm volatile("stnp %q0, %q1, [%2]" : : "w"(low.raw), "w"(high.raw), "r"(to) : "memory");
+#elif HWY_TARGET == HWY_SCALAR && HWY_ARCH_X86_64
+  asm volatile("movnti %1, %0" : "=m"(to[0]) : "r"(low.raw));
+  asm volatile("movnti %1, %0" : "=m"(to[1]) : "r"(high.raw));
 #else
   const Doubles d;
   hn::Stream(low, d, to);
