@@ -111,7 +111,6 @@ std::uint64_t first_guess(Worker& worker) {
 }  // namespace
 
 void ComputingPool::Slot::compute(ComputingJob& job, const SteadyRule& rule, const std::atomic<bool>& stop) {
-  report.before = this_thread_counts();
   Worker& worker = *job.worker;
   if (job.items_per_chunk == 0) {
     job.items_per_chunk = first_guess(worker);
@@ -133,7 +132,6 @@ void ComputingPool::Slot::compute(ComputingJob& job, const SteadyRule& rule, con
     }
     start = end;
   }
-  report.after = this_thread_counts();
   learn_chunk(job);
   report.valid = worker.validate();
 }
@@ -183,7 +181,7 @@ void ComputingPool::each(const std::function<void(std::size_t)>& task) {
   }
 }
 
-void ComputingPool::start(const std::vector<ComputingJob*>& jobs, const SteadyRule& rule) {
+void ComputingPool::start(const std::vector<ComputingJob*>& jobs, const SteadyRule& rule, PhaseObserver* observer) {
   stop_.store(false);
   running_ = true;
   for (std::size_t i = 0; i < used_.size(); ++i) {
@@ -194,7 +192,15 @@ void ComputingPool::start(const std::vector<ComputingJob*>& jobs, const SteadyRu
     slot.report = ComputingReport{};
     slot.report.core = slot.thread.core();
     slot.report.chunks = &slot.log.chunks();
-    slot.thread.post([this, &slot, job = jobs[i], rule] { slot.compute(*job, rule, stop_); });
+    slot.thread.post([this, &slot, job = jobs[i], rule, observer] {
+      if (observer != nullptr) {
+        observer->join();
+      }
+      slot.compute(*job, rule, stop_);
+      if (observer != nullptr) {
+        observer->leave();
+      }
+    });
   }
 }
 

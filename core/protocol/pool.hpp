@@ -58,8 +58,6 @@ struct ComputingReport {
   int core = -1;
   const std::vector<Chunk>* chunks = nullptr;  // valid until the next start()
   bool steady = false;
-  ThreadCounts before;
-  ThreadCounts after;
   bool valid = true;  // Worker::validate() after the phase
 };
 
@@ -74,8 +72,9 @@ class ComputingPool {
   void use(const std::vector<int>& cores);
   // Runs `task(i)` on the i-th computing thread, on all at once; returns when all are done.
   void each(const std::function<void(std::size_t)>& task);
-  // Starts computing: jobs[i] on the i-th thread. The jobs stay the caller's and must outlive stop().
-  void start(const std::vector<ComputingJob*>& jobs, const SteadyRule& rule);
+  // Starts computing: jobs[i] on the i-th thread. The jobs stay the caller's and must outlive stop(), as must the
+  // observer (may be null), which the threads join.
+  void start(const std::vector<ComputingJob*>& jobs, const SteadyRule& rule, PhaseObserver* observer);
   // Time from which all threads are steady (start of the latest first steady window), 0 as long as they are not.
   std::int64_t steady_since() const;
   // Time from which all threads are warm (cold chunks over), 0 as long as they are not.

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
+#include <utility>
 
 #include "kernels/kernel.hpp"
 
@@ -248,9 +248,13 @@ Request read_request(const json& object) {
   if (const json* list = reader.find("placements")) {
     read_placements(*list, request);
   }
+  check_request(request);
+  return request;
+}
+
+void check_request(const Request& request) {
   check_computation(request);
   check_communication(request);
-  return request;
 }
 
 }  // namespace elbowroom

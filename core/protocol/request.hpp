@@ -62,6 +62,8 @@ struct RequestError : std::runtime_error {
 
 // Reads types and names; throws RequestError. Does not look at any machine.
 Request read_request(const nlohmann::json& json);
+// The part of it that needs no JSON: kernel, cursor, working set, size, metric. Throws RequestError.
+void check_request(const Request& request);
 
 // What a request is checked against on one host; a plain structure, so that the checks can be tested on any machine.
 struct SiteCore {

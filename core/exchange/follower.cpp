@@ -1,0 +1,106 @@
+#include "exchange/follower.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "exchange/station.hpp"
+#include "observe/clock.hpp"
+
+namespace elbowroom {
+namespace {
+
+using nlohmann::json;
+
+class Follower {
+ public:
+  explicit Follower(const Job& job) : job_(job), station_(job) {}
+
+  void serve() {
+    for (;;) {
+      const json order = job_.receive(0);
+      const std::string what = order.at("order");
+      if (what == "quit") {
+        return;
+      }
+      if (what == "phase") {
+        phase(order);
+      } else {
+        job_.send(0, attempt(what, order));
+      }
+    }
+  }
+
+ private:
+  // check, prepare and pages: answered by an object, with "error" in it when it went wrong.
+  json attempt(const std::string& what, const json& order) {
+    try {
+      if (what == "check") {
+        request_ = read_request(order.at("request"));
+        station_.check(request_);
+      } else if (what == "prepare") {
+        station_.prepare(request_);
+      } else if (what == "pages") {
+        std::set<std::string> flags = station_.request_flags();
+        const json pages = station_.pages(flags);
+        return {{"pages", pages}, {"flags", flags}};
+      }
+      return json::object();
+    } catch (const RequestError& error) {
+      return {{"error", {{"field", error.field}, {"value", error.value}, {"message", error.what()}, {"mend", error.mend}, {"kind", error.kind}}}};
+    } catch (const std::exception& error) {
+      return {{"error", {{"field", ""}, {"value", ""}, {"message", error.what()}, {"mend", ""}, {"kind", "machine"}}}};
+    }
+  }
+
+  void phase(const json& order) {
+    const Phase phase = static_cast<Phase>(order.at("phase").get<int>());
+    const bool computing = computes(phase) && station_.computing();
+    const bool communicating = communicates(phase) && station_.communicating();
+    station_.begin_phase();
+    bool steady = true;
+    if (computing) {
+      station_.start_computing();
+      steady = station_.wait_until_computing();
+      job_.send(0, {{"running", true}});
+    }
+    if (computing || phase == Phase::together) {
+      job_.receive(0);  // all ranks are running
+    }
+    Window window{now_ns(), 0};
+    if (communicating) {
+      station_.follow_exchange();
+    } else if (!computing) {
+      sleep_for(request_.window);
+    }
+    if (computing) {
+      job_.receive(0);  // the communication, or the window, is over
+      window.end = now_ns();
+      station_.stop_computing();
+    }
+    station_.end_phase();
+    job_.send(0, report(phase, computing, steady, communicating ? station_.exchanged().window : window));
+  }
+
+  json report(Phase phase, bool computing, bool steady, const Window& window) {
+    std::set<std::string> flags;
+    json record = {{"rank", job_.rank()}, {"steady", steady}};
+    if (computing) {
+      record["comp"] = station_.computed(window, flags);
+    }
+    if (communicates(phase) && station_.communicating()) {
+      record["comm"] = station_.communicated(flags);
+    }
+    station_.observed(flags);
+    record["flags"] = flags;
+    return record;
+  }
+
+  const Job& job_;
+  Station station_;
+  Request request_;
+};
+
+}  // namespace
+
+void follow(const Job& job) { Follower(job).serve(); }
+
+}  // namespace elbowroom

@@ -1,0 +1,149 @@
+#include "exchange/job.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <stdexcept>
+
+#include "exchange/transport.hpp"
+
+namespace elbowroom {
+namespace {
+
+constexpr int control_tag = 1;
+
+std::string own_cpuset() {
+  std::string text;
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) {
+    return "unknown";
+  }
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &set)) {
+      continue;
+    }
+    const int first = cpu;
+    while (cpu + 1 < CPU_SETSIZE && CPU_ISSET(cpu + 1, &set)) {
+      ++cpu;
+    }
+    text += (text.empty() ? "" : ",") + std::to_string(first) + (cpu > first ? "-" + std::to_string(cpu) : "");
+  }
+  return text;
+}
+
+std::string level_name(int level) {
+  switch (level) {
+    case MPI_THREAD_MULTIPLE: return "multiple";
+    case MPI_THREAD_SERIALIZED: return "serialized";
+    case MPI_THREAD_FUNNELED: return "funneled";
+    default: return "single";
+  }
+}
+
+}  // namespace
+
+void sleep_for(double seconds) {
+  timespec left{};
+  left.tv_sec = static_cast<time_t>(seconds);
+  left.tv_nsec = static_cast<long>((seconds - static_cast<double>(left.tv_sec)) * 1e9);
+  while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR) {
+  }
+}
+
+Job::Job(int* argc, char*** argv) {
+  if (MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &thread_level_) != MPI_SUCCESS) {
+    throw std::runtime_error("MPI_Init_thread failed");
+  }
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+  MPI_Comm_size(MPI_COMM_WORLD, &size_);
+  MPI_Comm_dup(MPI_COMM_WORLD, &control_);
+  MPI_Comm_dup(MPI_COMM_WORLD, &messages_);
+  MPI_Comm_dup(MPI_COMM_WORLD, &headers_);
+  gather_ranks();
+}
+
+Job::~Job() {
+  MPI_Comm_free(&headers_);
+  MPI_Comm_free(&messages_);
+  MPI_Comm_free(&control_);
+  MPI_Finalize();
+}
+
+// Every rank learns the hosts of all: who shares one decides about cores and buffers.
+void Job::gather_ranks() {
+  char name[MPI_MAX_PROCESSOR_NAME] = {};
+  int length = 0;
+  MPI_Get_processor_name(name, &length);
+  const std::string own =
+      nlohmann::json{{"rank", rank_}, {"host", std::string(name)}, {"pid", getpid()}, {"cpuset", own_cpuset()}}.dump();
+  constexpr std::size_t room = 1024;
+  std::string fixed = own.substr(0, room);
+  fixed.resize(room, ' ');
+  std::string all(room * static_cast<std::size_t>(size_), ' ');
+  MPI_Allgather(fixed.data(), room, MPI_CHAR, all.data(), room, MPI_CHAR, control_);
+  ranks_ = nlohmann::json::array();
+  for (std::size_t r = 0; r < static_cast<std::size_t>(size_); ++r) {
+    ranks_.push_back(nlohmann::json::parse(all.substr(r * room, room)));
+    hosts_.push_back(ranks_.back().at("host"));
+  }
+}
+
+int Job::ranks_on_host_of(int rank) const {
+  return static_cast<int>(std::count(hosts_.begin(), hosts_.end(), hosts_[static_cast<std::size_t>(rank)]));
+}
+
+nlohmann::json Job::mpi_facts() const {
+  char library[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0;
+  MPI_Get_library_version(library, &length);
+  int version = 0;
+  int subversion = 0;
+  MPI_Get_version(&version, &subversion);
+  const bool one_host = std::all_of(hosts_.begin(), hosts_.end(), [&](const auto& host) { return host == hosts_.front(); });
+  return {{"library", std::string(library, static_cast<std::size_t>(length)).substr(0, std::string(library).find('\n'))},
+          {"standard", std::to_string(version) + "." + std::to_string(subversion)},
+          {"thread_level", level_name(thread_level_)},
+          {"transport", transport_name(one_host)},
+          {"prefix", library_prefix()}};
+}
+
+void Job::send(int rank, const nlohmann::json& message) const {
+  const std::string text = message.dump();
+  MPI_Send(text.data(), static_cast<int>(text.size()), MPI_CHAR, rank, control_tag, control_);
+}
+
+void Job::send_to_others(const nlohmann::json& message) const {
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank != rank_) {
+      send(rank, message);
+    }
+  }
+}
+
+std::optional<nlohmann::json> Job::try_receive(int rank) const {
+  int there = 0;
+  MPI_Status status;
+  MPI_Iprobe(rank, control_tag, control_, &there, &status);
+  if (there == 0) {
+    return std::nullopt;
+  }
+  int count = 0;
+  MPI_Get_count(&status, MPI_CHAR, &count);
+  std::string text(static_cast<std::size_t>(count), '\0');
+  MPI_Recv(text.data(), count, MPI_CHAR, rank, control_tag, control_, MPI_STATUS_IGNORE);
+  return nlohmann::json::parse(text);
+}
+
+nlohmann::json Job::receive(int rank) const {
+  for (;;) {
+    if (auto message = try_receive(rank)) {
+      return *message;
+    }
+    sleep_for(poll_interval);
+  }
+}
+
+}  // namespace elbowroom

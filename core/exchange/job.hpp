@@ -1,0 +1,57 @@
+// The MPI job: ranks, their hosts, communicators, and messages of control between rank 0 and the others.
+#pragma once
+
+#include <mpi.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace elbowroom {
+
+// Control messages are JSON texts on a communicator of their own. Whoever waits for one polls with MPI_Iprobe and
+// sleeps in between, so that ranks that wait disturb nothing.
+class Job {
+ public:
+  Job(int* argc, char*** argv);  // MPI_Init_thread; throws std::runtime_error
+  ~Job();                        // MPI_Finalize
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  const std::vector<std::string>& hosts() const { return hosts_; }
+  bool same_host(int rank) const { return hosts_[static_cast<std::size_t>(rank)] == hosts_.front(); }
+  int ranks_on_host_of(int rank) const;
+  int thread_level() const { return thread_level_; }
+  const nlohmann::json& ranks() const { return ranks_; }  // as in hello
+  nlohmann::json mpi_facts() const;                       // as in hello
+
+  MPI_Comm messages() const { return messages_; }  // what is measured
+  MPI_Comm headers() const { return headers_; }    // what announces a batch
+
+  void send(int rank, const nlohmann::json& message) const;
+  void send_to_others(const nlohmann::json& message) const;
+  nlohmann::json receive(int rank) const;
+  std::optional<nlohmann::json> try_receive(int rank) const;
+
+ private:
+  void gather_ranks();
+
+  int rank_ = 0;
+  int size_ = 1;
+  int thread_level_ = 0;
+  MPI_Comm control_ = MPI_COMM_NULL;
+  MPI_Comm messages_ = MPI_COMM_NULL;
+  MPI_Comm headers_ = MPI_COMM_NULL;
+  std::vector<std::string> hosts_;
+  nlohmann::json ranks_;
+};
+
+void sleep_for(double seconds);
+
+// How often whoever waits looks again: often enough to cost the measured time little, seldom enough to leave the core free.
+inline constexpr double poll_interval = 100e-6;  // s
+
+}  // namespace elbowroom

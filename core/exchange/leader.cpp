@@ -1,0 +1,294 @@
+#include "exchange/leader.hpp"
+
+#include <algorithm>
+#include <istream>
+#include <ostream>
+
+#include "kernels/kernel.hpp"
+#include "observe/clock.hpp"
+#include "protocol/describe.hpp"
+#include "protocol/record.hpp"
+
+namespace elbowroom {
+namespace {
+
+using nlohmann::json;
+
+constexpr int protocol_version = 1;
+constexpr double chunk_margin = 1e-3;  // s: the chunk that the end of the window cuts is not counted
+
+json error_record(const json& request, const RequestError& error) {
+  return {{"record", "error"},         {"point", request.is_object() ? request.value("point", json("")) : json("")},
+          {"field", error.field},      {"value", error.value},
+          {"message", error.what()},   {"mend", error.mend},
+          {"kind", error.kind}};
+}
+
+// A request that another rank cannot answer: rank and host are told, since the field is about that host.
+RequestError foreign_error(const json& error, int rank, const std::string& host) {
+  return RequestError(error.at("field"), error.at("value"),
+                      error.at("message").get<std::string>() + " (rank " + std::to_string(rank) + " on " + host + ")",
+                      error.at("mend"), error.at("kind"));
+}
+
+std::string reason_for(const std::string& status, const std::set<std::string>& flags) {
+  if (status == "not_stable") {
+    return "no steady window inside the limit";
+  }
+  std::string reason;
+  for (const std::string& flag : flags) {
+    if (status == "failed" && voids(flag)) {
+      reason += (reason.empty() ? "a rule of measuring was broken: " : ", ") + flag;
+    }
+  }
+  return reason;
+}
+
+}  // namespace
+
+Leader::Leader(const Job& job) : job_(job), station_(job) {}
+
+void Leader::serve(std::istream& requests, std::ostream& answers) {
+  answers << hello().dump() << std::endl;
+  for (std::string line; answers.good() && std::getline(requests, line);) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) {
+      continue;
+    }
+    const json reply = answer(line);
+    if (reply.is_null()) {
+      break;
+    }
+    answers << reply.dump() << std::endl;
+  }
+  job_.send_to_others({{"order", "quit"}});
+}
+
+json Leader::hello() const {
+  return {{"record", "hello"},         {"protocol", protocol_version}, {"version", ELBOWROOM_VERSION},
+          {"ranks", job_.ranks()},     {"mpi", job_.mpi_facts()},      {"hwloc", hwloc_record()},
+          {"clock", clock_record()},   {"kernels", kernels_record()}};
+}
+
+// One line of answer; null when the request was to quit.
+json Leader::answer(const std::string& line) {
+  const json request = json::parse(line, nullptr, false);
+  try {
+    if (!request.is_object()) {
+      throw RequestError("", line.substr(0, 80), "a request is one JSON object on one line", "see docs/protocol.md");
+    }
+    const json op = request.value("op", json());
+    if (op == "quit") {
+      return nullptr;
+    }
+    if (op != "measure") {
+      throw RequestError("op", op.is_string() ? op.get<std::string>() : op.dump(), "there is no such request",
+                         "known: measure, quit");
+    }
+    return measure(request);
+  } catch (const RequestError& error) {
+    return error_record(request, error);
+  } catch (const std::exception& error) {
+    return error_record(request, RequestError("", "", error.what(), "look at the machine, then ask again", "machine"));
+  }
+}
+
+json Leader::measure(const json& object) {
+  const Request request = read_request(object);
+  check_job(request, job_.hosts());
+  prepare_all(object, request);
+  json phases = json::array();
+  for (std::size_t i = 0; i < request.sequence.size(); ++i) {
+    phases.push_back(phase(request, request.sequence[i], static_cast<int>(i)));
+  }
+  return assemble(request, phases);
+}
+
+// Nothing starts before every rank has found its part of the request possible, and is ready.
+void Leader::prepare_all(const json& object, const Request& request) {
+  for (const char* what : {"check", "prepare"}) {
+    const bool checking = std::string(what) == "check";
+    if (checking) {
+      station_.check(request);
+    }
+    json order = {{"order", what}};
+    if (checking) {
+      order["request"] = object;
+    }
+    job_.send_to_others(order);
+    std::exception_ptr own;
+    if (!checking) {
+      try {
+        station_.prepare(request);
+      } catch (...) {
+        own = std::current_exception();
+      }
+    }
+    json failure;
+    for (int rank = 1; rank < job_.size(); ++rank) {
+      const json reply = job_.receive(rank);
+      if (failure.is_null() && reply.contains("error")) {
+        failure = {{"rank", rank}, {"error", reply.at("error")}};
+      }
+    }
+    if (own) {
+      std::rethrow_exception(own);
+    }
+    if (!failure.is_null()) {
+      const int rank = failure.at("rank");
+      throw foreign_error(failure.at("error"), rank, job_.hosts()[static_cast<std::size_t>(rank)]);
+    }
+  }
+}
+
+// Starts the computing threads of this rank and waits until those of all ranks run: the hand-shake of METHOD.md, rule 1.
+bool Leader::start_all_computing(const Request& request) {
+  station_.start_computing();
+  const bool steady = station_.wait_until_computing();
+  for (int rank = 1; rank < job_.size(); ++rank) {
+    if (rank_computes(request, rank)) {
+      job_.receive(rank);
+    }
+  }
+  return steady;
+}
+
+bool Leader::peers_compute(const Request& request) const { return job_.size() > 1 && rank_computes(request, 1); }
+
+// The window begins with the first steady chunks of all threads; where other ranks compute too, when all of them run.
+Window Leader::computation_alone(const Request& request, bool& steady) {
+  steady = start_all_computing(request);
+  Window window{steady ? station_.steady_since() : station_.warm_since(), 0};
+  double length = steady ? request.window : std::max(request.window, request.steady_limit);
+  if (peers_compute(request)) {
+    job_.send_to_others({{"order", "go"}});
+    window.start = now_ns();
+  }
+  const double elapsed = static_cast<double>(now_ns() - window.start) * 1e-9;
+  sleep_for(std::max(0.0, length + chunk_margin - elapsed));
+  window.end = now_ns();
+  if (peers_compute(request)) {
+    job_.send_to_others({{"order", "stop"}});
+  }
+  station_.stop_computing();
+  return window;
+}
+
+// Communication alone or together with computations, which outlive it.
+Window Leader::communication(const Request& request, Phase phase, bool& steady) {
+  const bool together = phase == Phase::together;
+  const bool stop_early = request.fault == "early_stop";
+  if (together) {
+    steady = start_all_computing(request);
+    job_.send_to_others({{"order", "go"}});
+    if (stop_early) {
+      station_.stop_computing();
+    }
+  }
+  station_.lead_exchange();
+  steady = steady && station_.exchanged().steady;
+  if (together && peers_compute(request)) {
+    job_.send_to_others({{"order", "stop"}});
+  }
+  if (together && !stop_early) {
+    station_.stop_computing();
+  }
+  return station_.exchanged().window;
+}
+
+json Leader::phase(const Request& request, Phase phase, int index) {
+  job_.send_to_others({{"order", "phase"}, {"phase", static_cast<int>(phase)}});
+  station_.begin_phase();
+  json record = {{"phase", name_of(phase)}, {"index", index}, {"start_ns", now_ns()}};
+  bool steady = true;
+  Window window{now_ns(), 0};
+  if (phase == Phase::computation) {
+    window = computation_alone(request, steady);
+  } else if (phase == Phase::sleep) {
+    sleep_for(request.window);
+    window.end = now_ns();
+  } else {
+    window = communication(request, phase, steady);
+  }
+  record["end_ns"] = now_ns();
+  station_.end_phase();
+  record["measured_s"] = window.seconds();
+  return finish(phase, window, steady, std::move(record));
+}
+
+// Adds what this rank saw and what the others report.
+json Leader::finish(Phase phase, const Window& window, bool steady, json record) {
+  std::set<std::string> flags;
+  json own = {{"rank", 0}};
+  if (computes(phase)) {
+    own["comp"] = record["comp"] = station_.computed(window, flags);
+  }
+  if (communicates(phase)) {
+    own["comm"] = record["comm"] = station_.communicated(flags);
+  }
+  record["observed"] = station_.observed(flags);
+  json ranks = json::array({own});
+  bool more = false;
+  for (int rank = 1; rank < job_.size(); ++rank) {
+    json report = job_.receive(rank);
+    steady = steady && report.at("steady").get<bool>();
+    for (const json& flag : report.at("flags")) {
+      flags.insert(flag.get<std::string>());
+    }
+    more = more || report.contains("comp") || rank > 1;
+    report.erase("steady");
+    report.erase("flags");
+    ranks.push_back(report);
+  }
+  if (more) {
+    record["ranks"] = ranks;
+  }
+  record["flags"] = flags;
+  record["status"] = phase_status(steady, flags);
+  return record;
+}
+
+json Leader::assemble(const Request& request, json phases) {
+  std::set<std::string> flags = station_.request_flags();
+  std::set<std::string> page_flags;
+  json record = {{"record", "repetition"}, {"point", request.point}, {"repetition", request.repetition}};
+  record["pages"] = station_.pages(page_flags);
+  job_.send_to_others({{"order", "pages"}});
+  for (int rank = 1; rank < job_.size(); ++rank) {
+    const json reply = job_.receive(rank);
+    for (const json& flag : reply.value("flags", json::array())) {
+      (flag == "wrong_node" ? page_flags : flags).insert(flag.get<std::string>());
+    }
+  }
+  if (shares_communication_core(request, job_.hosts())) {
+    flags.insert("shared_comm_core");
+  }
+  if (frequency_moved(phases, station_.placement())) {
+    flags.insert("frequency_moved");
+  }
+  flags.insert(page_flags.begin(), page_flags.end());
+  std::string status = "ok";
+  bool validated = true;
+  for (json& phase : phases) {
+    std::set<std::string> own = phase.at("flags");
+    own.insert(page_flags.begin(), page_flags.end());
+    if (!page_flags.empty() && phase.at("phase") != "S") {
+      phase["flags"] = own;
+      phase["status"] = "void";
+    }
+    flags.insert(own.begin(), own.end());
+    validated = validated && !own.contains("validation_failed");
+    const std::string phase_status = phase.at("status");
+    status = phase_status == "void" ? "failed" : phase_status == "not_stable" && status == "ok" ? "not_stable" : status;
+  }
+  record["status"] = status;
+  record["reason"] = reason_for(status, flags);
+  record["flags"] = flags;
+  record["validated"] = validated;
+  if (const KernelInfo* kernel = find_kernel(request.kernel)) {
+    record["bytes"] = bytes_record(*kernel, request.cursor);
+  }
+  record["phases"] = phases;
+  return record;
+}
+
+}  // namespace elbowroom

@@ -1,0 +1,38 @@
+// Rank 0: reads requests, lets all ranks measure them, writes answers (docs/protocol.md).
+#pragma once
+
+#include <iosfwd>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "exchange/job.hpp"
+#include "exchange/station.hpp"
+
+namespace elbowroom {
+
+class Leader {
+ public:
+  explicit Leader(const Job& job);
+
+  // Answers every request of `requests` on `answers`, one line each, flushed. Returns at the end of the stream, at
+  // {"op": "quit"}, or when nobody reads the answers any more.
+  void serve(std::istream& requests, std::ostream& answers);
+
+ private:
+  nlohmann::json hello() const;
+  nlohmann::json answer(const std::string& line);
+  nlohmann::json measure(const nlohmann::json& json);
+  void prepare_all(const nlohmann::json& json, const Request& request);
+  nlohmann::json phase(const Request& request, Phase phase, int index);
+  Window computation_alone(const Request& request, bool& steady);
+  Window communication(const Request& request, Phase phase, bool& steady);
+  bool start_all_computing(const Request& request);
+  bool peers_compute(const Request& request) const;
+  nlohmann::json finish(Phase phase, const Window& window, bool steady, nlohmann::json record);
+  nlohmann::json assemble(const Request& request, nlohmann::json phases);
+
+  const Job& job_;
+  Station station_;
+};
+
+}  // namespace elbowroom

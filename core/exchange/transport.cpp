@@ -1,0 +1,164 @@
+#include "exchange/transport.hpp"
+
+#include <dlfcn.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <vector>
+
+namespace elbowroom {
+namespace {
+
+// Value of one control variable of the MPI library, as text; nothing when there is none of this name.
+std::optional<std::string> control_variable(const char* name) {
+  int index = 0;
+  if (MPI_T_cvar_get_index(name, &index) != MPI_SUCCESS) {
+    return std::nullopt;
+  }
+  std::array<char, 256> text{};
+  int length = text.size();
+  int verbosity = 0;
+  int binding = 0;
+  int scope = 0;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  MPI_T_enum enumeration = MPI_T_ENUM_NULL;
+  MPI_T_cvar_get_info(index, text.data(), &length, &verbosity, &type, &enumeration, nullptr, nullptr, &binding, &scope);
+  MPI_T_cvar_handle handle = MPI_T_CVAR_HANDLE_NULL;
+  int count = 0;
+  if (MPI_T_cvar_handle_alloc(index, nullptr, &handle, &count) != MPI_SUCCESS) {
+    return std::nullopt;
+  }
+  std::optional<std::string> value;
+  if (type == MPI_CHAR) {
+    std::vector<char> buffer(static_cast<std::size_t>(std::max(count, 1)) + 1, '\0');
+    if (MPI_T_cvar_read(handle, buffer.data()) == MPI_SUCCESS) {
+      value = std::string(buffer.data());
+    }
+  } else if (type == MPI_INT) {
+    int number = 0;
+    if (MPI_T_cvar_read(handle, &number) == MPI_SUCCESS) {
+      value = std::to_string(number);
+      std::array<char, 64> item{};
+      int item_length = item.size();
+      if (enumeration != MPI_T_ENUM_NULL &&
+          MPI_T_enum_get_item(enumeration, number, &number, item.data(), &item_length) == MPI_SUCCESS) {
+        value = std::string(item.data());
+      }
+    }
+  }
+  MPI_T_cvar_handle_free(&handle);
+  return value;
+}
+
+// An MCA selection: "a,b" names what is allowed, "^a,b" what is not, "" allows all.
+bool allows(const std::string& selection, const std::string& component) {
+  if (selection.empty()) {
+    return true;
+  }
+  const bool negated = selection.front() == '^';
+  std::stringstream names(negated ? selection.substr(1) : selection);
+  for (std::string name; std::getline(names, name, ',');) {
+    if (name == component) {
+      return !negated;
+    }
+  }
+  return negated;
+}
+
+bool exists(const std::string& variable) { return control_variable(variable.c_str()).has_value(); }
+
+// Open MPI closes the components it does not select: a component still mapped is in use. Where components are built
+// into the library nothing is mapped, and only an explicit selection tells.
+bool uses_ob1() {
+  if (control_variable("pml") == "ob1") {
+    return true;
+  }
+  std::ifstream maps("/proc/self/maps");
+  bool ob1 = false;
+  bool other = false;
+  for (std::string line; std::getline(maps, line);) {
+    const auto at = line.find("/mca_pml_");
+    if (at != std::string::npos) {
+      (line.compare(at, 13, "/mca_pml_ob1.") == 0 ? ob1 : other) = true;
+    }
+  }
+  return ob1 && !other;
+}
+
+// Open MPI 4 writes into its variable what it really uses; Open MPI 5 has one component for each mechanism.
+std::string single_copy() {
+  if (const auto mechanism = control_variable("btl_vader_single_copy_mechanism")) {
+    return *mechanism == "none" ? "shm" : *mechanism == "cma" ? "shm+cma" : "unknown";
+  }
+  const std::string selection = control_variable("smsc").value_or("");
+  for (const char* other : {"xpmem", "knem"}) {
+    if (allows(selection, other) && exists("smsc_" + std::string(other) + "_priority")) {
+      return "unknown";
+    }
+  }
+  return allows(selection, "cma") && exists("smsc_cma_priority") ? "shm+cma" : "shm";
+}
+
+std::string open_mpi_transport(bool one_host) {
+  if (!uses_ob1()) {
+    return "unknown";
+  }
+  const std::string btl = control_variable("btl").value_or("");
+  if (one_host) {
+    const bool shared = allows(btl, "sm") || allows(btl, "vader");
+    return shared ? single_copy() : btl.find("tcp") != std::string::npos && btl.front() != '^' ? "tcp" : "unknown";
+  }
+  // Between hosts the choice is known only when the list leaves one.
+  const bool listed = !btl.empty() && btl.front() != '^';
+  const bool tcp = listed && allows(btl, "tcp");
+  const bool openib = listed && allows(btl, "openib");
+  const bool others = listed && (allows(btl, "ofi") || allows(btl, "uct") || allows(btl, "usnic"));
+  if (others || tcp == openib) {
+    return "unknown";
+  }
+  return tcp ? "tcp" : "verbs";
+}
+
+}  // namespace
+
+std::string transport_name(bool one_host) {
+#ifdef OPEN_MPI
+  int provided = 0;
+  if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) {
+    return "unknown";
+  }
+  std::string name = open_mpi_transport(one_host);
+  MPI_T_finalize();
+  return name;
+#else
+  static_cast<void>(one_host);
+  return "unknown";
+#endif
+}
+
+std::string library_prefix() {
+  Dl_info info{};
+  void* symbol = dlsym(RTLD_DEFAULT, "MPI_Init");
+  if (symbol == nullptr || dladdr(symbol, &info) == 0 || info.dli_fname == nullptr) {
+    return "unknown";
+  }
+  std::error_code error;
+  const auto library = std::filesystem::canonical(info.dli_fname, error);
+  if (error) {
+    return "unknown";
+  }
+  for (auto folder = library.parent_path(); folder.has_relative_path(); folder = folder.parent_path()) {
+    if (folder.filename() == "lib" || folder.filename() == "lib64") {
+      return folder.parent_path().string();
+    }
+  }
+  return library.parent_path().string();
+}
+
+}  // namespace elbowroom

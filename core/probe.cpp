@@ -1,0 +1,121 @@
+// The probe: reads requests, measures, writes JSON lines (docs/protocol.md).
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "exchange/follower.hpp"
+#include "exchange/job.hpp"
+#include "exchange/leader.hpp"
+#include "machine/machine.hpp"
+#include "observe/clock.hpp"
+#include "observe/observer.hpp"
+#include "protocol/describe.hpp"
+#include "protocol/kernel_run.hpp"
+#include "protocol/sizes.hpp"
+
+namespace {
+
+using namespace elbowroom;
+
+int measure(int argc, char** argv) {
+  // The topology is read before MPI starts: some MPI libraries narrow the cpuset of the process, or bring a libhwloc of
+  // their own.
+  Machine::here();
+  clock_info();
+  std::signal(SIGPIPE, SIG_IGN);  // nobody reads any more: seen by the stream, ends in order
+  const Job job(&argc, &argv);
+  if (job.rank() == 0) {
+    Leader(job).serve(std::cin, std::cout);
+  } else {
+    follow(job);
+  }
+  return 0;
+}
+
+struct KernelOptions {
+  std::string kernel;
+  std::string cores = "0";
+  int node = 0;
+  int cursor = 1;
+  std::string working_set = "1GiB";
+  double seconds = 1;
+  int repeat = 5;
+};
+
+void add_kernel_options(CLI::App& command, KernelOptions& options) {
+  command.add_option("--kernel", options.kernel, "name of the kernel")->required();
+  command.add_option("--cores", options.cores, "computing cores, as 0-3,6")->capture_default_str();
+  command.add_option("--node", options.node, "NUMA node of the arrays")->capture_default_str();
+  command.add_option("--cursor", options.cursor, "repetitions per item")->capture_default_str();
+  command.add_option("--working-set", options.working_set, "per core, as 1GiB")->capture_default_str();
+  command.add_option("--seconds", options.seconds, "measured in each repetition")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--repeat", options.repeat, "repetitions")->check(CLI::PositiveNumber)->capture_default_str();
+}
+
+int run_kernel(const KernelOptions& options) {
+  Request request;
+  request.kernel = options.kernel;
+  request.cursor = options.cursor;
+  request.first.comp_cores = parse_core_list("cores", options.cores);
+  request.first.comp_node = options.node;
+  request.working_set = parse_size("working-set", options.working_set);
+  request.window = options.seconds;
+  run_kernel_alone(request, options.repeat, std::cout);
+  return 0;
+}
+
+int print(const nlohmann::json& record) {
+  std::cout << record.dump() << std::endl;
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("elbowroom's probe: measures computation and communication, one JSON object per line");
+  app.set_version_flag("--version", ELBOWROOM_VERSION);
+  app.require_subcommand(1);
+  std::string xml = "-";
+  auto* topology = app.add_subcommand("topology", "the hwloc topology with PCI devices, as XML");
+  topology->add_option("--xml", xml, "file to write, - for stdout")->capture_default_str();
+  auto* kernel_table = app.add_subcommand("kernels", "the table of kernels");
+  auto* clock = app.add_subcommand("clock", "the clock: source, resolution, cost of a call");
+  auto* observe = app.add_subcommand("observe", "which observers work here");
+  auto* state = app.add_subcommand("state", "machine state now");
+  KernelOptions options;
+  auto* kernel = app.add_subcommand("kernel", "runs one kernel without MPI, one JSON line per repetition");
+  add_kernel_options(*kernel, options);
+  auto* measuring = app.add_subcommand("measure", "answers requests on stdin; start it as MPI ranks");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  try {
+    if (topology->parsed()) {
+      Machine::here().write_xml(xml);
+      return 0;
+    }
+    return kernel_table->parsed() ? print(kernels_record())
+           : clock->parsed()      ? print(clock_record())
+           : observe->parsed()    ? print(observers_available())
+           : state->parsed()      ? print(machine_state())
+           : kernel->parsed()     ? run_kernel(options)
+           : measuring->parsed()  ? measure(argc, argv)
+                                  : 2;
+  } catch (const RequestError& error) {
+    std::cerr << fmt::format("probe: {} '{}': {}; {}\n", error.field, error.value, error.what(), error.mend);
+    return error.kind == "usage" ? 2 : 1;
+  } catch (const std::exception& error) {
+    std::cerr << fmt::format("probe: {}\n", error.what());
+    return 1;
+  }
+}
