@@ -1,4 +1,6 @@
-"""Experiments, one file each. A file that declares `EXPERIMENT` is in the registry; nothing else is to be done."""
+"""Experiments, one file each. A file that declares `EXPERIMENT` is in the registry; nothing else is to be
+done.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ __all__ = ["Experiment", "all", "get", "names"]
 
 def names() -> tuple[str, ...]:
     """The names of all experiments, sorted; imports none of them."""
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in _HELPERS))
+    return tuple(
+        sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in _HELPERS)
+    )
 
 
 def get(name: str) -> Experiment:
@@ -27,6 +31,6 @@ def get(name: str) -> Experiment:
     return experiment
 
 
-def all() -> tuple[Experiment, ...]:  # noqa: A001 (read as experiments.all())
+def all() -> tuple[Experiment, ...]:
     """Every experiment, by name."""
     return tuple(get(name) for name in names())

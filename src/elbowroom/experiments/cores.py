@@ -1,4 +1,6 @@
-"""Latency and bandwidth of the network, and the computation, over the number of computing cores (paper, Figure 4)."""
+"""Latency and bandwidth of the network, and the computation, over the number of computing cores (paper,
+Figure 4).
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,8 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
         network = f"Network {group[0].metric} ({size_text(group[0].size)})"
         text = (
             f"{kernel_name(group[0].kernel)}, {place_text(group[0], machine)}: "
-            f"{suffers(network, comm, cores_text, times=latency)} {suffers('The computation', comp, cores_text)}"
+            f"{suffers(network, comm, cores_text, times=latency)} "
+            f"{suffers('The computation', comp, cores_text)}"
         )
         found.append(
             Finding(
@@ -95,14 +98,17 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
 
 
 def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:
-    """One panel per kernel, size and placement: network on the left axis, memory bandwidth per core on the right."""
+    """One panel per kernel, size and placement: network on the left axis, memory bandwidth per core on the
+    right.
+    """
     drawn = []
     for case, group in grouped(usable(results), _case).items():
         drawn.append(
             Figure(
                 name="cores-" + "-".join(str(part) for part in case),
                 title=(
-                    f"Network {group[0].metric} ({size_text(group[0].size)}) and {kernel_name(group[0].kernel)}: "
+                    f"Network {group[0].metric} ({size_text(group[0].size)}) and "
+                    f"{kernel_name(group[0].kernel)}: "
                     f"{place_text(group[0], machine)}"
                 ),
                 x=Axis(label="Number of computing cores"),
@@ -124,7 +130,9 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
 
 EXPERIMENT = Experiment(
     name="cores",
-    question="From how many computing cores do network latency, network bandwidth and the computation suffer?",
+    question=(
+        "From how many computing cores do network latency, network bandwidth and the computation suffer?"
+    ),
     expand=expand,
     findings=findings,
     figures=figures,

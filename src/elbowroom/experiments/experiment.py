@@ -16,8 +16,8 @@ from elbowroom.stats.result import Finding, PointResult
 class Experiment:
     """One experiment; its file declares it as `EXPERIMENT` and is found by its name.
 
-    `expand` gives points and notes (n/a with the reason); `findings` says in words and numbers what the results show;
-    `figures` draws them with the paper's conventions. All three are pure.
+    `expand` gives points and notes (n/a with the reason); `findings` says in words and numbers what the
+    results show; `figures` draws them with the paper's conventions. All three are pure.
     """
 
     name: str

@@ -1,4 +1,6 @@
-"""Communication only, sleep, both: do frequencies move, and does communication feel it (paper, Figures 1 to 3)?"""
+"""Communication only, sleep, both: do frequencies move, and does communication feel it (paper, Figures 1 to
+3)?
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def _case(item: PointResult) -> Case:
 
 
 def expand(plan: Plan, machine: Machine) -> Expansion:
-    """The plan's points; communication only at constant frequencies where the process may set them, else a note."""
+    """The plan's points; communication only at constant frequencies where the process may set them, else a
+    note.
+    """
     expansion = multiply(plan, machine)
     notes = list(machine_notes(machine))
     if machine.virtual:
@@ -50,7 +54,12 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
     points: list[Point] = []
     for key, what, permission, mend in (
         ("core_khz", "constant core frequencies", "core_frequency", "needs root and the userspace governor"),
-        ("uncore_khz", "constant uncore frequencies", "uncore_frequency", "needs root and intel_uncore_frequency"),
+        (
+            "uncore_khz",
+            "constant uncore frequencies",
+            "uncore_frequency",
+            "needs root and intel_uncore_frequency",
+        ),
     ):
         wanted: tuple[int, ...] = getattr(plan, key)
         if permission not in machine.permitted:
@@ -83,8 +92,10 @@ def mean_mhz(items: Sequence[PointResult], phase: str, role: str) -> float | Non
     return fmean(values) if values else None
 
 
-def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:
-    """Per kernel and size: what communication kept at each n; then the frequencies, where they were readable."""
+def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:  # noqa: ARG001
+    """Per kernel and size: what communication kept at each n; then the frequencies, where they were
+    readable.
+    """
     found = []
     points = usable(results)
     for group in grouped([item for item in points if item.n], _case).values():
@@ -104,7 +115,8 @@ def _effect(item: PointResult) -> Finding:
     said = "suffers" if comm else ("gains" if better else "is unchanged")
     level: Literal["quiet", "interference"] = "interference" if comm or comp else "quiet"
     text = (
-        f"{kernel_name(item.kernel)} on {cores_text(item.n)}: the {item.metric} of {size_text(item.size)} messages {said} "
+        f"{kernel_name(item.kernel)} on {cores_text(item.n)}: the {item.metric} of "
+        f"{size_text(item.size)} messages {said} "
         f"(keeps {kept_text(kept)}); the computation {'suffers' if comp else 'is unchanged'} "
         f"(keeps {kept_text(item.comp.kept)})."
     )
@@ -125,13 +137,19 @@ def _frequencies(group: Sequence[PointResult]) -> Iterator[Finding]:
         computing, idle = mean_mhz([item], "AB", "computing"), mean_mhz([item], "S", "idle")
         moved = abs(together / alone - 1) > MOVED
         text = (
-            f"{kernel_name(item.kernel)} on {cores_text(item.n)}, {size_text(item.size)} messages: the communication core "
+            f"{kernel_name(item.kernel)} on {cores_text(item.n)}, {size_text(item.size)} "
+            "messages: the communication core "
             f"runs at {alone:.0f} MHz alone and at {together:.0f} MHz beside computation "
             f"({'it moves' if moved else 'it does not move'})"
         )
         text += "" if computing is None else f"; computing cores run at {computing:.0f} MHz"
         text += "." if idle is None else f"; idle cores, asleep, at {idle:.0f} MHz."
-        values: Values = {"comm_alone": alone, "comm_together": together, "computing": computing, "asleep": idle}
+        values: Values = {
+            "comm_alone": alone,
+            "comm_together": together,
+            "computing": computing,
+            "asleep": idle,
+        }
         yield Finding(key=f"mhz-{item.id}", level="note", text=text, values=values, points=(item.id,))
 
 
@@ -147,7 +165,8 @@ def _constants(points: Sequence[PointResult]) -> Iterator[Finding]:
             unit = low.comm.alone.unit
             text = (
                 f"Raising the constant {what} frequency from {getattr(low, key) / 1000:.0f} to "
-                f"{getattr(high, key) / 1000:.0f} MHz changes the {low.metric} of {size_text(size)} messages from "
+                f"{getattr(high, key) / 1000:.0f} MHz changes the {low.metric} of "
+                f"{size_text(size)} messages from "
                 f"{low.comm.alone.median:.4g} to {high.comm.alone.median:.4g} {unit} ({change:+.0%})."
             )
             values: Values = {"size": size, "change": change}
@@ -155,8 +174,10 @@ def _constants(points: Sequence[PointResult]) -> Iterator[Finding]:
             yield Finding(key=f"constant-{what}-{size}", level="note", text=text, values=values, points=ids)
 
 
-def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:
-    """Network and computation over n (Figure 3a); frequencies over time, phase after phase (Figures 2, 3b, 3c)."""
+def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:  # noqa: ARG001
+    """Network and computation over n (Figure 3a); frequencies over time, phase after phase (Figures 2, 3b,
+    3c).
+    """
     drawn = []
     points = [item for item in usable(results) if item.n]
     for case, group in grouped(points, _case).items():
@@ -164,7 +185,10 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
         drawn.append(
             Figure(
                 name=f"frequency-{name}",
-                title=f"Network {group[0].metric} ({size_text(group[0].size)}) and {kernel_name(group[0].kernel)}",
+                title=(
+                    f"Network {group[0].metric} ({size_text(group[0].size)}) and "
+                    f"{kernel_name(group[0].kernel)}"
+                ),
                 x=Axis(label="Number of computing cores"),
                 left=Axis(label=comm_label(group)),
                 right=Axis(label=comp_label(group)),
@@ -196,7 +220,10 @@ def _traces(item: PointResult) -> Figure:
         order.append(PHASES.get(phase, phase))
     return Figure(
         name=f"trace-{item.id}",
-        title=f"Frequencies: {kernel_name(item.kernel)} on {cores_text(item.n)}, {size_text(item.size)} messages",
+        title=(
+            f"Frequencies: {kernel_name(item.kernel)} on {cores_text(item.n)}, "
+            f"{size_text(item.size)} messages"
+        ),
         x=Axis(label="Time (s)"),
         left=Axis(label="Frequency (MHz)"),
         series=tuple(

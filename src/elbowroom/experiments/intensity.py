@@ -39,8 +39,8 @@ Case = tuple[str, int, int, int, int, int]
 class Boundary(msgspec.Struct, frozen=True, kw_only=True):
     """Where the computation leaves the memory bound, in flop/B.
 
-    `inside`: the last intensity measured that is memory-bound; `outside`: the first from which the time per item grows
-    for good; `ridge`: highest Mflop/s over memory-bound MB/s, the roofline's corner.
+    `inside`: the last intensity measured that is memory-bound; `outside`: the first from which the time per
+    item grows for good; `ridge`: highest Mflop/s over memory-bound MB/s, the roofline's corner.
     """
 
     inside: float | None
@@ -62,9 +62,14 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
 
 
 def boundary(results: Sequence[PointResult]) -> Boundary:
-    """The boundary from the computation alone: Mflop/s grow with the intensity while memory bounds, then stop."""
+    """The boundary from the computation alone: Mflop/s grow with the intensity while memory bounds, then
+    stop.
+    """
     rates = [
-        (_intensity(item), item.comp.alone.median / (_intensity(item) if item.comp.alone.unit == "Mflop/s" else 1.0))
+        (
+            _intensity(item),
+            item.comp.alone.median / (_intensity(item) if item.comp.alone.unit == "Mflop/s" else 1.0),
+        )
         for item in results
         if item.comp.alone is not None and item.comp.alone.median > 0 and _intensity(item) > 0
     ]
@@ -77,7 +82,9 @@ def boundary(results: Sequence[PointResult]) -> Boundary:
         if plateau / rate <= LONGER:
             break
         outside = intensity
-    inside = max((intensity for intensity, _ in rates if outside is None or intensity < outside), default=None)
+    inside = max(
+        (intensity for intensity, _ in rates if outside is None or intensity < outside), default=None
+    )
     ridge = max(intensity * rate for intensity, rate in rates) / plateau if outside is not None else None
     return Boundary(inside=inside, outside=outside, ridge=ridge)
 
@@ -89,7 +96,8 @@ def _leaves(found: Boundary) -> str:
         return f"the computation stays memory-bound up to {intensity_text(found.inside)}"
     return (
         f"the computation leaves the memory bound between {intensity_text(found.inside)} and "
-        f"{intensity_text(found.outside)} (its highest rate over its memory bandwidth: {intensity_text(found.ridge)})"
+        f"{intensity_text(found.outside)} (its highest rate over its memory bandwidth: "
+        f"{intensity_text(found.ridge)})"
     )
 
 
@@ -99,7 +107,10 @@ def _recovers(what: str, found: Onset, back: float | None) -> str:
     if found.first is None:
         return f"{what} is undisturbed at every intensity"
     if back is None:
-        return f"{what} does not recover (it keeps {found.worst:.2f} at worst, at {intensity_text(found.worst_x or 0)})"
+        return (
+            f"{what} does not recover (it keeps {found.worst:.2f} at worst, at "
+            f"{intensity_text(found.worst_x or 0)})"
+        )
     worst = f"{found.worst:.2f} at {intensity_text(found.worst_x or 0)}"
     return f"{what} is undisturbed from {intensity_text(back)} on (below, it keeps {worst} at worst)"
 
@@ -112,7 +123,10 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
         comm, comp = onsets(group, _intensity)
         back = {
             side: recovery([_intensity(item) for item in group], [kept.kept for kept in kepts])
-            for side, kepts in (("comm", [item.comm for item in group]), ("comp", [item.comp for item in group]))
+            for side, kepts in (
+                ("comm", [item.comm for item in group]),
+                ("comp", [item.comp for item in group]),
+            )
         }
         network = f"network {group[0].metric} ({size_text(group[0].size)})"
         text = (
@@ -139,7 +153,7 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
     return tuple(found) or (nothing("intensity", "Arithmetic intensity"),)
 
 
-def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:
+def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:  # noqa: ARG001
     """Per size and placement: network on the left axis, computing rate on the right one, over flop/B."""
     drawn = []
     for case, group in grouped([item for item in usable(results) if _intensity(item)], _case).items():
@@ -154,7 +168,8 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
             Figure(
                 name="intensity-" + "-".join(str(part) for part in case),
                 title=(
-                    f"Network {group[0].metric} ({size_text(group[0].size)}) over the arithmetic intensity of "
+                    f"Network {group[0].metric} ({size_text(group[0].size)}) over the "
+                    "arithmetic intensity of "
                     f"{kernel_name(group[0].kernel)} on {cores_text(group[0].n)}"
                 ),
                 x=Axis(label="Arithmetic intensity (flop/B)", scale="log2"),
@@ -176,8 +191,10 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
 
 EXPERIMENT = Experiment(
     name="intensity",
-    question="At which arithmetic intensity does the computation leave the memory bound, and where does communication "
-    "recover?",
+    question=(
+        "At which arithmetic intensity does the computation leave the memory bound, and where does "
+        "communication recover?"
+    ),
     expand=expand,
     findings=findings,
     figures=figures,

@@ -1,4 +1,6 @@
-"""What a model of sharing needs: non-temporal memset beside the reception of large messages (thesis, section 6.3.1)."""
+"""What a model of sharing needs: non-temporal memset beside the reception of large messages (thesis, section
+6.3.1).
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def _case(item: PointResult) -> Case:
 
 
 def expand(plan: Plan, machine: Machine) -> Expansion:
-    """Every n of the first socket and every pair of nodes; notes where the remote model cannot be measured."""
+    """Every n of the first socket and every pair of nodes; notes where the remote model cannot be
+    measured.
+    """
     expansion = multiply(plan, machine)
     notes = list(machine_notes(machine))
     if machine.packages < 2:
@@ -53,7 +57,9 @@ def _peak(group: Sequence[PointResult]) -> tuple[Values, str]:
     together = [
         (item.comp.together.median + item.comm.together.median, item.n)
         for item in group
-        if item.comp.together is not None and item.comm.together is not None and item.comm.together.unit == "MB/s"
+        if item.comp.together is not None
+        and item.comm.together is not None
+        and item.comm.together.unit == "MB/s"
     ]
     values: Values = {}
     parts = []
@@ -75,7 +81,8 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
         comm, comp = onsets(group, cores_of)
         values, peaks = _peak(group)
         text = (
-            f"{kernel_name(group[0].kernel)}, {place_text(group[0], machine)}: {peaks or 'no bandwidth was measured'}. "
+            f"{kernel_name(group[0].kernel)}, {place_text(group[0], machine)}: "
+            f"{peaks or 'no bandwidth was measured'}. "
             f"{suffers('Reception', comm, cores_text)} {suffers('The computation', comp, cores_text)}"
         )
         found.append(
@@ -111,7 +118,10 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
 
 EXPERIMENT = Experiment(
     name="model",
-    question="How do computation and communication share the memory bandwidth, for every number of cores and placement?",
+    question=(
+        "How do computation and communication share the memory bandwidth, for every number of "
+        "cores and placement?"
+    ),
     expand=expand,
     findings=findings,
     figures=figures,

@@ -1,4 +1,6 @@
-"""What figures are drawn with: curves with the paper's conventions (plain alone, dashed together, band d1 to d9)."""
+"""What figures are drawn with: curves with the paper's conventions (plain alone, dashed together, band d1 to
+d9).
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,13 @@ from elbowroom.experiments.wording import SideName, kept_of
 from elbowroom.stats.curves import Onset
 from elbowroom.stats.result import PointResult, Summary
 
+Style = Literal["alone", "together"]
 Triple = tuple[float, float, float]
 X = Callable[[PointResult], float]
 Transform = Callable[[PointResult, Summary], Triple]
 
 
-def plain(item: PointResult, summary: Summary) -> Triple:
+def plain(_: PointResult, summary: Summary) -> Triple:
     """(median, d1, d9) as measured."""
     return summary.median, summary.d1, summary.d9
 
@@ -42,7 +45,7 @@ def as_flops(item: PointResult, summary: Summary) -> Triple:
 def curve(
     results: Sequence[PointResult],
     side: SideName,
-    style: Literal["alone", "together"],
+    style: Style,
     x: X,
     *,
     name: str,
@@ -72,7 +75,11 @@ def curve(
 
 def kept_curve(results: Sequence[PointResult], side: SideName, x: X, name: str) -> Series | None:
     """What a side kept, with its 95 % interval as the band."""
-    rows = [(x(item), kept, item.id) for item in sorted(results, key=x) if (kept := kept_of(item, side)) is not None]
+    rows = [
+        (x(item), kept, item.id)
+        for item in sorted(results, key=x)
+        if (kept := kept_of(item, side)) is not None
+    ]
     if not rows:
         return None
     return Series(
@@ -98,9 +105,10 @@ def both(
 ) -> tuple[Series, ...]:
     """Communication on the left axis and computation on the right one, alone and together."""
     found = []
-    for style in ("alone", "together"):
+    styles: tuple[Style, ...] = ("alone", "together")
+    for style in styles:
         found.append(curve(results, "comm", style, x, name=comm, axis="left", transform=comm_transform))
-    for style in ("alone", "together"):
+    for style in styles:
         found.append(curve(results, "comp", style, x, name=comp, axis="right", transform=comp_transform))
     return tuple(series for series in found if series is not None)
 
@@ -114,11 +122,19 @@ def comp_label(results: Sequence[PointResult], each_core: bool = True) -> str:
 
 def comm_label(results: Sequence[PointResult]) -> str:
     """The label of the communication's axis, from the metric."""
-    return "Network latency (µs)" if results and results[0].metric == "latency" else "Network bandwidth (MB/s)"
+    return (
+        "Network latency (µs)" if results and results[0].metric == "latency" else "Network bandwidth (MB/s)"
+    )
 
 
 def kept_figure(
-    name: str, title: str, x_axis: Axis, results: Sequence[PointResult], x: X, marks: tuple[Mark, ...], caption: str
+    name: str,
+    title: str,
+    x_axis: Axis,
+    results: Sequence[PointResult],
+    x: X,
+    marks: tuple[Mark, ...],
+    caption: str,
 ) -> Figure:
     """What both sides kept over one axis."""
     series = (kept_curve(results, "comm", x, "communication"), kept_curve(results, "comp", x, "computation"))

@@ -27,7 +27,8 @@ from elbowroom.plan.reading import Plan
 from elbowroom.stats.curves import Onset
 from elbowroom.stats.result import Finding, PointResult
 
-# Between the paper's two words: 1.39 to 2 us (1.4 times) "increases slightly", doubling "increases highly" (Table 1).
+# Between the paper's two words: 1.39 to 2 us (1.4 times) "increases slightly", doubling "increases highly"
+# (Table 1).
 HIGHLY = 1.7
 
 Place = tuple[str, int, int, int]
@@ -38,7 +39,9 @@ def _place(item: PointResult) -> Place:
 
 
 def expand(plan: Plan, machine: Machine) -> Expansion:
-    """Every pair of nodes, communication thread near and far; notes where there is one node or no NIC to be near to."""
+    """Every pair of nodes, communication thread near and far; notes where there is one node or no NIC to be
+    near to.
+    """
     expansion = multiply(plan, machine)
     notes = list(cores.machine_notes(machine))
     if len(machine.nodes) < 2:
@@ -53,7 +56,11 @@ def _latency(found: Onset) -> str:
     if found.first is None:
         return "latency does not increase"
     extent = "highly" if 1 / found.worst >= HIGHLY else "slightly"
-    return f"latency increases {extent} ({1 / found.worst:.1f} times at {cores_text(found.worst_x or 0)}), {_from(found)}"
+    extent += f" and {found.manner}" if found.manner else ""
+    return (
+        f"latency increases {extent} ({1 / found.worst:.1f} times at "
+        f"{cores_text(found.worst_x or 0)}), {_from(found)}"
+    )
 
 
 def _bandwidth(found: Onset) -> str:
@@ -63,7 +70,10 @@ def _bandwidth(found: Onset) -> str:
     if found.first is None:
         return "bandwidth does not decrease"
     manner = f" {found.manner}" if found.manner else ""
-    return f"bandwidth decreases{manner} (to {found.worst:.2f} at {cores_text(found.worst_x or 0)}), {_from(found)}"
+    return (
+        f"bandwidth decreases{manner} (to {found.worst:.2f} at "
+        f"{cores_text(found.worst_x or 0)}), {_from(found)}"
+    )
 
 
 def _from(found: Onset) -> str:
@@ -72,7 +82,9 @@ def _from(found: Onset) -> str:
     return f"between {cores_text(found.first or 0)} and {cores_text(found.last or 0)}"
 
 
-def _computation(latency: Sequence[PointResult], bandwidth: Sequence[PointResult]) -> tuple[str, Onset, Onset]:
+def _computation(
+    latency: Sequence[PointResult], bandwidth: Sequence[PointResult]
+) -> tuple[str, Onset, Onset]:
     """Table 1's last column: beside which messages the computation suffers."""
     small, large = onset_over(latency, "comp", cores.cores_of), onset_over(bandwidth, "comp", cores.cores_of)
     name = kernel_name((latency or bandwidth)[0].kernel)
@@ -101,13 +113,21 @@ def _row(group: Sequence[PointResult], machine: Machine) -> Finding:
         "comm_core": group[0].comm_core,
         "latency_extent": None if slow.worst is None else 1 / slow.worst,
     }
-    for prefix, found in (("latency", slow), ("bandwidth", narrow), ("comp_small", small), ("comp_large", large)):
+    for prefix, found in (
+        ("latency", slow),
+        ("bandwidth", narrow),
+        ("comp_small", small),
+        ("comp_large", large),
+    ):
         values |= onset_values(prefix, found)
     sizes = "/".join(size_text(item[0].size) for item in (latency, bandwidth) if item)
     return Finding(
         key="table-" + "-".join(str(part) for part in _place(group[0])),
         level=level_of(slow, narrow, small, large),
-        text=f"{place[:1].upper()}{place[1:]} ({sizes}): {_latency(slow)}; {_bandwidth(narrow)}; {computation}.",
+        text=(
+            f"{place[:1].upper()}{place[1:]} ({sizes}): {_latency(slow)}; {_bandwidth(narrow)}; "
+            f"{computation}."
+        ),
         values=values,
         points=tuple(item.id for item in (*latency, *bandwidth)),
     )
@@ -126,7 +146,9 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
 
 EXPERIMENT = Experiment(
     name="placement",
-    question="How does it depend on where the data and the communication thread are, near or far from the NIC?",
+    question=(
+        "How does it depend on where the data and the communication thread are, near or far from the NIC?"
+    ),
     expand=expand,
     findings=findings,
     figures=figures,

@@ -13,8 +13,8 @@ from elbowroom.experiments.wording import (
     cores_text,
     grouped,
     hit,
-    kernel_name,
     kept_text,
+    kernel_name,
     level_of,
     nothing,
     onset_values,
@@ -57,7 +57,11 @@ def _pair(item: PointResult) -> Finding:
     values: Values = {"kernel": item.kernel, "size": item.size, "n": item.n}
     for name, side in (("comp", item.comp), ("comm", item.comm)):
         if side.kept is not None:
-            values |= {f"{name}_kept": side.kept.value, f"{name}_low": side.kept.low, f"{name}_high": side.kept.high}
+            values |= {
+                f"{name}_kept": side.kept.value,
+                f"{name}_low": side.kept.low,
+                f"{name}_high": side.kept.high,
+            }
     key = f"{item.kernel}-n{item.n}-{item.size}"
     return Finding(key=key, level=level, text=text, values=values, points=(item.id,))
 
@@ -71,18 +75,23 @@ def _answer(points: Sequence[PointResult]) -> Finding:
     who, level = _who(shown)
     head = f"Yes, there is interference here, {who}" if affected else "No interference is seen here"
     text = (
-        f"{head}: {kernel_name(shown.kernel)} on {cores_text(shown.n)} beside {size_text(shown.size)} messages keeps "
+        f"{head}: {kernel_name(shown.kernel)} on {cores_text(shown.n)} beside "
+        f"{size_text(shown.size)} messages keeps "
         f"{kept_text(shown.comp.kept)} of its rate, and the communication {kept_text(shown.comm.kept)}."
     )
-    return Finding(key="answer", level=level, text=text, points=tuple(item.id for item in affected or [shown]))
+    return Finding(
+        key="answer", level=level, text=text, points=tuple(item.id for item in affected or [shown])
+    )
 
 
 def _least(item: PointResult) -> float:
     return min(kept.value for side in (item.comp, item.comm) if (kept := side.kept) is not None)
 
 
-def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:
-    """The answer, then from which size each side suffers, then every kernel beside its largest and smallest message."""
+def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:  # noqa: ARG001
+    """The answer, then from which size each side suffers, then every kernel beside its largest and smallest
+    message.
+    """
     points = [item for item in usable(results) if item.comp.kept is not None or item.comm.kept is not None]
     if not points:
         return (nothing("answer", "Interference"),)
@@ -97,14 +106,20 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
             values = onset_values("comm", comm) | onset_values("comp", comp)
             ids = tuple(item.id for item in group)
             found.append(
-                Finding(key=f"onset-{kernel}-n{n}", level=level_of(comm, comp), text=text, values=values, points=ids)
+                Finding(
+                    key=f"onset-{kernel}-n{n}",
+                    level=level_of(comm, comp),
+                    text=text,
+                    values=values,
+                    points=ids,
+                )
             )
         ends = {item.id: item for item in (max(group, key=_size), min(group, key=_size))}
         found += [_pair(item) for item in ends.values()]
     return tuple(found)
 
 
-def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:
+def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:  # noqa: ARG001
     """Bandwidths over message size, and what each side kept."""
     drawn = []
     for (kernel, n), group in _curves(results).items():
@@ -132,7 +147,9 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
                 x=axis,
                 left=Axis(label="Network bandwidth (MB/s)", scale="log10"),
                 right=Axis(label=comp_label(group, each_core=False)),
-                series=both(group, _size, comm="communication", comp=kernel_name(kernel), comm_transform=as_bandwidth),
+                series=both(
+                    group, _size, comm="communication", comp=kernel_name(kernel), comm_transform=as_bandwidth
+                ),
                 marks=found,
                 caption="Plain alone, dashed together; the band goes from the first to the last decile.",
             )

@@ -1,4 +1,6 @@
-"""A ring of processes beside TRIAD, one per node or per socket: the loss ratios (Langguth et al. 2018, section III)."""
+"""A ring of processes beside TRIAD, one per node or per socket: the loss ratios (Langguth et al. 2018,
+section III).
+"""
 
 from __future__ import annotations
 
@@ -71,10 +73,13 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
 
 
 def _per_socket(plan: Plan, machine: Machine) -> Iterator[Point | Note]:
-    """Communication threads on each socket's last cores; the same number of computing cores on each socket."""
+    """Communication threads on each socket's last cores; the same number of computing cores on each
+    socket.
+    """
     cores = placing.usable(machine)
     sockets = [
-        [core for core in cores if core.package == package] for package in sorted({core.package for core in cores})
+        [core for core in cores if core.package == package]
+        for package in sorted({core.package for core in cores})
     ]
     for threads in plan.comm_threads:
         most = min(len(socket) for socket in sockets) - threads
@@ -108,7 +113,8 @@ def _per_socket(plan: Plan, machine: Machine) -> Iterator[Point | Note]:
                 comm_cores=first.comm_cores,
                 peer_cores=first.comm_cores,
                 pattern=plan.pattern,
-                working_set=plan.working_set or placing.working_set(find(kernel), each, first.comp_node, machine),
+                working_set=plan.working_set
+                or placing.working_set(find(kernel), each, first.comp_node, machine),
                 reuse=plan.reuse,
                 computing_ranks="all",
                 processes="socket",
@@ -120,7 +126,9 @@ def _per_socket(plan: Plan, machine: Machine) -> Iterator[Point | Note]:
 
 
 def loss(kept: Kept | None) -> tuple[float, float, float] | None:
-    """Loss ratio alone/together with its interval: the inverse of what was kept (Langguth et al. 2018, section III)."""
+    """Loss ratio alone/together with its interval: the inverse of what was kept (Langguth et al. 2018,
+    section III).
+    """
     if kept is None or min(kept.value, kept.low, kept.high) <= 0:
         return None
     return 1 / kept.value, 1 / kept.high, 1 / kept.low
@@ -130,8 +138,10 @@ def _loss_text(name: str, found: tuple[float, float, float] | None) -> str:
     return f"{name} n/a" if found is None else f"{name} = {found[0]:.2f} ({found[1]:.2f} to {found[2]:.2f})"
 
 
-def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:
-    """Per kind of process and number of communication threads: L_N and L_M with all computing cores, and the onset."""
+def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:  # noqa: ARG001
+    """Per kind of process and number of communication threads: L_N and L_M with all computing cores, and the
+    onset.
+    """
     found = []
     for case, group in grouped(usable(results), _case).items():
         full = max(group, key=cores_of)
@@ -140,7 +150,8 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
         comm, comp = onsets(group, cores_of)
         text = (
             f"Ring of {size_text(full.size)} messages, one process per {full.processes}, {threads}, "
-            f"{kernel_name(full.kernel)} on {cores_text(full.n)}: loss ratios {_loss_text('L_N', network)} of the MPI "
+            f"{kernel_name(full.kernel)} on {cores_text(full.n)}: loss ratios "
+            f"{_loss_text('L_N', network)} of the MPI "
             f"bandwidth, {_loss_text('L_M', memory)} of the computation's. "
             f"{suffers('MPI bandwidth', comm, cores_text)} {suffers('The computation', comp, cores_text)}"
         )
@@ -149,7 +160,9 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
         found.append(
             Finding(
                 key="ring-" + "-".join(str(part) for part in case),
-                level="interference" if any(hit(item, "comm") or hit(item, "comp") for item in group) else "quiet",
+                level="interference"
+                if any(hit(item, "comm") or hit(item, "comp") for item in group)
+                else "quiet",
                 text=text,
                 values=values | onset_values("comm", comm) | onset_values("comp", comp),
                 points=tuple(item.id for item in group),
@@ -158,8 +171,10 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
     return tuple(found) or (nothing("ring", "Ring"),)
 
 
-def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:
-    """Per kind of process and communication threads: MPI bandwidth on the left axis, memory bandwidth on the right."""
+def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:  # noqa: ARG001
+    """Per kind of process and communication threads: MPI bandwidth on the left axis, memory bandwidth on the
+    right.
+    """
     drawn = []
     for case, group in grouped(usable(results), _case).items():
         kernel, size, processes, threads = case
@@ -167,7 +182,10 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
         drawn.append(
             Figure(
                 name="ring-" + "-".join(str(part) for part in case),
-                title=f"Ring of {size_text(size)}, one process per {processes}, {threads} communication thread{plural}",
+                title=(
+                    f"Ring of {size_text(size)}, one process per {processes}, {threads} "
+                    f"communication thread{plural}"
+                ),
                 x=Axis(label="Number of computing cores per node"),
                 left=Axis(label="MPI bandwidth of one process (MB/s)"),
                 right=Axis(label=comp_label(group, each_core=False)),
@@ -181,7 +199,9 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
 
 EXPERIMENT = Experiment(
     name="ring",
-    question="How much do MPI and memory bandwidth lose when every rank passes 4 MB round a ring beside TRIAD?",
+    question=(
+        "How much do MPI and memory bandwidth lose when every rank passes 4 MB round a ring beside TRIAD?"
+    ),
     expand=expand,
     findings=findings,
     figures=figures,

@@ -1,4 +1,6 @@
-"""From which message size does each side suffer (paper, Figure 6), and where the library switches protocols."""
+"""From which message size does each side suffer (paper, Figure 6), and where the library switches
+protocols.
+"""
 
 from __future__ import annotations
 
@@ -67,30 +69,47 @@ def as_latency(item: PointResult, summary: Summary) -> Summary:
 
 def switches(results: Sequence[PointResult]) -> tuple[Step, ...]:
     """Jumps of the latency alone between neighbouring sizes."""
-    alone = [(item, item.comm.alone) for item in results if item.comm.alone is not None and item.comm.alone.low > 0]
+    alone = [
+        (item, item.comm.alone) for item in results if item.comm.alone is not None and item.comm.alone.low > 0
+    ]
     return steps([item.size for item, _ in alone], [as_latency(item, summary) for item, summary in alone])
 
 
 def _switch(group: Sequence[PointResult]) -> Finding:
     found = switches(group)
     case = "-".join(str(part) for part in _case(group[0]))
-    ids = tuple(item.id for item in group if item.size in {size for step in found for size in (step.before, step.after)})
+    ids = tuple(
+        item.id
+        for item in group
+        if item.size in {size for step in found for size in (step.before, step.after)}
+    )
     if not found:
         text = "No step in the latency between neighbouring sizes: no switch of protocol is visible."
         return Finding(key=f"switch-{case}", level="note", text=text)
-    parts = [f"between {size_text(step.before)} and {size_text(step.after)} ({_factor(step)})" for step in found]
+    parts = [
+        f"between {size_text(step.before)} and {size_text(step.after)} ({_factor(step)})" for step in found
+    ]
     first = max(found, key=lambda step: abs(step.factor - 1))
-    text = f"The latency alone steps {'; '.join(parts)}: there the library changes how it sends (eager to rendezvous)."
+    text = (
+        f"The latency alone steps {'; '.join(parts)}: there the library changes how it sends "
+        "(eager to rendezvous)."
+    )
     values: Values = {"switch_before": first.before, "switch_after": first.after, "factor": first.factor}
     return Finding(key=f"switch-{case}", level="note", text=text, values=values, points=ids)
 
 
 def _factor(step: Step) -> str:
-    return f"{step.factor:.2f} times what the sizes explain" if step.factor > 1 else f"{step.factor:.2f} times that before"
+    return (
+        f"{step.factor:.2f} times what the sizes explain"
+        if step.factor > 1
+        else f"{step.factor:.2f} times that before"
+    )
 
 
 def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:
-    """Per number of cores: from which size each side suffers; then the protocol switch, from the latency alone."""
+    """Per number of cores: from which size each side suffers; then the protocol switch, from the latency
+    alone.
+    """
     found = []
     groups = grouped(usable(results), _case)
     for case, group in groups.items():
@@ -125,7 +144,9 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
         lines = [*marks(comm, comp)]
         lines += [Mark(x=float(step.after), text="step in the latency alone") for step in switches(group)]
         name = "-".join(str(part) for part in case)
-        beside = f"{kernel_name(group[0].kernel)} on {cores_text(group[0].n)}, {place_text(group[0], machine)}"
+        beside = (
+            f"{kernel_name(group[0].kernel)} on {cores_text(group[0].n)}, {place_text(group[0], machine)}"
+        )
         drawn.append(
             Figure(
                 name=f"sizes-{name}",

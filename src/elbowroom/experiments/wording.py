@@ -44,7 +44,9 @@ def usable(results: Sequence[PointResult]) -> list[PointResult]:
     return [item for item in results if item.role == "point" and item.status != "failed"]
 
 
-def grouped(results: Sequence[PointResult], key: Callable[[PointResult], Key]) -> dict[Key, list[PointResult]]:
+def grouped(
+    results: Sequence[PointResult], key: Callable[[PointResult], Key]
+) -> dict[Key, list[PointResult]]:
     """Results by key, keys in order of first appearance."""
     groups: dict[Key, list[PointResult]] = {}
     for item in results:
@@ -148,12 +150,17 @@ def place_text(item: PointResult, machine: Machine) -> str:
         return "one NUMA node"
     if nic_node(machine) is None:
         same = item.comp_node == item.comm_node
-        data = f"data on node {item.comp_node}" if same else f"data on nodes {item.comp_node} and {item.comm_node}"
+        data = (
+            f"data on node {item.comp_node}"
+            if same
+            else f"data on nodes {item.comp_node} and {item.comm_node}"
+        )
         return f"{data}, communication thread on core {item.comm_core}"
     if item.comp_node == item.comm_node:
         return f"data {node_distance(machine, item.comp_node)} (node {item.comp_node}), {thread}"
     return (
-        f"data of computations {node_distance(machine, item.comp_node)} (node {item.comp_node}), of communications "
+        f"data of computations {node_distance(machine, item.comp_node)} (node "
+        f"{item.comp_node}), of communications "
         f"{node_distance(machine, item.comm_node)} (node {item.comm_node}), {thread}"
     )
 

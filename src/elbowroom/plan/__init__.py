@@ -1,6 +1,7 @@
 """Plans: what is asked for. Reading, changing, expanding, ordering and refusing them; pure.
 
-The room's door: `load`, `apply`, `order`, `request`, `estimate`, `validate`, sizes and cores as people write them.
+The room's door: `load`, `apply`, `order`, `request`, `estimate`, `validate`, sizes and cores as people write
+them.
 """
 
 from elbowroom.plan.ordering import estimate, order, request

@@ -19,9 +19,13 @@ AROUND_FROM = 64
 
 
 def expand(plan: Plan, machine: Machine) -> Expansion:
-    """Points in the plan's order, each once, with a register-only control (METHOD.md, rule 15); notes once each."""
+    """Points in the plan's order, each once, with a register-only control (METHOD.md, rule 15); notes once
+    each.
+    """
     if not placing.usable(machine):
-        raise UsageError("no core is usable", field="cpuset", value=list(machine.allowed), mend="allow at least two")
+        raise UsageError(
+            "no core is usable", field="cpuset", value=list(machine.allowed), mend="allow at least two"
+        )
     points: dict[str, Point] = {}
     notes: dict[str, Note] = {}
     for sweep in plan.sweeps or (Sweep(),):
@@ -37,7 +41,9 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
 
 
 def is_control(point: Point, points: list[Point]) -> bool:
-    """Whether a point can tell if the machine was quiet: prime counting at the largest n and size of the run."""
+    """Whether a point can tell if the machine was quiet: prime counting at the largest n and size of the
+    run.
+    """
     if point.role == "control":
         return True
     largest = point.n == max(item.n for item in points) and point.size == max(item.size for item in points)
@@ -70,11 +76,16 @@ def _sweep(plan: Plan, sweep: Sweep, machine: Machine) -> Iterator[Point | Note]
         )
         if seats is None:
             what = f"{threads} communication thread{'s' if threads > 1 else ''}"
-            yield Note(what=what, reason=f"only {len(placing.usable(machine))} usable cores here, none left to compute")
+            yield Note(
+                what=what,
+                reason=f"only {len(placing.usable(machine))} usable cores here, none left to compute",
+            )
             continue
         counts, notes = core_counts(sweep.n or plan.n, len(seats.comp_cores))
         yield from notes
-        for kernel, cursor, n, size, (comp_node, comm_node) in product(kernels, cursors, counts, sizes, nodes):
+        for kernel, cursor, n, size, (comp_node, comm_node) in product(
+            kernels, cursors, counts, sizes, nodes
+        ):
             fact = find(kernel)
             if cursor != 1 and (fact is None or not fact.uses_cursor):
                 continue
@@ -108,7 +119,9 @@ def metric_of(plan: Plan, size: int) -> Metric:
 
 
 def with_neighbours(sizes: tuple[int, ...], around: int) -> tuple[int, ...]:
-    """The sizes and, for powers of two from 64 B, those a few bytes less and more (METHOD.md, rule 13); sorted."""
+    """The sizes and, for powers of two from 64 B, those a few bytes less and more (METHOD.md, rule 13);
+    sorted.
+    """
     chosen = set(sizes)
     if around:
         for size in sizes:
@@ -119,7 +132,12 @@ def with_neighbours(sizes: tuple[int, ...], around: int) -> tuple[int, ...]:
 
 def core_counts(wanted: tuple[int | str, ...], most: int) -> tuple[tuple[int, ...], list[Note]]:
     """Numbers of computing cores from 1 to `most`, rising; a note for each that is more than there are."""
-    words = {"every": range(1, most + 1), "few": (max(1, round(most / 7)),), "half": (max(1, most // 2),), "all": (most,)}
+    words = {
+        "every": range(1, most + 1),
+        "few": (max(1, round(most / 7)),),
+        "half": (max(1, most // 2),),
+        "all": (most,),
+    }
     counts: set[int] = set()
     notes = []
     for item in wanted:
@@ -179,6 +197,8 @@ def comm_cores(plan: Plan, machine: Machine) -> tuple[tuple[int, ...], list[Note
                 cores[core] = None
             else:
                 what = f"communication thread {item} {'from' if item == 'far' else 'to'} the NIC"
-                reason = "this machine has one NUMA node" if node is None else f"no usable core on node {node}"
+                reason = (
+                    "this machine has one NUMA node" if node is None else f"no usable core on node {node}"
+                )
                 notes.append(Note(what=what, reason=reason))
     return tuple(cores), notes

@@ -1,7 +1,7 @@
 """The computing kernels as data: the same names and costs as the probe's table (`probe kernels`).
 
-Needed where no probe is at hand: to validate a plan, to say an arithmetic intensity, to size working sets. A test
-holds the two tables together.
+Needed where no probe is at hand: to validate a plan, to say an arithmetic intensity, to size working sets. A
+test holds the two tables together.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ RateUnit = Literal["MB/s", "M/s", "Mflop/s"]
 
 
 class Kernel(msgspec.Struct, frozen=True, kw_only=True):
-    """What one item costs: `flops` (per repetition where `uses_cursor`), bytes read and written, bytes on the bus.
+    """What one item costs: `flops` (per repetition where `uses_cursor`), bytes read and written, bytes on the
+    bus.
 
     Bus bytes add what the hardware moves besides: the write-allocate of plain stores (METHOD.md, rule 9).
     """
@@ -45,7 +46,9 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
         return self.arrays > 0 and not self.cache_resident
 
 
-def _memory(name: str, flops: float, read: float, written: float, bus: float, arrays: int, **more: bool) -> Kernel:
+def _memory(
+    name: str, flops: float, read: float, written: float, bus: float, arrays: int, **more: bool
+) -> Kernel:
     return Kernel(
         name=name,
         rate_unit="MB/s",
@@ -59,7 +62,9 @@ def _memory(name: str, flops: float, read: float, written: float, bus: float, ar
 
 
 def _registers(name: str, unit: RateUnit, flops: float) -> Kernel:
-    return Kernel(name=name, rate_unit=unit, flops=flops, bytes_read=0, bytes_written=0, bus_bytes=0, arrays=0)
+    return Kernel(
+        name=name, rate_unit=unit, flops=flops, bytes_read=0, bytes_written=0, bus_bytes=0, arrays=0
+    )
 
 
 # One item is one 8-byte element; FMA counts two flops per item.
@@ -109,7 +114,9 @@ def find(name: str) -> Kernel | None:
 
 
 def arithmetic_intensity(name: str, cursor: int = 1) -> float | None:
-    """flop per byte moved by the algorithm (roofline; Denis et al. 2021, section 4.5); None without memory traffic."""
+    """flop per byte moved by the algorithm (roofline; Denis et al. 2021, section 4.5); None without memory
+    traffic.
+    """
     kernel = find(name)
     if kernel is None or kernel.algorithmic_bytes == 0 or kernel.flops == 0:
         return None

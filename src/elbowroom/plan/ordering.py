@@ -10,7 +10,9 @@ from elbowroom.plan.reading import Steady
 
 CLOSING: tuple[Phase, ...] = ("A", "B", "B", "A")
 
-# For the ETA only, on the safe side: a slow exchange, the way into the steady state, the probe's work around a phase
+# For the ETA only, on the safe side: a slow exchange, the way into the steady state, the probe's work
+# around
+# a phase
 # and a unit, and writing memory for the first time.
 SLOW_EXCHANGE = 5e9  # B/s, shared memory by copying and 100 Gb/s networks are faster
 ROUND_TRIPS = 3
@@ -23,9 +25,9 @@ FIRST_TOUCH = 2e9  # B/s and core, page faults included
 def order(points: Sequence[Point], repetitions: int, seed: int, reverse: bool = False) -> tuple[Unit, ...]:
     """Every point once per repetition, each repetition in a fresh random order, then the closing baselines.
 
-    Repetition by repetition, so that a slow drift of the machine hits all points alike. `reverse` turns the order inside
-    each repetition round (a check that order does not matter). The closing units measure alone baselines again: one per
-    distinct computation and one per distinct communication (METHOD.md, protocol).
+    Repetition by repetition, so that a slow drift of the machine hits all points alike. `reverse` turns the
+    order inside each repetition round (a check that order does not matter). The closing units measure alone
+    baselines again: one per distinct computation and one per distinct communication (METHOD.md, protocol).
     """
     units = []
     for repetition in range(repetitions):
@@ -42,7 +44,9 @@ def order(points: Sequence[Point], repetitions: int, seed: int, reverse: bool = 
 
 
 def closing_points(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Fewest points, in order, that hold every (kernel, cursor, n, node) and every (size, pattern, node, core)."""
+    """Fewest points, in order, that hold every (kernel, cursor, n, node) and every (size, pattern, node,
+    core).
+    """
     computations: set[tuple[object, ...]] = set()
     communications: set[tuple[object, ...]] = set()
     chosen = []

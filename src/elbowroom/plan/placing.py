@@ -15,7 +15,9 @@ CACHES = 4  # METHOD.md, rule 8: computing arrays are at least 4 times the last-
 
 
 class Seats(msgspec.Struct, frozen=True, kw_only=True):
-    """Cores of the communication threads (rank 0, and other ranks of the same host), and those left to compute."""
+    """Cores of the communication threads (rank 0, and other ranks of the same host), and those left to
+    compute.
+    """
 
     comm_cores: tuple[int, ...]
     peer_cores: tuple[int, ...]
@@ -25,14 +27,18 @@ class Seats(msgspec.Struct, frozen=True, kw_only=True):
 def usable(machine: Machine) -> tuple[Core, ...]:
     """Cores inside the cpuset, in logical order."""
     allowed = set(machine.allowed)
-    return tuple(sorted((core for core in machine.cores if core.number in allowed), key=lambda core: core.logical))
+    return tuple(
+        sorted((core for core in machine.cores if core.number in allowed), key=lambda core: core.logical)
+    )
 
 
 def nic_node(machine: Machine) -> int | None:
     """NUMA node of the fastest kind of NIC that says where it is; None where none does."""
     ranking = ("openfabrics", "infiniband", "omnipath", "slingshot")
     known = [nic for nic in machine.nics if nic.node is not None]
-    known.sort(key=lambda nic: ranking.index(nic.kind.lower()) if nic.kind.lower() in ranking else len(ranking))
+    known.sort(
+        key=lambda nic: ranking.index(nic.kind.lower()) if nic.kind.lower() in ranking else len(ranking)
+    )
     return known[0].node if known else None
 
 
@@ -64,7 +70,9 @@ def distance(machine: Machine, core: int) -> str:
 
 
 def shares_core(machine: Machine) -> bool:
-    """Whether both communicating ranks must share one core: one host with fewer than four cores (METHOD.md, end)."""
+    """Whether both communicating ranks must share one core: one host with fewer than four cores (METHOD.md,
+    end).
+    """
     return machine.hosts < 2 and len(usable(machine)) < 4
 
 
@@ -87,11 +95,12 @@ def seats(
     peer_core: int | None = None,
     socket_only: bool = False,
 ) -> Seats | None:
-    """Communication threads on `comm_core` and the cores before it, the peer's beside them, the rest computes.
+    """Communication threads on `comm_core` and the cores before it, the peer's beside them, the rest
+    computes.
 
-    The peer has cores of its own only where it runs on the same host and there are four cores or more. Computing cores
-    are in logical order, all of the machine or of the first socket; named ones are taken as they are. None where the
-    machine has too few cores for that many communication threads.
+    The peer has cores of its own only where it runs on the same host and there are four cores or more.
+    Computing cores are in logical order, all of the machine or of the first socket; named ones are taken as
+    they are. None where the machine has too few cores for that many communication threads.
     """
     cores = usable(machine)
     first_socket = cores[0].package if cores else 0
@@ -127,8 +136,9 @@ def _from(cores: tuple[Core, ...], start: int) -> list[int]:
 def working_set(kernel: Kernel | None, n: int, node: int, machine: Machine) -> int:
     """Bytes per computing core, all arrays together (METHOD.md, rule 8).
 
-    At least 4 times the last-level cache (1 GiB where it is unknown, 256 MiB for non-temporal stores, half of the private
-    cache for cache-resident kernels), at most what lets all `n` threads fit in half of the node's memory.
+    At least 4 times the last-level cache (1 GiB where it is unknown, 256 MiB for non-temporal stores, half of
+    the private cache for cache-resident kernels), at most what lets all `n` threads fit in half of the node's
+    memory.
     """
     if kernel is None or kernel.arrays == 0:
         return 0

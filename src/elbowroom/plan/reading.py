@@ -25,7 +25,9 @@ CommCoreChoice = Natural | Literal["last", "near", "far"]
 
 
 class Steady(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Steady state (METHOD.md, rule 2): samples of the moving window, its coefficient of variation, seconds to wait."""
+    """Steady state (METHOD.md, rule 2): samples of the moving window, its coefficient of variation, seconds
+    to wait.
+    """
 
     window: Annotated[int, Meta(ge=2)] = 7
     cov: Annotated[float, Meta(gt=0, lt=1)] = 0.05
@@ -45,10 +47,11 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What to measure: an experiment and its axes. Sizes are bytes, `window` seconds, frequencies kHz.
 
-    `n`: numbers of computing cores, or `every`, `few` (one seventh, the paper's 5 of 35), `half`, `all`. Nodes: numbers,
-    or `near` (the NIC), `far`, `every`; `comm_nodes` may be `same` as the computations'. `comm_cores`: cores of the
-    communication thread, or `last`, `near`, `far`. `around`: adds each power of two from 64 B minus and plus that many
-    bytes (METHOD.md, rule 13). `pool`: where computing cores come from when `comp_cores` does not name them.
+    `n`: numbers of computing cores, or `every`, `few` (one seventh, the paper's 5 of 35), `half`, `all`.
+    Nodes: numbers, or `near` (the NIC), `far`, `every`; `comm_nodes` may be `same` as the computations'.
+    `comm_cores`: cores of the communication thread, or `last`, `near`, `far`. `around`: adds each power of
+    two from 64 B minus and plus that many bytes (METHOD.md, rule 13). `pool`: where computing cores come from
+    when `comp_cores` does not name them.
     """
 
     name: str
@@ -121,15 +124,21 @@ def load(name_or_path: str | Path) -> Plan:
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"not a TOML file: {error}", field="plan", value=text, mend="mend the line") from error
+        raise UsageError(
+            f"not a TOML file: {error}", field="plan", value=text, mend="mend the line"
+        ) from error
     except OSError as error:
-        raise UsageError(error.strerror or str(error), field="plan", value=text, mend="make it readable") from error
+        raise UsageError(
+            error.strerror or str(error), field="plan", value=text, mend="make it readable"
+        ) from error
     raw.setdefault("name", path.stem)
     return decode(raw)
 
 
 def apply(plan: Plan, overrides: Overrides) -> Plan:
-    """The plan with the overrides in place of its axes, in every sweep. Points that become equal are measured once."""
+    """The plan with the overrides in place of its axes, in every sweep. Points that become equal are measured
+    once.
+    """
     raw = msgspec.to_builtins(plan)
     changes = {
         "kernels": overrides.kernels,
@@ -179,7 +188,9 @@ _KEYS = {field.name for field in msgspec.structs.fields(Plan)}
 _SWEEP_KEYS = {field.name for field in msgspec.structs.fields(Sweep)}
 _STEADY_KEYS = {field.name for field in msgspec.structs.fields(Steady)}
 _LISTS = {
-    field.name for field in msgspec.structs.fields(Plan) if isinstance(field.default, tuple) and field.name != "sweeps"
+    field.name
+    for field in msgspec.structs.fields(Plan)
+    if isinstance(field.default, tuple) and field.name != "sweeps"
 }
 
 
@@ -220,7 +231,9 @@ def _normal(raw: Mapping[str, Any]) -> dict[str, Any]:
 def _known(raw: Mapping[str, Any], keys: set[str], prefix: str) -> None:
     for key, value in raw.items():
         if key not in keys:
-            raise UsageError("no such key in a plan", field=f"{prefix}{key}", value=value, mend=closest(key, keys))
+            raise UsageError(
+                "no such key in a plan", field=f"{prefix}{key}", value=value, mend=closest(key, keys)
+            )
 
 
 def _explained(error: msgspec.ValidationError, data: Mapping[str, Any]) -> UsageError:
@@ -254,19 +267,28 @@ def _allowed(field: str) -> str:
         "reuse": "same, rotate, off-cache",
         "sequence": "A, B, AB, S",
     }
-    return f"give one of: {words[field.split('.')[-1]]}" if field.split(".")[-1] in words else "see docs/plans.md"
+    return (
+        f"give one of: {words[field.split('.')[-1]]}"
+        if field.split(".")[-1] in words
+        else "see docs/plans.md"
+    )
 
 
 def _check(plan: Plan) -> None:
-    for axes in (plan, *plan.sweeps):
+    groups: tuple[Plan | Sweep, ...] = (plan, *plan.sweeps)
+    for axes in groups:
         for key in ("kernels", "n", "sizes", "cursors", "comm_threads"):
             if getattr(axes, key) == ():
-                raise UsageError("an axis needs at least one value", field=key, value=[], mend="give one, or leave it out")
+                raise UsageError(
+                    "an axis needs at least one value", field=key, value=[], mend="give one, or leave it out"
+                )
         for kernel in axes.kernels or ():
             find(kernel)
     for key in ("comp_nodes", "comm_nodes", "comm_cores", "processes", "sequence"):
         if getattr(plan, key) == ():
-            raise UsageError("an axis needs at least one value", field=key, value=[], mend="give one, or leave it out")
+            raise UsageError(
+                "an axis needs at least one value", field=key, value=[], mend="give one, or leave it out"
+            )
     known = ("counters", "frequency", "frequency_trace")
     for name in plan.observe:
         if name not in known:

@@ -48,12 +48,18 @@ def parse_cores(text: str | int, field: str = "comp_cores") -> tuple[int, ...]:
     for part in str(text).split(","):
         match = _RANGE.fullmatch(part)
         if match is None:
-            raise UsageError("not a list of cores", field=field, value=text, mend="write numbers and ranges: 1-7,9")
+            raise UsageError(
+                "not a list of cores", field=field, value=text, mend="write numbers and ranges: 1-7,9"
+            )
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
-            raise UsageError("a range counts upwards", field=field, value=part.strip(), mend=f"write {last}-{first}")
+            raise UsageError(
+                "a range counts upwards", field=field, value=part.strip(), mend=f"write {last}-{first}"
+            )
         if last - first > 65536:
-            raise UsageError("more cores than any machine has", field=field, value=part.strip(), mend="write 1-7,9")
+            raise UsageError(
+                "more cores than any machine has", field=field, value=part.strip(), mend="write 1-7,9"
+            )
         cores.extend(range(first, last + 1))
     if len(set(cores)) != len(cores):
         raise UsageError("a core is named twice", field=field, value=text, mend="name each core once")

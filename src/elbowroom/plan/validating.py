@@ -22,11 +22,13 @@ def validate(
 ) -> None:
     """Raises UsageError at the first point that this machine cannot measure as asked.
 
-    `slots`: ranks the launcher may start; `hosts`: how many the plan needs; `scheduling`: two threads on one core are
-    wanted (the probe flags them), else they are refused (METHOD.md, rule 4).
+    `slots`: ranks the launcher may start; `hosts`: how many the plan needs; `scheduling`: two threads on one
+    core are wanted (the probe flags them), else they are refused (METHOD.md, rule 4).
     """
     if not points:
-        raise UsageError("nothing to measure", field="plan", value=None, mend="see the notes, or choose other axes")
+        raise UsageError(
+            "nothing to measure", field="plan", value=None, mend="see the notes, or choose other axes"
+        )
     if machine.hosts < hosts:
         mend = "give two hosts (--hostfile, or inside an allocation), or choose a plan that runs on one"
         raise UsageError(f"the plan needs {hosts} hosts", field="hosts", value=machine.hosts, mend=mend)
@@ -51,12 +53,17 @@ def ranks_needed(point: Point, machine: Machine) -> int:
 
 def _metric(point: Point) -> None:
     if point.metric not in ("latency", "bandwidth"):
-        raise UsageError("no such metric", field="metric", value=point.metric, mend="known: bandwidth, latency")
+        raise UsageError(
+            "no such metric", field="metric", value=point.metric, mend="known: bandwidth, latency"
+        )
 
 
 def _nodes(point: Point, machine: Machine) -> None:
     known = [node.number for node in machine.nodes]
-    pairs = [(point.comp_node, point.comm_node), *((place.comp_node, place.comm_node) for place in point.placements)]
+    pairs = [
+        (point.comp_node, point.comm_node),
+        *((place.comp_node, place.comm_node) for place in point.placements),
+    ]
     for comp, comm in pairs:
         for field, node in (("comp_node", comp), ("comm_node", comm)):
             if node not in known:
@@ -109,20 +116,31 @@ def _once(cores: Sequence[int], field: str) -> None:
 def _apart(computing: Sequence[int], communicating: Sequence[int], field: str) -> None:
     for core in communicating:
         if core in computing:
-            mend = "choose another core, or `scheduling = true` in the plan to measure the scheduler on purpose"
+            mend = (
+                "choose another core, or `scheduling = true` in the plan to measure the scheduler on purpose"
+            )
             raise UsageError(f"core {core} is among the computing cores", field=field, value=core, mend=mend)
 
 
 def _sizes(point: Point, machine: Machine) -> None:
     if point.size < 1:
         raise UsageError("a size is at least 1 B", field="sizes", value=point.size, mend="write 4 or 64MiB")
-    memory = next((node.memory for node in machine.nodes if node.number == point.comm_node), 0) or machine.memory
+    memory = (
+        next((node.memory for node in machine.nodes if node.number == point.comm_node), 0) or machine.memory
+    )
     ranks_here = 2 if machine.hosts < 2 else 1
     needed = 2 * point.size * ranks_here * max(1, len(point.comm_cores))
     if memory and needed > memory:
         mend = f"{ranks_here} rank(s) with two buffers each must fit in {format_size(memory)}"
         raise UsageError("larger than memory", field="sizes", value=format_size(point.size), mend=mend)
-    memory = next((node.memory for node in machine.nodes if node.number == point.comp_node), 0) or machine.memory
+    memory = (
+        next((node.memory for node in machine.nodes if node.number == point.comp_node), 0) or machine.memory
+    )
     if memory and point.working_set * max(1, point.n) > memory:
-        mend = f"{point.n} cores' working sets must fit in {format_size(memory)}; leave it out to let it be chosen"
-        raise UsageError("larger than memory", field="working_set", value=format_size(point.working_set), mend=mend)
+        mend = (
+            f"{point.n} cores' working sets must fit in {format_size(memory)}; leave it out to "
+            "let it be chosen"
+        )
+        raise UsageError(
+            "larger than memory", field="working_set", value=format_size(point.working_set), mend=mend
+        )

@@ -1,4 +1,6 @@
-"""Two runs against each other: per point and metric, how much changed, for the better or not, and whether surely."""
+"""Two runs against each other: per point and metric, how much changed, for the better or not, and whether
+surely.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,11 @@ import msgspec
 from elbowroom.stats.result import Kept, PointResult, Summary
 
 
-
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """One value of one point in runs a and b.
 
-    `change` is b/a - 1 with its 95 % interval; `better`: which run has more of a rate or less of a duration, `same` where
-    the interval holds 0; `metric`: what was measured, with its unit.
+    `change` is b/a - 1 with its 95 % interval; `better`: which run has more of a rate or less of a duration,
+    `same` where the interval holds 0; `metric`: what was measured, with its unit.
     """
 
     point: str
@@ -52,7 +53,9 @@ def _changes(a: PointResult, b: PointResult) -> Iterator[Change]:
         for phase in ("alone", "together"):
             first, second = getattr(left, phase), getattr(right, phase)
             if first is not None and second is not None and first.unit == second.unit:
-                yield from _change(a.id, side, phase, _metric(a, side, first.unit), first, second, first.unit != "us")
+                yield from _change(
+                    a.id, side, phase, _metric(a, side, first.unit), first, second, first.unit != "us"
+                )
         if left.kept is not None and right.kept is not None:
             yield from _change(a.id, side, "kept", "kept", left.kept, right.kept, True)
 

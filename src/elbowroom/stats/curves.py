@@ -1,8 +1,11 @@
-"""What a curve says: from where a side suffers, steadily or abruptly, where it recovers, where a protocol switches."""
+"""What a curve says: from where a side suffers, steadily or abruptly, where it recovers, where a protocol
+switches.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal
 
 import msgspec
@@ -16,9 +19,10 @@ JUMP = 0.15
 class Onset(msgspec.Struct, frozen=True, kw_only=True):
     """Where a curve of kept values falls below 1.
 
-    `x`: the first x from which it is affected and stays so to the end; None where it is not affected at the end.
-    `first`, `last`: first and last affected x at all. `worst` is the least kept, at `worst_x`. `manner`: `abruptly`
-    where one step between neighbours makes more than half of the loss, else `steadily`; None where nothing is affected.
+    `x`: the first x from which it is affected and stays so to the end; None where it is not affected at the
+    end. `first`, `last`: first and last affected x at all. `worst` is the least kept, at `worst_x`. `manner`:
+    `abruptly` where one step between neighbours makes more than half of the loss, else `steadily`; None where
+    nothing is affected.
     """
 
     x: float | None
@@ -30,7 +34,9 @@ class Onset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """A jump of latency between neighbouring sizes, bytes: `factor` is how much more (or less) than the sizes explain."""
+    """A jump of latency between neighbouring sizes, bytes: `factor` is how much more (or less) than the sizes
+    explain.
+    """
 
     before: int
     after: int
@@ -43,8 +49,12 @@ def affected(kept: Kept, tolerance: float = TOLERANCE) -> bool:
 
 
 def onset(xs: Sequence[float], kepts: Sequence[Kept | None], tolerance: float = TOLERANCE) -> Onset:
-    """Where `kepts` over `xs` (in any order) starts to suffer; x where nothing was measured are passed over."""
-    curve = sorted(((x, kept) for x, kept in zip(xs, kepts, strict=True) if kept is not None), key=lambda item: item[0])
+    """Where `kepts` over `xs` (in any order) starts to suffer; x where nothing was measured are passed
+    over.
+    """
+    curve = sorted(
+        ((x, kept) for x, kept in zip(xs, kepts, strict=True) if kept is not None), key=lambda item: item[0]
+    )
     hit = [x for x, kept in curve if affected(kept, tolerance)]
     if not curve:
         return Onset(x=None, first=None, last=None, worst=None, worst_x=None, manner=None)
@@ -68,13 +78,17 @@ def _manner(values: Sequence[float]) -> Literal["steadily", "abruptly"]:
     """Steps from 1 (nothing computes, nothing is sent) down to the worst."""
     way = [1.0, *values]
     total = way[0] - way[-1]
-    largest = max(before - after for before, after in zip(way, way[1:], strict=False))
+    largest = max(before - after for before, after in pairwise(way))
     return "abruptly" if largest > total / 2 else "steadily"
 
 
 def recovery(xs: Sequence[float], kepts: Sequence[Kept | None], tolerance: float = TOLERANCE) -> float | None:
-    """The first x from which nothing is affected any more; None where the last x still is, or nothing was measured."""
-    curve = sorted(((x, kept) for x, kept in zip(xs, kepts, strict=True) if kept is not None), key=lambda item: item[0])
+    """The first x from which nothing is affected any more; None where the last x still is, or nothing was
+    measured.
+    """
+    curve = sorted(
+        ((x, kept) for x, kept in zip(xs, kepts, strict=True) if kept is not None), key=lambda item: item[0]
+    )
     found = None
     for x, kept in reversed(curve):
         if affected(kept, tolerance):
@@ -86,12 +100,12 @@ def recovery(xs: Sequence[float], kepts: Sequence[Kept | None], tolerance: float
 def steps(sizes: Sequence[int], latencies: Sequence[Summary], jump: float = JUMP) -> tuple[Step, ...]:
     """Jumps of latency between neighbouring sizes: the switch from eager to rendezvous (METHOD.md, rule 13).
 
-    A step up is more than `jump` above what the ratio of the sizes explains, a step down that much below the latency
-    before; both only where the intervals of the two medians are that far apart too.
+    A step up is more than `jump` above what the ratio of the sizes explains, a step down that much below the
+    latency before; both only where the intervals of the two medians are that far apart too.
     """
     curve = sorted(zip(sizes, latencies, strict=True), key=lambda item: item[0])
     found = []
-    for (before, left), (after, right) in zip(curve, curve[1:], strict=False):
+    for (before, left), (after, right) in pairwise(curve):
         if min(left.low, right.low, left.median, right.median) <= 0:
             continue
         grown = right.median / left.median

@@ -30,9 +30,10 @@ def results(
 ) -> list[PointResult]:
     """One result per point, in the points' order.
 
-    `flags_by_point`: flags of the probe, by point id; `failures`: reasons by id of points that failed (a rank died or
-    hung); `repetitions`: how many were asked for, so that fewer is `incomplete`; `traces`: frequency traces by id.
-    Void samples are left out and counted in the flag `void:N`; samples not stable are kept and counted likewise.
+    `flags_by_point`: flags of the probe, by point id; `failures`: reasons by id of points that failed (a rank
+    died or hung); `repetitions`: how many were asked for, so that fewer is `incomplete`; `traces`: frequency
+    traces by id. Void samples are left out and counted in the flag `void:N`; samples not stable are kept and
+    counted likewise.
     """
     columns = _Columns(samples, len(points))
     drawn: dict[int, NDArray[np.int16]] = {}

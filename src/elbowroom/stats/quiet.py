@@ -20,8 +20,8 @@ UNSURE = 0.25  # share of points not stable, failed or drifting
 class Observations(msgspec.Struct, frozen=True, kw_only=True):
     """What was seen of the rest of the machine; None is unknown and is never held against the run.
 
-    `others_*`: cores kept busy by other processes before, while and after measuring; `steal_share`: CPU time the
-    hypervisor took, as a share of the measured time of all cores.
+    `others_*`: cores kept busy by other processes before, while and after measuring; `steal_share`: CPU time
+    the hypervisor took, as a share of the measured time of all cores.
     """
 
     others_before: float | None = None
@@ -38,12 +38,22 @@ def controls(results: Sequence[PointResult]) -> list[PointResult]:
         return marked
     most = max(result.n for result in results)
     largest = max(result.size for result in results)
-    return [result for result in primes if result.role == "control" or (result.n == most and result.size == largest)]
+    return [
+        result
+        for result in primes
+        if result.role == "control" or (result.n == most and result.size == largest)
+    ]
 
 
-def judge(results: Sequence[PointResult], observations: Observations | None = None) -> tuple[bool, tuple[str, ...]]:
+def judge(
+    results: Sequence[PointResult], observations: Observations | None = None
+) -> tuple[bool, tuple[str, ...]]:
     """(trusted, reasons): every reason is one plain sentence; no reason means trusted."""
-    reasons = [*_control_reasons(results), *_load_reasons(observations or Observations()), *_sample_reasons(results)]
+    reasons = [
+        *_control_reasons(results),
+        *_load_reasons(observations or Observations()),
+        *_sample_reasons(results),
+    ]
     return not reasons, tuple(reasons)
 
 
@@ -59,15 +69,19 @@ def _control_reasons(results: Sequence[PointResult]) -> list[str]:
         said = f"kept {kept.value:.2f} ({kept.low:.2f} to {kept.high:.2f})"
         if kept.high < QUIET_KEPT:
             reasons.append(
-                f"Prime counting, which uses no memory, {said} beside the communication; a quiet machine keeps "
+                f"Prime counting, which uses no memory, {said} beside the communication; a "
+                "quiet machine keeps "
                 f"{QUIET_KEPT} or more."
             )
         elif kept.value < QUIET_KEPT and kept.high - kept.low > WIDE:
-            reasons.append(f"Prime counting {said} beside the communication: too uncertain to call the machine quiet.")
+            reasons.append(
+                f"Prime counting {said} beside the communication: too uncertain to call the machine quiet."
+            )
         spread = (alone.d9 - alone.d1) / alone.median if alone.median else 0.0
         if spread > REPEATABLE:
             reasons.append(
-                f"Prime counting alone varied by {spread:.0%} between its first and last decile; a quiet machine stays "
+                f"Prime counting alone varied by {spread:.0%} between its first and last "
+                "decile; a quiet machine stays "
                 f"within {REPEATABLE:.0%}."
             )
     return list(dict.fromkeys(reasons))
@@ -99,7 +113,9 @@ def _sample_reasons(results: Sequence[PointResult]) -> list[str]:
         if summary is not None
     ]
     if counts and min(counts) < FEWEST:
-        reasons.append(f"Some values rest on {min(counts)} samples; an interval needs {FEWEST} (repeat more often).")
+        reasons.append(
+            f"Some values rest on {min(counts)} samples; an interval needs {FEWEST} (repeat more often)."
+        )
     for what, number in (
         ("found no steady state", sum(result.status == "not_stable" for result in results)),
         ("failed", sum(result.status == "failed" for result in results)),
@@ -119,14 +135,19 @@ def verdict(
 ) -> Verdict:
     """The first finding's text is what the run says; what makes it doubtful comes before it.
 
-    `interference`: True where a finding shows it, False where findings show quiet, None where nothing can be said.
+    `interference`: True where a finding shows it, False where findings show quiet, None where nothing can be
+    said.
     """
     trusted, reasons = judge(results, observations)
     levels = {finding.level for finding in findings}
     interference = True if "interference" in levels else (False if "quiet" in levels else None)
     said = next((finding.text for finding in findings if finding.level in ("interference", "quiet")), "")
     said = said or "Nothing can be said about interference from these points."
-    text = said if trusted else f"The machine was not quiet enough to trust this run. {reasons[0]} What was seen: {said}"
+    text = (
+        said
+        if trusted
+        else f"The machine was not quiet enough to trust this run. {reasons[0]} What was seen: {said}"
+    )
     return Verdict(
         trusted=trusted, text=text, reasons=reasons, interference=interference, findings=tuple(findings)
     )

@@ -36,7 +36,9 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
-    """Frequency of one core during one phase, kHz every `interval_s` seconds; `role` says what the core did."""
+    """Frequency of one core during one phase, kHz every `interval_s` seconds; `role` says what the core
+    did.
+    """
 
     phase: str
     core: int

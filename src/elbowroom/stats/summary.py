@@ -1,7 +1,7 @@
 """From raw samples to summaries: medians, deciles, bootstrap intervals, what each side kept.
 
-Resamples are drawn over repetitions, not over samples: the alone and together samples of one repetition stay together,
-so that what drifts with time cancels in the ratio (METHOD.md, rules 12 and 19).
+Resamples are drawn over repetitions, not over samples: the alone and together samples of one repetition stay
+together, so that what drifts with time cancels in the ratio (METHOD.md, rules 12 and 19).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Ints = NDArray[np.int64]
 class Samples:
     """Raw samples as columns of equal length; one row is one phase seen from one side.
 
-    `point`: index into the points; `phase`: A, B or AB; `side`: comp or comm; `value` in `unit`; `status`: that of the
-    phase (ok, not_stable, void); `closing`: the alone baselines measured again at the end.
+    `point`: index into the points; `phase`: A, B or AB; `side`: comp or comm; `value` in `unit`; `status`:
+    that of the phase (ok, not_stable, void); `closing`: the alone baselines measured again at the end.
     """
 
     point: Sequence[int] | Ints
@@ -53,7 +53,9 @@ def quantile(ordered: Floats, share: float) -> float:
 
 
 def weights(repetitions: int, seed: int, resamples: int = RESAMPLES) -> NDArray[np.int16]:
-    """How often each repetition is in each resample: shape (repetitions, resamples), columns sum to `repetitions`."""
+    """How often each repetition is in each resample: shape (repetitions, resamples), columns sum to
+    `repetitions`.
+    """
     draws = np.random.default_rng(seed).integers(0, repetitions, size=(resamples, repetitions))
     counts = np.zeros((resamples, repetitions), dtype=np.int16)
     np.add.at(counts, (np.arange(resamples)[:, None], draws), 1)
@@ -61,7 +63,8 @@ def weights(repetitions: int, seed: int, resamples: int = RESAMPLES) -> NDArray[
 
 
 def resampled_medians(values: Floats, groups: Ints, drawn: NDArray[np.int16]) -> Floats:
-    """Median of each resample: shape (resamples,). `groups` gives the row of `drawn` that each value belongs to.
+    """Median of each resample: shape (resamples,). `groups` gives the row of `drawn` that each value belongs
+    to.
 
     A resample that draws none of the values has the median of them all (it tells nothing).
     """
@@ -96,7 +99,8 @@ def summarise(
 ) -> Summary:
     """Median, d1, d9 and the 95 % bootstrap interval of the median; deterministic for a seed.
 
-    `repetitions` says which repetition each value is from; without it each value is its own. ValueError when empty.
+    `repetitions` says which repetition each value is from; without it each value is its own. ValueError when
+    empty.
     """
     column = np.asarray(values, dtype=np.float64)
     if column.size == 0:
@@ -142,7 +146,9 @@ def kept(
 
 def _column(side: Mapping[int, Sequence[float]]) -> tuple[Floats, Ints]:
     values = [(value, repetition) for repetition, items in side.items() for value in items]
-    return np.array([v for v, _ in values], dtype=np.float64), np.array([r for _, r in values], dtype=np.int64)
+    return np.array([v for v, _ in values], dtype=np.float64), np.array(
+        [r for _, r in values], dtype=np.int64
+    )
 
 
 def side_of(
@@ -172,7 +178,9 @@ def side_of(
     return summaries[0], summaries[1], ratio
 
 
-def _ratio(alone: float, together: float, alone_boot: Floats, together_boot: Floats, duration: bool) -> Kept | None:
+def _ratio(
+    alone: float, together: float, alone_boot: Floats, together_boot: Floats, duration: bool
+) -> Kept | None:
     """Nothing is clamped: above 1 stays above 1 (METHOD.md, rule 11)."""
     if duration:
         alone, together, alone_boot, together_boot = together, alone, together_boot, alone_boot
