@@ -1,3 +1,21 @@
 """elbowroom: how much computation and communication slow each other down."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from elbowroom.api import Overrides, Run, compare, doctor, dry_run, open, resume, run
+
+__all__ = ["Overrides", "Run", "__version__", "compare", "doctor", "dry_run", "open", "resume", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    """The public names come from `api` when they are first used: `import elbowroom` alone stays quick."""
+    if name in __all__:
+        from elbowroom import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

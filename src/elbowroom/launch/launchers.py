@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -158,6 +159,28 @@ def flux(request: LaunchRequest, env: Mapping[str, str]) -> Launch:
 
 
 _LAUNCHERS: dict[str, Builder] = {"local": local, "mpiexec": mpiexec, "srun": srun, "flux": flux, "pbs": pbs}
+
+
+def host_count(name: str, hosts: tuple[str, ...], hostfile: str | None, env: Mapping[str, str]) -> int:
+    """How many hosts launcher `name` reaches: those given, else those of the allocation; 1 for `local`."""
+    if name == "local":
+        return 1
+    if hosts:
+        return len(set(hosts))
+    if hostfile:
+        return len(read_hostfile(hostfile))
+    if name == "pbs" and env.get("PBS_NODEFILE"):
+        return len(read_hostfile(env["PBS_NODEFILE"]))
+    if name == "srun":
+        return _number(env.get("SLURM_JOB_NUM_NODES") or env.get("SLURM_NNODES"))
+    if name == "flux" and shutil.which("flux"):
+        said = subprocess.run(["flux", "getattr", "size"], capture_output=True, text=True, check=False).stdout
+        return _number(said)
+    return 1
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.strip().isdigit() else 1
 
 
 def missing_program(name: str, mpi: Mpi) -> str:

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from elbowroom.launch.session import SessionLost
 from elbowroom.plan.point import Unit
 
 PREFIX = "replay:"
@@ -23,7 +22,7 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
 class Replay:
     """A conversation with a recording: same requests, same answers, at once.
 
-    A recording in which a point was measured fewer times answers those; the others are lost with that reason.
+    What is not in the recording (other points, more repetitions) is answered as `failed` with that reason.
     """
 
     def __init__(self, hello: dict[str, Any], recording: Iterable[Recorded]) -> None:
@@ -31,11 +30,19 @@ class Replay:
         self._answers = {item.unit: item.record for item in recording}
 
     def ask(self, unit: Unit, request: dict[str, Any], patience: float) -> dict[str, Any]:
-        """The recorded answer; raises SessionLost when this unit is not in the recording."""
+        """The recorded answer."""
         answer = self._answers.get(unit)
-        if answer is None:
-            raise SessionLost(f"repetition {unit.repetition} of {unit.point} is not in the recorded run")
-        return answer
+        if answer is not None:
+            return answer
+        return {
+            "record": "repetition",
+            "point": unit.point,
+            "repetition": unit.repetition,
+            "status": "failed",
+            "reason": "not in the recorded run",
+            "flags": [],
+            "phases": [],
+        }
 
     def close(self) -> None:
         """Nothing runs, so nothing ends."""

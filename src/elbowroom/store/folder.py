@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from elbowroom.errors import UsageError
+from elbowroom.machine.topology import Machine
 from elbowroom.plan.point import Note, Point
 from elbowroom.store import journal as journals
 from elbowroom.store.files import disk_error, sync, write_atomically
@@ -24,7 +25,7 @@ VERSION = 1
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What a run was asked for and where it ran.
 
-    `plan` is the plan after all options, as plain data; `state` the machine `before` and `after`; `unknown` says
+    `plan` is the plan after all options, as plain data; `machine` what it was expanded against; `state` the machine `before` and `after`; `unknown` says
     for each thing that could not be read, why. `wall_s` and `measured_s` (seconds) sum over all resumed parts:
     `measured_share` is their ratio.
     """
@@ -40,21 +41,20 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     reverse: bool = False
     launcher: str
+    where: dict[str, Any] = {}
+    machine: Machine
     launch: tuple[str, ...] = ()
     mpi: dict[str, Any] = {}
     hello: dict[str, Any] = {}
     kernels: tuple[dict[str, Any], ...] = ()
     state: dict[str, dict[str, Any]] = {}
+    observers: dict[str, Any] = {}
     unknown: dict[str, str] = {}
     finished: str = ""
     resumed: tuple[str, ...] = ()
     wall_s: float = 0.0
     measured_s: float = 0.0
-
-    @property
-    def measured_share(self) -> float | None:
-        """Share of the wall time that was inside measured windows; None before the first part ended."""
-        return self.measured_s / self.wall_s if self.wall_s > 0 else None
+    measured_share: float | None = None
 
 
 class RunFolder:

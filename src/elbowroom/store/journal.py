@@ -86,7 +86,7 @@ def _damage(path: Path, line: int, what: str) -> UsageError:
 
 
 class Journal:
-    """An open journal that only this process may append to."""
+    """An open journal that only this process may append to. `done`: units with an entry, failed ones included."""
 
     def __init__(self, path: Path) -> None:
         """Opens for appending: takes the lock, reads what is there, cuts a torn last line off."""
@@ -97,7 +97,8 @@ class Journal:
             raise disk_error(error, path, "journal") from error
         try:
             self._lock()
-            self.entries, self._size = read_journal(path)
+            entries, self._size = read_journal(path)
+            self.done = {entry.unit for entry in entries}
             os.ftruncate(self._file, self._size)
         except OSError as error:
             os.close(self._file)
@@ -117,11 +118,6 @@ class Journal:
                 mend="wait for it to end, or choose another --out",
             ) from error
 
-    @property
-    def done(self) -> set[Unit]:
-        """The units that have an entry, failed ones included."""
-        return {entry.unit for entry in self.entries}
-
     def append(self, entry: Entry) -> None:
         """Writes one line and waits until it is on the disk; on failure the journal is as before.
 
@@ -137,11 +133,11 @@ class Journal:
             self._take_back()
             raise disk_error(error, self.path, "journal") from error
         self._size += len(line)
-        self.entries.append(entry)
+        self.done.add(entry.unit)
 
-    def drop(self, units: set[Unit]) -> None:
-        """Forgets entries, so that they are measured again: the file is rewritten whole, under the lock."""
-        kept = [entry for entry in self.entries if entry.unit not in units]
+    def drop_failed(self) -> None:
+        """Forgets failed entries, so that they are measured again: the file is rewritten whole, under the lock."""
+        kept = [entry for entry in read_journal(self.path)[0] if entry.record.get("status") != "failed"]
         data = HEADER + b"".join(msgspec.json.encode(entry) + b"\n" for entry in kept)
         temporary = self.path.with_name(f".{self.path.name}.tmp")
         try:
@@ -154,7 +150,8 @@ class Journal:
         except OSError as error:
             raise disk_error(error, self.path, "journal") from error
         os.close(self._file)
-        self._file, self.entries, self._size = handle, kept, len(data)
+        self._file, self._size = handle, len(data)
+        self.done = {entry.unit for entry in kept}
 
     def _take_back(self) -> None:
         try:

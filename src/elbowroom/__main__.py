@@ -1,0 +1,6 @@
+"""python -m elbowroom"""
+
+from elbowroom.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,15 @@
+"""The public Python interface; the command line is written on it.
+
+    import elbowroom
+
+    run = elbowroom.open("runs/quick-20260101-120000")
+    run.verdict.text, run.points(), run.table(), run.frame()
+    elbowroom.run("quick", overrides=elbowroom.Overrides(kernels=("triad",)))
+"""
+
+from elbowroom.api.doctoring import doctor
+from elbowroom.api.measuring import compare, dry_run, resume, run
+from elbowroom.api.run import Run, open
+from elbowroom.plan.reading import Overrides, names
+
+__all__ = ["Overrides", "Run", "compare", "doctor", "dry_run", "names", "open", "resume", "run"]

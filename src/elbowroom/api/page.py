@@ -1,0 +1,60 @@
+"""What a run says, composed for the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from elbowroom.report.columns import Use
+from elbowroom.report.page import Page
+
+if TYPE_CHECKING:
+    from elbowroom.campaign.results import Results
+
+
+def page_of(results: Results) -> Page:
+    """The report's page for the results of a run."""
+    manifest = results.manifest
+    plan = manifest.plan
+    share = manifest.measured_share
+    return Page(
+        title=f"{plan['name']}: {plan.get('question') or 'computation beside communication'}",
+        manifest=msgspec.to_builtins(manifest),
+        machine=results.machine,
+        verdict=results.verdict,
+        results=results.points,
+        state=known_state(manifest.state.get("before", {})),
+        observers=manifest.observers,
+        findings=results.findings,
+        figures=results.figures(),
+        notes=results.notes,
+        uses={
+            point.id: Use(
+                comp_cores=point.comp_cores,
+                comm_cores=point.comm_cores or (point.comm_core,),
+                peer_cores=point.peer_cores if results.machine.hosts < 2 else (),
+            )
+            for point in manifest.points
+        },
+        drifts=(),
+        method=(
+            ("repetitions", str(plan["repetitions"])),
+            ("order", f"random inside each repetition, seed {manifest.seed}" + ", reversed" * manifest.reverse),
+            ("time inside measured windows", "unknown" if share is None else f"{share:.0%}"),
+        ),
+    )
+
+
+def known_state(state: Mapping[str, Any]) -> dict[str, Any]:
+    """A machine's state without what says `unknown: reason`; those are listed apart, with their reasons."""
+    found: dict[str, Any] = {}
+    for name, value in state.items():
+        if isinstance(value, dict):
+            inner = known_state(value)
+            if inner:
+                found[name] = inner
+        elif not (isinstance(value, str) and value.startswith(("unknown", "n/a"))):
+            found[name] = value
+    return found

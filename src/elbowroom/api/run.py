@@ -1,0 +1,133 @@
+"""A run that was measured, as Python sees it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from elbowroom.errors import UsageError
+from elbowroom.store.folder import RunFolder
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+    from elbowroom.campaign.results import Results
+    from elbowroom.draw.figure import Figure
+    from elbowroom.machine.topology import Machine
+    from elbowroom.stats.result import Finding, PointResult, Verdict
+    from elbowroom.store.folder import Manifest
+
+SHOW_SCHEMA = "elbowroom/show"
+VERSION = 1
+
+Format = Literal["parquet", "csv", "json", "png", "svg"]
+
+
+class Run:
+    """A run folder, read only. Nothing is computed before it is asked for."""
+
+    def __init__(self, folder: RunFolder, results: Results | None = None) -> None:
+        self._folder = folder
+        if results is not None:
+            self.__dict__["_results"] = results
+
+    @cached_property
+    def _results(self) -> Results:
+        from elbowroom.campaign.results import evaluate
+
+        return evaluate(self._folder)
+
+    @property
+    def path(self) -> Path:
+        """The run folder."""
+        return self._folder.path
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the run was asked for and where it ran."""
+        return self._folder.manifest
+
+    @property
+    def machine(self) -> Machine:
+        """The machine: packages, cores, NUMA nodes, caches, NICs."""
+        return self._results.machine
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether to trust the run, and what it says."""
+        return self._results.verdict
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was found in the data, in words and numbers."""
+        return self._results.findings
+
+    def points(self) -> list[PointResult]:
+        """One result per point, in the plan's order."""
+        return list(self._results.points)
+
+    @cached_property
+    def figures(self) -> tuple[Figure, ...]:
+        """The figures of the experiment, as data."""
+        return self._results.figures()
+
+    def table(self) -> pyarrow.Table:
+        """All raw samples as an Arrow table (see store/sealed.py for its columns)."""
+        from elbowroom.store.sealed import table
+
+        return table(self._folder.entries(), self.manifest.points)
+
+    def frame(self) -> pandas.DataFrame:
+        """All raw samples as a pandas data frame; UsageError where pandas is not installed."""
+        try:
+            import pandas  # noqa: F401
+        except ImportError as error:
+            raise UsageError(
+                "pandas is not installed", field="frame", mend="pip install pandas, or use table()"
+            ) from error
+        return self.table().to_pandas()
+
+    def show(self) -> dict[str, Any]:
+        """What `show --json` prints, as plain data."""
+        manifest = self.manifest
+        return {
+            "schema": SHOW_SCHEMA,
+            "version": VERSION,
+            "run": str(self.path),
+            "elbowroom": manifest.elbowroom,
+            "created": manifest.created,
+            "command": list(manifest.command),
+            "plan": manifest.plan,
+            "machine": {**msgspec.to_builtins(self.machine), "state": manifest.state, "unknown": manifest.unknown},
+            "mpi": manifest.hello.get("mpi", {}),
+            "measured_share": manifest.measured_share,
+            "verdict": msgspec.to_builtins(self.verdict),
+            "points": msgspec.to_builtins(self.points()),
+            "findings": msgspec.to_builtins(self.findings),
+            "notes": msgspec.to_builtins(manifest.notes),
+        }
+
+    def report(self, path: Path | str | None = None) -> Path:
+        """Writes the report, one HTML file without network; default: report.html in the run folder."""
+        from elbowroom.api.page import page_of
+        from elbowroom.report.page import render
+        from elbowroom.store.files import write_atomically
+
+        target = Path(path) if path is not None else self._folder.report_path
+        write_atomically(target, render(page_of(self._results)).encode())
+        return target
+
+    def export(self, kind: Format, path: Path | str) -> list[Path]:
+        """Writes raw samples (parquet, csv), results (json) or figures (png, svg: `path` is a folder)."""
+        from elbowroom.campaign.exporting import export
+
+        return export(self._folder, self.figures if kind in ("png", "svg") else (), self.show, kind, Path(path))
+
+
+def open(path: Path | str) -> Run:  # noqa: A001 - read as elbowroom.open
+    """Opens a run folder; raises UsageError when it is none, is damaged, or was written by a newer release."""
+    return Run(RunFolder.open(path))

@@ -1,0 +1,113 @@
+"""From the entries of a journal to the columns, flags, failures and observations that statistics work on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from elbowroom.plan.point import Point
+from elbowroom.stats.quiet import Observations
+from elbowroom.stats.result import Trace
+from elbowroom.stats.summary import Samples
+from elbowroom.store.journal import Entry
+
+
+class Collected(msgspec.Struct, frozen=True, kw_only=True):
+    """What a journal says: samples, flags and failure by point id, frequency traces by point id."""
+
+    samples: Samples
+    flags: dict[str, tuple[str, ...]]
+    failures: dict[str, str]
+    traces: dict[str, tuple[Trace, ...]]
+
+
+def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Collected:
+    """Sorts the entries out. A point is a failure as soon as one of its repetitions got no answer."""
+    index = {point.id: number for number, point in enumerate(points)}
+    by_id = {point.id: point for point in points}
+    columns: dict[str, list[Any]] = {name: [] for name in Samples.__dataclass_fields__}
+    flags: dict[str, dict[str, None]] = {}
+    failures: dict[str, str] = {}
+    traces: dict[str, tuple[Trace, ...]] = {}
+    for entry in entries:
+        if entry.point not in index:
+            continue
+        record = entry.record
+        seen = flags.setdefault(entry.point, {})
+        seen.update(dict.fromkeys(record.get("flags", ())))
+        if record.get("status") == "failed":
+            failures.setdefault(entry.point, str(record.get("reason", "")) or "no reason was given")
+        for phase in record.get("phases", ()):
+            seen.update(dict.fromkeys(phase.get("flags", ())))
+            _rows(columns, index[entry.point], entry, phase)
+        if entry.repetition == 0 and not entry.closing:
+            traces[entry.point] = _traces(by_id[entry.point], record)
+    return Collected(
+        samples=Samples(**columns),
+        flags={point: tuple(found) for point, found in flags.items() if found},
+        failures=failures,
+        traces={point: found for point, found in traces.items() if found},
+    )
+
+
+def _rows(columns: dict[str, list[Any]], point: int, entry: Entry, phase: Mapping[str, Any]) -> None:
+    for side, name in (("comp", "rate"), ("comm", "value")):
+        found = phase.get(side)
+        if found is None or found.get(name) is None:
+            continue
+        row = (point, entry.repetition, entry.closing, phase["phase"], side, found[name], found["unit"])
+        for column, value in zip(columns.values(), (*row, phase.get("status", "ok")), strict=True):
+            column.append(value)
+
+
+def _traces(point: Point, record: Mapping[str, Any]) -> tuple[Trace, ...]:
+    """Frequency traces of the first phase of each kind."""
+    found: dict[str, list[Trace]] = {}
+    for phase in record.get("phases", ()):
+        trace = phase.get("observed", {}).get("frequency_trace")
+        if not trace or phase["phase"] in found:
+            continue
+        found[phase["phase"]] = [
+            Trace(
+                phase=phase["phase"],
+                core=int(core),
+                role=_role(int(core), point),
+                interval_s=float(trace["interval_ns"]) * 1e-9,
+                khz=tuple(float(value) for value in khz),
+            )
+            for core, khz in trace.items()
+            if core != "interval_ns"
+        ]
+    return tuple(trace for traces in found.values() for trace in traces)
+
+
+def _role(core: int, point: Point) -> Literal["computing", "communication", "idle"]:
+    if core in (*point.comm_cores, *point.peer_cores, point.comm_core):
+        return "communication"
+    return "computing" if core in point.comp_cores else "idle"
+
+
+def observations(entries: Iterable[Entry], state: Mapping[str, Mapping[str, Any]], cpus: int) -> Observations:
+    """What was seen of the rest of the machine; `cpus` processing units share the steal time of a phase."""
+    steal = measured = 0.0
+    known = False
+    for entry in entries:
+        for phase in entry.record.get("phases", ()):
+            taken = phase.get("observed", {}).get("steal_s")
+            if taken is not None:
+                known = True
+                steal += float(taken)
+                measured += float(phase.get("measured_s") or 0.0) * cpus
+    return Observations(
+        others_before=_others(state, "before"),
+        others_during=_others(state, "during"),
+        others_after=_others(state, "after"),
+        steal_share=steal / measured if known and measured > 0 else None,
+    )
+
+
+def _others(state: Mapping[str, Mapping[str, Any]], when: str) -> float | None:
+    value = state.get(when, {}).get("others_busy")
+    return float(value) if isinstance(value, int | float) else None

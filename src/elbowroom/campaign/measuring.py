@@ -1,0 +1,145 @@
+"""The loop of a campaign: one unit after the other, each on the disk before the next is asked for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from elbowroom.errors import MachineError
+from elbowroom.launch.session import Conversation, SessionLost, error_of
+from elbowroom.plan.ordering import request, sequence
+from elbowroom.plan.point import Point, Unit
+from elbowroom.plan.reading import Steady
+from elbowroom.store.journal import Entry, Journal, failed_entry
+
+LOSSES_OF_A_POINT = 2
+"""A point that took the probe down this often is not asked again in this run."""
+
+LOSSES_IN_A_ROW = 5
+"""So many lost probes one after the other are no longer the points' fault."""
+
+Opener = Callable[[int, bool], Conversation]
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """Units answered by one probe: same number of ranks, same way of waiting."""
+
+    ranks: int
+    share_core: bool
+    units: tuple[Unit, ...]
+
+
+def shares_core(point: Point) -> bool:
+    """Whether a communication thread of another rank may sit on the core of rank 0's."""
+    return not point.peer_cores or bool(set(point.peer_cores) & set(point.comm_cores or (point.comm_core,)))
+
+
+def groups(units: Sequence[Unit], points: dict[str, Point], ranks: Callable[[Point], int]) -> tuple[Group, ...]:
+    """Units by the probe that answers them, each group in the order of the plan.
+
+    Groups follow one another instead of alternating, since the ranks of a second, idle probe would poll beside the
+    measurement.
+    """
+    found: dict[tuple[int, bool], list[Unit]] = {}
+    for unit in units:
+        point = points[unit.point]
+        found.setdefault((ranks(point), shares_core(point)), []).append(unit)
+    return tuple(
+        Group(ranks=count, share_core=share, units=tuple(members)) for (count, share), members in found.items()
+    )
+
+
+def patience(point: Point, unit: Unit, steady: Steady) -> float:
+    """Seconds without an answer after which the probe is taken to hang: far beyond the slowest sound answer."""
+    phases = len(sequence(point, unit.closing))
+    return 60.0 + 4.0 * phases * (point.window + steady.limit) + point.working_set * max(1, point.n) / 1e8
+
+
+class Measuring:
+    """Asks for units and journals the answers; a lost probe is started again for the next unit."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        points: dict[str, Point],
+        steady: Steady,
+        *,
+        open_probe: Opener,
+        limit: float | None = None,
+    ) -> None:
+        self._journal = journal
+        self._points = points
+        self._steady = steady
+        self._open = open_probe
+        self._limit = limit
+        self._losses: Counter[str] = Counter()
+        self._reasons: dict[str, str] = {}
+        self._in_a_row = 0
+        self.measured_s = 0.0
+        self.asked = 0
+
+    def run(self, group: Group, first: Conversation | None, tell: Callable[[Unit], object]) -> None:
+        """Measures the units of a group that have no entry yet. `first` is a probe that is up already."""
+        done = self._journal.done
+        probe = first
+        try:
+            for unit in group.units:
+                if unit in done:
+                    continue
+                if self._losses[unit.point] >= LOSSES_OF_A_POINT:
+                    reason = f"not asked again, since earlier: {self._reasons[unit.point]}"
+                    self._journal.append(failed_entry(unit, reason))
+                else:
+                    probe = probe or self._open(group.ranks, group.share_core)
+                    probe = self._measure(unit, probe)
+                tell(unit)
+        finally:
+            if probe is not None:
+                probe.close()
+
+    def _measure(self, unit: Unit, probe: Conversation) -> Conversation | None:
+        self.asked += 1
+        point = self._points[unit.point]
+        wait = patience(point, unit, self._steady) if self._limit is None else self._limit
+        try:
+            answer = probe.ask(unit, request(point, unit, self._steady), wait)
+            self._journal.append(self._entry(unit, answer))
+        except SessionLost as lost:
+            probe.close()
+            self._journal.append(failed_entry(unit, str(lost)))
+            self._losses[unit.point] += 1
+            self._reasons[unit.point] = str(lost)
+            self._in_a_row += 1
+            if self._in_a_row >= LOSSES_IN_A_ROW:
+                raise MachineError(
+                    f"the probe was lost {self._in_a_row} times in a row: {lost}",
+                    field="probe",
+                    mend="what was measured is kept: mend the machine, then --resume",
+                ) from lost
+            return None
+        self._in_a_row = 0
+        return probe
+
+    def _entry(self, unit: Unit, answer: dict[str, Any]) -> Entry:
+        if answer.get("record") == "error":
+            return failed_entry(unit, error_of(answer).sentence())
+        same = (answer.get("point"), answer.get("repetition")) == (unit.point, unit.repetition)
+        if answer.get("record") != "repetition" or not same:
+            raise SessionLost(f"the probe answered something else: {str(answer)[:200]}")
+        self.measured_s += measured_seconds(answer)
+        return Entry(point=unit.point, repetition=unit.repetition, closing=unit.closing, record=answer)
+
+
+def measured_seconds(record: dict[str, Any]) -> float:
+    """Seconds of a unit that were inside measured windows."""
+    return sum(float(phase.get("measured_s") or 0.0) for phase in record.get("phases", ()))
+
+
+def remaining(units: Iterable[Unit], done: set[Unit]) -> tuple[Unit, ...]:
+    """The units without an entry, in order."""
+    return tuple(unit for unit in units if unit not in done)
+
+

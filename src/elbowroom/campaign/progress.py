@@ -1,0 +1,94 @@
+"""Progress on stderr: a bar with an ETA on a terminal, a line now and then elsewhere.
+
+It is written between two units only: while the probe measures, this process sleeps (no spinner, no thread).
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
+
+_LINES = 10
+
+
+class Progress:
+    """Counts `total` units; `seconds` is the first guess of how long they take."""
+
+    def __init__(self, total: int, seconds: float, tell: Callable[[str], object]) -> None:
+        self._total = total
+        self._seconds = seconds
+        self._tell = tell
+        self._done = 0
+        self._begun = time.monotonic()
+        self._bar: Bar | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Progress:
+        self._begun = time.monotonic()
+        if self._total and sys.stderr.isatty():
+            self._bar, self._task = _terminal(self._total)
+            self._draw("")
+        elif self._total:
+            self._tell(f"measuring {self._total} repetitions, about {duration(self._seconds)}")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def step(self, what: str) -> None:
+        """One unit more is on the disk."""
+        self._done += 1
+        if self._bar is not None:
+            self._draw(what)
+        elif self._done * _LINES // self._total > (self._done - 1) * _LINES // self._total:
+            self._tell(f"{self._done} of {self._total} repetitions, {duration(self._left())} left")
+
+    def _left(self) -> float:
+        """Seconds left: the guess at first, more and more what was seen."""
+        spent = time.monotonic() - self._begun
+        share = self._done / self._total
+        guess = self._seconds * (1 - share)
+        seen = spent / share * (1 - share) if self._done else guess
+        return guess * (1 - share) + seen * share
+
+    def _draw(self, what: str) -> None:
+        assert self._bar is not None
+        assert self._task is not None
+        self._bar.update(self._task, completed=self._done, left=duration(self._left()), what=what[:24])
+        self._bar.refresh()
+
+
+def _terminal(total: int) -> tuple[Bar, TaskID]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    bar = Bar(
+        TextColumn("{task.fields[what]:24}"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[left]} left"),
+        console=Console(stderr=True),
+        auto_refresh=False,
+        transient=True,
+    )
+    bar.start()
+    return bar, bar.add_task("", total=total, left="", what="")
+
+
+def duration(seconds: float) -> str:
+    """`45 s`, `12 min`, `3 h 20 min`."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

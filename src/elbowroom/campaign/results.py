@@ -1,0 +1,59 @@
+"""What a run folder says: one result per point, the findings, the figures and the verdict."""
+
+from __future__ import annotations
+
+import msgspec
+
+from elbowroom import experiments
+from elbowroom.campaign.collecting import collect, observations
+from elbowroom.draw.figure import Figure
+from elbowroom.machine.topology import Machine
+from elbowroom.plan.point import Note
+from elbowroom.stats.points import results
+from elbowroom.stats.quiet import verdict
+from elbowroom.stats.result import Finding, PointResult, Verdict
+from elbowroom.store.folder import Manifest, RunFolder
+
+
+class Results(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is computed from a run folder; the folder itself stays as it is."""
+
+    manifest: Manifest
+    machine: Machine
+    points: tuple[PointResult, ...]
+    findings: tuple[Finding, ...]
+    verdict: Verdict
+    notes: tuple[Note, ...]
+
+    def figures(self) -> tuple[Figure, ...]:
+        """The figures of the run's experiment."""
+        return experiments.get(str(self.manifest.plan["experiment"])).figures(self.points, self.machine)
+
+
+def evaluate(folder: RunFolder) -> Results:
+    """Reads the journal and computes; raises UsageError for a damaged or newer folder."""
+    manifest = folder.manifest
+    entries = folder.entries()
+    machine = manifest.machine
+    collected = collect(entries, manifest.points)
+    points = results(
+        manifest.points,
+        collected.samples,
+        collected.flags,
+        failures=collected.failures,
+        repetitions=int(manifest.plan["repetitions"]),
+        traces=collected.traces,
+        seed=manifest.seed,
+    )
+    findings = experiments.get(str(manifest.plan["experiment"])).findings(points, machine)
+    cpus = sum(len(core.pus) for core in machine.cores)
+    seen = observations(entries, manifest.state, cpus)
+    return Results(
+        manifest=manifest,
+        machine=machine,
+        points=tuple(points),
+        findings=findings,
+        verdict=verdict(findings, points, seen),
+        notes=manifest.notes,
+    )
+

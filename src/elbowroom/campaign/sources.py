@@ -1,0 +1,180 @@
+"""Where answers come from: the probe on this machine or allocation, or the recording of an earlier run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from elbowroom.errors import MachineError
+from elbowroom.launch import build, modes
+from elbowroom.launch.launchers import LaunchRequest, build_launch, detect, host_count, missing_program
+from elbowroom.launch.mpi import Mpi, find_mpi
+from elbowroom.launch.replay import PREFIX, Recorded, Replay
+from elbowroom.launch.session import Conversation, Session
+from elbowroom.machine.topology import Machine, here, read_topology
+from elbowroom.store.folder import RunFolder
+
+
+class Where(msgspec.Struct, frozen=True, kw_only=True):
+    """Which launcher, MPI and hosts a run was asked to use; all None or empty: the defaults."""
+
+    launcher: str | None = None
+    mpi: str | None = None
+    hosts: tuple[str, ...] = ()
+    hostfile: str | None = None
+
+
+class Source(Protocol):
+    """What a campaign asks of the place the answers come from."""
+
+    name: str
+    mpi: dict[str, Any]
+    live: bool
+
+    def machine(self) -> Machine:
+        """The machine as this process may use it."""
+
+    def topology(self) -> str:
+        """hwloc's XML of the (first) host."""
+
+    def kernels(self) -> tuple[dict[str, Any], ...]:
+        """The probe's table of kernels."""
+
+    def observers(self) -> dict[str, Any]:
+        """What can be observed there: {name: {status, reason}}."""
+
+    def state(self) -> dict[str, Any]:
+        """The machine's state now."""
+
+    def command(self, ranks: int, share_core: bool = True) -> str:
+        """The exact command line that answers points of that many ranks; empty when nothing is started."""
+
+    def open(self, ranks: int, share_core: bool = True) -> Conversation:
+        """Starts a conversation."""
+
+
+def choose(where: Where, env: Mapping[str, str] | None = None) -> Source:
+    """The source that `where` names; without a launcher, that of the allocation this shell is in."""
+    env = os.environ if env is None else env
+    if where.launcher is not None and where.launcher.startswith(PREFIX):
+        return Recording(Path(where.launcher.removeprefix(PREFIX)))
+    name = where.launcher or ("mpiexec" if where.hosts or where.hostfile else detect(env))
+    return Live(name, where, env)
+
+
+class Live:
+    """The probe, started by a launcher."""
+
+    live = True
+
+    def __init__(self, name: str, where: Where, env: Mapping[str, str]) -> None:
+        self.name = name
+        self._env = env
+        self._where = where
+        self._mpi = find_mpi(where.mpi)
+        self._hosts = host_count(name, where.hosts, where.hostfile, env)
+        self.mpi = msgspec.to_builtins(self._mpi)
+        self.probe = build.probe(self._mpi)
+        self._topology: str | None = None
+        # A wrong launcher is refused before anything is measured or written.
+        self.command(2 * self._hosts)
+
+    def machine(self) -> Machine:
+        """This host, or as many alike as the launcher reaches."""
+        found = here(read_topology(self.topology()), memory=_kernel_memory())
+        return msgspec.structs.replace(found, hosts=self._hosts)
+
+    def topology(self) -> str:
+        """hwloc's XML of this host."""
+        if self._topology is None:
+            self._topology = modes.topology_xml(self.probe)
+        return self._topology
+
+    def kernels(self) -> tuple[dict[str, Any], ...]:
+        """The probe's table of kernels."""
+        return tuple(modes.probe_output(self.probe, "kernels")["kernels"])
+
+    def observers(self) -> dict[str, Any]:
+        """What the probe can observe here."""
+        return modes.probe_output(self.probe, "observe")
+
+    def state(self) -> dict[str, Any]:
+        """The state of this host now."""
+        return modes.probe_output(self.probe, "state")
+
+    def command(self, ranks: int, share_core: bool = True) -> str:
+        """The exact command line for that many ranks."""
+        return build_launch(self.name, self._request(ranks, share_core), self._env).line()
+
+    def open(self, ranks: int, share_core: bool = True) -> Conversation:
+        """Starts the probe with that many ranks."""
+        missing = missing_program(self.name, self._mpi)
+        if missing:
+            raise MachineError(missing, field="launcher", value=self.name, mend="choose another --launcher")
+        launch = build_launch(self.name, self._request(ranks, share_core), self._env)
+        return Session(launch, ranks=ranks, mpi=self._mpi)
+
+    def _request(self, ranks: int, share_core: bool) -> LaunchRequest:
+        return LaunchRequest(
+            ranks=ranks,
+            ranks_per_host=-(-ranks // self._hosts),
+            probe=str(self.probe),
+            mpi=self._mpi,
+            hosts=self._where.hosts,
+            hostfile=self._where.hostfile,
+            share_core=share_core,
+        )
+
+
+class Recording:
+    """An earlier run, answered again from its journal."""
+
+    live = False
+
+    def __init__(self, path: Path) -> None:
+        self._run = RunFolder.open(path)
+        self.name = f"{PREFIX}{path}"
+        self.mpi = self._run.manifest.mpi
+
+    def machine(self) -> Machine:
+        """The recorded machine."""
+        return self._run.manifest.machine
+
+    def topology(self) -> str:
+        """The recorded topology."""
+        return self._run.topology()
+
+    def kernels(self) -> tuple[dict[str, Any], ...]:
+        """The recorded table of kernels."""
+        return self._run.manifest.kernels
+
+    def observers(self) -> dict[str, Any]:
+        """What could be observed there."""
+        return self._run.manifest.observers
+
+    def state(self) -> dict[str, Any]:
+        """The state recorded before the measuring."""
+        return self._run.manifest.state.get("before", {})
+
+    def command(self, ranks: int, share_core: bool = True) -> str:
+        """Nothing is started."""
+        return ""
+
+    def open(self, ranks: int, share_core: bool = True) -> Conversation:
+        """A conversation with the recording."""
+        recorded = (Recorded(unit=entry.unit, record=entry.record) for entry in self._run.entries())
+        return Replay(self._run.manifest.hello, recorded)
+
+
+def _kernel_memory() -> int | None:
+    """Bytes of memory as the kernel counts them; None where it does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    total = next((line.split()[1] for line in lines if line.startswith("MemTotal:")), None)
+    return int(total) * 1024 if total is not None else None

@@ -1,0 +1,224 @@
+"""Tables of 80 columns for people. Colours only on a terminal, none with NO_COLOR."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from elbowroom.campaign.progress import duration
+from elbowroom.draw.numbers import number, size
+from elbowroom.plan.sizes import format_cores
+
+if TYPE_CHECKING:
+    from elbowroom.api.run import Run
+    from elbowroom.campaign.running import Prepared
+    from elbowroom.machine.topology import Machine
+    from elbowroom.plan.reading import Plan
+    from elbowroom.stats.comparing import Change
+    from elbowroom.stats.result import Kept, PointResult, Side, Summary
+
+WIDTH = 80
+
+
+def console() -> Console:
+    """Writes to stdout, 80 columns wide wherever it goes."""
+    return Console(file=sys.stdout, width=WIDTH, highlight=False, soft_wrap=False)
+
+
+def _say(text: str, indent: str = "", style: str = "") -> None:
+    lines = textwrap.wrap(text, WIDTH - len(indent), break_long_words=False, break_on_hyphens=False)
+    for line in lines or [""]:
+        console().print(Text(indent + line, style=style), soft_wrap=True)
+
+
+def _table(*columns: tuple[str, str]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for name, justify in columns:
+        table.add_column(name, justify="right" if justify == "right" else "left", no_wrap=justify != "wrap")
+    return table
+
+
+def print_run(run: Run) -> None:
+    """Machine, verdict, findings, table of points, what is not ok, notes."""
+    machine, verdict, points = run.machine, run.verdict, run.points()
+    _say(f"{run.manifest.plan['name']} on {machine_line(machine)}", style="bold")
+    mpi = run.manifest.hello.get("mpi", {})
+    if mpi:
+        library = str(mpi.get("library", "")).split(",")[0].splitlines()[0]
+        _say(f"{library}, transport {mpi.get('transport', 'unknown')}")
+    print()
+    colour = "yellow" if not verdict.trusted else ("red" if verdict.interference else "green")
+    _say(verdict.text, style=f"bold {colour}")
+    for reason in verdict.reasons:
+        _say(f"- {reason}", indent="  ")
+    for finding in run.findings:
+        if finding.text not in verdict.text:
+            _say(f"- {finding.text}", indent="  ")
+    print()
+    console().print(_points_table(points))
+    odd = [point for point in points if point.status != "ok" or point.flags]
+    if odd:
+        print()
+        _say("Not simply ok:")
+    for point in odd:
+        told = ", ".join(filter(None, [point.status, point.reason, " ".join(point.flags)]))
+        _say(f"{point.id}: {told}", indent="  ")
+    if run.manifest.notes:
+        print()
+        _say("This machine cannot answer:")
+    for note in run.manifest.notes:
+        _say(f"{note.what}: {note.status}, {note.reason}", indent="  ")
+
+
+def machine_line(machine: Machine) -> str:
+    """The machine in one line."""
+    hosts = f", {machine.hosts} hosts" if machine.hosts > 1 else ""
+    return (
+        f"{machine.name or 'this machine'}: {machine.model or 'unknown processor'}, {len(machine.cores)} cores, "
+        f"{len(machine.nodes)} NUMA node{'s' if len(machine.nodes) != 1 else ''}{hosts}"
+    )
+
+
+def _points_table(points: Sequence[PointResult]) -> Table:
+    """Two lines for each point, one for each side; placement is a column only where it varies."""
+    places = {(point.comp_node, point.comm_node, point.comm_core) for point in points}
+    columns = [("kernel", ""), ("n", "right"), ("size", "right")]
+    if len(places) > 1:
+        columns.append(("place", ""))
+    columns += [("side", ""), ("alone", "right"), ("together", "right"), ("unit", ""), ("kept", "right"), ("95 %", "")]
+    table = _table(*columns)
+    for point in points:
+        head = [_kernel(point), str(point.n), size(point.size)]
+        if len(places) > 1:
+            head.append(f"{point.comp_node}/{point.comm_node} c{point.comm_core}")
+        first = True
+        for name, side in (("comp", point.comp), ("comm", point.comm)):
+            if side.alone is None and side.together is None:
+                continue
+            table.add_row(*(head if first else [""] * len(head)), name, *_side_cells(side))
+            first = False
+        if first:
+            table.add_row(*head, Text(point.status, style="yellow"), "", "", "", "", "")
+    return table
+
+
+def _kernel(point: PointResult) -> str:
+    marks = "" if point.cursor == 1 else f" x{point.cursor}"
+    return point.kernel + marks + ("*" if point.role == "control" else "")
+
+
+def _side_cells(side: Side) -> list[str | Text]:
+    unit = next((summary.unit for summary in (side.alone, side.together) if summary is not None), "")
+    return [_value(side.alone), _value(side.together), unit, *_kept_cells(side.kept)]
+
+
+def _value(summary: Summary | None) -> str:
+    return "-" if summary is None else number(summary.median, 4)
+
+
+def _kept_cells(kept: Kept | None) -> list[str | Text]:
+    if kept is None:
+        return ["-", ""]
+    style = "red" if kept.high < 0.95 else ""
+    return [Text(f"{kept.value:.2f}", style=style), f"{kept.low:.2f}-{kept.high:.2f}"]
+
+
+def print_dry_run(prepared: Prepared) -> None:
+    """Points, time, command lines and notes of what would be done."""
+    plan, points = prepared.plan, prepared.expansion.points
+    _say(f"{plan.name}: {plan.question}", style="bold")
+    _say(machine_line(prepared.machine))
+    print()
+    table = _table(
+        ("kernel", ""), ("n", "right"), ("size", "right"), ("metric", ""), ("comp", "right"), ("comm", "right"), ("cores", "")
+    )
+    for point in points:
+        comm = format_cores(point.comm_cores or (point.comm_core,))
+        cores = f"{format_cores(point.comp_cores) or '-'} beside {comm}"
+        table.add_row(
+            point.kernel + ("*" if point.role == "control" else ""),
+            str(point.n),
+            size(point.size),
+            point.metric,
+            str(point.comp_node),
+            str(point.comm_node),
+            cores,
+        )
+    console().print(table)
+    print()
+    count = f"{len(points)} points, {plan.repetitions} repetitions, {len(prepared.units)} units"
+    _say(f"{count}: about {duration(prepared.seconds)}")
+    for command in prepared.commands:
+        # One line each, however long: it is there to be copied.
+        print(command)
+    for note in prepared.expansion.notes:
+        _say(f"{note.what}: {note.status}, {note.reason}")
+
+
+def dry_run_object(prepared: Prepared) -> dict[str, Any]:
+    """The same as one JSON object."""
+    return {
+        "schema": "elbowroom/dry-run",
+        "version": 1,
+        "plan": msgspec.to_builtins(prepared.plan),
+        "machine": msgspec.to_builtins(prepared.machine),
+        "points": [{"id": point.id, **msgspec.to_builtins(point)} for point in prepared.expansion.points],
+        "units": len(prepared.units),
+        "seconds": prepared.seconds,
+        "measured_seconds": prepared.measured_seconds,
+        "commands": list(prepared.commands),
+        "notes": msgspec.to_builtins(prepared.expansion.notes),
+    }
+
+
+def print_compare(a: Run, b: Run, changes: Sequence[Change]) -> None:
+    """One line for each value both runs have."""
+    _say(f"a = {a.path}")
+    _say(f"b = {b.path}")
+    print()
+    table = _table(
+        ("point", "wrap"), ("side", ""), ("", ""), ("a", "right"), ("b", "right"), ("change", "right"), ("95 %", ""), ("", "")
+    )
+    for change in changes:
+        style = "bold" if change.significant else ""
+        table.add_row(
+            Text(change.point.replace("-", "- "), style=style) if len(change.point) > 24 else change.point,
+            change.side,
+            change.phase,
+            number(change.a, 3),
+            number(change.b, 3),
+            Text(f"{change.change:+.1%}", style=style),
+            f"{change.low:+.1%}..{change.high:+.1%}",
+            {"a": "a better", "b": "b better"}.get(change.better, "same"),
+        )
+    console().print(table)
+    print()
+    significant = sum(change.significant for change in changes)
+    _say(f"{len(changes)} values in both runs, {significant} changed significantly (95 % interval without 0).")
+
+
+def compare_object(a: Run, b: Run, changes: Sequence[Change]) -> dict[str, Any]:
+    """The same as one JSON object."""
+    return {
+        "schema": "elbowroom/compare",
+        "version": 1,
+        "a": {"run": str(a.path), "trusted": a.verdict.trusted},
+        "b": {"run": str(b.path), "trusted": b.verdict.trusted},
+        "changes": msgspec.to_builtins(changes),
+        "significant": sum(change.significant for change in changes),
+    }
+
+
+def print_plans(plans: Iterable[Plan]) -> None:
+    """Name and question of each plan."""
+    table = _table(("plan", ""), ("question", "wrap"))
+    for plan in plans:
+        table.add_row(plan.name, plan.question)
+    console().print(table)
