@@ -41,9 +41,10 @@ void check_request(const Machine& machine, std::size_t bytes, int node) {
   }
   const auto available = machine.available_memory(node);
   if (bytes > available) {
-    throw std::runtime_error(fmt::format("{} bytes asked for on NUMA node {}, which has {} available; take a smaller "
-                                         "working set or fewer cores",
-                                         bytes, node, available));
+    throw std::runtime_error(
+        fmt::format("{} bytes asked for on NUMA node {}, which has {} available; take a smaller "
+                    "working set or fewer cores",
+                    bytes, node, available));
   }
 }
 
@@ -53,8 +54,8 @@ void* map_aligned(std::size_t bytes, int node) {
   const std::size_t length = bytes + kHugePage + page_size();
   void* raw = mmap(nullptr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (raw == MAP_FAILED) {
-    throw std::runtime_error(fmt::format("{} bytes cannot be mapped for NUMA node {}: {}", bytes, node,
-                                         std::strerror(errno)));
+    throw std::runtime_error(
+        fmt::format("{} bytes cannot be mapped for NUMA node {}: {}", bytes, node, std::strerror(errno)));
   }
   const auto start = reinterpret_cast<std::uintptr_t>(raw);
   const auto aligned = rounded_up(start, kHugePage);
@@ -69,8 +70,8 @@ void* map_aligned(std::size_t bytes, int node) {
   if (mprotect(data, bytes, PROT_READ | PROT_WRITE) != 0) {
     const int cause = errno;
     munmap(data, bytes + page_size());
-    throw std::runtime_error(fmt::format("{} bytes cannot be made writable for NUMA node {}: {}", bytes, node,
-                                         std::strerror(cause)));
+    throw std::runtime_error(
+        fmt::format("{} bytes cannot be made writable for NUMA node {}: {}", bytes, node, std::strerror(cause)));
   }
   return data;
 }
@@ -130,9 +131,10 @@ Arena::Arena(std::size_t bytes, int node) {
   unbound_ = machine.bind_memory(data_, size_, node);
   if (!unbound_.empty() && machine.nodes().size() > 1) {
     munmap(data_, size_ + page_size());
-    throw std::runtime_error(fmt::format("{} bytes cannot be bound to NUMA node {}: {}; allow the mbind system call "
-                                         "(containers: --cap-add SYS_NICE) and that node in the cpuset",
-                                         bytes, node, unbound_));
+    throw std::runtime_error(
+        fmt::format("{} bytes cannot be bound to NUMA node {}: {}; allow the mbind system call "
+                    "(containers: --cap-add SYS_NICE) and that node in the cpuset",
+                    bytes, node, unbound_));
   }
 }
 

@@ -11,13 +11,13 @@ namespace elbowroom {
 
 // A limit that is absent is not set (unlimited) when `unknown` is empty, and unknown otherwise.
 struct Cgroup {
-  int version = 0;                          // 1, 2; 0 unknown
-  std::string path;                         // below the mount point, of the memory controller
-  std::optional<double> cpus;               // quota / period: cores' worth of time
-  std::optional<std::uint64_t> memory;      // bytes
-  std::optional<std::uint64_t> memory_used; // bytes, page cache included
-  std::uint64_t reclaimable = 0;            // part of memory_used that is inactive page cache
-  std::string cpuset;                       // "" when the controller does not say
+  int version = 0;                           // 1, 2; 0 unknown
+  std::string path;                          // below the mount point, of the memory controller
+  std::optional<double> cpus;                // quota / period: cores' worth of time
+  std::optional<std::uint64_t> memory;       // bytes
+  std::optional<std::uint64_t> memory_used;  // bytes, page cache included
+  std::uint64_t reclaimable = 0;             // part of memory_used that is inactive page cache
+  std::string cpuset;                        // "" when the controller does not say
   std::string unknown;
 };
 

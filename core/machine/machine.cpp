@@ -140,14 +140,16 @@ const Machine& Machine::here() {
 
 Machine::Machine() : impl_(std::make_unique<Impl>()) {
   if (hwloc_get_api_version() >> 16 != HWLOC_API_VERSION >> 16) {
-    throw std::runtime_error(fmt::format("the hwloc loaded has interface {:#x}, the probe was built for {:#x}; build it again",
-                                         hwloc_get_api_version(), HWLOC_API_VERSION));
+    throw std::runtime_error(
+        fmt::format("the hwloc loaded has interface {:#x}, the probe was built for {:#x}; build it again",
+                    hwloc_get_api_version(), HWLOC_API_VERSION));
   }
   impl_->topology = load(HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
   // On a topology read from a file hwloc binds nothing and says it did.
   if (hwloc_topology_is_thissystem(impl_->topology) == 0) {
-    throw std::runtime_error("hwloc was told to load another machine's topology; unset HWLOC_XMLFILE, HWLOC_SYNTHETIC "
-                             "and HWLOC_FSROOT");
+    throw std::runtime_error(
+        "hwloc was told to load another machine's topology; unset HWLOC_XMLFILE, HWLOC_SYNTHETIC "
+        "and HWLOC_FSROOT");
   }
   impl_->cores = read_cores(impl_->topology);
   impl_->last_level_cache = read_last_level(impl_->topology);
@@ -183,6 +185,11 @@ const NodeInfo* Machine::node(int number) const {
 }
 
 std::string Machine::hwloc_version() const {
+  // The library says which release it is; its interface's number lags behind (2.9 keeps that of 2.8).
+  const char* release = hwloc_obj_get_info_by_name(hwloc_get_root_obj(impl_->topology), "hwlocVersion");
+  if (release != nullptr) {
+    return release;
+  }
   const unsigned version = hwloc_get_api_version();
   return fmt::format("{}.{}.{}", version >> 16, (version >> 8) & 0xff, version & 0xff);
 }
@@ -196,8 +203,8 @@ std::uint64_t Machine::available_memory(int number) const {
   std::uint64_t available = value(whole, "MemAvailable");
   // Memory plugged in later can be missing from the node's own file, so a single node takes the machine's figure.
   if (impl_->nodes.size() > 1) {
-    const auto own = parse_meminfo(
-        read_text(fmt::format("/sys/devices/system/node/node{}/meminfo", number)).value_or(""));
+    const auto own =
+        parse_meminfo(read_text(fmt::format("/sys/devices/system/node/node{}/meminfo", number)).value_or(""));
     if (!own.empty()) {
       available = value(own, "MemFree") + value(own, "Active(file)") + value(own, "Inactive(file)") +
                   value(own, "SReclaimable") / 2;
@@ -231,8 +238,7 @@ void Machine::bind_this_thread(int core_number) const {
   hwloc_bitmap_only(unit.set, static_cast<unsigned>(found->number));
   if (hwloc_set_cpubind(impl_->topology, unit.set, HWLOC_CPUBIND_THREAD | HWLOC_CPUBIND_STRICT) != 0) {
     const int cause = errno;
-    throw std::runtime_error(fmt::format("a thread cannot be bound to core {}: {}{}", core_number,
-                                         std::strerror(cause),
+    throw std::runtime_error(fmt::format("a thread cannot be bound to core {}: {}{}", core_number, std::strerror(cause),
                                          found->allowed ? "" : " (it is outside this process' cpuset)"));
   }
 }

@@ -10,26 +10,26 @@
 namespace elbowroom {
 
 struct CoreInfo {
-  int number;             // operating system's number of the first processing unit
-  int node;               // operating system's number of the NUMA node; -1 when hwloc knows none
+  int number;  // operating system's number of the first processing unit
+  int node;    // operating system's number of the NUMA node; -1 when hwloc knows none
   int package;
-  std::vector<int> pus;   // all its processing units
-  bool allowed;           // inside this process' cpuset
+  std::vector<int> pus;  // all its processing units
+  bool allowed;          // inside this process' cpuset
 };
 
 struct NodeInfo {
   int number;
-  std::uint64_t memory;      // bytes as hwloc says
-  std::uint64_t available;   // bytes free or reclaimable when the topology was loaded, as the kernel says
+  std::uint64_t memory;     // bytes as hwloc says
+  std::uint64_t available;  // bytes free or reclaimable when the topology was loaded, as the kernel says
 };
 
 struct PageReport {
-  int wanted = -1;           // node asked for
-  double share = 0;          // pages on it / pages looked at
+  int wanted = -1;   // node asked for
+  double share = 0;  // pages on it / pages looked at
   std::size_t looked_at = 0;
   std::size_t page_size = 0;
-  double huge_share = -1;    // share of the range backed by huge pages; < 0 unknown
-  std::string unknown;       // why the placement could not be read; empty when it was
+  double huge_share = -1;  // share of the range backed by huge pages; < 0 unknown
+  std::string unknown;     // why the placement could not be read; empty when it was
 };
 
 class Machine {
@@ -40,13 +40,13 @@ class Machine {
   const std::vector<NodeInfo>& nodes() const;
   const CoreInfo* core(int number) const;  // nullptr when there is none; any processing unit names its core
   const NodeInfo* node(int number) const;
-  std::size_t last_level_cache() const;    // bytes; 0 unknown
-  std::string hwloc_version() const;       // of the library loaded at run time
+  std::size_t last_level_cache() const;  // bytes; 0 unknown
+  std::string hwloc_version() const;     // of the library loaded at run time
   // Whether this hwloc sees PCI devices: it found some, or the kernel has none either. False for a libhwloc built
   // without PCI support (as MPI wheels carry) on a machine whose /sys/bus/pci has devices.
   bool sees_pci() const;
   std::uint64_t available_memory(int node) const;  // bytes now: the node's, within this process' cgroup limit
-  void write_xml(const std::string& path) const;  // "-" is stdout; throws std::runtime_error
+  void write_xml(const std::string& path) const;   // "-" is stdout; throws std::runtime_error
 
   // Binds to the core's first processing unit; throws std::runtime_error naming core and cause.
   void bind_this_thread(int core_number) const;

@@ -66,9 +66,7 @@ TEST_CASE("every core's node exists and has memory available within the cgroup's
   CHECK(machine.available_memory(machine.nodes().front().number) > 0);
 }
 
-TEST_CASE("PCI devices are seen where the kernel has some") {
-  CHECK(Machine::here().sees_pci());
-}
+TEST_CASE("PCI devices are seen where the kernel has some") { CHECK(Machine::here().sees_pci()); }
 
 TEST_CASE("the topology is written as hwloc's XML with its PCI devices") {
   const auto file = std::filesystem::temp_directory_path() / "elbowroom-topology-test.xml";

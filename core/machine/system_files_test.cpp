@@ -32,7 +32,8 @@ TEST_CASE("the load average is read whole or not at all") {
 }
 
 TEST_CASE("steal time is read per processing unit and not from the sum") {
-  const auto steal = parse_steal("cpu  1 2 3 4 5 6 7 99 0 0\ncpu0 1 2 3 4 5 6 7 50 0 0\ncpu12 1 2 3 4 5 6 7 49 0 0\nintr 8\n", 100);
+  const auto steal =
+      parse_steal("cpu  1 2 3 4 5 6 7 99 0 0\ncpu0 1 2 3 4 5 6 7 50 0 0\ncpu12 1 2 3 4 5 6 7 49 0 0\nintr 8\n", 100);
   CHECK(steal.size() == 2);
   CHECK(steal.at(0) == doctest::Approx(0.5));
   CHECK(steal.at(12) == doctest::Approx(0.49));

@@ -7,13 +7,13 @@
 namespace elbowroom {
 
 struct ClockInfo {
-  std::string source;     // "tsc" or "CLOCK_MONOTONIC_RAW"
-  double resolution_ns;   // smallest step seen between two reads that differ
-  double call_ns;         // median cost of one read
+  std::string source;    // "tsc" or "CLOCK_MONOTONIC_RAW"
+  double resolution_ns;  // smallest step seen between two reads that differ
+  double call_ns;        // median cost of one read
 };
 
-std::int64_t now_ns();             // monotonic, comparable between cores of this host
-const ClockInfo& clock_info();     // measured once, on first use
-double minimum_sample_ns();        // max(20 ticks, 100 calls): shorter samples are refused
+std::int64_t now_ns();          // monotonic, comparable between cores of this host
+const ClockInfo& clock_info();  // measured once, on first use
+double minimum_sample_ns();     // max(20 ticks, 100 calls): shorter samples are refused
 
 }  // namespace elbowroom

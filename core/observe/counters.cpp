@@ -31,9 +31,10 @@ std::string counter_reason(int error, int paranoid, bool hypervisor) {
     return hypervisor ? "no hardware counters (virtual machine)" : "this processor or kernel has no such counter";
   }
   if (error == EACCES || error == EPERM) {
-    return fmt::format("not permitted: perf_event_paranoid is {}; it takes the capability CAP_PERFMON or, as root, "
-                       "sysctl kernel.perf_event_paranoid=1 (in a container also the perf_event_open system call)",
-                       paranoid);
+    return fmt::format(
+        "not permitted: perf_event_paranoid is {}; it takes the capability CAP_PERFMON or, as root, "
+        "sysctl kernel.perf_event_paranoid=1 (in a container also the perf_event_open system call)",
+        paranoid);
   }
   if (error == ENOSYS) {
     return "the kernel has no perf_event_open";
@@ -59,8 +60,7 @@ Counter::~Counter() {
   }
 }
 
-Counter::Counter(Counter&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)), error_(other.error_) {}
+Counter::Counter(Counter&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)), error_(other.error_) {}
 
 std::optional<double> Counter::read() const {
   struct {

@@ -1,5 +1,3 @@
-#include "observe/observer.hpp"
-
 #include <doctest/doctest.h>
 #include <errno.h>
 
@@ -10,6 +8,8 @@
 #include "machine/machine.hpp"
 #include "observe/counters.hpp"
 #include "observe/frequency.hpp"
+#include "observe/memory_bandwidth.hpp"
+#include "observe/observer.hpp"
 #include "observe/state.hpp"
 
 using namespace elbowroom;
@@ -37,8 +37,8 @@ void check_known_or_reasoned(const json& value, const std::string& where) {
 
 TEST_CASE("every observer is ok, or n/a with a reason") {
   const auto table = observers_available();
-  for (const auto* name :
-       {"steal", "interrupts", "context_switches", "migrations", "load", "frequency", "counters", "pages"}) {
+  for (const auto* name : {"steal", "interrupts", "context_switches", "migrations", "load", "frequency", "counters",
+                           "memory_bytes", "pages"}) {
     INFO(name);
     REQUIRE(table.contains(name));
     if (table[name]["status"] != "ok") {
@@ -51,10 +51,32 @@ TEST_CASE("every observer is ok, or n/a with a reason") {
 TEST_CASE("the machine's state has a value or a reason for everything") {
   const auto state = machine_state();
   check_known_or_reasoned(state, "state");
-  for (const auto* key : {"load", "running_tasks", "steal_s", "governor", "turbo", "smt", "frequency",
-                          "transparent_huge_pages", "reserved_huge_pages", "numa_balancing", "cgroup", "affinity",
-                          "sched_autogroup", "nics", "iommu", "hypervisor", "kernel", "cpu_model", "microcode",
-                          "memory_kernel", "memory_hwloc", "prefetchers", "ddio", "nps_snc", "nodes", "clocksource"}) {
+  for (const auto* key : {"load",
+                          "running_tasks",
+                          "steal_s",
+                          "governor",
+                          "turbo",
+                          "smt",
+                          "frequency",
+                          "transparent_huge_pages",
+                          "reserved_huge_pages",
+                          "numa_balancing",
+                          "cgroup",
+                          "affinity",
+                          "sched_autogroup",
+                          "nics",
+                          "iommu",
+                          "hypervisor",
+                          "kernel",
+                          "cpu_model",
+                          "microcode",
+                          "memory_kernel",
+                          "memory_hwloc",
+                          "prefetchers",
+                          "ddio",
+                          "nps_snc",
+                          "nodes",
+                          "clocksource"}) {
     INFO(key);
     CHECK(state.contains(key));
   }
@@ -215,6 +237,38 @@ TEST_CASE("huge page settings are read") {
   CHECK(state["transparent_huge_pages"] == "madvise");
   CHECK(state["reserved_huge_pages"]["2048kB"] == json{{"total", 8}, {"free", 5}});
   CHECK(state["memory_kernel"] == 4096);
+}
+
+TEST_CASE("bytes to memory are summed over the caches, and one silent cache silences all") {
+  FakeTree tree;
+  CHECK(bandwidth_refusal(tree.roots()).find("mount") != std::string::npos);
+  tree.add("sys/fs/resctrl/mon_data/mon_L3_00/mbm_total_bytes", "1000")
+      .add("sys/fs/resctrl/mon_data/mon_L3_00/mbm_local_bytes", "700")
+      .add("sys/fs/resctrl/mon_data/mon_L3_01/mbm_total_bytes", "10")
+      .add("sys/fs/resctrl/mon_data/mon_L3_01/mbm_local_bytes", "7");
+  REQUIRE(memory_bytes(tree.roots()).has_value());
+  CHECK(memory_bytes(tree.roots())->total == 1010);
+  CHECK(memory_bytes(tree.roots())->local == 707);
+  CHECK(bandwidth_refusal(tree.roots()).empty());
+  tree.add("sys/fs/resctrl/mon_data/mon_L3_01/mbm_total_bytes", "Unavailable");
+  CHECK_FALSE(memory_bytes(tree.roots()).has_value());
+  CHECK_FALSE(bandwidth_refusal(tree.roots()).empty());
+}
+
+TEST_CASE("only the telling options of the kernel's command line are recorded") {
+  FakeTree tree;
+  tree.add("proc/cmdline", "root=/dev/vda password=secret isolcpus=2-3 mitigations=off quiet");
+  CHECK(platform_state(tree.roots())["kernel_options"] == json{"isolcpus=2-3", "mitigations=off"});
+}
+
+TEST_CASE("the uncore's frequency limits are read per package") {
+  FakeTree tree;
+  const std::string die = "sys/devices/system/cpu/intel_uncore_frequency/package_00_die_00/";
+  tree.add(die + "min_freq_khz", "1200000").add(die + "max_freq_khz", "2400000");
+  const auto uncore = processor_state(tree.roots())["uncore"];
+  CHECK(uncore["package_00_die_00"]["min_khz"] == 1200000);
+  CHECK(uncore["package_00_die_00"]["max_khz"] == 2400000);
+  CHECK(uncore["package_00_die_00"]["now_khz"].contains("unknown"));
 }
 
 TEST_CASE("a NIC is described with its node, speed and link; interfaces without a device are left out") {

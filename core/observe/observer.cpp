@@ -16,6 +16,7 @@
 #include "machine/system_files.hpp"
 #include "observe/counters.hpp"
 #include "observe/frequency.hpp"
+#include "observe/memory_bandwidth.hpp"
 
 namespace elbowroom {
 namespace {
@@ -43,12 +44,14 @@ struct Counts {
   std::map<int, double> steal;
   std::map<int, std::uint64_t> interrupts;
   std::map<int, std::int64_t> khz;
+  std::optional<MemoryBytes> memory;
 };
 
 Counts count_now(const std::vector<int>& cores) {
   Counts counts;
   counts.steal = parse_steal(read_text("/proc/stat").value_or(""), ticks_per_second());
   counts.interrupts = parse_interrupts(read_text("/proc/interrupts").value_or(""));
+  counts.memory = memory_bytes();
   for (const int core : cores) {
     if (const auto khz = frequency_khz(core)) {
       counts.khz[core] = *khz;
@@ -127,6 +130,7 @@ json observers_available() {
       unless(parse_loadavg(read_text("/proc/loadavg").value_or("")).has_value(), "/proc/loadavg cannot be read"));
   table["frequency"] = available(frequency_refusal(cores));
   table["counters"] = available(ThreadCounters().reason());
+  table["memory_bytes"] = available(bandwidth_refusal());
   table["pages"] = available(pages_refusal());
   return table;
 }
@@ -245,6 +249,10 @@ json PhaseObserver::result() const {
   if (self.joined) {
     observed["context_switches"] = {{"voluntary", self.voluntary}, {"involuntary", self.involuntary}};
     observed["migrations"] = static_cast<std::int64_t>(self.migrations);
+  }
+  if (self.before.memory && self.after.memory) {
+    observed["memory_bytes"] = {{"total", self.after.memory->total - self.before.memory->total},
+                                {"local", self.after.memory->local - self.before.memory->local}};
   }
   if (!self.counters.empty()) {
     observed["counters"] = self.counters;

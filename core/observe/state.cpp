@@ -5,14 +5,17 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
+#include <sstream>
 #include <stdexcept>
 
 #include "machine/cgroup.hpp"
 #include "machine/machine.hpp"
 #include "observe/frequency.hpp"
+#include "observe/memory_bandwidth.hpp"
 #include "observe/observer.hpp"
 
 namespace elbowroom {
@@ -186,6 +189,61 @@ json hypervisor(const SystemRoots& roots, const std::map<std::string, std::strin
   return vendor && product ? json(*vendor + " " + *product) : json("yes, unnamed");
 }
 
+// Options of the kernel's command line that change what is measured; the rest of it is nobody's business.
+json kernel_options(const SystemRoots& roots) {
+  static constexpr std::array kTelling{"isolcpus",
+                                       "nohz_full",
+                                       "rcu_nocbs",
+                                       "mitigations",
+                                       "nosmt",
+                                       "iommu",
+                                       "amd_iommu",
+                                       "intel_iommu",
+                                       "intel_pstate",
+                                       "amd_pstate",
+                                       "idle",
+                                       "tsc",
+                                       "clocksource",
+                                       "hugepages",
+                                       "hugepagesz",
+                                       "numa",
+                                       "maxcpus",
+                                       "processor.max_cstate",
+                                       "intel_idle.max_cstate",
+                                       "transparent_hugepage",
+                                       "default_hugepagesz",
+                                       "numa_balancing"};
+  const auto text = read_text(roots.proc + "/cmdline");
+  if (!text) {
+    return unknown(roots.proc + "/cmdline cannot be read");
+  }
+  json options = json::array();
+  std::istringstream words(*text);
+  for (std::string word; words >> word;) {
+    const auto name = word.substr(0, word.find('='));
+    if (std::find(kTelling.begin(), kTelling.end(), name) != kTelling.end()) {
+      options.push_back(word);
+    }
+  }
+  return options;
+}
+
+// Limits and frequency of what is outside the cores (last-level cache, memory controller), per package and die.
+json uncore(const SystemRoots& roots) {
+  const auto base = roots.sys + "/devices/system/cpu/intel_uncore_frequency";
+  json table = json::object();
+  for (const auto& name : list_directory(base)) {
+    const auto low = read_number(base + "/" + name + "/min_freq_khz");
+    const auto high = read_number(base + "/" + name + "/max_freq_khz");
+    const auto now = read_number(base + "/" + name + "/current_freq_khz");
+    if (low && high) {
+      table[name] = {
+          {"min_khz", *low}, {"max_khz", *high}, {"now_khz", now ? json(*now) : unknown("this kernel does not tell")}};
+    }
+  }
+  return table.empty() ? unknown("no intel_uncore_frequency (module of that name, Intel only)") : table;
+}
+
 json host_name() {
   char name[256] = {};
   return gethostname(name, sizeof name - 1) == 0 ? json(name) : unknown("gethostname failed");
@@ -209,9 +267,8 @@ json affinity() {
 json node_table(const Machine& machine) {
   json nodes = json::array();
   for (const auto& node : machine.nodes()) {
-    nodes.push_back({{"number", node.number},
-                     {"memory", node.memory},
-                     {"available", machine.available_memory(node.number)}});
+    nodes.push_back(
+        {{"number", node.number}, {"memory", node.memory}, {"available", machine.available_memory(node.number)}});
   }
   return nodes;
 }
@@ -225,8 +282,8 @@ json load_state(const SystemRoots& roots) {
   table["load"] = load ? json{load->one, load->five, load->fifteen} : unknown(reason);
   table["running_tasks"] = load ? json(load->running) : unknown(reason);
   table["tasks"] = load ? json(load->tasks) : unknown(reason);
-  const auto steal = parse_steal(read_text(roots.proc + "/stat").value_or(""),
-                                 static_cast<double>(sysconf(_SC_CLK_TCK)));
+  const auto steal =
+      parse_steal(read_text(roots.proc + "/stat").value_or(""), static_cast<double>(sysconf(_SC_CLK_TCK)));
   double sum = 0;
   for (const auto& [unit, seconds] : steal) {
     sum += seconds;
@@ -253,7 +310,9 @@ json processor_state(const SystemRoots& roots) {
           {"governor", governors(roots, units)},
           {"turbo", turbo(roots)},
           {"frequency", frequencies(roots, units)},
-          {"prefetchers", unknown("reading them takes a model specific register, which only root may on some machines")},
+          {"uncore", uncore(roots)},
+          {"idle_driver", text_or_unknown(roots.sys + "/devices/system/cpu/cpuidle/current_driver")},
+          {"prefetchers", unknown("their setting is in a model specific register, which the kernel does not show")},
           {"ddio", unknown("a setting of the PCI Express root port that the kernel does not show")},
           {"nps_snc", unknown("a firmware setting; the number of NUMA nodes per socket hints at it")}};
 }
@@ -305,15 +364,14 @@ json platform_state(const SystemRoots& roots) {
   const bool named = uname(&system) == 0;
   return {{"kernel", named ? json(system.release) : unknown("uname failed")},
           {"architecture", named ? json(system.machine) : unknown("uname failed")},
-          {"kernel_command_line", text_or_unknown(roots.proc + "/cmdline")},
+          {"kernel_options", kernel_options(roots)},
           {"hypervisor", hypervisor(roots, cpuinfo)},
           {"iommu", iommus.empty() ? json("none") : names},
           {"clocksource", text_or_unknown(roots.sys + "/devices/system/clocksource/clocksource0/current_clocksource")},
           {"perf_event_paranoid", number_or_unknown(roots.proc + "/sys/kernel/perf_event_paranoid")},
           {"sched_autogroup", flag_or_unknown(roots.proc + "/sys/kernel/sched_autogroup_enabled")},
-          {"resctrl", std::filesystem::exists(roots.sys + "/fs/resctrl/info")
-                          ? json("mounted")
-                          : unknown("resctrl is not mounted (mount -t resctrl resctrl /sys/fs/resctrl, as root)")}};
+          {"resctrl",
+           bandwidth_refusal(roots).empty() ? json("monitors memory bandwidth") : unknown(bandwidth_refusal(roots))}};
 }
 
 json machine_state() {

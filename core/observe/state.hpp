@@ -14,7 +14,7 @@ nlohmann::json load_state(const SystemRoots& roots);       // load, running_task
 nlohmann::json processor_state(const SystemRoots& roots);  // cpu_model … turbo, smt, governor, frequencies
 nlohmann::json memory_state(const SystemRoots& roots);     // memory_kernel, huge pages, NUMA balancing
 nlohmann::json cgroup_state(const SystemRoots& roots);
-nlohmann::json nic_state(const SystemRoots& roots);        // one object per interface, loopback left out
-nlohmann::json platform_state(const SystemRoots& roots);   // kernel, hypervisor, iommu, clocksource, autogroup …
+nlohmann::json nic_state(const SystemRoots& roots);       // one object per interface, loopback left out
+nlohmann::json platform_state(const SystemRoots& roots);  // kernel, hypervisor, iommu, clocksource, autogroup …
 
 }  // namespace elbowroom
