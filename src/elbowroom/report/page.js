@@ -56,15 +56,15 @@ const placement = (row) => `comp ${data.numbers.comp_node[row]} · comm ${data.n
 const sideColumns = (side) => [
   {title: "alone", group: side, width: 98, number: true, key: median(side, "alone"), text: shown(side, "alone")},
   {title: "together", group: side, width: 98, number: true, key: median(side, "together"), text: shown(side, "together")},
-  {title: "kept", group: side, width: 152, number: true, key: (row) => data.sides[side].kept.value[row], text: keptText(side),
+  {title: "kept", group: side, width: 166, number: true, key: (row) => data.sides[side].kept.value[row], text: keptText(side),
    low: (row) => data.sides[side].kept.high[row] !== null && data.sides[side].kept.high[row] < 1}];
 const columns = [
-  wordColumn("kernel", 118),
+  wordColumn("kernel", 104),
   numberColumn("n", "n", 42),
   wordColumn("size", 70), wordColumn("metric", 82),
   numberColumn("comp_node", "comp", 48, "placement"), numberColumn("comm_node", "comm", 52, "placement"), numberColumn("comm_core", "core", 46, "placement"),
   ...sideColumns("comp"), ...sideColumns("comm"),
-  wordColumn("status", 76), wordColumn("flags", 104)];
+  wordColumn("status", 80), wordColumn("flags", 104)];
 if (data.words.variant.labels.some((label) => label)) columns.splice(4, 0, wordColumn("variant", 150));
 
 /* ---- which cores a row used ---- */
@@ -152,8 +152,8 @@ const refresh = (force) => {
 
 let haystacks = null;
 const searchable = () => haystacks ??= Array.from({length: data.count}, (_, row) =>
-  columns.map((column) => column.text(row)).join(" ").replace(/\u202f/g, "").toLowerCase() +
-  ` n=${data.numbers.n[row]} ${placement(row)} ` + word("reason", row).toLowerCase());
+  [...["kernel", "size", "metric", "variant", "status", "flags", "reason"].map((name) => word(name, row)),
+   word("size", row).replace(" ", ""), `n=${data.numbers.n[row]}`, placement(row)].join(" ").toLowerCase());
 const apply = () => {
   const words = view.text.toLowerCase().split(/\s+/).filter(Boolean);
   let rows = Array.from({length: data.count}, (_, row) => row);
@@ -174,6 +174,8 @@ const apply = () => {
   $("#clear").hidden = all && !view.text && !view.only;
   box.scrollTop = 0;
   refresh(true);
+  // The box has grown to its height with these first rows: now as many as it can show.
+  refresh(false);
 };
 const sortBy = (index) => {
   if (view.column === index && view.down) { view.column = null; view.down = false; }
