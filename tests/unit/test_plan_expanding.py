@@ -9,7 +9,19 @@ import pytest
 from elbowroom import experiments
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Cache, Core, Machine, Nic, Node
-from elbowroom.plan import Overrides, Point, Steady, Unit, apply, estimate, load, names, order, request, validate
+from elbowroom.plan import (
+    Overrides,
+    Point,
+    Steady,
+    Unit,
+    apply,
+    estimate,
+    load,
+    names,
+    order,
+    request,
+    validate,
+)
 from elbowroom.plan.expanding import expand, is_control
 from elbowroom.plan.kernels import KERNELS
 from elbowroom.plan.ordering import closing_points, measured
@@ -17,7 +29,9 @@ from elbowroom.plan.placing import MIB, far_node, near_node, seats, working_set
 from elbowroom.plan.reading import Plan
 
 
-def machine(cores: int, nodes: int = 1, packages: int = 1, *, nic: int | None = None, hosts: int = 1) -> Machine:
+def machine(
+    cores: int, nodes: int = 1, packages: int = 1, *, nic: int | None = None, hosts: int = 1
+) -> Machine:
     """A regular machine: cores dealt to nodes in order, nodes to packages in order; 16 GiB and 25 MiB of L3 per node."""
     per_node, per_package = cores // nodes, nodes // packages
     numbers = [tuple(range(node * per_node, (node + 1) * per_node)) for node in range(nodes)]
@@ -30,7 +44,8 @@ def machine(cores: int, nodes: int = 1, packages: int = 1, *, nic: int | None = 
             for core in numbers[node]
         ),
         nodes=tuple(
-            Node(number=node, package=node // per_package, memory=16 << 30, cores=numbers[node]) for node in range(nodes)
+            Node(number=node, package=node // per_package, memory=16 << 30, cores=numbers[node])
+            for node in range(nodes)
         ),
         caches=tuple(Cache(level=3, size=25 * MIB, cores=item) for item in numbers),
         nics=() if nic is None else (Nic(name="mlx5_0", kind="openfabrics", node=nic),),
@@ -105,7 +120,10 @@ def test_near_is_the_node_of_the_nic_and_far_is_on_another_socket() -> None:
 
 def test_far_is_a_note_on_a_machine_of_one_node() -> None:
     expansion = expand(plan(comp_nodes=("near", "far"), comm_cores=("near", "far")), machine(8))
-    assert {note.what for note in expansion.notes} >= {"data far from the NIC", "communication thread far from the NIC"}
+    assert {note.what for note in expansion.notes} >= {
+        "data far from the NIC",
+        "communication thread far from the NIC",
+    }
     assert {point.comp_node for point in expansion.points} == {0}
 
 
@@ -162,7 +180,9 @@ def test_the_working_set_is_four_caches_unless_memory_is_short() -> None:
 
 def test_a_cache_resident_working_set_fits_in_the_private_cache() -> None:
     caches = (*HENRI.caches, Cache(level=2, size=MIB, cores=(0,)))
-    assert working_set(KERNELS["triad_cache"], 1, 0, msgspec.structs.replace(HENRI, caches=caches)) == MIB // 2
+    assert (
+        working_set(KERNELS["triad_cache"], 1, 0, msgspec.structs.replace(HENRI, caches=caches)) == MIB // 2
+    )
 
 
 def test_every_repetition_visits_every_point_once() -> None:
@@ -193,7 +213,9 @@ def test_closing_units_hold_every_computation_and_every_communication() -> None:
     points = expand(load("placement"), HENRI).points
     chosen = closing_points(points)
     assert {(p.kernel, p.n, p.comp_node) for p in chosen} == {(p.kernel, p.n, p.comp_node) for p in points}
-    assert {(p.size, p.comm_node, p.comm_core) for p in chosen} == {(p.size, p.comm_node, p.comm_core) for p in points}
+    assert {(p.size, p.comm_node, p.comm_core) for p in chosen} == {
+        (p.size, p.comm_node, p.comm_core) for p in points
+    }
     assert len(chosen) < len(points) / 4
     units = order(points, 1, seed=1)
     assert [unit.point for unit in units if unit.closing]
@@ -234,7 +256,9 @@ def test_large_messages_take_longer_than_the_window() -> None:
 
 
 @pytest.mark.parametrize("name", names())
-@pytest.mark.parametrize("here", [SMALL, machine(8, nic=0), machine(8, 2, 2), HENRI], ids=["2", "8", "2x4", "henri"])
+@pytest.mark.parametrize(
+    "here", [SMALL, machine(8, nic=0), machine(8, 2, 2), HENRI], ids=["2", "8", "2x4", "henri"]
+)
 def test_every_named_plan_gives_valid_points_on_every_machine(name: str, here: Machine) -> None:
     chosen = load(name)
     expansion = experiments.get(chosen.experiment).expand(chosen, here)
@@ -284,7 +308,9 @@ def test_a_core_outside_the_cpuset_is_refused_with_the_cpuset() -> None:
 
 def test_a_hardware_thread_is_no_core() -> None:
     two_threads = machine(8)
-    cores = tuple(msgspec.structs.replace(core, pus=(core.number, core.number + 8)) for core in two_threads.cores)
+    cores = tuple(
+        msgspec.structs.replace(core, pus=(core.number, core.number + 8)) for core in two_threads.cores
+    )
     with pytest.raises(UsageError, match="second hardware thread of core 1"):
         validate([point(comp_cores=(9,))], msgspec.structs.replace(two_threads, cores=cores))
 

@@ -125,7 +125,9 @@ def test_settings_are_typed_by_the_plan() -> None:
     assert plan.comp_cores == (1, 2, 3)
 
 
-@pytest.mark.parametrize(("key", "text"), [("windw", "1"), ("window", "long"), ("steady.cvo", "1"), ("n", "some")])
+@pytest.mark.parametrize(
+    ("key", "text"), [("windw", "1"), ("window", "long"), ("steady.cvo", "1"), ("n", "some")]
+)
 def test_a_wrong_setting_is_refused(key: str, text: str) -> None:
     with pytest.raises(UsageError):
         apply(load("cores"), Overrides(settings={key: text}))

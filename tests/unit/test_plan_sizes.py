@@ -36,7 +36,14 @@ def test_what_is_no_size_is_refused_with_field_and_mend(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("size", "text"),
-    [(4, "4 B"), (64 * 2**20, "64 MiB"), (64_000_000, "64 MB"), (65536, "64 KiB"), (4097, "4097 B"), (1000, "1 kB")],
+    [
+        (4, "4 B"),
+        (64 * 2**20, "64 MiB"),
+        (64_000_000, "64 MB"),
+        (65536, "64 KiB"),
+        (4097, "4097 B"),
+        (1000, "1 kB"),
+    ],
 )
 def test_a_size_prints_which_unit_it_is_in(size: int, text: str) -> None:
     assert format_size(size) == text

@@ -70,7 +70,7 @@ def onset(xs: Sequence[float], kepts: Sequence[Kept | None], tolerance: float = 
         last=hit[-1] if hit else None,
         worst=worst.value,
         worst_x=worst_x,
-        manner=_manner([kept.value for x, kept in curve if x <= worst_x]) if hit else None,
+        manner=_manner([kept.value for x, kept in curve if x <= worst_x]) if hit and len(curve) > 2 else None,
     )
 
 
