@@ -3,29 +3,59 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import pytest
-from elbowroom.errors import UsageError
-from elbowroom.machine.topology import Cache, Core, Machine, Nic, Node
-from elbowroom.plan import Overrides, apply, format_cores, format_size, load, order, parse_cores, parse_size, validate
-from elbowroom.plan.expanding import core_counts, expand, with_neighbours
-from elbowroom.plan.reading import Plan, decode
 from hypothesis import given
 from hypothesis import strategies as st
+
+from elbowroom.errors import UsageError
+from elbowroom.machine.topology import Cache, Core, Machine, Nic, Node
+from elbowroom.plan import (
+    Overrides,
+    apply,
+    format_cores,
+    format_size,
+    load,
+    order,
+    parse_cores,
+    parse_size,
+    validate,
+)
+from elbowroom.plan.expanding import core_counts, expand, with_neighbours
+from elbowroom.plan.reading import Plan, decode
+
+
+def outcome(call: Callable[..., Any], *arguments: object) -> tuple[Any, UsageError | None]:
+    """What a call returns, or the usage error it ends with; any other exception is a failure."""
+    try:
+        return call(*arguments), None
+    except UsageError as error:
+        return None, error
+
 
 NAMES = st.sampled_from(["cores", "placement", "sizes", "intensity", "frequency", "model", "quick", "ring"])
 
 
 @st.composite
 def machines(draw: st.DrawFn) -> Machine:
-    """Machines of one to two sockets, one to two nodes per socket, with any non-empty cpuset of two cores or more."""
+    """Machines of one to two sockets, one to two nodes per socket, with any non-empty cpuset of two cores
+    or more.
+    """
     packages, per_package = draw(st.integers(1, 2)), draw(st.integers(1, 2))
     per_node = draw(st.integers(2, 6))
     nodes = packages * per_package
     total = nodes * per_node
     shuffled = draw(st.permutations(range(total)))
     cores = tuple(
-        Core(number=number, logical=index, package=index // (per_node * per_package), node=index // per_node, pus=(number,))
+        Core(
+            number=number,
+            logical=index,
+            package=index // (per_node * per_package),
+            node=index // per_node,
+            pus=(number,),
+        )
         for index, number in enumerate(shuffled)
     )
     allowed = draw(st.sets(st.sampled_from(range(total)), min_size=2))
@@ -58,10 +88,8 @@ def test_a_size_survives_being_written_and_read(size: int) -> None:
 
 @given(st.text(max_size=12))
 def test_any_text_is_a_size_or_a_usage_error(text: str) -> None:
-    try:
-        assert parse_size(text) >= 1
-    except UsageError as error:
-        assert error.mend
+    size, error = outcome(parse_size, text)
+    assert error.mend if error else size >= 1
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, unique=True))
@@ -71,11 +99,8 @@ def test_cores_survive_being_written_and_read(cores: list[int]) -> None:
 
 @given(st.text(max_size=12))
 def test_any_text_is_a_list_of_cores_or_a_usage_error(text: str) -> None:
-    try:
-        cores = parse_cores(text)
-        assert len(set(cores)) == len(cores) > 0
-    except UsageError as error:
-        assert error.mend
+    cores, error = outcome(parse_cores, text)
+    assert error.mend if error else len(set(cores)) == len(cores) > 0
 
 
 @given(st.lists(st.integers(1, 1 << 30), min_size=1), st.integers(0, 7))
@@ -124,9 +149,8 @@ def test_whatever_expands_is_valid_on_the_machine(machine: Machine, name: str) -
 def test_named_cores_are_used_or_refused(machine: Machine, cores: set[int], comm: int | None) -> None:
     plan = apply(load("cores"), Overrides(comp_cores=tuple(cores), comm_core=comm))
     points = expand(plan, machine).points
-    try:
-        validate(points, machine)
-    except UsageError as error:
+    _, error = outcome(validate, points, machine)
+    if error:
         assert error.mend
     else:
         assert {core for point in points for core in point.comp_cores} == cores
@@ -134,7 +158,11 @@ def test_named_cores_are_used_or_refused(machine: Machine, cores: set[int], comm
         assert comm is None or {point.comm_core for point in points} == {comm}
 
 
-@given(st.dictionaries(st.text(min_size=1, max_size=10), st.integers() | st.text(max_size=5) | st.booleans(), max_size=4))
+@given(
+    st.dictionaries(
+        st.text(min_size=1, max_size=10), st.integers() | st.text(max_size=5) | st.booleans(), max_size=4
+    )
+)
 def test_any_table_is_a_plan_or_a_usage_error(raw: dict[str, object]) -> None:
     with pytest.raises(UsageError) as error:
         decode({"name": "p", **{key: value for key, value in raw.items() if key != "experiment"}})
@@ -143,14 +171,16 @@ def test_any_table_is_a_plan_or_a_usage_error(raw: dict[str, object]) -> None:
 
 @given(
     st.sampled_from(sorted(Plan.__struct_fields__)),
-    st.none() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5) | st.booleans() | st.lists(st.integers()),
+    st.none()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(max_size=5)
+    | st.booleans()
+    | st.lists(st.integers()),
 )
 def test_any_value_of_any_key_is_accepted_or_names_its_field(key: str, value: object) -> None:
-    try:
-        decode({"name": "p", "experiment": "cores", key: value})
-    except UsageError as error:
-        assert error.field.split(".")[0] == key
-        assert error.mend
+    _, error = outcome(decode, {"name": "p", "experiment": "cores", key: value})
+    assert error is None or (error.field.split(".")[0] == key and error.mend)
 
 
 @given(NAMES)

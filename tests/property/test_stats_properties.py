@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from elbowroom.stats.comparing import compare
 from elbowroom.stats.curves import affected, onset, recovery, steps
 from elbowroom.stats.result import Kept, PointResult, Side, Summary
 from elbowroom.stats.summary import kept, resampled_medians, summarise, weights
-from hypothesis import given
-from hypothesis import strategies as st
 
 VALUES = st.lists(st.floats(0.01, 1e6), min_size=1, max_size=30)
 RATIOS = st.lists(st.floats(0.05, 1.5), min_size=1, max_size=12)
@@ -34,7 +35,9 @@ def test_a_summary_is_ordered_and_inside_its_values(values: list[float]) -> None
 
 
 @given(VALUES, st.randoms())
-def test_a_summary_does_not_depend_on_the_order_but_for_its_interval(values: list[float], random: object) -> None:
+def test_a_summary_does_not_depend_on_the_order_but_for_its_interval(
+    values: list[float], random: object
+) -> None:
     mixed = list(values)
     random.shuffle(mixed)  # type: ignore[attr-defined]
     one, other = summarise(values, "us"), summarise(mixed, "us")
@@ -71,7 +74,9 @@ def test_kept_is_without_unit_and_inverse_for_durations(
     assert close(rate.value * duration.value, 1)
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.floats(-100, 100)), min_size=1, max_size=20), st.integers(0, 99))
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.floats(-100, 100)), min_size=1, max_size=20), st.integers(0, 99)
+)
 def test_a_resampled_median_is_the_median_of_the_resample(rows: list[tuple[int, float]], seed: int) -> None:
     values = np.array([value for _, value in rows])
     groups = np.array([group for group, _ in rows])
@@ -121,8 +126,14 @@ def exact(value: float) -> Summary:
     return Summary(median=value, d1=value, d9=value, low=value, high=value, count=9, unit="us")
 
 
-@given(st.lists(st.integers(1, 10**6), min_size=2, max_size=15, unique=True), st.floats(0.1, 10), st.floats(0.001, 1))
-def test_a_fixed_cost_plus_a_constant_bandwidth_has_no_step(sizes: list[int], start: float, per_byte: float) -> None:
+@given(
+    st.lists(st.integers(1, 10**6), min_size=2, max_size=15, unique=True),
+    st.floats(0.1, 10),
+    st.floats(0.001, 1),
+)
+def test_a_fixed_cost_plus_a_constant_bandwidth_has_no_step(
+    sizes: list[int], start: float, per_byte: float
+) -> None:
     assert steps(sizes, [exact(start + per_byte * size) for size in sizes]) == ()
 
 
@@ -154,7 +165,9 @@ def result(alone: float, together: float, spread: float, unit: str) -> PointResu
     st.floats(0.001, 0.3),
     st.sampled_from(["us", "MB/s"]),
 )
-def test_comparing_the_other_way_round_swaps_who_is_better(a: float, b: float, spread: float, unit: str) -> None:
+def test_comparing_the_other_way_round_swaps_who_is_better(
+    a: float, b: float, spread: float, unit: str
+) -> None:
     one, other = result(a, a, spread, unit), result(b, b, spread, unit)
     swap = {"a": "b", "b": "a", "same": "same"}
     for forth, back in zip(compare([one], [other]), compare([other], [one]), strict=True):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 import pytest
+
 from elbowroom import experiments
 from elbowroom.draw.figure import Figure
 from elbowroom.errors import UsageError
@@ -28,7 +29,9 @@ MIB = 2**20
 Truth = Callable[[Point], tuple[float, float, float, float]]
 
 
-def machine(cores: int, nodes: int = 1, packages: int = 1, *, nic: int | None = None, hosts: int = 1) -> Machine:
+def machine(
+    cores: int, nodes: int = 1, packages: int = 1, *, nic: int | None = None, hosts: int = 1
+) -> Machine:
     """A regular machine of the paper's kind."""
     per_node, per_package = cores // nodes, nodes // packages
     numbers = [tuple(range(node * per_node, (node + 1) * per_node)) for node in range(nodes)]
@@ -41,7 +44,8 @@ def machine(cores: int, nodes: int = 1, packages: int = 1, *, nic: int | None = 
             for core in numbers[node]
         ),
         nodes=tuple(
-            Node(number=node, package=node // per_package, memory=24 << 30, cores=numbers[node]) for node in range(nodes)
+            Node(number=node, package=node // per_package, memory=24 << 30, cores=numbers[node])
+            for node in range(nodes)
         ),
         caches=tuple(Cache(level=3, size=25 * MIB, cores=item) for item in numbers),
         nics=() if nic is None else (Nic(name="mlx5_0", kind="openfabrics", node=nic),),
@@ -55,8 +59,12 @@ HENRI = machine(36, 4, 2, nic=0, hosts=2)  # Denis et al. 2021, section 2.2
 SMALL = machine(2)
 
 
-def measured(points: Sequence[Point], truth: Truth, repetitions: int = 8, noise: float = 0.004) -> list[PointResult]:
-    """Results of samples drawn around a truth: two per phase, side and repetition, as the protocol takes them."""
+def measured(
+    points: Sequence[Point], truth: Truth, repetitions: int = 8, noise: float = 0.004
+) -> list[PointResult]:
+    """Results of samples drawn around a truth: two per phase, side and repetition, as the protocol takes
+    them.
+    """
     rng = np.random.default_rng(0)
     rows = []
     for index, point in enumerate(points):
@@ -70,11 +78,15 @@ def measured(points: Sequence[Point], truth: Truth, repetitions: int = 8, noise:
             cells += [("AB", "comm", comm_together, comm_unit)]
         for phase, side, value, unit in cells:
             for sample in range(2 * repetitions):
-                rows.append((index, sample // 2, False, phase, side, value * rng.normal(1, noise), unit, "ok"))
+                rows.append(
+                    (index, sample // 2, False, phase, side, value * rng.normal(1, noise), unit, "ok")
+                )
     return results(points, Samples(*zip(*rows, strict=True)))
 
 
-def study(name: str, here: Machine, truth: Truth, **overrides: object) -> tuple[Experiment, list[PointResult]]:
+def study(
+    name: str, here: Machine, truth: Truth, **overrides: object
+) -> tuple[Experiment, list[PointResult]]:
     plan = apply(load(name), Overrides(**overrides))  # type: ignore[arg-type]
     experiment = experiments.get(plan.experiment)
     return experiment, measured(experiment.expand(plan, here).points, truth)
@@ -92,7 +104,9 @@ def sound(figures: Sequence[Figure], ids: set[str]) -> None:
         for series in figure.series:
             assert len(series.x) == len(series.y) > 0
             assert len(series.low) in (0, len(series.x))
-            assert all(low <= y <= high for low, y, high in zip(series.low, series.y, series.high, strict=True))
+            assert all(
+                low <= y <= high for low, y, high in zip(series.low, series.y, series.high, strict=True)
+            )
             assert set(series.points) <= ids
             assert series.axis == "left" or figure.right is not None
 
@@ -161,6 +175,20 @@ def test_quick_answers_yes_and_from_which_size() -> None:
     assert any(mark.x == 4 * MIB for mark in figures[0].marks)
 
 
+def test_quick_tells_memory_from_cores_by_contrast() -> None:
+    experiment, found = study("quick", SMALL, vm)
+    assert "comes from caches and memory" in by_key(experiment.findings(found, SMALL), "contrast").text
+
+    def slow(point: Point) -> tuple[float, float, float, float]:
+        values = vm(point)
+        return (6.6, 5.0, *values[2:]) if point.kernel == "prime" else values
+
+    experiment, found = study("quick", SMALL, slow)
+    assert (
+        "uses no memory shows interference too" in by_key(experiment.findings(found, SMALL), "contrast").text
+    )
+
+
 def test_quick_tells_when_one_side_only_suffers() -> None:
     def truth(point: Point) -> tuple[float, float, float, float]:
         values = vm(point)
@@ -174,7 +202,9 @@ def test_quick_tells_when_one_side_only_suffers() -> None:
 def test_quick_shows_latency_as_bandwidth_beside_bandwidths() -> None:
     experiment, found = study("quick", SMALL, vm)
     rates = next(figure for figure in experiment.figures(found, SMALL) if figure.name.startswith("rates"))
-    alone = next(series for series in rates.series if series.side == "communication" and series.style == "alone")
+    alone = next(
+        series for series in rates.series if series.side == "communication" and series.style == "alone"
+    )
     assert alone.y[0] == pytest.approx(4 / 0.2, rel=0.02)
 
 
@@ -186,16 +216,19 @@ def henri(point: Point) -> tuple[float, float, float, float]:
     n, near_thread = point.n, point.comm_core == 8
     triad = 12_000.0 * min(n, 6)
     if point.kernel == "prime":
-        return n, n, (1.4 if point.metric == "latency" else 10_500.0), (1.4 if point.metric == "latency" else 10_500.0)
+        return (
+            n,
+            n,
+            (1.4 if point.metric == "latency" else 10_500.0),
+            (1.4 if point.metric == "latency" else 10_500.0),
+        )
     if point.metric == "latency":
         alone = 1.39 if near_thread else 1.67
         if near_thread:
             return triad, triad, alone, 2.0 if n >= 6 else alone
         return triad, triad, alone, alone * (1 + max(0, n - 24) * 0.1)
-    if point.comm_node == 0:
-        kept = 1.0 if n < 3 else 1 - 0.019 * (n - 1)
-    else:
-        kept = 1.0 if n < 4 else 0.45
+    steady, abrupt = (1.0 if n < 3 else 1 - 0.019 * (n - 1)), (1.0 if n < 4 else 0.45)
+    kept = steady if point.comm_node == 0 else abrupt
     comp = {5: 0.75, 4: 0.85, 6: 0.85}.get(n, 0.99)
     return triad, triad * comp, 10_500.0, 10_500 * kept
 
@@ -236,7 +269,9 @@ def test_cores_finds_the_papers_figure_4() -> None:
 def test_placement_finds_the_papers_table_1(
     comp_node: int, comm_core: int, latency: str, first: int, bandwidth: str
 ) -> None:
-    experiment, found = study("placement", HENRI, henri, comp_node=comp_node, comm_node=comp_node, comm_core=comm_core)
+    experiment, found = study(
+        "placement", HENRI, henri, comp_node=comp_node, comm_node=comp_node, comm_core=comm_core
+    )
     (row,) = experiment.findings(found, HENRI)
     data, thread = ("near" if comp_node == 0 else "far"), ("near" if comm_core == 8 else "far")
     assert row.text.startswith(f"Data {data} (node {comp_node}), communication thread {thread}")
@@ -272,8 +307,9 @@ def test_a_machine_without_numa_and_nic_says_what_it_cannot_answer() -> None:
 
 
 def sized(point: Point) -> tuple[float, float, float, float]:
-    """Section 4.4: communication degraded from 64 KB with a few cores and 128 B with all, TRIAD from 4 KB; a switch
-    from eager to rendezvous above 16 KiB."""
+    """Section 4.4: communication degraded from 64 KB with a few cores and 128 B with all, TRIAD from 4 KB;
+    a switch from eager to rendezvous above 16 KiB.
+    """
     latency = 1.5 + point.size / 10_500 + (4.0 if point.size > 16 * 1024 else 0.0)
     alone = latency if point.metric == "latency" else point.size / latency
     from_size = 128 if point.n > 20 else 65536
@@ -343,7 +379,9 @@ def test_the_boundary_is_the_same_from_flops_as_from_bytes() -> None:
         alone = item.comp.alone
         if alone is None or item.arithmetic_intensity is None:
             return item
-        scaled = msgspec.structs.replace(alone, median=alone.median * item.arithmetic_intensity, unit="Mflop/s")
+        scaled = msgspec.structs.replace(
+            alone, median=alone.median * item.arithmetic_intensity, unit="Mflop/s"
+        )
         return msgspec.structs.replace(item, comp=msgspec.structs.replace(item.comp, alone=scaled))
 
     one, other = intensity.boundary(found), intensity.boundary([in_flops(item) for item in found])
@@ -372,7 +410,11 @@ def turbo(point: Point) -> tuple[float, float, float, float]:
 
 def test_frequency_tells_that_latency_gains_beside_computation() -> None:
     experiment, found = study("frequency", HENRI, turbo)
-    gains = [item for item in experiment.findings(found, HENRI) if "latency" in item.text and item.key[:6] == "effect"]
+    gains = [
+        item
+        for item in experiment.findings(found, HENRI)
+        if "latency" in item.text and item.key[:6] == "effect"
+    ]
     assert gains
     assert all("gains" in item.text and item.level == "quiet" for item in gains)
     assert by_key(experiment.findings(found, HENRI), "frequencies").level == "n/a"
@@ -423,7 +465,9 @@ def test_frequency_asks_for_sleep_and_traces() -> None:
 
 
 def shared(point: Point) -> tuple[float, float, float, float]:
-    """The bus carries 60 GB/s; memset asks 6 GB/s per core, reception 10; what is asked above is lost by both."""
+    """The bus carries 60 GB/s; memset asks 6 GB/s per core, reception 10; what is asked above is lost by
+    both.
+    """
     asked = 6000.0 * point.n
     alone = min(asked, 60_000.0)
     share = min(1.0, 60_000 / (alone + 10_000)) if point.kernel != "prime" else 1.0
@@ -435,8 +479,12 @@ def test_model_covers_the_first_socket_and_every_placement() -> None:
     points = experiments.get("model").expand(plan, HENRI).points
     asked = [point for point in points if point.role == "point"]
     assert {point.n for point in asked} == set(range(1, 19))
-    assert {(point.comp_node, point.comm_node) for point in asked} == {(a, b) for a in range(4) for b in range(4)}
-    assert {(point.kernel, point.pattern, point.size) for point in asked} == {("memset_nt", "receive", 64_000_000)}
+    assert {(point.comp_node, point.comm_node) for point in asked} == {
+        (a, b) for a in range(4) for b in range(4)
+    }
+    assert {(point.kernel, point.pattern, point.size) for point in asked} == {
+        ("memset_nt", "receive", 64_000_000)
+    }
     assert all(core < 18 for point in asked for core in point.comp_cores)
 
 
@@ -474,7 +522,9 @@ def test_ring_prints_the_papers_loss_ratios() -> None:
 
 
 def test_ring_per_socket_places_one_rank_on_each_socket_of_each_host() -> None:
-    points = [p for p in experiments.get("ring").expand(load("ring"), HENRI).points if p.processes == "socket"]
+    points = [
+        p for p in experiments.get("ring").expand(load("ring"), HENRI).points if p.processes == "socket"
+    ]
     full = max((p for p in points if len(p.comm_cores) == 2), key=lambda p: p.n)
     assert full.n == 32
     assert [place.rank for place in full.placements] == [0, 1, 2, 3]
@@ -490,7 +540,18 @@ def test_ring_on_one_host_says_that_only_one_process_computes() -> None:
     expansion = experiments.get("ring").expand(load("ring"), SMALL)
     assert {point.computing_ranks for point in expansion.points} == {"first"}
     assert {"one process per node", "one process per socket"} <= {note.what for note in expansion.notes}
-    assert all(point.computing_ranks == "all" for point in experiments.get("ring").expand(load("ring"), HENRI).points)
+    assert all(
+        point.computing_ranks == "all" for point in experiments.get("ring").expand(load("ring"), HENRI).points
+    )
+
+
+def test_ring_per_socket_alone_has_a_control() -> None:
+    plan = apply(load("ring"), Overrides(settings={"processes": "socket"}))
+    points = experiments.get("ring").expand(plan, HENRI).points
+    assert {point.processes for point in points} == {"socket"}
+    (control,) = [point for point in points if point.role == "control"]
+    assert control.kernel == "prime"
+    assert control.placements
 
 
 def test_a_loss_is_the_inverse_of_what_was_kept() -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 
 import msgspec
 import pytest
+
 from elbowroom import experiments
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Cache, Core, Machine, Nic, Node
@@ -32,7 +33,9 @@ from elbowroom.plan.reading import Plan
 def machine(
     cores: int, nodes: int = 1, packages: int = 1, *, nic: int | None = None, hosts: int = 1
 ) -> Machine:
-    """A regular machine: cores dealt to nodes in order, nodes to packages in order; 16 GiB and 25 MiB of L3 per node."""
+    """A regular machine: cores dealt to nodes in order, nodes to packages in order; 16 GiB and 25 MiB of
+    L3 per node.
+    """
     per_node, per_package = cores // nodes, nodes // packages
     numbers = [tuple(range(node * per_node, (node + 1) * per_node)) for node in range(nodes)]
     return Machine(

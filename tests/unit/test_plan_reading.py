@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from elbowroom.errors import UsageError
 from elbowroom.plan import Overrides, apply, load, names
 from elbowroom.plan.reading import decode

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from elbowroom.errors import UsageError
 from elbowroom.plan import format_cores, format_size, parse_cores, parse_size
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pytest
+
 from elbowroom.plan.point import Point
 from elbowroom.stats.comparing import agreement, compare
 from elbowroom.stats.curves import affected, onset, recovery, steps
@@ -128,7 +129,9 @@ def test_kept_of_one_side_only_is_none() -> None:
 
 
 def test_a_drift_common_to_both_sides_cancels_in_the_ratio() -> None:
-    """Resampling repetitions, not samples: the machine that doubles its speed half way keeps 0.8 throughout."""
+    """Resampling repetitions, not samples: the machine that doubles its speed half way keeps 0.8
+    throughout.
+    """
     speed = np.linspace(1, 2, 20)
     alone = {repetition: [100 * pace] for repetition, pace in enumerate(speed)}
     together = {repetition: [80 * pace] for repetition, pace in enumerate(speed)}

@@ -34,6 +34,7 @@ from elbowroom.plan.reading import Plan
 from elbowroom.stats.result import Finding, PointResult, Trace
 
 MOVED = 0.02  # METHOD.md, rule 14: more than 2 % is a change of frequency
+GAINED = 0.02  # the paper's "slightly better" is 1.7 to 1.52 us; less than this is called unchanged
 PHASES = {"A": "computation alone", "B": "communication alone", "S": "sleep", "AB": "both together"}
 
 Case = tuple[str, int, int, int]
@@ -111,7 +112,7 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
 def _effect(item: PointResult) -> Finding:
     comm, comp = hit(item, "comm"), hit(item, "comp")
     kept = item.comm.kept
-    better = kept is not None and kept.low > 1
+    better = kept is not None and kept.low > 1 and kept.value > 1 + GAINED
     said = "suffers" if comm else ("gains" if better else "is unchanged")
     level: Literal["quiet", "interference"] = "interference" if comm or comp else "quiet"
     text = (

@@ -46,7 +46,7 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
         reason = "this machine has one socket: there is no remote memory to measure"
         notes.append(Note(what="the model of remote accesses", reason=reason))
     if len({point.n for point in expansion.points}) < 3:
-        reason = f"at most {cores_text(max(point.n for point in expansion.points))} free here"
+        reason = f"at most {cores_text(max((point.n for point in expansion.points), default=0))} free here"
         notes.append(Note(what="a model over the number of cores (needs three counts)", reason=reason))
     return with_notes(expansion, notes)
 

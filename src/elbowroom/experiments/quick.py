@@ -25,6 +25,7 @@ from elbowroom.experiments.wording import (
 )
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.expanding import expand
+from elbowroom.plan.kernels import find
 from elbowroom.stats.result import Finding, PointResult
 
 
@@ -100,8 +101,9 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
         if len(group) >= 3:
             comm, comp = onsets(group, _size)
             text = (
-                f"Beside {kernel_name(kernel)} on {n} core{'s' if n > 1 else ''}: "
-                f"{suffers('communication', comm, size_text)} {suffers('Computation', comp, size_text)}"
+                f"By message size, {kernel_name(kernel)} on {cores_text(n)}: "
+                f"{suffers('the communication', comm, size_text)} "
+                f"{suffers('The computation', comp, size_text)}"
             )
             values = onset_values("comm", comm) | onset_values("comp", comp)
             ids = tuple(item.id for item in group)
@@ -116,7 +118,40 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
             )
         ends = {item.id: item for item in (max(group, key=_size), min(group, key=_size))}
         found += [_pair(item) for item in ends.values()]
-    return tuple(found)
+    contrast = _contrast(points)
+    return (*found, contrast) if contrast else tuple(found)
+
+
+def _contrast(points: Sequence[PointResult]) -> Finding | None:
+    """What the kernels tell apart at the same n and size (METHOD.md, rule 20); None without both sorts of
+    kernel.
+    """
+    most = max((item.n, item.size) for item in points)
+    peers = [item for item in points if (item.n, item.size) == most]
+    memory = [item for item in peers if (kernel := find(item.kernel)) is not None and kernel.moves_memory]
+    registers = [item for item in peers if (kernel := find(item.kernel)) is not None and kernel.arrays == 0]
+    if not memory or not registers:
+        return None
+    hurt = [any(_who(item)[1] == "interference" for item in group) for group in (memory, registers)]
+    ids = tuple(item.id for item in (*memory, *registers))
+    if hurt == [False, False]:
+        return Finding(
+            key="contrast", level="note", text="Neither memory nor cores are contended.", points=ids
+        )
+    if hurt[1]:
+        text = (
+            "A kernel that uses no memory shows interference too: cores, their frequency "
+            "or other work on the machine "
+            "play a part, not the memory alone."
+        )
+        return Finding(key="contrast", level="note", text=text, points=ids)
+    both_sides = any(hit(item, "comp") and hit(item, "comm") for item in memory)
+    regime = "both sides lose, as where memory saturates" if both_sides else "one side only loses"
+    text = (
+        "Only kernels that use memory show it, so it comes from caches and memory, not from "
+        f"the cores; {regime}."
+    )
+    return Finding(key="contrast", level="note", text=text, points=ids)
 
 
 def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:  # noqa: ARG001

@@ -28,7 +28,7 @@ from elbowroom.experiments.wording import (
 )
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placing
-from elbowroom.plan.expanding import core_counts, metric_of
+from elbowroom.plan.expanding import core_counts, metric_of, with_control
 from elbowroom.plan.expanding import expand as multiply
 from elbowroom.plan.kernels import find
 from elbowroom.plan.point import Expansion, Note, Placement, Point
@@ -47,7 +47,7 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
 
     On one host two processes of it make the ring, and only the first computes: that is said in a note.
     """
-    per_node = msgspec.structs.replace(plan, processes=("node",))
+    per_node = msgspec.structs.replace(plan, processes=("node",), control=False)
     expansion = multiply(per_node, machine)
     points: list[Point] = []
     notes = list(machine_notes(machine))
@@ -69,7 +69,8 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
                 points.append(item)
             elif item not in notes:
                 notes.append(item)
-    return with_notes(Expansion(points=tuple(points), notes=()), notes)
+    chosen = tuple(points)
+    return with_notes(Expansion(points=with_control(chosen) if plan.control else chosen, notes=()), notes)
 
 
 def _per_socket(plan: Plan, machine: Machine) -> Iterator[Point | Note]:

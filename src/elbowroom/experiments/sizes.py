@@ -116,7 +116,7 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
         comm, comp = onsets(group, _size)
         text = (
             f"{kernel_name(group[0].kernel)} on {cores_text(group[0].n)}, {place_text(group[0], machine)}: "
-            f"{suffers('communication', comm, size_text)} {suffers('The computation', comp, size_text)}"
+            f"{suffers('the communication', comm, size_text)} {suffers('The computation', comp, size_text)}"
         )
         found.append(
             Finding(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 import msgspec
@@ -34,13 +34,11 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
                 notes.setdefault(item.what, item)
             else:
                 points.setdefault(item.id, item)
-    chosen = list(points.values())
-    if plan.control and chosen and not any(is_control(point, chosen) for point in chosen):
-        chosen.append(_control(chosen))
-    return Expansion(points=tuple(chosen), notes=tuple(notes.values()))
+    chosen = tuple(points.values())
+    return Expansion(points=with_control(chosen) if plan.control else chosen, notes=tuple(notes.values()))
 
 
-def is_control(point: Point, points: list[Point]) -> bool:
+def is_control(point: Point, points: Sequence[Point]) -> bool:
     """Whether a point can tell if the machine was quiet: prime counting at the largest n and size of the
     run.
     """
@@ -50,11 +48,17 @@ def is_control(point: Point, points: list[Point]) -> bool:
     return point.kernel == "prime" and largest
 
 
-def _control(points: list[Point]) -> Point:
+def with_control(points: tuple[Point, ...]) -> tuple[Point, ...]:
+    """The points, and behind them a register-only control at the largest n and size where none of them is
+    one.
+    """
+    if not points or any(is_control(point, points) for point in points):
+        return points
     model = max(points, key=lambda point: (point.n, point.size, -point.cursor))
-    return msgspec.structs.replace(
+    control = msgspec.structs.replace(
         model, kernel="prime", cursor=1, working_set=0, role="control", core_khz=None, uncore_khz=None
     )
+    return (*points, control)
 
 
 def _sweep(plan: Plan, sweep: Sweep, machine: Machine) -> Iterator[Point | Note]:
