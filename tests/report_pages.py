@@ -17,18 +17,25 @@ SIZES = (4, 1024, 65536, 2**20, 64 * 10**6)
 
 def henri() -> Machine:
     """Two packages, four NUMA nodes of nine cores with two processing units each, one network card on node 0."""
-    cores = tuple(
-        Core(number=i, logical=i, package=i // 18, node=i // 9, pus=(i, i + 36)) for i in range(36)
+    cores = tuple(Core(number=i, logical=i, package=i // 18, node=i // 9, pus=(i, i + 36)) for i in range(36))
+    own = tuple(
+        cache
+        for i in range(36)
+        for cache in (Cache(level=1, size=32768, cores=(i,)), Cache(level=2, size=2**20, cores=(i,)))
     )
-    own = tuple(cache for i in range(36) for cache in (Cache(level=1, size=32768, cores=(i,)), Cache(level=2, size=2**20, cores=(i,))))
     shared = tuple(Cache(level=3, size=25952256, cores=tuple(range(18 * p, 18 * p + 18))) for p in range(2))
     return Machine(
         name="henri0",
         model="Intel Xeon Gold 6140 @ 2.30 GHz",
         cores=cores,
-        nodes=tuple(Node(number=i, package=i // 2, memory=24 * 2**30, cores=tuple(range(9 * i, 9 * i + 9))) for i in range(4)),
+        nodes=tuple(
+            Node(number=i, package=i // 2, memory=24 * 2**30, cores=tuple(range(9 * i, 9 * i + 9)))
+            for i in range(4)
+        ),
         caches=own + shared,
-        nics=(Nic(name="mlx5_0", kind="InfiniBand", node=0, pci="0000:3b:00.0", link="100 Gb/s, PCIe 3.0 x16"),),
+        nics=(
+            Nic(name="mlx5_0", kind="InfiniBand", node=0, pci="0000:3b:00.0", link="100 Gb/s, PCIe 3.0 x16"),
+        ),
         allowed=tuple(range(36)),
         memory=96 * 2**30,
         hosts=2,
@@ -42,7 +49,11 @@ def small() -> Machine:
         model="virtual CPU",
         cores=tuple(Core(number=i, logical=i, package=0, node=0, pus=(i,)) for i in range(2)),
         nodes=(Node(number=0, package=0, memory=16 * 2**30, cores=(0, 1)),),
-        caches=(Cache(level=2, size=2**20, cores=(0,)), Cache(level=2, size=2**20, cores=(1,)), Cache(level=3, size=33 * 2**20, cores=(0, 1))),
+        caches=(
+            Cache(level=2, size=2**20, cores=(0,)),
+            Cache(level=2, size=2**20, cores=(1,)),
+            Cache(level=3, size=33 * 2**20, cores=(0, 1)),
+        ),
         nics=(),
         allowed=(0, 1),
         memory=16 * 2**30,
@@ -52,7 +63,13 @@ def small() -> Machine:
 def summary(median: float, spread: float, unit: str) -> Summary:
     """A summary of 20 samples around `median` with relative `spread`."""
     return Summary(
-        median=median, d1=median * (1 - spread), d9=median * (1 + spread), low=median * (1 - spread / 3), high=median * (1 + spread / 3), count=20, unit=unit
+        median=median,
+        d1=median * (1 - spread),
+        d9=median * (1 + spread),
+        low=median * (1 - spread / 3),
+        high=median * (1 + spread / 3),
+        count=20,
+        unit=unit,
     )
 
 
@@ -84,7 +101,12 @@ def points(count: int, machine: Machine, seed: int = 1) -> Iterator[tuple[PointR
             comm = side(1.6 * random_.gauss(1, 0.01), 1 / pressed if n > 22 else 1.0, noise, "us")
         else:
             comm = side(10200 * random_.gauss(1, 0.01), pressed * random_.gauss(1, 0.01), noise, "MB/s")
-        comp = side(80000 * (1 - 0.87**n), (0.9 if pressed < 1 and metric == "bandwidth" else 1.0) * random_.gauss(1, 0.004), noise, "MB/s")
+        comp = side(
+            80000 * (1 - 0.87**n),
+            (0.9 if pressed < 1 and metric == "bandwidth" else 1.0) * random_.gauss(1, 0.004),
+            noise,
+            "MB/s",
+        )
         flags = ("migrated",) if index % 97 == 13 else ("wrong_node", "steal") if index % 211 == 5 else ()
         failed = index % 501 == 7
         yield (
@@ -137,8 +159,15 @@ def sweep(name: str, results: list[PointResult]) -> Figure:
         x=Axis(label="computing cores"),
         left=Axis(label=f"{words} ({unit})"),
         right=Axis(label=f"{kernel} bandwidth (MB/s)"),
-        series=(series(words, "comm", "alone"), series(words, "comm", "together"), series(kernel, "comp", "alone"), series(kernel, "comp", "together")),
-        marks=(Mark(x=3.0, text=f"{words} suffers from 3 computing cores on, steadily: kept 0.87 [0.86, 0.88]"),),
+        series=(
+            series(words, "comm", "alone"),
+            series(words, "comm", "together"),
+            series(kernel, "comp", "alone"),
+            series(kernel, "comp", "together"),
+        ),
+        marks=(
+            Mark(x=3.0, text=f"{words} suffers from 3 computing cores on, steadily: kept 0.87 [0.86, 0.88]"),
+        ),
         caption="Data near the network card, communication thread on the last core.",
     )
 
@@ -151,13 +180,18 @@ def manifest() -> dict[str, object]:
         "elbowroom": "0.1.0",
         "created": "2026-03-04T10:20:30Z",
         "finished": "2026-03-04T10:58:02Z",
-        "command": ["elbowroom", "run", "cores", "--set", "note=<b>&\"quoted\"</b></script>"],
+        "command": ["elbowroom", "run", "cores", "--set", 'note=<b>&"quoted"</b></script>'],
         "plan": {"name": "cores", "repeat": 20, "window": 0.12, "sequence": ["A", "B", "AB", "AB", "B", "A"]},
         "seed": 20212021,
         "launcher": "srun",
         "hello": {
             "version": "0.1.0",
-            "mpi": {"library": "Open MPI v5.0.11", "standard": "3.1", "thread_level": "multiple", "transport": "verbs"},
+            "mpi": {
+                "library": "Open MPI v5.0.11",
+                "standard": "3.1",
+                "thread_level": "multiple",
+                "transport": "verbs",
+            },
             "clock": {"source": "tsc", "resolution_ns": 1, "call_ns": 18.2},
             "hwloc": {"version": "2.9.0"},
         },
@@ -172,9 +206,13 @@ def page(count: int = 350, machine: Machine | None = None, *, trusted: bool = Tr
     results = [result for result, _ in made]
     uses = {result.id: use for result, use in made}
     step = len(machine.cores) - 1
-    figures = tuple(sweep(f"sweep-{i // step}", results[i : i + step]) for i in range(0, len(results), step)) if step > 1 else ()
+    figures = (
+        tuple(sweep(f"sweep-{i // step}", results[i : i + step]) for i in range(0, len(results), step))
+        if step > 1
+        else ()
+    )
     return Page(
-        title="cores on henri: <b>bold</b> & \"quoted\"",
+        title='cores on henri: <b>bold</b> & "quoted"',
         manifest=manifest(),
         machine=machine,
         verdict=Verdict(
@@ -182,9 +220,14 @@ def page(count: int = 350, machine: Machine | None = None, *, trusted: bool = Tr
             text="Computation and communication slow each other down on this machine."
             if trusted
             else "The machine was not quiet enough to tell whether there is interference.",
-            reasons=("The register-only kernel kept 0.99 [0.98, 1.00] beside communication: the machine was quiet.",)
+            reasons=(
+                "The register-only kernel kept 0.99 [0.98, 1.00] beside communication: the machine was quiet.",
+            )
             if trusted
-            else ("The register-only kernel kept only 0.81 [0.74, 0.88]: other work took the cores.", "The load before the run was 3.4 on 2 cores."),
+            else (
+                "The register-only kernel kept only 0.81 [0.74, 0.88]: other work took the cores.",
+                "The load before the run was 3.4 on 2 cores.",
+            ),
             interference=True if trusted else None,
             findings=(
                 Finding(
@@ -194,16 +237,34 @@ def page(count: int = 350, machine: Machine | None = None, *, trusted: bool = Tr
                     values={"kept": 0.36, "low": 0.35, "high": 0.37, "from_n": 3, "size": 64 * 10**6},
                     points=tuple(r.id for r in results[-step:]),
                 ),
-                Finding(key="latency", level="quiet", text="Latency of 4 B messages is unchanged below 22 computing cores.", values={"kept": 0.997, "low": 0.994, "high": 1.001}),
-                Finding(key="prime", level="note", text="Prime counting <register-only> is undisturbed.", values={"kept": 1.0, "low": 0.99, "high": 1.01}),
+                Finding(
+                    key="latency",
+                    level="quiet",
+                    text="Latency of 4 B messages is unchanged below 22 computing cores.",
+                    values={"kept": 0.997, "low": 0.994, "high": 1.001},
+                ),
+                Finding(
+                    key="prime",
+                    level="note",
+                    text="Prime counting <register-only> is undisturbed.",
+                    values={"kept": 1.0, "low": 0.99, "high": 1.01},
+                ),
             ),
         ),
         results=tuple(results),
         state={
-            "before": {"load": 0.02, "governor": "performance", "turbo": True, "steal": {"status": "n/a", "reason": "no hypervisor"}},
+            "before": {
+                "load": 0.02,
+                "governor": "performance",
+                "turbo": True,
+                "steal": {"status": "n/a", "reason": "no hypervisor"},
+            },
             "after": {"load": 18.4, "governor": "performance", "turbo": True},
         },
-        observers={"counters": {"status": "n/a", "reason": "perf_event_paranoid is 4: needs at most 2"}, "frequency": {"status": "ok"}},
+        observers={
+            "counters": {"status": "n/a", "reason": "perf_event_paranoid is 4: needs at most 2"},
+            "frequency": {"status": "ok"},
+        },
         figures=figures,
         notes=(Note(what="placement near/far", reason="the machine has one NUMA node with a network card"),),
         uses=uses,

@@ -18,7 +18,10 @@ webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not in
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 if not (CHROMIUM and DRIVER):
-    pytest.skip("chromium and chromedriver are not installed (apt install chromium chromium-driver)", allow_module_level=True)
+    pytest.skip(
+        "chromium and chromedriver are not installed (apt install chromium chromium-driver)",
+        allow_module_level=True,
+    )
 
 from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
@@ -83,7 +86,9 @@ def type_filter(browser: Browser, text: str) -> None:
     box = browser.find_element(By.ID, "filter")
     box.clear()
     box.send_keys(text)
-    browser.execute_async_script("const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done()))")
+    browser.execute_async_script(
+        "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done()))"
+    )
 
 
 def vertex(browser: Browser, figure: Any, curve: int, index: int) -> tuple[float, float]:
@@ -127,7 +132,9 @@ def test_pointing_at_a_point_shows_its_own_values(browser: Browser, opened: Call
         assert re.search(r"samples\s+20", text)
 
 
-def test_the_arrow_keys_read_the_same_values_as_the_pointer(browser: Browser, opened: Callable[[Page], Page]) -> None:
+def test_the_arrow_keys_read_the_same_values_as_the_pointer(
+    browser: Browser, opened: Callable[[Page], Page]
+) -> None:
     page = opened(PAGES["page"](70))
     figure = first_figure(browser)
     browser.execute_script("arguments[0].focus({focusVisible: true})", figure)
@@ -140,7 +147,9 @@ def test_the_arrow_keys_read_the_same_values_as_the_pointer(browser: Browser, op
     assert not tip.is_displayed()
 
 
-def test_values_that_are_not_those_of_the_table_are_read_from_the_curve(browser: Browser, opened: Callable[[Page], Page]) -> None:
+def test_values_that_are_not_those_of_the_table_are_read_from_the_curve(
+    browser: Browser, opened: Callable[[Page], Page]
+) -> None:
     import msgspec
 
     page = PAGES["page"](35)
@@ -153,7 +162,9 @@ def test_values_that_are_not_those_of_the_table_are_read_from_the_curve(browser:
     assert numbers.number(scaled.y[0]) in browser.find_element(By.ID, "tip").text
 
 
-def test_the_table_sorts_by_a_column_both_ways_and_keeps_missing_values_last(browser: Browser, opened: Callable[[Page], Page]) -> None:
+def test_the_table_sorts_by_a_column_both_ways_and_keeps_missing_values_last(
+    browser: Browser, opened: Callable[[Page], Page]
+) -> None:
     page = opened(PAGES["page"](70))
     measured = sorted(r.comm.alone.median for r in page.results if r.comm.alone)
     button = browser.find_element(By.CSS_SELECTOR, "button[aria-label='sort by communication alone']")
@@ -180,7 +191,9 @@ def test_the_table_filters_by_all_words(browser: Browser, opened: Callable[[Page
     assert shown(browser) == "700 points"
 
 
-def test_only_rows_in_sight_are_drawn_and_scrolling_draws_the_last_one(browser: Browser, opened: Callable[[Page], Page]) -> None:
+def test_only_rows_in_sight_are_drawn_and_scrolling_draws_the_last_one(
+    browser: Browser, opened: Callable[[Page], Page]
+) -> None:
     opened(PAGES["page"](2000))
     assert 10 < len(table_rows(browser)) < 100
     browser.execute_async_script(
@@ -192,7 +205,9 @@ def test_only_rows_in_sight_are_drawn_and_scrolling_draws_the_last_one(browser: 
     assert len(rows) < 100
 
 
-def test_clicking_a_core_shows_what_it_is_and_filters_the_table(browser: Browser, opened: Callable[[Page], Page]) -> None:
+def test_clicking_a_core_shows_what_it_is_and_filters_the_table(
+    browser: Browser, opened: Callable[[Page], Page]
+) -> None:
     page = opened(PAGES["page"](350))
     core = browser.find_element(By.CSS_SELECTOR, "[data-core='30']")
     browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", core)
@@ -214,7 +229,9 @@ def test_a_node_is_chosen_from_the_keyboard(browser: Browser, opened: Callable[[
     assert shown(browser).startswith("0 of 70 points")
 
 
-def test_clicking_a_row_shows_the_whole_point_and_paints_its_cores(browser: Browser, opened: Callable[[Page], Page]) -> None:
+def test_clicking_a_row_shows_the_whole_point_and_paints_its_cores(
+    browser: Browser, opened: Callable[[Page], Page]
+) -> None:
     page = opened(PAGES["page"](70))
     type_filter(browser, "wrong_node")
     browser.find_element(By.CSS_SELECTOR, "#table tbody tr[data-row]").click()
@@ -223,7 +240,9 @@ def test_clicking_a_row_shows_the_whole_point_and_paints_its_cores(browser: Brow
     assert result.comp.together
     assert numbers.number(result.comp.together.d9) in text
     assert "another NUMA node than asked for" in text
-    live = browser.execute_script("return [...document.querySelectorAll('.core.live.comp')].map(c => Number(c.dataset.core))")
+    live = browser.execute_script(
+        "return [...document.querySelectorAll('.core.live.comp')].map(c => Number(c.dataset.core))"
+    )
     assert sorted(live) == list(page.uses[result.id].comp_cores)
 
 
@@ -235,10 +254,17 @@ def test_a_finding_shows_its_points_in_the_table(browser: Browser, opened: Calla
 
 @pytest.mark.parametrize("machine", ["henri", "small"])
 @pytest.mark.parametrize("width", [320, 768, 1600])
-def test_nothing_is_wider_than_the_window(browser: Browser, opened: Callable[[Page], Page], width: int, machine: str) -> None:
+def test_nothing_is_wider_than_the_window(
+    browser: Browser, opened: Callable[[Page], Page], width: int, machine: str
+) -> None:
     opened(PAGES["page"](70, PAGES[machine]()))
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False})
-    needed, given = browser.execute_script("return [document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
+    )
+    needed, given = browser.execute_script(
+        "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+    )
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert width - 20 <= given <= width, "the window must have the width asked for, less a scroll bar"
     assert needed == given
@@ -252,7 +278,9 @@ def test_names_with_markup_stay_text(browser: Browser, opened: Callable[[Page], 
     assert not browser.find_elements(By.CSS_SELECTOR, "h1 b, #how b")
 
 
-def test_the_console_is_silent_and_nothing_is_requested_but_the_file(browser: Browser, opened: Callable[[Page], Page]) -> None:
+def test_the_console_is_silent_and_nothing_is_requested_but_the_file(
+    browser: Browser, opened: Callable[[Page], Page]
+) -> None:
     opened(PAGES["page"](350))
     figure = first_figure(browser)
     ActionChains(browser).move_to_element(figure).perform()
@@ -265,7 +293,9 @@ def test_the_console_is_silent_and_nothing_is_requested_but_the_file(browser: Br
     assert {url.partition(":")[0] for url in asked} <= {"file", "data"}
 
 
-def test_without_a_script_verdict_figures_and_points_are_there(browser: Browser, opened: Callable[[Page], Page]) -> None:
+def test_without_a_script_verdict_figures_and_points_are_there(
+    browser: Browser, opened: Callable[[Page], Page]
+) -> None:
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         page = opened(PAGES["page"](600))

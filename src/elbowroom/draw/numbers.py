@@ -41,6 +41,11 @@ def size(value: float) -> str:
     return format_size(round(value))
 
 
+def unit(name: str) -> str:
+    """A unit of the probe as people write it: `us` is µs."""
+    return "µs" if name == "us" else name
+
+
 def rounded_size(value: float) -> str:
     """Bytes to three digits in a binary unit, for memories and caches: 376 GiB, 24.8 MiB."""
     for factor, unit in BINARY:

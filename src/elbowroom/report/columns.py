@@ -133,7 +133,7 @@ def _side(sides: Sequence[Side]) -> dict[str, Any]:
 
 def _summaries(summaries: Sequence[Summary | None]) -> dict[str, Any]:
     columns: dict[str, Any] = {name: _column(summaries, name) for name in SUMMARY_FIELDS}
-    columns["unit"] = _shared([s.unit if s else None for s in summaries])
+    columns["unit"] = _shared([numbers.unit(s.unit) if s else None for s in summaries])
     columns["count"] = _shared(columns["count"])
     return columns
 

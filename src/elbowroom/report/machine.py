@@ -16,6 +16,8 @@ from elbowroom.report.columns import Use
 CORE_WIDTH, CORE_HEIGHT, GAP = 44, 32, 6
 PAD, HEAD, BAR = 12, 24, 22
 MOST_IN_ROW = 6
+READABLE = 430
+"""Pixels below which a package's text is too small to read: a narrower screen scrolls instead."""
 
 
 def roles(uses: Mapping[str, Use]) -> dict[int, tuple[str, ...]]:
@@ -128,7 +130,7 @@ def _node(machine: Machine, node: Node, used: Mapping[int, tuple[str, ...]]) -> 
     groups = _by_cache(machine, cores, node)
     most = max((len(group) for _, group in groups), default=1)
     in_row = max(1, -(-most // -(-most // MOST_IN_ROW)))
-    inner = max(in_row * (CORE_WIDTH + GAP) - GAP, 190)
+    inner = max(in_row * (CORE_WIDTH + GAP) - GAP, 212)
     y = float(HEAD + 8)
     parts = []
     for cache, group in groups:
@@ -203,7 +205,7 @@ def _bar(kind: str, x: float, y: float, width: float, text: str) -> str:
 
 
 def _nic(nic: Nic, x: float, y: float, width: float) -> str:
-    text = " · ".join(part for part in (nic.name, nic.kind, nic.link) if part)
+    text = " · ".join(part for part in (nic.name, nic.kind) if part)
     room = int(width / 6.6)
     short = text if len(text) <= room else text[: room - 1] + "…"
     return (
@@ -215,7 +217,7 @@ def _nic(nic: Nic, x: float, y: float, width: float) -> str:
 
 def _sheet(name: str, width: float, height: float, body: str) -> str:
     return (
-        f'<svg class="package" viewBox="0 0 {width:g} {height:g}" style="max-width:{width:g}px" role="group" aria-label="{escape(name)}">'
+        f'<svg class="package" viewBox="0 0 {width:g} {height:g}" style="max-width:{width:g}px;min-width:{min(width, READABLE):g}px" role="group" aria-label="{escape(name)}">'
         f'<rect class="package-box" x="1" y="1" width="{width - 2:g}" height="{height - 2:g}" rx="12"/>'
         f'<text class="package-name" x="{PAD + 2}" y="24">{escape(name)}</text>{body}</svg>'
     )

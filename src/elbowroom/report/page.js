@@ -54,17 +54,17 @@ const numberColumn = (name, title, width, group) =>
   ({title, width, group, number: true, key: (row) => data.numbers[name][row], text: (row) => String(data.numbers[name][row])});
 const placement = (row) => `comp ${data.numbers.comp_node[row]} · comm ${data.numbers.comm_node[row]} · core ${data.numbers.comm_core[row]}`;
 const sideColumns = (side) => [
-  {title: "alone", group: side, width: 98, number: true, key: median(side, "alone"), text: shown(side, "alone")},
-  {title: "together", group: side, width: 98, number: true, key: median(side, "together"), text: shown(side, "together")},
-  {title: "kept", group: side, width: 166, number: true, key: (row) => data.sides[side].kept.value[row], text: keptText(side),
+  {title: "alone", group: side, width: 90, number: true, key: median(side, "alone"), text: shown(side, "alone")},
+  {title: "together", group: side, width: 90, number: true, key: median(side, "together"), text: shown(side, "together")},
+  {title: "kept", group: side, width: 152, number: true, key: (row) => data.sides[side].kept.value[row], text: keptText(side),
    low: (row) => data.sides[side].kept.high[row] !== null && data.sides[side].kept.high[row] < 1}];
 const columns = [
-  wordColumn("kernel", 104),
-  numberColumn("n", "n", 42),
-  wordColumn("size", 70), wordColumn("metric", 82),
-  numberColumn("comp_node", "comp", 48, "placement"), numberColumn("comm_node", "comm", 52, "placement"), numberColumn("comm_core", "core", 46, "placement"),
+  wordColumn("kernel", 90),
+  numberColumn("n", "n", 34),
+  wordColumn("size", 62), wordColumn("metric", 72),
+  numberColumn("comp_node", "comp", 44, "placement"), numberColumn("comm_node", "comm", 46, "placement"), numberColumn("comm_core", "core", 38, "placement"),
   ...sideColumns("comp"), ...sideColumns("comm"),
-  wordColumn("status", 80), wordColumn("flags", 104)];
+  wordColumn("status", 70), wordColumn("flags", 92)];
 if (data.words.variant.labels.some((label) => label)) columns.splice(4, 0, wordColumn("variant", 150));
 
 /* ---- which cores a row used ---- */
@@ -194,14 +194,16 @@ const NAMES = {comp: "computation", comm: "communication"};
 const showPoint = (row, scroll) => {
   view.chosen = row;
   const panel = $("#point-details"), set = data.uses.sets[data.uses.at[row]];
-  const about = [["placement", placement(row)], ["metric", word("metric", row)], ["status", word("status", row)]];
+  const about = [
+    ["computations' data", `NUMA node ${data.numbers.comp_node[row]}`], ["communications' data", `NUMA node ${data.numbers.comm_node[row]}`],
+    ["communication thread", `core ${data.numbers.comm_core[row]}`], ["metric", word("metric", row)], ["status", word("status", row)]];
   if (word("variant", row)) about.push(["variant", word("variant", row)]);
   if (set) about.push(["computing cores", set.comp || "none"], ["communication cores", set.comm || "none"]);
   if (set && set.peer) about.push(["peer's cores", set.peer]);
   if (word("reason", row)) about.push(["reason", word("reason", row)]);
   for (const flag of word("flags", row).split(" ").filter(Boolean)) about.push([flag, data.flagMeanings[flag]]);
   const wide = make("div", undefined, "wide"), grid = make("table"), top = grid.createTHead().insertRow();
-  for (const title of ["", "", "median", "d1 – d9", "95 % of the median", "samples", "kept"]) top.append(make("th", title));
+  for (const title of ["", "", "median", "d1 – d9", "95 % interval", "samples", "kept"]) top.append(make("th", title));
   const rows = grid.createTBody();
   for (const side of ["comp", "comm"]) for (const state of ["alone", "together"]) {
     const summary = data.sides[side][state], tr = rows.insertRow(), at = (name) => number(cell(summary[name], row));
@@ -221,9 +223,17 @@ const showPoint = (row, scroll) => {
     panel.scrollIntoView({block: "nearest"});
   }
 };
+const leavePoint = () => {
+  view.chosen = -1;
+  $("#point-details").hidden = true;
+  paintCores(null);
+  refresh(true);
+};
 body.addEventListener("click", (event) => {
   const tr = event.target.closest("tr[data-row]");
-  if (tr) showPoint(Number(tr.dataset.row), false);
+  if (!tr) return;
+  if (Number(tr.dataset.row) === view.chosen) leavePoint();
+  else showPoint(Number(tr.dataset.row), false);
 });
 box.addEventListener("keydown", (event) => {
   const step = {ArrowDown: 1, ArrowUp: -1}[event.key];

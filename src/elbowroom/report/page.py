@@ -194,7 +194,7 @@ def _cells(side: Side) -> tuple[str, str, str]:
 
 def summary_text(summary: Summary | None) -> str:
     """The median with its unit; a dash where it was not measured."""
-    return f"{numbers.number(summary.median)} {summary.unit}" if summary else "–"
+    return f"{numbers.number(summary.median)} {numbers.unit(summary.unit)}" if summary else "–"
 
 
 def _drift(drifts: Sequence[Drift]) -> dict[str, Any]:
