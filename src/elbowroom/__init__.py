@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from elbowroom.api import Overrides, Run, compare, doctor, dry_run, open, resume, run
+    from elbowroom.api import Overrides as Overrides
+    from elbowroom.api import Run as Run
+    from elbowroom.api import compare as compare
+    from elbowroom.api import doctor as doctor
+    from elbowroom.api import dry_run as dry_run
+    from elbowroom.api import open as open
+    from elbowroom.api import resume as resume
+    from elbowroom.api import run as run
 
 __all__ = ["Overrides", "Run", "__version__", "compare", "doctor", "dry_run", "open", "resume", "run"]
 

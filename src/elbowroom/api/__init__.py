@@ -1,10 +1,10 @@
 """The public Python interface; the command line is written on it.
 
-    import elbowroom
+import elbowroom
 
-    run = elbowroom.open("runs/quick-20260101-120000")
-    run.verdict.text, run.points(), run.table(), run.frame()
-    elbowroom.run("quick", overrides=elbowroom.Overrides(kernels=("triad",)))
+run = elbowroom.open("runs/quick-20260101-120000")
+run.verdict.text, run.points(), run.table(), run.frame()
+elbowroom.run("quick", overrides=elbowroom.Overrides(kernels=("triad",)))
 """
 
 from elbowroom.api.doctoring import doctor

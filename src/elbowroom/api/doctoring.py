@@ -13,4 +13,4 @@ def doctor(mpi: str | None = None) -> list[Check]:
     from elbowroom.campaign.doctoring import gather
     from elbowroom.machine.doctor import diagnose
 
-    return list(diagnose(gather(mpi)))
+    return list(diagnose(gather(mpi=mpi)))

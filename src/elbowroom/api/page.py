@@ -41,20 +41,21 @@ def page_of(results: Results) -> Page:
         drifts=(),
         method=(
             ("repetitions", str(plan["repetitions"])),
-            ("order", f"random inside each repetition, seed {manifest.seed}" + ", reversed" * manifest.reverse),
+            (
+                "order",
+                f"random inside each repetition, seed {manifest.seed}" + ", reversed" * manifest.reverse,
+            ),
             ("time inside measured windows", "unknown" if share is None else f"{share:.0%}"),
         ),
     )
 
 
 def known_state(state: Mapping[str, Any]) -> dict[str, Any]:
-    """A machine's state without what says `unknown: reason`; those are listed apart, with their reasons."""
+    """A machine's state without what is unknown; that is listed apart, with the reasons."""
     found: dict[str, Any] = {}
     for name, value in state.items():
-        if isinstance(value, dict):
-            inner = known_state(value)
-            if inner:
-                found[name] = inner
-        elif not (isinstance(value, str) and value.startswith(("unknown", "n/a"))):
+        if not isinstance(value, Mapping):
             found[name] = value
+        elif set(value) != {"unknown"} and (inner := known_state(value)):
+            found[name] = inner
     return found

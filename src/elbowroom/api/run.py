@@ -84,12 +84,13 @@ class Run:
     def frame(self) -> pandas.DataFrame:
         """All raw samples as a pandas data frame; UsageError where pandas is not installed."""
         try:
-            import pandas  # noqa: F401
+            import pandas
         except ImportError as error:
             raise UsageError(
                 "pandas is not installed", field="frame", mend="pip install pandas, or use table()"
             ) from error
-        return self.table().to_pandas()
+        frame: pandas.DataFrame = self.table().to_pandas()
+        return frame
 
     def show(self) -> dict[str, Any]:
         """What `show --json` prints, as plain data."""
@@ -102,7 +103,11 @@ class Run:
             "created": manifest.created,
             "command": list(manifest.command),
             "plan": manifest.plan,
-            "machine": {**msgspec.to_builtins(self.machine), "state": manifest.state, "unknown": manifest.unknown},
+            "machine": {
+                **msgspec.to_builtins(self.machine),
+                "state": manifest.state,
+                "unknown": manifest.unknown,
+            },
             "mpi": manifest.hello.get("mpi", {}),
             "measured_share": manifest.measured_share,
             "verdict": msgspec.to_builtins(self.verdict),
@@ -125,9 +130,13 @@ class Run:
         """Writes raw samples (parquet, csv), results (json) or figures (png, svg: `path` is a folder)."""
         from elbowroom.campaign.exporting import export
 
-        return export(self._folder, self.figures if kind in ("png", "svg") else (), self.show, kind, Path(path))
+        return export(
+            self._folder, self.figures if kind in ("png", "svg") else (), self.show, kind, Path(path)
+        )
 
 
-def open(path: Path | str) -> Run:  # noqa: A001 - read as elbowroom.open
-    """Opens a run folder; raises UsageError when it is none, is damaged, or was written by a newer release."""
+def open(path: Path | str) -> Run:
+    """Opens a run folder; raises UsageError when it is none, is damaged, or was written by a newer
+    release.
+    """
     return Run(RunFolder.open(path))

@@ -18,7 +18,9 @@ from elbowroom.store.sealed import seal, table
 def export(
     folder: RunFolder, figures: tuple[Figure, ...], show: Callable[[], dict[str, Any]], kind: str, path: Path
 ) -> list[Path]:
-    """Writes `kind` to `path` and returns the files written. CSV has no lists: batches are separated by blanks."""
+    """Writes `kind` to `path` and returns the files written. CSV has no lists: batches are separated by
+    blanks.
+    """
     if kind in ("png", "svg"):
         return _figures(figures, kind, path)
     if path.is_dir():
@@ -30,7 +32,9 @@ def export(
     elif kind == "json":
         write_atomically(path, msgspec.json.format(msgspec.json.encode(show()), indent=1) + b"\n")
     else:
-        raise UsageError("no such format", field="format", value=kind, mend="one of: parquet, csv, json, png, svg")
+        raise UsageError(
+            "no such format", field="format", value=kind, mend="one of: parquet, csv, json, png, svg"
+        )
     return [path]
 
 

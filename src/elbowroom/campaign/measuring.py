@@ -37,23 +37,28 @@ def shares_core(point: Point) -> bool:
     return not point.peer_cores or bool(set(point.peer_cores) & set(point.comm_cores or (point.comm_core,)))
 
 
-def groups(units: Sequence[Unit], points: dict[str, Point], ranks: Callable[[Point], int]) -> tuple[Group, ...]:
+def groups(
+    units: Sequence[Unit], points: dict[str, Point], ranks: Callable[[Point], int]
+) -> tuple[Group, ...]:
     """Units by the probe that answers them, each group in the order of the plan.
 
-    Groups follow one another instead of alternating, since the ranks of a second, idle probe would poll beside the
-    measurement.
+    Groups follow one another instead of alternating, since the ranks of a second, idle probe would poll
+    beside the measurement.
     """
     found: dict[tuple[int, bool], list[Unit]] = {}
     for unit in units:
         point = points[unit.point]
         found.setdefault((ranks(point), shares_core(point)), []).append(unit)
     return tuple(
-        Group(ranks=count, share_core=share, units=tuple(members)) for (count, share), members in found.items()
+        Group(ranks=count, share_core=share, units=tuple(members))
+        for (count, share), members in found.items()
     )
 
 
 def patience(point: Point, unit: Unit, steady: Steady) -> float:
-    """Seconds without an answer after which the probe is taken to hang: far beyond the slowest sound answer."""
+    """Seconds without an answer after which the probe is taken to hang: far beyond the slowest sound
+    answer.
+    """
     phases = len(sequence(point, unit.closing))
     return 60.0 + 4.0 * phases * (point.window + steady.limit) + point.working_set * max(1, point.n) / 1e8
 
@@ -141,5 +146,3 @@ def measured_seconds(record: dict[str, Any]) -> float:
 def remaining(units: Iterable[Unit], done: set[Unit]) -> tuple[Unit, ...]:
     """The units without an entry, in order."""
     return tuple(unit for unit in units if unit not in done)
-
-

@@ -1,4 +1,6 @@
-"""How busy other processes keep this host: looked at before, while and after measuring (METHOD.md, rule 15)."""
+"""How busy other processes keep this host: looked at before, while and after measuring (METHOD.md, rule
+15).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from pathlib import Path
 import msgspec
 
 _BUSY_FIELDS = (0, 1, 2, 5, 6)
-"""user, nice, system, irq, softirq of /proc/stat; idle, iowait and steal are not other processes' work here."""
+"""user, nice, system, irq, softirq of /proc/stat; idle, iowait and steal are not other processes' work
+here.
+"""
 
 
 class Clocks(msgspec.Struct, frozen=True, kw_only=True):

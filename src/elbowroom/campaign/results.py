@@ -56,4 +56,3 @@ def evaluate(folder: RunFolder) -> Results:
         verdict=verdict(findings, points, seen),
         notes=manifest.notes,
     )
-

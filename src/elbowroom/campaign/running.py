@@ -21,6 +21,7 @@ from elbowroom.campaign.results import Results, evaluate
 from elbowroom.campaign.sources import Source, Where, choose
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.launch.session import Conversation
+from elbowroom.machine.state import unknowns
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.ordering import estimate, measured, order
 from elbowroom.plan.point import Expansion, Unit
@@ -47,7 +48,9 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What `run` is asked for. `patience`: seconds to wait for an answer, None for a generous guess per point."""
+    """What `run` is asked for. `patience`: seconds to wait for an answer, None for a generous guess per
+    point.
+    """
 
     plan: str
     overrides: Overrides = Overrides()
@@ -117,7 +120,6 @@ def resume(
     where: Where | None = None,
     patience: float | None = None,
     retry_failed: bool = False,
-    command: tuple[str, ...] = (),
     source: Source | None = None,
 ) -> tuple[RunFolder, Results]:
     """Measures what a run folder still lacks, with the launcher, MPI and hosts it was begun with."""
@@ -182,7 +184,9 @@ def _measure(
     patience: float | None,
     tell: Tell,
 ) -> Results:
-    """Goes through the groups, then seals, judges and reports. `probe` is up for the first group with work."""
+    """Goes through the groups, then seals, judges and reports. `probe` is up for the first group with
+    work.
+    """
     manifest = folder.manifest
     begun = time.monotonic()
     clocks = neighbours.look()
@@ -198,7 +202,10 @@ def _measure(
             open_probe=source.open,
             limit=patience,
         )
-        with _terminated_as_interrupt(), Progress(len(left), estimate(prepared.expansion.points, left), tell) as bar:
+        with (
+            _terminated_as_interrupt(),
+            Progress(len(left), estimate(prepared.expansion.points, left), tell) as bar,
+        ):
             for group in prepared.groups:
                 if remaining(group.units, journal.done):
                     first, probe = probe, None
@@ -260,7 +267,11 @@ def default_out(plan: str) -> Path:
 
 
 def _manifest(
-    request: Request, prepared: Prepared, source: Source, state: dict[str, dict[str, Any]], hello: dict[str, Any]
+    request: Request,
+    prepared: Prepared,
+    source: Source,
+    state: dict[str, dict[str, Any]],
+    hello: dict[str, Any],
 ) -> Manifest:
     return Manifest(
         elbowroom=__version__,
@@ -276,24 +287,12 @@ def _manifest(
         machine=prepared.machine,
         launch=prepared.commands,
         mpi=source.mpi,
-        hello=hello,
-        kernels=source.kernels(),
+        hello={name: value for name, value in hello.items() if name != "kernels"},
+        kernels=tuple(hello.get("kernels", ())),
         observers=source.observers(),
         state=state,
-        unknown=unknown_of(state["before"]),
+        unknown=unknowns(state["before"]),
     )
-
-
-def unknown_of(state: dict[str, Any], path: str = "") -> dict[str, str]:
-    """`name -> reason` for everything in a machine's state that says `unknown: reason` or `n/a: reason`."""
-    found = {}
-    for name, value in state.items():
-        where = f"{path}.{name}" if path else name
-        if isinstance(value, dict):
-            found.update(unknown_of(value, where))
-        elif isinstance(value, str) and value.split(":")[0] in ("unknown", "n/a"):
-            found[where] = value.partition(":")[2].strip() or value
-    return found
 
 
 def _state(source: Source, tell: Tell) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import msgspec
 from elbowroom.errors import MachineError
 from elbowroom.launch import build, modes
 from elbowroom.launch.launchers import LaunchRequest, build_launch, detect, host_count, missing_program
-from elbowroom.launch.mpi import Mpi, find_mpi
+from elbowroom.launch.mpi import find_mpi
 from elbowroom.launch.replay import PREFIX, Recorded, Replay
 from elbowroom.launch.session import Conversation, Session
 from elbowroom.machine.topology import Machine, here, read_topology
@@ -40,9 +40,6 @@ class Source(Protocol):
 
     def topology(self) -> str:
         """hwloc's XML of the (first) host."""
-
-    def kernels(self) -> tuple[dict[str, Any], ...]:
-        """The probe's table of kernels."""
 
     def observers(self) -> dict[str, Any]:
         """What can be observed there: {name: {status, reason}}."""
@@ -94,10 +91,6 @@ class Live:
             self._topology = modes.topology_xml(self.probe)
         return self._topology
 
-    def kernels(self) -> tuple[dict[str, Any], ...]:
-        """The probe's table of kernels."""
-        return tuple(modes.probe_output(self.probe, "kernels")["kernels"])
-
     def observers(self) -> dict[str, Any]:
         """What the probe can observe here."""
         return modes.probe_output(self.probe, "observe")
@@ -148,10 +141,6 @@ class Recording:
         """The recorded topology."""
         return self._run.topology()
 
-    def kernels(self) -> tuple[dict[str, Any], ...]:
-        """The recorded table of kernels."""
-        return self._run.manifest.kernels
-
     def observers(self) -> dict[str, Any]:
         """What could be observed there."""
         return self._run.manifest.observers
@@ -167,7 +156,8 @@ class Recording:
     def open(self, ranks: int, share_core: bool = True) -> Conversation:
         """A conversation with the recording."""
         recorded = (Recorded(unit=entry.unit, record=entry.record) for entry in self._run.entries())
-        return Replay(self._run.manifest.hello, recorded)
+        manifest = self._run.manifest
+        return Replay({**manifest.hello, "kernels": list(manifest.kernels)}, recorded)
 
 
 def _kernel_memory() -> int | None:

@@ -1,7 +1,8 @@
 """The command line: parses, calls one function of the Python interface, prints.
 
-Exit codes: 0 done, 1 the machine failed, 2 the request cannot be met, 3 measured, but too noisy to trust. With --json
-an error is an object on stdout too: {"schema": "elbowroom/error", "error": {field, value, message, mend}}.
+Exit codes: 0 done, 1 the machine failed, 2 the request cannot be met, 3 measured, but too noisy to trust.
+With --json an error is an object on stdout too: {"schema": "elbowroom/error", "error": {field, value,
+message, mend}}.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ def run(words: list[str]) -> int:
     except ElbowroomError as error:
         return _fail(error, words)
     except click.ClickException as error:
-        field = getattr(getattr(error, "param", None), "name", None) or getattr(error, "option_name", None) or ""
+        field = (
+            getattr(getattr(error, "param", None), "name", None) or getattr(error, "option_name", None) or ""
+        )
         sentence = error.format_message().rstrip(".")
         sentence = sentence[:1].lower() + sentence[1:]
         context = getattr(error, "ctx", None)
@@ -54,5 +57,7 @@ def _fail(error: ElbowroomError, words: list[str]) -> int:
         value = error.value
         told = value if isinstance(value, str | int | float | bool | list | tuple | None) else str(value)
         found = {"field": error.field, "value": told, "message": error.message, "mend": error.mend}
-        print(json.dumps({"schema": ERROR_SCHEMA, "version": 1, "error": found, "exit_code": error.exit_code}))
+        print(
+            json.dumps({"schema": ERROR_SCHEMA, "version": 1, "error": found, "exit_code": error.exit_code})
+        )
     return error.exit_code

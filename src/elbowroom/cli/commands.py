@@ -32,13 +32,15 @@ class _Ordered(click.Group):
 def group() -> None:
     """How much do computation and communication slow each other down here?
 
-    Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 the machine failed, 2 the request cannot be
-    met, 3 measured, but too noisy to trust.
+    Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 the machine failed, 2 the request
+    cannot be met, 3 measured, but too noisy to trust.
     """
 
 
 _json = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, errors included.")
-_mpi = click.option("--mpi", metavar="MPI", help="embedded (default), openmpi, mpich, or a prefix: /opt/openmpi.")
+_mpi = click.option(
+    "--mpi", metavar="MPI", help="embedded (default), openmpi, mpich, or a prefix: /opt/openmpi."
+)
 
 
 @group.command()
@@ -59,7 +61,9 @@ def doctor(mpi: str | None, as_json: bool) -> int:
 
 @group.command()
 @click.argument("plan", required=False)
-@click.option("--out", metavar="RUN", help="Folder of the run; default runs/PLAN-DATE-TIME. Never overwritten.")
+@click.option(
+    "--out", metavar="RUN", help="Folder of the run; default runs/PLAN-DATE-TIME. Never overwritten."
+)
 @click.option("--resume", metavar="RUN", help="Go on with an interrupted run.")
 @click.option("--retry-failed", is_flag=True, help="With --resume: measure failed repetitions again.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done: command lines, time, n/a notes.")
@@ -71,17 +75,26 @@ def doctor(mpi: str | None, as_json: bool) -> int:
 @_mpi
 @click.option("--hosts", metavar="A,B", help="Hosts for mpiexec, srun, flux.")
 @click.option("--hostfile", metavar="FILE", help="Hosts for mpiexec, one a line.")
-@click.option("--kernels", metavar="K,K", help="Computing kernels: triad,prime. `none` is communication only.")
+@click.option(
+    "--kernels", metavar="K,K", help="Computing kernels: triad,prime. `none` is communication only."
+)
 @click.option("--comp-cores", metavar="LIST", help="Computing cores: 1-7.")
 @click.option("--comm-core", type=int, metavar="CORE", help="Core of the communication thread.")
 @click.option("--comp-node", type=int, metavar="NODE", help="NUMA node of the computations' data.")
 @click.option("--comm-node", type=int, metavar="NODE", help="NUMA node of the communications' data.")
 @click.option("--sizes", metavar="S,S", help="Message sizes: 4,64KiB,64MB (MB = 1e6 B, MiB = 2^20 B).")
 @click.option("--repeat", type=click.IntRange(min=1), metavar="N", help="Repetitions of each point.")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any key of the plan; may be repeated.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any key of the plan; may be repeated."
+)
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the random order of points.")
 @click.option("--reverse", is_flag=True, help="Reverse the order inside each repetition.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Patience for one repetition.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Patience for one repetition.",
+)
 @click.option("--no-report", is_flag=True, help="Write no report.html.")
 @click.option("--no-open", is_flag=True, help="Do not open the report in a browser.")
 @_json
@@ -102,10 +115,17 @@ def run(plan: str | None, **options: Any) -> int:
         )
         return _show_done(done, options)
     if plan is None:
-        raise UsageError("no plan is given", field="plan", mend="name one of `elbowroom plans`, or --resume RUN")
+        raise UsageError(
+            "no plan is given", field="plan", mend="name one of `elbowroom plans`, or --resume RUN"
+        )
     if options["retry_failed"]:
         raise UsageError("goes with --resume only", field="retry_failed", mend="add --resume RUN")
-    shared = {"overrides": _overrides(options), "seed": options["seed"], "reverse": options["reverse"], **where}
+    shared = {
+        "overrides": _overrides(options),
+        "seed": options["seed"],
+        "reverse": options["reverse"],
+        **where,
+    }
     if options["dry_run"]:
         prepared = api.dry_run(plan, **shared)
         if options["as_json"]:
@@ -126,7 +146,12 @@ def run(plan: str | None, **options: Any) -> int:
 
 def _where(options: dict[str, Any]) -> dict[str, Any]:
     hosts = tuple(host.strip() for host in (options["hosts"] or "").split(",") if host.strip())
-    return {"launcher": options["launcher"], "mpi": options["mpi"], "hosts": hosts, "hostfile": options["hostfile"]}
+    return {
+        "launcher": options["launcher"],
+        "mpi": options["mpi"],
+        "hosts": hosts,
+        "hostfile": options["hostfile"],
+    }
 
 
 def _overrides(options: dict[str, Any]) -> Overrides:
@@ -137,7 +162,9 @@ def _overrides(options: dict[str, Any]) -> Overrides:
     for setting in options["settings"]:
         key, equals, value = setting.partition("=")
         if not equals or not key.strip():
-            raise UsageError("is no KEY=VALUE", field="set", value=setting, mend="for instance --set window=0.2")
+            raise UsageError(
+                "is no KEY=VALUE", field="set", value=setting, mend="for instance --set window=0.2"
+            )
         settings[key.strip()] = value.strip()
     kernels, cores, sizes = options["kernels"], options["comp_cores"], options["sizes"]
     return Overrides(
@@ -157,8 +184,8 @@ def _words(text: str) -> list[str]:
 
 
 _FIXED_AT_START = (
-    "out", "dry_run", "kernels", "comp_cores", "comm_core", "comp_node", "comm_node", "sizes", "repeat", "settings",
-    "seed", "reverse",
+    "out", "dry_run", "kernels", "comp_cores", "comm_core", "comp_node", "comm_node", "sizes", "repeat",
+    "settings", "seed", "reverse",
 )  # fmt: skip
 
 
@@ -246,9 +273,15 @@ def report(path: str, out: str | None, as_json: bool) -> int:
 @group.command()
 @click.argument("path", metavar="RUN")
 @click.option(
-    "--format", "kind", type=click.Choice(["parquet", "csv", "json", "png", "svg"]), default="parquet", show_default=True
+    "--format",
+    "kind",
+    type=click.Choice(["parquet", "csv", "json", "png", "svg"]),
+    default="parquet",
+    show_default=True,
 )
-@click.option("-o", "--out", metavar="PATH", required=True, help="A file; a folder for the figures (png, svg).")
+@click.option(
+    "-o", "--out", metavar="PATH", required=True, help="A file; a folder for the figures (png, svg)."
+)
 @_json
 def export(path: str, kind: Any, out: str, as_json: bool) -> int:
     """Write raw samples (parquet, csv), results (json) or figures (png, svg)."""
@@ -275,9 +308,10 @@ def plans(as_json: bool) -> int:
 
     found = [load(name) for name in names()]
     if as_json:
-        listed = [{"name": plan.name, "experiment": plan.experiment, "question": plan.question} for plan in found]
+        listed = [
+            {"name": plan.name, "experiment": plan.experiment, "question": plan.question} for plan in found
+        ]
         print_json({"schema": "elbowroom/plans", "version": 1, "plans": listed})
     else:
         tables.print_plans(found)
     return 0
-

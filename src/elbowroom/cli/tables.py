@@ -19,6 +19,7 @@ from elbowroom.plan.sizes import format_cores
 if TYPE_CHECKING:
     from elbowroom.api.run import Run
     from elbowroom.campaign.running import Prepared
+    from elbowroom.machine.doctor import Check
     from elbowroom.machine.topology import Machine
     from elbowroom.plan.reading import Plan
     from elbowroom.stats.comparing import Change
@@ -63,13 +64,7 @@ def print_run(run: Run) -> None:
             _say(f"- {finding.text}", indent="  ")
     print()
     console().print(_points_table(points))
-    odd = [point for point in points if point.status != "ok" or point.flags]
-    if odd:
-        print()
-        _say("Not simply ok:")
-    for point in odd:
-        told = ", ".join(filter(None, [point.status, point.reason, " ".join(point.flags)]))
-        _say(f"{point.id}: {told}", indent="  ")
+    _print_odd(points)
     if run.manifest.notes:
         print()
         _say("This machine cannot answer:")
@@ -77,11 +72,27 @@ def print_run(run: Run) -> None:
         _say(f"{note.what}: {note.status}, {note.reason}", indent="  ")
 
 
+def _print_odd(points: Sequence[PointResult]) -> None:
+    """Statuses and flags; a flag that all points carry is said once."""
+    shared = set.intersection(*(set(point.flags) for point in points)) if len(points) > 1 else set()
+    if shared:
+        print()
+        _say(f"Every point: {', '.join(sorted(shared))}")
+    odd = [point for point in points if point.status != "ok" or set(point.flags) - shared]
+    if odd:
+        print()
+        _say("Not simply ok:")
+    for point in odd:
+        flags = " ".join(flag for flag in point.flags if flag not in shared)
+        _say(f"{point.id}: {', '.join(filter(None, [point.status, point.reason, flags]))}", indent="  ")
+
+
 def machine_line(machine: Machine) -> str:
     """The machine in one line."""
     hosts = f", {machine.hosts} hosts" if machine.hosts > 1 else ""
     return (
-        f"{machine.name or 'this machine'}: {machine.model or 'unknown processor'}, {len(machine.cores)} cores, "
+        f"{machine.name or 'this machine'}: {machine.model or 'unknown processor'}, "
+        f"{len(machine.cores)} cores, "
         f"{len(machine.nodes)} NUMA node{'s' if len(machine.nodes) != 1 else ''}{hosts}"
     )
 
@@ -92,7 +103,14 @@ def _points_table(points: Sequence[PointResult]) -> Table:
     columns = [("kernel", ""), ("n", "right"), ("size", "right")]
     if len(places) > 1:
         columns.append(("place", ""))
-    columns += [("side", ""), ("alone", "right"), ("together", "right"), ("unit", ""), ("kept", "right"), ("95 %", "")]
+    columns += [
+        ("side", ""),
+        ("alone", "right"),
+        ("together", "right"),
+        ("unit", ""),
+        ("kept", "right"),
+        ("95 %", ""),
+    ]
     table = _table(*columns)
     for point in points:
         head = [_kernel(point), str(point.n), size(point.size)]
@@ -137,7 +155,13 @@ def print_dry_run(prepared: Prepared) -> None:
     _say(machine_line(prepared.machine))
     print()
     table = _table(
-        ("kernel", ""), ("n", "right"), ("size", "right"), ("metric", ""), ("comp", "right"), ("comm", "right"), ("cores", "")
+        ("kernel", ""),
+        ("n", "right"),
+        ("size", "right"),
+        ("metric", ""),
+        ("comp", "right"),
+        ("comm", "right"),
+        ("cores", ""),
     )
     for point in points:
         comm = format_cores(point.comm_cores or (point.comm_core,))
@@ -184,7 +208,14 @@ def print_compare(a: Run, b: Run, changes: Sequence[Change]) -> None:
     _say(f"b = {b.path}")
     print()
     table = _table(
-        ("point", "wrap"), ("side", ""), ("", ""), ("a", "right"), ("b", "right"), ("change", "right"), ("95 %", ""), ("", "")
+        ("point", "wrap"),
+        ("side", ""),
+        ("", ""),
+        ("a", "right"),
+        ("b", "right"),
+        ("change", "right"),
+        ("95 %", ""),
+        ("", ""),
     )
     for change in changes:
         style = "bold" if change.significant else ""
@@ -201,7 +232,9 @@ def print_compare(a: Run, b: Run, changes: Sequence[Change]) -> None:
     console().print(table)
     print()
     significant = sum(change.significant for change in changes)
-    _say(f"{len(changes)} values in both runs, {significant} changed significantly (95 % interval without 0).")
+    _say(
+        f"{len(changes)} values in both runs, {significant} changed significantly (95 % interval without 0)."
+    )
 
 
 def compare_object(a: Run, b: Run, changes: Sequence[Change]) -> dict[str, Any]:
@@ -214,6 +247,22 @@ def compare_object(a: Run, b: Run, changes: Sequence[Change]) -> dict[str, Any]:
         "changes": msgspec.to_builtins(changes),
         "significant": sum(change.significant for change in changes),
     }
+
+
+def print_doctor(checks: Sequence[Check]) -> None:
+    """One line for each thing looked at, with its mend below."""
+    styles = {"ok": "green", "warn": "yellow", "n/a": "dim"}
+    width = max((len(check.name) for check in checks), default=0)
+    for check in checks:
+        head = f"{check.status:<5}{check.name:<{width}}  "
+        lines = textwrap.wrap(check.text, WIDTH - len(head), break_on_hyphens=False) or [""]
+        first = Text(head + lines[0])
+        first.stylize(styles[check.status], 0, 4)
+        console().print(first, soft_wrap=True)
+        for line in lines[1:]:
+            console().print(Text(" " * len(head) + line), soft_wrap=True)
+        if check.mend:
+            _say(f"mend: {check.mend}", indent=" " * len(head))
 
 
 def print_plans(plans: Iterable[Plan]) -> None:

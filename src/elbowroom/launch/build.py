@@ -28,8 +28,9 @@ _KEPT_LINES = 12
 def probe(mpi: Mpi | None = None) -> Path:
     """The probe for `mpi` (default: the embedded one), built now if it is not in the cache.
 
-    The environment variable ELBOWROOM_PROBE names one that was built already (packages of a site) and must then
-    have been built for the same MPI. Raises MachineError with the compiler's last lines when it cannot be built.
+    The environment variable ELBOWROOM_PROBE names one that was built already (packages of a site) and must
+    then have been built for the same MPI. Raises MachineError with the compiler's last lines when it cannot
+    be built.
     """
     given = os.environ.get("ELBOWROOM_PROBE")
     if given:
@@ -135,7 +136,11 @@ def _build(sources: Path, mpi: Mpi, folder: Path) -> None:
     with tempfile.TemporaryDirectory(prefix=f"{folder.name}.", dir=folder.parent) as temporary:
         tree = Path(temporary) / "tree"
         # The wrapper of some wheels names an absolute compiler of the machine it was made on.
-        environment = {**os.environ, "OMPI_CXX": os.environ.get("CXX", "c++"), "MPICH_CXX": os.environ.get("CXX", "c++")}
+        environment = {
+            **os.environ,
+            "OMPI_CXX": os.environ.get("CXX", "c++"),
+            "MPICH_CXX": os.environ.get("CXX", "c++"),
+        }
         _step(
             [
                 cmake,

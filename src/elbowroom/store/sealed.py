@@ -24,8 +24,9 @@ _AXES = ("kernel", "n", "size", "comp_node", "comm_node", "comm_core", "metric",
 def table(entries: Iterable[Entry], points: Sequence[Point]) -> pyarrow.Table:
     """An Arrow table of the samples, in the order of measuring.
 
-    `side` is `computation` or `communication`; `value` is that of the phase in `unit`, `batches` the raw samples in
-    the same unit. A unit that failed has one row without phase, side and value, so that it is not lost.
+    `side` is `computation` or `communication`; `value` is that of the phase in `unit`, `batches` the raw
+    samples in the same unit. A unit that failed has one row without phase, side and value, so that it is not
+    lost.
     """
     import pyarrow
 
@@ -71,12 +72,16 @@ def _rows(entry: Entry, points: dict[str, Point]) -> Iterable[dict[str, Any]]:
         for side, key, value in (("computation", "comp", "rate"), ("communication", "comm", "value")):
             if key in phase:
                 found = phase[key]
-                yield shared | timing | {
-                    "side": side,
-                    "value": found.get(value),
-                    "unit": found.get("unit"),
-                    "batches": found.get("batches", []),
-                }
+                yield (
+                    shared
+                    | timing
+                    | {
+                        "side": side,
+                        "value": found.get(value),
+                        "unit": found.get("unit"),
+                        "batches": found.get("batches", []),
+                    }
+                )
         if "comp" not in phase and "comm" not in phase:
             yield shared | timing
 

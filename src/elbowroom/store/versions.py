@@ -18,5 +18,5 @@ def check_version(path: Path, schema: str, found: object, known: int) -> None:
             f"version {known})",
             field="file",
             value=str(path),
-            mend="read it with the release that wrote it (named in manifest.json, \"elbowroom\") or a later one",
+            mend="read it with the release that wrote it (`elbowroom` in manifest.json) or a later one",
         )
