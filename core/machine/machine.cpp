@@ -31,6 +31,10 @@ hwloc_topology_t load(hwloc_type_filter_e io_filter) {
   // Cores outside the cpuset are kept, so that "not allowed" and "does not exist" are told apart.
   hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
   hwloc_topology_set_io_types_filter(topology, io_filter);
+  // Graphics and accelerators are not looked for: asking their drivers takes seconds, and makes threads and contexts.
+  for (const auto* component : {"opencl", "cuda", "nvml", "rsmi", "levelzero", "gl"}) {
+    hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
+  }
   if (hwloc_topology_load(topology) != 0) {
     const int cause = errno;
     hwloc_topology_destroy(topology);

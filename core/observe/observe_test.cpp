@@ -140,8 +140,8 @@ TEST_CASE("counters are present with a value, or absent") {
   PhaseObserver observer({Machine::here().cores().front().number}, {"counters"}, -1);
   observer.start();
   observer.join();
-  volatile int sum = 0;
-  for (int step = 0; step < 100000; ++step) {
+  volatile unsigned sum = 0;
+  for (unsigned step = 0; step < 100000; ++step) {
     sum = sum + step;
   }
   observer.leave();
