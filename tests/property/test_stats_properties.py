@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from elbowroom.stats.comparing import compare
 from elbowroom.stats.curves import affected, onset, recovery, steps
 from elbowroom.stats.result import Kept, PointResult, Side, Summary
-from elbowroom.stats.summary import kept, resampled_medians, summarise, weights
+from elbowroom.stats.summary import kept, quantile, resampled_medians, summarise, weights
 
 VALUES = st.lists(st.floats(0.01, 1e6), min_size=1, max_size=30)
 RATIOS = st.lists(st.floats(0.05, 1.5), min_size=1, max_size=12)
@@ -32,6 +32,11 @@ def test_a_summary_is_ordered_and_inside_its_values(values: list[float]) -> None
     assert min(values) <= found.d1 <= found.median <= found.d9 <= max(values)
     assert min(values) <= found.low <= found.median <= found.high <= max(values)
     assert found.count == len(values)
+
+
+@given(VALUES, st.floats(0, 1))
+def test_a_quantile_is_numpys(values: list[float], share: float) -> None:
+    assert quantile(np.sort(values), share) == pytest.approx(float(np.quantile(values, share)))
 
 
 @given(VALUES, st.randoms())
