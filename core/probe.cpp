@@ -30,10 +30,16 @@ int measure(int argc, char** argv) {
   clock_info();
   std::signal(SIGPIPE, SIG_IGN);  // nobody reads any more: seen by the stream, ends in order
   const Job job(&argc, &argv);
-  if (job.rank() == 0) {
-    Leader(job).serve(std::cin, std::cout);
-  } else {
-    follow(job);
+  try {
+    if (job.rank() == 0) {
+      Leader(job).serve(std::cin, std::cout);
+    } else {
+      follow(job);
+    }
+  } catch (const std::exception& error) {
+    // The other ranks wait for this one in the middle of something: nothing but the end of the job helps them.
+    std::cerr << fmt::format("probe: rank {}: {}", job.rank(), error.what()) << std::endl;
+    MPI_Abort(MPI_COMM_WORLD, 1);
   }
   return 0;
 }

@@ -112,6 +112,7 @@ bool Exchange::announce(const Header& header) {
   return holds == 1;
 }
 
+// What a rank sends and expects comes from the header's seed, except on the rank that a test corrupts.
 bool Exchange::run(const Header& header, Batch& batch) {
   if (header.kind == Header::whole) {
     return on_lanes([&](std::size_t i) { return whole_message_holds(lanes_[i], header.seed); });

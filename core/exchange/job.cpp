@@ -1,5 +1,6 @@
 #include "exchange/job.hpp"
 
+#include <fmt/format.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -29,7 +30,8 @@ std::string own_cpuset() {
     while (cpu + 1 < CPU_SETSIZE && CPU_ISSET(cpu + 1, &set)) {
       ++cpu;
     }
-    text += (text.empty() ? "" : ",") + std::to_string(first) + (cpu > first ? "-" + std::to_string(cpu) : "");
+    text += fmt::format("{}{}", text.empty() ? "" : ",", first);
+    text += cpu > first ? fmt::format("-{}", cpu) : "";
   }
   return text;
 }
@@ -103,7 +105,8 @@ nlohmann::json Job::mpi_facts() const {
   int subversion = 0;
   MPI_Get_version(&version, &subversion);
   const bool one_host = std::all_of(hosts_.begin(), hosts_.end(), [&](const auto& host) { return host == hosts_.front(); });
-  return {{"library", std::string(library, static_cast<std::size_t>(length)).substr(0, std::string(library).find('\n'))},
+  const std::string text(library);  // its length may or may not count the final zero
+  return {{"library", text.substr(0, text.find('\n'))},
           {"standard", std::to_string(version) + "." + std::to_string(subversion)},
           {"thread_level", level_name(thread_level_)},
           {"transport", transport_name(one_host)},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <istream>
+#include <optional>
 #include <ostream>
 
 #include "kernels/kernel.hpp"
@@ -69,14 +70,16 @@ json Leader::hello() const {
           {"clock", clock_record()},   {"kernels", kernels_record()}};
 }
 
-// One line of answer; null when the request was to quit.
+// One line of answer; null when the request was to quit. What goes wrong before anything is measured is an answer; what
+// goes wrong while measuring leaves the ranks in different places, so it is left to end the job.
 json Leader::answer(const std::string& line) {
-  const json request = json::parse(line, nullptr, false);
+  const json object = json::parse(line, nullptr, false);
+  Request request;
   try {
-    if (!request.is_object()) {
+    if (!object.is_object()) {
       throw RequestError("", line.substr(0, 80), "a request is one JSON object on one line", "see docs/protocol.md");
     }
-    const json op = request.value("op", json());
+    const json op = object.value("op", json());
     if (op == "quit") {
       return nullptr;
     }
@@ -84,18 +87,15 @@ json Leader::answer(const std::string& line) {
       throw RequestError("op", op.is_string() ? op.get<std::string>() : op.dump(), "there is no such request",
                          "known: measure, quit");
     }
-    return measure(request);
+    request = read_request(object);
+    station_.check(request);
+    check_job(request, job_.hosts());
+    prepare_all(object, request);
   } catch (const RequestError& error) {
-    return error_record(request, error);
+    return error_record(object, error);
   } catch (const std::exception& error) {
-    return error_record(request, RequestError("", "", error.what(), "look at the machine, then ask again", "machine"));
+    return error_record(object, RequestError("", "", error.what(), "look at the machine, then ask again", "machine"));
   }
-}
-
-json Leader::measure(const json& object) {
-  const Request request = read_request(object);
-  check_job(request, job_.hosts());
-  prepare_all(object, request);
   json phases = json::array();
   for (std::size_t i = 0; i < request.sequence.size(); ++i) {
     phases.push_back(phase(request, request.sequence[i], static_cast<int>(i)));
@@ -105,38 +105,32 @@ json Leader::measure(const json& object) {
 
 // Nothing starts before every rank has found its part of the request possible, and is ready.
 void Leader::prepare_all(const json& object, const Request& request) {
-  for (const char* what : {"check", "prepare"}) {
-    const bool checking = std::string(what) == "check";
-    if (checking) {
-      station_.check(request);
+  job_.send_to_others({{"order", "check"}, {"request", object}});
+  agree(nullptr);
+  job_.send_to_others({{"order", "prepare"}});
+  std::exception_ptr own;
+  try {
+    station_.prepare(request);
+  } catch (...) {
+    own = std::current_exception();
+  }
+  agree(own);
+}
+
+// Hears what the others found, all of them, and throws what this rank or the first of them could not do.
+void Leader::agree(const std::exception_ptr& own) {
+  std::optional<RequestError> failure;
+  for (int rank = 1; rank < job_.size(); ++rank) {
+    const json reply = job_.receive(rank);
+    if (!failure && reply.contains("error")) {
+      failure = foreign_error(reply.at("error"), rank, job_.hosts()[static_cast<std::size_t>(rank)]);
     }
-    json order = {{"order", what}};
-    if (checking) {
-      order["request"] = object;
-    }
-    job_.send_to_others(order);
-    std::exception_ptr own;
-    if (!checking) {
-      try {
-        station_.prepare(request);
-      } catch (...) {
-        own = std::current_exception();
-      }
-    }
-    json failure;
-    for (int rank = 1; rank < job_.size(); ++rank) {
-      const json reply = job_.receive(rank);
-      if (failure.is_null() && reply.contains("error")) {
-        failure = {{"rank", rank}, {"error", reply.at("error")}};
-      }
-    }
-    if (own) {
-      std::rethrow_exception(own);
-    }
-    if (!failure.is_null()) {
-      const int rank = failure.at("rank");
-      throw foreign_error(failure.at("error"), rank, job_.hosts()[static_cast<std::size_t>(rank)]);
-    }
+  }
+  if (own) {
+    std::rethrow_exception(own);
+  }
+  if (failure) {
+    throw *failure;
   }
 }
 

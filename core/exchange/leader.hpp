@@ -1,6 +1,7 @@
 // Rank 0: reads requests, lets all ranks measure them, writes answers (docs/protocol.md).
 #pragma once
 
+#include <exception>
 #include <iosfwd>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -21,8 +22,8 @@ class Leader {
  private:
   nlohmann::json hello() const;
   nlohmann::json answer(const std::string& line);
-  nlohmann::json measure(const nlohmann::json& json);
   void prepare_all(const nlohmann::json& json, const Request& request);
+  void agree(const std::exception_ptr& own);
   nlohmann::json phase(const Request& request, Phase phase, int index);
   Window computation_alone(const Request& request, bool& steady);
   Window communication(const Request& request, Phase phase, bool& steady);

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <initializer_list>
+
 using namespace elbowroom;
 
 TEST_CASE("a batch lasts a 64th of the window, or what the clock needs if that is longer") {

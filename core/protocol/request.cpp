@@ -29,7 +29,7 @@ template <typename Value>
 std::string list_of(const Names<Value>& names) {
   std::string all;
   for (const auto& [name, value] : names) {
-    all += (all.empty() ? "" : ", ") + name;
+    all += fmt::format("{}{}", all.empty() ? "" : ", ", name);
   }
   return all;
 }
@@ -168,7 +168,7 @@ void check_computation(const Request& request) {
   if (find_kernel(request.kernel) == nullptr) {
     std::string known;
     for (const KernelInfo& kernel : kernels()) {
-      known += (known.empty() ? "" : ", ") + std::string(kernel.name);
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", kernel.name);
     }
     throw RequestError("kernel", request.kernel, fmt::format("there is no kernel '{}'", request.kernel), "known: " + known);
   }

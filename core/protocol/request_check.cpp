@@ -26,7 +26,7 @@ std::string core_list(const Site& site, bool allowed_only) {
   std::string all;
   for (const SiteCore& core : site.cores) {
     if (core.allowed || !allowed_only) {
-      all += (all.empty() ? "" : ",") + std::to_string(core.number);
+      all += fmt::format("{}{}", all.empty() ? "" : ",", core.number);
     }
   }
   return all;
@@ -63,7 +63,7 @@ const SiteNode& check_node(int number, const char* field, const Site& site) {
     if (node.number == number) {
       return node;
     }
-    all += (all.empty() ? "" : ",") + std::to_string(node.number);
+    all += fmt::format("{}{}", all.empty() ? "" : ",", node.number);
   }
   throw RequestError(field, std::to_string(number), fmt::format("NUMA node {} does not exist", number), "nodes here: " + all);
 }
