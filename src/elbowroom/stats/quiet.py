@@ -13,7 +13,7 @@ WIDE = 0.06  # an interval wider than this around less than QUIET_KEPT does not 
 REPEATABLE = 0.10  # (d9 - d1) / median of the register-only kernel alone
 STEAL = 0.02  # share of CPU time taken by the hypervisor
 OTHERS = 0.25  # cores kept busy by other processes
-FEWEST = 5  # samples per phase
+FEWEST = 8  # samples per phase: four repetitions of two; with fewer the bootstrap interval is too narrow
 UNSURE = 0.25  # share of points not stable, failed or drifting
 
 
