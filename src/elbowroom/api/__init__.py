@@ -9,7 +9,7 @@ elbowroom.run("quick", overrides=elbowroom.Overrides(kernels=("triad",)))
 
 from elbowroom.api.doctoring import doctor
 from elbowroom.api.measuring import compare, dry_run, resume, run
-from elbowroom.api.run import Run, open
+from elbowroom.api.runs import Run, open
 from elbowroom.plan.reading import Overrides, names
 
 __all__ = ["Overrides", "Run", "compare", "doctor", "dry_run", "names", "open", "resume", "run"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from elbowroom.api.run import Run, open
+from elbowroom.api.runs import Run, open
 from elbowroom.plan.reading import Overrides
 
 if TYPE_CHECKING:

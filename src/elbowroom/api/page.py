@@ -38,7 +38,7 @@ def page_of(results: Results) -> Page:
             )
             for point in manifest.points
         },
-        drifts=(),
+        drifts=results.drifts,
         method=(
             ("repetitions", str(plan["repetitions"])),
             (

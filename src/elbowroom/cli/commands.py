@@ -14,7 +14,7 @@ from elbowroom.cli.output import print_json
 from elbowroom.errors import UsageError
 
 if TYPE_CHECKING:
-    from elbowroom.api.run import Run
+    from elbowroom.api.runs import Run
     from elbowroom.plan.reading import Overrides
 
 NOISY = 3

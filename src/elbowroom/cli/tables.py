@@ -17,7 +17,7 @@ from elbowroom.draw.numbers import number, size
 from elbowroom.plan.sizes import format_cores
 
 if TYPE_CHECKING:
-    from elbowroom.api.run import Run
+    from elbowroom.api.runs import Run
     from elbowroom.campaign.running import Prepared
     from elbowroom.machine.doctor import Check
     from elbowroom.machine.topology import Machine

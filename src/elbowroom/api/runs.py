@@ -84,7 +84,7 @@ class Run:
     def frame(self) -> pandas.DataFrame:
         """All raw samples as a pandas data frame; UsageError where pandas is not installed."""
         try:
-            import pandas
+            import pandas  # noqa: F401
         except ImportError as error:
             raise UsageError(
                 "pandas is not installed", field="frame", mend="pip install pandas, or use table()"

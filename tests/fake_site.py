@@ -1,0 +1,110 @@
+"""A made-up MPI and probe for tests without timing: speaks docs/protocol.md and misbehaves on demand.
+
+FAKE_DIE, FAKE_HANG, FAKE_ERROR: `point:repetition` (repetition `*`: every one) at which the probe dies, hangs, or
+answers an error. FAKE_RANKS, FAKE_LIBRARY, FAKE_PROTOCOL, FAKE_LAUNCHER change what it says of itself; FAKE_LOG names
+a file that gets a line for each unit asked for; FAKE_SLEEP is the seconds a unit takes.
+"""
+
+import json
+import os
+import sys
+import time
+
+
+def main():
+    role, *words = sys.argv[1:]
+    if role == "mpicxx":
+        print("mpicxx: Open MPI 9.9.9 (Language: C++)")
+    elif role == "mpirun":
+        mpirun(words)
+    elif words[0] == "measure":
+        measure()
+    elif words[0] == "topology":
+        with open(os.environ["FAKE_TOPOLOGY"]) as file:
+            print(file.read())
+    else:
+        print(json.dumps({"load": {"status": "ok"}} if words[0] == "observe" else {"load": [0.0, 0.0, 0.0]}))
+
+
+def mpirun(words):
+    if words == ["--version"]:
+        print(f"mpirun (Open MPI) {os.environ.get('FAKE_LAUNCHER', '9.9.9')}")
+        return
+    ranks = words[words.index("-n") + 1]
+    os.environ.setdefault("FAKE_RANKS", ranks)
+    os.execv(words[-2], words[-2:])
+
+
+def hello():
+    count = int(os.environ["FAKE_RANKS"])
+    say(
+        {
+            "record": "hello",
+            "protocol": int(os.environ.get("FAKE_PROTOCOL", "1")),
+            "version": "0.1.0",
+            "ranks": [{"rank": rank, "host": "fake", "pid": os.getpid()} for rank in range(count)],
+            "mpi": {"library": os.environ.get("FAKE_LIBRARY", "Open MPI v9.9.9, fake"), "transport": "shm"},
+            "kernels": [],
+        }
+    )
+
+
+def measure():
+    print("a warning of the library, on stdout", flush=True)
+    hello()
+    for line in sys.stdin:
+        request = json.loads(line)
+        if request["op"] == "quit":
+            break
+        log = os.environ.get("FAKE_LOG")
+        if log:
+            with open(log, "a") as file:
+                file.write(f"{request['point']} {request['repetition']}\n")
+        time.sleep(float(os.environ.get("FAKE_SLEEP", "0")))
+        if wanted("FAKE_DIE", request):
+            print("rank 1: out of luck", file=sys.stderr, flush=True)
+            os._exit(7)
+        if wanted("FAKE_HANG", request):
+            time.sleep(3600)
+        if wanted("FAKE_ERROR", request):
+            error = {"record": "error", "field": "comp_cores", "value": "9", "message": "core 9 does not exist"}
+            say({**error, "point": request["point"], "mend": "cores here: 0-1", "kind": "usage"})
+            continue
+        say(answer(request))
+
+
+def wanted(name, request):
+    point, _, repetition = os.environ.get(name, "").rpartition(":")
+    return point and point in request["point"] and repetition in ("*", str(request["repetition"]))
+
+
+def answer(request):
+    """Values that depend on the unit alone: the same unit is always answered alike."""
+    wiggle = 1 + 0.001 * (request["repetition"] % 5)
+    slow = {"AB": 0.7, "A": 1.0, "B": 1.0}
+    memory = request["kernel"] not in ("prime", "none")
+    phases = []
+    for index, phase in enumerate(request["sequence"]):
+        kept = slow.get(phase, 1.0) if memory and request["size"] > 1e6 else 1.0
+        now = index * 10**8
+        found = {"phase": phase, "index": index, "status": "ok", "flags": [], "measured_s": request["window"]}
+        found |= {"start_ns": now, "end_ns": now + 10**8, "observed": {"steal_s": 0.0}}
+        if "A" in phase:
+            rate = 10000.0 * kept * wiggle
+            unit = "MB/s" if memory else "M/s"
+            found["comp"] = {"rate": rate, "unit": unit, "per_core": [rate], "batches": [rate] * 3, "items": 1}
+        if "B" in phase:
+            latency = request["metric"] == "latency"
+            value = (2.0 / kept if latency else 5000.0 * kept) * wiggle
+            found["comm"] = {"value": value, "unit": "us" if latency else "MB/s", "batches": [value] * 3, "messages": 3}
+        phases.append(found)
+    head = {"record": "repetition", "point": request["point"], "repetition": request["repetition"]}
+    return {**head, "status": "ok", "reason": "", "flags": [], "validated": True, "phases": phases}
+
+
+def say(record):
+    sys.stdout.write(json.dumps(record) + "\n")
+    sys.stdout.flush()
+
+
+main()
