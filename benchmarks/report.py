@@ -2,8 +2,8 @@
 
     python benchmarks/report.py [POINTS]
 
-Needs chromium and chromedriver (Debian: chromium, chromium-driver) and the `selenium` package. The time is the browser's own, from
-the start of the navigation to the end of the load event, in a fresh tab each time.
+Needs chromium and chromedriver (Debian: chromium, chromium-driver) and `selenium`. The time is the
+browser's own, from the start of the navigation to the end of the load event, in a fresh tab each time.
 """
 
 from __future__ import annotations
@@ -61,10 +61,12 @@ def main() -> None:
         file.write_text(html, encoding="utf-8")
         times = open_times(file, Path(directory) / "profile")
     print(
-        f"{count} points, {len(page.figures)} figures: {len(html.encode()) / 1e6:.2f} MB, rendered in {rendered:.2f} s"
+        f"{count} points, {len(page.figures)} figures: {len(html.encode()) / 1e6:.2f} MB, rendered in "
+        f"{rendered:.2f} s"
     )
     print(
-        f"opened in {statistics.median(times):.0f} ms (median of {OPENINGS}: {', '.join(f'{t:.0f}' for t in times)})"
+        f"opened in {statistics.median(times):.0f} ms (median of {OPENINGS}: "
+        f"{', '.join(f'{t:.0f}' for t in times)})"
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from elbowroom.draw import numbers
 from elbowroom.report.page import Page, render
 
@@ -74,7 +75,8 @@ def opened(browser: Browser, tmp_path: Path) -> Callable[[Page], Page]:
 
 def table_rows(browser: Browser) -> list[list[str]]:
     """The texts of the rows that are drawn now."""
-    script = "return [...document.querySelectorAll('#table tbody tr[data-row]')].map(r => [...r.cells].map(c => c.textContent))"
+    script = """return [...document.querySelectorAll('#table tbody tr[data-row]')]
+        .map(row => [...row.cells].map(cell => cell.textContent))"""
     return list(browser.execute_script(script))
 
 
@@ -92,7 +94,9 @@ def type_filter(browser: Browser, text: str) -> None:
 
 
 def vertex(browser: Browser, figure: Any, curve: int, index: int) -> tuple[float, float]:
-    """Where a vertex of a curve is, from the middle of the figure, in CSS pixels: measured by the browser, not by the page's script."""
+    """Where a vertex of a curve is, from the middle of the figure, in CSS pixels: measured by the browser,
+    not by the page's script.
+    """
     place = browser.execute_script(
         """const [svg, curve, index] = arguments, path = svg.querySelectorAll('.series .curve')[curve];
         const lengths = [], total = path.getTotalLength();
@@ -123,7 +127,8 @@ def test_pointing_at_a_point_shows_its_own_values(browser: Browser, opened: Call
         ActionChains(browser).move_to_element_with_offset(figure, round(x), round(y)).perform()
         result = next(r for r in page.results if r.id == page.figures[0].series[0].points[index])
         alone, kept = result.comm.alone, result.comm.kept
-        assert alone and kept
+        assert alone
+        assert kept
         text = browser.find_element(By.ID, "tip").text
         for value in (alone.median, alone.d1, alone.d9):
             assert numbers.number(value) in text
@@ -197,7 +202,8 @@ def test_only_rows_in_sight_are_drawn_and_scrolling_draws_the_last_one(
     opened(PAGES["page"](2000))
     assert 10 < len(table_rows(browser)) < 100
     browser.execute_async_script(
-        "const done = arguments[0], box = document.getElementById('table-box'); box.scrollTop = box.scrollHeight;"
+        "const done = arguments[0], box = document.getElementById('table-box'); box.scrollTop = "
+        "box.scrollHeight;"
         "requestAnimationFrame(() => requestAnimationFrame(() => done()))"
     )
     rows = browser.find_elements(By.CSS_SELECTOR, "#table tbody tr[data-row]")
@@ -213,7 +219,8 @@ def test_clicking_a_core_shows_what_it_is_and_filters_the_table(
     browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", core)
     core.click()
     text = browser.find_element(By.ID, "machine-details").text
-    assert "Core 30" in text and "30,66" in text and "L3 cache" in text and "24.8 MiB" in text
+    for said in ("Core 30", "30,66", "L3 cache", "24.8 MiB"):
+        assert said in text
     using = [r for r in page.results if 30 in page.uses[r.id].comp_cores]
     assert f"{len(using)} of 350 points" in text
     assert shown(browser).startswith(f"{len(using)} of 350 points")

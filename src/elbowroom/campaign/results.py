@@ -9,6 +9,7 @@ from elbowroom.campaign.collecting import collect, observations
 from elbowroom.draw.figure import Figure
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.point import Note
+from elbowroom.stats.drift import Drift, drifts
 from elbowroom.stats.points import results
 from elbowroom.stats.quiet import verdict
 from elbowroom.stats.result import Finding, PointResult, Verdict
@@ -24,6 +25,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     verdict: Verdict
     notes: tuple[Note, ...]
+    drifts: tuple[Drift, ...] = ()
 
     def figures(self) -> tuple[Figure, ...]:
         """The figures of the run's experiment."""
@@ -55,4 +57,5 @@ def evaluate(folder: RunFolder) -> Results:
         findings=findings,
         verdict=verdict(findings, points, seen),
         notes=manifest.notes,
+        drifts=drifts(points, collected.samples),
     )

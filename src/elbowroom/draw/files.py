@@ -8,7 +8,7 @@ import tempfile
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from elbowroom.draw import palette, scales
 from elbowroom.draw.figure import Axis, Figure, Series
@@ -18,6 +18,7 @@ from elbowroom.errors import MachineError, UsageError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
+    from matplotlib.lines import Line2D
 
 KINDS = (".png", ".svg")
 LINE_WIDTH = 1.6
@@ -27,11 +28,16 @@ LETTERS = 105
 """Letters of the sentences below the plot that fit in one line."""
 _MARKERS = {"circle": "o", "square": "s", "triangle": "^", "diamond": "D"}
 # Text in an SVG stays text, and the same figure gives the same bytes.
-_SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "elbowroom", "font.size": 9.0, "axes.linewidth": 0.8}
+_SETTINGS: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "elbowroom",
+    "font.size": 9.0,
+    "axes.linewidth": 0.8,
+}
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Writes the figure as `path`, whose suffix (.png or .svg) chooses the kind; an earlier file is replaced at once or kept.
+    """Writes the figure as `path`, a .png or .svg; an earlier file is replaced at once or kept.
 
     Raises UsageError for another suffix and MachineError when the file cannot be written.
     """
@@ -72,7 +78,9 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def save_all(figures: Iterable[Figure], directory: Path) -> list[Path]:
-    """Each figure as PNG and as SVG in `directory` (made when missing), named after the figure; the files in order."""
+    """Each figure as PNG and as SVG in `directory` (made when missing), named after it; the files in
+    order.
+    """
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -99,7 +107,9 @@ def save_all(figures: Iterable[Figure], directory: Path) -> list[Path]:
 
 
 def _umask() -> int:
-    """The process' umask, which Python only tells by setting it: mkstemp's private mode would hide a report from colleagues."""
+    """The process' umask, which Python only tells by setting it: figures are for whoever may read the
+    folder.
+    """
     mask = os.umask(0o022)
     os.umask(mask)
     return mask
@@ -164,26 +174,31 @@ def _axis(axes: Axes, which: str, axis: Axis, scale: AxisScale) -> None:
     side.set_label_text(_plain(axis.label), fontweight="bold")
 
 
-def _curve(axes: Axes, series: Series, look: palette.Look, x: AxisScale, y: AxisScale) -> object:
+def _curve(axes: Axes, series: Series, look: palette.Look, x: AxisScale, y: AxisScale) -> Line2D:
+    """Draws the curve with its band and returns the line for the legend."""
+    colour = palette.ON_LIGHT[look.colour]
+    for run in scales.runs(series.x, series.y, x, y):
+        across = [series.x[i] for i in run]
+        axes.add_line(_line(look, across, [series.y[i] for i in run]))
+        if series.low and series.high:
+            low = [series.low[i] if y.shows(series.low[i]) else series.y[i] for i in run]
+            high = [series.high[i] if y.shows(series.high[i]) else series.y[i] for i in run]
+            axes.fill_between(across, low, high, color=colour, alpha=0.16, linewidth=0)
+    return _line(look, [], [])
+
+
+def _line(look: palette.Look, across: list[float], up: list[float]) -> Line2D:
     from matplotlib.lines import Line2D
 
     colour = palette.ON_LIGHT[look.colour]
-    line = {
-        "color": colour,
-        "linewidth": LINE_WIDTH,
-        "linestyle": (0, tuple(part / LINE_WIDTH for part in palette.DASH)) if look.dashed else "-",
-        "marker": _MARKERS[look.marker] if look.marker else None,
-        "markersize": 4.5,
-        "markerfacecolor": "white" if look.dashed else colour,
-    }
-    for piece in scales.runs(series.x, series.y, x, y):
-        across = [series.x[i] for i in piece]
-        axes.add_line(Line2D(across, [series.y[i] for i in piece], **line))
-        if series.low and series.high:
-            low = [series.low[i] if y.shows(series.low[i]) else series.y[i] for i in piece]
-            high = [series.high[i] if y.shows(series.high[i]) else series.y[i] for i in piece]
-            axes.fill_between(across, low, high, color=colour, alpha=0.16, linewidth=0)
-    return Line2D([], [], label=_plain(look.label), **line)
+    line = Line2D(across, up, color=colour, linewidth=LINE_WIDTH, markersize=4.5, label=_plain(look.label))
+    line.set_markerfacecolor("white" if look.dashed else colour)
+    if look.marker:
+        line.set_marker(_MARKERS[look.marker])
+    if look.dashed:
+        # matplotlib counts dashes in line widths, the page in units.
+        line.set_linestyle((0, tuple(part / LINE_WIDTH for part in palette.DASH)))
+    return line
 
 
 def _colour_labels(figure: Figure, left: Axes, right: Axes | None) -> None:

@@ -1,7 +1,9 @@
 """Colours, markers and dashes: one look per curve, the same in the page and in files.
 
-Colours are those of Okabe and Ito (Color Universal Design, 2008), told apart by colour-blind readers. Blues and green are
-communication, reds and oranges computation; in print and in grey, markers and dashes tell them apart as well.
+Colours are those of Okabe and Ito (Color Universal Design, 2008), told apart by colour-blind readers. Blues
+and
+green are communication, reds and oranges computation; in print and in grey, markers and dashes tell them
+apart as well.
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ COLOURS = {
     "purple": "#CC79A7",
     "black": "#000000",
 }
-# A colour needs three times the background's contrast to be followed as a line (WCAG 2.1, 1.4.11); where Okabe and Ito's
-# does not reach it on white or on a dark page, the page uses the nearest one of the same hue.
+# A line needs three times the background's contrast to be followed (WCAG 2.1, 1.4.11); where a colour of
+# Okabe
+# and Ito does not reach it on white or on a dark page, one of the same hue stands for it.
 ON_LIGHT = {**COLOURS, "sky": "#2E8FC7", "orange": "#B57B00", "purple": "#B65C8E", "black": "#1b1f24"}
 ON_DARK = {
     **COLOURS,
@@ -51,7 +54,7 @@ _STYLE_WORD = re.compile(r"[\s,:(\[-]*\b(alone|together)\b[)\]]?", re.IGNORECASE
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
-    """How one curve is drawn. `colour` is a key of COLOURS; `marker` is None when there are too many points."""
+    """How one curve is drawn: `colour` is a key of COLOURS; no `marker` when there are too many points."""
 
     label: str
     colour: str
@@ -60,7 +63,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def looks(figure: Figure) -> tuple[Look, ...]:
-    """One look per series, in their order: the two curves of one thing (alone, together) share colour and marker."""
+    """One look per series, in order: the curves of one thing (alone, together) share colour and marker."""
     seen: dict[str, list[str]] = {}
     result = []
     for series in figure.series:

@@ -1,7 +1,7 @@
 """Scales and ticks of the axes, the same for the page and for files.
 
-A scale turns a value into its place between 0 (low end) and 1 (high end). Nothing is clamped: values below zero
-are shown (METHOD.md, rule 11), and only what a logarithm cannot show (zero or less) is left out of a log axis.
+A scale turns a value into its place between 0 (low end) and 1 (high end). Nothing is clamped: values below
+zero are shown (METHOD.md, rule 11), and only what a logarithm cannot show is left out of a log axis.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class AxisScale(msgspec.Struct, frozen=True, kw_only=True):
         return math.isfinite(value) and (self.kind == "linear" or value > 0)
 
     def place(self, value: float) -> float:
-        """Where `value` lies: 0 at the low end, 1 at the high end. `value` must be one that the axis shows."""
+        """Where `value` lies: 0 at the low end, 1 at the high end; for values that the axis shows."""
         if self.kind == "linear":
             return (value - self.low) / (self.high - self.low)
         return math.log(value / self.low) / math.log(self.high / self.low)
@@ -66,7 +66,9 @@ def vertical(figure: Figure, side: str) -> AxisScale:
 
 
 def axis_scale(axis: Axis, values: Iterable[float], *, from_zero: bool) -> AxisScale:
-    """The scale that shows all of `values`. Infinite and undefined values are ignored, and so are values <= 0 on a log axis."""
+    """The scale that shows all of `values`, but for infinite and undefined ones, and those <= 0 on a log
+    axis.
+    """
     shown = [v for v in values if math.isfinite(v) and (axis.scale == "linear" or v > 0)]
     if not shown:
         shown = [0.0, 1.0] if axis.scale == "linear" else [1.0, 10.0]
@@ -77,7 +79,7 @@ def axis_scale(axis: Axis, values: Iterable[float], *, from_zero: bool) -> AxisS
 
 
 def runs(xs: Sequence[float], ys: Sequence[float], x: AxisScale, y: AxisScale) -> list[list[int]]:
-    """The indices that can be drawn, cut where a value is missing: a curve never bridges what was not measured."""
+    """The indices to draw, cut where a value is missing: a curve never bridges what was not measured."""
     result: list[list[int]] = []
     open_run = False
     for index, (a, b) in enumerate(zip(xs, ys, strict=True)):

@@ -1,9 +1,12 @@
 """A figure as inline SVG for the page: plain alone, dashed together, a band from d1 to d9.
 
 Colours and fonts are the rules of `style`, which the page carries once, so that light, dark and print agree.
-Each curve carries what a reader may point at, one entry per vertex of its path, separated by `|`: `data-x` (on the
-figure, where a curve has none of its own), `data-median`, `data-d1`, `data-d9`, as text for people. Where the page's table holds the points, `data-rows` names
-its rows (`0-34,40`), and values that the table holds as well are left to it. The page's script finds the vertex
+Each curve carries what a reader may point at, one entry per vertex of its path, separated by `|`: `data-x`
+(on the
+figure, where a curve has none of its own), `data-median`, `data-d1`, `data-d9`, as text for people. Where
+the page's table holds the points, `data-rows` names
+its rows (`0-34,40`), and values that the table holds as well are left to it. The page's script finds the
+vertex
 nearest to the pointer.
 """
 
@@ -14,6 +17,7 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from itertools import pairwise
 
 import msgspec
 
@@ -51,7 +55,8 @@ def style() -> str:
         ".figure .curve{fill:none;stroke:var(--curve);stroke-width:2;stroke-linejoin:round}"
         f".figure .together .curve{{stroke-dasharray:{palette.DASH[0]:g} {palette.DASH[1]:g}}}"
         ".figure .band{fill:var(--curve);fill-opacity:.16;stroke:none}"
-        ".figure marker{overflow:visible}.figure .marker{fill:var(--curve);stroke:none}.figure .together .marker{fill:var(--paper);"
+        ".figure marker{overflow:visible}.figure .marker{fill:var(--curve);stroke:none}.figure .together "
+        ".marker{fill:var(--paper);"
         "stroke:var(--curve);stroke-width:1.5}"
         ".figure .axis-label{font-weight:600;fill:var(--curve,var(--ink))}"
         ".figure .mark{stroke:var(--faint);stroke-dasharray:2 3;fill:none}"
@@ -61,13 +66,15 @@ def style() -> str:
 
 
 class Rows(msgspec.Struct, frozen=True, kw_only=True):
-    """The rows of the page's table that a curve's points are; `same` when its values are those of the table."""
+    """The rows of the page's table that a curve's points are; `same` when its values are those of the
+    table.
+    """
 
     numbers: tuple[int, ...]
     same: bool
 
 
-def no_rows(series: Series) -> Rows | None:
+def no_rows(_: Series) -> Rows | None:
     """For a figure without a table beside it."""
     return None
 
@@ -100,9 +107,11 @@ def svg(figure: Figure, rows_of: Callable[[Series], Rows | None] = no_rows) -> s
         curves.append(f"<g {about}>{_curve(identity, series, look, x, y, box)}</g>")
     return "".join(
         (
-            f'<svg class="figure" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" role="img" ',
+            f'<svg class="figure" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" '
+            f'role="img" ',
             f'tabindex="0" aria-labelledby="t-{identity} d-{identity}" data-figure="{escape(figure.name)}" ',
-            f'data-x-label="{escape(figure.x.label)}" data-x="{escape(common)}"><title id="t-{identity}">{escape(figure.title)}</title>',
+            f'data-x-label="{escape(figure.x.label)}" data-x="{escape(common)}"><title '
+            f'id="t-{identity}">{escape(figure.title)}</title>',
             f'<desc id="d-{identity}">{escape(describe(figure))}</desc>',
             _shapes(identity, looks),
             # An empty title keeps the browser's own tooltip away from the values shown on hover.
@@ -123,9 +132,11 @@ class Box:
         self.left, self.top, self.width, self.height = left, top, width, height
 
     def across(self, place: float) -> float:
+        """The abscissa of a place on the x axis."""
         return self.left + place * self.width
 
     def down(self, place: float) -> float:
+        """The ordinate of a place on a y axis."""
         return self.top + (1 - place) * self.height
 
 
@@ -158,7 +169,8 @@ def _shapes(identity: str, looks: Sequence[palette.Look]) -> str:
     }
     named = {_shape_name(identity, look): look for look in looks if look.marker}
     shapes = (
-        f'<marker id="{name}" class="{_classes(look)}" markerUnits="userSpaceOnUse">{outlines[look.marker or "circle"]}</marker>'
+        f'<marker id="{name}" class="{_classes(look)}" '
+        f'markerUnits="userSpaceOnUse">{outlines[look.marker or "circle"]}</marker>'
         for name, look in named.items()
     )
     return f"<defs>{''.join(shapes)}</defs>"
@@ -229,7 +241,8 @@ def _axes(figure: Figure, x: AxisScale, sides: Mapping[str, AxisScale], box: Box
 
 def _axis_labels(figure: Figure, box: Box) -> str:
     across, down = box.left + box.width / 2, box.top + box.height / 2
-    below = f'<text class="axis-label" x="{across:g}" y="{box.top + box.height + 37:g}">{escape(figure.x.label)}</text>'
+    under = box.top + box.height + 37
+    below = f'<text class="axis-label" x="{across:g}" y="{under:g}">{escape(figure.x.label)}</text>'
     beside = ""
     for side, axis, at, turn in (("left", figure.left, 14, -90), ("right", figure.right, WIDTH - 12, 90)):
         if axis is not None:
@@ -292,11 +305,13 @@ def _curve(identity: str, series: Series, look: palette.Look, x: AxisScale, y: A
 
 
 def _path(spots: Sequence[tuple[float, float]]) -> str:
-    """`M x y l dx dy ...` in tenths of a unit; steps are between rounded places, so that errors do not add up."""
+    """`M x y l dx dy ...` in tenths of a unit; steps are between rounded places, so that errors do not add
+    up.
+    """
     tenths = [(round(x * 10), round(y * 10)) for x, y in spots]
     text = f"M{_short(tenths[0][0] / 10)} {_short(tenths[0][1] / 10)}"
     steps = ""
-    for (x0, y0), (x1, y1) in zip(tenths, tenths[1:], strict=False):
+    for (x0, y0), (x1, y1) in pairwise(tenths):
         for step in (x1 - x0, y1 - y0):
             number = _short(step / 10)
             steps += number if number.startswith("-") or not steps else f" {number}"

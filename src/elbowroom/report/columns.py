@@ -1,7 +1,8 @@
 """The points packed for the page's table: arrays of columns, small enough for 10,000 points.
 
 Words that repeat (kernel, size, placement, status ...) are written once and pointed to. Medians keep five
-significant digits, their spread four: what the page shows, and far below the noise. The run folder keeps them whole.
+significant digits, their spread four: what the page shows, and far below the noise. The run folder keeps
+them whole.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ KEPT_FIELDS = ("value", "low", "high")
 
 
 class Use(msgspec.Struct, frozen=True, kw_only=True):
-    """The cores a point occupied on the first host: computing, communicating, and those of its peer ranks there."""
+    """The cores a point occupied on the first host: computing, communicating, and those of its peer ranks
+    there.
+    """
 
     comp_cores: tuple[int, ...] = ()
     comm_cores: tuple[int, ...] = ()
@@ -46,7 +49,9 @@ def use_of(point: Point) -> Use:
 
 
 def pack(results: Sequence[PointResult], uses: Mapping[str, Use]) -> dict[str, Any]:
-    """The table as plain data: `words` (column -> labels, their sort keys, index per row), `numbers`, `sides`, `uses`."""
+    """The table as plain data: `words` (column -> labels, their sort keys, index per row), `numbers`,
+    `sides`, `uses`.
+    """
     return {
         "count": len(results),
         "words": {
@@ -100,7 +105,9 @@ def variant_label(result: PointResult) -> str:
 
 
 def embed(data: object) -> str:
-    """JSON that can stand inside a `<script>` element: no `<`, `>` or `&` that could end it or open a comment."""
+    """JSON that can stand inside a `<script>` element: no `<`, `>` or `&` that could end it or open a
+    comment.
+    """
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -108,7 +115,9 @@ def embed(data: object) -> str:
 
 
 def rounded(value: float | None, digits: int) -> float | None:
-    """`value` to `digits` significant digits, whole numbers without a point; None for what is not a finite number."""
+    """`value` to `digits` significant digits, whole numbers without a point; None for what is not a finite
+    number.
+    """
     if value is None or not math.isfinite(value):
         return None
     short = float(f"{value:.{digits}g}")

@@ -1,6 +1,7 @@
 """The machine as clickable drawings: packages hold NUMA nodes, nodes hold cores, caches and network cards.
 
-One SVG per package, so that packages stand side by side on a wide screen and below each other on a narrow one.
+One SVG per package, so that packages stand side by side on a wide screen and below each other on a narrow
+one.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def roles(uses: Mapping[str, Use]) -> dict[int, tuple[str, ...]]:
 
 
 def details(machine: Machine) -> dict[str, Any]:
-    """What the page shows when a core, a node or a network card is clicked: lists of (name, text), by name."""
+    """What the page shows when a core, a node or a network card is clicked: lists of (name, text), by
+    name.
+    """
     return {
         "cores": {str(core.number): _core_details(machine, core) for core in machine.cores},
         "nodes": {str(node.number): _node_details(machine, node) for node in machine.nodes},
@@ -158,15 +161,19 @@ def _node(machine: Machine, node: Node, used: Mapping[int, tuple[str, ...]]) -> 
     width, height = inner + 2 * PAD, y + PAD - GAP
     memory = f" · {numbers.rounded_size(node.memory)}" if node.memory else ""
     head = (
-        f'<g class="node" role="button" tabindex="0" data-node="{node.number}" aria-label="NUMA node {node.number}">'
+        f'<g class="node" role="button" tabindex="0" data-node="{node.number}" aria-label="NUMA node '
+        f'{node.number}">'
         f'<rect class="node-box" width="{width:g}" height="{height:g}" rx="8"/>'
-        f'<text class="node-name" x="{PAD}" y="20">NUMA node {node.number}<tspan class="quiet">{memory}</tspan></text></g>'
+        f'<text class="node-name" x="{PAD}" y="20">NUMA node {node.number}<tspan '
+        f'class="quiet">{memory}</tspan></text></g>'
     )
     return head + "".join(parts), width, height
 
 
 def _by_cache(machine: Machine, cores: Sequence[Core], node: Node) -> list[tuple[Cache | None, list[Core]]]:
-    """Cores grouped by the largest shared cache that lies within the node; one group without a cache otherwise."""
+    """Cores grouped by the largest shared cache that lies within the node; one group without a cache
+    otherwise.
+    """
     inside = set(node.cores)
     shared = [c for c in machine.caches if len(c.cores) > 1 and set(c.cores) <= inside]
     level = max((cache.level for cache in shared), default=0)
@@ -190,16 +197,19 @@ def _core(core: Core, x: float, y: float, used: tuple[str, ...], allowed: bool) 
         else ""
     )
     return (
-        f'<g class="{classes}" role="button" tabindex="0" data-core="{core.number}" aria-label="core {core.number}, {says}" '
+        f'<g class="{classes}" role="button" tabindex="0" data-core="{core.number}" aria-label="core '
+        f'{core.number}, {says}" '
         f'transform="translate({x:g} {y:g})"><rect width="{CORE_WIDTH}" height="{CORE_HEIGHT}" rx="5"/>'
-        f'<path class="half" d="M{CORE_WIDTH / 2:g} 0h{CORE_WIDTH / 2 - 5:g}a5 5 0 0 1 5 5v{CORE_HEIGHT - 10}a5 5 0 0 1-5 5h-{CORE_WIDTH / 2 - 5:g}z"/>'
+        f'<path class="half" d="M{CORE_WIDTH / 2:g} 0h{CORE_WIDTH / 2 - 5:g}a5 5 0 0 1 5 '
+        f'5v{CORE_HEIGHT - 10}a5 5 0 0 1-5 5h-{CORE_WIDTH / 2 - 5:g}z"/>'
         f'<text x="{CORE_WIDTH / 2:g}" y="{16 if threads else 21}">{core.number}</text>{threads}</g>'
     )
 
 
 def _bar(kind: str, x: float, y: float, width: float, text: str) -> str:
     return (
-        f'<g class="{kind}" transform="translate({x:g} {y:g})"><rect width="{width:g}" height="{BAR}" rx="4"/>'
+        f'<g class="{kind}" transform="translate({x:g} {y:g})"><rect width="{width:g}" height="{BAR}" '
+        f'rx="4"/>'
         f'<text x="{width / 2:g}" y="15">{escape(text)}</text></g>'
     )
 
@@ -209,7 +219,8 @@ def _nic(nic: Nic, x: float, y: float, width: float) -> str:
     room = int(width / 6.6)
     short = text if len(text) <= room else text[: room - 1] + "…"
     return (
-        f'<g class="nic" role="button" tabindex="0" data-nic="{escape(nic.name)}" aria-label="network card {escape(text)}" '
+        f'<g class="nic" role="button" tabindex="0" data-nic="{escape(nic.name)}" aria-label="network card '
+        f'{escape(text)}" '
         f'transform="translate({x:g} {y:g})"><rect width="{width:g}" height="{BAR}" rx="11"/>'
         f'<text x="{width / 2:g}" y="15">{escape(short)}</text></g>'
     )
@@ -217,7 +228,9 @@ def _nic(nic: Nic, x: float, y: float, width: float) -> str:
 
 def _sheet(name: str, width: float, height: float, body: str) -> str:
     return (
-        f'<svg class="package" viewBox="0 0 {width:g} {height:g}" style="max-width:{width:g}px;min-width:{min(width, READABLE):g}px" role="group" aria-label="{escape(name)}">'
+        f'<svg class="package" viewBox="0 0 {width:g} {height:g}" '
+        f'style="max-width:{width:g}px;min-width:{min(width, READABLE):g}px" role="group" '
+        f'aria-label="{escape(name)}">'
         f'<rect class="package-box" x="1" y="1" width="{width - 2:g}" height="{height - 2:g}" rx="12"/>'
         f'<text class="package-name" x="{PAD + 2}" y="24">{escape(name)}</text>{body}</svg>'
     )

@@ -201,7 +201,7 @@ const showPoint = (row, scroll) => {
   if (set) about.push(["computing cores", set.comp || "none"], ["communication cores", set.comm || "none"]);
   if (set && set.peer) about.push(["peer's cores", set.peer]);
   if (word("reason", row)) about.push(["reason", word("reason", row)]);
-  for (const flag of word("flags", row).split(" ").filter(Boolean)) about.push([flag, data.flagMeanings[flag]]);
+  for (const flag of word("flags", row).split(" ").filter(Boolean)) about.push([flag, data.flagMeanings[flag.split(":")[0]]]);
   const wide = make("div", undefined, "wide"), grid = make("table"), top = grid.createTHead().insertRow();
   for (const title of ["", "", "median", "d1 – d9", "95 % interval", "samples", "kept"]) top.append(make("th", title));
   const rows = grid.createTBody();

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib import resources
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -18,31 +18,21 @@ from elbowroom.machine.topology import Machine
 from elbowroom.plan.point import Note
 from elbowroom.report import columns, machine, words
 from elbowroom.report.columns import Use
-from elbowroom.stats.result import Finding, Kept, PointResult, Side, Summary, Verdict
+from elbowroom.stats.drift import Drift
+from elbowroom.stats.result import Finding, PointResult, Side, Summary, Verdict
 
 ROWS_WITHOUT_SCRIPT = 500
 DRIFTS_SHOWN = 40
 
 
-class Drift(msgspec.Struct, frozen=True, kw_only=True):
-    """One alone baseline at the start (`opening`) and the end (`closing`) of the run.
-
-    `change` is closing/opening of a rate, opening/closing of a latency: below 1 the machine became slower.
-    """
-
-    point: str
-    side: Literal["computation", "communication"]
-    opening: Summary
-    closing: Summary
-    change: Kept
-
-
 class Page(msgspec.Struct, frozen=True, kw_only=True):
     """All that a report says. `manifest` and `state` are those of the run folder, as plain data.
 
-    `findings` are those of the experiments; the verdict's own are shown first, each key once. `uses` gives the cores of a point by
-    its id. `observers` is the probe's table of what it can observe: {name: {status, reason}}. `method` adds rows (label, text) to
-    how it was measured.
+    `findings` are those of the experiments; the verdict's own are shown first, each key once. `uses` gives
+    the
+    cores of a point by its id. `observers` is the probe's table of what it can observe: {name: {status,
+    reason}}.
+    `method` adds rows (label, text) to how it was measured, or replaces those of the same label.
     """
 
     title: str
@@ -68,7 +58,7 @@ def render(page: Page) -> str:
     data["machine"] = machine.details(page.machine)
     data["flagMeanings"] = dict(words.flag_meanings(flag for r in page.results for flag in r.flags))
     known, unknown = _known_and_unknown(page)
-    return _template().render(
+    html: str = _template().render(
         page=page,
         style=_asset("page.css") + svg.style(),
         script=_asset("page.js"),
@@ -82,12 +72,13 @@ def render(page: Page) -> str:
         flags=words.flag_meanings(flag for r in page.results for flag in r.flags),
         statuses=words.status_meanings(r.status for r in page.results),
         words=words,
-        facts=(*words.facts(page.manifest), *page.method),
+        facts=tuple({**dict(words.facts(page.manifest)), **dict(page.method)}.items()),
         transport=words.transport(page.manifest, page.machine.hosts),
         known=known,
         unknown=unknown,
         drift=_drift(page.drifts),
     )
+    return html
 
 
 class Table:
@@ -199,19 +190,21 @@ def summary_text(summary: Summary | None) -> str:
 
 def _drift(drifts: Sequence[Drift]) -> dict[str, Any]:
     """The baselines that moved most, first; and how many there are."""
-    ordered = sorted(drifts, key=lambda drift: abs(drift.change.value - 1), reverse=True)
+    ordered = sorted(drifts, key=lambda drift: abs(drift.relative), reverse=True)
     return {
         "count": len(ordered),
-        "moved": sum(1 for drift in ordered if not drift.change.low <= 1 <= drift.change.high),
-        "largest": numbers.number(abs(ordered[0].change.value - 1) * 100, 2) if ordered else "",
+        "moved": sum(1 for drift in ordered if drift.outside),
+        "largest": numbers.number(abs(ordered[0].relative) * 100, 2) if ordered else "",
         "rows": [
-            (
-                drift.point,
-                drift.side,
-                summary_text(drift.opening),
-                summary_text(drift.closing),
-                numbers.interval(drift.change.value, drift.change.low, drift.change.high),
-            )
+            {
+                "point": drift.point,
+                "side": drift.side,
+                "alone": summary_text(drift.alone),
+                "spread": f"{numbers.number(drift.alone.d1)} – {numbers.number(drift.alone.d9)}",
+                "closing": f"{numbers.number(drift.closing)} {numbers.unit(drift.alone.unit)}",
+                "change": f"{'+' if drift.relative > 0 else ''}{numbers.number(drift.relative * 100, 2)} %",
+                "outside": drift.outside,
+            }
             for drift in ordered[:DRIFTS_SHOWN]
         ],
     }

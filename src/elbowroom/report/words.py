@@ -9,43 +9,63 @@ from elbowroom.draw import numbers
 from elbowroom.stats.result import Finding
 
 FLAGS = {
-    "migrated": "A thread was found on another core at the end of a sample than at its start; times may contain a cold cache.",
-    "wrong_node": "Part of the memory was found on another NUMA node than asked for, so the placement is not the one written.",
-    "not_overlapped": "Computation and communication were not both active for the whole sample; the sample is not used.",
-    "validation_failed": "Arrays or received messages held wrong values afterwards; the sample is not used.",
-    "too_short": "A sample lasted less than 20 ticks of the clock or 100 clock calls; the sample is not used.",
-    "scheduling": "Two threads shared one core: this measures the scheduler's time slices, not the memory system.",
+    "migrated": "A thread was on another core at the end of a sample than at its start.",
+    "wrong_node": (
+        "Memory was found on another NUMA node than asked for, so the placement is not the one written; void."
+    ),
+    "not_overlapped": (
+        "Computation and communication were not both active for the whole sample; the sample is void."
+    ),
+    "validation_failed": "Arrays or received messages held wrong values afterwards; the sample is void.",
+    "too_short": "A sample lasted less than 20 ticks of the clock or 100 clock calls; the sample is void.",
+    "scheduling": "Two threads shared one core: this measures the scheduler's time slices, not the memory.",
+    "shared_comm_core": "Both communicating ranks share a core of one host, and yield to each other.",
     "steal": "The hypervisor took processor time away while this was measured.",
-    "frequency_moved": "A core's frequency differed by more than 2 % between alone and together; part of the difference is frequency.",
-    "counter_suspect": "A hardware counter disagreed by more than 20 % with the bytes counted by the kernel; it is not used.",
-    "working_set_small": "The computing arrays are smaller than four times the last-level cache; part of the traffic stays in cache.",
-    "not_stable": "No steady state was reached within the time allowed; the value is that of the whole window.",
+    "frequency_moved": (
+        "A core's frequency differed by more than 2 % between alone and together; "
+        "part of the difference is frequency."
+    ),
+    "counter_suspect": "A hardware counter disagreed by more than 20 % with the bytes counted; it is not "
+    "used.",
+    "working_set_small": (
+        "The computing arrays are smaller than four times the last-level cache: part of the traffic stays "
+        "in it."
+    ),
+    "region_capped": "Fewer message buffers than the reuse policy wants, for lack of memory.",
+    "void": "So many samples broke a rule; they are kept in the run folder and not summarised.",
+    "not_stable": "So many samples found no steady state in time; their values are those of whole windows.",
+    "drift": "The baseline at the end of the run is 5 % or more off, and outside d1 to d9.",
 }
-NO_EXPLANATION = (
-    "This version of elbowroom has no explanation for this flag; the release that measured it has."
-)
+NO_EXPLANATION = "This version of elbowroom has no explanation for it; the release that measured it has."
 STATUSES = {
     "ok": "Measured in a steady state.",
-    "not_stable": "No steady state within the time allowed; the values are those of the whole windows.",
-    "failed": "Not measured: a rank failed or hung. The reason is given with the point.",
-    "void": "Measured, but a rule was broken (overlap, validation or length of samples); not summarised.",
-    "n/a": "This machine cannot answer this point; the reason is given.",
+    "not_stable": "Too many samples found no steady state in time; the values are those of whole windows.",
+    "failed": "Not measured: a rank failed or hung, or every sample is void. The reason is with the point.",
+    "incomplete": "Fewer repetitions than asked for.",
+    "void": "A rule was broken (overlap, validation, length of samples); not summarised.",
+    "n/a": "This machine cannot answer this point; the reason is with the point.",
 }
 PROTOCOL = (
-    "Each repetition of a point measures computation alone (A), communication alone (B) and both together (AB), "
-    "interleaved, so that slow changes of the machine touch all three alike. A sample of both together counts only if "
-    "every computing thread and the communication thread were active for the whole of it: the computation runs "
-    "until told to stop, and the communication starts when all computing threads run. Each window is "
+    "Each repetition of a point measures computation alone (A), communication alone (B) and both together "
+    "(AB), "
+    "interleaved, so that slow changes of the machine touch all three alike. A sample of both together "
+    "counts "
+    "only if every computing thread and the communication thread were active for the whole of it: the "
+    "computation "
+    "runs until told to stop, and the communication starts when all computing threads run. Each window is "
     "measured in a steady state; warm-up uses the same buffers and sizes."
 )
 SUMMARY = (
-    "Values are medians; d1 and d9 are the first and last decile; brackets are 95 % bootstrap intervals. Bandwidths are in "
-    "MB/s with MB = 1e6 B; a latency is half the round trip. Kept is together/alone of a rate and alone/together of a latency: "
-    "1 always means undisturbed. Nothing is clamped: a value above 1 is printed as it is."
+    "Values are medians; d1 and d9 are the first and last decile; brackets are 95 % bootstrap intervals. "
+    "Bandwidths are in MB/s with MB = 1e6 B; a latency is half the round trip. Kept is together/alone of a "
+    "rate and "
+    "alone/together of a latency: 1 always means undisturbed. Nothing is clamped: a value above 1 is "
+    "printed as it is."
 )
 # What a manifest may say, in the order the page shows it: label, and the places it may stand.
 FACTS = (
-    ("plan", ("plan.name", "plan.plan")),
+    ("plan", ("plan.name",)),
+    ("experiment", ("plan.experiment",)),
     ("command line", ("command",)),
     ("elbowroom", ("elbowroom",)),
     ("started", ("created",)),
@@ -55,9 +75,10 @@ FACTS = (
     ("launched as", ("launch",)),
     ("seed of the random order", ("seed",)),
     ("order reversed", ("reverse",)),
-    ("repetitions of a point", ("plan.repeat",)),
+    ("repetitions", ("plan.repetitions",)),
     ("sequence of a repetition", ("plan.sequence",)),
     ("window, at least (s)", ("plan.window",)),
+    ("steady state", ("plan.steady",)),
     ("wall time (s)", ("wall_s",)),
     ("of which inside windows (s)", ("measured_s",)),
     ("MPI", ("hello.mpi.library", "mpi.library")),
@@ -72,8 +93,11 @@ ABSENT = ("n/a", "unknown", "absent")
 
 
 def flag_meanings(flags: Iterable[str]) -> list[tuple[str, str]]:
-    """Each flag that occurs, once, with its explanation."""
-    return [(flag, FLAGS.get(flag, NO_EXPLANATION)) for flag in sorted(set(flags))]
+    """Each flag that occurs, once and without its count or side (`void:3`, `drift:comp`), with its
+    explanation.
+    """
+    names = sorted({flag.partition(":")[0] for flag in flags})
+    return [(name, FLAGS.get(name, NO_EXPLANATION)) for name in names]
 
 
 def status_meanings(statuses: Iterable[str]) -> list[tuple[str, str]]:
@@ -93,12 +117,15 @@ def facts(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def transport(manifest: Mapping[str, Any], hosts: int) -> str:
-    """One sentence on what carried the messages; messages inside one host are labelled as such (METHOD.md, rule 16)."""
+    """One sentence on what carried the messages; messages inside one host are labelled as such (METHOD.md,
+    rule 16).
+    """
     found = str(_find(manifest, "hello.mpi.transport") or _find(manifest, "mpi.transport") or "unknown")
     name = f" ({found})" if found != "unknown" else ""
     if hosts <= 1 or found.startswith("shm"):
         return (
-            f"Both ranks ran on one host: messages are copies by the CPU through shared memory or the loopback{name}, "
+            f"Both ranks ran on one host: messages are copies by the CPU through shared memory or the "
+            f"loopback{name}, "
             "not transfers by a network card. What is measured is contention for the memory of that host."
         )
     if not name:
@@ -125,12 +152,17 @@ def plain(value: object) -> str:
 
 
 def known_and_unknown(state: Mapping[str, Any]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """A machine state or the observers, split into (what, value) that are known and (what, why) that are not."""
+    """A machine state or the observers, split into (what, value) that are known and (what, why) that are not.
+
+    Not known is `{"unknown": why}`, `{"status": "n/a", "reason": why}`, None, or one of the words of ABSENT.
+    """
     known: list[tuple[str, str]] = []
     unknown: list[tuple[str, str]] = []
     for key, value in state.items():
         name = str(key).replace("_", " ")
-        if isinstance(value, Mapping) and str(value.get("status", "")) in ABSENT:
+        if isinstance(value, Mapping) and set(value) == {"unknown"}:
+            unknown.append((name, str(value["unknown"])))
+        elif isinstance(value, Mapping) and str(value.get("status", "")) in ABSENT:
             unknown.append((name, str(value.get("reason") or "no reason recorded")))
         elif value is None or (isinstance(value, str) and value in ABSENT):
             unknown.append((name, "no reason recorded"))
@@ -144,7 +176,9 @@ def known_and_unknown(state: Mapping[str, Any]) -> tuple[list[tuple[str, str]], 
 
 
 def finding_values(finding: Finding) -> list[tuple[str, str]]:
-    """A finding's numbers as (name, text); `x`, `x_low`, `x_high` (or a single value with `low`, `high`) become one interval."""
+    """A finding's numbers as (name, text); `x`, `x_low`, `x_high` (or a single value with `low`, `high`)
+    become one interval.
+    """
     values = dict(finding.values)
     plain_names = [
         name for name in values if name not in ("low", "high") and not name.endswith(("_low", "_high"))
