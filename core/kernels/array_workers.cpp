@@ -46,8 +46,9 @@ class ArrayWorker : public Worker {
     constexpr std::size_t least = (lost + kGranule * sizeof(double) + kPage - 1) / kPage * kPage;
     const std::size_t slot = bytes / Arrays / kPage * kPage;
     if (slot < least) {
-      throw std::invalid_argument("working set of " + std::to_string(bytes) + " B is too small: this kernel needs at least " +
-                                  std::to_string(Arrays * least) + " B");
+      throw std::invalid_argument("working set of " + std::to_string(bytes) +
+                                  " B is too small: this kernel needs at least " + std::to_string(Arrays * least) +
+                                  " B");
     }
     items_ = (slot - lost) / sizeof(double) / kGranule * kGranule;
     for (std::size_t i = 0; i < Arrays; ++i) {
@@ -148,7 +149,8 @@ class Load final : public ArrayWorker<1> {
 
 class Copy final : public ArrayWorker<2> {
  public:
-  Copy(void* memory, std::size_t bytes, bool nt) : ArrayWorker(memory, bytes), copy_(nt ? loops::copy_nt : loops::copy) {}
+  Copy(void* memory, std::size_t bytes, bool nt)
+      : ArrayWorker(memory, bytes), copy_(nt ? loops::copy_nt : loops::copy) {}
 
  private:
   void write_initial() override {

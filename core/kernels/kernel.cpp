@@ -26,8 +26,8 @@ constexpr std::array kEntries{
     Entry{{"prime", "naive prime count, integer registers only; an item is a candidate", "M/s", 0, 0, 0, 0, 0, false,
            false, false},
           [](void*, std::size_t, int) { return make_prime(); }},
-    Entry{{"fma", "fused multiply-add peak, widest vectors; an item is one double", "Mflop/s", 2, 0, 0, 0, 0, false, false,
-           false},
+    Entry{{"fma", "fused multiply-add peak, widest vectors; an item is one double", "Mflop/s", 2, 0, 0, 0, 0, false,
+           false, false},
           [](void*, std::size_t, int) { return make_fma(Width::widest); }},
     Entry{{"fma128", "fused multiply-add peak, vectors of 128 bits", "Mflop/s", 2, 0, 0, 0, 0, false, false, false},
           [](void*, std::size_t, int) { return make_fma(Width::bits128); }},
@@ -47,8 +47,8 @@ constexpr std::array kEntries{
           [](void* memory, std::size_t bytes, int) { return make_triad(memory, bytes, false); }},
     Entry{{"triad_nt", "c[i] = a[i] + s * b[i], non-temporal stores", "MB/s", 2, 16, 8, 24, 3, true, false, false},
           [](void* memory, std::size_t bytes, int) { return make_triad(memory, bytes, true); }},
-    Entry{{"triad_cursor", "triad repeated cursor times on each item before the next", "MB/s", 2, 16, 8, 32, 3, false, true,
-           false},
+    Entry{{"triad_cursor", "triad repeated cursor times on each item before the next", "MB/s", 2, 16, 8, 32, 3, false,
+           true, false},
           [](void* memory, std::size_t bytes, int cursor) { return make_triad_cursor(memory, bytes, cursor); }},
     Entry{{"load_cache", "load on half of the core's L2 cache", "MB/s", 1, 8, 0, 0, 1, false, false, true},
           [](void* memory, std::size_t bytes, int) {
@@ -77,7 +77,8 @@ std::string names() {
 std::span<const KernelInfo> kernels() { return kInfos; }
 
 const KernelInfo* find_kernel(std::string_view name) {
-  const auto found = std::find_if(kInfos.begin(), kInfos.end(), [&](const KernelInfo& info) { return info.name == name; });
+  const auto found =
+      std::find_if(kInfos.begin(), kInfos.end(), [&](const KernelInfo& info) { return info.name == name; });
   return found == kInfos.end() ? nullptr : &*found;
 }
 
@@ -93,7 +94,8 @@ std::unique_ptr<Worker> make_worker(std::string_view kernel, void* memory, std::
     throw std::invalid_argument("cursor " + std::to_string(cursor) + " is below 1: an item is processed once at least");
   }
   if (info->arrays > 0 && reinterpret_cast<std::uintptr_t>(memory) % 64 != 0) {
-    throw std::invalid_argument("the memory of kernel '" + std::string(kernel) + "' does not start at a multiple of 64 B");
+    throw std::invalid_argument("the memory of kernel '" + std::string(kernel) +
+                                "' does not start at a multiple of 64 B");
   }
   return kEntries[static_cast<std::size_t>(info - kInfos.data())].make(memory, bytes, cursor);
 }

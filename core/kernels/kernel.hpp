@@ -23,7 +23,7 @@ struct KernelInfo {
   int arrays;            // number of arrays the working set is split into; 0: register only
   bool non_temporal;
   bool uses_cursor;
-  bool cache_resident;   // sweeps a working set that stays in the cache (METHOD.md, rule 20)
+  bool cache_resident;  // sweeps a working set that stays in the cache (METHOD.md, rule 20)
 };
 
 std::span<const KernelInfo> kernels();

@@ -57,9 +57,10 @@ class Memory {
 // Runs `check` once for every instruction set of this core that the loops were compiled for.
 template <class Check>
 void on_each_target(Check check) {
-  for (const std::int64_t target : {std::int64_t{HWY_SCALAR}, std::int64_t{HWY_SSSE3}, std::int64_t{HWY_SSE4}, std::int64_t{HWY_AVX2},
-                                    std::int64_t{HWY_AVX3}, std::int64_t{HWY_NEON}, std::int64_t{HWY_SVE},
-                                    std::int64_t{HWY_SVE2}, std::int64_t{HWY_SVE_256}, std::int64_t{HWY_SVE2_128}}) {
+  for (const std::int64_t target :
+       {std::int64_t{HWY_SCALAR}, std::int64_t{HWY_SSSE3}, std::int64_t{HWY_SSE4}, std::int64_t{HWY_AVX2},
+        std::int64_t{HWY_AVX3}, std::int64_t{HWY_NEON}, std::int64_t{HWY_SVE}, std::int64_t{HWY_SVE2},
+        std::int64_t{HWY_SVE_256}, std::int64_t{HWY_SVE2_128}}) {
     if ((hwy::SupportedTargets() & HWY_TARGETS & target) == 0) continue;
     hwy::SetSupportedTargetsForTest(target);
     hwy::GetChosenTarget().Update(target);
@@ -73,7 +74,8 @@ void on_each_target(Check check) {
 
 // Three arrays of `n` items, the third for results, each with one double behind it that must stay.
 struct Arrays {
-  explicit Arrays(std::size_t n) : memory(3 * (n + 64) * sizeof(double)), a(memory.data()), b(a + n + 64), c(b + n + 64) {
+  explicit Arrays(std::size_t n)
+      : memory(3 * (n + 64) * sizeof(double)), a(memory.data()), b(a + n + 64), c(b + n + 64) {
     for (std::size_t i = 0; i < n; ++i) {
       a[i] = 1.0 + static_cast<double>(i % 1021);
       b[i] = 3.0 - static_cast<double>(i % 509);
@@ -286,7 +288,8 @@ TEST_CASE("cursor kernels take any number of repetitions without losing their re
 
 TEST_CASE("prime counting tests exactly as many candidates as asked and finds the right primes") {
   std::uint64_t primes = 0;
-  for (std::uint32_t candidate = loops::kPrimeFirst; candidate < loops::kPrimeFirst + loops::kPrimeCandidates; ++candidate) {
+  for (std::uint32_t candidate = loops::kPrimeFirst; candidate < loops::kPrimeFirst + loops::kPrimeCandidates;
+       ++candidate) {
     bool prime = true;
     for (std::uint32_t divisor = 2; divisor < candidate; ++divisor) prime = prime && candidate % divisor != 0;
     primes += prime;

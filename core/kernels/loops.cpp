@@ -43,7 +43,8 @@ HWY_INLINE void StreamPair(V low, V high, double* HWY_RESTRICT to) {
 // The loops are never inlined and keep their names: a disassembly shows which stores each of them uses.
 
 #define ELBOWROOM_LOAD(K) const auto v##K = hn::Load(d, a + i + K * lanes);
-#define ELBOWROOM_MULADD(K) const auto v##K = hn::MulAdd(vs, hn::Load(d, b + i + K * lanes), hn::Load(d, a + i + K * lanes));
+#define ELBOWROOM_MULADD(K) \
+  const auto v##K = hn::MulAdd(vs, hn::Load(d, b + i + K * lanes), hn::Load(d, a + i + K * lanes));
 #define ELBOWROOM_STORE(K) hn::Store(v##K, d, c + i + K * lanes);
 
 HWY_NOINLINE void MemsetNt(double* HWY_RESTRICT a, std::size_t n, double value) {

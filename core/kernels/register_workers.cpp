@@ -45,8 +45,9 @@ class Fma final : public Worker {
  public:
   explicit Fma(loops::Width width) : width_(width), doubles_(loops::fma_state(width)) {
     if (doubles_ == 0) {
-      throw std::invalid_argument("vectors of " + std::to_string(static_cast<int>(width)) + " bits: the instruction set " +
-                                  std::string(loops::target_name()) + " of this core has none; use fma for its widest");
+      throw std::invalid_argument("vectors of " + std::to_string(static_cast<int>(width)) +
+                                  " bits: the instruction set " + std::string(loops::target_name()) +
+                                  " of this core has none; use fma for its widest");
     }
     first_touch();
   }
