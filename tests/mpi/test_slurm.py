@@ -247,6 +247,7 @@ def test_srun_starts_the_probe_of_the_embedded_open_mpi_by_pmix(
         ask_for_one_phase(live)
 
 
+@pytest.mark.slow
 def test_srun_starts_the_probe_of_mpich_by_pmi2(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         mpi = find_mpi("mpich")

@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +22,7 @@ import pytest
 
 from elbowroom.launch.build import probe
 from elbowroom.launch.launchers import Launch, LaunchRequest, build_launch
-from elbowroom.launch.mpi import find_mpi
+from elbowroom.launch.mpi import find_mpi, launch_environment
 from elbowroom.launch.session import Session
 from elbowroom.plan.point import Unit
 
@@ -201,3 +202,45 @@ def test_a_slower_link_is_measured_as_slower(two_hosts: TwoHosts) -> None:
     assert limited < free
     # 400 Mbit/s are 50 MB/s; the bucket lets a burst of 0.13 MB of each 1 MB pass at once.
     assert limited < 50 * 1.25
+
+
+def test_a_run_measures_over_two_hosts_and_says_so(two_hosts: TwoHosts, tmp_path: Path) -> None:
+    words = [
+        "run",
+        "quick",
+        "--hosts",
+        ",".join(ADDRESSES.values()),
+        "--out",
+        str(tmp_path / "run"),
+        "--json",
+    ]
+    words += [
+        "--kernels",
+        "prime",
+        "--sizes",
+        "64KiB",
+        "--repeat",
+        "2",
+        "--set",
+        "window=0.05",
+        "--no-report",
+    ]
+    launch = two_hosts.on_a(
+        Launch(command=(sys.executable, "-m", "elbowroom", *words), env=launch_environment())
+    )
+    before = two_hosts.sent("a")
+    done = subprocess.run(
+        launch.command,
+        env={**os.environ, **launch.env},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    # Two repetitions are too few to trust (exit code 3); the measuring itself must have worked.
+    assert done.returncode in (0, 3), done.stderr
+    shown = msgspec.json.decode(done.stdout)
+    assert shown["machine"]["hosts"] == 2
+    assert shown["mpi"]["transport"] == "tcp"
+    assert [point["status"] for point in shown["points"]] == ["ok"]
+    assert two_hosts.sent("a") - before > 1 << 20
