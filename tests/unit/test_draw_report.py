@@ -1,0 +1,166 @@
+"""The page's parts without a browser: packed columns, words, machine, drift."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+from pathlib import Path
+
+import msgspec
+
+from elbowroom.report import columns, machine, words
+from elbowroom.report.columns import Use
+from elbowroom.report.page import render
+from elbowroom.stats.drift import drifts
+from elbowroom.stats.result import Finding
+from elbowroom.stats.summary import Samples
+
+PAGES = runpy.run_path(str(Path(__file__).parents[1] / "report_pages.py"))
+
+
+def embedded(html: str) -> dict[str, object]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)
+    assert found
+    return dict(json.loads(found.group(1)))
+
+
+def test_embedded_data_cannot_end_its_script_element() -> None:
+    evil = "</script><!-- & \u2028"
+    text = columns.embed({"a": evil})
+    assert not set("<>&\u2028") & set(text)
+    assert json.loads(text) == {"a": evil}
+
+
+def test_packed_columns_give_back_every_point() -> None:
+    page = PAGES["page"](120)
+    data = columns.pack(page.results, page.uses)
+    for row, result in enumerate(page.results):
+        kernels = data["words"]["kernel"]
+        assert kernels["labels"][kernels["at"][row]] == result.kernel
+        assert data["numbers"]["n"][row] == result.n
+        median = data["sides"]["comm"]["together"]["median"][row]
+        if result.comm.together is None:
+            assert median is None
+        else:
+            assert abs(median / result.comm.together.median - 1) < 1e-4
+        assert data["uses"]["sets"][data["uses"]["at"][row]]["comm"] == "35"
+
+
+def test_a_page_asks_nothing_of_the_network_and_forbids_it() -> None:
+    html = render(PAGES["page"](70))
+    assert not re.search(r"(?:src|href)\s*=\s*[\"']?(?:https?:)?//", html)
+    assert "@import" not in html
+    assert "default-src 'none'" in html
+
+
+def test_markup_in_any_name_stays_text() -> None:
+    evil = '<img src=x onerror=alert(1)>"'
+    page = PAGES["page"](24, PAGES["small"]())
+    result = msgspec.structs.replace(page.results[0], kernel=evil, flags=(evil,), reason=evil)
+    finding = Finding(key="k", level="note", text=evil, values={evil: evil})
+    html = render(
+        msgspec.structs.replace(
+            page,
+            title=evil,
+            results=(result, *page.results[1:]),
+            findings=(finding,),
+            machine=msgspec.structs.replace(page.machine, name=evil, model=evil),
+            state={evil: evil},
+            method=((evil, evil),),
+        )
+    )
+    assert "<img" not in html
+
+
+def test_a_verdict_that_is_not_trusted_says_so_first_with_its_reasons() -> None:
+    page = PAGES["page"](24, PAGES["small"](), trusted=False)
+    html = render(page)
+    assert html.index("Too noisy to trust") < html.index("What was found")
+    assert all(reason in html for reason in page.verdict.reasons)
+
+
+def test_flags_with_a_count_or_a_side_are_explained_once() -> None:
+    meanings = dict(words.flag_meanings(["void:3", "void:7", "drift:comp", "from-the-future"]))
+    assert list(meanings) == ["drift", "from-the-future", "void"]
+    assert meanings["from-the-future"] == words.NO_EXPLANATION
+
+
+def test_what_the_state_does_not_know_is_listed_with_its_reason() -> None:
+    known, unknown = words.known_and_unknown(
+        {
+            "load": 0.5,
+            "turbo": {"unknown": "no cpufreq"},
+            "nic": {"a": {"status": "n/a", "reason": "no sysfs"}},
+            "smt": None,
+        }
+    )
+    assert known == [("load", "0.5")]
+    assert unknown == [("turbo", "no cpufreq"), ("nic: a", "no sysfs"), ("smt", "no reason recorded")]
+
+
+def test_messages_inside_one_host_are_labelled_as_copies_by_the_cpu() -> None:
+    inside = {"hello": {"mpi": {"transport": "shm"}}}
+    assert "copies by the CPU" in words.transport(inside, hosts=1)
+    assert "between 2 hosts (verbs)" in words.transport({"mpi": {"transport": "verbs"}}, hosts=2)
+    assert "unknown" in words.transport({}, hosts=2)
+
+
+def test_a_finding_shows_a_value_and_its_bounds_as_one_interval() -> None:
+    values = {
+        "kept": 0.64,
+        "low": 0.62,
+        "high": 0.66,
+        "size": 65536,
+        "n": None,
+        "x": 2.0,
+        "x_low": 1.0,
+        "x_high": 3.0,
+    }
+    finding = Finding(key="k", level="note", text="", values=values)
+    assert words.finding_values(finding) == [
+        ("kept", "0.64 [0.62, 0.66]"),
+        ("size", "64 KiB"),
+        ("n", "none"),
+        ("x", "2.00 [1.00, 3.00]"),
+    ]
+
+
+def test_the_machine_shows_each_core_node_and_card_once() -> None:
+    henri = PAGES["henri"]()
+    drawn = "".join(machine.drawings(henri, {"p": Use(comp_cores=(0, 1), comm_cores=(35,))}))
+    assert sorted(int(n) for n in re.findall(r'data-core="(\d+)"', drawn)) == list(range(36))
+    assert re.findall(r'data-node="(\d+)"', drawn) == ["0", "1", "2", "3"]
+    assert drawn.count('data-nic="mlx5_0"') == 1
+    assert re.search(r'class="core comp" [^>]*data-core="1"', drawn)
+    assert re.search(r'class="core comm" [^>]*data-core="35"', drawn)
+
+
+def test_a_card_whose_node_is_unknown_is_drawn_apart() -> None:
+    henri = PAGES["henri"]()
+    (nic,) = henri.nics
+    lost = msgspec.structs.replace(henri, nics=(msgspec.structs.replace(nic, node=None),))
+    assert "node unknown" in machine.drawings(lost, {})[-1]
+
+
+def test_drift_compares_the_closing_baseline_with_that_of_the_run_and_skips_void_samples() -> None:
+    result = next(r for r in PAGES["page"](10).results if r.comp.alone)
+    samples = Samples(
+        point=[0, 0, 0, 0],
+        repetition=[0] * 4,
+        closing=[True, True, True, False],
+        phase=["A"] * 4,
+        side=["comp"] * 4,
+        value=[result.comp.alone.median * 0.5, result.comp.alone.median * 0.7, 1.0, 2.0],
+        unit=["MB/s"] * 4,
+        status=["ok", "ok", "void", "ok"],
+    )
+    (drift,) = drifts([result], samples)
+    assert drift.side == "computation"
+    assert abs(drift.relative + 0.4) < 1e-9
+    assert drift.outside
+
+
+def test_a_page_without_points_figures_or_cards_is_still_a_page() -> None:
+    page = PAGES["page"](0, PAGES["small"]())
+    assert embedded(render(page))["count"] == 0
