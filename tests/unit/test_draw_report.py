@@ -126,6 +126,24 @@ def test_a_finding_shows_a_value_and_its_bounds_as_one_interval() -> None:
     ]
 
 
+def test_the_interval_of_one_side_is_found_by_its_name() -> None:
+    finding = Finding(
+        key="k", level="note", text="", values={"comp_kept": 0.64, "comp_low": 0.62, "comp_high": 0.66}
+    )
+    assert words.finding_values(finding) == [("comp kept", "0.64 [0.62, 0.66]")]
+
+
+def test_what_the_verdict_says_is_not_said_twice() -> None:
+    page = PAGES["page"](24, PAGES["small"]())
+    same = Finding(key="summary", level="interference", text=page.verdict.text)
+    assert render(msgspec.structs.replace(page, findings=(same,))).count(page.verdict.text) == 1
+
+
+def test_a_core_that_communicates_for_both_ranks_is_a_communication_core() -> None:
+    used = machine.roles({"p": Use(comp_cores=(1,), comm_cores=(0,), peer_cores=(0,))})
+    assert used == {0: ("comm", "peer"), 1: ("comp",)}
+
+
 def test_the_machine_shows_each_core_node_and_card_once() -> None:
     henri = PAGES["henri"]()
     drawn = "".join(machine.drawings(henri, {"p": Use(comp_cores=(0, 1), comm_cores=(35,))}))

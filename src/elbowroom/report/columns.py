@@ -89,7 +89,7 @@ def variant_label(result: PointResult) -> str:
     parts = [] if result.pattern == "pingpong" else [result.pattern]
     if result.cursor != 1:
         parts.append(f"cursor {result.cursor}")
-    if result.arithmetic_intensity is not None:
+    if result.cursor != 1 and result.arithmetic_intensity is not None:
         parts.append(f"{numbers.number(result.arithmetic_intensity, 3)} flop/B")
     if result.comm_threads != 1:
         parts.append(f"{result.comm_threads} communication threads")

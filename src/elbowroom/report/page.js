@@ -61,7 +61,7 @@ const sideColumns = (side) => [
 const columns = [
   wordColumn("kernel", 90),
   numberColumn("n", "n", 34),
-  wordColumn("size", 62), wordColumn("metric", 72),
+  wordColumn("size", 62), wordColumn("metric", 78),
   numberColumn("comp_node", "comp", 44, "placement"), numberColumn("comm_node", "comm", 46, "placement"), numberColumn("comm_core", "core", 38, "placement"),
   ...sideColumns("comp"), ...sideColumns("comm"),
   wordColumn("status", 70), wordColumn("flags", 92)];

@@ -146,6 +146,8 @@ def _findings(page: Page, rows: dict[str, int]) -> list[dict[str, Any]]:
             "rows": [rows[point] for point in by_key[key].points if point in rows],
         }
         for key in order
+        # The banner has said it already.
+        if by_key[key].text != page.verdict.text
     ]
 
 

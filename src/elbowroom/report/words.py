@@ -185,7 +185,7 @@ def finding_values(finding: Finding) -> list[tuple[str, str]]:
     ]
     result = []
     for name in plain_names:
-        keys = (f"{name}_low", f"{name}_high")
+        keys = (f"{name.removesuffix('_kept')}_low", f"{name.removesuffix('_kept')}_high")
         if not all(key in values for key in keys) and name in ("kept", "value", "ratio", "change"):
             keys = ("low", "high")
         bounds = [values.get(key) for key in keys]
