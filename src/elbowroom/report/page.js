@@ -389,7 +389,12 @@ $$(".figure").forEach((svg) => {
     }
   });
 });
-addEventListener("scroll", hide, {passive: true});
+/* Focusing a figure out of sight scrolls to it: its values must follow it, not vanish. */
+addEventListener("scroll", () => {
+  const svg = document.activeElement;
+  if (!tip.hidden && svg && svg.shownSpot && svg.matches(":focus-visible")) show(svg, svg.shownSpot);
+  else hide();
+}, {passive: true});
 
 /* ---- start ---- */
 let waiting = 0;
