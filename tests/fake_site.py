@@ -67,7 +67,12 @@ def measure():
         if wanted("FAKE_HANG", request):
             time.sleep(3600)
         if wanted("FAKE_ERROR", request):
-            error = {"record": "error", "field": "comp_cores", "value": "9", "message": "core 9 does not exist"}
+            error = {
+                "record": "error",
+                "field": "comp_cores",
+                "value": "9",
+                "message": "core 9 does not exist",
+            }
             say({**error, "point": request["point"], "mend": "cores here: 0-1", "kind": "usage"})
             continue
         say(answer(request))
@@ -92,11 +97,22 @@ def answer(request):
         if "A" in phase:
             rate = 10000.0 * kept * wiggle
             unit = "MB/s" if memory else "M/s"
-            found["comp"] = {"rate": rate, "unit": unit, "per_core": [rate], "batches": [rate] * 3, "items": 1}
+            found["comp"] = {
+                "rate": rate,
+                "unit": unit,
+                "per_core": [rate],
+                "batches": [rate] * 3,
+                "items": 1,
+            }
         if "B" in phase:
             latency = request["metric"] == "latency"
             value = (2.0 / kept if latency else 5000.0 * kept) * wiggle
-            found["comm"] = {"value": value, "unit": "us" if latency else "MB/s", "batches": [value] * 3, "messages": 3}
+            found["comm"] = {
+                "value": value,
+                "unit": "us" if latency else "MB/s",
+                "batches": [value] * 3,
+                "messages": 3,
+            }
         phases.append(found)
     head = {"record": "repetition", "point": request["point"], "repetition": request["repetition"]}
     return {**head, "status": "ok", "reason": "", "flags": [], "validated": True, "phases": phases}

@@ -10,8 +10,12 @@ from elbowroom.launch.launchers import LaunchRequest, build_launch, detect, host
 from elbowroom.launch.mpi import Mpi, find_mpi, launcher_identity
 from elbowroom.launch.session import check_hello, library_matches
 
-OPENMPI5 = Mpi(kind="openmpi", version="5.0.8", prefix="/o", compiler="/o/bin/mpicxx", launcher="/o/bin/mpirun")
-OPENMPI4 = Mpi(kind="openmpi", version="4.1.4", prefix="/o", compiler="/o/bin/mpicxx", launcher="/o/bin/mpirun")
+OPENMPI5 = Mpi(
+    kind="openmpi", version="5.0.8", prefix="/o", compiler="/o/bin/mpicxx", launcher="/o/bin/mpirun"
+)
+OPENMPI4 = Mpi(
+    kind="openmpi", version="4.1.4", prefix="/o", compiler="/o/bin/mpicxx", launcher="/o/bin/mpirun"
+)
 MPICH = Mpi(kind="mpich", version="4.0.2", prefix="/m", compiler="/m/bin/mpicxx", launcher="/m/bin/mpiexec")
 SLURM = {"SLURM_JOB_ID": "1"}
 
@@ -76,14 +80,30 @@ def test_mpiexec_names_hosts_in_the_spelling_of_the_mpi(tmp_path: Path) -> None:
     assert "--host a:1,b:1" in words("mpiexec", request(**two))
     assert "-hosts a,b" in words("mpiexec", request(MPICH, **two))
     hostfile = tmp_path / "hosts"
-    hostfile.write_text("a slots=1\n# a comment\nb\n\na\n")
+    hostfile.write_text("a slots=1\n# a comment\nb slots=1\n\na\n")
     assert f"--hostfile {hostfile}" in words("mpiexec", request(ranks_per_host=1, hostfile=str(hostfile)))
     assert read_hostfile(str(hostfile)) == ("a", "b")
 
 
+def test_slots_written_into_a_hostfile_are_kept_to(tmp_path: Path) -> None:
+    hostfile = tmp_path / "hosts"
+    hostfile.write_text("a slots=1\n")
+    with pytest.raises(UsageError, match="2 ranks need more than the 1 slots"):
+        build_launch("mpiexec", request(hostfile=str(hostfile)), {})
+    hostfile.write_text("a slots=2\n")
+    assert "--hostfile" in words("mpiexec", request(hostfile=str(hostfile)))
+
+
 def test_srun_binds_nothing_and_keeps_stdin_for_rank_0() -> None:
     line = words("srun", request(ranks_per_host=1), SLURM)
-    for word in ("--ntasks=2", "--nodes=2", "--ntasks-per-node=1", "--cpu-bind=none", "--mpi=pmix", "--input=0"):
+    for word in (
+        "--ntasks=2",
+        "--nodes=2",
+        "--ntasks-per-node=1",
+        "--cpu-bind=none",
+        "--mpi=pmix",
+        "--input=0",
+    ):
         assert word in line.split()
     assert "--mpi=pmi2" in words("srun", request(MPICH), SLURM)
 
@@ -130,10 +150,13 @@ def test_an_allocations_launcher_outside_of_one_is_refused(name: str) -> None:
         ("mpiexec", {"hosts": ("a",), "ranks_per_host": 1}, "2 ranks need more than the 1 slots"),
         ("local", {"hosts": ("a", "b")}, "this host only"),
         ("mpiexec", {"hosts": ("a",), "hostfile": "f"}, "given twice"),
+        ("mpiexec", {"hosts": ("a:1",)}, "more than the 1 slots of the hosts"),
         ("mpiexec", {"hostfile": "/does/not/exist"}, "cannot be read"),
     ],
 )
-def test_a_request_a_launcher_cannot_meet_is_refused(name: str, changes: dict[str, object], sentence: str) -> None:
+def test_a_request_a_launcher_cannot_meet_is_refused(
+    name: str, changes: dict[str, object], sentence: str
+) -> None:
     with pytest.raises(UsageError, match=sentence):
         build_launch(name, request(**changes), {})
 
@@ -168,7 +191,13 @@ def test_library_and_launcher_belong_together_or_not() -> None:
 def test_a_probe_that_came_up_wrong_is_refused(
     changes: dict[str, object], kind: type[ElbowroomError], sentence: str
 ) -> None:
-    hello = {"record": "hello", "protocol": 1, "ranks": [{}, {}], "mpi": {"library": "Open MPI v5.0.8"}, **changes}
+    hello = {
+        "record": "hello",
+        "protocol": 1,
+        "ranks": [{}, {}],
+        "mpi": {"library": "Open MPI v5.0.8"},
+        **changes,
+    }
     with pytest.raises(kind, match=sentence):
         check_hello(hello, 2, OPENMPI5, "mpirun probe")
 

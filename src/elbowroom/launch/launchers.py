@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -104,6 +105,7 @@ def mpiexec(request: LaunchRequest, env: Mapping[str, str]) -> Launch:
     hosts = _hosts(request)
     if len(hosts) * request.ranks_per_host < request.ranks:
         raise _too_few(request, len(hosts))
+    _enough_slots(request)
     return Launch(
         command=(*_mpirun(request), *_where(request), *_program(request)), env=_environment(request, env)
     )
@@ -214,7 +216,8 @@ def _where(request: LaunchRequest) -> tuple[str, ...]:
         return ("-f" if mpich else "--hostfile", request.hostfile)
     if mpich:
         return ("-hosts", ",".join(request.hosts))
-    return ("--host", ",".join(f"{host}:{request.ranks_per_host}" for host in request.hosts))
+    names = [host if ":" in host else f"{host}:{request.ranks_per_host}" for host in request.hosts]
+    return ("--host", ",".join(names))
 
 
 def _hosts(request: LaunchRequest) -> tuple[str, ...]:
@@ -238,6 +241,23 @@ def read_hostfile(path: str) -> tuple[str, ...]:
     if not hosts:
         raise UsageError("names no host", field="hostfile", value=path, mend="one host a line")
     return hosts
+
+
+def _enough_slots(request: LaunchRequest) -> None:
+    """Slots that are written down (`a slots=2`, `a:2`) are kept to; where none are, any number may start."""
+    if request.hostfile:
+        text = Path(request.hostfile).read_text(encoding="utf-8")
+        found = re.findall(r"^[^#\n]*?(?:\bslots\s*=\s*|:)(\d+)", text, re.MULTILINE)
+    else:
+        found = [host.partition(":")[2] for host in request.hosts if ":" in host]
+    slots = sum(int(count) for count in found if count.isdigit())
+    if found and slots < request.ranks:
+        raise UsageError(
+            f"{request.ranks} ranks need more than the {slots} slots of the hosts",
+            field="hostfile" if request.hostfile else "hosts",
+            value=request.hostfile or ",".join(request.hosts),
+            mend=f"give {request.ranks} slots, or a plan with fewer ranks",
+        )
 
 
 def _host_count(request: LaunchRequest) -> int:
