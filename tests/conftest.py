@@ -1,14 +1,16 @@
-"""What tests share: the real probe (built once, cached) and a made-up site whose probe answers without measuring."""
+"""What tests share: the real probe (built once, cached) and a made-up site whose probe answers without
+measuring.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch import build
 from elbowroom.launch.mpi import Mpi, find_mpi, launch_environment
@@ -23,7 +25,9 @@ def _needs_probe(item: pytest.Item) -> bool:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sets ELBOWROOM_PROBE and ELBOWROOM_MPIRUN where a test wants the real probe; builds it before the first."""
+    """Sets ELBOWROOM_PROBE and ELBOWROOM_MPIRUN where a test wants the real probe; builds it before the
+    first.
+    """
     if not any(_needs_probe(item) for item in items):
         return
     try:
@@ -53,7 +57,7 @@ def recorded(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A prefix of a made-up MPI; `--mpi PREFIX` runs tests/fake_site.py as compiler, launcher and probe."""
     prefix = tmp_path / "site"
     (prefix / "bin").mkdir(parents=True)
@@ -63,4 +67,4 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         program.chmod(0o755)
     monkeypatch.setenv("ELBOWROOM_PROBE", str(prefix / "bin" / "probe"))
     monkeypatch.setenv("FAKE_TOPOLOGY", str(DATA / "quick" / "topology.xml"))
-    yield prefix
+    return prefix

@@ -1,8 +1,9 @@
 """A made-up MPI and probe for tests without timing: speaks docs/protocol.md and misbehaves on demand.
 
-FAKE_DIE, FAKE_HANG, FAKE_ERROR: `point:repetition` (repetition `*`: every one) at which the probe dies, hangs, or
-answers an error. FAKE_RANKS, FAKE_LIBRARY, FAKE_PROTOCOL, FAKE_LAUNCHER change what it says of itself; FAKE_LOG names
-a file that gets a line for each unit asked for; FAKE_SLEEP is the seconds a unit takes.
+FAKE_DIE, FAKE_HANG, FAKE_ERROR: `point:repetition` (repetition `*`: every one) at which the probe dies,
+hangs, or answers an error. FAKE_RANKS, FAKE_LIBRARY, FAKE_PROTOCOL, FAKE_LAUNCHER change what it says of
+itself; FAKE_LOG names a file that gets a line for each unit asked for; FAKE_SLEEP is the seconds a unit
+takes.
 """
 
 import json

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from elbowroom.store.folder import RunFolder
 from elbowroom.store.journal import read_journal
 
@@ -43,7 +44,9 @@ def journal_of(run: Path) -> bytes:
 
 
 def campaign(words: list[str], folder: Path, longest: float, kills: int) -> int:
-    """Starts, kills, and resumes until the run is complete; returns how many kills hit. Checks the journal."""
+    """Starts, kills, and resumes until the run is complete; returns how many kills hit. Checks the
+    journal.
+    """
     run = folder / "r"
     chance = random.Random(7)
     hits = 0

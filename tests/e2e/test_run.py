@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+
 from elbowroom import cli
 from elbowroom.store.journal import read_journal
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import elbowroom
 import pytest
+
+import elbowroom
 
 SOURCE = Path(elbowroom.__file__).parent
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.launch.launchers import LaunchRequest, build_launch, detect, host_count, names, read_hostfile
 from elbowroom.launch.mpi import Mpi, find_mpi, launcher_identity
@@ -211,7 +212,9 @@ def test_a_prefix_without_mpi_is_named_with_its_mend(tmp_path: Path) -> None:
 
 def test_a_launcher_of_another_mpi_is_refused(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_LAUNCHER", "4.1.4")
-    with pytest.raises(UsageError, match="launcher is of Open MPI 4.1.4 but the library is Open MPI 9.9.9"):
+    with pytest.raises(
+        UsageError, match=r"launcher is of Open MPI 4\.1\.4 but the library is Open MPI 9\.9\.9"
+    ):
         find_mpi(str(site))
 
 
