@@ -84,13 +84,18 @@ def shown(browser: Browser) -> str:
     return str(browser.find_element(By.ID, "shown").text)
 
 
+def settle(browser: Browser) -> None:
+    """Waits until what was asked for is drawn and its scroll events are over."""
+    browser.execute_async_script(
+        "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done)))"
+    )
+
+
 def type_filter(browser: Browser, text: str) -> None:
     box = browser.find_element(By.ID, "filter")
     box.clear()
     box.send_keys(text)
-    browser.execute_async_script(
-        "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done()))"
-    )
+    settle(browser)
 
 
 def vertex(browser: Browser, figure: Any, curve: int, index: int) -> tuple[float, float]:
@@ -114,8 +119,11 @@ def vertex(browser: Browser, figure: Any, curve: int, index: int) -> tuple[float
 
 
 def first_figure(browser: Browser) -> Any:
+    """The first figure, in the middle of the window."""
     figure = browser.find_element(By.CSS_SELECTOR, ".figure")
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", figure)
+    for _ in range(2):  # figures out of sight get their height when they come into it, and move the others
+        browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", figure)
+        settle(browser)
     return figure
 
 
