@@ -87,7 +87,7 @@ def shown(browser: Browser) -> str:
 def settle(browser: Browser) -> None:
     """Waits until what was asked for is drawn and its scroll events are over."""
     browser.execute_async_script(
-        "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done)))"
+        "const done = arguments[0], frame = requestAnimationFrame; frame(() => frame(() => setTimeout(done)))"
     )
 
 
