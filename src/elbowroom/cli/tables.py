@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -203,38 +204,49 @@ def dry_run_object(prepared: Prepared) -> dict[str, Any]:
 
 
 def print_compare(a: Run, b: Run, changes: Sequence[Change]) -> None:
-    """One line for each value both runs have."""
+    """Each point both runs have, and below it a line for each of its values."""
     _say(f"a = {a.path}")
     _say(f"b = {b.path}")
-    print()
-    table = _table(
-        ("point", "wrap"),
-        ("side", ""),
-        ("", ""),
-        ("a", "right"),
-        ("b", "right"),
-        ("change", "right"),
-        ("95 %", ""),
-        ("", ""),
-    )
-    for change in changes:
-        style = "bold" if change.significant else ""
-        table.add_row(
-            Text(change.point.replace("-", "- "), style=style) if len(change.point) > 24 else change.point,
-            change.side,
-            change.phase,
-            number(change.a, 3),
-            number(change.b, 3),
-            Text(f"{change.change:+.1%}", style=style),
-            f"{change.low:+.1%}..{change.high:+.1%}",
-            {"a": "a better", "b": "b better"}.get(change.better, "same"),
-        )
-    console().print(table)
+    for point, members in itertools.groupby(changes, key=lambda change: change.point):
+        print()
+        _say(point, style="bold")
+        console().print(_changes_table(list(members)))
     print()
     significant = sum(change.significant for change in changes)
     _say(
         f"{len(changes)} values in both runs, {significant} changed significantly (95 % interval without 0)."
     )
+    _say("Less is better for durations (us), more for everything else.")
+
+
+def _changes_table(changes: Sequence[Change]) -> Table:
+    """Columns as wide for every point, so that they line up down the page."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), show_header=False)
+    widths = (
+        ("left", 6),
+        ("left", 8),
+        ("left", 7),
+        ("right", 8),
+        ("right", 8),
+        ("right", 8),
+        ("left", 18),
+        ("left", 8),
+    )
+    for justify, width in widths:
+        table.add_column(justify="right" if justify == "right" else "left", width=width, no_wrap=True)
+    for change in changes:
+        unit = change.metric.partition("(")[2].rstrip(")")
+        table.add_row(
+            f"  {change.side}",
+            change.phase,
+            unit,
+            number(change.a, 3),
+            number(change.b, 3),
+            Text(f"{change.change:+.1%}", style="bold" if change.significant else ""),
+            f"{change.low:+.1%}..{change.high:+.1%}",
+            {"a": "a better", "b": "b better"}.get(change.better, "same"),
+        )
+    return table
 
 
 def compare_object(a: Run, b: Run, changes: Sequence[Change]) -> dict[str, Any]:
