@@ -1,0 +1,112 @@
+"""Files of this release: those that the schemas in schemas/ describe, and those of earlier releases that stay
+readable.
+
+The recorded run in tests/data/quick was written with version 1 of every schema.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import elbowroom
+from elbowroom.store import folder, journal
+from elbowroom.store.folder import Manifest
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "tests" / "data" / "quick"
+
+
+def schema(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((ROOT / "schemas" / f"{name}.json").read_text())
+    return found
+
+
+def check(value: Any, rule: dict[str, Any], root: dict[str, Any], path: str = "$") -> None:
+    """The part of JSON Schema that schemas/ uses: type, const, enum, required, properties, items, anyOf,
+    $ref.
+    """
+    if "$ref" in rule:
+        return check(value, root["$defs"][rule["$ref"].rsplit("/", 1)[1]], root, path)
+    if "anyOf" in rule:
+        return _any(value, rule["anyOf"], root, path)
+    assert "const" not in rule or value == rule["const"], f"{path}: {value!r} is not {rule['const']!r}"
+    assert "enum" not in rule or value in rule["enum"], f"{path}: {value!r} is none of {rule['enum']}"
+    if "type" in rule:
+        kinds = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float)}
+        kinds |= {"boolean": bool, "null": type(None)}
+        assert isinstance(value, kinds[rule["type"]]), f"{path}: {value!r} is no {rule['type']}"
+    if isinstance(value, dict):
+        missing = set(rule.get("required", ())) - value.keys()
+        assert not missing, f"{path}: {missing} missing"
+        for name, inner in value.items():
+            if name in rule.get("properties", {}):
+                check(inner, rule["properties"][name], root, f"{path}.{name}")
+    if isinstance(value, list) and isinstance(rule.get("items"), dict):
+        for number, inner in enumerate(value):
+            check(inner, rule["items"], root, f"{path}[{number}]")
+    return None
+
+
+def _any(value: Any, rules: list[dict[str, Any]], root: dict[str, Any], path: str) -> None:
+    reasons = []
+    for rule in rules:
+        try:
+            check(value, rule, root, path)
+        except AssertionError as error:
+            reasons.append(str(error))
+        else:
+            return
+    raise AssertionError("; ".join(reasons))
+
+
+def test_the_recorded_manifest_keeps_to_its_schema() -> None:
+    rules = schema("manifest-1")
+    check(json.loads((DATA / "manifest.json").read_text()), rules, rules)
+
+
+def test_every_line_of_the_recorded_journal_keeps_to_its_schema() -> None:
+    rules = schema("samples-1")
+    head, *lines = (DATA / "samples.jsonl").read_text().splitlines()
+    check(json.loads(head), rules["$defs"]["header"], rules)
+    for line in lines:
+        check(json.loads(line), rules["$defs"]["entry"], rules)
+
+
+def test_show_keeps_to_its_schema() -> None:
+    rules = schema("show-1")
+    check(json.loads(msgspec.json.encode(elbowroom.open(DATA).show())), rules, rules)
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [("manifest-1", "points"), ("samples-1", "record"), ("show-1", "verdict")],
+)
+def test_a_file_that_lacks_a_required_part_breaks_its_schema(name: str, part: str) -> None:
+    rules = schema(name)
+    found: Any = {
+        "manifest-1": lambda: json.loads((DATA / "manifest.json").read_text()),
+        "samples-1": lambda: json.loads((DATA / "samples.jsonl").read_text().splitlines()[1]),
+        "show-1": lambda: json.loads(msgspec.json.encode(elbowroom.open(DATA).show())),
+    }[name]()
+    del found[part]
+    with pytest.raises(AssertionError, match=part):
+        check(found, rules["$defs"]["entry"] if name == "samples-1" else rules, rules)
+
+
+def test_schemas_are_of_the_versions_that_are_written() -> None:
+    assert schema("manifest-1")["properties"]["version"]["const"] == folder.VERSION
+    assert schema("samples-1")["$defs"]["header"]["properties"]["version"]["const"] == journal.VERSION
+    names = {field.encode_name for field in msgspec.structs.fields(Manifest)}
+    assert set(schema("manifest-1")["properties"]) == names
+
+
+def test_a_run_of_version_1_is_still_read() -> None:
+    run = elbowroom.open(DATA)
+    assert len(run.points()) == 9
+    assert run.table().num_rows > 0
+    assert run.verdict.text
