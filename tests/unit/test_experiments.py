@@ -442,7 +442,9 @@ def test_constant_frequencies_are_measured_only_where_permitted() -> None:
     refused = experiment.expand(plan, HENRI)
     assert {point.core_khz for point in refused.points} == {None}
     assert "constant core frequencies" in {note.what for note in refused.notes}
-    allowed = msgspec.structs.replace(HENRI, permitted=("core_frequency",))
+    allowed = msgspec.structs.replace(
+        HENRI, permitted=("core_frequency",), frequency_ranges={"core_frequency": (1_000_000, 2_300_000)}
+    )
     points = experiment.expand(plan, allowed).points
     assert {point.core_khz for point in points} == {None, 1_000_000, 2_300_000}
     assert {point.kernel for point in points if point.core_khz} == {"none"}
@@ -450,6 +452,44 @@ def test_constant_frequencies_are_measured_only_where_permitted() -> None:
     text = by_key(experiment.findings(found, HENRI), "constant-core-4").text
     assert "from 1000 to 2300 MHz" in text
     assert "(-57%)" in text
+
+
+PERMITTED = msgspec.structs.replace(
+    HENRI,
+    permitted=("core_frequency", "uncore_frequency"),
+    frequency_ranges={"core_frequency": (1_000_000, 2_300_000), "uncore_frequency": (1_200_000, 2_400_000)},
+)
+
+
+def test_permitted_frequencies_are_measured_at_both_extremes() -> None:
+    """The paper's section 3.1: communication only, one of the two frequencies at a time."""
+    expansion = experiments.get("frequency").expand(load("frequency"), PERMITTED)
+    held = [point for point in expansion.points if point.core_khz or point.uncore_khz]
+    assert {(point.size, point.core_khz, point.uncore_khz) for point in held} == {
+        (size, *pair)
+        for size in (4, 64_000_000)
+        for pair in ((1_000_000, None), (2_300_000, None), (None, 1_200_000), (None, 2_400_000))
+    }
+    assert {point.kernel for point in held} == {"none"}
+    assert not any(note.what.startswith("constant") for note in expansion.notes)
+
+
+def test_refused_frequencies_are_noted_with_their_reasons() -> None:
+    refused = {"core_frequency": "no cpufreq", "uncore_frequency": "needs root"}
+    machine = msgspec.structs.replace(HENRI, refused=refused)
+    expansion = experiments.get("frequency").expand(load("frequency"), machine)
+    reasons = {note.what: (note.status, note.reason) for note in expansion.notes}
+    assert reasons["constant core frequencies"] == ("n/a", "no cpufreq")
+    assert reasons["constant uncore frequencies"] == ("n/a", "needs root")
+    assert not any(point.core_khz or point.uncore_khz for point in expansion.points)
+
+
+def test_a_frequency_outside_of_the_range_is_refused_with_the_range() -> None:
+    plan = apply(load("frequency"), Overrides(settings={"core_khz": "3700000"}))
+    with pytest.raises(UsageError) as error:
+        experiments.get("frequency").expand(plan, PERMITTED)
+    assert (error.value.field, error.value.value) == ("core_khz", 3_700_000)
+    assert "1000000 to 2300000 kHz" in str(error.value)
 
 
 def test_frequency_asks_for_sleep_and_traces() -> None:

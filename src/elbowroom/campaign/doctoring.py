@@ -11,12 +11,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from elbowroom.campaign.sources import settable
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch import build, modes
 from elbowroom.launch.launchers import LaunchRequest, build_launch, detect
 from elbowroom.launch.mpi import Mpi, find_mpi
 from elbowroom.launch.session import Session
 from elbowroom.machine.doctor import Facts, Failure, Launcher
+from elbowroom.machine.frequencies import Frequencies
 from elbowroom.machine.state import known
 from elbowroom.machine.topology import Machine, here, read_topology
 
@@ -28,6 +30,7 @@ Answer = TypeVar("Answer")
 
 def gather(probe: Path | None = None, mpi: str | None = None) -> Facts:
     """All facts of this machine. `probe` None: the one for `mpi` (as `--mpi`), built now if it must be."""
+    restored = _restored()
     found = _attempt(lambda: find_mpi(mpi))
     built = probe if probe is not None else _built(found)
     state = _fallback_state() if isinstance(built, Failure) else _asked(built, "state")
@@ -41,6 +44,7 @@ def gather(probe: Path | None = None, mpi: str | None = None) -> Facts:
         observers=_asked(built, "observe"),
         clock=_asked(built, "clock"),
         binding=_binding(),
+        restored=restored,
     )
 
 
@@ -75,7 +79,7 @@ def _fallback_state() -> dict[str, Any]:
 def _machine(probe: Path | Failure, memory: int | None) -> Machine | Failure:
     if isinstance(probe, Failure):
         return Failure(reason=f"needs the probe: {probe.reason}", mend=probe.mend)
-    return _attempt(lambda: here(read_topology(modes.topology_xml(probe)), memory=memory))
+    return _attempt(lambda: settable(here(read_topology(modes.topology_xml(probe)), memory=memory), "local"))
 
 
 def _binding() -> Failure | None:
@@ -85,6 +89,12 @@ def _binding() -> Failure | None:
     except OSError as error:
         return Failure(reason=error.strerror or str(error))
     return None
+
+
+def _restored() -> str:
+    """Sets back the frequencies that a killed run left constant, and tells; empty when there were none."""
+    done = _attempt(Frequencies().restore)
+    return done if isinstance(done, str) else f"left constant by a killed run: {done.reason}; {done.mend}"
 
 
 def _launched(mpi: Mpi | Failure, probe: Path | Failure) -> Launcher | Failure:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import msgspec
 
 from elbowroom.errors import MachineError
 from elbowroom.launch.session import Conversation, SessionLost, error_of
+from elbowroom.machine.frequencies import FrequencyRefused
 from elbowroom.plan.ordering import request, sequence
 from elbowroom.plan.point import Point, Unit
 from elbowroom.plan.reading import Steady
@@ -22,6 +24,13 @@ LOSSES_IN_A_ROW = 5
 """So many lost probes one after the other are no longer the points' fault."""
 
 Opener = Callable[[int, bool], Conversation]
+Holder = Callable[[int | None, int | None], AbstractContextManager[None]]
+"""Holds core and uncore frequencies (kHz) constant during a block, see machine.frequencies."""
+
+
+def as_they_are(_core_khz: int | None, _uncore_khz: int | None) -> AbstractContextManager[None]:
+    """Nothing is set: a recording was measured at its frequencies."""
+    return nullcontext()
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,12 +83,14 @@ class Measuring:
         *,
         open_probe: Opener,
         limit: float | None = None,
+        constant: Holder = as_they_are,
     ) -> None:
         self._journal = journal
         self._points = points
         self._steady = steady
         self._open = open_probe
         self._limit = limit
+        self._constant = constant
         self._losses: Counter[str] = Counter()
         self._reasons: dict[str, str] = {}
         self._in_a_row = 0
@@ -99,11 +110,21 @@ class Measuring:
                     self._journal.append(failed_entry(unit, reason))
                 else:
                     probe = probe or self._open(group.ranks, group.share_core)
-                    probe = self._measure(unit, probe)
+                    probe = self._at_frequency(unit, probe)
                 tell(unit)
         finally:
             if probe is not None:
                 probe.close()
+
+    def _at_frequency(self, unit: Unit, probe: Conversation) -> Conversation | None:
+        """Measures at the point's constant frequencies; where they cannot be set, that is why it failed."""
+        point = self._points[unit.point]
+        try:
+            with self._constant(point.core_khz, point.uncore_khz):
+                return self._measure(unit, probe)
+        except FrequencyRefused as refused:
+            self._journal.append(failed_entry(unit, refused.sentence()))
+            return probe
 
     def _measure(self, unit: Unit, probe: Conversation) -> Conversation | None:
         self.asked += 1

@@ -15,12 +15,13 @@ import msgspec
 
 from elbowroom import __version__, experiments
 from elbowroom.campaign import neighbours
-from elbowroom.campaign.measuring import Group, Measuring, groups, remaining
+from elbowroom.campaign.measuring import Group, Measuring, as_they_are, groups, remaining
 from elbowroom.campaign.progress import Progress
 from elbowroom.campaign.results import Results, evaluate
 from elbowroom.campaign.sources import Source, Where, choose
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.launch.session import Conversation
+from elbowroom.machine.frequencies import CORE, UNCORE, Frequencies
 from elbowroom.machine.state import unknowns
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.ordering import estimate, measured, order
@@ -100,6 +101,7 @@ def start(request: Request, tell: Tell, source: Source | None = None) -> tuple[R
     out = Path(request.out) if request.out else default_out(request.plan)
     refuse_existing(out)
     source = source or choose(request.where)
+    _mend_frequencies(source, tell)
     prepared = prepare(request, source)
     state = {"before": _state(source, tell)}
     first = prepared.groups[0]
@@ -130,7 +132,8 @@ def resume(
     source = source or choose(where)
     plan = decode(manifest.plan)
     machine = manifest.machine
-    if source.machine() != machine:
+    _mend_frequencies(source, tell)
+    if compared(source.machine(), manifest) != compared(machine, manifest):
         raise UsageError(
             f"was begun on another machine ({machine.name}), or this one has changed since",
             field="resume",
@@ -155,6 +158,27 @@ def resume(
             probe.close()
             raise
     return folder, _measure(folder, prepared, source, probe, patience, tell)
+
+
+def _mend_frequencies(source: Source, tell: Tell) -> None:
+    """Sets back what a killed run left constant: it would be measured as if the machine were so."""
+    if source.live:
+        sentence = Frequencies().restore()
+        if sentence:
+            tell(sentence)
+
+
+def compared(machine: Machine, manifest: Manifest) -> Machine:
+    """The machine with what matters of it to the points of a run: frequencies only if they are to be set."""
+    set_here = {
+        name
+        for point in manifest.points
+        for name, khz in ((CORE, point.core_khz), (UNCORE, point.uncore_khz))
+        if khz is not None and name in machine.permitted
+    }
+    return msgspec.structs.replace(
+        machine, permitted=tuple(sorted(set_here)), frequency_ranges={}, refused={}
+    )
 
 
 def _same_library(manifest: Manifest, hello: dict[str, Any]) -> None:
@@ -201,6 +225,7 @@ def _measure(
             prepared.plan.steady,
             open_probe=source.open,
             limit=patience,
+            constant=Frequencies().constant if source.live else as_they_are,
         )
         with (
             _terminated_as_interrupt(),

@@ -15,6 +15,7 @@ from elbowroom.launch.launchers import LaunchRequest, build_launch, detect, host
 from elbowroom.launch.mpi import find_mpi
 from elbowroom.launch.replay import PREFIX, Recorded, Replay
 from elbowroom.launch.session import Conversation, Session
+from elbowroom.machine.frequencies import CORE, UNCORE, Frequencies
 from elbowroom.machine.topology import Machine, here, read_topology
 from elbowroom.store.folder import RunFolder
 
@@ -83,7 +84,7 @@ class Live:
     def machine(self) -> Machine:
         """This host, or as many alike as the launcher reaches."""
         found = here(read_topology(self.topology()), memory=_kernel_memory())
-        return msgspec.structs.replace(found, hosts=self._hosts)
+        return settable(msgspec.structs.replace(found, hosts=self._hosts), self.name)
 
     def topology(self) -> str:
         """hwloc's XML of this host."""
@@ -158,6 +159,23 @@ class Recording:
         recorded = (Recorded(unit=entry.unit, record=entry.record) for entry in self._run.entries())
         manifest = self._run.manifest
         return Replay({**manifest.hello, "kernels": list(manifest.kernels)}, recorded)
+
+
+def settable(machine: Machine, launcher: str, frequencies: Frequencies | None = None) -> Machine:
+    """The machine with what may be set there: frequencies, on the host this process runs on."""
+    if launcher != "local":
+        reason = (
+            f"only on the host elbowroom runs on, and launcher {launcher} may reach others; "
+            "on one host: --launcher local"
+        )
+        return msgspec.structs.replace(machine, refused={CORE: reason, UNCORE: reason})
+    found = (frequencies or Frequencies()).permitted()
+    return msgspec.structs.replace(
+        machine,
+        permitted=tuple(name for name, one in found.items() if not one.reason),
+        frequency_ranges={name: (one.low, one.high) for name, one in found.items() if not one.reason},
+        refused={name: one.reason for name, one in found.items() if one.reason},
+    )
 
 
 def _kernel_memory() -> int | None:

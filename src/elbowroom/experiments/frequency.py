@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from elbowroom.draw.figure import Axis, Figure, Series
+from elbowroom.errors import UsageError
 from elbowroom.experiments.cores import cores_of, machine_notes, with_notes
 from elbowroom.experiments.experiment import Experiment
 from elbowroom.experiments.panels import both, comm_label, comp_label, marks, per_core
@@ -45,33 +46,37 @@ def _case(item: PointResult) -> Case:
 
 
 def expand(plan: Plan, machine: Machine) -> Expansion:
-    """The plan's points; communication only at constant frequencies where the process may set them, else a
-    note.
+    """The plan's points; where the process may set frequencies, communication only at those the plan names,
+    else at both extremes (paper, section 3.1); where it may not, a note.
     """
     expansion = multiply(plan, machine)
     notes = list(machine_notes(machine))
     if machine.virtual:
         notes.append(Note(what="frequency traces", reason="a virtual machine has no frequencies"))
     points: list[Point] = []
-    for key, what, permission, mend in (
-        ("core_khz", "constant core frequencies", "core_frequency", "needs root and the userspace governor"),
-        (
-            "uncore_khz",
-            "constant uncore frequencies",
-            "uncore_frequency",
-            "needs root and intel_uncore_frequency",
-        ),
+    for key, what, permission in (
+        ("core_khz", "constant core frequencies", "core_frequency"),
+        ("uncore_khz", "constant uncore frequencies", "uncore_frequency"),
     ):
-        wanted: tuple[int, ...] = getattr(plan, key)
-        if permission not in machine.permitted:
-            notes.append(Note(what=what, reason=f"this process may not set them ({mend})"))
-        elif not wanted:
-            reason = f"none asked for; give them in kHz: --set {key}=1000000,2300000"
-            notes.append(Note(what=what, reason=reason))
+        if permission in machine.permitted:
+            points += _constant(expansion.points, key, _wanted(plan, machine, key, permission))
         else:
-            points += _constant(expansion.points, key, wanted)
+            reason = machine.refused.get(permission, "it is not known whether this process may set them")
+            notes.append(Note(what=what, reason=reason))
     expansion = msgspec.structs.replace(expansion, points=(*expansion.points, *points))
     return with_notes(expansion, notes)
+
+
+def _wanted(plan: Plan, machine: Machine, key: str, permission: str) -> tuple[int, ...]:
+    """Frequencies to hold constant, kHz. Raises UsageError for one outside of what can be held constant."""
+    wanted: tuple[int, ...] = getattr(plan, key)
+    low, high = machine.frequency_ranges[permission]
+    for khz in wanted:
+        if not low <= khz <= high:
+            raise UsageError(
+                "cannot be held constant here", field=key, value=khz, mend=f"choose from {low} to {high} kHz"
+            )
+    return wanted or (low, high)
 
 
 def _constant(points: Sequence[Point], key: str, wanted: Sequence[int]) -> list[Point]:

@@ -59,7 +59,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of this machine; a Failure stands for what could not be found out.
 
     `state`, `observers` and `clock` are the probe's answers (docs/protocol.md); `binding` is None when this
-    process may bind itself.
+    process may bind itself; `restored` tells of frequencies that a killed run had left constant.
     """
 
     probe: str | Failure
@@ -69,6 +69,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     observers: dict[str, Any] | Failure = Failure(reason="not looked at")
     clock: dict[str, Any] | Failure = Failure(reason="not looked at")
     binding: Failure | None = None
+    restored: str = ""
 
 
 def diagnose(facts: Facts) -> tuple[Check, ...]:
@@ -272,6 +273,23 @@ def _turbo(facts: Facts) -> _Line:
     return _ok("off")
 
 
+def _frequencies(facts: Facts) -> _Line:
+    if facts.restored:
+        return _warn(facts.restored, "nothing is left to do")
+    if isinstance(facts.machine, Failure):
+        return _absent(f"not looked at: {facts.machine.reason}", facts.machine.mend)
+    machine = facts.machine
+    words = {"core_frequency": "core", "uncore_frequency": "uncore"}
+    ranges = [
+        f"{words[name]} from {low / 1000:.0f} to {high / 1000:.0f} MHz"
+        for name, (low, high) in machine.frequency_ranges.items()
+    ]
+    reasons = [f"{words[name]}: {reason}" for name, reason in machine.refused.items()]
+    if not ranges:
+        return _absent("cannot be held constant; " + "; ".join(reasons))
+    return _ok("can be held constant: " + "; ".join(ranges + reasons))
+
+
 def _huge_pages(facts: Facts) -> _Line:
     setting = known(facts.state, "transparent_huge_pages")
     if setting is None:
@@ -390,6 +408,7 @@ _LOOKS: dict[str, Callable[[Facts], _Line]] = {
     "smt": _smt,
     "governor": _governor,
     "turbo": _turbo,
+    "frequencies": _frequencies,
     "huge pages": _huge_pages,
     "memory": _memory,
     "nic": _nic,

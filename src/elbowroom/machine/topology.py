@@ -53,7 +53,8 @@ class Nic(msgspec.Struct, frozen=True, kw_only=True):
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """What plans are expanded against and reports draw. `allowed` are the cores of this process' cpuset.
 
-    `permitted`: what this process may set here, of `core_frequency` and `uncore_frequency`.
+    `permitted`: what this process may set here, of `core_frequency` and `uncore_frequency`;
+    `frequency_ranges`: the extremes of each (kHz, without turbo); `refused`: why it may not set the others.
     """
 
     name: str
@@ -67,6 +68,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     hosts: int = 1
     virtual: bool = False
     permitted: tuple[str, ...] = ()
+    frequency_ranges: dict[str, tuple[int, int]] = {}
+    refused: dict[str, str] = {}
 
     @property
     def packages(self) -> int:

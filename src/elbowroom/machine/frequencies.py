@@ -1,0 +1,389 @@
+"""Constant core and uncore frequencies (paper, section 3.1): what may be set here, set, and always set back.
+
+The earlier settings are on the disk before anything is changed, in one file per host that lives until the
+next start of the machine, as the settings do. Whoever runs elbowroom next finds what a killed one left.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from elbowroom.errors import MachineError
+
+CORE = "core_frequency"
+UNCORE = "uncore_frequency"
+"""Names in Machine.permitted, Machine.frequency_ranges and Machine.refused."""
+
+_CPUFREQ = "devices/system/cpu/cpufreq"
+_UNCORE = "devices/system/cpu/intel_uncore_frequency"
+_NO_CPUFREQ = (
+    "no cpufreq (a virtual machine has none; elsewhere its driver, such as intel_pstate, is missing)"
+)
+_NO_UNCORE = "no intel_uncore_frequency (kernel module of that name, Intel only)"
+_ACPI_TURBO = 1000  # acpi-cpufreq names turbo by the highest frequency plus 1 MHz
+
+Writes = tuple[tuple[str, str], ...]
+"""(file below /sys, text), in the order of writing."""
+
+
+class Permission(msgspec.Struct, frozen=True, kw_only=True):
+    """The lowest and the highest frequency (kHz) that can be held constant, or the reason why none can.
+
+    The highest is the one without turbo: above it the processor chooses by itself.
+    """
+
+    low: int = 0
+    high: int = 0
+    reason: str = ""
+
+
+class FrequencyRefused(MachineError):
+    """A frequency could not be set; the earlier settings are back."""
+
+
+class Left(msgspec.Struct, frozen=True, kw_only=True):
+    """What sets the frequencies back."""
+
+    version: int = 1
+    process: int
+    writes: Writes
+
+
+class _Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """A cpufreq policy or a part of the uncore: files below /sys and the lowest frequency it takes, kHz."""
+
+    minimum: str
+    maximum: str
+    floor: int
+
+    def pin(self, low: str, high: str) -> Writes:
+        """Limits low and high. By way of the lowest, since the kernel refuses a minimum above the maximum."""
+        return (self.minimum, str(self.floor)), (self.maximum, high), (self.minimum, low)
+
+
+class Frequencies:
+    """The frequencies of this host. `state`: the file where earlier settings are kept meanwhile."""
+
+    def __init__(self, root: Path = Path("/sys"), state: Path | None = None) -> None:
+        self._root = root
+        self._state = state or _state_file()
+
+    def permitted(self) -> dict[str, Permission]:
+        """What this process may hold constant; changes nothing."""
+        return {CORE: self._permission(self._core), UNCORE: self._permission(self._uncore)}
+
+    @contextmanager
+    def constant(self, core_khz: int | None, uncore_khz: int | None) -> Iterator[None]:
+        """Holds all cores and all of the uncore at these frequencies (kHz; None: as it is), then sets back.
+
+        Raises FrequencyRefused before the block when a frequency cannot be set, MachineError after it when
+        one cannot be set back.
+        """
+        if core_khz is None and uncore_khz is None:
+            yield
+            return
+        kept = None
+        with _ends_as_interrupt():
+            try:
+                with _undisturbed():
+                    kept = self._take()
+                    writes, undo = self._plan(core_khz, uncore_khz)
+                    _keep(kept, Left(process=os.getpid(), writes=undo))
+                    self._write(writes, FrequencyRefused)
+                yield
+            finally:
+                if kept is not None:
+                    with _undisturbed():
+                        self._give_back(kept)
+
+    def restore(self) -> str:
+        """Sets back what a killed run left, and says so in a sentence; empty when nothing was left."""
+        try:
+            handle = os.open(self._state, os.O_RDWR)
+        except OSError:
+            return ""
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left = self._left(handle)
+            if left is None:
+                return ""
+            self._set_back(handle, left)
+        except BlockingIOError:
+            # Another elbowroom holds frequencies constant at this moment and sets them back itself.
+            return ""
+        finally:
+            os.close(handle)
+        return f"set back the frequencies that process {left.process} left constant when it was killed"
+
+    def _core(self) -> Permission:
+        policies = self._policies()
+        if not policies:
+            return Permission(reason=_NO_CPUFREQ)
+        files = [name for policy in policies for name in self._files(policy)]
+        low = max(self._number(f"{policy}/cpuinfo_min_freq") for policy in policies)
+        high = min(self._without_turbo(policy) for policy in policies)
+        return self._allowed(files, low, high)
+
+    def _uncore(self) -> Permission:
+        parts = self._parts()
+        if not parts:
+            return Permission(reason=_NO_UNCORE)
+        files = [f"{part}/{name}_freq_khz" for part in parts for name in ("min", "max")]
+        low = max(self._extreme(part, "min") for part in parts)
+        high = min(self._extreme(part, "max") for part in parts)
+        return self._allowed(files, low, high)
+
+    def _permission(self, look: Callable[[], Permission]) -> Permission:
+        try:
+            return look()
+        except (OSError, ValueError) as error:
+            return Permission(reason=f"what the driver tells cannot be read ({error})")
+
+    def _allowed(self, files: list[str], low: int, high: int) -> Permission:
+        for name in files:
+            path = self._root / name
+            if not path.exists():
+                return Permission(reason=f"the driver has no {path}")
+            if not os.access(path, os.W_OK):
+                why = "needs root" if os.geteuid() else "read-only even for root, as in a container"
+                return Permission(reason=f"{path} may not be written ({why})")
+        if low >= high:
+            return Permission(reason=f"there is one frequency only, {low} kHz")
+        return Permission(low=low, high=high)
+
+    def _policies(self) -> list[str]:
+        found = (self._root / _CPUFREQ).glob("policy*")
+        return [f"{_CPUFREQ}/{path.name}" for path in sorted(found, key=lambda path: path.name)]
+
+    def _parts(self) -> list[str]:
+        """Whole packages before the parts inside them (`uncoreNN`), so that these are set back last."""
+        found = (self._root / _UNCORE).glob("*/min_freq_khz")
+        return [f"{_UNCORE}/{path.parent.name}" for path in sorted(found)]
+
+    def _files(self, policy: str) -> list[str]:
+        names = ["scaling_min_freq", "scaling_max_freq"]
+        if self._has_userspace(policy):
+            names += ["scaling_governor", "scaling_setspeed"]
+        return [f"{policy}/{name}" for name in names]
+
+    def _has_userspace(self, policy: str) -> bool:
+        name = f"{policy}/scaling_available_governors"
+        return (self._root / name).exists() and "userspace" in self._text(name).split()
+
+    def _without_turbo(self, policy: str) -> int:
+        """Highest frequency of a policy that does not depend on what other cores do, kHz."""
+        highest = self._number(f"{policy}/cpuinfo_max_freq")
+        if (self._root / policy / "base_frequency").exists():
+            return min(highest, self._number(f"{policy}/base_frequency"))
+        if (self._root / policy / "scaling_available_frequencies").exists():
+            steps = [int(step) for step in self._text(f"{policy}/scaling_available_frequencies").split()]
+            if highest - _ACPI_TURBO in steps:
+                return highest - _ACPI_TURBO
+        return highest
+
+    def _extreme(self, part: str, which: str) -> int:
+        """The limit when the driver was loaded, which is the extreme of the range; else the limit now."""
+        initial = f"{part}/initial_{which}_freq_khz"
+        there = (self._root / initial).exists()
+        return self._number(initial if there else f"{part}/{which}_freq_khz")
+
+    def _plan(self, core_khz: int | None, uncore_khz: int | None) -> tuple[Writes, Writes]:
+        """What to write to set the frequencies, and to set them back."""
+        for name, khz in ((CORE, core_khz), (UNCORE, uncore_khz)):
+            permission = self.permitted()[name]
+            if khz is not None and permission.reason:
+                raise FrequencyRefused(f"cannot be set: {permission.reason}", field=name, value=khz)
+        writes: list[tuple[str, str]] = []
+        undo: list[tuple[str, str]] = []
+        try:
+            for policy in self._policies() if core_khz is not None else ():
+                self._plan_policy(policy, str(core_khz), writes, undo)
+            for part in self._parts() if uncore_khz is not None else ():
+                limits = _Limits(
+                    minimum=f"{part}/min_freq_khz",
+                    maximum=f"{part}/max_freq_khz",
+                    floor=self._extreme(part, "min"),
+                )
+                writes += limits.pin(str(uncore_khz), str(uncore_khz))
+                undo += limits.pin(self._text(limits.minimum), self._text(limits.maximum))
+        except (OSError, ValueError) as error:
+            raise FrequencyRefused(f"cannot be read ({error})", field="frequency") from error
+        return tuple(writes), tuple(undo)
+
+    def _plan_policy(
+        self, policy: str, khz: str, writes: list[tuple[str, str]], undo: list[tuple[str, str]]
+    ) -> None:
+        """Equal limits make any governor hold the frequency; `userspace` is what the paper used."""
+        governor, speed = f"{policy}/scaling_governor", f"{policy}/scaling_setspeed"
+        limits = _Limits(
+            minimum=f"{policy}/scaling_min_freq",
+            maximum=f"{policy}/scaling_max_freq",
+            floor=self._number(f"{policy}/cpuinfo_min_freq"),
+        )
+        writes += limits.pin(khz, khz)
+        undo += limits.pin(self._text(limits.minimum), self._text(limits.maximum))
+        if self._has_userspace(policy):
+            before = self._text(governor)
+            writes += [(governor, "userspace"), (speed, khz)]
+            undo.append((governor, before))
+            if before == "userspace":
+                undo.append((speed, self._text(speed)))
+
+    def _take(self) -> int:
+        """The state file, locked by this process; what a killed process left is set back first."""
+        try:
+            self._state.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self._state, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise FrequencyRefused(
+                f"cannot be written ({error.strerror}), and earlier settings must be kept before any change",
+                field="file",
+                value=str(self._state),
+                mend="make its folder writable",
+            ) from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left = self._left(handle)
+            if left is not None:
+                self._set_back(handle, left)
+        except BlockingIOError as error:
+            os.close(handle)
+            raise FrequencyRefused(
+                "another elbowroom holds frequencies constant on this host",
+                field="file",
+                value=str(self._state),
+                mend="wait until it has ended",
+            ) from error
+        except BaseException:
+            os.close(handle)
+            raise
+        return handle
+
+    def _give_back(self, handle: int) -> None:
+        try:
+            left = self._left(handle)
+            if left is not None:
+                self._set_back(handle, left)
+        finally:
+            os.close(handle)
+
+    def _left(self, handle: int) -> Left | None:
+        """What is in the state file; None when it is empty, or torn: then nothing had been changed yet."""
+        data = os.pread(handle, os.fstat(handle).st_size, 0)
+        try:
+            return msgspec.json.decode(data, type=Left)
+        except msgspec.ValidationError as error:
+            raise MachineError(
+                f"is no record of earlier settings ({error})",
+                field="file",
+                value=str(self._state),
+                mend="look at the limits of the frequencies by hand, then remove it",
+            ) from error
+        except msgspec.DecodeError:
+            return None
+
+    def _set_back(self, handle: int, left: Left) -> None:
+        self._write(left.writes, MachineError)
+        os.ftruncate(handle, 0)
+
+    def _write(self, writes: Writes, kind: type[MachineError]) -> None:
+        """Writes all, also behind one that failed, and reads back; raises the first failure."""
+        failures = []
+        final = dict(writes)
+        for name, text in writes:
+            try:
+                put(self._root / name, text)
+            except OSError as error:
+                failures.append(self._failure(kind, name, final[name], error.strerror or str(error)))
+        for name, text in final.items():
+            try:
+                found = self._text(name)
+            except OSError as error:
+                found = error.strerror or str(error)
+            if found != text:
+                failures.append(self._failure(kind, name, text, f"it holds {found!r} afterwards"))
+        if failures:
+            raise failures[0]
+
+    def _failure(self, kind: type[MachineError], name: str, text: str, why: str) -> MachineError:
+        path = self._root / name
+        if kind is not FrequencyRefused:
+            mend = f"as root: elbowroom doctor, which tries again, or echo {text} > {path}"
+        else:
+            steps = self._root / Path(name).parent / "scaling_available_frequencies"
+            known = steps.read_text(encoding="ascii").strip() if steps.exists() else ""
+            mend = f"choose one of: {known}" if known else "choose another frequency, or none"
+        return kind(f"does not take {text} ({why})", field="frequency", value=str(path), mend=mend)
+
+    def _text(self, name: str) -> str:
+        return (self._root / name).read_text(encoding="ascii").strip()
+
+    def _number(self, name: str) -> int:
+        return int(self._text(name))
+
+
+def put(path: Path, text: str) -> None:
+    """Writes a file of sysfs; one that does not exist is not made."""
+    handle = os.open(path, os.O_WRONLY | os.O_TRUNC)
+    try:
+        os.write(handle, text.encode())
+    finally:
+        os.close(handle)
+
+
+def _state_file() -> Path:
+    """Where only root, or this user, can write, and a new start of the machine wipes."""
+    private = os.environ.get("XDG_RUNTIME_DIR")
+    base = Path(private) if private and os.geteuid() else Path("/run")
+    return base / "elbowroom" / "frequencies.json"
+
+
+def _keep(handle: int, left: Left) -> None:
+    os.pwrite(handle, msgspec.json.encode(left), 0)
+    os.fsync(handle)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Signals that end a process wait for the end of the block."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    seen: list[int] = []
+    ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, lambda came, _frame: seen.append(came)) for number in ending}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for came in seen:
+            signal.raise_signal(came)
+
+
+@contextmanager
+def _ends_as_interrupt() -> Iterator[None]:
+    """Signals that would end the process at once end it as Ctrl-C does, by way of the `finally` blocks."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    changed: list[int] = []
+    if threading.current_thread() is threading.main_thread():
+        for ending in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(ending) is signal.SIG_DFL:
+                signal.signal(ending, interrupt)
+                changed.append(ending)
+    try:
+        yield
+    finally:
+        for number in changed:
+            signal.signal(number, signal.SIG_DFL)
