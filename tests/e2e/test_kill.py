@@ -83,6 +83,25 @@ def test_twenty_kills_lose_nothing_and_measure_nothing_twice(
     assert not list(tmp_path.glob(".r.*.tmp/samples.parquet"))
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_stopped_says_how_to_go_on(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    monkeypatch.setenv("FAKE_SLEEP", "0.05")
+    words = ["quick", "--sizes", "4", "--repeat", "200", "--mpi", str(site), "--out", "r"]
+    process = start(words, tmp_path)
+    deadline = time.monotonic() + 60
+    while journal_of(tmp_path / "r").count(b"\n") < 4 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(process.pid, number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert b"elbowroom run --resume r" in err
+    assert b"Traceback" not in err
+    assert journal_of(tmp_path / "r").endswith(b"\n")
+    assert RunFolder.open(tmp_path / "r").manifest.measured_share is not None
+
+
 @pytest.mark.real
 @pytest.mark.slow
 def test_a_real_probe_ends_with_its_campaign_and_the_run_is_resumed(tmp_path: Path) -> None:

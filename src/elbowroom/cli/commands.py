@@ -20,14 +20,26 @@ if TYPE_CHECKING:
 NOISY = 3
 
 
+_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
+
+
+class _Command(click.Command):
+    """Settings of its own: click keeps the help option of whichever context asked for it first."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **{"context_settings": _SETTINGS, **options})
+
+
 class _Ordered(click.Group):
     """Lists commands in the order of a first visit, not of the alphabet."""
+
+    command_class = _Command
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
 
-@click.group(cls=_Ordered, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
+@click.group(cls=_Ordered, context_settings=_SETTINGS)
 @click.version_option(__version__, prog_name="elbowroom")
 def group() -> None:
     """How much do computation and communication slow each other down here?

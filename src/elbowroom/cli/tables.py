@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from elbowroom.campaign.running import Prepared
     from elbowroom.machine.doctor import Check
     from elbowroom.machine.topology import Machine
+    from elbowroom.plan.point import Point
     from elbowroom.plan.reading import Plan
     from elbowroom.stats.comparing import Change
     from elbowroom.stats.result import Kept, PointResult, Side, Summary
@@ -65,12 +66,18 @@ def print_run(run: Run) -> None:
             _say(f"- {finding.text}", indent="  ")
     print()
     console().print(_points_table(points))
+    _explain_control(points)
     _print_odd(points)
     if run.manifest.notes:
         print()
         _say("This machine cannot answer:")
     for note in run.manifest.notes:
         _say(f"{note.what}: {note.status}, {note.reason}", indent="  ")
+
+
+def _explain_control(points: Iterable[PointResult | Point]) -> None:
+    if any(point.role == "control" for point in points):
+        _say("* control: uses no memory, so it tells whether the machine was quiet")
 
 
 def _print_odd(points: Sequence[PointResult]) -> None:
@@ -177,6 +184,7 @@ def print_dry_run(prepared: Prepared) -> None:
             cores,
         )
     console().print(table)
+    _explain_control(points)
     print()
     count = f"{len(points)} points, {plan.repetitions} repetitions, {len(prepared.units)} units"
     _say(f"{count}: about {duration(prepared.seconds)}")
