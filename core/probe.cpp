@@ -1,13 +1,11 @@
 // The probe: reads requests, measures, writes JSON lines (docs/protocol.md).
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <iostream>
 #include <string>
-#include <vector>
 
 #include "exchange/follower.hpp"
 #include "exchange/job.hpp"
@@ -17,6 +15,7 @@
 #include "observe/observer.hpp"
 #include "protocol/describe.hpp"
 #include "protocol/kernel_run.hpp"
+#include "protocol/line_source.hpp"
 #include "protocol/sizes.hpp"
 
 namespace {
@@ -32,7 +31,9 @@ int measure(int argc, char** argv) {
   const Job job(&argc, &argv);
   try {
     if (job.rank() == 0) {
-      Leader(job).serve(std::cin, std::cout);
+      const pid_t asker = grandparent();
+      LineSource requests(STDIN_FILENO, [asker] { return grandparent() != asker; });
+      Leader(job).serve(requests, std::cout);
     } else {
       follow(job);
     }

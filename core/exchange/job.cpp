@@ -15,6 +15,8 @@ namespace elbowroom {
 namespace {
 
 constexpr int control_tag = 1;
+constexpr int eager_polls = 5000;       // about a second: longer than any pause inside a repetition
+constexpr double idle_interval = 2e-3;  // s, when nobody asks for anything
 
 std::string own_cpuset() {
   std::string text;
@@ -65,6 +67,7 @@ Job::Job(int* argc, char*** argv) {
   MPI_Comm_dup(MPI_COMM_WORLD, &messages_);
   MPI_Comm_dup(MPI_COMM_WORLD, &headers_);
   gather_ranks();
+  transport_ = transport_name(ranks_on_host_of(0) == size_);
 }
 
 Job::~Job() {
@@ -104,12 +107,11 @@ nlohmann::json Job::mpi_facts() const {
   int version = 0;
   int subversion = 0;
   MPI_Get_version(&version, &subversion);
-  const bool one_host = std::all_of(hosts_.begin(), hosts_.end(), [&](const auto& host) { return host == hosts_.front(); });
   const std::string text(library);  // its length may or may not count the final zero
   return {{"library", text.substr(0, text.find('\n'))},
           {"standard", std::to_string(version) + "." + std::to_string(subversion)},
           {"thread_level", level_name(thread_level_)},
-          {"transport", transport_name(one_host)},
+          {"transport", transport_},
           {"prefix", library_prefix()}};
 }
 
@@ -141,11 +143,11 @@ std::optional<nlohmann::json> Job::try_receive(int rank) const {
 }
 
 nlohmann::json Job::receive(int rank) const {
-  for (;;) {
+  for (int polls = 0;; ++polls) {
     if (auto message = try_receive(rank)) {
       return *message;
     }
-    sleep_for(poll_interval);
+    sleep_for(polls < eager_polls ? poll_interval : idle_interval);
   }
 }
 

@@ -25,6 +25,7 @@ class Job {
   bool same_host(int rank) const { return hosts_[static_cast<std::size_t>(rank)] == hosts_.front(); }
   int ranks_on_host_of(int rank) const;
   int thread_level() const { return thread_level_; }
+  const std::string& transport() const { return transport_; }  // as in hello
   const nlohmann::json& ranks() const { return ranks_; }  // as in hello
   nlohmann::json mpi_facts() const;                       // as in hello
 
@@ -42,6 +43,7 @@ class Job {
   int rank_ = 0;
   int size_ = 1;
   int thread_level_ = 0;
+  std::string transport_;
   MPI_Comm control_ = MPI_COMM_NULL;
   MPI_Comm messages_ = MPI_COMM_NULL;
   MPI_Comm headers_ = MPI_COMM_NULL;

@@ -1,7 +1,6 @@
 #include "exchange/leader.hpp"
 
 #include <algorithm>
-#include <istream>
 #include <optional>
 #include <ostream>
 
@@ -49,13 +48,17 @@ std::string reason_for(const std::string& status, const std::set<std::string>& f
 
 Leader::Leader(const Job& job) : job_(job), station_(job) {}
 
-void Leader::serve(std::istream& requests, std::ostream& answers) {
+void Leader::serve(LineSource& requests, std::ostream& answers) {
   answers << hello().dump() << std::endl;
-  for (std::string line; answers.good() && std::getline(requests, line);) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos) {
+  while (answers.good()) {
+    const std::optional<std::string> line = requests.next();
+    if (!line) {
+      break;
+    }
+    if (line->find_first_not_of(" \t\r") == std::string::npos) {
       continue;
     }
-    const json reply = answer(line);
+    const json reply = answer(*line);
     if (reply.is_null()) {
       break;
     }

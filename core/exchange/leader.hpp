@@ -8,6 +8,7 @@
 
 #include "exchange/job.hpp"
 #include "exchange/station.hpp"
+#include "protocol/line_source.hpp"
 
 namespace elbowroom {
 
@@ -17,7 +18,7 @@ class Leader {
 
   // Answers every request of `requests` on `answers`, one line each, flushed. Returns at the end of the stream, at
   // {"op": "quit"}, or when nobody reads the answers any more.
-  void serve(std::istream& requests, std::ostream& answers);
+  void serve(LineSource& requests, std::ostream& answers);
 
  private:
   nlohmann::json hello() const;

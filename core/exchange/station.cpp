@@ -74,6 +74,13 @@ void Station::check(const Request& request) const {
                          "this MPI does not let several threads communicate", "use an MPI with MPI_THREAD_MULTIPLE",
                          "machine");
     }
+    // Seen with Open MPI 5.0.11: completions of single copies get lost when several threads communicate, and the job hangs.
+    if (job_.transport() == "shm+cma") {
+      throw RequestError("comm_cores", std::to_string(placement.comm_cores.size()),
+                         "several communication threads hang when messages are copied by the kernel (CMA)",
+                         "switch single copies off: smsc=^cma (Open MPI 5), btl_vader_single_copy_mechanism=none (4)",
+                         "machine");
+    }
   }
 }
 
