@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -45,13 +46,17 @@ def environment() -> dict[str, str]:
     }
 
 
+def probe_command(ranks: int) -> list[str]:
+    launcher = [executable("ELBOWROOM_MPIRUN"), "--bind-to", "none", "--oversubscribe", "-n", str(ranks)]
+    return [*launcher, executable("ELBOWROOM_PROBE"), "measure"]
+
+
 class Probe:
     """One started probe: `ask` sends a request and returns the answer."""
 
     def __init__(self, ranks: int) -> None:
         self.process = subprocess.Popen(
-            [executable("ELBOWROOM_MPIRUN"), "--bind-to", "none", "--oversubscribe", "-n", str(ranks)]
-            + [executable("ELBOWROOM_PROBE"), "measure"],
+            probe_command(ranks),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -116,8 +121,9 @@ def request(**changes: Any) -> Record:
 
 
 def sound(phase: Record) -> bool:
-    """True unless a rule was broken. On a busy machine a computing thread may not run at all during a short window,
-    which is told as `too_short`."""
+    """True unless a rule was broken. On a busy machine a computing thread may not run at all during a short
+    window, which is told as `too_short`.
+    """
     return phase["status"] in {"ok", "not_stable"} or set(phase["flags"]) & VOIDING == {"too_short"}
 
 
@@ -131,7 +137,7 @@ def probe() -> Iterator[Probe]:
     assert started.quit() == 0
 
 
-@pytest.fixture()
+@pytest.fixture
 def own_probe() -> Iterator[Callable[[int], Probe]]:
     started: list[Probe] = []
 
@@ -176,7 +182,9 @@ def test_the_hwloc_in_use_is_the_systems_with_pci_and_xml(probe: Probe) -> None:
 def test_a_transport_without_single_copy_is_told_as_such(
     own_probe: Callable[[int], Probe], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    version = subprocess.run([executable("ELBOWROOM_MPIRUN"), "--version"], capture_output=True, text=True, env=environment())
+    version = subprocess.run(
+        [executable("ELBOWROOM_MPIRUN"), "--version"], capture_output=True, text=True, env=environment()
+    )
     if "Open MPI" not in version.stdout:
         pytest.skip("the names of the parameters are Open MPI's")
     if " 4." in version.stdout:
@@ -188,7 +196,9 @@ def test_a_transport_without_single_copy_is_told_as_such(
     assert own_probe(2).hello["mpi"]["transport"] == "shm"
 
 
-def test_a_transport_over_tcp_is_told_as_such(own_probe: Callable[[int], Probe], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transport_over_tcp_is_told_as_such(
+    own_probe: Callable[[int], Probe], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OMPI_MCA_btl", "self,tcp")
     started = own_probe(2)
     if "Open MPI" not in started.hello["mpi"]["library"]:
@@ -307,7 +317,10 @@ def test_two_communicating_ranks_on_one_core_are_flagged(probe: Probe) -> None:
 def test_a_small_working_set_is_flagged_for_kernels_of_main_memory_only(probe: Probe) -> None:
     small = probe.ask(sequence=["A"], working_set=1 << 16)
     assert "working_set_small" in small["flags"]
-    assert "working_set_small" not in probe.ask(sequence=["A"], kernel="triad_cache", working_set=1 << 16)["flags"]
+    assert (
+        "working_set_small"
+        not in probe.ask(sequence=["A"], kernel="triad_cache", working_set=1 << 16)["flags"]
+    )
 
 
 def test_pages_are_verified_on_the_node_wanted(probe: Probe) -> None:
@@ -341,6 +354,7 @@ def test_an_unreachable_steadiness_is_told_and_the_whole_phase_counted(probe: Pr
 
 
 MISSING_CORE = 100_000
+OTHER = CORES[-1]
 
 BAD_REQUESTS = [
     ({"kernel": "nonsense", "sequence": ["A"]}, "kernel", "nonsense"),
@@ -353,7 +367,7 @@ BAD_REQUESTS = [
     ({"sequence": ["A"], "comp_cores": [MISSING_CORE]}, "comp_cores", str(MISSING_CORE)),
     ({"comm_cores": [MISSING_CORE]}, "comm_cores", str(MISSING_CORE)),
     ({"peer_cores": [MISSING_CORE]}, "comm_cores", str(MISSING_CORE)),
-    ({"sequence": ["A"], "comp_cores": [CORES[1 % len(CORES)]] * 2}, "comp_cores", str(CORES[1 % len(CORES)])),
+    ({"sequence": ["A"], "comp_cores": [OTHER] * 2}, "comp_cores", str(OTHER)),
     ({"sequence": ["AB"], "comp_cores": [CORES[0]]}, "comm_cores", str(CORES[0])),
     ({"sequence": ["A"], "comp_cores": []}, "comp_cores", ""),
     ({"sequence": ["A"], "comp_node": 77}, "comp_node", "77"),
@@ -368,14 +382,16 @@ BAD_REQUESTS = [
     ({"hosts": 2}, "hosts", "2"),
     ({"window": 0}, "window", "0"),
     ({"op": "fly"}, "op", "fly"),
-    ({"sequence": ["AB"], "computing_ranks": "all"}, "comp_cores", str(CORES[1 % len(CORES)])),
-    ({"sequence": ["AB"], "peer_cores": [CORES[1 % len(CORES)]]}, "peer_cores", str(CORES[1 % len(CORES)])),
+    ({"sequence": ["AB"], "computing_ranks": "all"}, "comp_cores", str(OTHER)),
+    ({"sequence": ["AB"], "peer_cores": [OTHER]}, "peer_cores", str(OTHER)),
     ({"pattern": "receive", "metric": "latency"}, "metric", "latency"),
 ]
 
 
 @pytest.mark.parametrize(("changes", "field", "value"), BAD_REQUESTS)
-def test_a_bad_request_is_answered_with_field_value_and_mend(probe: Probe, changes: Record, field: str, value: str) -> None:
+def test_a_bad_request_is_answered_with_field_value_and_mend(
+    probe: Probe, changes: Record, field: str, value: str
+) -> None:
     answer = probe.ask(**changes)
     assert answer["record"] == "error", answer
     assert (answer["field"], answer["value"], answer["kind"]) == (field, value, "usage")
@@ -400,16 +416,19 @@ def test_a_killed_rank_ends_the_job_with_an_error(own_probe: Callable[[int], Pro
 def test_the_ranks_end_when_who_asks_is_killed(tmp_path: Path) -> None:
     """PRRTE does not tell rank 0 that its input has ended, so the probe looks for itself."""
     script = tmp_path / "ask.py"
-    command = [executable("ELBOWROOM_MPIRUN"), "--bind-to", "none", "--oversubscribe", "-n", "2"]
-    command += [executable("ELBOWROOM_PROBE"), "measure"]
     script.write_text(
         "import subprocess, sys, time\n"
-        f"started = subprocess.Popen({command!r}, stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
+        f"started = subprocess.Popen({probe_command(2)!r}, stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
         "print(started.stdout.readline().decode(), flush=True)\n"
         "time.sleep(1000)\n"
     )
-    python = os.environ.get("PYTHON", "python3")
-    asking = subprocess.Popen([python, str(script)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment())
+    asking = subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=environment(),
+    )
     assert asking.stdout is not None
     pids = [rank["pid"] for rank in json.loads(asking.stdout.readline())["ranks"]]
     asking.stdout.close()

@@ -1,0 +1,110 @@
+"""Native code under the sanitizers: memory and undefined behaviour with ranks, data races without.
+
+Slow (two builds from nothing), so only when ELBOWROOM_SANITIZERS names a folder to build in.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CORES = sorted(os.sched_getaffinity(0))
+# hwloc's plugin for PCI is unloaded before leaks are looked for, so those of its libpciaccess have no name to
+# suppress them by.
+WITHOUT_PCI = {"HWLOC_PLUGINS_BLACKLIST": "hwloc_pci"}
+MPI_LIBRARIES = (
+    "libmpi",
+    "libopen-",
+    "libpmix",
+    "libprrte",
+    "libhwloc",
+    "libevent",
+    "libucs",
+    "libfabric",
+    "orted",
+)
+
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("ELBOWROOM_SANITIZERS"), reason="slow; set ELBOWROOM_SANITIZERS to a build folder"
+)
+
+
+def build(sanitizers: str) -> Path:
+    """The build folder, with the tests and, where the MPI's compiler is known, the probe."""
+    folder = Path(os.environ["ELBOWROOM_SANITIZERS"]) / sanitizers.replace(",", "-")
+    compiler = Path(os.environ.get("ELBOWROOM_MPIRUN", "")).parent / "mpicxx"
+    command = ["cmake", "-S", str(ROOT), "-B", str(folder), "-G", "Ninja", "-DELBOWROOM_TESTS=ON"]
+    command += ["-DCMAKE_BUILD_TYPE=RelWithDebInfo", f"-DELBOWROOM_SANITIZE={sanitizers}"]
+    command += [f"-DMPI_CXX_COMPILER={compiler}" if compiler.exists() else "-DELBOWROOM_MPI=OFF"]
+    for step in (command, ["cmake", "--build", str(folder)]):
+        done = subprocess.run(step, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address() -> Path:
+    return build("address,undefined")
+
+
+def run(command: list[str], environment: dict[str, str], text: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, env=os.environ | environment, input=text, capture_output=True, text=True)
+
+
+def test_the_native_tests_pass_under_address_and_undefined_behaviour_sanitizers(address: Path) -> None:
+    done = run(
+        [str(address / "core_tests")],
+        WITHOUT_PCI | {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"},
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+
+
+def test_the_native_tests_pass_under_the_thread_sanitizer() -> None:
+    done = run([str(build("thread") / "core_tests")], {"TSAN_OPTIONS": "halt_on_error=1"})
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+
+
+@pytest.mark.skipif(len(CORES) < 2, reason="needs two cores")
+def test_a_repetition_passes_under_the_address_sanitizer(address: Path, tmp_path: Path) -> None:
+    """Leaks of the MPI and what it loads are its own; any other leak, and any error, is a failure."""
+    mpirun = os.environ.get("ELBOWROOM_MPIRUN", "")
+    if shutil.which(mpirun) is None:
+        pytest.skip("ELBOWROOM_MPIRUN does not name a launcher")
+    suppressions = tmp_path / "leaks.txt"
+    suppressions.write_text("".join(f"leak:{library}\n" for library in MPI_LIBRARIES))
+    environment = WITHOUT_PCI | {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+        "OMPI_MCA_pml": "ob1",
+        "OMPI_MCA_smsc": "^cma,xpmem,knem",
+        "LSAN_OPTIONS": f"suppressions={suppressions}:print_suppressions=0",
+        "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+    }
+    request = {
+        "op": "measure",
+        "point": "p",
+        "repetition": 0,
+        "sequence": ["A", "B", "AB"],
+        "kernel": "triad",
+        "comp_cores": [CORES[1]],
+        "working_set": 8 << 20,
+        "size": 100_001,
+        "comm_cores": [CORES[0]],
+        "peer_cores": [CORES[0]],
+        "window": 0.02,
+    }
+    patterns = ("pingpong", "receive", "bidirectional", "ring")
+    requests = [json.dumps(request | {"pattern": pattern}) for pattern in patterns]
+    command = [mpirun, "--bind-to", "none", "--oversubscribe", "-n", "2", str(address / "probe"), "measure"]
+    done = run(command, environment, "\n".join([*requests, '{"op": "quit"}']) + "\n")
+    assert done.returncode == 0, done.stderr[-4000:]
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["record"] for answer in answers] == ["hello"] + ["repetition"] * len(patterns)
+    assert all(answer["validated"] for answer in answers[1:])
