@@ -57,8 +57,9 @@ void sleep_for(double seconds) {
   }
 }
 
-Job::Job(int* argc, char*** argv) {
-  if (MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &thread_level_) != MPI_SUCCESS) {
+Job::Job(int* argc, char*** argv, bool several_threads) {
+  const int wanted = several_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED;
+  if (MPI_Init_thread(argc, argv, wanted, &thread_level_) != MPI_SUCCESS) {
     throw std::runtime_error("MPI_Init_thread failed");
   }
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);

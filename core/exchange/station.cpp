@@ -71,8 +71,8 @@ void Station::check(const Request& request) const {
     }
     if (job_.thread_level() < MPI_THREAD_MULTIPLE) {
       throw RequestError("comm_cores", std::to_string(placement.comm_cores.size()),
-                         "this MPI does not let several threads communicate", "use an MPI with MPI_THREAD_MULTIPLE",
-                         "machine");
+                         "the MPI was not started for several communication threads, or has no MPI_THREAD_MULTIPLE",
+                         "start the probe with: measure --threads multiple", "machine");
     }
     // Seen with Open MPI 5.0.11: completions of single copies get lost when several threads communicate, and the job hangs.
     if (job_.transport() == "shm+cma") {

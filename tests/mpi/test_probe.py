@@ -46,17 +46,17 @@ def environment() -> dict[str, str]:
     }
 
 
-def probe_command(ranks: int) -> list[str]:
+def probe_command(ranks: int, *options: str) -> list[str]:
     launcher = [executable("ELBOWROOM_MPIRUN"), "--bind-to", "none", "--oversubscribe", "-n", str(ranks)]
-    return [*launcher, executable("ELBOWROOM_PROBE"), "measure"]
+    return [*launcher, executable("ELBOWROOM_PROBE"), "measure", *options]
 
 
 class Probe:
     """One started probe: `ask` sends a request and returns the answer."""
 
-    def __init__(self, ranks: int) -> None:
+    def __init__(self, ranks: int, *options: str) -> None:
         self.process = subprocess.Popen(
-            probe_command(ranks),
+            probe_command(ranks, *options),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -138,11 +138,11 @@ def probe() -> Iterator[Probe]:
 
 
 @pytest.fixture
-def own_probe() -> Iterator[Callable[[int], Probe]]:
+def own_probe() -> Iterator[Callable[..., Probe]]:
     started: list[Probe] = []
 
-    def start(ranks: int) -> Probe:
-        started.append(Probe(ranks))
+    def start(ranks: int, *options: str) -> Probe:
+        started.append(Probe(ranks, *options))
         return started[-1]
 
     yield start
@@ -180,7 +180,7 @@ def test_the_hwloc_in_use_is_the_systems_with_pci_and_xml(probe: Probe) -> None:
 
 
 def test_a_transport_without_single_copy_is_told_as_such(
-    own_probe: Callable[[int], Probe], monkeypatch: pytest.MonkeyPatch
+    own_probe: Callable[..., Probe], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     version = subprocess.run(
         [executable("ELBOWROOM_MPIRUN"), "--version"], capture_output=True, text=True, env=environment()
@@ -197,7 +197,7 @@ def test_a_transport_without_single_copy_is_told_as_such(
 
 
 def test_a_transport_over_tcp_is_told_as_such(
-    own_probe: Callable[[int], Probe], monkeypatch: pytest.MonkeyPatch
+    own_probe: Callable[..., Probe], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMPI_MCA_btl", "self,tcp")
     started = own_probe(2)
@@ -264,29 +264,42 @@ def test_every_policy_of_reuse_delivers_valid_messages(probe: Probe, reuse: str,
     assert answer["pages"]["comm"]["wanted"] == 0
 
 
-def test_a_ring_of_three_reports_every_rank(own_probe: Callable[[int], Probe]) -> None:
+def test_a_ring_of_three_reports_every_rank(own_probe: Callable[..., Probe]) -> None:
     phase = own_probe(3).ask(pattern="ring", size=65536, sequence=["AB"])["phases"][0]
     assert [rank["rank"] for rank in phase["ranks"]] == [0, 1, 2]
     assert all(rank["comm"]["value"] > 0 for rank in phase["ranks"])
     assert ["comp" in rank for rank in phase["ranks"]] == [True, False, False]
 
 
-def test_a_ring_may_have_several_communication_threads(probe: Probe) -> None:
-    answer = probe.ask(pattern="ring", kernel="none", size=65536, comm_cores=CORES[:2], peer_cores=CORES[:2])
+THREADS = {"pattern": "ring", "kernel": "none", "comm_cores": CORES[:2], "peer_cores": CORES[:2]}
+
+
+def test_a_ring_may_have_several_communication_threads(own_probe: Callable[..., Probe]) -> None:
+    started = own_probe(2, "--threads", "multiple")
+    assert started.hello["mpi"]["thread_level"] == "multiple"
+    answer = started.ask(**THREADS, size=65536)
     assert answer["record"] == "repetition", answer
     assert answer["validated"] is True
     assert "shared_comm_core" in answer["flags"]
 
 
+def test_several_communication_threads_are_refused_where_the_mpi_was_not_started_for_them(
+    probe: Probe,
+) -> None:
+    answer = probe.ask(**THREADS)
+    assert (answer["record"], answer["field"], answer["kind"]) == ("error", "comm_cores", "machine")
+    assert "--threads multiple" in answer["mend"]
+
+
 def test_several_communication_threads_are_refused_where_single_copies_would_hang(
-    own_probe: Callable[[int], Probe], monkeypatch: pytest.MonkeyPatch
+    own_probe: Callable[..., Probe], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMPI_MCA_smsc", "^xpmem,knem")
     monkeypatch.setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "cma")
-    started = own_probe(2)
+    started = own_probe(2, "--threads", "multiple")
     if started.hello["mpi"]["transport"] != "shm+cma":
         pytest.skip("this MPI makes no single copies here")
-    answer = started.ask(pattern="ring", kernel="none", comm_cores=CORES[:2], peer_cores=CORES[:2])
+    answer = started.ask(**THREADS)
     assert (answer["record"], answer["field"], answer["kind"]) == ("error", "comm_cores", "machine")
     assert started.ask(size=1 << 20)["validated"] is True
 
@@ -303,7 +316,7 @@ def test_communication_alone_needs_no_kernel(probe: Probe) -> None:
     assert "bytes" not in answer
 
 
-def test_computation_alone_works_on_one_rank(own_probe: Callable[[int], Probe]) -> None:
+def test_computation_alone_works_on_one_rank(own_probe: Callable[..., Probe]) -> None:
     alone = own_probe(1)
     assert alone.ask(sequence=["A", "S"])["phases"][0]["comp"]["rate"] > 0
     refused = alone.ask(sequence=["B"])
@@ -407,7 +420,7 @@ def test_a_line_that_is_no_request_is_answered_and_the_next_one_works(probe: Pro
     assert probe.ask()["record"] == "repetition"
 
 
-def test_a_killed_rank_ends_the_job_with_an_error(own_probe: Callable[[int], Probe]) -> None:
+def test_a_killed_rank_ends_the_job_with_an_error(own_probe: Callable[..., Probe]) -> None:
     started = own_probe(2)
     os.kill(started.hello["ranks"][1]["pid"], signal.SIGKILL)
     assert started.process.wait(PATIENCE) != 0
