@@ -58,6 +58,9 @@ constexpr std::array kEntries{
           [](void* memory, std::size_t bytes, int) {
             return make_triad(memory, std::min(bytes, cache_resident_bytes()), false);
           }},
+    Entry{{"triad_llc", "triad on arrays that stay in the last-level cache (its working set says how large)", "MB/s", 2,
+           16, 8, 0, 3, false, false, true},
+          [](void* memory, std::size_t bytes, int) { return make_triad(memory, bytes, false); }},
 };
 
 constexpr auto kInfos = [] {

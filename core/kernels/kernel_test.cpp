@@ -324,6 +324,12 @@ TEST_CASE("cache-resident kernels sweep no more than half of the L2 cache") {
   }
 }
 
+TEST_CASE("the kernel of the last-level cache sweeps all the memory it is given") {
+  const Memory memory(4 * cache_resident_bytes());
+  const auto worker = make_worker("triad_llc", memory.data(), memory.bytes(), 1);
+  CHECK(worker->items_per_sweep() * 24 > memory.bytes() * 3 / 4);
+}
+
 TEST_CASE("unknown kernels, small or crooked memory and a cursor below 1 are refused with a sentence") {
   const Memory memory(64 * 1024);
   CHECK(contains(refusal("stream", memory.data(), memory.bytes(), 1), "triad_cursor"));

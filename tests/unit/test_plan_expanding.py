@@ -188,6 +188,13 @@ def test_a_cache_resident_working_set_fits_in_the_private_cache() -> None:
     )
 
 
+def test_threads_in_the_shared_cache_take_a_quarter_of_it_together() -> None:
+    kernel = KERNELS["triad_llc"]
+    assert working_set(kernel, 1, 0, HENRI) == HENRI.last_level_cache // 4
+    assert working_set(kernel, 4, 0, HENRI) * 4 <= HENRI.last_level_cache // 4
+    assert working_set(kernel, 1, 0, msgspec.structs.replace(HENRI, caches=())) == 2 * MIB
+
+
 def test_every_repetition_visits_every_point_once() -> None:
     points = expand(plan(n=("every",)), HENRI).points
     units = [unit for unit in order(points, 4, seed=1) if not unit.closing]

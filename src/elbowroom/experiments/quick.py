@@ -130,11 +130,18 @@ def _contrast(points: Sequence[PointResult]) -> Finding | None:
     peers = [item for item in points if (item.n, item.size) == most]
     memory = [item for item in peers if (kernel := find(item.kernel)) is not None and kernel.moves_memory]
     registers = [item for item in peers if (kernel := find(item.kernel)) is not None and kernel.arrays == 0]
+    cached = [item for item in peers if (kernel := find(item.kernel)) is not None and kernel.shared_cache]
     if not memory or not registers:
         return None
-    hurt = [any(_who(item)[1] == "interference" for item in group) for group in (memory, registers)]
-    ids = tuple(item.id for item in (*memory, *registers))
-    if hurt == [False, False]:
+    hurt = [any(_who(item)[1] == "interference" for item in group) for group in (memory, registers, cached)]
+    ids = tuple(item.id for item in (*memory, *registers, *cached))
+    if hurt == [False, False, True]:
+        text = (
+            "Only the kernel whose arrays stay in the last-level cache shows it: computation and "
+            "communication share that cache, while neither the memory bus nor the cores are contended."
+        )
+        return Finding(key="contrast", level="note", text=text, points=ids)
+    if not any(hurt):
         return Finding(
             key="contrast", level="note", text="Neither memory nor cores are contended.", points=ids
         )

@@ -21,6 +21,7 @@ KERNEL_NAMES = {
     "triad_nt": "TRIAD (non-temporal stores)",
     "triad_cursor": "TRIAD with cursor",
     "triad_cache": "TRIAD in cache",
+    "triad_llc": "TRIAD in the last-level cache",
     "copy": "COPY",
     "copy_nt": "COPY (non-temporal stores)",
     "memset_nt": "non-temporal memset",

@@ -22,6 +22,7 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
     bus.
 
     Bus bytes add what the hardware moves besides: the write-allocate of plain stores (METHOD.md, rule 9).
+    Cache-resident kernels stay in the core's own cache, or with `shared_cache` in the last-level one.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
     non_temporal: bool = False
     uses_cursor: bool = False
     cache_resident: bool = False
+    shared_cache: bool = False
 
     @property
     def algorithmic_bytes(self) -> float:
@@ -85,6 +87,7 @@ KERNELS: dict[str, Kernel] = {
         _memory("triad_cursor", 2, 16, 8, 32, 3, uses_cursor=True),
         _memory("load_cache", 1, 8, 0, 0, 1, cache_resident=True),
         _memory("triad_cache", 2, 16, 8, 0, 3, cache_resident=True),
+        _memory("triad_llc", 2, 16, 8, 0, 3, cache_resident=True, shared_cache=True),
     )
 }
 

@@ -11,6 +11,7 @@ MIB = 2**20
 UNKNOWN_CACHE_WORKING_SET = 1024 * MIB
 NON_TEMPORAL_WORKING_SET = 256 * MIB
 UNKNOWN_PRIVATE_CACHE = 256 * 1024
+UNKNOWN_SHARED_CACHE = 8 * MIB
 CACHES = 4  # METHOD.md, rule 8: computing arrays are at least 4 times the last-level cache
 
 
@@ -136,15 +137,17 @@ def _from(cores: tuple[Core, ...], start: int) -> list[int]:
 def working_set(kernel: Kernel | None, n: int, node: int, machine: Machine) -> int:
     """Bytes per computing core, all arrays together (METHOD.md, rule 8).
 
-    At least 4 times the last-level cache (1 GiB where it is unknown, 256 MiB for non-temporal stores, half of
-    the private cache for cache-resident kernels), at most what lets all `n` threads fit in half of the node's
-    memory.
+    At least 4 times the last-level cache (1 GiB where it is unknown, 256 MiB for non-temporal stores), at
+    most what lets all `n` threads fit in half of the node's memory. Cache-resident kernels take half of the
+    private cache, or their share of a quarter of the last-level one.
     """
     if kernel is None or kernel.arrays == 0:
         return 0
+    cache = machine.last_level_cache
+    if kernel.shared_cache:
+        return max((cache or UNKNOWN_SHARED_CACHE) // 4 // max(n, 1), _private_cache(machine))
     if kernel.cache_resident:
         return _private_cache(machine) // 2
-    cache = machine.last_level_cache
     wanted = NON_TEMPORAL_WORKING_SET if kernel.non_temporal else CACHES * cache or UNKNOWN_CACHE_WORKING_SET
     wanted = -(-wanted // MIB) * MIB
     memory = next((item.memory for item in machine.nodes if item.number == node), 0) or machine.memory
