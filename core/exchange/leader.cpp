@@ -259,6 +259,9 @@ json Leader::assemble(const Request& request, json phases) {
   if (shares_communication_core(request, job_.hosts())) {
     flags.insert("shared_comm_core");
   }
+  if (shares_computing_core(request, job_.hosts())) {
+    flags.insert("scheduling");
+  }
   if (frequency_moved(phases, station_.placement())) {
     flags.insert("frequency_moved");
   }

@@ -151,6 +151,10 @@ void read_protocol(const Reader& reader, Request& request) {
       request.observe.push_back(shown(name));
     }
   }
+  if (const json* scheduling = reader.find("scheduling")) {
+    reader.require(scheduling->is_boolean(), "scheduling", *scheduling, "true or false");
+    request.scheduling = scheduling->get<bool>();
+  }
   reader.text("fault", request.fault);
   reader.require(request.fault.empty() || request.fault == "message" || request.fault == "early_stop", "fault",
                  request.fault, "message or early_stop");

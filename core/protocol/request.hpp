@@ -47,6 +47,7 @@ struct Request {
   std::vector<std::string> observe;
   std::vector<std::pair<int, Placement>> placements;  // by rank; overrides the placement above
   int hosts = 1;                                      // hosts needed, at least
+  bool scheduling = false;  // a thread beside a computing thread on one core is wanted (flagged, METHOD.md, rule 4)
   std::string fault;  // "message" or "early_stop": breaks a rule on purpose, for tests
 };
 
@@ -96,5 +97,8 @@ void check_job(const Request& request, const std::vector<std::string>& hosts);
 
 // True when communication threads of two ranks share a core of one host (a documented configuration of small machines).
 bool shares_communication_core(const Request& request, const std::vector<std::string>& hosts);
+
+// True when a thread of any rank shares the core of a computing thread: what is measured then is the scheduler.
+bool shares_computing_core(const Request& request, const std::vector<std::string>& hosts);
 
 }  // namespace elbowroom

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "kernels/kernel.hpp"
@@ -34,7 +35,7 @@ std::string core_list(const Site& site, bool allowed_only) {
 
 // Which list a core is in, by core (not by processing unit): the same core twice is refused with the reason.
 void check_cores(const std::vector<int>& cores, const std::string& field, const Site& site,
-                 std::map<int, std::string>& used) {
+                 bool may_share, std::map<int, std::string>& used) {
   for (const int number : cores) {
     const SiteCore* core = site_core(site, number);
     const std::string value = std::to_string(number);
@@ -52,8 +53,10 @@ void check_cores(const std::vector<int>& cores, const std::string& field, const 
     if (previous->second == field) {
       throw RequestError(field, value, fmt::format("core {} is used twice", number), "name each core once");
     }
-    throw RequestError(field, value, fmt::format("communication core {} is among the computing cores", number),
-                       "keep the communication core out of the computing cores");
+    if (!may_share) {
+      throw RequestError(field, value, fmt::format("communication core {} is among the computing cores", number),
+                         "keep the communication core out of the computing cores");
+    }
   }
 }
 
@@ -109,12 +112,12 @@ void check_placement(const Request& request, const Placement& placement, bool co
   std::map<int, std::string> used;
   const bool communicating = std::any_of(request.sequence.begin(), request.sequence.end(), communicates);
   if (computing) {
-    check_cores(placement.comp_cores, "comp_cores", site, used);
+    check_cores(placement.comp_cores, "comp_cores", site, false, used);
     if (placement.comp_cores.empty()) {
       throw RequestError("comp_cores", "", "a computation needs at least one core", "name one or more computing cores");
     }
   }
-  check_cores(placement.comm_cores, "comm_cores", site, used);
+  check_cores(placement.comm_cores, "comm_cores", site, request.scheduling, used);
   if (communicating && placement.comm_cores.empty()) {
     throw RequestError("comm_cores", "", "a communication needs a core on every rank",
                        "name the core of the communication thread");
@@ -142,19 +145,45 @@ void check_placement(const Request& request, const Placement& placement, bool co
 
 namespace {
 
-// Cores of the communication and computing threads of one rank, by name of the field.
-void claim(const std::vector<int>& cores, const std::string& host, bool computing, const std::string& field,
-           std::map<std::pair<std::string, int>, std::vector<bool>>& claimed) {
-  for (const int core : cores) {
-    auto& others = claimed[{host, core}];
-    const bool computed = std::find(others.begin(), others.end(), true) != others.end();
-    if (!others.empty() && (computing || computed)) {
-      throw RequestError(field, std::to_string(core),
-                         fmt::format("core {} of host {} would run a computing thread beside a thread of another rank", core, host),
-                         "give each rank cores of its own (placements), or let only the first rank compute");
+// A core of a rank, and what runs there.
+struct Claim {
+  std::string host;
+  int core;
+  bool computing;
+  std::string field;
+};
+
+std::vector<Claim> claims(const Request& request, const std::vector<std::string>& hosts) {
+  std::vector<Claim> all;
+  for (std::size_t r = 0; r < hosts.size(); ++r) {
+    const auto rank = static_cast<int>(r);
+    const Placement placement = placement_of(request, rank, hosts[r] == hosts.front());
+    if (rank_computes(request, rank)) {
+      for (const int core : placement.comp_cores) {
+        all.push_back({hosts[r], core, true, "comp_cores"});
+      }
     }
-    others.push_back(computing);
+    if (rank_communicates(request, rank)) {
+      for (const int core : placement.comm_cores) {
+        all.push_back({hosts[r], core, false, rank == 0 ? "comm_cores" : "peer_cores"});
+      }
+    }
   }
+  return all;
+}
+
+// The first claim of a core that another thread has, one of the two computing (or neither: `computing` false).
+std::optional<Claim> clash(const std::vector<Claim>& all, bool computing) {
+  for (auto later = all.begin(); later != all.end(); ++later) {
+    const bool shared = std::any_of(all.begin(), later, [&](const Claim& earlier) {
+      return earlier.host == later->host && earlier.core == later->core &&
+             (earlier.computing || later->computing) == computing;
+    });
+    if (shared) {
+      return *later;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -177,16 +206,15 @@ void check_job(const Request& request, const std::vector<std::string>& hosts) {
                          fmt::format("ranks here: 0-{}", ranks - 1));
     }
   }
-  std::map<std::pair<std::string, int>, std::vector<bool>> claimed;
+  const std::optional<Claim> taken = clash(claims(request, hosts), true);
+  if (taken && !request.scheduling) {
+    throw RequestError(taken->field, std::to_string(taken->core),
+                       fmt::format("core {} of host {} would run a computing thread beside a thread of another rank",
+                                   taken->core, taken->host),
+                       "give each rank cores of its own (placements), or let only the first rank compute");
+  }
   for (int rank = 0; rank < ranks; ++rank) {
-    const std::string& host = hosts[static_cast<std::size_t>(rank)];
-    const Placement placement = placement_of(request, rank, host == hosts.front());
-    if (rank_computes(request, rank)) {
-      claim(placement.comp_cores, host, true, "comp_cores", claimed);
-    }
-    if (rank_communicates(request, rank)) {
-      claim(placement.comm_cores, host, false, rank == 0 ? "comm_cores" : "peer_cores", claimed);
-    }
+    const Placement placement = placement_of(request, rank, hosts[static_cast<std::size_t>(rank)] == hosts.front());
     if (request.pattern == Pattern::ring && communicating &&
         placement.comm_cores.size() != placement_of(request, 0, true).comm_cores.size()) {
       throw RequestError(rank == 0 ? "comm_cores" : "peer_cores", std::to_string(placement.comm_cores.size()),
@@ -197,19 +225,11 @@ void check_job(const Request& request, const std::vector<std::string>& hosts) {
 }
 
 bool shares_communication_core(const Request& request, const std::vector<std::string>& hosts) {
-  std::set<std::pair<std::string, int>> used;
-  for (std::size_t r = 0; r < hosts.size(); ++r) {
-    const auto rank = static_cast<int>(r);
-    if (!rank_communicates(request, rank)) {
-      continue;
-    }
-    for (const int core : placement_of(request, rank, hosts[r] == hosts.front()).comm_cores) {
-      if (!used.emplace(hosts[r], core).second) {
-        return true;
-      }
-    }
-  }
-  return false;
+  return clash(claims(request, hosts), false).has_value();
+}
+
+bool shares_computing_core(const Request& request, const std::vector<std::string>& hosts) {
+  return clash(claims(request, hosts), true).has_value();
 }
 
 }  // namespace elbowroom

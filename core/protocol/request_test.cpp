@@ -181,6 +181,18 @@ TEST_CASE("two communicating ranks may share a core, and it is known") {
   CHECK_FALSE(shares_communication_core(read_request(request), {"a", "a"}));
 }
 
+TEST_CASE("a core shared with a computing thread is possible when it is wanted, and known") {
+  json request = good();
+  request["comm_cores"] = {1};
+  request["scheduling"] = true;
+  const Request read = read_request(request);
+  CHECK_NOTHROW(on_this_site(read));
+  CHECK_NOTHROW(check_job(read, {"a", "a"}));
+  CHECK(shares_computing_core(read, {"a", "a"}));
+  CHECK_FALSE(shares_computing_core(read_request(good()), {"a", "a"}));
+  CHECK(refused("scheduling", 1, unchecked).field == "scheduling");
+}
+
 TEST_CASE("placements override cores and nodes of their rank only") {
   json request = good();
   request["pattern"] = "ring";

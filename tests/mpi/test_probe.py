@@ -327,6 +327,12 @@ def test_two_communicating_ranks_on_one_core_are_flagged(probe: Probe) -> None:
     assert "shared_comm_core" in probe.ask()["flags"]
 
 
+def test_a_core_shared_on_purpose_is_labelled(probe: Probe) -> None:
+    shared = {"comp_cores": [CORES[0]], "sequence": ["A", "AB"], "size": 1 << 20, "metric": "bandwidth"}
+    assert probe.ask(**shared)["record"] == "error"
+    assert "scheduling" in probe.ask(**shared, scheduling=True)["flags"]
+
+
 def test_a_small_working_set_is_flagged_for_kernels_of_main_memory_only(probe: Probe) -> None:
     small = probe.ask(sequence=["A"], working_set=1 << 16)
     assert "working_set_small" in small["flags"]
