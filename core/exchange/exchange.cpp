@@ -36,7 +36,8 @@ void Exchange::use(std::vector<Lane> lanes, const std::vector<int>& cores, bool 
   iterations_ = lanes_.empty() ? 1 : least_iterations(lanes_.front().pattern);
   used_.clear();
   for (std::size_t i = 1; i < lanes_.size(); ++i) {
-    auto it = std::find_if(threads_.begin(), threads_.end(), [&](const auto& thread) { return thread->core() == cores[i]; });
+    auto it =
+        std::find_if(threads_.begin(), threads_.end(), [&](const auto& thread) { return thread->core() == cores[i]; });
     if (it == threads_.end()) {
       threads_.push_back(std::make_unique<BoundThread>(cores[i], bind_));
       it = threads_.end() - 1;

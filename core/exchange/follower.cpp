@@ -45,7 +45,12 @@ class Follower {
       }
       return json::object();
     } catch (const RequestError& error) {
-      return {{"error", {{"field", error.field}, {"value", error.value}, {"message", error.what()}, {"mend", error.mend}, {"kind", error.kind}}}};
+      return {{"error",
+               {{"field", error.field},
+                {"value", error.value},
+                {"message", error.what()},
+                {"mend", error.mend},
+                {"kind", error.kind}}}};
     } catch (const std::exception& error) {
       return {{"error", {{"field", ""}, {"value", ""}, {"message", error.what()}, {"mend", ""}, {"kind", "machine"}}}};
     }

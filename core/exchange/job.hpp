@@ -28,8 +28,8 @@ class Job {
   int ranks_on_host_of(int rank) const;
   int thread_level() const { return thread_level_; }
   const std::string& transport() const { return transport_; }  // as in hello
-  const nlohmann::json& ranks() const { return ranks_; }  // as in hello
-  nlohmann::json mpi_facts() const;                       // as in hello
+  const nlohmann::json& ranks() const { return ranks_; }       // as in hello
+  nlohmann::json mpi_facts() const;                            // as in hello
 
   MPI_Comm messages() const { return messages_; }  // what is measured
   MPI_Comm headers() const { return headers_; }    // what announces a batch

@@ -18,9 +18,9 @@ constexpr int protocol_version = 1;
 constexpr double chunk_margin = 1e-3;  // s: the chunk that the end of the window cuts is not counted
 
 json error_record(const json& request, const RequestError& error) {
-  return {{"record", "error"},         {"point", request.is_object() ? request.value("point", json("")) : json("")},
-          {"field", error.field},      {"value", error.value},
-          {"message", error.what()},   {"mend", error.mend},
+  return {{"record", "error"},       {"point", request.is_object() ? request.value("point", json("")) : json("")},
+          {"field", error.field},    {"value", error.value},
+          {"message", error.what()}, {"mend", error.mend},
           {"kind", error.kind}};
 }
 
@@ -68,9 +68,9 @@ void Leader::serve(LineSource& requests, std::ostream& answers) {
 }
 
 json Leader::hello() const {
-  return {{"record", "hello"},         {"protocol", protocol_version}, {"version", ELBOWROOM_VERSION},
-          {"ranks", job_.ranks()},     {"mpi", job_.mpi_facts()},      {"hwloc", hwloc_record()},
-          {"clock", clock_record()},   {"kernels", kernels_record()}};
+  return {{"record", "hello"},       {"protocol", protocol_version}, {"version", ELBOWROOM_VERSION},
+          {"ranks", job_.ranks()},   {"mpi", job_.mpi_facts()},      {"hwloc", hwloc_record()},
+          {"clock", clock_record()}, {"kernels", kernels_record()}};
 }
 
 // One line of answer; null when the request was to quit. What goes wrong before anything is measured is an answer; what

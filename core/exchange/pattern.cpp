@@ -105,9 +105,7 @@ bool run_batch(const Lane& lane, std::int64_t iterations, std::uint64_t seed) {
       lane.rank == 0 ? receive_stream(lane, iterations) : send_stream(lane, iterations, seed);
       return true;
     case Pattern::bidirectional:
-    case Pattern::ring:
-      shift(lane, iterations, seed);
-      return true;
+    case Pattern::ring: shift(lane, iterations, seed); return true;
   }
   return false;
 }

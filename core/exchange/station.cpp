@@ -12,10 +12,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double watch_interval = 200e-6;       // s between looks at threads that are getting steady
-constexpr std::size_t cache_share = 4;          // one part in four of a node's memory is kept touched
-constexpr std::int64_t message_share = 8;       // one part in eight of a node's free memory for messages beyond cache
-constexpr std::uint64_t beyond_cache = 4;       // times the last-level cache (METHOD.md, rule 8)
+constexpr double watch_interval = 200e-6;  // s between looks at threads that are getting steady
+constexpr std::size_t cache_share = 4;     // one part in four of a node's memory is kept touched
+constexpr std::int64_t message_share = 8;  // one part in eight of a node's free memory for messages beyond cache
+constexpr std::uint64_t beyond_cache = 4;  // times the last-level cache (METHOD.md, rule 8)
 
 std::size_t cache_cap(const Machine& machine) {
   std::uint64_t smallest = 0;
@@ -58,8 +58,8 @@ void Station::check(const Request& request) const {
   const Placement placement = placement_of(request, job_.rank(), job_.same_host(job_.rank()));
   int sharers = 0;
   for (int rank = 0; rank < job_.size(); ++rank) {
-    sharers += rank_communicates(request, rank) &&
-                       job_.hosts()[static_cast<std::size_t>(rank)] == job_.hosts()[static_cast<std::size_t>(job_.rank())]
+    sharers += rank_communicates(request, rank) && job_.hosts()[static_cast<std::size_t>(rank)] ==
+                                                       job_.hosts()[static_cast<std::size_t>(job_.rank())]
                    ? 1
                    : 0;
   }

@@ -28,7 +28,9 @@ Site site_here() {
   return site;
 }
 
-void sleep_seconds(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(std::max(seconds, 0.0))); }
+void sleep_seconds(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(std::max(seconds, 0.0)));
+}
 
 json one_repetition(const Request& request, ComputingPool& pool, const std::vector<CachedWorker*>& workers) {
   std::vector<ComputingJob*> jobs;

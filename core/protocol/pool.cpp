@@ -204,7 +204,7 @@ void ComputingPool::start(const std::vector<ComputingJob*>& jobs, const SteadyRu
   }
 }
 
-std::int64_t ComputingPool::latest(std::atomic<std::int64_t> Slot::* time) const {
+std::int64_t ComputingPool::latest(std::atomic<std::int64_t> Slot::*time) const {
   std::int64_t latest = 0;
   for (const Slot* slot : used_) {
     const std::int64_t own = (slot->*time).load(std::memory_order_acquire);

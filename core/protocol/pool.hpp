@@ -85,7 +85,7 @@ class ComputingPool {
 
  private:
   struct Slot;
-  std::int64_t latest(std::atomic<std::int64_t> Slot::* time) const;
+  std::int64_t latest(std::atomic<std::int64_t> Slot::*time) const;
 
   std::function<void(int)> bind_;
   std::vector<std::unique_ptr<Slot>> all_;  // every thread made so far

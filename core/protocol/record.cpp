@@ -9,10 +9,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t most_slices = 32;     // of a computation's rate over time
-constexpr double misplaced = 0.01;          // share of pages elsewhere that is still the wanted node
-constexpr double frequency_change = 0.02;   // METHOD.md, rule 14
-constexpr double tolerated_steal = 0.01;    // of the phase
+constexpr std::size_t most_slices = 32;    // of a computation's rate over time
+constexpr double misplaced = 0.01;         // share of pages elsewhere that is still the wanted node
+constexpr double frequency_change = 0.02;  // METHOD.md, rule 14
+constexpr double tolerated_steal = 0.01;   // of the phase
 
 // Six digits: below the noise, above what anybody reads.
 double rounded(double value) {
@@ -65,13 +65,18 @@ json computation_record(const std::vector<ComputingReport>& reports, const Windo
     items += own.items;
     logs.push_back(report.chunks);
   }
-  const std::size_t shortest =
-      logs.empty() ? 0 : (*std::min_element(logs.begin(), logs.end(), [](auto* a, auto* b) { return a->size() < b->size(); }))->size();
+  const std::size_t shortest = logs.empty() ? 0 : (*std::min_element(logs.begin(), logs.end(), [](auto* a, auto* b) {
+                                                    return a->size() < b->size();
+                                                  }))->size();
   json batches = json::array();
   for (const double slice : rates_over_time(logs, window, std::clamp<std::size_t>(shortest / 2, 1, most_slices))) {
     batches.push_back(rounded(slice * scale));
   }
-  return {{"rate", rounded(rate)}, {"unit", kernel.rate_unit}, {"per_core", per_core}, {"batches", batches}, {"items", items}};
+  return {{"rate", rounded(rate)},
+          {"unit", kernel.rate_unit},
+          {"per_core", per_core},
+          {"batches", batches},
+          {"items", items}};
 }
 
 json communication_record(const std::vector<BatchTime>& batches, const Request& request, std::size_t lanes,
@@ -86,7 +91,8 @@ json communication_record(const std::vector<BatchTime>& batches, const Request& 
       flags.insert("too_short");
     }
   }
-  const std::int64_t messages = all.iterations * static_cast<std::int64_t>(lanes) * (request.pattern == Pattern::pingpong ? 2 : 1);
+  const std::int64_t messages =
+      all.iterations * static_cast<std::int64_t>(lanes) * (request.pattern == Pattern::pingpong ? 2 : 1);
   return {{"value", rounded(message_value(request, lanes, all))},
           {"unit", request.latency ? "us" : "MB/s"},
           {"batches", values},
@@ -122,7 +128,8 @@ json pages_record(const std::vector<PageReport>& reports, std::set<std::string>&
   if (share < 1 - misplaced) {
     flags.insert("wrong_node");
   }
-  json record = {{"wanted", reports.front().wanted}, {"share", rounded(share)}, {"page_size", reports.front().page_size}};
+  json record = {
+      {"wanted", reports.front().wanted}, {"share", rounded(share)}, {"page_size", reports.front().page_size}};
   if (known > 0) {
     record["huge_share"] = rounded(huge / known);
   }
@@ -162,8 +169,6 @@ bool frequency_moved(const json& phases, const Placement& placement) {
   return false;
 }
 
-bool stolen(const json& observed, double seconds) {
-  return observed.value("steal_s", 0.0) > tolerated_steal * seconds;
-}
+bool stolen(const json& observed, double seconds) { return observed.value("steal_s", 0.0) > tolerated_steal * seconds; }
 
 }  // namespace elbowroom

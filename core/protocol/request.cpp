@@ -65,9 +65,10 @@ class Reader {
   void integer(const char* field, Integer& out) const {
     if (const json* value = find(field)) {
       require(value->is_number_integer(), field, *value, "a whole number");
-      const bool fits = value->is_number_unsigned()
-                            ? value->get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<Integer>::max())
-                            : value->get<std::int64_t>() >= static_cast<std::int64_t>(std::numeric_limits<Integer>::min());
+      const bool fits =
+          value->is_number_unsigned()
+              ? value->get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<Integer>::max())
+              : value->get<std::int64_t>() >= static_cast<std::int64_t>(std::numeric_limits<Integer>::min());
       require(fits, field, *value, "a number of usual magnitude");
       out = value->get<Integer>();
     }
@@ -122,8 +123,8 @@ void read_sequence(const Reader& reader, Request& request) {
 void read_placements(const json& list, Request& request) {
   Reader(json::object()).require(list.is_array(), "placements", list, "a list of placements");
   for (const json& entry : list) {
-    Reader(json::object()).require(entry.is_object() && entry.contains("rank"), "placements", entry,
-                                   "a list of objects with a rank");
+    Reader(json::object())
+        .require(entry.is_object() && entry.contains("rank"), "placements", entry, "a list of objects with a rank");
     const Reader reader(entry, "placements.");
     int rank = -1;
     reader.integer("rank", rank);
@@ -174,7 +175,8 @@ void check_computation(const Request& request) {
     for (const KernelInfo& kernel : kernels()) {
       known += fmt::format("{}{}", known.empty() ? "" : ", ", kernel.name);
     }
-    throw RequestError("kernel", request.kernel, fmt::format("there is no kernel '{}'", request.kernel), "known: " + known);
+    throw RequestError("kernel", request.kernel, fmt::format("there is no kernel '{}'", request.kernel),
+                       "known: " + known);
   }
   if (request.cursor < 1) {
     throw RequestError("cursor", fmt::format("{}", request.cursor), "cursor must be at least 1", "give 1 or more");

@@ -48,7 +48,7 @@ struct Request {
   std::vector<std::pair<int, Placement>> placements;  // by rank; overrides the placement above
   int hosts = 1;                                      // hosts needed, at least
   bool scheduling = false;  // a thread beside a computing thread on one core is wanted (flagged, METHOD.md, rule 4)
-  std::string fault;  // "message" or "early_stop": breaks a rule on purpose, for tests
+  std::string fault;        // "message" or "early_stop": breaks a rule on purpose, for tests
 };
 
 // A request that cannot be answered: which field, its value, why, and how to mend it.
@@ -88,8 +88,7 @@ bool rank_communicates(const Request& request, int rank);
 
 // Checks one rank's placement against its own host: cores, nodes and memory. `sharers` ranks of this request use the
 // same host. Throws RequestError.
-void check_placement(const Request& request, const Placement& placement, bool computing, const Site& site,
-                     int sharers);
+void check_placement(const Request& request, const Placement& placement, bool computing, const Site& site, int sharers);
 
 // Checks what concerns several ranks: how many there are, on how many hosts, and that no core is used by two of them in a
 // way that would measure the scheduler. `hosts[r]` is the host of rank r. Throws RequestError.

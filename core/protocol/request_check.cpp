@@ -34,13 +34,14 @@ std::string core_list(const Site& site, bool allowed_only) {
 }
 
 // Which list a core is in, by core (not by processing unit): the same core twice is refused with the reason.
-void check_cores(const std::vector<int>& cores, const std::string& field, const Site& site,
-                 bool may_share, std::map<int, std::string>& used) {
+void check_cores(const std::vector<int>& cores, const std::string& field, const Site& site, bool may_share,
+                 std::map<int, std::string>& used) {
   for (const int number : cores) {
     const SiteCore* core = site_core(site, number);
     const std::string value = std::to_string(number);
     if (core == nullptr) {
-      throw RequestError(field, value, fmt::format("core {} does not exist", number), "cores here: " + core_list(site, false));
+      throw RequestError(field, value, fmt::format("core {} does not exist", number),
+                         "cores here: " + core_list(site, false));
     }
     if (!core->allowed) {
       throw RequestError(field, value, fmt::format("core {} is outside the cpuset of this job", number),
@@ -68,7 +69,8 @@ const SiteNode& check_node(int number, const char* field, const Site& site) {
     }
     all += fmt::format("{}{}", all.empty() ? "" : ",", node.number);
   }
-  throw RequestError(field, std::to_string(number), fmt::format("NUMA node {} does not exist", number), "nodes here: " + all);
+  throw RequestError(field, std::to_string(number), fmt::format("NUMA node {} does not exist", number),
+                     "nodes here: " + all);
 }
 
 std::int64_t computing_bytes(const Request& request, const Placement& placement) {
@@ -108,7 +110,8 @@ bool rank_communicates(const Request& request, int rank) {
          std::any_of(request.sequence.begin(), request.sequence.end(), communicates);
 }
 
-void check_placement(const Request& request, const Placement& placement, bool computing, const Site& site, int sharers) {
+void check_placement(const Request& request, const Placement& placement, bool computing, const Site& site,
+                     int sharers) {
   std::map<int, std::string> used;
   const bool communicating = std::any_of(request.sequence.begin(), request.sequence.end(), communicates);
   if (computing) {
@@ -137,9 +140,10 @@ void check_placement(const Request& request, const Placement& placement, bool co
   const std::int64_t besides = comp_node == &comm_node ? computing_need : 0;
   const std::int64_t need = least_message_bytes(request, placement.comm_cores.size()) * std::max(sharers, 1);
   if (need > comm_node.memory - besides) {
-    throw RequestError("size", fmt::format("{}", request.size),
-                       fmt::format("the messages of {} ranks are larger than the memory of node {}", sharers, placement.comm_node),
-                       fmt::format("the node has {} bytes to give", comm_node.memory - besides));
+    throw RequestError(
+        "size", fmt::format("{}", request.size),
+        fmt::format("the messages of {} ranks are larger than the memory of node {}", sharers, placement.comm_node),
+        fmt::format("the node has {} bytes to give", comm_node.memory - besides));
   }
 }
 

@@ -10,10 +10,22 @@ using nlohmann::json;
 namespace {
 
 json good() {
-  return {{"op", "measure"},      {"point", "p"},      {"repetition", 3},         {"sequence", {"A", "B", "AB"}},
-          {"kernel", "triad"},    {"comp_cores", {1}}, {"comp_node", 0},          {"working_set", 1 << 20},
-          {"pattern", "pingpong"}, {"size", 64},       {"comm_node", 0},          {"comm_cores", {0}},
-          {"peer_cores", {0}},    {"reuse", "same"},   {"metric", "bandwidth"},   {"window", 0.1},
+  return {{"op", "measure"},
+          {"point", "p"},
+          {"repetition", 3},
+          {"sequence", {"A", "B", "AB"}},
+          {"kernel", "triad"},
+          {"comp_cores", {1}},
+          {"comp_node", 0},
+          {"working_set", 1 << 20},
+          {"pattern", "pingpong"},
+          {"size", 64},
+          {"comm_node", 0},
+          {"comm_cores", {0}},
+          {"peer_cores", {0}},
+          {"reuse", "same"},
+          {"metric", "bandwidth"},
+          {"window", 0.1},
           {"steady", {{"window", 5}, {"cov", 0.1}, {"limit", 2.0}}}};
 }
 

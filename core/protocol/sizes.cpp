@@ -10,16 +10,15 @@ namespace elbowroom {
 namespace {
 
 std::int64_t factor_of(const std::string& unit) {
-  const std::vector<std::pair<std::string, std::int64_t>> factors = {
-      {"", 1},
-      {"B", 1},
-      {"kB", 1'000},
-      {"KB", 1'000},
-      {"MB", 1'000'000},
-      {"GB", 1'000'000'000},
-      {"KiB", std::int64_t{1} << 10},
-      {"MiB", std::int64_t{1} << 20},
-      {"GiB", std::int64_t{1} << 30}};
+  const std::vector<std::pair<std::string, std::int64_t>> factors = {{"", 1},
+                                                                     {"B", 1},
+                                                                     {"kB", 1'000},
+                                                                     {"KB", 1'000},
+                                                                     {"MB", 1'000'000},
+                                                                     {"GB", 1'000'000'000},
+                                                                     {"KiB", std::int64_t{1} << 10},
+                                                                     {"MiB", std::int64_t{1} << 20},
+                                                                     {"GiB", std::int64_t{1} << 30}};
   for (const auto& [name, factor] : factors) {
     if (name == unit) {
       return factor;

@@ -20,8 +20,7 @@ double coefficient_of_variation(const std::deque<double>& samples) {
   return std::sqrt(squares / (count - 1)) / mean;
 }
 
-SteadyDetector::SteadyDetector(std::size_t window, double cov)
-    : window_(std::max<std::size_t>(window, 2)), cov_(cov) {}
+SteadyDetector::SteadyDetector(std::size_t window, double cov) : window_(std::max<std::size_t>(window, 2)), cov_(cov) {}
 
 bool SteadyDetector::add(double sample) {
   ++added_;

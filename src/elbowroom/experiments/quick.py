@@ -74,7 +74,7 @@ def _answer(points: Sequence[PointResult]) -> Finding:
     if affected:
         shown = max(affected, key=lambda item: (item.kernel == "triad", item.size))
     who, level = _who(shown)
-    head = f"Yes, there is interference here, {who}" if affected else "No interference is seen here"
+    head = f"Yes, there is interference here, {who}" if affected else "No interference above 5 % is seen here"
     text = (
         f"{head}: {kernel_name(shown.kernel)} on {cores_text(shown.n)} beside "
         f"{size_text(shown.size)} messages keeps "

@@ -177,9 +177,9 @@ def known_and_unknown(state: Mapping[str, Any]) -> tuple[list[tuple[str, str]], 
 
 def finding_values(finding: Finding) -> list[tuple[str, str]]:
     """A finding's numbers as (name, text); `x`, `x_low`, `x_high` (or a single value with `low`, `high`)
-    become one interval.
+    become one interval. What was not found (None) is said in the finding's text and has no number.
     """
-    values = dict(finding.values)
+    values = {name: value for name, value in finding.values.items() if value is not None}
     plain_names = [
         name for name in values if name not in ("low", "high") and not name.endswith(("_low", "_high"))
     ]
@@ -205,9 +205,7 @@ def finding_values(finding: Finding) -> list[tuple[str, str]]:
     return result + [(name.replace("_", " "), _finding_value(name, values[name])) for name in rest]
 
 
-def _finding_value(name: str, value: float | int | str | None) -> str:
-    if value is None:
-        return "none"
+def _finding_value(name: str, value: float | int | str) -> str:
     if isinstance(value, int | float) and ("size" in name or name.endswith("bytes")):
         return numbers.size(value)
     return numbers.number(value) if isinstance(value, float) else str(value)
