@@ -30,6 +30,10 @@ MPI_LIBRARIES = (
     "orted",
 )
 
+# The MPI's own texts: its libraries have no frame pointers, so the stack of these leaks ends in the C
+# library's vasprintf, which nothing of elbowroom calls.
+LEAKING = (*MPI_LIBRARIES, "__vasprintf_internal")
+
 pytestmark = pytest.mark.skipif(
     not os.environ.get("ELBOWROOM_SANITIZERS"), reason="slow; set ELBOWROOM_SANITIZERS to a build folder"
 )
@@ -77,15 +81,13 @@ def test_a_repetition_passes_under_the_address_sanitizer(address: Path, tmp_path
     if shutil.which(mpirun) is None:
         pytest.skip("ELBOWROOM_MPIRUN does not name a launcher")
     suppressions = tmp_path / "leaks.txt"
-    suppressions.write_text("".join(f"leak:{library}\n" for library in MPI_LIBRARIES))
+    suppressions.write_text("".join(f"leak:{library}\n" for library in LEAKING))
     environment = WITHOUT_PCI | {
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "OMPI_MCA_mpi_yield_when_idle": "1",
         "OMPI_MCA_pml": "ob1",
         "OMPI_MCA_smsc": "^cma,xpmem,knem",
-        # Whole stacks: the frames of a library without frame pointers are what its suppression goes by.
-        "ASAN_OPTIONS": "fast_unwind_on_malloc=0",
         "LSAN_OPTIONS": f"suppressions={suppressions}:print_suppressions=0",
         "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
     }
