@@ -120,7 +120,7 @@ def netpipe_time(setting: Setting, size: int) -> float:
 
 
 class Probe:
-    """The probe, started once; its ranks bind themselves to the cores asked for."""
+    """The probe; its ranks bind themselves to the cores asked for."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -175,22 +175,29 @@ class Probe:
         self.process.wait(60)
 
 
+def probe_time(setting: Setting, size: int) -> float:
+    """Half the round trip in us, of a probe started for it, as NetPIPE is: where the pages of a process come
+    to lie moves a latency by more than 10 % from start to start.
+    """
+    started = Probe(setting)
+    try:
+        return started.time(size)
+    finally:
+        started.quit()
+
+
 def measure(setting: Setting, sizes: Sequence[int], repeat: int) -> list[Row]:
     """Every repetition visits every size with both sides; the side that goes first alternates."""
     ours: dict[int, dict[int, list[float]]] = {size: {} for size in sizes}
     theirs: dict[int, dict[int, list[float]]] = {size: {} for size in sizes}
-    started = Probe(setting)
-    try:
-        for repetition in range(repeat):
-            for size in sizes:
-                print(f"{size} B {repetition + 1}/{repeat}", file=sys.stderr)
-                for side in ("probe", "netpipe") if repetition % 2 == 0 else ("netpipe", "probe"):
-                    if side == "probe":
-                        ours[size][repetition] = [started.time(size)]
-                    else:
-                        theirs[size][repetition] = [netpipe_time(setting, size)]
-    finally:
-        started.quit()
+    for repetition in range(repeat):
+        for size in sizes:
+            print(f"{size} B {repetition + 1}/{repeat}", file=sys.stderr)
+            for side in ("probe", "netpipe") if repetition % 2 == 0 else ("netpipe", "probe"):
+                if side == "probe":
+                    ours[size][repetition] = [probe_time(setting, size)]
+                else:
+                    theirs[size][repetition] = [netpipe_time(setting, size)]
     return [
         Row(
             size=size,

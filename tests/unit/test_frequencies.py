@@ -366,7 +366,11 @@ def measured(tmp_path: Path, point: Point, look: Callable[[], object], constant:
     probe: Any = SimpleNamespace(ask=ask, close=lambda: None)
     unit = Unit(point=point.id, repetition=0)
     work = Measuring(
-        journal, {point.id: point}, Steady(), open_probe=lambda _ranks, _share: probe, constant=constant
+        journal,
+        {point.id: point},
+        Steady(),
+        open_probe=lambda _ranks, _share, _several: probe,
+        constant=constant,
     )
     work.run(Group(ranks=2, share_core=True, units=(unit,)), None, lambda _unit: None)
     assert journal.done == {unit}

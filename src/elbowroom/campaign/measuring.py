@@ -23,7 +23,7 @@ LOSSES_OF_A_POINT = 2
 LOSSES_IN_A_ROW = 5
 """So many lost probes one after the other are no longer the points' fault."""
 
-Opener = Callable[[int, bool], Conversation]
+Opener = Callable[[int, bool, bool], Conversation]
 Holder = Callable[[int | None, int | None], AbstractContextManager[None]]
 """Holds core and uncore frequencies (kHz) constant during a block, see machine.frequencies."""
 
@@ -34,16 +34,22 @@ def as_they_are(_core_khz: int | None, _uncore_khz: int | None) -> AbstractConte
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """Units answered by one probe: same number of ranks, same way of waiting."""
+    """Units answered by one probe: same number of ranks, same way of waiting, same thread level of MPI."""
 
     ranks: int
     share_core: bool
     units: tuple[Unit, ...]
+    several_threads: bool = False
 
 
 def shares_core(point: Point) -> bool:
     """Whether a communication thread of another rank may sit on the core of rank 0's."""
     return not point.peer_cores or bool(set(point.peer_cores) & set(point.comm_cores or (point.comm_core,)))
+
+
+def several_threads(point: Point) -> bool:
+    """Whether a rank communicates from more than one thread, which MPI must be told and is slower for."""
+    return len(point.comm_cores) > 1 or any(len(place.comm_cores) > 1 for place in point.placements)
 
 
 def groups(
@@ -54,13 +60,13 @@ def groups(
     Groups follow one another instead of alternating, since the ranks of a second, idle probe would poll
     beside the measurement.
     """
-    found: dict[tuple[int, bool], list[Unit]] = {}
+    found: dict[tuple[int, bool, bool], list[Unit]] = {}
     for unit in units:
         point = points[unit.point]
-        found.setdefault((ranks(point), shares_core(point)), []).append(unit)
+        found.setdefault((ranks(point), shares_core(point), several_threads(point)), []).append(unit)
     return tuple(
-        Group(ranks=count, share_core=share, units=tuple(members))
-        for (count, share), members in found.items()
+        Group(ranks=count, share_core=share, several_threads=several, units=tuple(members))
+        for (count, share, several), members in found.items()
     )
 
 
@@ -109,7 +115,7 @@ class Measuring:
                     reason = f"not asked again, since earlier: {self._reasons[unit.point]}"
                     self._journal.append(failed_entry(unit, reason))
                 else:
-                    probe = probe or self._open(group.ranks, group.share_core)
+                    probe = probe or self._open(group.ranks, group.share_core, group.several_threads)
                     probe = self._at_frequency(unit, probe)
                 tell(unit)
         finally:

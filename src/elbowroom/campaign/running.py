@@ -83,7 +83,9 @@ def _prepared(plan: Plan, machine: Machine, expansion: Expansion, source: Source
     units = order(points, plan.repetitions, plan.seed, reverse)
     by_id = {point.id: point for point in points}
     sorted_units = groups(units, by_id, lambda point: ranks_needed(point, machine))
-    commands = (source.command(group.ranks, group.share_core) for group in sorted_units)
+    commands = (
+        source.command(group.ranks, group.share_core, group.several_threads) for group in sorted_units
+    )
     return Prepared(
         plan=plan,
         machine=machine,
@@ -105,7 +107,7 @@ def start(request: Request, tell: Tell, source: Source | None = None) -> tuple[R
     prepared = prepare(request, source)
     state = {"before": _state(source, tell)}
     first = prepared.groups[0]
-    probe = source.open(first.ranks, first.share_core)
+    probe = source.open(first.ranks, first.share_core, first.several_threads)
     try:
         manifest = _manifest(request, prepared, source, state, probe.hello)
         folder = RunFolder.create(out, manifest, source.topology())
@@ -148,7 +150,7 @@ def resume(
     probe = None
     for group in prepared.groups:
         if remaining(group.units, done):
-            probe = source.open(group.ranks, group.share_core)
+            probe = source.open(group.ranks, group.share_core, group.several_threads)
             break
     if probe is not None:
         try:

@@ -48,10 +48,10 @@ class Source(Protocol):
     def state(self) -> dict[str, Any]:
         """The machine's state now."""
 
-    def command(self, ranks: int, share_core: bool = True) -> str:
+    def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
         """The exact command line that answers points of that many ranks; empty when nothing is started."""
 
-    def open(self, ranks: int, share_core: bool = True) -> Conversation:
+    def open(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> Conversation:
         """Starts a conversation."""
 
 
@@ -100,19 +100,19 @@ class Live:
         """The state of this host now."""
         return modes.probe_output(self.probe, "state")
 
-    def command(self, ranks: int, share_core: bool = True) -> str:
+    def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
         """The exact command line for that many ranks."""
-        return build_launch(self.name, self._request(ranks, share_core), self._env).line()
+        return build_launch(self.name, self._request(ranks, share_core, several_threads), self._env).line()
 
-    def open(self, ranks: int, share_core: bool = True) -> Conversation:
+    def open(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> Conversation:
         """Starts the probe with that many ranks."""
         missing = missing_program(self.name, self._mpi)
         if missing:
             raise MachineError(missing, field="launcher", value=self.name, mend="choose another --launcher")
-        launch = build_launch(self.name, self._request(ranks, share_core), self._env)
+        launch = build_launch(self.name, self._request(ranks, share_core, several_threads), self._env)
         return Session(launch, ranks=ranks, mpi=self._mpi)
 
-    def _request(self, ranks: int, share_core: bool) -> LaunchRequest:
+    def _request(self, ranks: int, share_core: bool, several_threads: bool) -> LaunchRequest:
         return LaunchRequest(
             ranks=ranks,
             ranks_per_host=-(-ranks // self._hosts),
@@ -121,6 +121,7 @@ class Live:
             hosts=self._where.hosts,
             hostfile=self._where.hostfile,
             share_core=share_core,
+            arguments=("measure", "--threads", "multiple") if several_threads else ("measure",),
         )
 
 
@@ -150,11 +151,11 @@ class Recording:
         """The state recorded before the measuring."""
         return self._run.manifest.state.get("before", {})
 
-    def command(self, ranks: int, share_core: bool = True) -> str:
+    def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
         """Nothing is started."""
         return ""
 
-    def open(self, ranks: int, share_core: bool = True) -> Conversation:
+    def open(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> Conversation:
         """A conversation with the recording."""
         recorded = (Recorded(unit=entry.unit, record=entry.record) for entry in self._run.entries())
         manifest = self._run.manifest

@@ -123,6 +123,7 @@ def _per_socket(plan: Plan, machine: Machine) -> Iterator[Point | Note]:
                 sequence=plan.sequence,
                 window=plan.window,
                 observe=plan.observe,
+                scheduling=plan.scheduling,
             )
 
 

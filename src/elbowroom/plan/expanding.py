@@ -112,6 +112,7 @@ def _sweep(plan: Plan, sweep: Sweep, machine: Machine) -> Iterator[Point | Note]
                 sequence=plan.sequence,
                 window=plan.window,
                 observe=plan.observe,
+                scheduling=plan.scheduling,
             )
 
 

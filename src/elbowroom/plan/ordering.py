@@ -93,6 +93,8 @@ def request(point: Point, unit: Unit, steady: Steady) -> dict[str, object]:
         "steady": {"window": steady.window, "cov": steady.cov, "limit": steady.limit},
         "observe": list(point.observe),
     }
+    if point.scheduling:
+        message["scheduling"] = True
     if point.placements:
         message["placements"] = [
             {

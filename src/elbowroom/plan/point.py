@@ -54,6 +54,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     sequence: tuple[Phase, ...] = ("A", "B", "AB", "AB", "B", "A")
     window: float = 0.12
     observe: tuple[str, ...] = ()
+    scheduling: bool = False
 
     @property
     def id(self) -> str:
