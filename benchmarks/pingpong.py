@@ -50,6 +50,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     mpi: Mpi
     probe: str
     cores: tuple[int, int]
+    threads: str
 
 
 def bytes_of(text: str) -> int:
@@ -126,7 +127,7 @@ class Probe:
         self.setting = setting
         command = [setting.mpi.launcher, "--bind-to", "none", "--oversubscribe", "-n", "2"]
         self.process = subprocess.Popen(
-            [*command, setting.probe, "measure"],
+            [*command, setting.probe, "measure", "--threads", setting.threads],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -223,6 +224,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--repeat", type=int, default=7, help="interleaved repetitions of each size")
     parser.add_argument("--cores", type=cores_of, default="0,1", help="core of each rank")
     parser.add_argument("--sizes", type=sizes_of, default=SIZES, help="message sizes in bytes")
+    parser.add_argument(
+        "--threads",
+        choices=("single", "funneled", "multiple"),
+        default="single",
+        help="thread level of the probe's MPI; NetPIPE's is single, a program that also computes needs more",
+    )
     parser.add_argument("--mpi", default="openmpi", help=f"the MPI that {NETPIPE} is linked with")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     chosen = parser.parse_args()
@@ -240,7 +247,7 @@ def main() -> int:
     load = os.getloadavg()
     try:
         mpi = find_mpi(chosen.mpi)
-        setting = Setting(mpi=mpi, probe=str(probe(mpi)), cores=chosen.cores)
+        setting = Setting(mpi=mpi, probe=str(probe(mpi)), cores=chosen.cores, threads=chosen.threads)
         rows = measure(setting, chosen.sizes, chosen.repeat)
     except UsageError as error:
         print(error, file=sys.stderr)
@@ -249,7 +256,8 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     machine = (
-        f"{mpi.name}, cores {chosen.cores[0]} and {chosen.cores[1]}, shared memory, no huge pages; "
+        f"{mpi.name}, cores {chosen.cores[0]} and {chosen.cores[1]}, shared memory, no huge pages, "
+        f"probe {chosen.threads}; "
         f"load {load[0]:.2f} before, {os.getloadavg()[0]:.2f} after"
     )
     if chosen.json:

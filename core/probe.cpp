@@ -22,13 +22,13 @@ namespace {
 
 using namespace elbowroom;
 
-int measure(int argc, char** argv, bool several_threads) {
+int measure(int argc, char** argv, const std::string& threads) {
   // The topology is read before MPI starts: some MPI libraries narrow the cpuset of the process, or bring a libhwloc of
   // their own.
   Machine::here();
   clock_info();
   std::signal(SIGPIPE, SIG_IGN);  // nobody reads any more: seen by the stream, ends in order
-  const Job job(&argc, &argv, several_threads);
+  const Job job(&argc, &argv, threads);
   try {
     if (job.rank() == 0) {
       const pid_t asker = grandparent();
@@ -102,8 +102,11 @@ int main(int argc, char** argv) {
   add_kernel_options(*kernel, options);
   auto* measuring = app.add_subcommand("measure", "answers requests on stdin; start it as MPI ranks");
   std::string threads = "funneled";
-  measuring->add_option("--threads", threads, "multiple where a ring has several communication threads in each rank")
-      ->check(CLI::IsMember({"funneled", "multiple"}))
+  measuring
+      ->add_option(
+          "--threads", threads,
+          "thread level of MPI; multiple: a ring with several communication threads; single: communication only")
+      ->check(CLI::IsMember({"single", "funneled", "multiple"}))
       ->capture_default_str();
   try {
     app.parse(argc, argv);
@@ -120,7 +123,7 @@ int main(int argc, char** argv) {
            : observe->parsed()    ? print(observers_available())
            : state->parsed()      ? print(machine_state())
            : kernel->parsed()     ? run_kernel(options)
-           : measuring->parsed()  ? measure(argc, argv, threads == "multiple")
+           : measuring->parsed()  ? measure(argc, argv, threads)
                                   : 2;
   } catch (const RequestError& error) {
     std::cerr << fmt::format("probe: {} '{}': {}; {}\n", error.field, error.value, error.what(), error.mend);

@@ -57,8 +57,10 @@ void sleep_for(double seconds) {
   }
 }
 
-Job::Job(int* argc, char*** argv, bool several_threads) {
-  const int wanted = several_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED;
+Job::Job(int* argc, char*** argv, const std::string& threads) {
+  const int wanted = threads == "multiple" ? MPI_THREAD_MULTIPLE
+                     : threads == "single" ? MPI_THREAD_SINGLE
+                                           : MPI_THREAD_FUNNELED;
   if (MPI_Init_thread(argc, argv, wanted, &thread_level_) != MPI_SUCCESS) {
     throw std::runtime_error("MPI_Init_thread failed");
   }

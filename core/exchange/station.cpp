@@ -64,6 +64,10 @@ void Station::check(const Request& request) const {
                    : 0;
   }
   check_placement(request, placement, rank_computes(request, job_.rank()), site(placement), sharers);
+  if (job_.thread_level() == MPI_THREAD_SINGLE && request.kernel != "none") {
+    throw RequestError("kernel", request.kernel, "the MPI was started for programs of one thread",
+                       "start the probe without --threads single, or leave the kernel out");
+  }
   if (placement.comm_cores.size() > 1 && rank_communicates(request, job_.rank())) {
     if (request.pattern != Pattern::ring) {
       throw RequestError("comm_cores", std::to_string(placement.comm_cores.size()),
@@ -74,7 +78,7 @@ void Station::check(const Request& request) const {
                          "the MPI was not started for several communication threads, or has no MPI_THREAD_MULTIPLE",
                          "start the probe with: measure --threads multiple", "machine");
     }
-    // Seen with Open MPI 5.0.11: completions of single copies get lost when several threads communicate, and the job hangs.
+    // Seen with Open MPI 5.0.11: the job hangs when several threads communicate by single copies. Why is not settled.
     if (job_.transport() == "shm+cma") {
       throw RequestError("comm_cores", std::to_string(placement.comm_cores.size()),
                          "several communication threads hang when messages are copied by the kernel (CMA)",

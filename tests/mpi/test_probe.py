@@ -283,6 +283,13 @@ def test_a_ring_may_have_several_communication_threads(own_probe: Callable[..., 
     assert "shared_comm_core" in answer["flags"]
 
 
+def test_a_probe_of_one_thread_communicates_and_refuses_to_compute(own_probe: Callable[..., Probe]) -> None:
+    started = own_probe(2, "--threads", "single")
+    assert started.ask(sequence=["B"], kernel="none")["status"] != "failed"
+    answer = started.ask(sequence=["A"], kernel="prime")
+    assert (answer["record"], answer["field"]) == ("error", "kernel")
+
+
 def test_several_communication_threads_are_refused_where_the_mpi_was_not_started_for_them(
     probe: Probe,
 ) -> None:

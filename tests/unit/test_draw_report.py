@@ -121,7 +121,6 @@ def test_a_finding_shows_a_value_and_its_bounds_as_one_interval() -> None:
     assert words.finding_values(finding) == [
         ("kept", "0.64 [0.62, 0.66]"),
         ("size", "64 KiB"),
-        ("n", "none"),
         ("x", "2.00 [1.00, 3.00]"),
     ]
 

@@ -121,7 +121,7 @@ def _sample_reasons(results: Sequence[PointResult]) -> list[str]:
         ("failed", sum(result.status == "failed" for result in results)),
         ("drifted between the run and its end", sum(_drifted(result) for result in results)),
     ):
-        if number > UNSURE * len(results):
+        if number > max(1, UNSURE * len(results)):
             reasons.append(f"{number} of {len(results)} points {what}.")
     return reasons
 
