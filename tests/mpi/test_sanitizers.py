@@ -39,14 +39,16 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def build(sanitizers: str) -> Path:
+def build(sanitizers: str, *targets: str) -> Path:
     """The build folder, with the tests and, where the MPI's compiler is known, the probe."""
     folder = Path(os.environ["ELBOWROOM_SANITIZERS"]) / sanitizers.replace(",", "-")
     compiler = Path(os.environ.get("ELBOWROOM_MPIRUN", "")).parent / "mpicxx"
     command = ["cmake", "-S", str(ROOT), "-B", str(folder), "-G", "Ninja", "-DELBOWROOM_TESTS=ON"]
     command += ["-DCMAKE_BUILD_TYPE=RelWithDebInfo", f"-DELBOWROOM_SANITIZE={sanitizers}"]
+    # Half the time of the usual flags, and the stacks stay readable.
+    command += ["-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1"]
     command += [f"-DMPI_CXX_COMPILER={compiler}" if compiler.exists() else "-DELBOWROOM_MPI=OFF"]
-    for step in (command, ["cmake", "--build", str(folder)]):
+    for step in (command, ["cmake", "--build", str(folder), "--target", *targets]):
         done = subprocess.run(step, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return folder
@@ -54,7 +56,8 @@ def build(sanitizers: str) -> Path:
 
 @pytest.fixture(scope="module")
 def address() -> Path:
-    return build("address,undefined")
+    with_mpi = (Path(os.environ.get("ELBOWROOM_MPIRUN", "")).parent / "mpicxx").exists()
+    return build("address,undefined", "core_tests", *(["probe"] if with_mpi else []))
 
 
 def run(command: list[str], environment: dict[str, str], text: str = "") -> subprocess.CompletedProcess[str]:
@@ -70,7 +73,7 @@ def test_the_native_tests_pass_under_address_and_undefined_behaviour_sanitizers(
 
 
 def test_the_native_tests_pass_under_the_thread_sanitizer() -> None:
-    done = run([str(build("thread") / "core_tests")], {"TSAN_OPTIONS": "halt_on_error=1"})
+    done = run([str(build("thread", "core_tests") / "core_tests")], {"TSAN_OPTIONS": "halt_on_error=1"})
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
 
 
