@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from elbowroom.draw import numbers, palette, scales
@@ -193,6 +193,7 @@ def test_a_curve_whose_values_the_table_holds_only_names_its_rows() -> None:
     assert group.get("data-median") is None
 
 
+@example([0.0, 5e-324])
 @given(st.lists(st.floats(min_value=0, max_value=1e6), min_size=2, max_size=40))
 def test_the_path_of_a_curve_ends_at_its_last_value(ys: list[float]) -> None:
     drawn = figure(curve(x=tuple(float(i) for i in range(len(ys))), y=tuple(ys), low=(), high=()))

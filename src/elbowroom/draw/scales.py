@@ -19,6 +19,10 @@ MOST_TICKS = 9
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 HEADROOM = 0.04
 """Share of the axis left free above the highest value, so that no curve runs along the frame."""
+FLAT = 1e-9
+"""Values closer than this share of the largest are one value: their ticks would all have one label."""
+SMALLEST = 1e-300
+"""A span below this is no span: ticks inside it are lost in the rounding of denormal numbers."""
 
 
 class Tick(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,8 +100,9 @@ def runs(xs: Sequence[float], ys: Sequence[float], x: AxisScale, y: AxisScale) -
 def _linear(axis: Axis, low: float, high: float, from_zero: bool) -> AxisScale:
     if from_zero:
         low, high = min(low, 0.0), max(high, 0.0)
-    if low == high:
-        margin = abs(low) * 0.05 or 1.0
+    largest = max(abs(low), abs(high))
+    if high - low <= max(largest * FLAT, SMALLEST):
+        margin = largest * 0.05 if largest > SMALLEST else 1.0
         low, high = low - (0.0 if from_zero else margin), high + margin
     span = high - low
     if from_zero:
