@@ -111,8 +111,8 @@ class Split(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
-    """A node with accelerators (section VI): `work` per step, the performances of CPU and accelerators, the time
-    of the communication alone, and the loss ratios of the CPU's part.
+    """A node with accelerators (section VI): `work` per step, the performances of CPU and accelerators, the
+    time of the communication alone, and the loss ratios of the CPU's part.
 
     Raises UsageError as `Step` does, and where work or a performance is not positive.
     """
@@ -174,8 +174,8 @@ def worth(step: Step) -> str:
     free = f"without contention it would be {_plain(step.naive_max)}"
     if step.gain < 0.0:
         return (
-            f"Overlapping is not worth it: {figures}, {-step.gain:.1%} longer, because both together get less "
-            f"done than one after the other ({pace} is below 1)."
+            f"Overlapping is not worth it: {figures}, {-step.gain:.1%} longer, because both together get "
+            f"less done than one after the other ({pace} is below 1)."
         )
     if step.gain < HARDLY:
         return f"Overlapping is hardly worth it: {figures}, {step.gain:.1%} saved ({pace}; {free})."
