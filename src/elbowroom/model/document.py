@@ -1,0 +1,114 @@
+"""M.json as data: what was calibrated on what, every model side by side, and where not to trust them.
+
+Flat on purpose: the C library and the page's JavaScript evaluate the models from it (docs/model-file.md,
+schemas/model-1.json). Bandwidths are MB/s (1e6 B/s), sizes bytes, nodes as in Shape.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from elbowroom.model.curves import Shape
+from elbowroom.model.threshold import Parameters, Threshold
+
+SCHEMA = "elbowroom/model"
+VERSION = 1
+
+ModelName = Literal["threshold", "robust", "flow"]
+MODELS: tuple[ModelName, ...] = ("flow", "robust", "threshold")
+"""Best first: `flow` has intervals of its own, `threshold` is calibrated as the thesis does."""
+
+Origin = Literal["measured", "virtual", "imported", "published"]
+
+LEVEL = 0.90
+"""Coverage of every interval in the file and in predictions."""
+
+
+class Calibration(msgspec.Struct, frozen=True, kw_only=True):
+    """What the models were fitted on. `n_low`..`n_high`: computing cores of the first socket that were
+    measured; `n_other_high`: most of the second one; `placements`: pairs of comp_node, comm_node; `runs`: rows
+    used, `left_out`: points that were not, by reason; `nodes`: the operating system's number of each node.
+    """
+
+    run: str
+    plan: str
+    origin: Origin
+    kernel: str
+    size: int
+    runs: int
+    n_low: int
+    n_high: int
+    n_other_high: int = 0
+    placements: tuple[tuple[int, int], ...] = ()
+    nodes: tuple[int, ...] = ()
+    left_out: dict[str, int] = {}
+
+
+class StreamValues(msgspec.Struct, frozen=True, kw_only=True):
+    """One number for each of the four streams, None where nothing is known."""
+
+    comp_alone: float | None = None
+    comm_alone: float | None = None
+    comp_together: float | None = None
+    comm_together: float | None = None
+
+
+class ThresholdPart(msgspec.Struct, frozen=True, kw_only=True):
+    """The thesis' model. `intervals`: [low, high] by dotted name (`local.t_par_max`), where known.
+
+    `half_width`: relative half width of the 90 % interval of each predicted stream (`half_width_from` says
+    where from).
+    """
+
+    local: Parameters | None
+    remote: Parameters | None
+    intervals: dict[str, tuple[float, float]] = {}
+    half_width: StreamValues = StreamValues()
+    half_width_from: str = ""
+    flags: tuple[str, ...] = ()
+
+    def model(self, shape: Shape) -> Threshold:
+        """The model that predicts."""
+        return Threshold(shape=shape, local=self.local, remote=self.remote)
+
+
+class FlowPart(msgspec.Struct, frozen=True, kw_only=True):
+    """FLOW: `names` of its parameters in order, `values` the best fit, `low` and `high` their 90 % intervals,
+    `draws` sets of parameters from their joint distribution (rows as `names`), `discrepancy` the relative
+    standard deviation of what the model cannot follow, per stream.
+    """
+
+    names: tuple[str, ...]
+    values: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    draws: tuple[tuple[float, ...], ...] = ()
+    discrepancy: StreamValues = StreamValues()
+    flags: tuple[str, ...] = ()
+
+
+class Models(msgspec.Struct, frozen=True, kw_only=True):
+    """Every model that could be fitted. `threshold` is calibrated as the thesis does, `robust` against noise."""
+
+    threshold: ThresholdPart | None = None
+    robust: ThresholdPart | None = None
+    flow: FlowPart | None = None
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """The file M.json. `validity`: where not to trust the models, one sentence each."""
+
+    schema: str = SCHEMA
+    version: int = VERSION
+    elbowroom: str
+    created: str
+    machine: Shape
+    calibration: Calibration
+    models: Models
+    validity: tuple[str, ...] = ()
+
+    def names(self) -> tuple[ModelName, ...]:
+        """The models it holds, best first."""
+        return tuple(name for name in MODELS if getattr(self.models, name) is not None)
