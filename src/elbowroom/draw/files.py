@@ -6,11 +6,11 @@ import os
 import re
 import tempfile
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elbowroom.draw import palette, scales
+from elbowroom.draw import labels, palette, scales, strokes, svg
 from elbowroom.draw.figure import Axis, Figure, Series
 from elbowroom.draw.scales import AxisScale
 from elbowroom.errors import MachineError, UsageError
@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
     from matplotlib.lines import Line2D
+    from matplotlib.patches import Rectangle
 
 KINDS = (".png", ".svg")
 LINE_WIDTH = 1.6
 SIZE_INCHES = (7.0, 4.4)
+PANEL_INCHES = (4.2, 2.8)
 DOTS_PER_INCH = 150
 LETTERS = 105
 """Letters of the sentences below the plot that fit in one line."""
@@ -41,6 +43,18 @@ def save(figure: Figure, path: Path) -> None:
 
     Raises UsageError for another suffix and MachineError when the file cannot be written.
     """
+    _write(lambda: _draw(figure), figure.title, path)
+
+
+def save_panels(figures: Sequence[Figure], path: Path, *, columns: int, title: str) -> None:
+    """Writes the figures as the panels of one, row by row, `columns` in a row, with one legend for all.
+
+    The legend is that of the first panel: the panels show the same curves. Raises as `save`.
+    """
+    _write(lambda: _draw_panels(figures, columns, title), title, path)
+
+
+def _write(draw: Callable[[], Canvas], title: str, path: Path) -> None:
     kind = path.suffix.lower()
     if kind not in KINDS:
         raise UsageError(
@@ -52,11 +66,9 @@ def save(figure: Figure, path: Path) -> None:
     import matplotlib
 
     with matplotlib.rc_context(_SETTINGS):
-        canvas = _draw(figure)
+        canvas = draw()
         metadata = (
-            {"Date": None, "Title": figure.title}
-            if kind == ".svg"
-            else {"Title": figure.title, "Software": "elbowroom"}
+            {"Date": None, "Title": title} if kind == ".svg" else {"Title": title, "Software": "elbowroom"}
         )
         try:
             handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=kind)
@@ -122,42 +134,119 @@ def _draw(figure: Figure) -> Canvas:
     canvas = Canvas(figsize=SIZE_INCHES, layout="constrained")
     FigureCanvasAgg(canvas)
     left = canvas.add_subplot()
-    right = left.twinx() if figure.right is not None else None
-    x = scales.horizontal(figure)
-    _axis(left, "x", figure.x, x)
-    _axis(left, "y", figure.left, scales.vertical(figure, "left"))
-    if right is not None and figure.right is not None:
-        _axis(right, "y", figure.right, scales.vertical(figure, "right"))
-    left.grid(visible=True, color="#e4e7eb", linewidth=0.8)
-    left.set_axisbelow(True)
-    left.spines["top"].set_visible(False)
-    if right is None:
-        left.spines["right"].set_visible(False)
-    else:
-        right.spines["top"].set_visible(False)
-    handles = []
-    for series, look in zip(figure.series, palette.looks(figure), strict=True):
-        on_right = series.axis == "right" and right is not None
-        y = scales.vertical(figure, "right" if on_right else "left")
-        handles.append(_curve(right if on_right and right is not None else left, series, look, x, y))
-    _colour_labels(figure, left, right)
-    marks = _marks(figure, left, x)
+    handles, marks = _panel(left, figure)
+    title = _title(figure)
     if handles:
         canvas.legend(
             handles=handles,
-            title=_plain(figure.title),
-            title_fontsize=11,
+            title=title,
+            title_fontproperties={"size": 11, "weight": "bold" if figure.highlight else "normal"},
             loc="outside upper center",
             ncols=2,
             frameon=False,
             handlelength=3.6,
         )
     else:
-        canvas.suptitle(_plain(figure.title), fontsize=11)
+        canvas.suptitle(title, fontsize=11)
     below = "\n".join(textwrap.fill(line, LETTERS) for line in (*marks, _plain(figure.caption)) if line)
     if below:
         canvas.supxlabel(below, fontsize=8.5, ha="left", x=0.08)
     return canvas
+
+
+def _draw_panels(figures: Sequence[Figure], columns: int, title: str) -> Canvas:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Canvas
+
+    rows = -(-len(figures) // columns)
+    width, height = PANEL_INCHES
+    canvas = Canvas(figsize=(columns * width, rows * height + 1.0), layout="constrained")
+    FigureCanvasAgg(canvas)
+    handles: list[Line2D | Rectangle] = []
+    for index, figure in enumerate(figures):
+        axes = canvas.add_subplot(rows, columns, index + 1)
+        axes.set_title(_plain(figure.title), fontsize=9, fontweight="bold" if figure.highlight else "normal")
+        found, _ = _panel(axes, figure)
+        handles = handles or found
+    canvas.legend(
+        handles=handles,
+        title=_plain(title),
+        title_fontsize=11,
+        loc="outside upper center",
+        ncols=max(2, min(columns, 4)),
+        frameon=False,
+        handlelength=3.6,
+    )
+    return canvas
+
+
+def _title(figure: Figure) -> str:
+    return _plain(f"{figure.title} ({figure.highlight})" if figure.highlight else figure.title)
+
+
+def _panel(left: Axes, figure: Figure) -> tuple[list[Line2D | Rectangle], list[str]]:
+    """Draws the figure into the axes; what stands for its curves in a legend, and the sentences of its
+    marks.
+    """
+    right = left.twinx() if figure.right is not None else None
+    x = scales.horizontal(figure)
+    ys = {"left": scales.vertical(figure, "left")}
+    _axis(left, "x", figure.x, x)
+    _axis(left, "y", figure.left, ys["left"])
+    if right is not None and figure.right is not None:
+        ys["right"] = scales.vertical(figure, "right")
+        _axis(right, "y", figure.right, ys["right"])
+    _frame(left, right, strong=bool(figure.highlight))
+    handles = []
+    for series, base, look in zip(figure.series, scales.bases(figure), palette.looks(figure), strict=True):
+        on_right = series.axis == "right" and right is not None
+        axes = right if on_right and right is not None else left
+        handles.append(_curve(axes, series, base, look, x, ys["right" if on_right else "left"]))
+    _labels(figure, left, right, x, ys)
+    _colour_labels(figure, left, right)
+    return handles, _marks(figure, left, x)
+
+
+def _frame(left: Axes, right: Axes | None, *, strong: bool) -> None:
+    """Grid and spines; all four, and thick ones, around a panel set apart from those beside it."""
+    left.grid(visible=True, color="#e4e7eb", linewidth=0.8)
+    left.set_axisbelow(True)
+    left.spines["top"].set_visible(strong)
+    if right is None:
+        left.spines["right"].set_visible(strong)
+    else:
+        right.spines["top"].set_visible(False)
+    if strong:
+        for axes in (left, right):
+            for spine in axes.spines.values() if axes is not None else ():
+                spine.set_linewidth(2.2)
+
+
+def _labels(
+    figure: Figure, left: Axes, right: Axes | None, x: AxisScale, ys: Mapping[str, AxisScale]
+) -> None:
+    """The dots and names of the named points, placed as in the page."""
+    width, height = svg.WIDTH - svg.LEFT - svg.RIGHT, svg.PLOT_HEIGHT
+    shown = [
+        (label, x.place(label.x), ys.get(label.axis, ys["left"]).place(label.y))
+        for label in figure.labels
+        if x.shows(label.x) and ys.get(label.axis, ys["left"]).shows(label.y)
+    ]
+    spots = [(across * width, (1 - up) * height) for _, across, up in shown]
+    widths = [len(label.text) * strokes.BOLD_LETTER for label, _, _ in shown]
+    top = right if right is not None else left
+    for (label, across, up), place in zip(shown, labels.places(spots, widths, width, height), strict=True):
+        top.plot([across], [up], "o", color="#1b1f24", markersize=5, transform=top.transAxes)
+        top.annotate(
+            _plain(label.text),
+            (place.x / width, 1 - place.y / height),
+            xycoords="axes fraction",
+            ha="center",
+            va="center",
+            fontsize=8.5,
+            weight="bold",
+            bbox={"boxstyle": "round,pad=0.1", "color": "white", "alpha": 0.7},
+        )
 
 
 def _axis(axes: Axes, which: str, axis: Axis, scale: AxisScale) -> None:
@@ -174,17 +263,30 @@ def _axis(axes: Axes, which: str, axis: Axis, scale: AxisScale) -> None:
     side.set_label_text(_plain(axis.label), fontweight="bold")
 
 
-def _curve(axes: Axes, series: Series, look: palette.Look, x: AxisScale, y: AxisScale) -> Line2D:
-    """Draws the curve with its band and returns the line for the legend."""
+def _curve(
+    axes: Axes, series: Series, base: Sequence[float], look: palette.Look, x: AxisScale, y: AxisScale
+) -> Line2D | Rectangle:
+    """Draws the curve with its band, area or whiskers and returns what stands for it in the legend."""
     colour = palette.ON_LIGHT[look.colour]
-    for run in scales.runs(series.x, series.y, x, y):
+    level = [value + below for value, below in zip(series.y, base, strict=True)]
+    for run in scales.runs(series.x, level, x, y):
         across = [series.x[i] for i in run]
-        axes.add_line(_line(look, across, [series.y[i] for i in run]))
-        if series.low and series.high:
+        up = [level[i] for i in run]
+        axes.add_line(_line(look, across, up))
+        if series.drawn == "area":
+            axes.fill_between(across, [base[i] for i in run], up, color=colour, alpha=0.34, linewidth=0)
+        elif series.low and series.high:
             low = [series.low[i] if y.shows(series.low[i]) else series.y[i] for i in run]
             high = [series.high[i] if y.shows(series.high[i]) else series.y[i] for i in run]
-            axes.fill_between(across, low, high, color=colour, alpha=0.16, linewidth=0)
-    return _line(look, [], [])
+            if series.drawn == "points":
+                axes.vlines(across, low, high, color=colour, linewidth=1.0)
+            else:
+                axes.fill_between(across, low, high, color=colour, alpha=0.16, linewidth=0)
+    if series.drawn != "area":
+        return _line(look, [], [])
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((0, 0), 1, 1, color=colour, alpha=0.34, label=_plain(look.label))
 
 
 def _line(look: palette.Look, across: list[float], up: list[float]) -> Line2D:
@@ -195,7 +297,9 @@ def _line(look: palette.Look, across: list[float], up: list[float]) -> Line2D:
     line.set_markerfacecolor("white" if look.dashed else colour)
     if look.marker:
         line.set_marker(_MARKERS[look.marker])
-    if look.dashed:
+    if look.drawn == "points":
+        line.set_linestyle("none")
+    elif look.dashed:
         # matplotlib counts dashes in line widths, the page in units.
         line.set_linestyle((0, tuple(part / LINE_WIDTH for part in palette.DASH)))
     return line

@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from elbowroom.draw.figure import Figure, Series
+from elbowroom.draw.figure import Drawn, Figure, Series
 
 Marker = Literal["circle", "square", "triangle", "diamond"]
 
@@ -50,6 +50,7 @@ DASH = (6.0, 4.0)
 MANY_POINTS = 60
 """From this many points on a curve is drawn without markers: they would hide it."""
 
+_SOURCE_WORD = re.compile(r"[\s,:]*\b(measured|model)\b", re.IGNORECASE)
 _STYLE_WORD = re.compile(r"[\s,:(\[-]*\b(alone|together)\b[)\]]?", re.IGNORECASE)
 
 
@@ -60,10 +61,13 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     colour: str
     dashed: bool
     marker: Marker | None
+    drawn: Drawn = "curve"
 
 
 def looks(figure: Figure) -> tuple[Look, ...]:
-    """One look per series, in order: the curves of one thing (alone, together) share colour and marker."""
+    """One look per series, in order: the curves of one thing (alone, together, measured, model) share colour
+    and marker.
+    """
     seen: dict[str, list[str]] = {}
     result = []
     for series in figure.series:
@@ -78,10 +82,15 @@ def looks(figure: Figure) -> tuple[Look, ...]:
                 label=label(series),
                 colour=family[index % len(family)],
                 dashed=series.style == "together",
-                marker=None if len(series.x) > MANY_POINTS else markers[index // len(family) % len(markers)],
+                marker=markers[index // len(family) % len(markers)] if _marked(series) else None,
+                drawn=series.drawn,
             )
         )
     return tuple(result)
+
+
+def _marked(series: Series) -> bool:
+    return series.drawn == "points" or (series.drawn == "curve" and len(series.x) <= MANY_POINTS)
 
 
 def axis_colour(figure: Figure, side: str) -> str:
@@ -92,8 +101,8 @@ def axis_colour(figure: Figure, side: str) -> str:
 
 
 def base_name(series: Series) -> str:
-    """The series' name without its `alone` or `together`."""
-    return _STYLE_WORD.sub("", series.name).strip() or series.name
+    """The series' name without its `alone` or `together`, `measured` or `model`."""
+    return _STYLE_WORD.sub("", _SOURCE_WORD.sub("", series.name)).strip(" ,:") or series.name
 
 
 def label(series: Series) -> str:

@@ -19,6 +19,8 @@ MOST_TICKS = 9
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 HEADROOM = 0.04
 """Share of the axis left free above the highest value, so that no curve runs along the frame."""
+HEADROOM_OF_LABELS = 0.12
+"""The same where points are named: a name stands above its point."""
 FLAT = 1e-9
 """Values closer than this share of the largest are one value: their ticks would all have one label."""
 SMALLEST = 1e-300
@@ -51,25 +53,46 @@ class AxisScale(msgspec.Struct, frozen=True, kw_only=True):
         return math.log(value / self.low) / math.log(self.high / self.low)
 
 
+def bases(figure: Figure) -> tuple[tuple[float, ...], ...]:
+    """Per series what each of its values stands on: zero, and for an area the areas before it at that x."""
+    heights: dict[tuple[str, float], float] = {}
+    result = []
+    for series in figure.series:
+        if series.drawn != "area":
+            result.append((0.0,) * len(series.x))
+            continue
+        result.append(tuple(heights.get((series.axis, x), 0.0) for x in series.x))
+        for x, y in zip(series.x, series.y, strict=True):
+            heights[series.axis, x] = heights.get((series.axis, x), 0.0) + y
+    return tuple(result)
+
+
 def horizontal(figure: Figure) -> AxisScale:
-    """The x axis: from the first to the last x of any series or mark."""
-    values = [x for series in figure.series for x in series.x] + [mark.x for mark in figure.marks]
+    """The x axis: from the first to the last x of any series, mark or label."""
+    values = [x for series in figure.series for x in series.x]
+    values += [mark.x for mark in figure.marks] + [label.x for label in figure.labels]
     return axis_scale(figure.x, values, from_zero=False)
 
 
 def vertical(figure: Figure, side: str) -> AxisScale:
     """The `left` or `right` axis: from zero (linear) to the highest value or band of its series."""
-    values = [
-        value
-        for series in figure.series
-        if series.axis == side
-        for value in (*series.y, *series.low, *series.high)
-    ]
     axis = figure.right if side == "right" and figure.right is not None else figure.left
-    return axis_scale(axis, values, from_zero=True)
+    values = [] if axis.reach is None else [axis.reach]
+    for series, base in zip(figure.series, bases(figure), strict=True):
+        if series.axis != side:
+            continue
+        values += [y + below for y, below in zip(series.y, base, strict=True)]
+        if series.drawn != "area":
+            values += [*series.low, *series.high]
+    values += [label.y for label in figure.labels if label.axis == side]
+    return axis_scale(
+        axis, values, from_zero=True, headroom=HEADROOM_OF_LABELS if figure.labels else HEADROOM
+    )
 
 
-def axis_scale(axis: Axis, values: Iterable[float], *, from_zero: bool) -> AxisScale:
+def axis_scale(
+    axis: Axis, values: Iterable[float], *, from_zero: bool, headroom: float = HEADROOM
+) -> AxisScale:
     """The scale that shows all of `values`, but for infinite and undefined ones, and those <= 0 on a log
     axis.
     """
@@ -78,7 +101,7 @@ def axis_scale(axis: Axis, values: Iterable[float], *, from_zero: bool) -> AxisS
         shown = [0.0, 1.0] if axis.scale == "linear" else [1.0, 10.0]
     low, high = min(shown), max(shown)
     if axis.scale == "linear":
-        return _linear(axis, low, high, from_zero)
+        return _linear(axis, low, high, from_zero, headroom)
     return _logarithmic(axis, low, high, padded=from_zero)
 
 
@@ -97,7 +120,7 @@ def runs(xs: Sequence[float], ys: Sequence[float], x: AxisScale, y: AxisScale) -
     return result
 
 
-def _linear(axis: Axis, low: float, high: float, from_zero: bool) -> AxisScale:
+def _linear(axis: Axis, low: float, high: float, from_zero: bool, headroom: float) -> AxisScale:
     if from_zero:
         low, high = min(low, 0.0), max(high, 0.0)
     largest = max(abs(low), abs(high))
@@ -106,11 +129,13 @@ def _linear(axis: Axis, low: float, high: float, from_zero: bool) -> AxisScale:
         low, high = low - (0.0 if from_zero else margin), high + margin
     span = high - low
     if from_zero:
-        high += span * HEADROOM
+        high += span * headroom
         low -= span * HEADROOM if low < 0 else 0.0
     else:
         low, high = low - span * HEADROOM / 2, high + span * HEADROOM / 2
     step = _step(high - low)
+    if axis.whole and not step.is_integer():
+        step = float(math.ceil(step))
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
     places = [index * step for index in range(first, last + 1)]

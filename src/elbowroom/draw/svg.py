@@ -17,22 +17,19 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from itertools import pairwise
 
 import msgspec
 
-from elbowroom.draw import numbers, palette, scales
+from elbowroom.draw import numbers, palette, scales, strokes
 from elbowroom.draw.figure import Axis, Figure, Mark, Series
 from elbowroom.draw.scales import AxisScale
+from elbowroom.draw.strokes import LETTER, Box
 from elbowroom.plan.sizes import format_cores
 
 WIDTH = 600
 PLOT_HEIGHT = 250
 LEFT, RIGHT, RIGHT_WITH_AXIS = 66, 18, 66
 LINE = 17
-LETTER = 6.4
-"""Mean width of a letter of the 12-unit font, on the generous side: SVG text does not tell its width."""
-
 SIDES = {"computation": "comp", "communication": "comm"}
 
 _UNIT = re.compile(r"[(\[]([^()\[\]]+)[)\]]\s*$")
@@ -58,6 +55,10 @@ def style() -> str:
         ".figure marker{overflow:visible}.figure .marker{fill:var(--curve);stroke:none}.figure .together "
         ".marker{fill:var(--paper);"
         "stroke:var(--curve);stroke-width:1.5}"
+        ".figure .points .curve{stroke:none}.figure .whisker{fill:none;stroke:var(--curve);stroke-width:1.2}"
+        ".figure .area .band{fill-opacity:.34}.figure .frame.strong{stroke:var(--ink);stroke-width:2.5}"
+        ".figure .point{fill:var(--ink);stroke:var(--paper);stroke-width:1.5}"
+        ".figure .labels{font-weight:600;paint-order:stroke;stroke:var(--paper);stroke-width:3}"
         ".figure .axis-label{font-weight:600;fill:var(--curve,var(--ink))}"
         ".figure .mark{stroke:var(--faint);stroke-dasharray:2 3;fill:none}"
         ".figure .badge{fill:var(--ink)}.figure .badge-text{fill:var(--paper);font-size:10px;font-weight:700}"
@@ -97,14 +98,14 @@ def svg(figure: Figure, rows_of: Callable[[Series], Rows | None] = no_rows) -> s
     marks, height = _marks(figure.marks, x, box)
     curves = []
     common = ""
-    for series, look in zip(figure.series, looks, strict=True):
+    for series, look, base in zip(figure.series, looks, scales.bases(figure), strict=True):
         y = sides.get(series.axis, sides["left"])
         axis = figure.right if series.axis == "right" and figure.right is not None else figure.left
-        drawn = _drawn(series, x, y)
+        drawn = _drawn(series, base, x, y)
         own = _x_texts(series, figure.x, drawn)
         common = common or own
         about = _about(series, look, axis, "" if own == common else own, drawn, rows_of(series))
-        curves.append(f"<g {about}>{_curve(identity, series, look, x, y, box)}</g>")
+        curves.append(f"<g {about}>{strokes.curve(identity, series, base, look, (x, y), box)}</g>")
     return "".join(
         (
             f'<svg class="figure" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" '
@@ -113,31 +114,17 @@ def svg(figure: Figure, rows_of: Callable[[Series], Rows | None] = no_rows) -> s
             f'data-x-label="{escape(figure.x.label)}" data-x="{escape(common)}"><title '
             f'id="t-{identity}">{escape(figure.title)}</title>',
             f'<desc id="d-{identity}">{escape(describe(figure))}</desc>',
-            _shapes(identity, looks),
+            strokes.shapes(identity, looks),
             # An empty title keeps the browser's own tooltip away from the values shown on hover.
             f'<g><title></title><rect width="{WIDTH}" height="{height:g}" fill="none" pointer-events="all"/>',
             legend,
             _axes(figure, x, sides, box),
             *curves,
+            strokes.named_points(figure, x, sides, box),
             marks,
             "</g></svg>",
         )
     )
-
-
-class Box:
-    """The plot's rectangle in SVG units; `at` turns places on two axes into a position."""
-
-    def __init__(self, *, left: float, top: float, width: float, height: float) -> None:
-        self.left, self.top, self.width, self.height = left, top, width, height
-
-    def across(self, place: float) -> float:
-        """The abscissa of a place on the x axis."""
-        return self.left + place * self.width
-
-    def down(self, place: float) -> float:
-        """The ordinate of a place on a y axis."""
-        return self.top + (1 - place) * self.height
 
 
 def describe(figure: Figure) -> str:
@@ -146,6 +133,8 @@ def describe(figure: Figure) -> str:
     marks = " ".join(mark.text for mark in figure.marks)
     right = f" and {figure.right.label}" if figure.right else ""
     said = f"{figure.left.label}{right} over {figure.x.label}. Curves: {curves}. {marks} {figure.caption}"
+    if figure.highlight:
+        said = f"{figure.highlight}. {said}"
     return " ".join(said.split())
 
 
@@ -153,38 +142,6 @@ def unit_of(axis_label: str) -> str:
     """The unit of `memory bandwidth (MB/s)`: MB/s; the empty string when the label names none."""
     found = _UNIT.search(axis_label)
     return found.group(1) if found else ""
-
-
-def _shape_name(identity: str, look: palette.Look) -> str:
-    return f"m-{identity}-{look.colour}{'-t' if look.dashed else ''}-{(look.marker or '-')[0]}"
-
-
-def _shapes(identity: str, looks: Sequence[palette.Look]) -> str:
-    """The markers of the curves, each defined once: a page of 10,000 points must stay small."""
-    outlines = {
-        "circle": '<circle class="marker" r="3.2"/>',
-        "square": '<path class="marker" d="M-3-3h6v6h-6z"/>',
-        "triangle": '<path class="marker" d="M-3.8 3h7.6l-3.8-6.8z"/>',
-        "diamond": '<path class="marker" d="M-4.2 0l4.2-4.2 4.2 4.2-4.2 4.2z"/>',
-    }
-    named = {_shape_name(identity, look): look for look in looks if look.marker}
-    shapes = (
-        f'<marker id="{name}" class="{_classes(look)}" '
-        f'markerUnits="userSpaceOnUse">{outlines[look.marker or "circle"]}</marker>'
-        for name, look in named.items()
-    )
-    return f"<defs>{''.join(shapes)}</defs>"
-
-
-def _classes(look: palette.Look) -> str:
-    return f"{look.colour} together" if look.dashed else look.colour
-
-
-def _marked(identity: str, look: palette.Look) -> str:
-    """The attributes that put the curve's marker on every vertex."""
-    if not look.marker:
-        return ""
-    return f' style="marker:url(#{_shape_name(identity, look)})"'
 
 
 def _legend(identity: str, looks: Sequence[palette.Look]) -> tuple[str, float]:
@@ -200,10 +157,13 @@ def _legend(identity: str, looks: Sequence[palette.Look]) -> tuple[str, float]:
     for index, (look, text) in enumerate(zip(looks, texts, strict=True)):
         x = LEFT + (sum(widths[:index]) if one_row else max(widths) * (index % columns))
         y = 14 + index // columns * LINE
-        place = f"url(#{_shape_name(identity, look)})"
+        place = f"url(#{strokes.shape_name(identity, look)})"
         middle = f' marker-mid="{place}"' if look.marker else ""
+        area = look.drawn == "area"
+        swatch = f'<path class="band" d="M{x:.0f} {y - 9}h30v10h-30z"/>' if area else ""
+        line = f'<path class="curve" d="M{x:.0f} {y - (9 if area else 4)}h15h15"{middle}/>'
         parts.append(
-            f'<g class="key {_classes(look)}"><path class="curve" d="M{x:.0f} {y - 4}h15h15"{middle}/></g>'
+            f'<g class="key {strokes.classes(look)}">{swatch}{line}</g>'
             f'<text x="{x + 36:.0f}" y="{y}">{escape(text)}</text>'
         )
     return "".join(parts), 18.0 + (len(texts) - 1) // columns * LINE
@@ -214,7 +174,7 @@ def _axes(figure: Figure, x: AxisScale, sides: Mapping[str, AxisScale], box: Box
     grid, ticks = "", ""
     texts = {"middle": "", "end": "", "start": ""}
     for tick in x.ticks:
-        at = _short(box.across(x.place(tick.value)))
+        at = strokes.short(box.across(x.place(tick.value)))
         ticks += f"M{at} {bottom:g}v{5 if tick.label else 3}"
         if tick.label:
             grid += f"M{at} {box.top:g}V{bottom:g}"
@@ -223,18 +183,23 @@ def _axes(figure: Figure, x: AxisScale, sides: Mapping[str, AxisScale], box: Box
         start, out, anchor = (box.left, -1, "end") if side == "left" else (end, 1, "start")
         for tick in scale.ticks:
             at_y = box.down(scale.place(tick.value))
-            ticks += f"M{start:g} {_short(at_y)}h{out * (5 if tick.label else 3)}"
+            ticks += f"M{start:g} {strokes.short(at_y)}h{out * (5 if tick.label else 3)}"
             if tick.label and side == "left":
-                grid += f"M{box.left:g} {_short(at_y)}H{end:g}"
+                grid += f"M{box.left:g} {strokes.short(at_y)}H{end:g}"
             if tick.label:
                 texts[anchor] += (
-                    f'<text x="{start + 8 * out:g}" y="{_short(at_y + 4)}">{escape(tick.label)}</text>'
+                    f'<text x="{start + 8 * out:g}" y="{strokes.short(at_y + 4)}">{escape(tick.label)}</text>'
                 )
     labels = "".join(
         f'<g class="tick" text-anchor="{anchor}">{text}</g>' for anchor, text in texts.items() if text
     )
     right = f"V{box.top:g}" if "right" in sides else ""
     frame = f'<path class="frame" d="M{box.left:g} {box.top:g}V{bottom:g}H{end:g}{right}"/>'
+    if figure.highlight:
+        frame = (
+            f'<rect class="frame strong" x="{box.left:g}" y="{box.top:g}" width="{box.width:g}" '
+            f'height="{box.height:g}"/>'
+        )
     lines = f'<path class="grid" d="{grid}"/>{frame}<path class="tick-line" d="{ticks}"/>'
     return lines + labels + _axis_labels(figure, box)
 
@@ -253,9 +218,10 @@ def _axis_labels(figure: Figure, box: Box) -> str:
     return f'<g text-anchor="middle">{below}{beside}</g>'
 
 
-def _drawn(series: Series, x: AxisScale, y: AxisScale) -> list[int]:
+def _drawn(series: Series, base: Sequence[float], x: AxisScale, y: AxisScale) -> list[int]:
     """The indices of the points that have a vertex, in the order of the path."""
-    return [index for run in scales.runs(series.x, series.y, x, y) for index in run]
+    level = [value + below for value, below in zip(series.y, base, strict=True)]
+    return [index for run in scales.runs(series.x, level, x, y) for index in run]
 
 
 def _x_texts(series: Series, x: Axis, drawn: list[int]) -> str:
@@ -269,7 +235,7 @@ def _about(
     columns = {}
     if rows is None or not rows.same:
         columns["median"] = [numbers.number(series.y[i]) for i in drawn]
-        if series.low and series.high:
+        if series.low and series.high and series.drawn != "area":
             columns["d1"] = [numbers.number(series.low[i]) for i in drawn]
             columns["d9"] = [numbers.number(series.high[i]) for i in drawn]
     said = {
@@ -277,51 +243,14 @@ def _about(
         "unit": unit_of(axis.label),
         "side": SIDES[series.side],
         "style": "" if series.style == "line" else series.style,
+        "value": "" if series.value == "median" else series.value,
+        "band": "" if series.band == "d1 – d9" else series.band,
         "x": x,
         "rows": format_cores([rows.numbers[i] for i in drawn]) if rows else "",
         **{name: "|".join(values) for name, values in columns.items()},
     }
     attributes = " ".join(f'data-{name}="{escape(text)}"' for name, text in said.items() if text)
-    return f'class="series {_classes(look)}" {attributes}'
-
-
-def _curve(identity: str, series: Series, look: palette.Look, x: AxisScale, y: AxisScale, box: Box) -> str:
-    """The band, and above it the curve with its markers."""
-    line, band = "", ""
-
-    def spot(i: int, value: float) -> tuple[float, float]:
-        # Where d1 or d9 has no place on the axis (zero on a logarithm), the curve itself is the band's edge.
-        shown = value if y.shows(value) else series.y[i]
-        return box.across(x.place(series.x[i])), box.down(y.place(shown))
-
-    for run in scales.runs(series.x, series.y, x, y):
-        line += _path([spot(i, series.y[i]) for i in run])
-        if series.low and series.high:
-            there = [spot(i, series.high[i]) for i in run]
-            back = [spot(i, series.low[i]) for i in reversed(run)]
-            band += _path(there + back) + "z"
-    drawn_band = f'<path class="band" d="{band}"/>' if band else ""
-    return f'{drawn_band}<path class="curve" d="{line}"{_marked(identity, look)}/>'
-
-
-def _path(spots: Sequence[tuple[float, float]]) -> str:
-    """`M x y l dx dy ...` in tenths of a unit; steps are between rounded places, so that errors do not add
-    up.
-    """
-    tenths = [(round(x * 10), round(y * 10)) for x, y in spots]
-    text = f"M{_short(tenths[0][0] / 10)} {_short(tenths[0][1] / 10)}"
-    steps = ""
-    for (x0, y0), (x1, y1) in pairwise(tenths):
-        for step in (x1 - x0, y1 - y0):
-            number = _short(step / 10)
-            steps += number if number.startswith("-") or not steps else f" {number}"
-    return f"{text}l{steps}" if steps else f"{text}h0"
-
-
-def _short(value: float) -> str:
-    """A coordinate to a tenth, without needless zeros: 12.5, 12, .5, -.5."""
-    text = f"{value:.1f}".removesuffix(".0")
-    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else "0" if text == "-0" else text
+    return f'class="series {strokes.classes(look)}" {attributes}'
 
 
 def _marks(marks: tuple[Mark, ...], x: AxisScale, box: Box) -> tuple[str, float]:

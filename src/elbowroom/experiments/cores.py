@@ -111,7 +111,7 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
                     f"{kernel_name(group[0].kernel)}: "
                     f"{place_text(group[0], machine)}"
                 ),
-                x=Axis(label="Number of computing cores"),
+                x=Axis(label="Number of computing cores", whole=True),
                 left=Axis(label=comm_label(group)),
                 right=Axis(label=comp_label(group)),
                 series=both(

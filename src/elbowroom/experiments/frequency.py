@@ -195,7 +195,7 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
                     f"Network {group[0].metric} ({size_text(group[0].size)}) and "
                     f"{kernel_name(group[0].kernel)}"
                 ),
-                x=Axis(label="Number of computing cores"),
+                x=Axis(label="Number of computing cores", whole=True),
                 left=Axis(label=comm_label(group)),
                 right=Axis(label=comp_label(group)),
                 series=both(

@@ -105,7 +105,7 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
             Figure(
                 name="model-" + "-".join(str(part) for part in case),
                 title=f"{kernel_name(group[0].kernel)} and reception: {place_text(group[0], machine)}",
-                x=Axis(label="Number of computing cores"),
+                x=Axis(label="Number of computing cores", whole=True),
                 left=Axis(label=comm_label(group)),
                 right=Axis(label=comp_label(group, each_core=False)),
                 series=both(group, cores_of, comm="reception", comp=kernel_name(group[0].kernel)),

@@ -91,6 +91,8 @@ def kept_curve(results: Sequence[PointResult], side: SideName, x: X, name: str) 
         low=tuple(row[1].low for row in rows),
         high=tuple(row[1].high for row in rows),
         points=tuple(row[2] for row in rows),
+        value="kept",
+        band="95 % interval",
     )
 
 

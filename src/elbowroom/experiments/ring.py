@@ -188,7 +188,7 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
                     f"Ring of {size_text(size)}, one process per {processes}, {threads} "
                     f"communication thread{plural}"
                 ),
-                x=Axis(label="Number of computing cores per node"),
+                x=Axis(label="Number of computing cores per node", whole=True),
                 left=Axis(label="MPI bandwidth of one process (MB/s)"),
                 right=Axis(label=comp_label(group, each_core=False)),
                 series=both(group, cores_of, comm="MPI bandwidth", comp=kernel_name(kernel)),

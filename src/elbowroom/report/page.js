@@ -322,8 +322,8 @@ const describe = (svg, spot) => {
   const {series, facts, i} = spot, units = series.dataset.unit ? ` ${series.dataset.unit}` : "";
   const {side, style: state} = series.dataset, row = facts.rows.length ? facts.rows[i] : -1;
   const value = (name) => (facts.median.length ? facts[name][i] : number(data.sides[side][state][name][row]));
-  const list = [[svg.dataset.xLabel, facts.x[i]], ["median", value("median") + units]];
-  if (facts.d1.length || !facts.median.length) list.push(["d1 – d9", `${value("d1")} – ${value("d9")}${units}`]);
+  const list = [[svg.dataset.xLabel, facts.x[i]], [series.dataset.value || "median", value("median") + units]];
+  if (facts.d1.length || !facts.median.length) list.push([series.dataset.band || "d1 – d9", `${value("d1")} – ${value("d9")}${units}`]);
   if (row >= 0) {
     if (data.sides[side].kept.value[row] !== null) list.push(["kept", keptText(side)(row)]);
     list.push(["n", `${data.numbers.n[row]} computing core${data.numbers.n[row] === 1 ? "" : "s"}`]);
