@@ -73,36 +73,70 @@ class Threshold(msgspec.Struct, frozen=True, kw_only=True):
     remote: Parameters | None
 
 
+class Batch(NamedTuple):
+    """Many sets of parameters at once, each field an array (k, 1); fields as in Parameters."""
+
+    n_par_max: Floats
+    t_par_max: Floats
+    n_seq_max: Floats
+    t_seq_max: Floats
+    t_par_max2: Floats
+    alpha: Floats
+    delta_l: Floats
+    delta_r: Floats
+    b_comp_seq: Floats
+    b_comm_seq: Floats
+
+
 class Bandwidths(NamedTuple):
-    """Computations alone, and both streams together, for each n asked, MB/s; data on one node."""
+    """Computations alone, and both streams together, MB/s, for n = 0 .. cores; data on one node.
+
+    Arrays (cores + 1,), or (k, cores + 1) for a batch.
+    """
 
     comp_alone: Floats
     comp_together: Floats
     comm_together: Floats
 
 
+def batch(sets: Sequence[Parameters]) -> Batch:
+    """Those sets as one batch."""
+    rows = np.array([[getattr(item, name) for name in Batch._fields] for item in sets], dtype=np.float64)
+    return Batch(*(column[:, None] for column in rows.T))
+
+
 def total(parameters: Parameters, ns: NDArray[np.int64], cores: int, *, faithful: bool = False) -> Floats:
-    """T(n), MB/s: what the memory system carries while n cores compute (equation 6.1)."""
-    p = parameters
-    if not faithful and p.n_par_max > p.n_seq_max:
-        last = p.t_par_max2 - p.delta_r * (cores - p.n_seq_max)
-        return np.interp(ns, [p.n_par_max, max(cores, p.n_par_max + 1)], [p.t_par_max, last])
-    left = p.t_par_max - p.delta_l * (ns - p.n_par_max)
-    right = p.t_par_max2 - p.delta_r * (ns - p.n_seq_max)
-    return np.where(ns <= p.n_par_max, p.t_par_max, np.where(ns <= p.n_seq_max, left, right))
+    """T(n), MB/s: what the memory system carries while n of `cores` compute (equation 6.1)."""
+    return _totals(batch((parameters,)), ns, cores, faithful)[0]
 
 
 def bandwidths(parameters: Parameters, cores: int, *, faithful: bool = False) -> Bandwidths:
     """Both streams for n = 0 .. cores, data on one node (equations 6.2-6.6, algorithm 4)."""
-    p = parameters
+    return Bandwidths(*(rows[0] for rows in many(batch((parameters,)), cores, faithful=faithful)))
+
+
+def _totals(p: Batch, ns: NDArray[np.int64], cores: int, faithful: bool) -> Floats:
+    left = p.t_par_max - p.delta_l * (ns - p.n_par_max)
+    right = p.t_par_max2 - p.delta_r * (ns - p.n_seq_max)
+    found = np.where(ns <= p.n_par_max, p.t_par_max, np.where(ns <= p.n_seq_max, left, right))
+    if faithful:
+        return found
+    last = p.t_par_max2 - p.delta_r * (cores - p.n_seq_max)
+    fall = (p.t_par_max - last) / np.maximum(cores - p.n_par_max, 1)
+    straight = p.t_par_max - fall * np.maximum(ns - p.n_par_max, 0)
+    return np.where(p.n_par_max > p.n_seq_max, straight, found)
+
+
+def many(p: Batch, cores: int, *, faithful: bool = False) -> Bandwidths:
+    """`bandwidths` of k sets of parameters at once: arrays (k, cores + 1)."""
     ns = np.arange(cores + 1)
-    capacity = total(p, ns, cores, faithful=faithful)
+    capacity = _totals(p, ns, cores, faithful)
     asked = ns * p.b_comp_seq
     if faithful:
         alone = np.minimum(np.minimum(asked, capacity), p.t_seq_max)
         wanted = asked
     else:
-        own_loss = max(p.delta_r, 0.0) * np.maximum(ns - p.n_seq_max, 0)
+        own_loss = np.maximum(p.delta_r, 0.0) * np.maximum(ns - p.n_seq_max, 0)
         alone = np.maximum(np.minimum(asked, p.t_seq_max - own_loss), 0.0)
         wanted = alone
     fits = wanted + p.alpha * p.b_comm_seq < capacity
@@ -113,21 +147,18 @@ def bandwidths(parameters: Parameters, cores: int, *, faithful: bool = False) ->
         comm = np.clip(comm, 0.0, p.b_comm_seq)
         comp = np.clip(capacity - comm, 0.0, alone)
     # Without computing cores there is nothing to share.
-    alone[0], comp[0], comm[0] = 0.0, 0.0, p.b_comm_seq
+    alone[:, 0], comp[:, 0], comm[:, :1] = 0.0, 0.0, p.b_comm_seq
     return Bandwidths(alone, comp, comm)
 
 
-def _kept(p: Parameters, ns: NDArray[np.int64], fits: NDArray[np.bool_], left_over: Floats) -> Floats:
+def _kept(p: Batch, ns: NDArray[np.int64], fits: NDArray[np.bool_], left_over: Floats) -> Floats:
     """alpha(n) (equation 6.5): from what communications kept at the last count that fits down to alpha at
     N_seq_max, where the two peaks are more than one core apart; alpha else and beyond.
     """
-    if p.n_seq_max - p.n_par_max <= 1:
-        return np.full(len(ns), p.alpha)
-    counts = np.where(fits & (ns > 0), ns, 0)
-    last = np.maximum.accumulate(counts)
-    # No count fits: the line starts at n = 0 with all of it (MODELS: i = 0, alpha(0) = 1).
-    kept_there = np.where(last > 0, left_over[last] / p.b_comm_seq, 1.0)
-    between = (ns < p.n_seq_max) & ~fits
+    between = (ns < p.n_seq_max) & ~fits & (p.n_seq_max - p.n_par_max > 1)
+    last = np.maximum.accumulate(np.where(fits, ns, 0), axis=1)
+    # No count fits: the line starts at n = 0 with all of it (i = 0, alpha(0) = 1).
+    kept_there = np.where(last > 0, np.take_along_axis(left_over, last, axis=1) / p.b_comm_seq, 1.0)
     slope = (kept_there - p.alpha) / np.where(between, p.n_seq_max - last, 1)
     return np.where(between, kept_there - slope * (ns - last), p.alpha)
 
