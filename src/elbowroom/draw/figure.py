@@ -19,7 +19,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    side: Literal["computation", "communication"]
+    side: Literal["computation", "communication", "both"]
     style: Literal["alone", "together", "line"]
     x: tuple[float, ...]
     y: tuple[float, ...]

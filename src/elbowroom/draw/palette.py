@@ -41,10 +41,12 @@ ON_DARK = {
 FAMILIES: dict[str, tuple[str, ...]] = {
     "communication": ("blue", "green", "sky"),
     "computation": ("vermilion", "purple", "orange"),
+    "both": ("black",),
 }
 MARKERS: dict[str, tuple[Marker, ...]] = {
     "communication": ("circle", "diamond"),
     "computation": ("square", "triangle"),
+    "both": ("circle",),
 }
 DASH = (6.0, 4.0)
 MANY_POINTS = 60

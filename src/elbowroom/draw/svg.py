@@ -30,7 +30,7 @@ WIDTH = 600
 PLOT_HEIGHT = 250
 LEFT, RIGHT, RIGHT_WITH_AXIS = 66, 18, 66
 LINE = 17
-SIDES = {"computation": "comp", "communication": "comm"}
+SIDES = {"computation": "comp", "communication": "comm", "both": "both"}
 
 _UNIT = re.compile(r"[(\[]([^()\[\]]+)[)\]]\s*$")
 
