@@ -1,0 +1,129 @@
+"""G2: a whole machine as a closed network of credits (virtual/network.py).
+
+Computing cores have their line-fill buffers, the NIC a bounded number of lines between its root complex and
+memory. Their lines go through the uplink of the socket (cores only), the link between the sockets (one
+resource per direction) and the memory controller of the data's node. Nothing here says who wins: with more
+cores more lines are under way, everybody waits longer, and the NIC, whose credits are only just enough on an
+idle machine, loses throughput.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from elbowroom.model.curves import Shape, Situation, Streams
+from elbowroom.virtual.network import LINE, Resource, Stream, solve
+from elbowroom.virtual.truth import Truth, check_situation
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True):
+    """What holds of data local, or remote, to the cores of the first socket.
+
+    Of a computing core: `core_rate` the most it issues (MB/s), `core_latency` its line's idle latency (us),
+    `uplink_work` and `memory_work` what a line costs there relative to a local one. Of the NIC: `nic_rate`
+    the most it writes (MB/s), `nic_credits` (bytes), `nic_latency` (us), `nic_work` per line there.
+    """
+
+    core_rate: float
+    core_latency: float
+    nic_rate: float
+    nic_credits: float
+    nic_latency: float
+    uplink_work: float = 1.0
+    memory_work: float = 1.0
+    nic_work: float = 1.0
+
+
+class Network(msgspec.Struct, frozen=True, kw_only=True):
+    """A machine's resources; all sockets, all links and all controllers are alike.
+
+    `remote` None: a machine of one node. `line_fill_buffers`: outstanding lines of a core.
+    """
+
+    shape: Shape
+    line_fill_buffers: int
+    uplink: Resource
+    link: Resource
+    memory: Resource
+    local: Side
+    remote: Side | None = None
+
+
+class Credits(Truth):
+    """The truth G2 of a machine. Solutions are kept, so that asking again costs nothing."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.shape = network.shape
+        sockets = range(self.shape.sockets)
+        self._resources = (
+            {f"uplink {socket}": network.uplink for socket in sockets}
+            | {f"link {a} to {b}": network.link for a in sockets for b in sockets if a != b}
+            | {f"memory {node}": network.memory for node in range(self.shape.nodes)}
+        )
+        self._solved: dict[tuple[int | None, int | None, int, int], tuple[float, float]] = {}
+
+    @property
+    def resources(self) -> dict[str, Resource]:
+        """Every shared resource by name."""
+        return dict(self._resources)
+
+    def streams(self, situation: Situation) -> Streams:
+        """comp_alone, comm_alone, comp_together, comm_together, MB/s; `comp` is all cores of both sockets."""
+        check_situation(self.shape, situation)
+        s = situation
+        _, comm_alone = self._rates(None, s.comm_node, 0, 0)
+        if s.n + s.n_other == 0:
+            return 0.0, comm_alone, 0.0, comm_alone
+        comp_alone, _ = self._rates(s.comp_node, None, s.n, s.n_other)
+        comp, comm = self._rates(s.comp_node, s.comm_node, s.n, s.n_other)
+        return comp_alone, comm_alone, comp, comm
+
+    def network_streams(
+        self, comp_node: int | None, comm_node: int | None, n: int, n_other: int
+    ) -> list[Stream]:
+        """The streams at work: the cores of each computing socket, then the NIC; None: that side is idle."""
+        found = []
+        if comp_node is not None:
+            computing = enumerate((n, n_other))
+            found = [self._cores(socket, count, comp_node) for socket, count in computing if count]
+        if comm_node is not None:
+            found.append(self._nic(comm_node))
+        return found
+
+    def _rates(
+        self, comp_node: int | None, comm_node: int | None, n: int, n_other: int
+    ) -> tuple[float, float]:
+        key = (comp_node, comm_node, n, n_other)
+        if key not in self._solved:
+            streams = self.network_streams(*key)
+            rates = solve(streams, self._resources)
+            cores = len(streams) - (comm_node is not None)
+            self._solved[key] = sum(rates[:cores]), sum(rates[cores:])
+        return self._solved[key]
+
+    def _side(self, local: bool) -> Side:
+        # A machine of one node has no remote side, and check_situation lets nobody ask for it.
+        return self.network.local if local or self.network.remote is None else self.network.remote
+
+    def _cores(self, socket: int, count: int, node: int) -> Stream:
+        target = node // self.shape.numa_per_socket
+        side = self._side(target == socket)
+        route = {f"uplink {socket}": side.uplink_work, f"memory {node}": side.memory_work}
+        if target != socket:
+            route[f"link {socket} to {target}"] = 1.0
+        return Stream(
+            credits=count * self.network.line_fill_buffers * LINE,
+            latency=side.core_latency,
+            most=count * side.core_rate,
+            route=route,
+        )
+
+    def _nic(self, node: int) -> Stream:
+        home = (self.shape.nic_node or 0) // self.shape.numa_per_socket
+        target = node // self.shape.numa_per_socket
+        side = self._side(self.shape.local(node))
+        route = {f"memory {node}": side.nic_work}
+        if target != home:
+            route[f"link {home} to {target}"] = 1.0
+        return Stream(credits=side.nic_credits, latency=side.nic_latency, most=side.nic_rate, route=route)

@@ -1,0 +1,42 @@
+"""G1: the curves that the thesis' model draws with its published parameters (appendix E), to the letter."""
+
+from __future__ import annotations
+
+import msgspec
+
+from elbowroom.errors import UsageError
+from elbowroom.model.curves import Situation, Streams
+from elbowroom.model.threshold import Threshold, curve
+from elbowroom.virtual.truth import Truth, check_situation
+
+
+class PublishedCurves(Truth):
+    """The threshold model in its faithful mode as the truth. It knows one computing socket only.
+
+    All n of a placement are computed at once and kept.
+    """
+
+    def __init__(self, model: Threshold) -> None:
+        self.model = model
+        self.shape = msgspec.structs.replace(model.shape, virtual=True)
+        self._curves: dict[tuple[int, int], tuple[Streams, ...]] = {}
+
+    def streams(self, situation: Situation) -> Streams:
+        """The four bandwidths, MB/s; UsageError for cores of the second socket."""
+        check_situation(self.shape, situation)
+        if situation.n_other:
+            raise UsageError(
+                "the published curves say nothing of both sockets computing",
+                field="n_other",
+                value=situation.n_other,
+                mend=f"ask the network of credits: {self.shape.name}:credits",
+            )
+        return self._curve(situation.comp_node, situation.comm_node)[situation.n]
+
+    def _curve(self, comp_node: int, comm_node: int) -> tuple[Streams, ...]:
+        place = (comp_node, comm_node)
+        if place not in self._curves:
+            counts = range(self.shape.cores_first_socket + 1)
+            rows = curve(self.model, comp_node, comm_node, counts, faithful=True).tolist()
+            self._curves[place] = tuple((a, b, c, d) for a, b, c, d in rows)
+        return self._curves[place]
