@@ -95,13 +95,14 @@ def test_points_have_whiskers_and_markers_but_no_line() -> None:
     assert "marker" in line.get("style", "")
 
 
-def test_measured_points_and_the_line_of_a_model_share_their_colour() -> None:
-    names = ("reception together, measured", "reception together, model", "reception alone, model")
-    curves = [
-        Series(name=name, side="communication", style="alone" if "alone" in name else "together", x=X, y=X)
-        for name in names
-    ]
-    assert len({look.colour for look in palette.looks(figure(*curves))}) == 1
+def test_measured_points_and_the_line_of_a_model_are_one_entry_of_the_legend() -> None:
+    points = Series(name="reception", side="communication", style="together", drawn="points", x=X, y=X)
+    line = msgspec.structs.replace(points, drawn="smooth")
+    looks = palette.looks(figure(points, line))
+    assert len({look.colour for look in looks}) == 1
+    (key,) = palette.keys(looks)
+    assert (key.drawn, key.marker) == ("smooth", looks[0].marker)
+    assert svg(figure(points, line)).count("reception, together</text>") == 1
 
 
 def test_a_curve_says_what_its_values_and_its_band_are() -> None:

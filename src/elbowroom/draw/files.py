@@ -197,14 +197,14 @@ def _panel(left: Axes, figure: Figure) -> tuple[list[Line2D | Rectangle], list[s
         ys["right"] = scales.vertical(figure, "right")
         _axis(right, "y", figure.right, ys["right"])
     _frame(left, right, strong=bool(figure.highlight))
-    handles = []
-    for series, base, look in zip(figure.series, scales.bases(figure), palette.looks(figure), strict=True):
+    looks = palette.looks(figure)
+    for series, base, look in zip(figure.series, scales.bases(figure), looks, strict=True):
         on_right = series.axis == "right" and right is not None
         axes = right if on_right and right is not None else left
-        handles.append(_curve(axes, series, base, look, x, ys["right" if on_right else "left"]))
+        _curve(axes, series, base, look, x, ys["right" if on_right else "left"])
     _labels(figure, left, right, x, ys)
     _colour_labels(figure, left, right)
-    return handles, _marks(figure, left, x)
+    return [_key(look) for look in palette.keys(looks)], _marks(figure, left, x)
 
 
 def _frame(left: Axes, right: Axes | None, *, strong: bool) -> None:
@@ -265,8 +265,8 @@ def _axis(axes: Axes, which: str, axis: Axis, scale: AxisScale) -> None:
 
 def _curve(
     axes: Axes, series: Series, base: Sequence[float], look: palette.Look, x: AxisScale, y: AxisScale
-) -> Line2D | Rectangle:
-    """Draws the curve with its band, area or whiskers and returns what stands for it in the legend."""
+) -> None:
+    """Draws the curve with its band, area or whiskers."""
     colour = palette.ON_LIGHT[look.colour]
     level = [value + below for value, below in zip(series.y, base, strict=True)]
     for run in scales.runs(series.x, level, x, y):
@@ -282,10 +282,15 @@ def _curve(
                 axes.vlines(across, low, high, color=colour, linewidth=1.0)
             else:
                 axes.fill_between(across, low, high, color=colour, alpha=0.16, linewidth=0)
-    if series.drawn != "area":
+
+
+def _key(look: palette.Look) -> Line2D | Rectangle:
+    """What stands for the curve in the legend."""
+    if look.drawn != "area":
         return _line(look, [], [])
     from matplotlib.patches import Rectangle
 
+    colour = palette.ON_LIGHT[look.colour]
     return Rectangle((0, 0), 1, 1, color=colour, alpha=0.34, label=_plain(look.label))
 
 

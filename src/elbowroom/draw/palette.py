@@ -9,6 +9,7 @@ apart as well.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -52,7 +53,6 @@ DASH = (6.0, 4.0)
 MANY_POINTS = 60
 """From this many points on a curve is drawn without markers: they would hide it."""
 
-_SOURCE_WORD = re.compile(r"[\s,:]*\b(measured|model)\b", re.IGNORECASE)
 _STYLE_WORD = re.compile(r"[\s,:(\[-]*\b(alone|together)\b[)\]]?", re.IGNORECASE)
 
 
@@ -67,9 +67,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def looks(figure: Figure) -> tuple[Look, ...]:
-    """One look per series, in order: the curves of one thing (alone, together, measured, model) share colour
-    and marker.
-    """
+    """One look per series, in order: the curves of one thing (alone, together) share colour and marker."""
     seen: dict[str, list[str]] = {}
     result = []
     for series in figure.series:
@@ -91,6 +89,17 @@ def looks(figure: Figure) -> tuple[Look, ...]:
     return tuple(result)
 
 
+def keys(looks: Sequence[Look]) -> tuple[Look, ...]:
+    """The entries of a legend: what has one name (measured points and a model's line) has one entry."""
+    entries: dict[str, Look] = {}
+    for look in looks:
+        before = entries.setdefault(look.label, look)
+        if before is not look:
+            line = look if before.drawn == "points" else before
+            entries[look.label] = msgspec.structs.replace(line, marker=before.marker or look.marker)
+    return tuple(entries.values())
+
+
 def _marked(series: Series) -> bool:
     return series.drawn == "points" or (series.drawn == "curve" and len(series.x) <= MANY_POINTS)
 
@@ -103,8 +112,8 @@ def axis_colour(figure: Figure, side: str) -> str:
 
 
 def base_name(series: Series) -> str:
-    """The series' name without its `alone` or `together`, `measured` or `model`."""
-    return _STYLE_WORD.sub("", _SOURCE_WORD.sub("", series.name)).strip(" ,:") or series.name
+    """The series' name without its `alone` or `together`."""
+    return _STYLE_WORD.sub("", series.name).strip() or series.name
 
 
 def label(series: Series) -> str:

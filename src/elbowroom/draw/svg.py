@@ -88,7 +88,7 @@ def svg(figure: Figure, rows_of: Callable[[Series], Rows | None] = no_rows) -> s
         sides["right"] = scales.vertical(figure, "right")
     looks = palette.looks(figure)
     identity = re.sub(r"[^A-Za-z0-9_-]", "-", figure.name)
-    legend, legend_height = _legend(identity, looks)
+    legend, legend_height = _legend(identity, palette.keys(looks))
     box = Box(
         left=LEFT,
         top=legend_height + (18 if figure.marks else 8),
@@ -114,7 +114,7 @@ def svg(figure: Figure, rows_of: Callable[[Series], Rows | None] = no_rows) -> s
             f'data-x-label="{escape(figure.x.label)}" data-x="{escape(common)}"><title '
             f'id="t-{identity}">{escape(figure.title)}</title>',
             f'<desc id="d-{identity}">{escape(describe(figure))}</desc>',
-            strokes.shapes(identity, looks),
+            strokes.shapes(identity, (*looks, *palette.keys(looks))),
             # An empty title keeps the browser's own tooltip away from the values shown on hover.
             f'<g><title></title><rect width="{WIDTH}" height="{height:g}" fill="none" pointer-events="all"/>',
             legend,
