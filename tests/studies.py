@@ -1,0 +1,106 @@
+"""Made-up studies: regular machines, and results drawn around a truth. Experiments must find what was put
+there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from elbowroom import experiments
+from elbowroom.draw.figure import Figure
+from elbowroom.experiments.experiment import Experiment
+from elbowroom.machine.topology import Cache, Core, Machine, Nic, Node
+from elbowroom.plan import Overrides, Point, apply, load
+from elbowroom.plan.kernels import find
+from elbowroom.stats.points import results
+from elbowroom.stats.result import Finding, PointResult
+from elbowroom.stats.summary import Samples
+
+MIB = 2**20
+
+# A truth gives (computation alone, together, communication alone, together) of a point.
+Truth = Callable[[Point], tuple[float, float, float, float]]
+
+
+def machine(
+    cores: int, nodes: int = 1, packages: int = 1, *, nic: int | None = None, hosts: int = 1
+) -> Machine:
+    """A regular machine of the paper's kind."""
+    per_node, per_package = cores // nodes, nodes // packages
+    numbers = [tuple(range(node * per_node, (node + 1) * per_node)) for node in range(nodes)]
+    return Machine(
+        name="test",
+        model="test",
+        cores=tuple(
+            Core(number=core, logical=core, package=node // per_package, node=node, pus=(core,))
+            for node in range(nodes)
+            for core in numbers[node]
+        ),
+        nodes=tuple(
+            Node(number=node, package=node // per_package, memory=24 << 30, cores=numbers[node])
+            for node in range(nodes)
+        ),
+        caches=tuple(Cache(level=3, size=25 * MIB, cores=item) for item in numbers),
+        nics=() if nic is None else (Nic(name="mlx5_0", kind="openfabrics", node=nic),),
+        allowed=tuple(range(cores)),
+        memory=nodes * 24 << 30,
+        hosts=hosts,
+    )
+
+
+HENRI = machine(36, 4, 2, nic=0, hosts=2)  # Denis et al. 2021, section 2.2
+SMALL = machine(2)
+
+
+def measured(
+    points: Sequence[Point], truth: Truth, repetitions: int = 8, noise: float = 0.004
+) -> list[PointResult]:
+    """Results of samples drawn around a truth: two per phase, side and repetition, as the protocol takes
+    them.
+    """
+    rng = np.random.default_rng(0)
+    rows = []
+    for index, point in enumerate(points):
+        kernel = find(point.kernel)
+        comp_unit = kernel.rate_unit if kernel else ""
+        comm_unit = "us" if point.metric == "latency" else "MB/s"
+        comp_alone, comp_together, comm_alone, comm_together = truth(point)
+        cells = [("B", "comm", comm_alone, comm_unit)]
+        if kernel:
+            cells += [("A", "comp", comp_alone, comp_unit), ("AB", "comp", comp_together, comp_unit)]
+            cells += [("AB", "comm", comm_together, comm_unit)]
+        for phase, side, value, unit in cells:
+            for sample in range(2 * repetitions):
+                rows.append(
+                    (index, sample // 2, False, phase, side, value * rng.normal(1, noise), unit, "ok")
+                )
+    return results(points, Samples(*zip(*rows, strict=True)))
+
+
+def study(
+    name: str, here: Machine, truth: Truth, **overrides: object
+) -> tuple[Experiment, list[PointResult]]:
+    plan = apply(load(name), Overrides(**overrides))  # type: ignore[arg-type]
+    experiment = experiments.get(plan.experiment)
+    return experiment, measured(experiment.expand(plan, here).points, truth)
+
+
+def by_key(findings: Sequence[Finding], start: str) -> Finding:
+    return next(finding for finding in findings if finding.key.startswith(start))
+
+
+def sound(figures: Sequence[Figure], ids: set[str]) -> None:
+    """Every figure has names and columns that fit each other, and points that exist."""
+    assert len({figure.name for figure in figures}) == len(figures)
+    for figure in figures:
+        assert figure.series
+        for series in figure.series:
+            assert len(series.x) == len(series.y) > 0
+            assert len(series.low) in (0, len(series.x))
+            assert all(
+                low <= y <= high for low, y, high in zip(series.low, series.y, series.high, strict=True)
+            )
+            assert set(series.points) <= ids
+            assert series.axis == "left" or figure.right is not None
