@@ -19,8 +19,8 @@ from elbowroom.launch.mpi import Mpi, find_mpi, launch_environment
 DATA = Path(__file__).parent / "data"
 FAKE = Path(__file__).parent / "fake_site.py"
 
-# The same examples every time, so that a failure belongs to the change that brought it; ELBOWROOM_EXPLORE=1 looks
-# at other ones, and more of them. No deadline: the machine may be busy.
+# The same examples every time, so that a failure belongs to the change that brought it; ELBOWROOM_EXPLORE=1
+# looks at other ones, and more of them. No deadline: the machine may be busy.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("explore", max_examples=1000, deadline=None, print_blob=True)
 settings.load_profile("explore" if os.environ.get("ELBOWROOM_EXPLORE") == "1" else "repeatable")
