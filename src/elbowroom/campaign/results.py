@@ -11,9 +11,12 @@ from elbowroom.machine.topology import Machine
 from elbowroom.plan.point import Note
 from elbowroom.stats.drift import Drift, drifts
 from elbowroom.stats.points import results
-from elbowroom.stats.quiet import verdict
+from elbowroom.stats.quiet import imported, verdict
 from elbowroom.stats.result import Finding, PointResult, Verdict
 from elbowroom.store.folder import Manifest, RunFolder
+
+IMPORTED = "imported"
+"""The launcher of a run whose values came from a file, and the flag of its points."""
 
 
 class Results(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,14 +51,17 @@ def evaluate(folder: RunFolder) -> Results:
         seed=manifest.seed,
     )
     findings = experiments.get(str(manifest.plan["experiment"])).findings(points, machine)
-    cpus = sum(len(core.pus) for core in machine.cores)
-    seen = observations(entries, manifest.state, cpus)
+    if manifest.launcher == IMPORTED:
+        judged = imported(findings)
+    else:
+        cpus = sum(len(core.pus) for core in machine.cores)
+        judged = verdict(findings, points, observations(entries, manifest.state, cpus))
     return Results(
         manifest=manifest,
         machine=machine,
         points=tuple(points),
         findings=findings,
-        verdict=verdict(findings, points, seen),
+        verdict=judged,
         notes=manifest.notes,
         drifts=drifts(points, collected.samples),
     )

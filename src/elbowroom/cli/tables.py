@@ -121,9 +121,11 @@ def _points_table(points: Sequence[PointResult]) -> Table:
     ]
     table = _table(*columns)
     for point in points:
-        head = [_kernel(point), str(point.n), size(point.size)]
+        cores = f"{point.n - point.n_other}+{point.n_other}" if point.n_other else str(point.n)
+        head = [_kernel(point), cores, size(point.size)]
         if len(places) > 1:
-            head.append(f"{point.comp_node}/{point.comm_node} c{point.comm_core}")
+            core = "?" if point.comm_core < 0 else point.comm_core
+            head.append(f"{point.comp_node}/{point.comm_node} c{core}")
         first = True
         for name, side in (("comp", point.comp), ("comm", point.comm)):
             if side.alone is None and side.together is None:
@@ -142,7 +144,10 @@ def _kernel(point: PointResult) -> str:
 
 def _side_cells(side: Side) -> list[str | Text]:
     unit = next((summary.unit for summary in (side.alone, side.together) if summary is not None), "")
-    return [_value(side.alone), _value(side.together), unit, *_kept_cells(side.kept)]
+    cells = [_value(side.alone), _value(side.together), unit, *_kept_cells(side.kept)]
+    if side.alone is not None and side.alone.count == 1:
+        cells[-1] = ""  # one sample has no interval
+    return cells
 
 
 def _value(summary: Summary | None) -> str:

@@ -29,11 +29,17 @@ from elbowroom.plan.point import Expansion, Note
 from elbowroom.plan.reading import Plan
 from elbowroom.stats.result import Finding, PointResult
 
-Case = tuple[str, int, int, int]
+Case = tuple[str | int, ...]
 
 
 def _case(item: PointResult) -> Case:
-    return item.kernel, item.size, item.comp_node, item.comm_node
+    case = item.kernel, item.size, item.comp_node, item.comm_node
+    return (*case, item.n_other) if item.n_other else case
+
+
+def _place(item: PointResult, machine: Machine) -> str:
+    other = f", {cores_text(item.n_other)} of them of the other socket" if item.n_other else ""
+    return place_text(item, machine) + other
 
 
 def expand(plan: Plan, machine: Machine) -> Expansion:
@@ -81,7 +87,7 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
         comm, comp = onsets(group, cores_of)
         values, peaks = _peak(group)
         text = (
-            f"{kernel_name(group[0].kernel)}, {place_text(group[0], machine)}: "
+            f"{kernel_name(group[0].kernel)}, {_place(group[0], machine)}: "
             f"{peaks or 'no bandwidth was measured'}. "
             f"{suffers('Reception', comm, cores_text)} {suffers('The computation', comp, cores_text)}"
         )
@@ -104,7 +110,7 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
         drawn.append(
             Figure(
                 name="model-" + "-".join(str(part) for part in case),
-                title=f"{kernel_name(group[0].kernel)} and reception: {place_text(group[0], machine)}",
+                title=f"{kernel_name(group[0].kernel)} and reception: {_place(group[0], machine)}",
                 x=Axis(label="Number of computing cores", whole=True),
                 left=Axis(label=comm_label(group)),
                 right=Axis(label=comp_label(group, each_core=False)),

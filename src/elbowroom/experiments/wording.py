@@ -145,8 +145,12 @@ def nothing(key: str, what: str) -> Finding:
 
 
 def place_text(item: PointResult, machine: Machine) -> str:
-    """Where data and communication thread are: near or far where the NIC says so, else node numbers."""
-    thread = f"communication thread {distance(machine, item.comm_core)}"
+    """Where data and communication thread are: near or far where the NIC says so, else node numbers.
+
+    Imported points do not tell where the thread was (a core below 0).
+    """
+    known = item.comm_core >= 0
+    thread = f", communication thread {distance(machine, item.comm_core)}" if known else ""
     if len(machine.nodes) <= 1:
         return "one NUMA node"
     if nic_node(machine) is None:
@@ -156,13 +160,13 @@ def place_text(item: PointResult, machine: Machine) -> str:
             if same
             else f"data on nodes {item.comp_node} and {item.comm_node}"
         )
-        return f"{data}, communication thread on core {item.comm_core}"
+        return f"{data}, communication thread on core {item.comm_core}" if known else data
     if item.comp_node == item.comm_node:
-        return f"data {node_distance(machine, item.comp_node)} (node {item.comp_node}), {thread}"
+        return f"data {node_distance(machine, item.comp_node)} (node {item.comp_node}){thread}"
     return (
         f"data of computations {node_distance(machine, item.comp_node)} (node "
         f"{item.comp_node}), of communications "
-        f"{node_distance(machine, item.comm_node)} (node {item.comm_node}), {thread}"
+        f"{node_distance(machine, item.comm_node)} (node {item.comm_node}){thread}"
     )
 
 

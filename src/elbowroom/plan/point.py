@@ -26,7 +26,8 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     """One combination of the axes of a plan. Cores and nodes carry the operating system's numbers.
 
     `size` and `working_set` are bytes; `working_set` is per computing core, all arrays together;
-    `role` is `point` for what the plan asks and `control` for the register-only kernel that tells
+    `n_other` of the `n` computing cores are of another socket than the first, where a plan tells points apart
+    by that; `role` is `point` for what the plan asks and `control` for the register-only kernel that tells
     whether the machine was quiet (METHOD.md, rule 15).
     """
 
@@ -55,6 +56,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     window: float = 0.12
     observe: tuple[str, ...] = ()
     scheduling: bool = False
+    n_other: int = 0
 
     @property
     def id(self) -> str:
@@ -69,6 +71,8 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
             f"comm{self.comm_node}",
             f"core{self.comm_core}",
         ]
+        if self.n_other:
+            parts.append(f"other{self.n_other}")
         if self.cursor != 1:
             parts.append(f"cursor{self.cursor}")
         if len(self.comm_cores) > 1:

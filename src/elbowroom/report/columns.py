@@ -81,7 +81,8 @@ def kernel_label(result: PointResult) -> str:
 
 def placement_label(result: PointResult) -> str:
     """Where computations' data, communications' data and the communication thread were."""
-    return f"comp {result.comp_node} · comm {result.comm_node} · core {result.comm_core}"
+    core = "unknown" if result.comm_core < 0 else result.comm_core
+    return f"comp {result.comp_node} · comm {result.comm_node} · core {core}"
 
 
 def variant_label(result: PointResult) -> str:

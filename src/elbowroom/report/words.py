@@ -34,6 +34,7 @@ FLAGS = {
     "region_capped": "Fewer message buffers than the reuse policy wants, for lack of memory.",
     "void": "So many samples broke a rule; they are kept in the run folder and not summarised.",
     "not_stable": "So many samples found no steady state in time; their values are those of whole windows.",
+    "imported": "The values come from a file: one for each bandwidth, measured by something else.",
     "drift": "The baseline at the end of the run is 5 % or more off, and outside d1 to d9.",
 }
 NO_EXPLANATION = "This version of elbowroom has no explanation for it; the release that measured it has."
@@ -54,6 +55,10 @@ PROTOCOL = (
     "computation "
     "runs until told to stop, and the communication starts when all computing threads run. Each window is "
     "measured in a steady state; warm-up uses the same buffers and sizes."
+)
+IMPORT = (
+    "The values were measured by something else and imported from a file, one for each bandwidth: how often "
+    "and how they were measured, and in what state the machine was, the file does not tell."
 )
 SUMMARY = (
     "Values are medians; d1 and d9 are the first and last decile; brackets are 95 % bootstrap intervals. "
@@ -116,10 +121,17 @@ def facts(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
     return result
 
 
+def protocol(manifest: Mapping[str, Any]) -> str:
+    """How the run was measured; of imported values that is not known."""
+    return IMPORT if manifest.get("launcher") == "imported" else PROTOCOL
+
+
 def transport(manifest: Mapping[str, Any], hosts: int) -> str:
     """One sentence on what carried the messages; messages inside one host are labelled as such (METHOD.md,
     rule 16).
     """
+    if manifest.get("launcher") == "imported":
+        return "What carried the messages is unknown."
     found = str(_find(manifest, "hello.mpi.transport") or _find(manifest, "mpi.transport") or "unknown")
     name = f" ({found})" if found != "unknown" else ""
     if hosts <= 1 or found.startswith("shm"):

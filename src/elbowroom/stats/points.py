@@ -126,6 +126,7 @@ def _result(
         core_khz=point.core_khz,
         uncore_khz=point.uncore_khz,
         traces=traces,
+        n_other=point.n_other,
     )
 
 

@@ -130,6 +130,22 @@ def _drifted(result: PointResult) -> bool:
     return any(flag.startswith("drift") for flag in result.flags)
 
 
+def imported(findings: Sequence[Finding]) -> Verdict:
+    """What imported values say: whether their machine was quiet is unknown, which is no trust."""
+    said, interference = _said(findings)
+    reason = (
+        "The values were imported: one for each bandwidth, without repetitions, a control, or the state of "
+        "the machine."
+    )
+    return Verdict(
+        trusted=False,
+        text=f"Imported values; whether the machine was quiet is unknown. What they show: {said}",
+        reasons=(reason,),
+        interference=interference,
+        findings=tuple(findings),
+    )
+
+
 def verdict(
     findings: Sequence[Finding], results: Sequence[PointResult], observations: Observations | None = None
 ) -> Verdict:
@@ -139,10 +155,7 @@ def verdict(
     said.
     """
     trusted, reasons = judge(results, observations)
-    levels = {finding.level for finding in findings}
-    interference = True if "interference" in levels else (False if "quiet" in levels else None)
-    said = next((finding.text for finding in findings if finding.level in ("interference", "quiet")), "")
-    said = said or "Nothing can be said about interference from these points."
+    said, interference = _said(findings)
     text = (
         said
         if trusted
@@ -151,3 +164,11 @@ def verdict(
     return Verdict(
         trusted=trusted, text=text, reasons=reasons, interference=interference, findings=tuple(findings)
     )
+
+
+def _said(findings: Sequence[Finding]) -> tuple[str, bool | None]:
+    """The sentence of the first finding that says something, and whether any shows interference."""
+    levels = {finding.level for finding in findings}
+    interference = True if "interference" in levels else (False if "quiet" in levels else None)
+    said = next((finding.text for finding in findings if finding.level in ("interference", "quiet")), "")
+    return said or "Nothing can be said about interference from these points.", interference

@@ -74,6 +74,7 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     core_khz: int | None = None
     uncore_khz: int | None = None
     traces: tuple[Trace, ...] = ()
+    n_other: int = 0
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

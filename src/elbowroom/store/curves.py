@@ -37,6 +37,8 @@ EXTRA = ("sockets", "nic_node", "virtual", "kernel", "size", "unit")
 """What the three headers do not say, each as `# elbowroom/KEY: value`; `unit: MB/s` confirms an odd scale."""
 
 EXAMPLE = "for instance: # cores_first_socket: 18"
+KERNEL, SIZE = "memset_nt", 64_000_000
+"""The benchmark of the thesis, where a file names no other."""
 DEFAULT_SOCKETS = 2  # the machines of the thesis, and nearly all others
 
 LEAST_COMP, LEAST_COMM = 1_000.0, 50.0
@@ -79,7 +81,9 @@ def format_curves(curves: Curves) -> str:
     shape = curves.shape
     lines = [f"# name: {shape.name}", f"# cores_first_socket: {shape.cores_first_socket}"]
     lines.append(f"# numa_per_socket: {shape.numa_per_socket}")
-    extra: dict[str, object] = {"kernel": curves.kernel, "size": curves.size}
+    extra: dict[str, object] = {}
+    if (curves.kernel, curves.size) != (KERNEL, SIZE):
+        extra = {"kernel": curves.kernel, "size": curves.size}
     if shape.sockets != DEFAULT_SOCKETS:
         extra["sockets"] = shape.sockets
     if shape.nic_node is not None:

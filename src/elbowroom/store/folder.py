@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +86,13 @@ class RunFolder:
         return self.path / "report.html"
 
     @classmethod
-    def create(cls, path: Path, manifest: Manifest, topology: str) -> RunFolder:
-        """Makes the folder complete under another name and renames it: it exists whole or not at all."""
+    def create(
+        cls, path: Path, manifest: Manifest, topology: str, entries: Iterable[Entry] = ()
+    ) -> RunFolder:
+        """Makes the folder complete under another name and renames it: it exists whole or not at all.
+
+        `entries` are what is in the journal already (of an import; a run begins with none).
+        """
         refuse_existing(path)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(3)}.tmp")
         try:
@@ -94,7 +100,8 @@ class RunFolder:
             temporary.mkdir()
             (temporary / "manifest.json").write_bytes(_encode(manifest))
             (temporary / "topology.xml").write_text(topology, encoding="utf-8")
-            (temporary / "samples.jsonl").write_bytes(journals.HEADER)
+            lines = (msgspec.json.encode(entry) + b"\n" for entry in entries)
+            (temporary / "samples.jsonl").write_bytes(journals.HEADER + b"".join(lines))
             for file in temporary.iterdir():
                 sync(file)
             os.rename(temporary, path)
