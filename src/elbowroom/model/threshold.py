@@ -107,7 +107,8 @@ def batch(sets: Sequence[Parameters]) -> Batch:
 
 def total(parameters: Parameters, ns: NDArray[np.int64], cores: int, *, faithful: bool = False) -> Floats:
     """T(n), MB/s: what the memory system carries while n of `cores` compute (equation 6.1)."""
-    return _totals(batch((parameters,)), ns, cores, faithful)[0]
+    found: Floats = _totals(batch((parameters,)), ns, cores, faithful)[0]
+    return found
 
 
 def bandwidths(parameters: Parameters, cores: int, *, faithful: bool = False) -> Bandwidths:
@@ -118,13 +119,14 @@ def bandwidths(parameters: Parameters, cores: int, *, faithful: bool = False) ->
 def _totals(p: Batch, ns: NDArray[np.int64], cores: int, faithful: bool) -> Floats:
     left = p.t_par_max - p.delta_l * (ns - p.n_par_max)
     right = p.t_par_max2 - p.delta_r * (ns - p.n_seq_max)
-    found = np.where(ns <= p.n_par_max, p.t_par_max, np.where(ns <= p.n_seq_max, left, right))
+    found: Floats = np.where(ns <= p.n_par_max, p.t_par_max, np.where(ns <= p.n_seq_max, left, right))
     if faithful:
         return found
     last = p.t_par_max2 - p.delta_r * (cores - p.n_seq_max)
     fall = (p.t_par_max - last) / np.maximum(cores - p.n_par_max, 1)
     straight = p.t_par_max - fall * np.maximum(ns - p.n_par_max, 0)
-    return np.where(p.n_par_max > p.n_seq_max, straight, found)
+    mended: Floats = np.where(p.n_par_max > p.n_seq_max, straight, found)
+    return mended
 
 
 def many(p: Batch, cores: int, *, faithful: bool = False) -> Bandwidths:
@@ -160,7 +162,8 @@ def _kept(p: Batch, ns: NDArray[np.int64], fits: NDArray[np.bool_], left_over: F
     # No count fits: the line starts at n = 0 with all of it (i = 0, alpha(0) = 1).
     kept_there = np.where(last > 0, np.take_along_axis(left_over, last, axis=1) / p.b_comm_seq, 1.0)
     slope = (kept_there - p.alpha) / np.where(between, p.n_seq_max - last, 1)
-    return np.where(between, kept_there - slope * (ns - last), p.alpha)
+    kept: Floats = np.where(between, kept_there - slope * (ns - last), p.alpha)
+    return kept
 
 
 def curve(
