@@ -114,6 +114,9 @@ def read_topology(source: Path | str) -> Machine:
     return _Reader(name).machine(_parse(name, text))
 
 
+VIRTUAL_INFO = "ElbowroomVirtual"
+"""The name of hwloc's `<info>` that marks the topology of a simulated machine."""
+
 _MEND = "write it again: lstopo --of xml FILE.xml"
 _CACHE = re.compile(r"L([1-5])Cache")
 _KINDS = {"2": "network", "3": "openfabrics"}  # osdev_type of hwloc 2
@@ -230,6 +233,7 @@ class _Reader:
             nics=self._nics(objects),
             allowed=tuple(sorted(c.number for c in cores if allowed is None or c.number in allowed)),
             memory=sum(node.memory for node in nodes),
+            virtual=top.info(VIRTUAL_INFO) == "true",
         )
 
     def _error(self, element: _Element, message: str) -> UsageError:
