@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from elbowroom.model.curves import Shape
+from elbowroom.model.prediction import Interval
 from elbowroom.model.threshold import Parameters, Threshold
 
 SCHEMA = "elbowroom/model"
@@ -28,8 +29,8 @@ LEVEL = 0.90
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """What the models were fitted on. `n_low`..`n_high`: computing cores of the first socket that were
-    measured; `n_other_high`: most of the second one; `placements`: pairs of comp_node, comm_node; `runs`: rows
-    used, `left_out`: points that were not, by reason; `nodes`: the operating system's number of each node.
+    measured; `n_other_high`: most of the second; `placements`: pairs of comp_node, comm_node; `runs`: rows
+    used; `left_out`: points that were not, by reason; `nodes`: the operating system's number of each.
     """
 
     run: str
@@ -46,27 +47,23 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     left_out: dict[str, int] = {}
 
 
-class StreamValues(msgspec.Struct, frozen=True, kw_only=True):
-    """One number for each of the four streams, None where nothing is known."""
-
-    comp_alone: float | None = None
-    comm_alone: float | None = None
-    comp_together: float | None = None
-    comm_together: float | None = None
+Bands = tuple[float, float, float, float]
+"""For each of STREAMS, in that order, the relative half-width of the 90 % interval of a prediction."""
 
 
 class ThresholdPart(msgspec.Struct, frozen=True, kw_only=True):
-    """The thesis' model. `intervals`: [low, high] by dotted name (`local.t_par_max`), where known.
+    """The thesis' model: parameters for data local and remote to the computing cores; None: not measured.
 
-    `half_width`: relative half width of the 90 % interval of each predicted stream (`half_width_from` says
-    where from).
+    `intervals`: 90 % interval of each parameter by side and name, empty for a calibration that has none;
+    `bands`: by `local` and `remote` (data of both on the node that was sampled) and `other` placements;
+    `bands_from`: where those come from.
     """
 
     local: Parameters | None
     remote: Parameters | None
-    intervals: dict[str, tuple[float, float]] = {}
-    half_width: StreamValues = StreamValues()
-    half_width_from: str = ""
+    intervals: dict[str, dict[str, Interval]] = {}
+    bands: dict[str, Bands] = {}
+    bands_from: str = ""
     flags: tuple[str, ...] = ()
 
     def model(self, shape: Shape) -> Threshold:
@@ -77,7 +74,7 @@ class ThresholdPart(msgspec.Struct, frozen=True, kw_only=True):
 class FlowPart(msgspec.Struct, frozen=True, kw_only=True):
     """FLOW: `names` of its parameters in order, `values` the best fit, `low` and `high` their 90 % intervals,
     `draws` sets of parameters from their joint distribution (rows as `names`), `discrepancy` the relative
-    standard deviation of what the model cannot follow, per stream.
+    standard deviation of what the model cannot follow, for each of STREAMS.
     """
 
     names: tuple[str, ...]
@@ -85,12 +82,12 @@ class FlowPart(msgspec.Struct, frozen=True, kw_only=True):
     low: tuple[float, ...]
     high: tuple[float, ...]
     draws: tuple[tuple[float, ...], ...] = ()
-    discrepancy: StreamValues = StreamValues()
+    discrepancy: Bands = (0.0, 0.0, 0.0, 0.0)
     flags: tuple[str, ...] = ()
 
 
 class Models(msgspec.Struct, frozen=True, kw_only=True):
-    """Every model that could be fitted. `threshold` is calibrated as the thesis does, `robust` against noise."""
+    """Every model that could be fitted: `threshold` as the thesis calibrates, `robust` against noise."""
 
     threshold: ThresholdPart | None = None
     robust: ThresholdPart | None = None

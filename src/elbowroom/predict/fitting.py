@@ -1,0 +1,222 @@
+"""From curves to the document M.json: every model that they allow, and where not to trust it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from elbowroom import __version__
+from elbowroom.errors import UsageError
+from elbowroom.model import published, threshold_fit
+from elbowroom.model.curves import Curves, Row
+from elbowroom.model.document import Bands, Calibration, Document, Models, Origin, ThresholdPart
+from elbowroom.model.threshold import Threshold, curve
+from elbowroom.plan.sizes import format_size
+
+NORMAL_90 = 1.645
+"""Half of the 90 % interval of a normal value, in standard deviations."""
+FROM_TABLE = "published mean error"
+FROM_CALIBRATION = "calibration residuals"
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """Where curves come from: what Calibration says and the curves do not. `doubts`: why the run itself is
+    not trusted.
+    """
+
+    run: str = ""
+    plan: str = ""
+    origin: Origin = "measured"
+    nodes: tuple[int, ...] = ()
+    left_out: dict[str, int] = {}
+    doubts: tuple[str, ...] = ()
+
+
+def fit(curves: Curves, source: Source, *, created: str) -> Document:
+    """Fits every model that the curves allow; what cannot be fitted is said in `validity`.
+
+    Raises UsageError, that of the first model, where none can be fitted.
+    """
+    parts: dict[str, ThresholdPart] = {}
+    refused: dict[str, UsageError] = {}
+    for name, method in (("threshold", "thesis"), ("robust", "robust")):
+        try:
+            found = threshold_fit.fit(curves, "thesis" if method == "thesis" else "robust")
+        except UsageError as error:
+            refused[name] = error
+            continue
+        parts[name] = _part(found, curves)
+    if not parts:
+        raise next(iter(refused.values()))
+    calibration = _calibration(curves, source)
+    models = Models(threshold=parts.get("threshold"), robust=parts.get("robust"))
+    return Document(
+        elbowroom=__version__,
+        created=created,
+        machine=curves.shape,
+        calibration=calibration,
+        models=models,
+        validity=tuple(validity(curves, calibration, models, refused, source.doubts)),
+    )
+
+
+def _calibration(curves: Curves, source: Source) -> Calibration:
+    at = [row.situation for row in curves.rows]
+    counts = [item.n for item in at if item.n] or [0]
+    return Calibration(
+        run=source.run,
+        plan=source.plan,
+        origin=source.origin,
+        kernel=curves.kernel,
+        size=curves.size,
+        runs=len(curves.rows),
+        n_low=min(counts),
+        n_high=max(counts),
+        n_other_high=max(item.n_other for item in at),
+        placements=tuple(sorted({(item.comp_node, item.comm_node) for item in at})),
+        nodes=source.nodes,
+        left_out=source.left_out,
+    )
+
+
+def _part(found: threshold_fit.Fitted, curves: Curves) -> ThresholdPart:
+    bands = dict(found.bands)
+    other = _other_band(found.model, curves)
+    if other is not None:
+        bands["other"] = other
+    return ThresholdPart(
+        local=found.model.local,
+        remote=found.model.remote,
+        intervals=found.intervals,
+        bands=bands,
+        bands_from=FROM_CALIBRATION,
+        flags=found.flags,
+    )
+
+
+def _other_band(model: Threshold, curves: Curves) -> Bands | None:
+    """Relative half-widths that hold 90 % of what was measured with data elsewhere than where the model was
+    calibrated; None where nothing was.
+    """
+    shape = model.shape
+    samples = {(0, 0), (shape.numa_per_socket, shape.numa_per_socket)}
+    places: dict[tuple[int, int], list[Row]] = {}
+    for row in curves.rows:
+        at = row.situation
+        place = (at.comp_node, at.comm_node)
+        sides = {shape.local(node) for node in place}
+        known = (model.local or True not in sides) and (model.remote or False not in sides)
+        if place not in samples and at.n and not at.n_other and known:
+            places.setdefault(place, []).append(row)
+    off: list[np.ndarray[tuple[int, int], np.dtype[np.float64]]] = []
+    for (comp, comm), rows in places.items():
+        said = curve(model, comp, comm, [row.situation.n for row in rows])
+        measured = np.array([row.streams for row in rows], dtype=np.float64)
+        off.append(np.abs(said / measured - 1))
+    if not off:
+        return None
+    table = np.concatenate(off)
+    widths = [column[np.isfinite(column)] for column in table.T]
+    if not all(len(column) for column in widths):
+        return None
+    found = [float(np.quantile(column, 0.9, method="higher")) for column in widths]
+    return found[0], found[1], found[2], found[3]
+
+
+def of_published(name: str) -> Document:
+    """A machine of the thesis as a document: appendix E's parameters, intervals from Table 6.1.
+
+    Errors are taken as normal, so that a mean error e means a half-width of 1.645 sqrt(pi / 2) e.
+    """
+    machine = published.load(name)
+    model = machine.model
+
+    def width(percent: float) -> float:
+        return NORMAL_90 * math.sqrt(math.pi / 2) * percent / 100
+
+    comp, comm = machine.errors.comp, machine.errors.comm
+    sample, other = (
+        (width(on_comp), width(on_comm), width(on_comp), width(on_comm))
+        for on_comp, on_comm in ((comp.samples, comm.samples), (comp.non_samples, comm.non_samples))
+    )
+    nodes = range(machine.shape.nodes)
+    calibration = Calibration(
+        run=f"thesis of P. Swartvagher (2022), Table {machine.table}",
+        plan="",
+        origin="published",
+        kernel="memset_nt",
+        size=64_000_000,
+        runs=0,
+        n_low=1,
+        n_high=machine.cores_first_socket,
+        placements=tuple((i, j) for i in nodes for j in nodes),
+    )
+    part = ThresholdPart(
+        local=model.local,
+        remote=model.remote,
+        bands={"local": sample, "remote": sample, "other": other},
+        bands_from=FROM_TABLE,
+    )
+    corrections = [
+        f"{item.placement} {item.parameter} is {item.used:g}, not {item.printed:g} as printed: {item.reason}"
+        for item in machine.corrections
+    ]
+    return Document(
+        elbowroom=__version__,
+        created="",
+        machine=machine.shape,
+        calibration=calibration,
+        models=Models(threshold=part),
+        validity=(_benchmark(calibration), *machine.notes, *corrections),
+    )
+
+
+EXPLAINED = {
+    "not_measured": "its data was not measured, and is not predicted",
+    "one_core": "one core alone says nothing of a threshold",
+    "no_contention": "nothing was lost at any n, so its capacity is only known to be at least that much",
+    "n_par_above_n_seq": "both streams together peak at more cores than computations alone do",
+    "negative_slope": "more cores get more bandwidth where the model expects less",
+    "unstable_network": "communications alone vary with n, which no model here follows",
+    "missing_counts": "some numbers of cores were not measured: the true peaks may lie between",
+    "interpolated": "both streams at the peak of computations alone were not measured but interpolated",
+}
+
+
+def validity(
+    curves: Curves,
+    calibration: Calibration,
+    models: Models,
+    refused: dict[str, UsageError],
+    doubts: Sequence[str] = (),
+) -> list[str]:
+    """Where not to trust the models, one sentence each."""
+    shape = curves.shape
+    found = [_benchmark(calibration)]
+    if calibration.origin == "virtual":
+        found.append("Virtual: the values come from a simulated machine, not from a real one.")
+    elif doubts:
+        found.append(f"The run itself is doubtful: {doubts[0]}")
+    if calibration.n_high < shape.cores_first_socket:
+        found.append(
+            f"Measured with {calibration.n_low} to {calibration.n_high} computing cores; more is extrapolated."
+        )
+    if shape.sockets > 1 and not calibration.n_other_high:
+        found.append("Both sockets computing at once was not measured: that is extrapolated.")
+    found += [f"{name}: not fitted, since {error.sentence()}" for name, error in refused.items()]
+    for name in ("threshold", "robust"):
+        part: ThresholdPart | None = getattr(models, name)
+        for flag in part.flags if part is not None else ():
+            side, _, word = flag.partition(":")
+            found.append(f"{name}, {side}: {EXPLAINED.get(word, word.replace('_', ' '))}.")
+    return found
+
+
+def _benchmark(calibration: Calibration) -> str:
+    return (
+        f"For {calibration.kernel} beside messages of {format_size(calibration.size)}: other kernels and "
+        "sizes share differently."
+    )
