@@ -9,14 +9,32 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from elbowroom.api import Overrides as Overrides
     from elbowroom.api import Run as Run
+    from elbowroom.api import best_split as best_split
     from elbowroom.api import compare as compare
     from elbowroom.api import doctor as doctor
     from elbowroom.api import dry_run as dry_run
     from elbowroom.api import open as open
+    from elbowroom.api import overlap as overlap
+    from elbowroom.api import overlap_table as overlap_table
     from elbowroom.api import resume as resume
     from elbowroom.api import run as run
+    from elbowroom.api import save_overlap_figure as save_overlap_figure
 
-__all__ = ["Overrides", "Run", "__version__", "compare", "doctor", "dry_run", "open", "resume", "run"]
+__all__ = [
+    "Overrides",
+    "Run",
+    "__version__",
+    "best_split",
+    "compare",
+    "doctor",
+    "dry_run",
+    "open",
+    "overlap",
+    "overlap_table",
+    "resume",
+    "run",
+    "save_overlap_figure",
+]
 
 
 def __getattr__(name: str) -> Any:

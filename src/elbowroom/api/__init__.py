@@ -9,7 +9,22 @@ elbowroom.run("quick", overrides=elbowroom.Overrides(kernels=("triad",)))
 
 from elbowroom.api.doctoring import doctor
 from elbowroom.api.measuring import compare, dry_run, resume, run
+from elbowroom.api.overlapping import best_split, overlap, overlap_table, save_overlap_figure
 from elbowroom.api.runs import Run, open
 from elbowroom.plan.reading import Overrides, names
 
-__all__ = ["Overrides", "Run", "compare", "doctor", "dry_run", "names", "open", "resume", "run"]
+__all__ = [
+    "Overrides",
+    "Run",
+    "best_split",
+    "compare",
+    "doctor",
+    "dry_run",
+    "names",
+    "open",
+    "overlap",
+    "overlap_table",
+    "resume",
+    "run",
+    "save_overlap_figure",
+]

@@ -13,6 +13,7 @@ import sys
 
 import click
 
+import elbowroom.cli.overlapping  # noqa: F401 (adds its command to the group)
 from elbowroom.cli.commands import group
 from elbowroom.errors import ElbowroomError, UsageError
 

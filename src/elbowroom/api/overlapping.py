@@ -1,0 +1,54 @@
+"""Overlapped steps: from times and loss ratios, from a table of steps that were measured, or from a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from elbowroom.model.overlap import Node, Split, Step
+from elbowroom.model.overlap_errors import Trial
+
+FigureName = Literal["plane", "time"]
+
+
+def overlap(*, t_comp: float, t_comm: float, l_comp: float, l_comm: float) -> Step:
+    """A step that computes for `t_comp` and communicates for `t_comm`, each alone, in any one unit of time.
+
+    `l_comp`, `l_comm`: bandwidth alone divided by bandwidth together. Raises UsageError for times below 0 and
+    ratios below 1. See `total`, `gain`, `naive_max`, `naive_sum` of what is returned.
+    """
+    return Step(t_comp=t_comp, t_comm=t_comm, l_comp=l_comp, l_comm=l_comm)
+
+
+def best_split(
+    *, work: float, p_comp: float, p_acc: float, t_comm: float, l_comp: float, l_comm: float
+) -> Split:
+    """How much of a step's `work` accelerators should do (`w`), and how long the step then takes (`total`).
+
+    `p_comp`, `p_acc`: work per unit of time of the CPU and of all accelerators. Raises UsageError unless work
+    and performances are positive, and as `overlap` does.
+    """
+    node = Node(work=work, p_comp=p_comp, p_acc=p_acc, t_comm=t_comm, l_comp=l_comp, l_comm=l_comm)
+    return node.best_split()
+
+
+def overlap_table(
+    source: str | Path, *, l_comp: float | None = None, l_comm: float | None = None
+) -> list[Trial]:
+    """The steps of a CSV file (columns: store/steps.py) or of a published table (`langguth2018`)."""
+    from elbowroom.store.steps import read_steps
+
+    return read_steps(str(source), l_comp, l_comm)
+
+
+def save_overlap_figure(
+    steps: Sequence[tuple[str, Step]], path: Path | str, *, figure: FigureName = "plane", unit: str = ""
+) -> Path:
+    """Writes a PNG or SVG: the `plane` of times of all steps, or performance over `time` of the first one."""
+    from elbowroom.draw.files import save
+    from elbowroom.predict.overlap_figures import over_time, plane
+
+    target = Path(path)
+    save(plane(steps, unit) if figure == "plane" else over_time(steps[0][1], unit), target)
+    return target

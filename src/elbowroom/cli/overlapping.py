@@ -1,0 +1,201 @@
+"""`elbowroom overlap`: how long a step takes that computes and communicates at once, and is it worth it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from elbowroom.cli.commands import _json, group
+from elbowroom.cli.output import print_json
+from elbowroom.errors import UsageError
+
+if TYPE_CHECKING:
+    from elbowroom.model.overlap import Split, Step
+    from elbowroom.model.overlap_errors import Trial
+
+SCHEMA, VERSION = "elbowroom/overlap", 1
+RIVAL_NAMES = {"total": "overlap model", "naive_max": "longer of the two", "naive_sum": "one after the other"}
+
+_ANYWHERE = {"out", "figure", "as_json"}
+_WITH = {
+    "numbers": {"t_comp", "t_comm", "l_comp", "l_comm", "work", "p_comp", "p_acc", "w"},
+    "table": {"table", "l_comp", "l_comm"},
+}
+_FOR_SPLIT = ("work", "p_comp", "p_acc")
+
+
+@group.command()
+@click.option("--t-comp", type=float, metavar="TIME", help="Computation alone, in any one unit of time.")
+@click.option("--t-comm", type=float, metavar="TIME", help="Communication alone, in the same unit.")
+@click.option("--l-comp", type=float, metavar="RATIO", help="Computation's bandwidth alone / together.")
+@click.option("--l-comm", type=float, metavar="RATIO", help="Communication's bandwidth alone / together.")
+@click.option("--work", type=float, metavar="W", help="Split this work between CPU and accelerators.")
+@click.option("--p-comp", type=float, metavar="P", help="With --work: the CPU's work per unit of time.")
+@click.option("--p-acc", type=float, metavar="P", help="With --work: that of all accelerators.")
+@click.option("--w", type=float, metavar="SHARE", help="With --work: the time of this split as well.")
+@click.option("--table", metavar="FILE", help="Steps of a CSV file, or published ones: langguth2018.")
+@click.option("-o", "--out", metavar="FILE", help="Draw a figure: .png or .svg.")
+@click.option(
+    "--figure",
+    type=click.Choice(["plane", "time"]),
+    help="With -o: the plane of times (default), or performance over time.",
+)
+@_json
+def overlap(**options: Any) -> int:
+    """How long a step takes that computes and communicates at once.
+
+    From the times alone and loss ratios, or for a table of measured steps; with accelerators, the best split
+    of the work. The naive answers stand beside it.
+    """
+    mode = "table" if options["table"] is not None else "numbers"
+    for name, value in options.items():
+        if value is not None and name not in _WITH[mode] | _ANYWHERE:
+            raise UsageError(f"does not go with --{mode}", field=name, value=value, mend="leave one out")
+    if options["figure"] is not None and options["out"] is None:
+        raise UsageError(
+            "no file is named for it", field="figure", value=options["figure"], mend="add -o FILE"
+        )
+    options["figure"] = options["figure"] or "plane"
+    return {"table": _measured_steps, "numbers": _numbers}[mode](options)
+
+
+def _numbers(options: dict[str, Any]) -> int:
+    from elbowroom import api
+
+    ratios = {name: _needed(options, name) for name in ("t_comm", "l_comp", "l_comm")}
+    best, chosen = _splits(options, ratios)
+    if best is not None and options["t_comp"] is None:
+        step = best.step
+    else:
+        step = api.overlap(t_comp=_needed(options, "t_comp"), **ratios)
+    if options["out"]:
+        api.save_overlap_figure([("", step)], options["out"], figure=options["figure"])
+    if options["as_json"]:
+        print_json({"schema": SCHEMA, "version": VERSION, **_numbers_object(options, step, best, chosen)})
+    else:
+        _print_numbers(step, best, chosen)
+    return 0
+
+
+def _needed(options: dict[str, Any], name: str) -> float:
+    if options[name] is None:
+        raise UsageError("is missing", field=name, mend=f"give --{name.replace('_', '-')}")
+    return float(options[name])
+
+
+def _splits(options: dict[str, Any], ratios: dict[str, float]) -> tuple[Split | None, Split | None]:
+    """The best split and the given one, where they are asked for."""
+    from elbowroom.model.overlap import Node
+
+    if all(options[name] is None for name in (*_FOR_SPLIT, "w")):
+        return None, None
+    node = Node(**{name: _needed(options, name) for name in _FOR_SPLIT}, **ratios)
+    return node.best_split(), None if options["w"] is None else node.split(options["w"])
+
+
+def _numbers_object(
+    options: dict[str, Any], step: Step, best: Split | None, chosen: Split | None
+) -> dict[str, Any]:
+    """Without --t-comp the step is that of the best split, and so is what is told of it."""
+    from elbowroom.model.overlap import worth
+
+    found = _step_object(step)
+    if best is not None:
+        found["split"] = {"w": best.w, "total": best.total}
+        if options["t_comp"] is None:
+            found |= found["split"]
+    if chosen is not None:
+        found["given_split"] = {"w": chosen.w, "total": chosen.total}
+    return found | {"sentence": worth(step)}
+
+
+def _step_object(step: Step) -> dict[str, Any]:
+    names = ("total", "comp_contended", "comm_contended", "naive_max", "naive_sum", "gain")
+    return {name: getattr(step, name) for name in names}
+
+
+def _print_numbers(step: Step, best: Split | None, chosen: Split | None) -> None:
+    from elbowroom.cli.tables import _say, _table, console
+    from elbowroom.draw.numbers import number
+    from elbowroom.model.overlap import worth
+
+    sides = _table(("", ""), ("alone", "right"), ("contended", "right"))
+    sides.add_row("computation", number(step.t_comp), number(step.comp_contended))
+    sides.add_row("communication", number(step.t_comm), number(step.comm_contended))
+    console().print(sides)
+    print()
+    totals = _table(("", ""), ("step", "right"))
+    for name, told in RIVAL_NAMES.items():
+        totals.add_row(told, number(getattr(step, name)))
+    console().print(totals)
+    print()
+    _say(worth(step))
+    for split, told in ((best, "Best split"), (chosen, "This split")):
+        if split is not None:
+            _say(
+                f"{told}: {split.w:.4f} of the work on the accelerators. They take {number(split.t_acc)}, "
+                f"the CPU with its communication {number(split.step.total)}, the step {number(split.total)}."
+            )
+
+
+def _measured_steps(options: dict[str, Any]) -> int:
+    from elbowroom import api
+
+    trials = api.overlap_table(options["table"], l_comp=options["l_comp"], l_comm=options["l_comm"])
+    if options["out"]:
+        steps = [(trial.label, trial.step) for trial in trials]
+        api.save_overlap_figure(steps, options["out"], figure=options["figure"])
+    if options["as_json"]:
+        print_json(_table_object(trials))
+    else:
+        _print_table(trials)
+    return 0
+
+
+def _table_object(trials: Sequence[Trial]) -> dict[str, Any]:
+    import msgspec
+
+    from elbowroom.model.overlap_errors import RIVALS, deviations
+
+    rows = [
+        {"label": trial.label, **msgspec.to_builtins(trial.step), **_step_object(trial.step)}
+        | {"measured": trial.measured, "errors": {rival: trial.error(rival) for rival in RIVALS}}
+        for trial in trials
+    ]
+    errors = msgspec.to_builtins(deviations(trials))
+    return {"schema": SCHEMA, "version": VERSION, "steps": rows, "errors": errors}
+
+
+def _print_table(trials: Sequence[Trial]) -> None:
+    from elbowroom.cli.tables import _say, _table, console
+    from elbowroom.draw.numbers import number
+    from elbowroom.model.overlap_errors import RIVALS, deviations
+
+    columns = ("step", ""), ("comp", "right"), ("comm", "right"), ("measured", "right")
+    table = _table(*columns, ("predicted", "right"), *((name, "right") for name in ("model", "max", "sum")))
+    for trial in trials:
+        errors = [_percent(trial.error(rival)) for rival in RIVALS]
+        step, measured = trial.step, "-" if trial.measured is None else number(trial.measured)
+        times = (number(step.t_comp), number(step.t_comm), measured, number(step.total))
+        table.add_row(trial.label, *times, *errors)
+    console().print(table)
+    print()
+    _say(
+        "Errors are (predicted - measured) / measured; max: the longer of the two, sum: one after the other."
+    )
+    found = deviations(trials)
+    if not found:
+        return
+    means = _table(("mean absolute error", ""), ("of the measured", "right"), ("of the predicted", "right"))
+    for name, told in RIVAL_NAMES.items():
+        of = found[name]
+        predicted = "-" if of.of_predicted is None else f"{of.of_predicted:.2%}"
+        means.add_row(told, f"{of.of_measured:.2%}", predicted)
+    print()
+    console().print(means)
+
+
+def _percent(error: float | None) -> str:
+    return "-" if error is None else f"{error:+.1%}"

@@ -1,0 +1,130 @@
+"""Overlapped steps as CSV: times alone, loss ratios, and how long each took.
+
+    label,t_comp,t_comm,l_comp,l_comm,measured
+    4 nodes,124.58,0.86,1.104,2.28,131.38
+
+All times in one unit. `label`, `measured` and the loss ratios may be left out, as columns or as empty cells;
+ratios must then be given otherwise. Lines that start with # are comments.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from elbowroom.errors import UsageError
+from elbowroom.model import published as machines
+from elbowroom.model.overlap import Step, check
+from elbowroom.model.overlap_errors import Trial
+from elbowroom.plan.kernels import closest
+
+COLUMNS = ("label", "t_comp", "t_comm", "l_comp", "l_comm", "measured")
+NEEDED = ("t_comp", "t_comm")
+
+
+def folder() -> Path:
+    """Where the published steps are."""
+    return machines.folder().parent / "steps"
+
+
+def published() -> tuple[str, ...]:
+    """The names of the published tables of steps."""
+    return tuple(sorted(path.stem for path in folder().glob("*.csv")))
+
+
+def read_steps(source: str, l_comp: float | None = None, l_comm: float | None = None) -> list[Trial]:
+    """The steps in a file, or in a published table of that name, in order. `l_comp`, `l_comm`: where the
+    table says none.
+
+    UsageError names the file, the line, the field and what mends it.
+    """
+    path = folder() / f"{source}.csv" if source in published() else Path(source)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        names = ", ".join(published())
+        raise UsageError(
+            f"cannot be read ({why})",
+            field="table",
+            value=source,
+            mend=f"name a CSV file, or one of: {names}",
+        ) from error
+    return _Reader(source, {"l_comp": l_comp, "l_comm": l_comm}).trials(text)
+
+
+class _Reader:
+    """Reads one table; its errors name the file and the line."""
+
+    def __init__(self, name: str, given: dict[str, float | None]) -> None:
+        self.name = name
+        self.given = given
+
+    def trials(self, text: str) -> list[Trial]:
+        lines = [
+            (number, line)
+            for number, line in enumerate(text.splitlines(), start=1)
+            if line.strip() and not line.lstrip().startswith("#")
+        ]
+        if not lines:
+            raise self._error("names no columns", "columns", None, f"write {','.join(COLUMNS)}", 1)
+        columns = self._columns(*lines[0])
+        if len(lines) == 1:
+            raise self._error("no steps follow the columns", "rows", None, "add a line for each", lines[0][0])
+        return [self._trial(number, columns, line) for number, line in lines[1:]]
+
+    def _columns(self, number: int, line: str) -> list[str]:
+        columns = self._cells(number, line)
+        for name in columns:
+            if name not in COLUMNS:
+                raise self._error("there is no such column", "columns", name, closest(name, COLUMNS), number)
+            if columns.count(name) > 1:
+                raise self._error("this column is there twice", "columns", name, "keep one", number)
+        for name in NEEDED:
+            if name not in columns:
+                raise self._error("this column is missing", "columns", name, "add the times alone", number)
+        return columns
+
+    def _trial(self, number: int, columns: list[str], line: str) -> Trial:
+        cells = self._cells(number, line)
+        if len(cells) != len(columns):
+            said = f"{len(cells)} cells where {len(columns)} columns are named"
+            raise self._error(said, "row", line[:60], "write numbers with a decimal point", number)
+        row = dict(zip(columns, cells, strict=True))
+        values = {name: self._value(number, name, row.get(name, "")) for name in COLUMNS[1:]}
+        measured = values.pop("measured")
+        times = {name: value for name, value in values.items() if value is not None}
+        for name in COLUMNS[1:5]:
+            if name not in times:
+                mend = (
+                    f"fill it in, or give --{name.replace('_', '-')}" if name in self.given else "fill it in"
+                )
+                raise self._error("is missing", name, None, mend, number)
+        try:
+            step = Step(**times)
+            if measured is not None:
+                check(
+                    "measured", measured, low=0.0, above=True, what="a time", mend="leave it empty if unknown"
+                )
+        except UsageError as error:
+            raise self._error(error.message, error.field, error.value, error.mend, number) from error
+        return Trial(label=row.get("label", "") or f"line {number}", step=step, measured=measured)
+
+    def _value(self, number: int, name: str, text: str) -> float | None:
+        if not text:
+            return self.given.get(name)
+        try:
+            return float(text)
+        except ValueError as error:
+            raise self._error("is no number", name, text, "for instance 12.5", number) from error
+
+    def _cells(self, number: int, line: str) -> list[str]:
+        try:
+            return [cell.strip() for cell in next(csv.reader([line], strict=True))]
+        except csv.Error as error:
+            raise self._error(
+                f"is no CSV ({error})", "line", line[:60], "separate cells by commas", number
+            ) from error
+
+    def _error(self, message: str, field: str, value: object, mend: str, line: int) -> UsageError:
+        return UsageError(f"{self.name} line {line}: {message}", field=field, value=value, mend=mend)

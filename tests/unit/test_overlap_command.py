@@ -1,0 +1,182 @@
+"""`elbowroom overlap` with numbers and with tables of steps: results, figures, refusals."""
+
+from __future__ import annotations
+
+import csv
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from elbowroom import cli
+from elbowroom.errors import UsageError
+from elbowroom.model.overlap import Step
+from elbowroom.model.overlap_errors import Trial, deviations
+from elbowroom.predict.overlap_figures import over_time, plane
+from elbowroom.store.steps import read_steps
+
+PRINTED = Path(__file__).parents[1] / "data" / "overlap_predictions.csv"
+CARTESIUS = ("--t-comm", "0.5", "--l-comp", "1.72", "--l-comm", "2.2")
+NODE = ("--work", "60", "--p-comp", "10", "--p-acc", "50")
+TABLE_II = (124.765, 63.892, 32.490, 16.302, 7.641, 3.532, 1.753)
+
+
+def asked(capfd: pytest.CaptureFixture[str], *words: str, code: int = 0) -> dict[str, Any]:
+    assert cli.run(["overlap", *words, "--json"]) == code
+    found: dict[str, Any] = json.loads(capfd.readouterr().out)
+    return found
+
+
+def refused(capfd: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    error: dict[str, Any] = asked(capfd, *words, code=2)["error"]
+    assert error["mend"]
+    return error
+
+
+def test_a_step_is_told_with_its_naive_baselines(capfd: pytest.CaptureFixture[str]) -> None:
+    found = asked(capfd, "--t-comp", "1", *CARTESIUS)
+    assert found["total"] == pytest.approx(1.460465, abs=1e-6)
+    assert (found["comp_contended"], found["comm_contended"]) == pytest.approx((1.72, 1.1))
+    assert (found["naive_max"], found["naive_sum"]) == (1.0, 1.5)
+    assert "hardly worth it" in found["sentence"]
+
+
+def test_with_work_the_best_split_is_told_beside_the_step(capfd: pytest.CaptureFixture[str]) -> None:
+    found = asked(capfd, "--t-comp", "1", *CARTESIUS, *NODE)
+    assert found["total"] == pytest.approx(1.460465, abs=1e-6)
+    assert found["split"] == pytest.approx({"w": 0.8974973, "total": 1.0769968}, abs=1e-7)
+
+
+def test_without_a_time_the_step_is_that_of_the_best_split(capfd: pytest.CaptureFixture[str]) -> None:
+    found = asked(capfd, *CARTESIUS, *NODE, "--w", "0.5")
+    assert (found["w"], found["total"]) == pytest.approx((0.8974973, 1.0769968), abs=1e-7)
+    assert found["naive_sum"] == pytest.approx(0.5 + 6 * (1 - found["w"]))
+    assert found["given_split"]["total"] > found["total"]
+
+
+def test_a_published_table_has_the_errors_of_both_definitions(capfd: pytest.CaptureFixture[str]) -> None:
+    found = asked(capfd, "--table", "langguth2018")
+    assert [step["total"] for step in found["steps"]] == pytest.approx(TABLE_II, abs=5e-4)
+    errors = found["errors"]
+    assert errors["total"]["of_measured"] == pytest.approx(0.0570, abs=1e-4)
+    assert errors["total"]["of_predicted"] == pytest.approx(0.0614, abs=1e-4)
+    assert errors["naive_sum"]["of_measured"] == pytest.approx(0.0372, abs=1e-4)
+    assert (
+        errors["naive_sum"]["of_measured"]
+        < errors["total"]["of_measured"]
+        < errors["naive_max"]["of_measured"]
+    )
+
+
+def test_table_ii_is_reproduced_to_the_digits_printed() -> None:
+    """Its errors divide by the prediction. At 128 nodes it prints 3.54, 0.2 % above the formula's 3.532."""
+    with PRINTED.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    for row, trial in zip(rows, read_steps("langguth2018"), strict=True):
+        assert (trial.step.t_comp, trial.step.t_comm) == (float(row["t_m"]), float(row["t_n"]))
+        assert trial.measured == float(row["t_tot_measured"])
+        assert trial.step.total == pytest.approx(float(row["t_tot_predicted"]), abs=0.01)
+        assert trial.step.comp_contended == pytest.approx(float(row["t_m_c"]), rel=0.005)
+        assert trial.step.comm_contended == pytest.approx(float(row["t_n_c"]), rel=0.015)
+        of_predicted = abs(trial.step.total - trial.measured) / trial.step.total
+        assert 100 * of_predicted == pytest.approx(float(row["error_percent"]), abs=0.4)
+
+
+@pytest.mark.parametrize("kind", ["plane", "time"])
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_figures_are_written(tmp_path: Path, kind: str, suffix: str) -> None:
+    file = tmp_path / f"step.{suffix}"
+    words = ["overlap", "--t-comp", "1", *CARTESIUS, "-o", str(file), "--figure", kind]
+    assert cli.run(words) == 0
+    content = file.read_bytes()
+    assert content.startswith(b"\x89PNG" if suffix == "png" else b"<?xml")
+    assert len(content) > 5000
+
+
+def test_the_curves_of_the_plane_meet_at_the_point_that_is_named() -> None:
+    step = Step(t_comp=1.0, t_comm=0.9, l_comp=1.72, l_comm=2.2)
+    figure = plane([("", step)])
+    (label,) = figure.labels
+    assert max(label.x, label.y) == pytest.approx(step.total)
+    comm, comp = (
+        next(s for s in figure.series if s.side == side and s.style == "together")
+        for side in ("communication", "computation")
+    )
+    # Both are piecewise straight; the point lies on the slope of the one and on the flat end of the other.
+    slope = (comm.x[1] - comm.x[0]) / (comm.y[1] - comm.y[0])
+    assert label.x == pytest.approx(comm.x[0] + slope * label.y)
+    assert label.y == comp.y[2]
+
+
+def test_the_areas_over_time_are_the_work() -> None:
+    step = Step(t_comp=1.0, t_comm=0.9, l_comp=1.72, l_comm=2.2)
+    for series in over_time(step).series:
+        corners = list(zip(series.x, series.y, strict=True))
+        area = sum((b[0] - a[0]) * a[1] for a, b in pairwise(corners))
+        assert area == pytest.approx(step.t_comp if series.side == "computation" else step.t_comm)
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (("--t-comp", "-1", *CARTESIUS), "t_comp"),
+        (("--t-comp", "nan", *CARTESIUS), "t_comp"),
+        (("--t-comp", "1", "--t-comm", "1", "--l-comp", "0.9", "--l-comm", "2"), "l_comp"),
+        (CARTESIUS, "t_comp"),
+        (("--t-comp", "1"), "t_comm"),
+        (("--t-comp", "1", *CARTESIUS, "--w", "1.5", *NODE), "w"),
+        (("--t-comp", "1", *CARTESIUS, "--work", "60"), "p_comp"),
+        (("--t-comp", "1", *CARTESIUS, "--work", "60", "--p-comp", "0", "--p-acc", "1"), "p_comp"),
+        (("--table", "langguth2018", "--t-comp", "1"), "t_comp"),
+        (("--t-comp", "1", *CARTESIUS, "--figure", "time"), "figure"),
+        (("--t-comp", "1", *CARTESIUS, "-o", "step.pdf"), "figure"),
+        (("--table", "nowhere.csv"), "table"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_by_field(
+    capfd: pytest.CaptureFixture[str], words: tuple[str, ...], field: str
+) -> None:
+    assert refused(capfd, *words)["field"] == field
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "line"),
+    [
+        ("", "columns", 1),
+        ("t_comp,t_comm\n", "rows", 1),
+        ("t_comp,t_com\n1,2\n", "columns", 1),
+        ("t_comp,t_comp,t_comm\n1,2,3\n", "columns", 1),
+        ("t_comp\n1\n", "columns", 1),
+        ("# a comment\nt_comp,t_comm\n1,2,3\n", "row", 3),
+        ("t_comp,t_comm\n1,x\n", "t_comm", 2),
+        ("t_comp,t_comm\n1,-2\n", "t_comm", 2),
+        ("t_comp,t_comm,measured\n1,2,0\n", "measured", 2),
+        ("t_comp,t_comm,l_comp\n1,2,0.5\n", "l_comp", 2),
+        ('t_comp,t_comm\n"1,2\n', "line", 2),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_refused_with_the_line(
+    tmp_path: Path, text: str, field: str, line: int
+) -> None:
+    file = tmp_path / "steps.csv"
+    file.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        read_steps(str(file), 1.5, 2.0)
+    assert caught.value.field == field
+    assert f"line {line}:" in caught.value.message
+
+
+def test_ratios_that_a_table_leaves_out_must_be_given(tmp_path: Path) -> None:
+    file = tmp_path / "steps.csv"
+    file.write_text("t_comp,t_comm,l_comp\n1,2,\n")
+    with pytest.raises(UsageError, match="--l-comm"):
+        read_steps(str(file), 1.5)
+    (trial,) = read_steps(str(file), 1.5, 2.0)
+    assert trial == Trial(label="line 2", step=Step(t_comp=1.0, t_comm=2.0, l_comp=1.5, l_comm=2.0))
+
+
+def test_nothing_measured_has_no_errors() -> None:
+    step = Step(t_comp=1.0, t_comm=2.0, l_comp=1.5, l_comm=2.0)
+    assert deviations([Trial(label="a", step=step)]) == {}
