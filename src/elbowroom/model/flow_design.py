@@ -1,0 +1,66 @@
+"""Which few runs to measure before anything is known: situations that tell FLOW's parameters apart.
+
+Two thirds of the budget goes to the two placements of the thesis (computation and messages in the same node,
+local and remote), the rest to messages elsewhere. n is 1, 2 and then evenly spread up to the whole socket.
+"""
+
+from __future__ import annotations
+
+from elbowroom.errors import UsageError
+from elbowroom.model.curves import Shape, Situation
+
+LEAST = 4
+"""Runs below which not even one placement shows its curve."""
+
+
+def design(shape: Shape, budget: int = 24) -> tuple[Situation, ...]:
+    """At most `budget` situations with cores of the first socket, sorted; fewer on small machines."""
+    if budget < LEAST:
+        raise UsageError("is too few for a curve", field="budget", value=budget, mend=f"at least {LEAST}")
+    weights = _placements(shape)
+    total = sum(weights.values())
+    found = [
+        Situation(comp_node=comp, comm_node=comm, n=n)
+        for (comp, comm), weight in weights.items()
+        for n in _counts(shape.cores_first_socket, max(budget * weight // total, 1))
+    ]
+    return tuple(sorted(set(found))[:budget])
+
+
+def mixed(shape: Shape) -> tuple[Situation, ...]:
+    """Three situations with both sockets computing, messages in the same node; none on one socket."""
+    if shape.sockets < 2:
+        return ()
+    most = shape.cores_first_socket
+    far = shape.numa_per_socket
+    half = max(most // 2, 1)
+    return (
+        Situation(comp_node=0, comm_node=0, n=most, n_other=most),
+        Situation(comp_node=0, comm_node=0, n=half, n_other=half),
+        Situation(comp_node=0, comm_node=far, n=half, n_other=most),
+    )
+
+
+def _placements(shape: Shape) -> dict[tuple[int, int], int]:
+    """Pairs of comp_node and comm_node with their part of the budget, one for each symmetry class."""
+    weights = {(0, 0): 8}
+    far = shape.numa_per_socket
+    if shape.sockets > 1:
+        weights |= {(far, far): 8, (0, far): 4, (far, 0): 4}
+    if shape.sockets > 1 and far > 1:
+        weights |= {(0, far): 3, (far, 0): 3, (far, far + 1): 4}
+        weights |= {(0, 0): 7, (far, far): 7}
+    elif far > 1:
+        weights[0, 1] = 4
+    return weights
+
+
+def _counts(most: int, runs: int) -> list[int]:
+    """That many numbers of cores: 1 and 2 where there are six or more, the rest even up to all."""
+    small = [1, 2] if runs >= 6 else [1]
+    rest = runs - len(small)
+    first = max(3.0, 0.2 * most)
+    spread = (
+        [first + (most - first) * k / max(rest - 1, 1) for k in range(rest)] if rest > 1 else [most] * rest
+    )
+    return sorted({min(n, most) for n in [*small, *(round(n) for n in spread)]})

@@ -1,0 +1,224 @@
+"""FLOW fitted to few runs: parameters and predictions with 90 % intervals.
+
+Bounded least squares on the logarithms of the measured bandwidths with a robust loss (soft L1), from several
+fixed starts. Weak priors, centred on what the runs show at first sight, keep what the runs do not tell within
+what is physically sensible; the posterior's width then is the prior's and is reported as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import msgspec
+import numpy as np
+from scipy.optimize import OptimizeResult, least_squares
+
+from elbowroom.errors import UsageError
+from elbowroom.model.curves import STREAMS, Curves, Shape, Situation
+from elbowroom.model.flow import NAMES, PARAMETERS, Array, Cases, cases, evaluate
+from elbowroom.model.flow_prior import Prior, decode, prior
+from elbowroom.model.prediction import Interval, Prediction
+
+DRAWS = 48
+"""Parameter vectors kept from the posterior."""
+
+NORMAL_90 = 1.6448536269514722
+"""Half width of the 90 % interval of a normal variable, in standard deviations."""
+
+ASSUMED_ERROR = 0.01
+"""Relative error of one value, measurement and model together, while fitting."""
+
+STEP = 1e-5
+"""Of the finite differences, in the fit's coordinates (logarithms, mostly)."""
+
+EVALUATIONS = 60
+
+
+class FlowParameter(msgspec.Struct, frozen=True, kw_only=True):
+    """One parameter with its 90 % interval and what it means."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    unit: str
+    text: str
+
+
+class FlowFit(msgspec.Struct, frozen=True, kw_only=True):
+    """FLOW for one machine. `names`, `values`, `low`, `high` (90 % interval) and each of `draws` (vectors
+    from the joint posterior) are in the same order; `discrepancy`: relative standard deviation of what the
+    model cannot follow, by stream in the order of STREAMS; `calibrated_on`: the situations of the runs.
+    """
+
+    shape: Shape
+    names: tuple[str, ...]
+    values: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    draws: tuple[tuple[float, ...], ...]
+    discrepancy: tuple[float, float, float, float]
+    flags: tuple[str, ...] = ()
+    calibrated_on: tuple[Situation, ...] = ()
+
+    @property
+    def parameters(self) -> tuple[FlowParameter, ...]:
+        """The parameters with interval, unit and meaning."""
+        meaning = {item.name: item for item in PARAMETERS}
+        return tuple(
+            FlowParameter(
+                name=name, value=value, low=low, high=high, unit=meaning[name].unit, text=meaning[name].text
+            )
+            for name, value, low, high in zip(self.names, self.values, self.low, self.high, strict=True)
+        )
+
+
+class _Data(msgspec.Struct, frozen=True):
+    """The measured values that exist: logarithms, and where they stand in the model's (4, S)."""
+
+    asked: Cases
+    logs: Array
+    known: Array
+
+
+def fit(curves: Curves, *, seed: int = 0) -> FlowFit:
+    """Fits FLOW to runs of one machine; the same seed gives the same draws.
+
+    UsageError without any run that has computing cores and all four bandwidths positive.
+    """
+    rows = [row for row in curves.rows if row.situation.n + row.situation.n_other > 0]
+    if not rows:
+        raise UsageError(
+            "holds no run with computing cores", field="curves", value=curves.origin, mend="measure some"
+        )
+    measured = np.array([[np.nan if v is None else v for v in row.streams] for row in rows], dtype=float).T
+    asked = cases(curves.shape, [row.situation for row in rows])
+    known = np.isfinite(measured) & (measured > 0)
+    data = _Data(asked, np.log(measured[known]), known)
+    before = prior(asked, np.where(known, measured, np.nan))
+    best = min((_solve(data, before, start) for start in before.starts), key=lambda found: found.cost)
+    return _posterior(curves, data, before, best, seed)
+
+
+def _logs(points: Array, data: _Data) -> Array:
+    """The model's logarithms at the measured values, (D, values), for coordinates (D, P)."""
+    found = evaluate(decode(points), data.asked)
+    return cast("Array", np.log(np.maximum(found, 1e-9)).transpose(1, 0, 2)[:, data.known])
+
+
+def _jacobian(point: Array, data: _Data) -> Array:
+    steps = STEP * np.eye(len(point))
+    logs = _logs(np.concatenate([point + steps, point - steps]), data)
+    return (logs[: len(point)] - logs[len(point) :]).T / (2 * STEP)
+
+
+def _solve(data: _Data, before: Prior, start: Array) -> OptimizeResult:
+    def residuals(point: Array) -> Array:
+        missed = (_logs(point[None], data)[0] - data.logs) / ASSUMED_ERROR
+        return np.concatenate([missed, (point - before.centre) / before.width])
+
+    def slopes(point: Array) -> Array:
+        return np.concatenate([_jacobian(point, data) / ASSUMED_ERROR, np.diag(1 / before.width)])
+
+    margin = 1e-6
+    inside = np.clip(start, before.low + margin, before.high - margin)
+    return least_squares(
+        residuals, inside, slopes, bounds=(before.low, before.high), loss="soft_l1", max_nfev=EVALUATIONS
+    )
+
+
+def _posterior(curves: Curves, data: _Data, before: Prior, best: OptimizeResult, seed: int) -> FlowFit:
+    point = np.asarray(best.x, dtype=float)
+    missed = _logs(point[None], data)[0] - data.logs
+    slopes = _jacobian(point, data)
+    scale = max(float(np.sqrt(np.mean(missed**2))), 1e-3)
+    information = slopes.T @ slopes / scale**2 + np.diag(1 / before.width**2)
+    covariance = np.linalg.inv(information)
+    rng = np.random.default_rng(seed)
+    root = np.linalg.cholesky((covariance + covariance.T) / 2)
+    spread = rng.standard_normal((DRAWS, len(point))) @ root.T
+    draws = decode(np.clip(point + spread, before.low, before.high))
+    half = NORMAL_90 * np.sqrt(np.diag(covariance))
+    low, high = decode(np.clip(np.stack([point - half, point + half]), before.low, before.high))
+    streams = np.broadcast_to(np.arange(4)[:, None], data.known.shape)[data.known]
+    discrepancy = [
+        float(np.sqrt(np.mean(missed[streams == k] ** 2))) if (streams == k).any() else scale
+        for k in range(len(STREAMS))
+    ]
+    return FlowFit(
+        shape=curves.shape,
+        names=NAMES,
+        values=tuple(decode(point[None])[0].tolist()),
+        low=tuple(low.tolist()),
+        high=tuple(high.tolist()),
+        draws=tuple(tuple(draw) for draw in draws.tolist()),
+        discrepancy=(discrepancy[0], discrepancy[1], discrepancy[2], discrepancy[3]),
+        flags=before.flags,
+        calibrated_on=tuple(row.situation for row in curves.rows),
+    )
+
+
+def predict(fitted: FlowFit, situation: Situation) -> tuple[Prediction]:
+    """The four bandwidths of one situation."""
+    return (predictions(fitted, [situation])[0],)
+
+
+def curve(
+    fitted: FlowFit, comp_node: int, comm_node: int, ns: Sequence[int], n_other: int = 0
+) -> tuple[Prediction, ...]:
+    """One placement for several numbers of computing cores."""
+    asked = [Situation(comp_node=comp_node, comm_node=comm_node, n=n, n_other=n_other) for n in ns]
+    return predictions(fitted, asked)
+
+
+def surface(fitted: FlowFit) -> tuple[Prediction, ...]:
+    """Every number of computing cores of the first socket in every placement."""
+    nodes = range(fitted.shape.nodes)
+    cores = range(1, fitted.shape.cores_first_socket + 1)
+    asked = [Situation(comp_node=i, comm_node=j, n=n) for i in nodes for j in nodes for n in cores]
+    return predictions(fitted, asked)
+
+
+def predictions(fitted: FlowFit, situations: Sequence[Situation]) -> tuple[Prediction, ...]:
+    """Any situations at once; `extrapolated` marks more cores than were calibrated on."""
+    values, low, high = bands(fitted, situations)
+    flags = [_flags(fitted, situation) for situation in situations]
+    return tuple(
+        Prediction(
+            situation=situation,
+            flags=flags[s],
+            **{
+                stream: Interval(value=values[k][s], low=low[k][s], high=high[k][s])
+                for k, stream in enumerate(STREAMS)
+            },
+        )
+        for s, situation in enumerate(situations)
+    )
+
+
+def bands(fitted: FlowFit, situations: Sequence[Situation]) -> tuple[list[list[float]], ...]:
+    """Values, lower and upper ends of the 90 % intervals, each (4, S) in MB/s.
+
+    The relative half width is exp(1.645 s), s^2 = variance of the draws' logarithms + discrepancy^2.
+    """
+    asked = cases(fitted.shape, situations)
+    order = [fitted.names.index(name) for name in NAMES]
+    vectors = np.array([fitted.values, *fitted.draws])[:, order]
+    found = evaluate(vectors, asked)
+    value = found[:, 0]
+    logs = np.log(np.maximum(found[:, 1:], 1e-9))
+    spread = np.sqrt(logs.var(axis=1) + np.square(fitted.discrepancy)[:, None])
+    factor = np.exp(NORMAL_90 * spread)
+    return value.tolist(), (value / factor).tolist(), (value * factor).tolist()
+
+
+def _flags(fitted: FlowFit, situation: Situation) -> tuple[str, ...]:
+    flags = [flag for flag in fitted.flags if flag == "virtual"]
+    if fitted.shape.virtual and "virtual" not in flags:
+        flags.append("virtual")
+    known = fitted.calibrated_on
+    beyond = situation.n > max((item.n for item in known), default=situation.n) or situation.n_other > max(
+        (item.n_other for item in known), default=situation.n_other
+    )
+    return (*flags, "extrapolated") if beyond else tuple(flags)

@@ -1,0 +1,184 @@
+"""What is believed of FLOW's parameters before the fit: centres read off the runs, wide bands, bounds.
+
+The fit works in coordinates without units: logarithms of bandwidths and of the weight of remote cores,
+log(weight + 0.1) of the weights of communication, everything else as it is.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from elbowroom.model.flow import INDEX, NAMES, PARAMETERS, Array, Cases
+
+WEIGHT_OFFSET = 0.1
+_WEIGHTS = [INDEX["weight_local"], INDEX["weight_remote"]]
+_LOGS = [INDEX[item.name] for item in PARAMETERS if item.unit == "MB/s"] + [INDEX["far_weight"]]
+
+REACH = 1.5
+"""Bounds of a logarithm around its centre: a factor of 4.5 either way."""
+
+WIDTHS = {
+    "core_local": 0.3,
+    "core_remote": 0.3,
+    "comm_first": 0.5,
+    "comm_second": 0.5,
+    "uplink": 0.3,
+    "link": 0.3,
+    "controller": 0.3,
+    "port": 0.3,
+    "crossing": 0.4,
+    "root": 0.4,
+    "floor_local": 0.3,
+    "floor_remote": 0.3,
+    "weight_local": 1.5,
+    "weight_remote": 1.5,
+    "far_weight": 0.5,
+    "dip_local": 0.05,
+    "dip_remote": 0.05,
+    "rise_local": 0.3,
+    "rise_remote": 0.3,
+    "excess_local": 0.1,
+    "excess_remote": 0.1,
+}
+"""Standard deviations of the priors, in the fit's coordinates."""
+
+CENTRES = {
+    "floor_local": 0.7,
+    "floor_remote": 0.7,
+    "weight_local": 1.0,
+    "weight_remote": 1.0,
+    "far_weight": 1.0,
+    "dip_local": 0.03,
+    "dip_remote": 0.03,
+    "rise_local": 0.03,
+    "rise_remote": 0.03,
+    "excess_local": 0.0,
+    "excess_remote": 0.0,
+}
+BOUNDS = {
+    "floor_local": (0.0, 1.0),
+    "floor_remote": (0.0, 1.0),
+    "weight_local": (float(np.log(WEIGHT_OFFSET)), float(np.log(50))),
+    "weight_remote": (float(np.log(WEIGHT_OFFSET)), float(np.log(50))),
+    "dip_local": (0.0, 0.3),
+    "dip_remote": (0.0, 0.3),
+    "rise_local": (0.0, 0.9),
+    "rise_remote": (0.0, 0.9),
+    "excess_local": (-0.05, 0.6),
+    "excess_remote": (-0.05, 0.6),
+}
+STARTS: tuple[dict[str, float], ...] = (
+    {},
+    # The thesis' machine: communication loses down to a high floor, knees are sharp.
+    {"floor_local": 0.9, "floor_remote": 0.9, "weight_local": 0.05, "weight_remote": 0.05},
+    # Shared out in proportion, knees are soft.
+    {
+        "floor_local": 0.2,
+        "floor_remote": 0.2,
+        "weight_local": 4.0,
+        "weight_remote": 4.0,
+        "dip_local": 0.1,
+        "dip_remote": 0.1,
+    },
+)
+
+
+class Prior(msgspec.Struct, frozen=True):
+    """Coordinates, each an array of length P; `flags` says what the runs do not show at all."""
+
+    centre: Array
+    width: Array
+    low: Array
+    high: Array
+    starts: tuple[Array, ...]
+    flags: tuple[str, ...]
+
+
+def encode(parameters: Array) -> Array:
+    """Parameters (..., P) to coordinates."""
+    found = np.array(parameters, dtype=float)
+    found[..., _LOGS] = np.log(found[..., _LOGS])
+    found[..., _WEIGHTS] = np.log(found[..., _WEIGHTS] + WEIGHT_OFFSET)
+    return found
+
+
+def decode(coordinates: Array) -> Array:
+    """Coordinates (..., P) to parameters."""
+    found = np.array(coordinates, dtype=float)
+    found[..., _LOGS] = np.exp(found[..., _LOGS])
+    found[..., _WEIGHTS] = np.maximum(np.exp(found[..., _WEIGHTS]) - WEIGHT_OFFSET, 0.0)
+    return found
+
+
+def prior(asked: Cases, measured: Array) -> Prior:
+    """From the runs' bandwidths (4, S), NaN where not known."""
+    sights, flags = _sights(asked, measured)
+    values = CENTRES | sights
+    centre = encode(np.array([values[name] for name in NAMES]))
+    bounds = [BOUNDS.get(name, (centre[i] - REACH, centre[i] + REACH)) for i, name in enumerate(NAMES)]
+    return Prior(
+        centre=centre,
+        width=np.array([WIDTHS[name] for name in NAMES]),
+        low=np.array([low for low, _ in bounds]),
+        high=np.array([high for _, high in bounds]),
+        starts=tuple(encode(np.array([(values | start)[name] for name in NAMES])) for start in STARTS),
+        flags=flags,
+    )
+
+
+def _sights(asked: Cases, measured: Array) -> tuple[dict[str, float], tuple[str, ...]]:
+    """First sight of every bandwidth, and what was not to be seen."""
+    near, far = asked.far == 0, asked.near == 0
+    local, remote = _side(asked.near, near, asked, measured), _side(asked.far, far, asked, measured)
+    flags = []
+    if local is None:
+        flags.append("no local accesses measured")
+    if remote is None:
+        flags.append("no remote accesses measured")
+    first = _middle(measured[1][~asked.second])
+    second = _middle(measured[1][asked.second])
+    if first is None or second is None:
+        flags.append("messages into one socket only")
+    comm = first or second or 0.0
+    core, most, shared = local or remote or _mixed(asked, measured)
+    core_far, most_far, shared_far = remote or (core, most, shared)
+    return {
+        "core_local": core,
+        "core_remote": core_far,
+        "comm_first": first or comm,
+        "comm_second": second or comm,
+        "uplink": most,
+        "link": most_far,
+        "controller": shared or most + comm,
+        "port": shared_far or most_far + comm,
+        "crossing": 1.3 * (most_far + comm),
+        "root": 1.3 * most + comm,
+    }, tuple(flags)
+
+
+def _side(
+    count: Array, chosen: NDArray[np.bool_], asked: Cases, measured: Array
+) -> tuple[float, float, float] | None:
+    """What one core takes, what all take, and what passes together with messages in the same node (0: not
+    measured), of cores of one side only.
+    """
+    alone = np.where(chosen, measured[0], np.nan)
+    if not np.isfinite(alone).any():
+        return None
+    fewest = max(3.0, float(count[np.isfinite(alone)].min()))
+    few = alone[(count <= fewest) & (count > 0)] / count[(count <= fewest) & (count > 0)]
+    together = np.where(chosen & asked.same, measured[2] + measured[3], np.nan)
+    shared = float(np.nanmax(together)) if np.isfinite(together).any() else 0.0
+    return float(np.nanmedian(few)), float(np.nanmax(alone)), shared
+
+
+def _mixed(asked: Cases, measured: Array) -> tuple[float, float, float]:
+    """The same where both sockets computed in every run."""
+    return float(np.nanmax(measured[0] / (asked.near + asked.far))), float(np.nanmax(measured[0])), 0.0
+
+
+def _middle(values: Array) -> float | None:
+    known = values[np.isfinite(values)]
+    return float(np.median(known)) if len(known) else None
