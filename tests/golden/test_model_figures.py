@@ -70,7 +70,7 @@ def short(figure: Figure) -> Any:
                 if data and isinstance(data[0], float)
                 else [rounded(v) for v in data]
             )
-        return data
+        return f"{data:.6g}" if isinstance(data, float) else data
 
     return rounded(msgspec.to_builtins(figure))
 

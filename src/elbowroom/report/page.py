@@ -58,10 +58,11 @@ def render(page: Page) -> str:
     data["machine"] = machine.details(page.machine)
     data["flagMeanings"] = dict(words.flag_meanings(flag for r in page.results for flag in r.flags))
     known, unknown = _known_and_unknown(page)
+    scripts = ("common.js", "page.js")
     html: str = _template().render(
         page=page,
         style=_asset("page.css") + svg.style(),
-        script=_asset("page.js"),
+        script="".join(_asset(name) for name in scripts),
         data=columns.embed(data),
         verdict=_verdict(page.verdict),
         findings=_findings(page, rows),
