@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import shlex
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from elbowroom.model.overlap_errors import Trial, deviations
 from elbowroom.predict.overlap_figures import over_time, plane
 from elbowroom.store.steps import read_steps
 
+PAGE = Path(__file__).parents[2] / "docs" / "overlap.md"
 PRINTED = Path(__file__).parents[1] / "data" / "overlap_predictions.csv"
 CARTESIUS = ("--t-comm", "0.5", "--l-comp", "1.72", "--l-comm", "2.2")
 NODE = ("--work", "60", "--p-comp", "10", "--p-acc", "50")
@@ -180,3 +183,19 @@ def test_ratios_that_a_table_leaves_out_must_be_given(tmp_path: Path) -> None:
 def test_nothing_measured_has_no_errors() -> None:
     step = Step(t_comp=1.0, t_comm=2.0, l_comp=1.5, l_comm=2.0)
     assert deviations([Trial(label="a", step=step)]) == {}
+
+
+def shown() -> list[tuple[str, str]]:
+    """Command and what the page says it prints, where it says anything."""
+    blocks = re.findall(
+        r"^```console\n\$ elbowroom (.*?)\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL
+    )
+    return [(command, text) for command, text in blocks if text.strip() and not text.startswith("$")]
+
+
+@pytest.mark.parametrize(("command", "text"), shown(), ids=lambda value: value[:50])
+def test_the_page_shows_what_is_printed(capfd: pytest.CaptureFixture[str], command: str, text: str) -> None:
+    assert cli.run(shlex.split(command)) == 0
+    printed = "\n".join(line.rstrip() for line in capfd.readouterr().out.splitlines())
+    for part in text.split("...\n"):
+        assert part.strip() in printed
