@@ -2,8 +2,8 @@
 
 FAKE_DIE, FAKE_HANG, FAKE_ERROR: `point:repetition` (repetition `*`: every one) at which the probe dies,
 hangs, or answers an error. FAKE_RANKS, FAKE_LIBRARY, FAKE_PROTOCOL, FAKE_LAUNCHER change what it says of
-itself; FAKE_LOG names a file that gets a line for each unit asked for; FAKE_SLEEP is the seconds a unit
-takes.
+itself; FAKE_MISSES is the share of TRIAD's cache misses that its counter sees (unset: it has no counter);
+FAKE_LOG names a file that gets a line for each unit asked for; FAKE_SLEEP is the seconds a unit takes.
 """
 
 import json
@@ -104,7 +104,12 @@ def answer(request):
                 "per_core": [rate],
                 "batches": [rate] * 3,
                 "items": 1,
+                "items_all": 10**6,
             }
+            if "FAKE_MISSES" in os.environ:
+                # TRIAD brings 24 bytes an item into the cache, in lines of 64.
+                misses = float(os.environ["FAKE_MISSES"]) * 10**6 * 24 / 64
+                found["observed"]["counters"] = {"llc_misses": misses}
         if "B" in phase:
             latency = request["metric"] == "latency"
             value = (2.0 / kept if latency else 5000.0 * kept) * wiggle

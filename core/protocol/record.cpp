@@ -49,6 +49,7 @@ json computation_record(const std::vector<ComputingReport>& reports, const Windo
   std::vector<const std::vector<Chunk>*> logs;
   double rate = 0;
   std::uint64_t items = 0;
+  std::uint64_t items_all = 0;
   for (const ComputingReport& report : reports) {
     const Throughput own = inside(*report.chunks, window);
     if (!covers(*report.chunks, window)) {
@@ -63,6 +64,9 @@ json computation_record(const std::vector<ComputingReport>& reports, const Windo
     per_core.push_back(rounded(own.rate() * scale));
     rate += own.rate() * scale;
     items += own.items;
+    for (const Chunk& chunk : *report.chunks) {
+      items_all += chunk.items;
+    }
     logs.push_back(report.chunks);
   }
   const std::size_t shortest = logs.empty() ? 0 : (*std::min_element(logs.begin(), logs.end(), [](auto* a, auto* b) {
@@ -76,7 +80,8 @@ json computation_record(const std::vector<ComputingReport>& reports, const Windo
           {"unit", kernel.rate_unit},
           {"per_core", per_core},
           {"batches", batches},
-          {"items", items}};
+          {"items", items},
+          {"items_all", items_all}};
 }
 
 json communication_record(const std::vector<BatchTime>& batches, const Request& request, std::size_t lanes,

@@ -121,6 +121,18 @@ def test_a_point_that_always_kills_the_probe_is_not_asked_for_ever(
     assert "not asked again," in reasons
 
 
+@pytest.mark.parametrize(("share", "flagged"), [("0.5", True), ("1.1", False)])
+def test_a_counter_that_disagrees_with_the_bytes_is_called_suspect(
+    run: Any, monkeypatch: pytest.MonkeyPatch, share: str, flagged: bool
+) -> None:
+    monkeypatch.setenv("FAKE_MISSES", share)
+    run("run", "quick", *SMALL, "--out", "r")
+    _, out, _ = run("show", "r", "--json")
+    triad = [point for point in json.loads(out)["points"] if point["kernel"] == "triad"]
+    assert triad
+    assert {"counter_suspect:llc_misses" in point["flags"] for point in triad} == {flagged}
+
+
 def test_a_failed_repetition_is_measured_again_on_demand(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from elbowroom.plan.kernels import find
 from elbowroom.plan.point import Point
+from elbowroom.stats.counters import ratios, suspects
 from elbowroom.stats.quiet import Observations
 from elbowroom.stats.result import Trace
 from elbowroom.stats.summary import Samples
@@ -31,6 +33,7 @@ def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Collected:
     flags: dict[str, dict[str, None]] = {}
     failures: dict[str, str] = {}
     traces: dict[str, tuple[Trace, ...]] = {}
+    agreement: dict[str, dict[str, list[float]]] = {}
     for entry in entries:
         if entry.point not in index:
             continue
@@ -44,11 +47,16 @@ def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Collected:
             _rows(columns, index[entry.point], entry, phase)
         if entry.repetition == 0 and not entry.closing:
             traces[entry.point] = _traces(by_id[entry.point], record)
+        if (kernel := find(by_id[entry.point].kernel)) is not None:
+            for counter, values in ratios(kernel, record).items():
+                agreement.setdefault(entry.point, {}).setdefault(counter, []).extend(values)
+    for point, found in agreement.items():
+        flags.setdefault(point, {}).update({f"counter_suspect:{name}": None for name in suspects(found)})
     return Collected(
         samples=Samples(**columns),
-        flags={point: tuple(found) for point, found in flags.items() if found},
+        flags={point: tuple(names) for point, names in flags.items() if names},
         failures=failures,
-        traces={point: found for point, found in traces.items() if found},
+        traces={point: several for point, several in traces.items() if several},
     )
 
 
