@@ -223,6 +223,14 @@ def test_fewer_points_than_parameters_are_refused_with_the_number_needed() -> No
         fit(msgspec.structs.replace(alone, rows=rows))
 
 
+def test_a_side_with_too_few_counts_is_left_out_where_the_other_has_enough() -> None:
+    model = published.load("henri").model
+    found = fit(measured(model, where=lambda at: at.comp_node == 0 or at.n < 3))
+    assert found.flags == ("remote:too_few_counts",)
+    assert found.model.local is not None
+    assert found.model.remote is None
+
+
 def test_rows_off_the_samples_alone_teach_nothing() -> None:
     crossed = measured(published.load("henri").model, where=lambda at: at.comp_node != at.comm_node)
     with pytest.raises(UsageError, match="measure comp_node 0 with comm_node 0, and 1 with 1"):

@@ -49,6 +49,10 @@ class Fitted(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
 
 
+class TooFew(UsageError):
+    """A side was measured at fewer counts of cores than its parameters need."""
+
+
 class Sample(NamedTuple):
     """The measured rows of one sample placement: counts (m,) and bandwidths (m, 4), MB/s, NaN where not
     measured.
@@ -66,13 +70,14 @@ class Sample(NamedTuple):
 
 
 def fit(curves: Curves, method: Method = "thesis", *, seed: int = 0, resamples: int = RESAMPLES) -> Fitted:
-    """Calibrates from the sample placements that were measured; a side without them is left out.
+    """Calibrates from the sample placements that were measured; a side without enough of them is left out.
 
-    Flags, each as `local:...` or `remote:...`: `not_measured`; `one_core`; `no_contention` (t_par_max is a
-    lower bound); `n_par_above_n_seq`; `negative_slope` (more cores, more bandwidth); `unstable_network`;
-    `missing_counts`; `interpolated` (both streams at n_seq_max were not measured).
+    Flags, each as `local:...` or `remote:...`: `not_measured`; `too_few_counts`; `one_core`; `no_contention`
+    (t_par_max is a lower bound); `n_par_above_n_seq`; `negative_slope` (more cores, more bandwidth);
+    `unstable_network`; `missing_counts`; `interpolated` (both streams at n_seq_max were not measured).
     `resamples`: how often residuals are drawn for the intervals of the robust calibration; 0: no intervals.
-    Raises UsageError when a side has fewer counts of cores than its parameters need, or neither was measured.
+    Raises UsageError when no side has the counts of cores that its parameters need (TooFew), or neither was
+    measured, and for rows that cannot be.
     """
     from elbowroom.model.threshold_robust import calibrate
 
@@ -81,9 +86,15 @@ def fit(curves: Curves, method: Method = "thesis", *, seed: int = 0, resamples: 
     intervals: dict[str, dict[str, Interval]] = {}
     bands: dict[str, Bands] = {}
     rows = 0
+    short: UsageError | None = None
     for word, node in (("local", 0), ("remote", curves.shape.numa_per_socket)):
-        found = sample(curves, word, node)
         sides[word] = None
+        try:
+            found = sample(curves, word, node)
+        except TooFew as error:
+            flags.append(f"{word}:too_few_counts")
+            short = short or error
+            continue
         if found is None:
             flags += [f"{word}:not_measured"] if node < curves.shape.nodes else []
             continue
@@ -96,7 +107,7 @@ def fit(curves: Curves, method: Method = "thesis", *, seed: int = 0, resamples: 
         flags += [f"{word}:{note}" for note in (*notes, *_oddities(found, sides[word]))]
         rows += len(found.ns)
     if not rows:
-        raise _nothing_to_learn_from(curves.shape)
+        raise short or _nothing_to_learn_from(curves.shape)
     model = Threshold(shape=curves.shape, local=sides["local"], remote=sides["remote"])
     return Fitted(model=model, method=method, flags=tuple(flags), intervals=intervals, bands=bands, rows=rows)
 
@@ -152,13 +163,13 @@ def _enough(found: Sample) -> None:
     complete = found.ns[(found.ns > 0) & np.isfinite(found.streams[:, (0, 2, 3)]).all(axis=1)]
     have, need = len(set(complete.tolist())), min(COUNTS_NEEDED, found.cores)
     if not np.isfinite(found.streams[:, 1]).any():
-        raise UsageError(
+        raise TooFew(
             "communications alone were not measured",
             field=f"{found.word} rows",
             mend="measure comm_alone at one n at least",
         )
     if have < need:
-        raise UsageError(
+        raise TooFew(
             f"{have} of the {need} counts of computing cores needed have computations alone and both streams "
             "together (nine parameters, three bandwidths a count)",
             field=f"{found.word} rows",

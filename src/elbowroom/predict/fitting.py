@@ -176,6 +176,7 @@ def of_published(name: str) -> Document:
 
 EXPLAINED = {
     "not_measured": "its data was not measured, and is not predicted",
+    "too_few_counts": "its data was measured at too few numbers of cores, and is not predicted",
     "one_core": "one core alone says nothing of a threshold",
     "no_contention": "nothing was lost at any n, so its capacity is only known to be at least that much",
     "n_par_above_n_seq": "both streams together peak at more cores than computations alone do",
