@@ -10,21 +10,37 @@ elbowroom.run("quick", overrides=elbowroom.Overrides(kernels=("triad",)))
 from elbowroom.api.doctoring import doctor
 from elbowroom.api.measuring import compare, dry_run, resume, run
 from elbowroom.api.overlapping import best_split, overlap, overlap_table, save_overlap_figure
+from elbowroom.api.predicting import (
+    Model,
+    fit,
+    import_curves,
+    load_model,
+    predict,
+    save_figure,
+    save_panels,
+)
 from elbowroom.api.runs import Run, open
 from elbowroom.plan.reading import Overrides, names
 
 __all__ = [
+    "Model",
     "Overrides",
     "Run",
     "best_split",
     "compare",
     "doctor",
     "dry_run",
+    "fit",
+    "import_curves",
+    "load_model",
     "names",
     "open",
     "overlap",
     "overlap_table",
+    "predict",
     "resume",
     "run",
+    "save_figure",
     "save_overlap_figure",
+    "save_panels",
 ]

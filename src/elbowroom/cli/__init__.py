@@ -13,7 +13,8 @@ import sys
 
 import click
 
-import elbowroom.cli.overlapping  # noqa: F401 (adds its command to the group)
+import elbowroom.cli.overlapping
+import elbowroom.cli.predicting  # noqa: F401 (both add their commands to the group)
 from elbowroom.cli.commands import group
 from elbowroom.errors import ElbowroomError, UsageError
 

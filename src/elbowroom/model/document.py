@@ -6,13 +6,16 @@ schemas/model-1.json). Bandwidths are MB/s (1e6 B/s), sizes bytes, nodes as in S
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from elbowroom.model.curves import Shape
 from elbowroom.model.prediction import Interval
 from elbowroom.model.threshold import Parameters, Threshold
+
+if TYPE_CHECKING:
+    from elbowroom.model.flow_fit import FlowFit
 
 SCHEMA = "elbowroom/model"
 VERSION = 1
@@ -84,6 +87,21 @@ class FlowPart(msgspec.Struct, frozen=True, kw_only=True):
     draws: tuple[tuple[float, ...], ...] = ()
     discrepancy: Bands = (0.0, 0.0, 0.0, 0.0)
     flags: tuple[str, ...] = ()
+
+    def fit(self, shape: Shape) -> FlowFit:
+        """The model that predicts."""
+        from elbowroom.model.flow_fit import FlowFit
+
+        return FlowFit(
+            shape=shape,
+            names=self.names,
+            values=self.values,
+            low=self.low,
+            high=self.high,
+            draws=self.draws,
+            discrepancy=self.discrepancy,
+            flags=self.flags,
+        )
 
 
 class Models(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ import numpy as np
 from elbowroom.errors import UsageError
 from elbowroom.model import threshold
 from elbowroom.model.curves import Shape, Situation
-from elbowroom.model.document import Bands, Document, ModelName, ThresholdPart
+from elbowroom.model.document import Bands, Document, FlowPart, ModelName, ThresholdPart
 from elbowroom.model.prediction import Interval, Prediction
 
 EXTRAPOLATED, VIRTUAL, REPAIRED = "extrapolated", "virtual", "repaired"
@@ -97,9 +97,13 @@ def predict(
             field="faithful",
             mend="add --model threshold, or leave it out",
         )
-    part = document.models.threshold if model == "threshold" else document.models.robust
-    assert part is not None
-    answers = _threshold(document, part, asked, faithful)
+    models = document.models
+    if model == "flow" and models.flow is not None:
+        answers = _flow(document, models.flow, asked)
+    else:
+        part = models.threshold if model == "threshold" else models.robust
+        assert part is not None
+        answers = _threshold(document, part, asked, faithful)
     return [
         Prediction(
             situation=item,
@@ -147,6 +151,26 @@ def _threshold(
             flags = (*((REPAIRED,) if mended else ()), *notes)
             answers[index] = ((values[0], values[1], values[2], values[3]), flags)
     return [answers[index] for index in range(len(asked))]
+
+
+def _flow(document: Document, part: FlowPart, asked: Sequence[Situation]) -> list[Answer]:
+    """All situations at once."""
+    from elbowroom.model import flow, flow_fit
+
+    missing = set(flow.NAMES) ^ set(part.names)
+    if missing:
+        raise UsageError(
+            f"was fitted with other parameters of FLOW ({', '.join(sorted(missing))})",
+            field="model",
+            value="flow",
+            mend="fit it again: elbowroom fit RUN",
+        )
+    values, low, high = flow_fit.bands(part.fit(document.machine), asked)
+    answers: list[Answer] = []
+    for index in range(len(asked)):
+        four = [Interval(value=values[k][index], low=low[k][index], high=high[k][index]) for k in range(4)]
+        answers.append(((four[0], four[1], four[2], four[3]), ()))
+    return answers
 
 
 def band(part: ThresholdPart, shape: Shape, comp_node: int, comm_node: int) -> tuple[Bands, tuple[str, ...]]:

@@ -10,9 +10,9 @@ import numpy as np
 
 from elbowroom import __version__
 from elbowroom.errors import UsageError
-from elbowroom.model import published, threshold_fit
+from elbowroom.model import flow_fit, published, threshold_fit
 from elbowroom.model.curves import Curves, Row
-from elbowroom.model.document import Bands, Calibration, Document, Models, Origin, ThresholdPart
+from elbowroom.model.document import Bands, Calibration, Document, FlowPart, Models, Origin, ThresholdPart
 from elbowroom.model.threshold import Threshold, curve
 from elbowroom.plan.sizes import format_size
 
@@ -49,10 +49,15 @@ def fit(curves: Curves, source: Source, *, created: str) -> Document:
             refused[name] = error
             continue
         parts[name] = _part(found, curves)
-    if not parts:
+    flow = None
+    try:
+        flow = _flow_part(flow_fit.fit(curves))
+    except UsageError as error:
+        refused["flow"] = error
+    if not parts and flow is None:
         raise next(iter(refused.values()))
     calibration = _calibration(curves, source)
-    models = Models(threshold=parts.get("threshold"), robust=parts.get("robust"))
+    models = Models(threshold=parts.get("threshold"), robust=parts.get("robust"), flow=flow)
     return Document(
         elbowroom=__version__,
         created=created,
@@ -93,6 +98,18 @@ def _part(found: threshold_fit.Fitted, curves: Curves) -> ThresholdPart:
         intervals=found.intervals,
         bands=bands,
         bands_from=FROM_CALIBRATION,
+        flags=found.flags,
+    )
+
+
+def _flow_part(found: flow_fit.FlowFit) -> FlowPart:
+    return FlowPart(
+        names=found.names,
+        values=found.values,
+        low=found.low,
+        high=found.high,
+        draws=found.draws,
+        discrepancy=found.discrepancy,
         flags=found.flags,
     )
 
@@ -199,11 +216,14 @@ def validity(
     found = [_benchmark(calibration)]
     if calibration.origin == "virtual":
         found.append("Virtual: the values come from a simulated machine, not from a real one.")
+    elif calibration.origin == "imported":
+        found.append("Imported: how the values were measured, and in what state the machine was, is unknown.")
     elif doubts:
         found.append(f"The run itself is doubtful: {doubts[0]}")
     if calibration.n_high < shape.cores_first_socket:
         found.append(
-            f"Measured with {calibration.n_low} to {calibration.n_high} computing cores; more is extrapolated."
+            f"Measured with {calibration.n_low} to {calibration.n_high} computing cores; other numbers are "
+            "extrapolated."
         )
     if shape.sockets > 1 and not calibration.n_other_high:
         found.append("Both sockets computing at once was not measured: that is extrapolated.")

@@ -1,0 +1,311 @@
+"""Fitting, evaluating and asking models; curves in and out, as Python sees them."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from elbowroom.api.runs import Run, open
+from elbowroom.errors import UsageError
+
+if TYPE_CHECKING:
+    from elbowroom.draw.figure import Figure
+    from elbowroom.model.curves import Shape, Situation
+    from elbowroom.model.document import Document, ModelName, Origin
+    from elbowroom.model.prediction import Prediction
+    from elbowroom.predict.collecting import Collected
+
+IMPORTED = "imported"
+
+
+class Model:
+    """A fitted model file, or a published machine: `document` is what M.json holds."""
+
+    def __init__(self, document: Document, path: Path | None = None) -> None:
+        self.document = document
+        self.path = path
+
+    @property
+    def machine(self) -> Shape:
+        """What is known of the machine's shape."""
+        return self.document.machine
+
+    @property
+    def validity(self) -> tuple[str, ...]:
+        """Where not to trust it, one sentence each."""
+        return self.document.validity
+
+    def name(self, name: ModelName | None = None) -> ModelName:
+        """The model that answers: the one asked for, else the best it has."""
+        from elbowroom.predict.answering import chosen
+
+        return chosen(self.document, name)
+
+    def predict(
+        self,
+        n: int,
+        comp_node: int,
+        comm_node: int,
+        *,
+        n_other: int = 0,
+        model: ModelName | None = None,
+        faithful: bool = False,
+    ) -> Prediction:
+        """The four bandwidths (MB/s, 90 % intervals) while `n` cores of the first socket and `n_other` of the
+        second compute on data of `comp_node` and messages arrive in `comm_node`.
+
+        UsageError for cores and nodes outside the machine. `faithful`: the thesis' equations to the letter.
+        """
+        from elbowroom.model.curves import Situation
+
+        at = Situation(comp_node=comp_node, comm_node=comm_node, n=n, n_other=n_other)
+        return self.answers((at,), model=model, faithful=faithful)[0]
+
+    def curves(
+        self,
+        *,
+        n: int | None = None,
+        comp_node: int | None = None,
+        comm_node: int | None = None,
+        n_other: int = 0,
+        model: ModelName | None = None,
+        faithful: bool = False,
+    ) -> list[Prediction]:
+        """Predictions for all that is not given: every n from 1, every node."""
+        from elbowroom.predict.answering import situations
+
+        at = situations(self.machine, n=n, n_other=n_other, comp_node=comp_node, comm_node=comm_node)
+        return self.answers(at, model=model, faithful=faithful)
+
+    def answers(
+        self, asked: Sequence[Situation], *, model: ModelName | None = None, faithful: bool = False
+    ) -> list[Prediction]:
+        """One prediction for each situation, in order."""
+        from elbowroom.predict.answering import predict as answered
+
+        return answered(self.document, asked, name=model, faithful=faithful)
+
+    def save(self, path: Path | str) -> Path:
+        """Writes the file M.json, whole or not at all."""
+        from elbowroom.store.models import write_model
+
+        self.path = Path(path)
+        write_model(self.path, self.document)
+        return self.path
+
+    def panels(self, predictions: Sequence[Prediction], run: Run | None = None) -> tuple[Figure, ...]:
+        """A figure for each placement (thesis, Figs 6.2-6.10), with what `run` measured as points."""
+        from elbowroom.predict.figures import panels
+
+        rows = () if run is None else curves_of(run, self).curves.rows
+        far = self.machine.numa_per_socket
+        return panels(self.machine, predictions, rows, calibrated={(0, 0), (far, far)})
+
+    def stacked(self, node: int, run: Run | None = None, *, faithful: bool = False) -> Figure:
+        """Both bandwidths stacked over n with the named points of the threshold model (thesis, Fig. 6.1)."""
+        from elbowroom.model.threshold import side
+        from elbowroom.predict.figures import stacked
+
+        part = self.document.models.threshold
+        if part is None:
+            raise UsageError("needs the threshold model, which is not in it", field="stacked")
+        parameters = side(part.model(self.machine), node, "comp_node")
+        if run is None:
+            said = self.curves(comp_node=node, comm_node=node, model="threshold", faithful=faithful)
+            streams = [
+                (
+                    one.situation.n,
+                    (
+                        one.comp_alone.value,
+                        one.comm_alone.value,
+                        one.comp_together.value,
+                        one.comm_together.value,
+                    ),
+                )
+                for one in said
+            ]
+            return stacked(self.machine, node, parameters, streams, source="model")
+        measured = []
+        for row in curves_of(run, self).curves.rows:
+            at, values = row.situation, row.streams
+            if at.comp_node == node == at.comm_node and not at.n_other and None not in values:
+                measured.append((at.n, tuple(value for value in values if value is not None)))
+        if not measured:
+            raise UsageError("was not measured with data of both on it", field="comp_node", value=node)
+        return stacked(self.machine, node, parameters, measured, source="measured")  # type: ignore[arg-type]
+
+
+def import_curves(
+    path: Path | str,
+    out: Path | str,
+    *,
+    kernel: str | None = None,
+    size: int | None = None,
+    command: Sequence[str] = (),
+) -> Run:
+    """Makes a run folder of curves measured with something else; `kernel` and `size` (bytes) say what the
+    file does not.
+    """
+    import msgspec
+
+    from elbowroom.campaign.importing import import_curves as imported
+    from elbowroom.plan.kernels import find
+    from elbowroom.plan.point import Note
+    from elbowroom.plan.sizes import format_size
+    from elbowroom.store.curves import KERNEL, SIZE, read_curves
+
+    curves = read_curves(Path(path))
+    notes = []
+    if kernel is not None:
+        find(kernel)
+        curves = msgspec.structs.replace(curves, kernel=kernel)
+    if size is not None:
+        curves = msgspec.structs.replace(curves, size=size)
+    if kernel is None and size is None and (curves.kernel, curves.size) == (KERNEL, SIZE):
+        reason = (
+            f"neither file nor options name others than {KERNEL} and {format_size(SIZE)}, which are shown"
+        )
+        notes.append(Note(what="kernel and message size", reason=reason))
+    folder, results = imported(curves, Path(out), notes=notes, command=command)
+    return Run(folder, results)
+
+
+def curves_of(
+    run: Run, model: Model | None = None, *, kernel: str | None = None, size: int | None = None
+) -> Collected:
+    """What a run says to models: bandwidths by placement and cores, and what was left out.
+
+    With a model, those of its kernel and message size; UsageError where the run is of another machine.
+    """
+    from elbowroom.predict.collecting import collect
+
+    if model is not None:
+        known = model.document.calibration
+        kernel, size = kernel or known.kernel, size or known.size
+    found = collect(
+        run.points(),
+        {point.id: point.comp_cores for point in run.manifest.points},
+        run.machine,
+        origin=str(run.path),
+        kernel=kernel,
+        size=size,
+    )
+    if model is not None:
+        _same_machine(found.curves.shape, model.machine)
+    return found
+
+
+def _same_machine(run: Shape, model: Shape) -> None:
+    """Refuses a model of a machine with another name or shape."""
+    for field in ("name", "cores_first_socket", "numa_per_socket", "sockets"):
+        mine, its = getattr(run, field), getattr(model, field)
+        if mine != its:
+            raise UsageError(
+                f"is of another machine: {field} is {its!r} there and {mine!r} in the run",
+                field="model",
+                value=model.name,
+                mend="fit this run: elbowroom fit RUN -o M.json",
+            )
+
+
+def fit(
+    run: Run | Path | str,
+    out: Path | str | None = None,
+    *,
+    kernel: str | None = None,
+    size: int | None = None,
+) -> Model:
+    """Fits every model that a run allows, and writes M.json (default: models/NAME.json in the run folder).
+
+    UsageError where none can be fitted.
+    """
+    from elbowroom.predict import fitting
+
+    source = run if isinstance(run, Run) else open(run)
+    found = curves_of(source, kernel=kernel, size=size)
+    document = fitting.fit(
+        found.curves,
+        fitting.Source(
+            run=str(source.path),
+            plan=str(source.manifest.plan.get("name", "")),
+            origin=_origin(source),
+            nodes=found.layout.nodes,
+            left_out=found.left_out,
+            doubts=source.verdict.reasons,
+        ),
+        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    )
+    model = Model(document)
+    model.save(out if out is not None else default_path(source))
+    return model
+
+
+def default_path(run: Run) -> Path:
+    """models/NAME.json in the run folder; the folder is made."""
+    name = re.sub(r"[^\w.-]+", "-", run.machine.name).strip(".-") or "machine"
+    folder = run.path / "models"
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        from elbowroom.store.files import disk_error
+
+        raise disk_error(error, folder, "out") from error
+    return folder / f"{name}.json"
+
+
+def _origin(run: Run) -> Origin:
+    if run.machine.virtual:
+        return "virtual"
+    return "imported" if run.manifest.launcher == IMPORTED else "measured"
+
+
+def load_model(source: Model | Path | str) -> Model:
+    """A model from its file, or the published machine of that name (appendix E of the thesis).
+
+    UsageError where it is neither, is damaged, or was written by a newer release.
+    """
+    from elbowroom.model import published
+    from elbowroom.plan.kernels import closest
+    from elbowroom.predict.fitting import of_published
+    from elbowroom.store.models import read_model
+
+    if isinstance(source, Model):
+        return source
+    path = Path(source)
+    if path.exists():
+        return Model(read_model(path), path)
+    if str(source) in published.names():
+        return Model(of_published(str(source)))
+    if path.suffix or path.parent != Path():
+        return Model(read_model(path), path)
+    raise UsageError(
+        "is neither a file nor a published machine",
+        field="model",
+        value=str(source),
+        mend=closest(str(source), published.names()),
+    )
+
+
+def predict(model: Model | Path | str, n: int, comp_node: int, comm_node: int, **options: Any) -> Prediction:
+    """One prediction of a model, its file, or a published machine; `options` as of Model.predict."""
+    return load_model(model).predict(n, comp_node, comm_node, **options)
+
+
+def save_figure(figure: Figure, path: Path | str) -> Path:
+    """Writes one figure as .png or .svg."""
+    from elbowroom.draw.files import save
+
+    save(figure, Path(path))
+    return Path(path)
+
+
+def save_panels(model: Model, figures: Sequence[Figure], path: Path | str) -> Path:
+    """Writes panels as one figure: a row for each node of the communications' data, as the thesis does."""
+    from elbowroom.draw.files import save_panels as save
+
+    columns = model.machine.nodes if len(figures) > 1 else 1
+    save(figures, Path(path), columns=columns, title=f"Bandwidths of {model.machine.name}")
+    return Path(path)

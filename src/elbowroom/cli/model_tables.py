@@ -1,0 +1,186 @@
+"""Tables of 80 columns for models: parameters, predictions, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+from rich.text import Text
+
+from elbowroom.cli.tables import _say, _table, console
+from elbowroom.draw.numbers import number
+from elbowroom.plan.sizes import format_size
+
+if TYPE_CHECKING:
+    from elbowroom.api.predicting import Model
+    from elbowroom.model.curves import Shape
+    from elbowroom.model.document import Calibration, FlowPart, ThresholdPart
+    from elbowroom.model.prediction import Interval, Prediction
+    from elbowroom.model.threshold import Parameters
+
+UNITS = {
+    "n_par_max": "cores",
+    "n_seq_max": "cores",
+    "alpha": "",
+    "delta_l": "MB/s/core",
+    "delta_r": "MB/s/core",
+}
+
+
+def shape_line(shape: Shape) -> str:
+    """The machine as models see it, in one line."""
+    nodes = f"{shape.nodes} NUMA node{'s' if shape.nodes > 1 else ''}"
+    nic = "" if shape.nic_node is None else f", NIC at node {shape.nic_node}"
+    virtual = " (virtual)" if shape.virtual else ""
+    return (
+        f"{shape.name}{virtual}: {shape.cores_first_socket} cores on the first of {shape.sockets} "
+        f"socket{'s' if shape.sockets > 1 else ''}, {nodes}{nic}"
+    )
+
+
+def calibration_line(known: Calibration) -> str:
+    """What the models rest on."""
+    if known.origin == "published":
+        return f"Published: {known.run}"
+    plan = f", plan {known.plan}" if known.plan else ""
+    other = f", up to {known.n_other_high} of the other socket" if known.n_other_high else ""
+    places = f"{len(known.placements)} placement{'s' if len(known.placements) > 1 else ''}"
+    return (
+        f"Calibrated on {known.run} ({known.origin}{plan}): {known.runs} runs of {known.kernel} beside "
+        f"messages of {format_size(known.size)}, {known.n_low} to {known.n_high} computing cores{other}, "
+        f"{places}"
+    )
+
+
+def print_fit(model: Model) -> None:
+    """Machine, calibration, a table of parameters for each model, where not to trust them."""
+    document = model.document
+    _say(shape_line(document.machine), style="bold")
+    _say(calibration_line(document.calibration))
+    for reason, count in document.calibration.left_out.items():
+        _say(f"left out: {count} point{'s' if count > 1 else ''}, {reason}", indent="  ")
+    for side in ("local", "remote"):
+        _print_threshold(side, document.models.threshold, document.models.robust)
+    _print_flow(document.models.flow, document.machine)
+    _print_validity(model)
+    print()
+    _say(f"model: {model.path}")
+
+
+def _print_threshold(side: str, thesis: ThresholdPart | None, robust: ThresholdPart | None) -> None:
+    """Parameters of one side by both calibrations; the thesis' has no intervals."""
+    columns = [("thesis", thesis), ("robust", robust)]
+    found: list[tuple[str, Parameters]] = [
+        (name, getattr(part, side)) for name, part in columns if part is not None and getattr(part, side)
+    ]
+    if not found:
+        return
+    print()
+    table = _table(
+        (f"threshold, {side} data", ""), *((name, "right") for name, _ in found), ("90 %", "right"), ("", "")
+    )
+    intervals = robust.intervals.get(side, {}) if robust is not None else {}
+    for field in msgspec.structs.fields(type(found[0][1])):
+        values = [number(getattr(parameters, field.name), 4) for _, parameters in found]
+        there = intervals.get(field.name)
+        band = "" if there is None else span(there)
+        table.add_row(field.name, *values, band, UNITS.get(field.name, "MB/s"))
+    console().print(table)
+
+
+def _print_flow(part: FlowPart | None, shape: Shape) -> None:
+    if part is None:
+        return
+    print()
+    table = _table(("flow", ""), ("value", "right"), ("90 %", ""), ("", ""), ("what it is", "wrap"))
+    for item in part.fit(shape).parameters:
+        band = f"{number(item.low, 4)} to {number(item.high, 4)}"
+        unit = "" if item.unit == "1" else item.unit
+        table.add_row(item.name, number(item.value, 4), band, unit, item.text)
+    console().print(table)
+
+
+def _print_validity(model: Model) -> None:
+    if model.validity:
+        print()
+        _say("Where not to trust it:")
+    for sentence in model.validity:
+        _say(f"- {sentence}", indent="  ")
+
+
+def span(interval: Interval) -> str:
+    """low to high"""
+    return f"{number(interval.low, 4)} to {number(interval.high, 4)}"
+
+
+def print_prediction(model: Model, name: str, found: Prediction) -> None:
+    """One situation: both sides alone and together."""
+    at = found.situation
+    _say(shape_line(model.machine), style="bold")
+    other = f" and {at.n_other} of the other socket" if at.n_other else ""
+    cores = f"{at.n} core{'s' if at.n != 1 else ''}{other}"
+    _say(f"{name}: {cores} computing on data of node {at.comp_node}, messages into node {at.comm_node}")
+    print()
+    table = _table(
+        ("MB/s", ""), ("alone", "right"), ("90 %", ""), ("together", "right"), ("90 %", ""), ("kept", "right")
+    )
+    for side, alone, together in (
+        ("computation", found.comp_alone, found.comp_together),
+        ("communication", found.comm_alone, found.comm_together),
+    ):
+        kept = f"{together.value / alone.value:.2f}" if alone.value else "-"
+        table.add_row(side, number(alone.value), span(alone), number(together.value), span(together), kept)
+    console().print(table)
+    _print_flags([found])
+
+
+def print_predictions(model: Model, name: str, found: Sequence[Prediction]) -> None:
+    """A table over n for each placement."""
+    _say(shape_line(model.machine), style="bold")
+    _say(f"{name}, MB/s; together with its 90 % interval")
+    places = dict.fromkeys((item.situation.comp_node, item.situation.comm_node) for item in found)
+    for comp, comm in places:
+        print()
+        _say(f"Computations' data on node {comp}, communications' on node {comm}", style="bold")
+        table = _table(
+            ("n", "right"), ("comp alone", "right"), ("together", "right"), ("90 %", ""),
+            ("comm alone", "right"), ("together", "right"), ("90 %", ""), ("", ""),
+        )  # fmt: skip
+        for item in found:
+            at = item.situation
+            if (at.comp_node, at.comm_node) == (comp, comm):
+                mark = Text("*", style="yellow") if "extrapolated" in item.flags else Text("")
+                table.add_row(
+                    f"{at.n}+{at.n_other}" if at.n_other else str(at.n),
+                    number(item.comp_alone.value, 4),
+                    number(item.comp_together.value, 4),
+                    span(item.comp_together),
+                    number(item.comm_alone.value, 4),
+                    number(item.comm_together.value, 4),
+                    span(item.comm_together),
+                    mark,
+                )
+        console().print(table)
+    _print_flags(found)
+
+
+MEANINGS = {
+    "extrapolated": "beyond what was measured",
+    "virtual": "the machine is simulated",
+    "repaired": "the thesis' equations say something else here; --faithful gives that",
+}
+
+
+def _print_flags(found: Sequence[Prediction]) -> None:
+    counts: dict[str, int] = {}
+    for item in found:
+        for flag in item.flags:
+            counts[flag] = counts.get(flag, 0) + 1
+    if counts:
+        print()
+    for flag, count in counts.items():
+        where = "" if count == len(found) else f" ({count} of {len(found)})"
+        star = " *" if flag == "extrapolated" and len(found) > 1 else ""
+        meaning = f": {MEANINGS[flag]}" if flag in MEANINGS else ""
+        _say(f"{flag}{star}{where}{meaning}")
