@@ -14,29 +14,28 @@ bends the knees, and lets communication lose before the mean capacity is reached
 RISE_LOCAL, h that of DIP_REMOTE and RISE_REMOTE.
 
 Demands. asked = near CORE_LOCAL + far CORE_REMOTE; a = min(near CORE_LOCAL, UPLINK g) of the near cores;
-b = min(far CORE_REMOTE, LINK h) of the far cores. In the same node, the floor of messages is F = FLOOR COMM
-with FLOOR_REMOTE if far > 0 else FLOOR_LOCAL, and their weight W likewise.
+b = min(far CORE_REMOTE, LINK h) of the far cores. Messages have a floor F = FLOOR COMM, a weight W and a cost
+Q: FLOOR_REMOTE, WEIGHT_REMOTE and COST_REMOTE if far > 0, else those of LOCAL.
 
 Over-demand costs capacity, never what is guaranteed. With M = COMM if messages arrive in comp_node, else 0:
-controller = max(CONTROLLER - EXCESS_LOCAL max(0, asked + M - CONTROLLER), F) g
-port       = max(PORT - EXCESS_REMOTE max(0, far CORE_REMOTE + M - PORT), F) h
-(both with F = 0 where messages do not come in). The thesis' slopes delta are such losses: EXCESS = delta /
-B_comp_seq.
+controller = max(CONTROLLER - EXCESS_LOCAL max(0, asked + Q M - CONTROLLER), Q F) g
+port       = max(PORT - EXCESS_REMOTE max(0, far CORE_REMOTE + Q M - PORT), Q F) h
+(both with F = 0 where messages do not come in).
 
-Two streams in one resource (`pair`): x with demand a and weight u; y with demand d, weight w and floor f;
-capacity c: f' = min(f, d, c), y = min(d, max(f' + (c - f') w / (u + w), c - a)) and x = min(a, c - y). It is
-`filling.fill` for two streams, w = 0 included (messages get only what is left).
+Two streams in one resource (`pair`): x with demand a, weight u and cost 1; y with demand d, weight w, floor f
+and cost q; capacity c. f' = min(f, d, c / q); y = min(d, max(f' + (c - q f') w / (u + q w), (c - a) / q));
+x = min(a, max(c - q y, 0)). It is `filling.fill` for two streams; with w = 0 messages get what is left.
 
 Rates. Computation alone: the far cores get b' = min(b, port), then near (demand a, weight near) and far
-(demand b', weight far FAR_WEIGHT, floor 0) are a pair in the controller. Communication alone: COMM.
+(demand b', weight far FAR_WEIGHT, floor 0, cost 1) are a pair in the controller. Communication alone: COMM.
 Together, by where messages go:
-- comp_node itself: near cores (a, weight near, floor 0), far cores (b, weight far FAR_WEIGHT, floor 0) and
-  messages (COMM, weight W, floor F) fill the controller; far cores and messages also the port, if far > 0
-  (with cores of one socket only that is a pair in the controller, or in min(controller, port) of the far).
+- comp_node itself: near cores (a, weight near), far cores (b, weight far FAR_WEIGHT) and messages (COMM,
+  weight W, floor F, cost Q) fill the controller; far cores and messages also the port, if far > 0. With cores
+  of one socket that is a pair in the controller, or, if they are the far ones, in min(controller, port).
 - another node: m = min(COMM, max(ROOT g - asked, FLOOR_LOCAL COMM)) for the messages: the cores' requests
   press on the root complex. If that node is of the same socket as comp_node and far > 0, far cores (b, weight
-  far FAR_WEIGHT) and messages (m, weight WEIGHT_REMOTE, floor min(m, FLOOR_REMOTE COMM)) first are a pair in
-  CROSSING h. Then computation as alone with that b.
+  far FAR_WEIGHT) and messages (m, weight W, floor F, cost Q) first are a pair in CROSSING h. Then computation
+  as alone with that b.
 No computing core at all: computation 0, communication COMM.
 
 Sources: thresholds, floors and who loses first: Swartvagher 2022, sections 6.1 and 6.2; weighted max-min
@@ -83,6 +82,8 @@ PARAMETERS = (
     Meaning("floor_remote", "1", "part of its bandwidth alone that communication keeps beside remote cores"),
     Meaning("weight_local", "cores", "above its floor, communication is served like that many local cores"),
     Meaning("weight_remote", "cores", "above its floor, communication is served like that many remote cores"),
+    Meaning("cost_local", "1", "capacity that messages take beside local cores, per byte of the cores'"),
+    Meaning("cost_remote", "1", "capacity that messages take beside remote cores, per byte of the cores'"),
     Meaning("far_weight", "cores", "a remote core is served like that many local ones"),
     Meaning("dip_local", "1", "relative standard deviation of local capacities downwards"),
     Meaning("dip_remote", "1", "relative standard deviation of remote capacities downwards"),
@@ -158,13 +159,19 @@ def evaluate(parameters: Array, asked: Cases) -> Array:
 
 
 def pair(
-    demand: Array, weight: Array, other: Array, other_weight: Array, floor: Array, capacity: Array
+    demand: Array,
+    weight: Array,
+    other: Array,
+    other_weight: Array,
+    floor: Array,
+    cost: Array,
+    capacity: Array,
 ) -> tuple[Array, Array]:
-    """Rates of two streams in one resource, the second with a floor: `fill` in closed form."""
-    kept = np.minimum(np.minimum(floor, other), capacity)
-    share = kept + (capacity - kept) * (other_weight / (weight + other_weight))
-    second = np.minimum(other, np.maximum(share, capacity - demand))
-    return np.minimum(demand, capacity - second), second
+    """Rates of two streams in one resource, the second with a floor and a cost: `fill` in closed form."""
+    kept = np.minimum(np.minimum(floor, other), capacity / cost)
+    share = kept + (capacity - cost * kept) * (other_weight / (weight + cost * other_weight))
+    second = np.minimum(other, np.maximum(share, (capacity - demand) / cost))
+    return np.minimum(demand, np.maximum(capacity - cost * second, 0.0)), second
 
 
 class _System:
@@ -185,26 +192,28 @@ class _System:
         self.far_weight = self.far * p["far_weight"]
         remote = self.far > 0
         self.floor = np.where(remote, p["floor_remote"], p["floor_local"]) * self.comm
+        self.cost = np.where(remote, p["cost_remote"], p["cost_local"])
         self.weight = np.where(remote, p["weight_remote"], p["weight_local"])
 
     def controller(self, messages: Array | float, guaranteed: Array | float) -> Array:
         """Capacity of comp_node's controller with that demand and floor of messages."""
         whole = self.p["controller"]
-        lost = self.p["excess_local"] * np.maximum(self.asked + messages - whole, 0.0)
-        return np.maximum(whole - lost, guaranteed) * self.g
+        lost = self.p["excess_local"] * np.maximum(self.asked + self.cost * messages - whole, 0.0)
+        return np.maximum(whole - lost, self.cost * guaranteed) * self.g
 
     def port(self, messages: Array | float, guaranteed: Array | float) -> Array:
         """Capacity of comp_node's port for remote cores with that demand and floor of messages."""
         whole = self.p["port"]
-        demand = self.far * self.p["core_remote"] + messages
+        demand = self.far * self.p["core_remote"] + self.cost * messages
         lost = self.p["excess_remote"] * np.maximum(demand - whole, 0.0)
-        return np.maximum(whole - lost, guaranteed) * self.h
+        return np.maximum(whole - lost, self.cost * guaranteed) * self.h
 
     def alone(self, far_demand: Array) -> Array:
         """Computation without messages in its node, the far cores with that demand."""
         far = np.minimum(far_demand, self.port(0.0, 0.0))
+        none = np.zeros_like(far)
         rates = pair(
-            self.near_demand, self.near, far, self.far_weight, np.zeros_like(far), self.controller(0.0, 0.0)
+            self.near_demand, self.near, far, self.far_weight, none, none + 1, self.controller(0.0, 0.0)
         )
         return rates[0] + rates[1]
 
@@ -215,7 +224,7 @@ def _same_one_socket(system: _System) -> tuple[Array, Array]:
     controller = s.controller(s.comm, s.floor)
     capacity = np.where(remote, np.minimum(controller, s.port(s.comm, s.floor)), controller)
     demand = np.where(remote, s.far_demand, s.near_demand)
-    return pair(demand, np.where(remote, s.far_weight, s.near), s.comm, s.weight, s.floor, capacity)
+    return pair(demand, np.where(remote, s.far_weight, s.near), s.comm, s.weight, s.floor, s.cost, capacity)
 
 
 def _same_two_sockets(system: _System) -> tuple[Array, Array]:
@@ -230,18 +239,19 @@ def _same_two_sockets(system: _System) -> tuple[Array, Array]:
         np.stack([np.broadcast_to(stream[part], size).ravel() for stream in streams]) for part in range(3)
     )
     capacities = np.stack([s.controller(s.comm, s.floor).ravel(), s.port(s.comm, s.floor).ravel()])
-    routes = np.array([[1.0, 1.0, 1.0], [0.0, 1.0, 1.0]])[:, :, None]
-    rates = fill(demands, floors, weights, capacities, routes).reshape(3, *size)
+    one = np.ones_like(weights[0])
+    costs = np.broadcast_to(s.cost, size).ravel()
+    shares = np.stack([np.stack([one, one, costs]), np.stack([0 * one, one, costs])])
+    rates = fill(demands, floors, weights, capacities, shares).reshape(3, *size)
     return rates[0] + rates[1], rates[2]
 
 
 def _different(system: _System) -> tuple[Array, Array]:
     s = system
+    # ROOT: requests press whether they are served or not, so it is the demand that counts.
     root = np.maximum(s.p["root"] * s.g - s.asked, s.p["floor_local"] * s.comm)
     comm = np.minimum(s.comm, root)
     shared = s.beside & (s.far > 0)
     weight = np.where(shared, s.far_weight, 1.0)  # 1: of cores that do not share, never used
-    floor = s.p["floor_remote"] * s.comm
-    crossing = s.p["crossing"] * s.h
-    far, crossed = pair(s.far_demand, weight, comm, s.p["weight_remote"], floor, crossing)
+    far, crossed = pair(s.far_demand, weight, comm, s.weight, s.floor, s.cost, s.p["crossing"] * s.h)
     return s.alone(np.where(shared, far, s.far_demand)), np.where(shared, crossed, comm)

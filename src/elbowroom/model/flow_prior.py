@@ -14,7 +14,9 @@ from elbowroom.model.flow import INDEX, NAMES, PARAMETERS, Array, Cases
 
 WEIGHT_OFFSET = 0.1
 _WEIGHTS = [INDEX["weight_local"], INDEX["weight_remote"]]
-_LOGS = [INDEX[item.name] for item in PARAMETERS if item.unit == "MB/s"] + [INDEX["far_weight"]]
+_LOGS = [INDEX[item.name] for item in PARAMETERS if item.unit == "MB/s"] + [
+    INDEX[name] for name in ("far_weight", "cost_local", "cost_remote")
+]
 
 REACH = 1.5
 """Bounds of a logarithm around its centre: a factor of 4.5 either way."""
@@ -34,6 +36,8 @@ WIDTHS = {
     "floor_remote": 0.3,
     "weight_local": 1.5,
     "weight_remote": 1.5,
+    "cost_local": 0.3,
+    "cost_remote": 0.3,
     "far_weight": 0.5,
     "dip_local": 0.05,
     "dip_remote": 0.05,
@@ -49,6 +53,8 @@ CENTRES = {
     "floor_remote": 0.7,
     "weight_local": 1.0,
     "weight_remote": 1.0,
+    "cost_local": 1.0,
+    "cost_remote": 1.0,
     "far_weight": 1.0,
     "dip_local": 0.03,
     "dip_remote": 0.03,
@@ -142,6 +148,8 @@ def _sights(asked: Cases, measured: Array) -> tuple[dict[str, float], tuple[str,
     if first is None or second is None:
         flags.append("messages into one socket only")
     comm = first or second or 0.0
+    crossing = np.where(asked.beside & (asked.far > 0), measured[2] + measured[3], np.nan)
+    across = float(np.nanmax(crossing)) if np.isfinite(crossing).any() else 0.0
     core, most, shared = local or remote or _mixed(asked, measured)
     core_far, most_far, shared_far = remote or (core, most, shared)
     return {
@@ -153,7 +161,7 @@ def _sights(asked: Cases, measured: Array) -> tuple[dict[str, float], tuple[str,
         "link": most_far,
         "controller": shared or most + comm,
         "port": shared_far or most_far + comm,
-        "crossing": 1.3 * (most_far + comm),
+        "crossing": across or 1.3 * (most_far + comm),
         "root": 1.3 * most + comm,
     }, tuple(flags)
 
