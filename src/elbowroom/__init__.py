@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from elbowroom.api import Evaluation as Evaluation
     from elbowroom.api import Model as Model
     from elbowroom.api import Overrides as Overrides
     from elbowroom.api import Run as Run
@@ -14,11 +15,13 @@ if TYPE_CHECKING:
     from elbowroom.api import compare as compare
     from elbowroom.api import doctor as doctor
     from elbowroom.api import dry_run as dry_run
+    from elbowroom.api import evaluate as evaluate
     from elbowroom.api import fit as fit
     from elbowroom.api import import_curves as import_curves
     from elbowroom.api import load_model as load_model
     from elbowroom.api import open as open
     from elbowroom.api import overlap as overlap
+    from elbowroom.api import overlap_predicted as overlap_predicted
     from elbowroom.api import overlap_table as overlap_table
     from elbowroom.api import predict as predict
     from elbowroom.api import resume as resume
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from elbowroom.api import save_overlap_figure as save_overlap_figure
 
 __all__ = [
+    "Evaluation",
     "Model",
     "Overrides",
     "Run",
@@ -34,11 +38,13 @@ __all__ = [
     "compare",
     "doctor",
     "dry_run",
+    "evaluate",
     "fit",
     "import_curves",
     "load_model",
     "open",
     "overlap",
+    "overlap_predicted",
     "overlap_table",
     "predict",
     "resume",

@@ -9,9 +9,17 @@ elbowroom.run("quick", overrides=elbowroom.Overrides(kernels=("triad",)))
 
 from elbowroom.api.doctoring import doctor
 from elbowroom.api.measuring import compare, dry_run, resume, run
-from elbowroom.api.overlapping import best_split, overlap, overlap_table, save_overlap_figure
+from elbowroom.api.overlapping import (
+    best_split,
+    overlap,
+    overlap_predicted,
+    overlap_table,
+    save_overlap_figure,
+)
 from elbowroom.api.predicting import (
+    Evaluation,
     Model,
+    evaluate,
     fit,
     import_curves,
     load_model,
@@ -23,6 +31,7 @@ from elbowroom.api.runs import Run, open
 from elbowroom.plan.reading import Overrides, names
 
 __all__ = [
+    "Evaluation",
     "Model",
     "Overrides",
     "Run",
@@ -30,12 +39,14 @@ __all__ = [
     "compare",
     "doctor",
     "dry_run",
+    "evaluate",
     "fit",
     "import_curves",
     "load_model",
     "names",
     "open",
     "overlap",
+    "overlap_predicted",
     "overlap_table",
     "predict",
     "resume",

@@ -6,7 +6,7 @@ import datetime
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elbowroom.api.runs import Run, open
 from elbowroom.errors import UsageError
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from elbowroom.model.curves import Shape, Situation
     from elbowroom.model.document import Document, ModelName, Origin
     from elbowroom.model.prediction import Prediction
+    from elbowroom.model.published import MachineErrors
     from elbowroom.predict.collecting import Collected
+    from elbowroom.predict.evaluating import Predictor, Table
 
 IMPORTED = "imported"
 
@@ -74,10 +76,12 @@ class Model:
         model: ModelName | None = None,
         faithful: bool = False,
     ) -> list[Prediction]:
-        """Predictions for all that is not given: every n from 1, every node."""
-        from elbowroom.predict.answering import situations
+        """Predictions for all that is not given: every n from 1, every node that the model can answer for."""
+        from elbowroom.predict.answering import answerable, situations
 
         at = situations(self.machine, n=n, n_other=n_other, comp_node=comp_node, comm_node=comm_node)
+        if comp_node is None and comm_node is None:
+            at = answerable(self.document, at, model)
         return self.answers(at, model=model, faithful=faithful)
 
     def answers(
@@ -136,6 +140,34 @@ class Model:
         if not measured:
             raise UsageError("was not measured with data of both on it", field="comp_node", value=node)
         return stacked(self.machine, node, parameters, measured, source="measured")  # type: ignore[arg-type]
+
+
+class Evaluation(NamedTuple):
+    """A model beside a run: `table` as Table 6.1 of the thesis, `left_out` points of the run by reason."""
+
+    run: Run
+    model: Model
+    table: Table
+    left_out: dict[str, int]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know before believing the table."""
+        known, found = self.model.document.calibration, []
+        if known.run and Path(known.run).resolve() == self.run.path.resolve():
+            found.append("The model was fitted to this very run: its errors are how well it fits.")
+        if self.run.machine.virtual:
+            found.append("The run is virtual: nothing here was measured on hardware.")
+        found += [f"Left out: {count} points, {reason}." for reason, count in self.left_out.items()]
+        return tuple(found)
+
+    @property
+    def published(self) -> MachineErrors | None:
+        """The errors of Table 6.1 where the run's machine is one of the thesis."""
+        from elbowroom.model import published
+
+        name = self.model.machine.name
+        return published.load(name).errors if name in published.names() else None
 
 
 def import_curves(
@@ -243,6 +275,24 @@ def fit(
     return model
 
 
+def evaluate(run: Run | Path | str, model: Model | Path | str) -> Evaluation:
+    """How far each model is from what a run measured: Table 6.1 of the thesis, beside the naive baselines.
+
+    UsageError where the run is of another machine than the model, or measured nothing together.
+    """
+    from elbowroom.predict.answering import predictor
+    from elbowroom.predict.evaluating import evaluate as evaluated
+
+    source, asked = (run if isinstance(run, Run) else open(run)), load_model(model)
+    found = curves_of(source, asked)
+    predictors: dict[str, Predictor] = {
+        name: predictor(asked.document, name) for name in asked.document.names()
+    }
+    if "threshold" in predictors:
+        predictors["threshold, faithful"] = predictor(asked.document, "threshold", faithful=True)
+    return Evaluation(source, asked, evaluated(found.curves, predictors), found.left_out)
+
+
 def default_path(run: Run) -> Path:
     """models/NAME.json in the run folder; the folder is made."""
     name = re.sub(r"[^\w.-]+", "-", run.machine.name).strip(".-") or "machine"
@@ -275,7 +325,7 @@ def load_model(source: Model | Path | str) -> Model:
     if isinstance(source, Model):
         return source
     path = Path(source)
-    if path.exists():
+    if path.is_file():
         return Model(read_model(path), path)
     if str(source) in published.names():
         return Model(of_published(str(source)))

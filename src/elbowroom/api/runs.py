@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SHOW_SCHEMA = "elbowroom/show"
 VERSION = 1
 
-Format = Literal["parquet", "csv", "json", "png", "svg"]
+Format = Literal["parquet", "csv", "json", "png", "svg", "curves"]
 
 
 class Run:
@@ -127,12 +127,25 @@ class Run:
         return target
 
     def export(self, kind: Format, path: Path | str) -> list[Path]:
-        """Writes raw samples (parquet, csv), results (json) or figures (png, svg: `path` is a folder)."""
+        """Writes raw samples (parquet, csv), results (json), figures (png, svg: `path` is a folder), or the
+        bandwidths that models learn from (curves: what `import_curves` reads).
+        """
+        if kind == "curves":
+            return self._export_curves(Path(path))
         from elbowroom.campaign.exporting import export
 
         return export(
             self._folder, self.figures if kind in ("png", "svg") else (), self.show, kind, Path(path)
         )
+
+    def _export_curves(self, path: Path) -> list[Path]:
+        from elbowroom.api.predicting import curves_of
+        from elbowroom.store.curves import write_curves
+
+        if path.is_dir():
+            raise UsageError("is a folder", field="out", value=str(path), mend="name a file")
+        write_curves(path, curves_of(self).curves)
+        return [path]
 
 
 def open(path: Path | str) -> Run:

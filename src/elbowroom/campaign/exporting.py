@@ -33,7 +33,7 @@ def export(
         write_atomically(path, msgspec.json.format(msgspec.json.encode(show()), indent=1) + b"\n")
     else:
         raise UsageError(
-            "no such format", field="format", value=kind, mend="one of: parquet, csv, json, png, svg"
+            "no such format", field="format", value=kind, mend="one of: parquet, csv, json, png, svg, curves"
         )
     return [path]
 

@@ -88,6 +88,14 @@ def doctor(mpi: str | None, as_json: bool) -> int:
 @click.option("--hosts", metavar="A,B", help="Hosts for mpiexec, srun, flux.")
 @click.option("--hostfile", metavar="FILE", help="Hosts for mpiexec, one a line.")
 @click.option(
+    "--machine",
+    metavar="MACHINE",
+    help="A virtual machine answers: henri (see `elbowroom machine list`), FILE.toml, FILE.xml.",
+)
+@click.option(
+    "--noise", type=float, metavar="SHARE", help="With --machine: noise of its values; default 0.01 (1 %)."
+)
+@click.option(
     "--kernels", metavar="K,K", help="Computing kernels: triad,prime. `none` is communication only."
 )
 @click.option("--comp-cores", metavar="LIST", help="Computing cores: 1-7.")
@@ -99,7 +107,7 @@ def doctor(mpi: str | None, as_json: bool) -> int:
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any key of the plan; may be repeated."
 )
-@click.option("--seed", type=click.IntRange(min=0), help="Seed of the random order of points.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of the random order of points; of the noise.")
 @click.option("--reverse", is_flag=True, help="Reverse the order inside each repetition.")
 @click.option(
     "--timeout",
@@ -137,6 +145,7 @@ def run(plan: str | None, **options: Any) -> int:
         "seed": options["seed"],
         "reverse": options["reverse"],
         **where,
+        **_simulated(options),
     }
     if options["dry_run"]:
         prepared = api.dry_run(plan, **shared)
@@ -164,6 +173,10 @@ def _where(options: dict[str, Any]) -> dict[str, Any]:
         "hosts": hosts,
         "hostfile": options["hostfile"],
     }
+
+
+def _simulated(options: dict[str, Any]) -> dict[str, Any]:
+    return {"machine": options["machine"], "noise": options["noise"]}
 
 
 def _overrides(options: dict[str, Any]) -> Overrides:
@@ -197,7 +210,7 @@ def _words(text: str) -> list[str]:
 
 _FIXED_AT_START = (
     "out", "dry_run", "kernels", "comp_cores", "comm_core", "comp_node", "comm_node", "sizes", "repeat",
-    "settings", "seed", "reverse",
+    "settings", "seed", "reverse", "machine", "noise",
 )  # fmt: skip
 
 
@@ -287,7 +300,7 @@ def report(path: str, out: str | None, as_json: bool) -> int:
 @click.option(
     "--format",
     "kind",
-    type=click.Choice(["parquet", "csv", "json", "png", "svg"]),
+    type=click.Choice(["parquet", "csv", "json", "png", "svg", "curves"]),
     default="parquet",
     show_default=True,
 )
@@ -296,7 +309,7 @@ def report(path: str, out: str | None, as_json: bool) -> int:
 )
 @_json
 def export(path: str, kind: Any, out: str, as_json: bool) -> int:
-    """Write raw samples (parquet, csv), results (json) or figures (png, svg)."""
+    """Write raw samples (parquet, csv), results (json), figures (png, svg), or curves to `import`."""
     from elbowroom import api
 
     _print_files(api.open(path).export(kind, out), as_json)

@@ -13,11 +13,12 @@ from elbowroom.draw.numbers import number
 from elbowroom.plan.sizes import format_size
 
 if TYPE_CHECKING:
-    from elbowroom.api.predicting import Model
+    from elbowroom.api.predicting import Evaluation, Model
     from elbowroom.model.curves import Shape
     from elbowroom.model.document import Calibration, FlowPart, ThresholdPart
     from elbowroom.model.prediction import Interval, Prediction
     from elbowroom.model.threshold import Parameters
+    from elbowroom.predict.evaluating import Errors
 
 UNITS = {
     "n_par_max": "cores",
@@ -163,6 +164,48 @@ def print_predictions(model: Model, name: str, found: Sequence[Prediction]) -> N
                 )
         console().print(table)
     _print_flags(found)
+
+
+def print_evaluation(found: Evaluation) -> None:
+    """A line for each model and stream, the naive ones last, the thesis' own errors below."""
+    table = found.table
+    _say(f"{table.machine}: mean |measured - predicted| / measured of {table.rows} runs, in %", style="bold")
+    samples = ", ".join(f"{comp}/{comm}" for comp, comm in table.samples)
+    _say(f"Samples: data of computations/communications on nodes {samples}. Inside: of the 90 % intervals.")
+    print()
+    shown = _table(
+        ("", ""), ("comm", "right"), ("others", "right"), ("all", "right"),
+        ("comp", "right"), ("others", "right"), ("all", "right"), ("average", "right"),
+        ("inside", "right"), ("", ""),
+    )  # fmt: skip
+    for line in table.lines:
+        covered = [share for share in (line.comm.covered, line.comp.covered) if share is not None]
+        inside = f"{100 * sum(covered) / len(covered):.0f} %" if covered else ""
+        missing = f"not {line.unanswered}" if line.unanswered else ""
+        cells = [percent(value) for value in (*_three(line.comm), *_three(line.comp), line.average)]
+        shown.add_row(line.model, *cells, inside, missing)
+    if found.published is not None:
+        printed = found.published
+        cells = [
+            f"{value:.2f}"
+            for errors in (printed.comm, printed.comp)
+            for value in (errors.samples, errors.non_samples, errors.all)
+        ]
+        shown.add_row("thesis, Table 6.1", *cells, f"{printed.average:.2f}", "", "")
+    console().print(shown)
+    if found.notes:
+        print()
+    for note in found.notes:
+        _say(note)
+
+
+def _three(errors: Errors) -> tuple[float | None, float | None, float | None]:
+    return errors.samples, errors.others, errors.all
+
+
+def percent(value: float | None) -> str:
+    """Two decimals, as the thesis prints them."""
+    return "-" if value is None else f"{100 * value:.2f}"
 
 
 MEANINGS = {

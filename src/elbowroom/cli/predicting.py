@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 PREDICTION, VERSION = "elbowroom/prediction", 1
 
 _kernel = click.option("--kernel", metavar="KERNEL", help="Computing kernel, where the run has several.")
+_model = click.option(
+    "--model",
+    "name",
+    type=click.Choice(["threshold", "robust", "flow"]),
+    help="Default: flow where it was fitted; of a published machine threshold.",
+)
 _size = click.option("--size", metavar="SIZE", help="Message size, where the run has several: 64MB.")
 
 
@@ -65,6 +71,45 @@ def fit(path: str, out: str | None, kernel: str | None, size: str | None, as_jso
     return 0
 
 
+@group.command()
+@click.argument("path", metavar="RUN")
+@click.argument("source", metavar="M.json|NAME")
+@click.option("-o", "--out", metavar="FIGURE", help="Draw measured points and the model: .png or .svg.")
+@click.option("--stacked", is_flag=True, help="With -o: what was measured, stacked, with named points.")
+@click.option("--comp-node", type=int, default=0, metavar="NODE", help="With --stacked: node of all data.")
+@_model
+@_json
+def evaluate(path: str, source: str, as_json: bool, **options: Any) -> int:
+    """How far models are from a run: mean errors, beside naive ones.
+
+    As Table 6.1 of Swartvagher's thesis: communications and computations, on the placements the threshold
+    model is calibrated on (samples) and on the others.
+    """
+    import msgspec
+
+    from elbowroom import api
+    from elbowroom.cli import model_tables
+
+    if options["stacked"] and options["out"] is None:
+        raise UsageError("needs a file", field="stacked", mend="add -o FIGURE.png")
+    found = api.evaluate(path, source)
+    files = []
+    if options["out"] is not None and options["stacked"]:
+        files = [api.save_figure(found.model.stacked(options["comp_node"], found.run), options["out"])]
+    elif options["out"] is not None:
+        predictions = found.model.curves(model=options["name"])
+        files = [api.save_panels(found.model, found.model.panels(predictions, found.run), options["out"])]
+    if as_json:
+        head = {"schema": "elbowroom/evaluate", "version": VERSION, "run": path, "model": source}
+        told = {"notes": found.notes, "published": found.published, "files": [str(file) for file in files]}
+        print_json({**head, **msgspec.to_builtins(found.table), **told})
+    else:
+        model_tables.print_evaluation(found)
+        for file in files:
+            click.echo(str(file))
+    return 0
+
+
 def _bytes(text: str | None) -> int | None:
     from elbowroom.plan.sizes import parse_size
 
@@ -78,12 +123,7 @@ def _bytes(text: str | None) -> int | None:
 @click.option("--comp-node", type=int, metavar="NODE", help="NUMA node of the computations' data.")
 @click.option("--comm-node", type=int, metavar="NODE", help="NUMA node of the communications' data.")
 @click.option("--all", "everything", is_flag=True, help="All placements (as without nodes).")
-@click.option(
-    "--model",
-    "name",
-    type=click.Choice(["threshold", "robust", "flow"]),
-    help="Default: flow where it was fitted; of a published machine threshold.",
-)
+@_model
 @click.option("--faithful", is_flag=True, help="The thesis' equations to the letter (threshold).")
 @click.option("-o", "--out", metavar="FIGURE", help="Draw the curves over n: .png or .svg.")
 @click.option("--stacked", is_flag=True, help="With -o: both stacked, with the model's named points.")

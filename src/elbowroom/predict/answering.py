@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -97,13 +97,12 @@ def predict(
             field="faithful",
             mend="add --model threshold, or leave it out",
         )
-    models = document.models
-    if model == "flow" and models.flow is not None:
-        answers = _flow(document, models.flow, asked)
-    else:
-        part = models.threshold if model == "threshold" else models.robust
-        assert part is not None
+    part = _part(document, model)
+    if part is not None:
         answers = _threshold(document, part, asked, faithful)
+    else:
+        assert document.models.flow is not None
+        answers = _flow(document, document.models.flow, asked)
     return [
         Prediction(
             situation=item,
@@ -117,14 +116,56 @@ def predict(
     ]
 
 
+def answerable(
+    document: Document, asked: Sequence[Situation], name: ModelName | None = None
+) -> tuple[Situation, ...]:
+    """Those situations that the model can answer: the threshold model knows no side it was not calibrated
+    on, and one socket only.
+    """
+    part = _part(document, chosen(document, name))
+    if part is None:
+        return tuple(asked)
+    shape = document.machine
+    known = {local for local, side in ((True, part.local), (False, part.remote)) if side is not None}
+    return tuple(
+        item
+        for item in asked
+        if not item.n_other and {shape.local(item.comp_node), shape.local(item.comm_node)} <= known
+    )
+
+
+def predictor(
+    document: Document, name: ModelName, *, faithful: bool = False
+) -> Callable[[Sequence[Situation]], list[Prediction | None]]:
+    """The model as a function of situations, None where it cannot answer."""
+
+    def answer(asked: Sequence[Situation]) -> list[Prediction | None]:
+        inside = answerable(document, asked, name)
+        found = dict(zip(inside, predict(document, inside, name=name, faithful=faithful), strict=True))
+        return [found.get(item) for item in asked]
+
+    return answer
+
+
+def _part(document: Document, name: ModelName) -> ThresholdPart | None:
+    """The threshold model of that name; None for FLOW."""
+    models = document.models
+    return {"threshold": models.threshold, "robust": models.robust}.get(name)
+
+
 Answer = tuple[tuple[Interval, Interval, Interval, Interval], tuple[str, ...]]
 
 
 def _flags(document: Document, asked: Situation) -> tuple[str, ...]:
-    """`extrapolated` outside what was measured, `virtual` where no real machine was."""
-    known = document.calibration
+    """`extrapolated` outside what was measured (more or fewer cores, data on a socket where none was),
+    `virtual` where no real machine was.
+    """
+    known, local = document.calibration, document.machine.local
     inside = asked.n == 0 or known.n_low <= asked.n <= known.n_high
-    flags = [] if inside and asked.n_other <= known.n_other_high else [EXTRAPOLATED]
+    inside &= asked.n_other <= known.n_other_high
+    inside &= local(asked.comp_node) in {local(comp) for comp, _ in known.placements}
+    inside &= local(asked.comm_node) in {local(comm) for _, comm in known.placements}
+    flags = [] if inside else [EXTRAPOLATED]
     if document.machine.virtual:
         flags.append(VIRTUAL)
     return tuple(flags)

@@ -233,6 +233,7 @@ def validity(
         for flag in part.flags if part is not None else ():
             side, _, word = flag.partition(":")
             found.append(f"{name}, {side}: {EXPLAINED.get(word, word.replace('_', ' '))}.")
+    found += [f"flow: {flag}." for flag in (models.flow.flags if models.flow is not None else ())]
     return found
 
 
