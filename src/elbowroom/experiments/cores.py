@@ -11,6 +11,7 @@ import msgspec
 from elbowroom.draw.figure import Axis, Figure
 from elbowroom.experiments.experiment import Experiment
 from elbowroom.experiments.panels import both, comm_label, comp_label, marks, per_core
+from elbowroom.experiments.regimes import highest, regimes_over
 from elbowroom.experiments.wording import (
     cores_text,
     grouped,
@@ -74,23 +75,30 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
 
 
 def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:
-    """Per kernel, size and placement: from how many cores each side suffers, how, and how much."""
+    """Per kernel, size and placement: from how many cores each side suffers, how, how much, and in which
+    regime.
+    """
     found = []
+    peaks = highest(usable(results))
     for case, group in grouped(usable(results), _case).items():
         comm, comp = onsets(group, cores_of)
         latency = group[0].metric == "latency"
+        regimes, places = regimes_over(group, peaks, cores_of, cores_text)
         network = f"Network {group[0].metric} ({size_text(group[0].size)})"
         text = (
             f"{kernel_name(group[0].kernel)}, {place_text(group[0], machine)}: "
             f"{suffers(network, comm, cores_text, times=latency)} "
-            f"{suffers('The computation', comp, cores_text)}"
-        )
+            f"{suffers('The computation', comp, cores_text)} {regimes}"
+        ).rstrip()
         found.append(
             Finding(
                 key="cores-" + "-".join(str(part) for part in case),
                 level=level_of(comm, comp),
                 text=text,
-                values=onset_values("comm", comm) | onset_values("comp", comp) | {"metric": group[0].metric},
+                values=onset_values("comm", comm)
+                | onset_values("comp", comp)
+                | {"metric": group[0].metric}
+                | places,
                 points=tuple(item.id for item in group),
             )
         )

@@ -10,6 +10,7 @@ from elbowroom.draw.figure import Axis, Figure
 from elbowroom.experiments.cores import cores_of, machine_notes, with_notes
 from elbowroom.experiments.experiment import Experiment
 from elbowroom.experiments.panels import both, comm_label, comp_label, marks
+from elbowroom.experiments.regimes import highest, regimes_over
 from elbowroom.experiments.wording import (
     Values,
     cores_text,
@@ -81,22 +82,27 @@ def _peak(group: Sequence[PointResult]) -> tuple[Values, str]:
 
 
 def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:
-    """Per placement: where the bandwidths peak, from how many cores each side suffers and how much."""
+    """Per placement: where the bandwidths peak, from how many cores each side suffers, how much, and in which
+    regime.
+    """
     found = []
+    highest_seen = highest(usable(results))
     for case, group in grouped(usable(results), _case).items():
         comm, comp = onsets(group, cores_of)
         values, peaks = _peak(group)
+        regimes, places = regimes_over(group, highest_seen, cores_of, cores_text)
         text = (
             f"{kernel_name(group[0].kernel)}, {_place(group[0], machine)}: "
             f"{peaks or 'no bandwidth was measured'}. "
-            f"{suffers('Reception', comm, cores_text)} {suffers('The computation', comp, cores_text)}"
-        )
+            f"{suffers('Reception', comm, cores_text)} {suffers('The computation', comp, cores_text)} "
+            f"{regimes}"
+        ).rstrip()
         found.append(
             Finding(
                 key="model-" + "-".join(str(part) for part in case),
                 level=level_of(comm, comp),
                 text=text,
-                values=values | onset_values("comm", comm) | onset_values("comp", comp),
+                values=values | onset_values("comm", comm) | onset_values("comp", comp) | places,
                 points=tuple(item.id for item in group),
             )
         )

@@ -8,6 +8,7 @@ from typing import Literal
 from elbowroom.draw.figure import Axis, Figure
 from elbowroom.experiments.experiment import Experiment
 from elbowroom.experiments.panels import as_bandwidth, both, comp_label, kept_figure, marks
+from elbowroom.experiments.regimes import highest, regime, traffic
 from elbowroom.experiments.wording import (
     Values,
     cores_text,
@@ -48,14 +49,26 @@ def _who(item: PointResult) -> tuple[str, Literal["quiet", "interference"]]:
     return "neither side suffers", "quiet"
 
 
-def _pair(item: PointResult) -> Finding:
-    """One kernel beside one size: what each side kept."""
+def _regime(item: PointResult, peaks: dict[int, float]) -> str:
+    """How a red or blue point is told; empty where it is neither."""
+    name, moved = regime(item, peaks), traffic(item, "together")
+    if name is None or moved is None:
+        return ""
+    how = f"together they move {moved:.0f} of the {peaks[item.comp_node]:.0f} MB/s seen here"
+    if name == "red":
+        return f" Red: both slow; {how}."
+    return f" Blue: only the computation slows, while the bandwidth is far from saturated; {how}."
+
+
+def _pair(item: PointResult, peaks: dict[int, float]) -> Finding:
+    """One kernel beside one size: what each side kept, and the regime where a side suffers."""
     who, level = _who(item)
     text = (
         f"{kernel_name(item.kernel)} beside {size_text(item.size)} messages: {who}; the computation keeps "
         f"{kept_text(item.comp.kept)}, the communication {kept_text(item.comm.kept)} (1 means undisturbed)."
+        f"{_regime(item, peaks)}"
     )
-    values: Values = {"kernel": item.kernel, "size": item.size, "n": item.n}
+    values: Values = {"kernel": item.kernel, "size": item.size, "n": item.n, "regime": regime(item, peaks)}
     for name, side in (("comp", item.comp), ("comm", item.comm)):
         if side.kept is not None:
             values |= {
@@ -97,6 +110,7 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
     if not points:
         return (nothing("answer", "Interference"),)
     found = [_answer(points)]
+    peaks = highest(points)
     for (kernel, n), group in _curves(points).items():
         if len(group) >= 3:
             comm, comp = onsets(group, _size)
@@ -117,7 +131,7 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
                 )
             )
         ends = {item.id: item for item in (max(group, key=_size), min(group, key=_size))}
-        found += [_pair(item) for item in ends.values()]
+        found += [_pair(item, peaks) for item in ends.values()]
     contrast = _contrast(points)
     return (*found, contrast) if contrast else tuple(found)
 
