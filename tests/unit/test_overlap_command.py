@@ -14,9 +14,12 @@ import pytest
 
 from elbowroom import cli
 from elbowroom.errors import UsageError
+from elbowroom.model.curves import Situation
 from elbowroom.model.overlap import Step
 from elbowroom.model.overlap_errors import Trial, deviations
+from elbowroom.model.prediction import Interval, Prediction
 from elbowroom.predict.overlap_figures import over_time, plane
+from elbowroom.predict.overlap_steps import predicted_step
 from elbowroom.store.steps import read_steps
 
 PAGE = Path(__file__).parents[2] / "docs" / "overlap.md"
@@ -183,6 +186,61 @@ def test_ratios_that_a_table_leaves_out_must_be_given(tmp_path: Path) -> None:
 def test_nothing_measured_has_no_errors() -> None:
     step = Step(t_comp=1.0, t_comm=2.0, l_comp=1.5, l_comm=2.0)
     assert deviations([Trial(label="a", step=step)]) == {}
+
+
+STEP = ("--comp-bytes", "2GB", "--comm-bytes", "256MB", "--comp-node", "1", "--comm-node", "1")
+
+
+def test_a_model_gives_ratios_and_times(capfd: pytest.CaptureFixture[str]) -> None:
+    found = asked(capfd, "henri", "--cores", "17", *STEP)
+    said = found["prediction"]
+    assert found["t_comp"] == pytest.approx(2e3 / said["comp_alone"]["value"])
+    assert found["t_comm"] == pytest.approx(256 / said["comm_alone"]["value"])
+    assert found["l_comp"] == pytest.approx(said["comp_alone"]["value"] / said["comp_together"]["value"])
+    assert found["comm_contended"] == pytest.approx(256 / said["comm_together"]["value"])
+    assert found["total_low"] < found["total"] < found["total_high"]
+
+
+def test_a_model_gives_the_best_split_of_the_bytes(capfd: pytest.CaptureFixture[str]) -> None:
+    found = asked(capfd, "henri", "--cores", "17", *STEP, "--p-acc", "50000", "--w", "0")
+    best = found["split"]
+    assert best["total"] == pytest.approx(2e9 * best["w"] / 5e10, rel=1e-6)
+    assert found["given_split"]["total"] == pytest.approx(found["total"])
+
+
+def test_messages_that_stand_still_have_no_upper_bound() -> None:
+    sure, unsure = (Interval(value=9.0, low=low, high=10.0) for low in (8.0, 0.0))
+    place = Situation(comp_node=0, comm_node=0, n=1)
+    said = Prediction(
+        situation=place, comp_alone=sure, comm_alone=sure, comp_together=sure, comm_together=unsure
+    )
+    assert predicted_step(said, 1e6, 1e6).high is None
+    assert predicted_step(said, 1e6, 0.0).high == pytest.approx(1 / 8.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (("henri", "--cores", "17", *STEP, "--t-comp", "1"), "t_comp"),
+        (("henri", *STEP), "cores"),
+        (("henri", "--cores", "17", *STEP[:4]), "comp_node"),
+        (("henri", "--cores", "99", *STEP), "cores"),
+        (("henri", "--cores", "0", *STEP), "cores"),
+        (("henry", "--cores", "17", *STEP), "model"),
+        (("henri", "--cores", "17", *STEP, "--w", "0.5"), "p_acc"),
+        (("henri", "--cores", "17", *STEP, "--p-acc", "0"), "p_acc"),
+        (("henri", "--cores", "17", *STEP[2:], "--comp-bytes", "2 apples"), "comp_bytes"),
+        (("--cores", "3", "--t-comp", "1", *CARTESIUS), "cores"),
+        (
+            ("billy", "--cores", "31", "--faithful", *STEP[:4], "--comp-node", "0", "--comm-node", "0"),
+            "comp_together",
+        ),
+    ],
+)
+def test_what_a_model_cannot_answer_is_refused_by_field(
+    capfd: pytest.CaptureFixture[str], words: tuple[str, ...], field: str
+) -> None:
+    assert refused(capfd, *words)["field"] == field
 
 
 def shown() -> list[tuple[str, str]]:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from elbowroom.model.overlap import Node, Split, Step
 from elbowroom.model.overlap_errors import Trial
+
+if TYPE_CHECKING:
+    from elbowroom.api.predicting import Model
+    from elbowroom.model.document import ModelName
+    from elbowroom.predict.overlap_steps import PredictedStep
 
 FigureName = Literal["plane", "time"]
 
@@ -31,6 +36,31 @@ def best_split(
     """
     node = Node(work=work, p_comp=p_comp, p_acc=p_acc, t_comm=t_comm, l_comp=l_comp, l_comm=l_comm)
     return node.best_split()
+
+
+def overlap_predicted(
+    model: Model | Path | str,
+    *,
+    cores: int,
+    comp_node: int,
+    comm_node: int,
+    comp_bytes: float,
+    comm_bytes: float,
+    cores_other: int = 0,
+    name: ModelName | None = None,
+    faithful: bool = False,
+) -> PredictedStep:
+    """A step from what a model (M.json, or a published machine) predicts: `cores` of the first socket and
+    `cores_other` of the second move `comp_bytes` of data on `comp_node`, messages of `comm_bytes` in all
+    arrive in `comm_node`. Times are in s. Raises UsageError as `predict` does, and for bytes below 0.
+    """
+    from elbowroom.api.predicting import load_model
+    from elbowroom.predict.overlap_steps import predicted_step
+
+    found = load_model(model).predict(
+        cores, comp_node, comm_node, n_other=cores_other, model=name, faithful=faithful
+    )
+    return predicted_step(found, comp_bytes, comm_bytes)
 
 
 def overlap_table(

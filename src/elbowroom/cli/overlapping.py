@@ -12,30 +12,51 @@ from elbowroom.cli.output import print_json
 from elbowroom.errors import UsageError
 
 if TYPE_CHECKING:
+    from elbowroom.model.document import ModelName
     from elbowroom.model.overlap import Split, Step
     from elbowroom.model.overlap_errors import Trial
+    from elbowroom.predict.overlap_steps import PredictedStep
 
 SCHEMA, VERSION = "elbowroom/overlap", 1
 RIVAL_NAMES = {"total": "overlap model", "naive_max": "longer of the two", "naive_sum": "one after the other"}
+
+MEGA = 1e6
+"""B/s in a MB/s."""
 
 _ANYWHERE = {"out", "figure", "as_json"}
 _WITH = {
     "numbers": {"t_comp", "t_comm", "l_comp", "l_comm", "work", "p_comp", "p_acc", "w"},
     "table": {"table", "l_comp", "l_comm"},
-}
+    "model": {
+        "source", "cores", "cores_other", "comp_node", "comm_node", "comp_bytes", "comm_bytes", "name",
+        "faithful", "p_acc", "w",
+    },
+}  # fmt: skip
+_MODES = {"numbers": "times and ratios (a model is missing)", "table": "--table", "model": "a model"}
 _FOR_SPLIT = ("work", "p_comp", "p_acc")
 
 
 @group.command()
+@click.argument("source", metavar="[M.json|NAME]", required=False)
 @click.option("--t-comp", type=float, metavar="TIME", help="Computation alone, in any one unit of time.")
 @click.option("--t-comm", type=float, metavar="TIME", help="Communication alone, in the same unit.")
 @click.option("--l-comp", type=float, metavar="RATIO", help="Computation's bandwidth alone / together.")
 @click.option("--l-comm", type=float, metavar="RATIO", help="Communication's bandwidth alone / together.")
 @click.option("--work", type=float, metavar="W", help="Split this work between CPU and accelerators.")
 @click.option("--p-comp", type=float, metavar="P", help="With --work: the CPU's work per unit of time.")
-@click.option("--p-acc", type=float, metavar="P", help="With --work: that of all accelerators.")
-@click.option("--w", type=float, metavar="SHARE", help="With --work: the time of this split as well.")
+@click.option("--p-acc", type=float, metavar="P", help="That of all accelerators; with a model in MB/s.")
+@click.option("--w", type=float, metavar="SHARE", help="With --p-acc: the time of this split as well.")
 @click.option("--table", metavar="FILE", help="Steps of a CSV file, or published ones: langguth2018.")
+@click.option("--cores", type=int, metavar="N", help="With a model: computing cores of the first socket.")
+@click.option("--cores-other", type=int, metavar="M", help="With a model: those of the second socket.")
+@click.option("--comp-node", type=int, metavar="NODE", help="NUMA node of the computations' data.")
+@click.option("--comm-node", type=int, metavar="NODE", help="NUMA node of the communications' data.")
+@click.option("--comp-bytes", metavar="SIZE", help="Memory that all computing cores move in a step: 2GB.")
+@click.option("--comm-bytes", metavar="SIZE", help="Messages that arrive in a step: 64MB.")
+@click.option(
+    "--model", "name", type=click.Choice(["threshold", "robust", "flow"]), help="Default: the best."
+)
+@click.option("--faithful", is_flag=True, default=None, help="The thesis' equations to the letter.")
 @click.option("-o", "--out", metavar="FILE", help="Draw a figure: .png or .svg.")
 @click.option(
     "--figure",
@@ -46,19 +67,23 @@ _FOR_SPLIT = ("work", "p_comp", "p_acc")
 def overlap(**options: Any) -> int:
     """How long a step takes that computes and communicates at once.
 
-    From the times alone and loss ratios, or for a table of measured steps; with accelerators, the best split
-    of the work. The naive answers stand beside it.
+    From times alone and loss ratios, from a model (M.json, or a published machine) and what a step moves, or
+    for a table of measured steps; with accelerators, the best split of the work.
     """
-    mode = "table" if options["table"] is not None else "numbers"
+    mode = (
+        "model" if options["source"] is not None else "table" if options["table"] is not None else "numbers"
+    )
     for name, value in options.items():
         if value is not None and name not in _WITH[mode] | _ANYWHERE:
-            raise UsageError(f"does not go with --{mode}", field=name, value=value, mend="leave one out")
+            raise UsageError(
+                f"does not go with {_MODES[mode]}", field=name, value=value, mend="leave one out"
+            )
     if options["figure"] is not None and options["out"] is None:
         raise UsageError(
             "no file is named for it", field="figure", value=options["figure"], mend="add -o FILE"
         )
     options["figure"] = options["figure"] or "plane"
-    return {"table": _measured_steps, "numbers": _numbers}[mode](options)
+    return {"table": _measured_steps, "model": _predicted, "numbers": _numbers}[mode](options)
 
 
 def _numbers(options: dict[str, Any]) -> int:
@@ -79,10 +104,10 @@ def _numbers(options: dict[str, Any]) -> int:
     return 0
 
 
-def _needed(options: dict[str, Any], name: str) -> float:
+def _needed(options: dict[str, Any], name: str) -> Any:
     if options[name] is None:
         raise UsageError("is missing", field=name, mend=f"give --{name.replace('_', '-')}")
-    return float(options[name])
+    return options[name]
 
 
 def _splits(options: dict[str, Any], ratios: dict[str, float]) -> tuple[Split | None, Split | None]:
@@ -116,17 +141,17 @@ def _step_object(step: Step) -> dict[str, Any]:
     return {name: getattr(step, name) for name in names}
 
 
-def _print_numbers(step: Step, best: Split | None, chosen: Split | None) -> None:
+def _print_numbers(step: Step, best: Split | None, chosen: Split | None, unit: str = "") -> None:
     from elbowroom.cli.tables import _say, _table, console
     from elbowroom.draw.numbers import number
     from elbowroom.model.overlap import worth
 
-    sides = _table(("", ""), ("alone", "right"), ("contended", "right"))
+    sides = _table(("", ""), (f"alone{unit}", "right"), (f"contended{unit}", "right"))
     sides.add_row("computation", number(step.t_comp), number(step.comp_contended))
     sides.add_row("communication", number(step.t_comm), number(step.comm_contended))
     console().print(sides)
     print()
-    totals = _table(("", ""), ("step", "right"))
+    totals = _table(("", ""), (f"step{unit}", "right"))
     for name, told in RIVAL_NAMES.items():
         totals.add_row(told, number(getattr(step, name)))
     console().print(totals)
@@ -138,6 +163,74 @@ def _print_numbers(step: Step, best: Split | None, chosen: Split | None) -> None
                 f"{told}: {split.w:.4f} of the work on the accelerators. They take {number(split.t_acc)}, "
                 f"the CPU with its communication {number(split.step.total)}, the step {number(split.total)}."
             )
+
+
+def _predicted(options: dict[str, Any]) -> int:
+    import msgspec
+
+    from elbowroom import api
+    from elbowroom.model.overlap import Node
+
+    for name in ("cores", "comp_node", "comm_node", "comp_bytes", "comm_bytes"):
+        _needed(options, name)
+    # Only the threshold model has a faithful mode: asking for that is asking for it.
+    chosen: ModelName | None = options["name"] or ("threshold" if options["faithful"] else None)
+    found = api.overlap_predicted(
+        options["source"],
+        cores=options["cores"],
+        cores_other=options["cores_other"] or 0,
+        comp_node=options["comp_node"],
+        comm_node=options["comm_node"],
+        comp_bytes=_bytes(options, "comp_bytes"),
+        comm_bytes=_bytes(options, "comm_bytes"),
+        name=chosen,
+        faithful=bool(options["faithful"]),
+    )
+    step, best, given = found.step, None, None
+    if options["p_acc"] is not None:
+        node = Node(
+            work=found.comp_bytes,
+            p_comp=found.p_comp,
+            p_acc=options["p_acc"] * MEGA,
+            t_comm=step.t_comm,
+            l_comp=step.l_comp,
+            l_comm=step.l_comm,
+        )
+        best, given = node.best_split(), None if options["w"] is None else node.split(options["w"])
+    elif options["w"] is not None:
+        _needed(options, "p_acc")
+    if options["out"]:
+        api.save_overlap_figure([("", step)], options["out"], figure=options["figure"], unit="s")
+    if options["as_json"]:
+        told = _numbers_object(options | {"t_comp": step.t_comp}, step, best, given)
+        told |= {"total_low": found.low, "total_high": found.high, **msgspec.to_builtins(step)}
+        told["prediction"] = msgspec.to_builtins(found.prediction)
+        print_json({"schema": SCHEMA, "version": VERSION, **told})
+    else:
+        _print_predicted(found)
+        _print_numbers(step, best, given, " (s)")
+    return 0
+
+
+def _bytes(options: dict[str, Any], name: str) -> int:
+    from elbowroom.plan.sizes import parse_size
+
+    return 0 if options[name].strip() == "0" else parse_size(options[name], name)
+
+
+def _print_predicted(found: PredictedStep) -> None:
+    """What the model was asked, what it flags, and the interval of the total."""
+    from elbowroom.cli.tables import _say
+    from elbowroom.draw.numbers import number
+
+    at, high = found.prediction.situation, found.high
+    cores = f"{at.n} computing cores" + (f" and {at.n_other} of the second socket" if at.n_other else "")
+    _say(f"{cores}, data of computations on node {at.comp_node}, of communications on node {at.comm_node}")
+    for flag in found.prediction.flags:
+        _say(f"- {flag}", indent="  ")
+    most = "without bound" if high is None else number(high)
+    _say(f"Total from the ends of all 90 % intervals: {number(found.low)} to {most} s")
+    print()
 
 
 def _measured_steps(options: dict[str, Any]) -> int:
