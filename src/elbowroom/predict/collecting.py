@@ -17,6 +17,7 @@ from elbowroom.stats.result import PointResult, Summary
 NORMAL_95 = 1.959964
 """Half of the 95 % interval of a normal value, in standard deviations."""
 
+THESIS = "memset_nt"
 FEWEST_SAMPLES = 3
 """With fewer samples the bootstrap interval of a median says nothing of its spread."""
 
@@ -115,7 +116,7 @@ def collect(
     """The curves of a run: bandwidth points with status ok of one kernel, message size and way to measure.
 
     `cores` gives the computing cores of each point by its id. Without `kernel` and `size`, those that most
-    points share are taken (the earlier at a tie). UsageError where nothing is left.
+    points share are taken. UsageError where nothing is left.
     """
     found = layout(machine)
     left_out: Counter[str] = Counter()
@@ -170,14 +171,17 @@ def _setting(item: PointResult) -> Setting:
 def _chosen(
     usable: Sequence[PointResult], kernel: str | None, size: int | None
 ) -> tuple[Setting | None, dict[Setting, int]]:
-    """The setting of most points among those asked for, and how many points have each of the others."""
+    """The setting of most points among those asked for, and how many points have each of the others.
+
+    At a tie the thesis' kernel and the larger messages, which contend most (6.3.1).
+    """
     counts = Counter(_setting(item) for item in usable)
     asked = {
         setting: count
         for setting, count in counts.items()
         if kernel in (None, setting.kernel) and size in (None, setting.size)
     }
-    chosen = max(asked, key=lambda setting: asked[setting]) if asked else None
+    chosen = max(asked, key=lambda item: (asked[item], item.kernel == THESIS, item.size), default=None)
     return chosen, {setting: count for setting, count in counts.items() if setting != chosen}
 
 
