@@ -11,7 +11,7 @@ from elbowroom.api.runs import Run, open
 from elbowroom.plan.reading import Overrides
 
 if TYPE_CHECKING:
-    from elbowroom.campaign.running import Prepared, Request
+    from elbowroom.campaign.running import Prepared
     from elbowroom.stats.comparing import Change
 
 
@@ -29,6 +29,8 @@ def run(
     mpi: str | None = None,
     hosts: Sequence[str] = (),
     hostfile: str | None = None,
+    machine: str | None = None,
+    noise: float | None = None,
     seed: int | None = None,
     reverse: bool = False,
     patience: float | None = None,
@@ -36,10 +38,33 @@ def run(
     report: bool = True,
     tell: Callable[[str], object] = chatter,
 ) -> Run:
-    """Measures a plan into a new run folder; see `elbowroom run --help` for the options."""
-    from elbowroom.campaign import running
+    """Measures a plan into a new run folder; see `elbowroom run --help` for the options.
 
-    request = _request(plan, out, overrides, launcher, mpi, hosts, hostfile, seed, reverse, patience, command)
+    `machine`: a virtual one answers instead (a published name or a file, docs/virtual.md), with `noise` as
+    the relative standard deviation of its values, and `seed` for that and for the order of points.
+    """
+    from elbowroom.campaign import running
+    from elbowroom.campaign.sources import Where
+
+    where = Where(
+        launcher=launcher,
+        mpi=mpi,
+        hosts=tuple(hosts),
+        hostfile=hostfile,
+        machine=machine,
+        noise=noise,
+        seed=seed if machine is not None else None,
+    )
+    request = running.Request(
+        plan=plan,
+        overrides=overrides or Overrides(),
+        where=where,
+        out=out,
+        seed=seed,
+        reverse=reverse,
+        patience=patience,
+        command=tuple(command),
+    )
     folder, results = running.start(request, tell)
     return _reported(Run(folder, results), report)
 
@@ -81,43 +106,22 @@ def dry_run(
     mpi: str | None = None,
     hosts: Sequence[str] = (),
     hostfile: str | None = None,
+    machine: str | None = None,
+    noise: float | None = None,
     seed: int | None = None,
     reverse: bool = False,
 ) -> Prepared:
     """What `run` would do: points, notes, command lines and the time it would take. Measures nothing."""
     from elbowroom.campaign import running
-    from elbowroom.campaign.sources import choose
+    from elbowroom.campaign.sources import Where, choose
 
-    request = _request(plan, None, overrides, launcher, mpi, hosts, hostfile, seed, reverse, None, ())
-    return running.prepare(request, choose(request.where))
-
-
-def _request(
-    plan: str,
-    out: str | None,
-    overrides: Overrides | None,
-    launcher: str | None,
-    mpi: str | None,
-    hosts: Sequence[str],
-    hostfile: str | None,
-    seed: int | None,
-    reverse: bool,
-    patience: float | None,
-    command: Sequence[str],
-) -> Request:
-    from elbowroom.campaign.running import Request
-    from elbowroom.campaign.sources import Where
-
-    return Request(
-        plan=plan,
-        overrides=overrides or Overrides(),
-        where=Where(launcher=launcher, mpi=mpi, hosts=tuple(hosts), hostfile=hostfile),
-        out=out,
-        seed=seed,
-        reverse=reverse,
-        patience=patience,
-        command=tuple(command),
+    where = Where(
+        launcher=launcher, mpi=mpi, hosts=tuple(hosts), hostfile=hostfile, machine=machine, noise=noise
     )
+    request = running.Request(
+        plan=plan, overrides=overrides or Overrides(), where=where, seed=seed, reverse=reverse
+    )
+    return running.prepare(request, choose(where))
 
 
 def compare(a: Run | Path | str, b: Run | Path | str) -> list[Change]:

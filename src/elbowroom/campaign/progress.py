@@ -19,9 +19,12 @@ _LINES = 10
 
 
 class Progress:
-    """Counts `total` units; `seconds` is the first guess of how long they take."""
+    """Counts `total` units; `seconds` is the first guess of how long they take, `doing` what is done."""
 
-    def __init__(self, total: int, seconds: float, tell: Callable[[str], object]) -> None:
+    def __init__(
+        self, total: int, seconds: float, tell: Callable[[str], object], doing: str = "measuring"
+    ) -> None:
+        self._doing = doing
         self._total = total
         self._seconds = seconds
         self._tell = tell
@@ -36,7 +39,7 @@ class Progress:
             self._bar, self._task = _terminal(self._total)
             self._draw("")
         elif self._total:
-            self._tell(f"measuring {self._total} repetitions, about {duration(self._seconds)}")
+            self._tell(f"{self._doing} {self._total} repetitions, about {duration(self._seconds)}")
         return self
 
     def __exit__(

@@ -31,8 +31,13 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     drifts: tuple[Drift, ...] = ()
 
     def figures(self) -> tuple[Figure, ...]:
-        """The figures of the run's experiment."""
-        return experiments.get(str(self.manifest.plan["experiment"])).figures(self.points, self.machine)
+        """The figures of the run's experiment; their titles say where nothing was measured."""
+        found = experiments.get(str(self.manifest.plan["experiment"])).figures(self.points, self.machine)
+        if not self.machine.virtual:
+            return found
+        return tuple(
+            msgspec.structs.replace(figure, title=f"{figure.title} (virtual machine)") for figure in found
+        )
 
 
 def evaluate(folder: RunFolder) -> Results:
@@ -56,6 +61,9 @@ def evaluate(folder: RunFolder) -> Results:
     else:
         cpus = sum(len(core.pus) for core in machine.cores)
         judged = verdict(findings, points, observations(entries, manifest.state, cpus))
+    if machine.virtual:
+        said = f"Virtual machine {machine.name}, nothing was measured. {judged.text}"
+        judged = msgspec.structs.replace(judged, text=said)
     return Results(
         manifest=manifest,
         machine=machine,

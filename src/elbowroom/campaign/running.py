@@ -7,7 +7,7 @@ import datetime
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,14 @@ from elbowroom.machine.frequencies import CORE, UNCORE, Frequencies
 from elbowroom.machine.state import unknowns
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.ordering import estimate, measured, order
-from elbowroom.plan.point import Expansion, Unit
+from elbowroom.plan.point import Expansion, Note, Point, Unit
 from elbowroom.plan.reading import Overrides, Plan, apply, decode, load
 from elbowroom.plan.validating import ranks_needed, validate
 from elbowroom.store.folder import Manifest, RunFolder, refuse_existing
 from elbowroom.store.sealed import seal
+
+SIMULATED_UNIT = 0.003
+"""Seconds that one repetition on a virtual machine takes, the journal's writing to the disk included."""
 
 Tell = Callable[[str], object]
 """Takes a sentence of chatter for the person who waits."""
@@ -73,8 +76,28 @@ def prepare(request: Request, source: Source) -> Prepared:
     if request.seed is not None:
         plan = msgspec.structs.replace(plan, seed=request.seed)
     machine = source.machine()
-    expansion = experiments.get(plan.experiment).expand(plan, machine)
+    expansion = _answerable(experiments.get(plan.experiment).expand(plan, machine), source)
     return _prepared(plan, machine, expansion, source, request.reverse)
+
+
+def _answerable(expansion: Expansion, source: Source) -> Expansion:
+    """The points that the source answers; a note for those it does not, by reason."""
+    refused: dict[str, list[Point]] = {}
+    for point in expansion.points:
+        refused.setdefault(source.refuse(point), []).append(point)
+    answered = tuple(refused.pop("", ()))
+    notes = [
+        Note(what=points[0].id if len(points) == 1 else f"{len(points)} points", reason=reason)
+        for reason, points in refused.items()
+    ]
+    if notes and not answered:
+        raise UsageError(
+            "nothing of it can be answered here",
+            field="plan",
+            value=notes[0].reason,
+            mend="choose other axes",
+        )
+    return Expansion(points=answered, notes=(*expansion.notes, *notes))
 
 
 def _prepared(plan: Plan, machine: Machine, expansion: Expansion, source: Source, reverse: bool) -> Prepared:
@@ -92,10 +115,15 @@ def _prepared(plan: Plan, machine: Machine, expansion: Expansion, source: Source
         expansion=expansion,
         units=units,
         groups=sorted_units,
-        seconds=estimate(points, units),
-        measured_seconds=measured(points, units),
+        seconds=_seconds(points, units, machine),
+        measured_seconds=0.0 if machine.virtual else measured(points, units),
         commands=tuple(line for line in commands if line),
     )
+
+
+def _seconds(points: Sequence[Point], units: Sequence[Unit], machine: Machine) -> float:
+    """How long the units will take, about."""
+    return SIMULATED_UNIT * len(units) if machine.virtual else estimate(points, units)
 
 
 def start(request: Request, tell: Tell, source: Source | None = None) -> tuple[RunFolder, Results]:
@@ -155,6 +183,7 @@ def resume(
     if probe is not None:
         try:
             _same_library(manifest, probe.hello)
+            _same_simulation(manifest, probe.hello)
             folder.update(resumed=(*manifest.resumed, _now()))
         except BaseException:
             probe.close()
@@ -191,6 +220,17 @@ def _same_library(manifest: Manifest, hello: dict[str, Any]) -> None:
             field="mpi",
             value=now,
             mend="resume with the same --mpi, or start a new run",
+        )
+
+
+def _same_simulation(manifest: Manifest, hello: dict[str, Any]) -> None:
+    """A virtual machine's file may have changed since; half a run of each would be of no machine."""
+    if manifest.hello.get("virtual") != hello.get("virtual"):
+        raise UsageError(
+            "the virtual machine has changed since the run was begun",
+            field="machine",
+            value=str(manifest.where.get("machine")),
+            mend="set its definition back (the manifest has it), or start a new run",
         )
 
 
@@ -231,7 +271,12 @@ def _measure(
         )
         with (
             _terminated_as_interrupt(),
-            Progress(len(left), estimate(prepared.expansion.points, left), tell) as bar,
+            Progress(
+                len(left),
+                _seconds(prepared.expansion.points, left, prepared.machine),
+                tell,
+                "answering" if prepared.machine.virtual else "measuring",
+            ) as bar,
         ):
             for group in prepared.groups:
                 if remaining(group.units, journal.done):

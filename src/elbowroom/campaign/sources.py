@@ -1,32 +1,44 @@
-"""Where answers come from: the probe on this machine or allocation, or the recording of an earlier run."""
+"""Where answers come from: the probe on this machine or allocation, an earlier run, or a virtual machine."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from elbowroom.errors import MachineError
+from elbowroom.errors import MachineError, UsageError
 from elbowroom.launch import build, modes
 from elbowroom.launch.launchers import LaunchRequest, build_launch, detect, host_count, missing_program
 from elbowroom.launch.mpi import find_mpi
 from elbowroom.launch.replay import PREFIX, Recorded, Replay
 from elbowroom.launch.session import Conversation, Session
 from elbowroom.machine.frequencies import CORE, UNCORE, Frequencies
+from elbowroom.machine.made import topology_xml
 from elbowroom.machine.topology import Machine, here, read_topology
+from elbowroom.plan.point import Point
 from elbowroom.store.folder import RunFolder
+
+if TYPE_CHECKING:
+    from elbowroom.virtual.answers import VirtualMachine
+
+VIRTUAL = "virtual:"
 
 
 class Where(msgspec.Struct, frozen=True, kw_only=True):
-    """Which launcher, MPI and hosts a run was asked to use; all None or empty: the defaults."""
+    """Which launcher, MPI and hosts a run was asked to use, or which virtual machine, with what noise and
+    seed of it; all None or empty: the defaults.
+    """
 
     launcher: str | None = None
     mpi: str | None = None
     hosts: tuple[str, ...] = ()
     hostfile: str | None = None
+    machine: str | None = None
+    noise: float | None = None
+    seed: int | None = None
 
 
 class Source(Protocol):
@@ -48,6 +60,9 @@ class Source(Protocol):
     def state(self) -> dict[str, Any]:
         """The machine's state now."""
 
+    def refuse(self, point: Point) -> str:
+        """Why that point cannot be answered there; empty when it can."""
+
     def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
         """The exact command line that answers points of that many ranks; empty when nothing is started."""
 
@@ -58,6 +73,12 @@ class Source(Protocol):
 def choose(where: Where, env: Mapping[str, str] | None = None) -> Source:
     """The source that `where` names; without a launcher, that of the allocation this shell is in."""
     env = os.environ if env is None else env
+    if where.machine is not None:
+        return Simulated(where)
+    if where.noise is not None:
+        raise UsageError(
+            "goes with a virtual machine only", field="noise", value=where.noise, mend="add --machine NAME"
+        )
     if where.launcher is not None and where.launcher.startswith(PREFIX):
         return Recording(Path(where.launcher.removeprefix(PREFIX)))
     name = where.launcher or ("mpiexec" if where.hosts or where.hostfile else detect(env))
@@ -99,6 +120,10 @@ class Live:
     def state(self) -> dict[str, Any]:
         """The state of this host now."""
         return modes.probe_output(self.probe, "state")
+
+    def refuse(self, point: Point) -> str:
+        """The probe says itself what it cannot measure."""
+        return ""
 
     def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
         """The exact command line for that many ranks."""
@@ -151,6 +176,10 @@ class Recording:
         """The state recorded before the measuring."""
         return self._run.manifest.state.get("before", {})
 
+    def refuse(self, point: Point) -> str:
+        """What is not in the recording is answered as failed."""
+        return ""
+
     def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
         """Nothing is started."""
         return ""
@@ -160,6 +189,71 @@ class Recording:
         recorded = (Recorded(unit=entry.unit, record=entry.record) for entry in self._run.entries())
         manifest = self._run.manifest
         return Replay({**manifest.hello, "kernels": list(manifest.kernels)}, recorded)
+
+
+class Simulated:
+    """A virtual machine: nothing is started, measured or observed."""
+
+    live = False
+
+    def __init__(self, where: Where) -> None:
+        for field in ("launcher", "mpi", "hosts", "hostfile"):
+            value = getattr(where, field)
+            if value:
+                raise UsageError(
+                    "cannot be given with --machine: a virtual machine starts nothing",
+                    field=field,
+                    value=value if isinstance(value, str) else ",".join(value),
+                    mend="leave one of the two out",
+                )
+        assert where.machine is not None
+        self._virtual = _virtual_machine(where.machine, where.noise, where.seed)
+        self.name = f"{VIRTUAL}{where.machine}"
+        self.mpi: dict[str, Any] = {}
+
+    def machine(self) -> Machine:
+        """Two hosts alike."""
+        return self._virtual.machine
+
+    def topology(self) -> str:
+        """hwloc's XML, marked as virtual."""
+        return topology_xml(self._virtual.machine)
+
+    def observers(self) -> dict[str, Any]:
+        """Nothing, and why."""
+        return self._virtual.observers()
+
+    def state(self) -> dict[str, Any]:
+        """A virtual machine has none."""
+        return {}
+
+    def refuse(self, point: Point) -> str:
+        """What its laws say nothing about."""
+        return self._virtual.refuse(point)
+
+    def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
+        """Nothing is started."""
+        return ""
+
+    def open(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> Conversation:
+        """A conversation with the virtual machine."""
+        from elbowroom.launch.virtual import VirtualProbe
+
+        return VirtualProbe(self._virtual, ranks)
+
+
+def _virtual_machine(spec: str, noise: float | None, seed: int | None) -> VirtualMachine:
+    # Imported here: nothing else needs numpy or the published machines before it measures.
+    from elbowroom.launch.virtual import load
+    from elbowroom.virtual.answers import NOISE, SEED, VirtualMachine
+
+    found = load(spec)
+    return VirtualMachine(
+        found.definition,
+        machine=found.machine,
+        noise=NOISE if noise is None else noise,
+        seed=SEED if seed is None else seed,
+    )
 
 
 def settable(machine: Machine, launcher: str, frequencies: Frequencies | None = None) -> Machine:

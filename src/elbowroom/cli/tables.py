@@ -53,7 +53,14 @@ def print_run(run: Run) -> None:
     machine, verdict, points = run.machine, run.verdict, run.points()
     _say(f"{run.manifest.plan['name']} on {machine_line(machine)}", style="bold")
     mpi = run.manifest.hello.get("mpi", {})
-    if mpi:
+    simulation = run.manifest.hello.get("virtual")
+    if simulation:
+        definition = simulation["definition"]
+        _say(
+            f"virtual machine, nothing was measured: truth {definition['truth']} ({definition['origin']}), "
+            f"noise {100 * simulation['noise']:g} %, seed {simulation['seed']}"
+        )
+    elif mpi:
         library = str(mpi.get("library", "")).split(",")[0].splitlines()[0]
         _say(f"{library}, transport {mpi.get('transport', 'unknown')}")
     print()
@@ -98,9 +105,9 @@ def _print_odd(points: Sequence[PointResult]) -> None:
 def machine_line(machine: Machine) -> str:
     """The machine in one line."""
     hosts = f", {machine.hosts} hosts" if machine.hosts > 1 else ""
+    name = (machine.name or "this machine") + " (virtual)" * machine.virtual
     return (
-        f"{machine.name or 'this machine'}: {machine.model or 'unknown processor'}, "
-        f"{len(machine.cores)} cores, "
+        f"{name}: {machine.model or 'unknown processor'}, {len(machine.cores)} cores, "
         f"{len(machine.nodes)} NUMA node{'s' if len(machine.nodes) != 1 else ''}{hosts}"
     )
 
@@ -192,7 +199,8 @@ def print_dry_run(prepared: Prepared) -> None:
     _explain_control(points)
     print()
     count = f"{len(points)} points, {plan.repetitions} repetitions, {len(prepared.units)} units"
-    _say(f"{count}: about {duration(prepared.seconds)}")
+    virtual = " (virtual: nothing is measured)" * prepared.machine.virtual
+    _say(f"{count}: about {duration(prepared.seconds)}{virtual}")
     for command in prepared.commands:
         # One line each, however long: it is there to be copied.
         print(command)
@@ -218,8 +226,8 @@ def dry_run_object(prepared: Prepared) -> dict[str, Any]:
 
 def print_compare(a: Run, b: Run, changes: Sequence[Change]) -> None:
     """Each point both runs have, and below it a line for each of its values."""
-    _say(f"a = {a.path}")
-    _say(f"b = {b.path}")
+    for name, run in (("a", a), ("b", b)):
+        _say(f"{name} = {run.path}{' (virtual)' * run.machine.virtual}")
     for point, members in itertools.groupby(changes, key=lambda change: change.point):
         print()
         _say(point, style="bold")
@@ -267,8 +275,8 @@ def compare_object(a: Run, b: Run, changes: Sequence[Change]) -> dict[str, Any]:
     return {
         "schema": "elbowroom/compare",
         "version": 1,
-        "a": {"run": str(a.path), "trusted": a.verdict.trusted},
-        "b": {"run": str(b.path), "trusted": b.verdict.trusted},
+        "a": {"run": str(a.path), "trusted": a.verdict.trusted, "virtual": a.machine.virtual},
+        "b": {"run": str(b.path), "trusted": b.verdict.trusted, "virtual": b.machine.virtual},
         "changes": msgspec.to_builtins(changes),
         "significant": sum(change.significant for change in changes),
     }

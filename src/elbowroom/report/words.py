@@ -32,6 +32,7 @@ FLAGS = {
         "in it."
     ),
     "region_capped": "Fewer message buffers than the reuse policy wants, for lack of memory.",
+    "virtual": "A virtual machine answered: the value follows from a law and noise, nothing was measured.",
     "void": "So many samples broke a rule; they are kept in the run folder and not summarised.",
     "not_stable": "So many samples found no steady state in time; their values are those of whole windows.",
     "imported": "The values come from a file: one for each bandwidth, measured by something else.",
@@ -60,6 +61,11 @@ IMPORT = (
     "The values were measured by something else and imported from a file, one for each bandwidth: how often "
     "and how they were measured, and in what state the machine was, the file does not tell."
 )
+SIMULATION = (
+    "Nothing was measured. A virtual machine answered each phase of each repetition at once: computation "
+    "alone (A), communication alone (B) and both together (AB) follow from the law of that machine, and "
+    "every value has noise of its own (docs/virtual.md)."
+)
 SUMMARY = (
     "Values are medians; d1 and d9 are the first and last decile; brackets are 95 % bootstrap intervals. "
     "Bandwidths are in MB/s with MB = 1e6 B; a latency is half the round trip. Kept is together/alone of a "
@@ -86,6 +92,10 @@ FACTS = (
     ("steady state", ("plan.steady",)),
     ("wall time (s)", ("wall_s",)),
     ("of which inside windows (s)", ("measured_s",)),
+    ("bandwidths of the virtual machine", ("hello.virtual.definition.origin",)),
+    ("its truth", ("hello.virtual.definition.truth",)),
+    ("its noise, relative", ("hello.virtual.noise",)),
+    ("seed of its noise", ("hello.virtual.seed",)),
     ("MPI", ("hello.mpi.library", "mpi.library")),
     ("MPI standard", ("hello.mpi.standard", "mpi.standard")),
     ("MPI threads", ("hello.mpi.thread_level", "mpi.thread_level")),
@@ -123,7 +133,13 @@ def facts(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def protocol(manifest: Mapping[str, Any]) -> str:
     """How the run was measured; of imported values that is not known."""
-    return IMPORT if manifest.get("launcher") == "imported" else PROTOCOL
+    if manifest.get("launcher") == "imported":
+        return IMPORT
+    return SIMULATION if _is_virtual(manifest) else PROTOCOL
+
+
+def _is_virtual(manifest: Mapping[str, Any]) -> bool:
+    return str(manifest.get("launcher")).startswith("virtual:")
 
 
 def transport(manifest: Mapping[str, Any], hosts: int) -> str:
@@ -132,6 +148,8 @@ def transport(manifest: Mapping[str, Any], hosts: int) -> str:
     """
     if manifest.get("launcher") == "imported":
         return "What carried the messages is unknown."
+    if _is_virtual(manifest):
+        return "No message was sent: the machine and the network are simulated."
     found = str(_find(manifest, "hello.mpi.transport") or _find(manifest, "mpi.transport") or "unknown")
     name = f" ({found})" if found != "unknown" else ""
     if hosts <= 1 or found.startswith("shm"):

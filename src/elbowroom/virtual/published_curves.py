@@ -11,13 +11,15 @@ from elbowroom.virtual.truth import Truth, check_situation
 
 
 class PublishedCurves(Truth):
-    """The threshold model in its faithful mode as the truth. It knows one computing socket only.
+    """The threshold model as the truth, in its faithful mode unless told otherwise. It knows one computing
+    socket only.
 
     All n of a placement are computed at once and kept.
     """
 
-    def __init__(self, model: Threshold) -> None:
+    def __init__(self, model: Threshold, *, faithful: bool = True) -> None:
         self.model = model
+        self.faithful = faithful
         self.shape = msgspec.structs.replace(model.shape, virtual=True)
         self._curves: dict[tuple[int, int], tuple[Streams, ...]] = {}
 
@@ -37,6 +39,6 @@ class PublishedCurves(Truth):
         place = (comp_node, comm_node)
         if place not in self._curves:
             counts = range(self.shape.cores_first_socket + 1)
-            rows = curve(self.model, comp_node, comm_node, counts, faithful=True).tolist()
+            rows = curve(self.model, comp_node, comm_node, counts, faithful=self.faithful).tolist()
             self._curves[place] = tuple((a, b, c, d) for a, b, c, d in rows)
         return self._curves[place]

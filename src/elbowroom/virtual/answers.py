@@ -1,0 +1,213 @@
+"""A virtual machine's answers to the probe's requests, as records of docs/protocol.md; no time passes."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from elbowroom.errors import UsageError
+from elbowroom.machine.topology import Machine
+from elbowroom.plan.kernels import KERNELS, Kernel, find
+from elbowroom.plan.ordering import request
+from elbowroom.plan.point import Point, Unit
+from elbowroom.plan.reading import Steady
+from elbowroom.virtual.definition import Definition
+from elbowroom.virtual.laws import Answer, Messages, Work, answer
+from elbowroom.virtual.machines import HOSTS, by_socket, machine_of, truth_of
+from elbowroom.virtual.truth import check_noise
+
+FLAG = "virtual"
+"""On every phase and point: nothing of it was measured."""
+
+LIBRARY = "virtual"
+OBSERVERS = (
+    "context_switches",
+    "counters",
+    "frequency",
+    "interrupts",
+    "load",
+    "migrations",
+    "pages",
+    "steal",
+)
+NOT_OBSERVED = "virtual machine: nothing is measured"
+NOISE = 0.01
+"""Relative standard deviation of every value, unless told otherwise."""
+
+SEED = 1
+
+SCHEDULING = "two threads on one core measure the scheduler, and none is simulated"
+
+
+class VirtualMachine:
+    """A definition, the machine made of it, and its truth behind noise.
+
+    `machine`: another description of the same shape (hwloc's), for its numbers of cores and nodes.
+    """
+
+    def __init__(
+        self,
+        definition: Definition,
+        *,
+        machine: Machine | None = None,
+        noise: float = NOISE,
+        seed: int = SEED,
+    ) -> None:
+        check_noise(noise)
+        self.definition = definition
+        self.machine = machine_of(definition) if machine is None else machine
+        self.noise, self.seed = noise, seed
+        self._truth = truth_of(definition)
+        self._node = {node.number: index for index, node in enumerate(by_socket(self.machine))}
+        packages = sorted({core.package for core in self.machine.cores})
+        self._socket = {core.number: packages.index(core.package) for core in self.machine.cores}
+        self._answers: dict[tuple[Work, Messages], Answer] = {}
+
+    def hello(self, ranks: int) -> dict[str, Any]:
+        """The first line of a probe: as docs/protocol.md, and under `virtual` what is simulated."""
+        name = self.definition.name
+        return {
+            "record": "hello",
+            "protocol": 1,
+            "ranks": [{"rank": rank, "host": name, "cpuset": ""} for rank in range(ranks)],
+            "mpi": {"library": LIBRARY, "transport": LIBRARY},
+            "clock": {"source": LIBRARY},
+            "kernels": [kernel_facts(kernel) for kernel in KERNELS.values()],
+            "virtual": {
+                "definition": msgspec.json.decode(msgspec.json.encode(self.definition)),
+                "noise": self.noise,
+                "seed": self.seed,
+            },
+        }
+
+    def observers(self) -> dict[str, Any]:
+        """Nothing can be observed, and why."""
+        return {name: {"status": "n/a", "reason": NOT_OBSERVED} for name in OBSERVERS}
+
+    def refuse(self, point: Point) -> str:
+        """Why a point cannot be answered; empty when it can."""
+        if point.scheduling:
+            return SCHEDULING
+        try:
+            for process in self._processes(request(point, Unit(point=point.id, repetition=0), Steady())):
+                self._exact(*process)
+        except UsageError as error:
+            return error.sentence()
+        return ""
+
+    def answer(self, unit: Unit, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """The record of one repetition: every phase of the request's sequence, each with its own noise."""
+        processes = self._processes(asked)
+        exact = [self._exact(*process) for process in processes]
+        phases = asked["sequence"]
+        factors = self._factors(unit, (len(phases), len(processes), 2))
+        kernel = find(asked["kernel"])
+        return {
+            "record": "repetition",
+            "point": unit.point,
+            "repetition": unit.repetition,
+            "status": "ok",
+            "reason": "",
+            "flags": [FLAG],
+            "phases": [
+                {
+                    "phase": phase,
+                    "index": index,
+                    "start_ns": 0,
+                    "end_ns": 0,
+                    "measured_s": 0.0,
+                    "status": "ok",
+                    "flags": [FLAG],
+                    **_sides(phase, exact, factors[index], kernel, asked["metric"]),
+                }
+                for index, phase in enumerate(phases)
+            ],
+        }
+
+    def _processes(self, asked: Mapping[str, Any]) -> list[tuple[Work, Messages]]:
+        """What each process of the first host or, where every rank is told its place, of all hosts does."""
+        places = asked.get("placements") or [asked] * (HOSTS if asked["computing_ranks"] == "all" else 1)
+        share = HOSTS / len(places) if asked.get("placements") else 1.0
+        home = self.definition.nic_node // self.definition.numa_per_socket
+        return [
+            (
+                Work(
+                    kernel=asked["kernel"],
+                    cursor=asked["cursor"],
+                    n=sum(self._socket[core] == 0 for core in place["comp_cores"]),
+                    n_other=sum(self._socket[core] != 0 for core in place["comp_cores"]),
+                    comp_node=self._node[place["comp_node"]],
+                ),
+                Messages(
+                    size=asked["size"],
+                    comm_node=self._node[place["comm_node"]],
+                    pattern=asked["pattern"],
+                    threads=len(place["comm_cores"]),
+                    share=min(1.0, share),
+                    far=self._socket[place["comm_cores"][0]] != home,
+                ),
+            )
+            for place in places
+        ]
+
+    def _exact(self, work: Work, messages: Messages) -> Answer:
+        if (work, messages) not in self._answers:
+            self._answers[work, messages] = answer(self._truth, self.definition, work, messages)
+        return self._answers[work, messages]
+
+    def _factors(self, unit: Unit, shape: tuple[int, int, int]) -> list[list[list[float]]]:
+        """Normal factors of mean 1 by phase, process and side: the same for the same seed, machine and unit,
+        in whatever order units are asked for.
+        """
+        names = (zlib.crc32(text.encode()) for text in (self.definition.name, unit.point))
+        rng = np.random.default_rng([self.seed, *names, unit.repetition, unit.closing])
+        factors = rng.normal(1.0, self.noise, shape)
+        while (factors <= 0).any():
+            factors = np.where(factors > 0, factors, rng.normal(1.0, self.noise, shape))
+        found: list[list[list[float]]] = factors.tolist()
+        return found
+
+
+def _sides(
+    phase: str, exact: list[Answer], factors: list[list[float]], kernel: Kernel | None, metric: str
+) -> dict[str, Any]:
+    """`comp` and `comm` of a phase: those of rank 0, and of all ranks where others compute too."""
+    ranks = []
+    for rank, (one, (comp_factor, comm_factor)) in enumerate(zip(exact, factors, strict=True)):
+        sides: dict[str, Any] = {}
+        comp = {"A": one.comp_alone, "AB": one.comp_together}.get(phase)
+        if comp is not None and kernel is not None:
+            rate = comp * comp_factor
+            sides["comp"] = {"rate": rate, "unit": kernel.rate_unit, "batches": [rate]}
+        if phase in ("B", "AB"):
+            together = phase == "AB"
+            if metric == "latency":
+                value = (one.latency_together if together else one.latency_alone) * comm_factor
+            else:
+                value = (one.comm_together if together else one.comm_alone) * comm_factor
+            unit = "us" if metric == "latency" else "MB/s"
+            sides["comm"] = {"value": value, "unit": unit, "batches": [value]}
+        ranks.append({"rank": rank, **sides})
+    first = {name: value for name, value in ranks[0].items() if name != "rank"}
+    return {**first, "ranks": ranks} if len(ranks) > 1 else first
+
+
+def kernel_facts(kernel: Kernel) -> dict[str, Any]:
+    """A row of the table that `probe kernels` prints."""
+    return {
+        "name": kernel.name,
+        "unit": kernel.rate_unit,
+        "flops": kernel.flops,
+        "bytes_read": kernel.bytes_read,
+        "bytes_written": kernel.bytes_written,
+        "bus_bytes": kernel.bus_bytes,
+        "arrays": kernel.arrays,
+        "non_temporal": kernel.non_temporal,
+        "uses_cursor": kernel.uses_cursor,
+        "cache_resident": kernel.cache_resident,
+        "description": "simulated",
+    }

@@ -1,0 +1,200 @@
+"""Virtual machines: the nine published ones by name, or made of a topology and generic bandwidths."""
+
+from __future__ import annotations
+
+import re
+from statistics import median
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from elbowroom.errors import UsageError
+from elbowroom.machine.made import made
+from elbowroom.machine.topology import Machine, Nic, Node
+from elbowroom.model import published
+from elbowroom.model.curves import Situation, Streams
+from elbowroom.plan.placing import near_node
+from elbowroom.virtual.credits import Credits
+from elbowroom.virtual.definition import CLOCK_GHZ, Definition, Plain
+from elbowroom.virtual.published_curves import PublishedCurves
+from elbowroom.virtual.scaling import credits
+from elbowroom.virtual.truth import Truth, check_situation
+
+HOSTS = 2
+"""Every virtual machine is two alike, with their network between them, as in the thesis (6.3.1)."""
+
+FREQUENCIES = "a virtual machine has no frequencies"
+GENERIC = "generic: medians of the nine published machines, not measured on this one"
+
+
+class Processor(NamedTuple):
+    """Caches as (level, bytes, cores that share one), 0 for all cores of the socket; hardware threads."""
+
+    caches: tuple[tuple[int, int, int], ...]
+    threads: int = 2
+    siblings: Literal["machine", "socket"] = "machine"
+
+
+_ROME = Processor(((1, 32 << 10, 1), (2, 512 << 10, 1), (3, 16 << 20, 4)))
+PROCESSORS = {
+    # AMD and Cavium: figures C.1, C.4 and C.10 of the thesis; Intel: its product pages.
+    "EPYC 7502": _ROME,
+    "EPYC 7452": _ROME,
+    "Gold 6130": Processor(((1, 32 << 10, 1), (2, 1 << 20, 1), (3, 22 << 20, 0))),
+    "Gold 6140": Processor(((1, 32 << 10, 1), (2, 1 << 20, 1), (3, 25_344 << 10, 0))),
+    "Gold 6240": Processor(((1, 32 << 10, 1), (2, 1 << 20, 1), (3, 25_344 << 10, 0))),
+    "E5-2690v4": Processor(((1, 32 << 10, 1), (2, 256 << 10, 1), (3, 35 << 20, 0))),
+    "ThunderX2": Processor(((1, 32 << 10, 1), (2, 256 << 10, 1), (3, 32 << 20, 0)), 4, "socket"),
+}
+NO_THREADS = {"billy"}
+"""Appendix C calls hyperthreading enabled, its figure C.1 and section 6.3.1 say otherwise."""
+
+
+def of_name(name: str) -> Definition:
+    """The published machine of that name; UsageError lists near ones."""
+    found = published.load(name)
+    processor = next((facts for key, facts in PROCESSORS.items() if key in found.processor), Processor(()))
+    clock = re.search(r"([\d.]+) GHz", found.processor)
+    threads = processor.threads if found.hyperthreading and name not in NO_THREADS else 1
+    return Definition(
+        name=name,
+        origin=f"Swartvagher 2022, Table {found.table}",
+        faithful=True,
+        processor=found.processor,
+        network=found.network,
+        sockets=found.sockets,
+        cores_per_socket=found.cores_first_socket,
+        numa_per_socket=found.numa_per_socket,
+        threads_per_core=threads,
+        siblings=processor.siblings,
+        memory_gb=found.memory_gb,
+        nic_node=found.nic_node,
+        caches=tuple(
+            (level, size, sharing or found.cores_first_socket) for level, size, sharing in processor.caches
+        ),
+        clock_ghz=float(clock[1]) if clock else CLOCK_GHZ,
+        local=found.used("local"),
+        remote=found.used("remote"),
+    )
+
+
+def generic(machine: Machine) -> Definition:
+    """A definition for a topology of which no bandwidth is known: GENERIC values, and `origin` says so.
+
+    UsageError for more than two sockets, or sockets and nodes that are not alike.
+    """
+    packages = sorted({core.package for core in machine.cores})
+    cores = {sum(core.package == package for core in machine.cores) for package in packages}
+    nodes = {sum(node.package == package for node in machine.nodes) for package in packages}
+    if len(packages) > 2 or len(cores) > 1 or len(nodes) > 1:
+        raise UsageError(
+            f"{len(packages)} sockets, alike or not, are more than a virtual machine has",
+            field="machine",
+            value=machine.name,
+            mend="one socket, or two alike: describe it in a TOML file, see docs/virtual.md",
+        )
+    numbers = [node.number for node in by_socket(machine)]
+    per_socket, nodes_per_socket = cores.pop(), nodes.pop()
+    remote = _generic("remote").parameters(per_socket) if len(packages) > 1 else None
+    return Definition(
+        name=machine.name,
+        origin=GENERIC,
+        truth="credits",
+        processor=machine.model,
+        network=", ".join(nic.name for nic in machine.nics) or "unknown network",
+        sockets=len(packages),
+        cores_per_socket=per_socket,
+        numa_per_socket=nodes_per_socket,
+        memory_gb=machine.memory / 1e9 or 64.0,
+        nic_node=numbers.index(near_node(machine)),
+        local=_generic("local").parameters(per_socket),
+        remote=remote,
+    )
+
+
+def _generic(where: published.Where) -> Plain:
+    """Per core and per controller, whatever the shape: the medians of what was published."""
+    sides = [published.load(name).used(where) for name in published.names()]
+    return Plain(
+        core=median(side.b_comp_seq for side in sides),
+        memory=median(side.t_seq_max for side in sides),
+        nic=median(side.b_comm_seq for side in sides),
+        kept=median(side.alpha for side in sides),
+    )
+
+
+def by_socket(machine: Machine) -> list[Node]:
+    """The nodes as models count them: those of the first socket first."""
+    return sorted(machine.nodes, key=lambda node: (node.package, node.number))
+
+
+def machine_of(definition: Definition) -> Machine:
+    """The machine that plans are expanded against."""
+    nodes = definition.sockets * definition.numa_per_socket
+    omni_path = "Omni-Path" in definition.network
+    nic = Nic(name="hfi1_0" if omni_path else "mlx5_0", kind="openfabrics", node=definition.nic_node)
+    found = made(
+        name=definition.name,
+        model=definition.processor,
+        cores_per_socket=definition.cores_per_socket,
+        numa_per_socket=definition.numa_per_socket,
+        sockets=definition.sockets,
+        nic=nic,
+        memory_per_node=int(definition.memory_gb * 1e9 / nodes),
+        caches=definition.caches,
+        threads_per_core=definition.threads_per_core,
+        siblings=definition.siblings,
+        hosts=HOSTS,
+        virtual=True,
+    )
+    return simulated(found)
+
+
+def simulated(machine: Machine) -> Machine:
+    """The machine as a virtual one: two hosts, every core allowed, nothing to set."""
+    return msgspec.structs.replace(
+        machine,
+        allowed=tuple(sorted(core.number for core in machine.cores)),
+        hosts=HOSTS,
+        virtual=True,
+        permitted=(),
+        frequency_ranges={},
+        refused={"core_frequency": FREQUENCIES, "uncore_frequency": FREQUENCIES},
+    )
+
+
+def truth_of(definition: Definition) -> Truth:
+    """What answers for it: `published` or `credits`."""
+    network = credits(definition.model)
+    if definition.truth == "credits":
+        return network
+    return BothSockets(PublishedCurves(definition.model, faithful=definition.faithful), network)
+
+
+class BothSockets(Truth):
+    """The published curves, carried on where they say nothing: with cores of the second socket, each stream
+    changes as much as those cores change it in the network of credits.
+    """
+
+    def __init__(self, curves: PublishedCurves, network: Credits) -> None:
+        self.curves, self.network = curves, network
+        self.shape = curves.shape
+
+    def streams(self, situation: Situation) -> Streams:
+        """The four bandwidths, MB/s. With cores of the second socket only, those of the network."""
+        check_situation(self.shape, situation)
+        if situation.n_other == 0:
+            return self.curves.streams(situation)
+        if situation.n == 0:
+            return self.network.streams(situation)
+        first = msgspec.structs.replace(situation, n_other=0)
+        a, b, c, d = (
+            value * more / less
+            for value, more, less in zip(
+                self.curves.streams(first),
+                self.network.streams(situation),
+                self.network.streams(first),
+                strict=True,
+            )
+        )
+        return a, b, c, d
