@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from elbowroom.draw.figure import Axis, Figure
+from elbowroom.draw.figure import Figure
 from elbowroom.experiments.experiment import Experiment
-from elbowroom.experiments.panels import both, comm_label, comp_label, marks, per_core
+from elbowroom.experiments.panels import CORES, per_core, side_by_side
 from elbowroom.experiments.regimes import highest, regimes_over
 from elbowroom.experiments.wording import (
     cores_text,
@@ -109,31 +109,19 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
     """One panel per kernel, size and placement: network on the left axis, memory bandwidth per core on the
     right.
     """
-    drawn = []
-    for case, group in grouped(usable(results), _case).items():
-        drawn.append(
-            Figure(
-                name="cores-" + "-".join(str(part) for part in case),
-                title=(
-                    f"Network {group[0].metric} ({size_text(group[0].size)}) and "
-                    f"{kernel_name(group[0].kernel)}: "
-                    f"{place_text(group[0], machine)}"
-                ),
-                x=Axis(label="Number of computing cores", whole=True),
-                left=Axis(label=comm_label(group)),
-                right=Axis(label=comp_label(group)),
-                series=both(
-                    group,
-                    cores_of,
-                    comm=f"network {group[0].metric}",
-                    comp=kernel_name(group[0].kernel),
-                    comp_transform=per_core,
-                ),
-                marks=marks(*onsets(group, cores_of)),
-                caption="Plain alone, dashed together; the band goes from the first to the last decile.",
-            )
+    return tuple(
+        side_by_side(
+            "cores-" + "-".join(str(part) for part in case),
+            f"Network {group[0].metric} ({size_text(group[0].size)}) and {kernel_name(group[0].kernel)}: "
+            f"{place_text(group[0], machine)}",
+            CORES,
+            group,
+            cores_of,
+            comm=f"network {group[0].metric}",
+            comp_transform=per_core,
         )
-    return tuple(drawn)
+        for case, group in grouped(usable(results), _case).items()
+    )
 
 
 EXPERIMENT = Experiment(

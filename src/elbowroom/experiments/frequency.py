@@ -15,7 +15,7 @@ from elbowroom.draw.figure import Axis, Figure, Series
 from elbowroom.errors import UsageError
 from elbowroom.experiments.cores import cores_of, machine_notes, with_notes
 from elbowroom.experiments.experiment import Experiment
-from elbowroom.experiments.panels import both, comm_label, comp_label, marks, per_core
+from elbowroom.experiments.panels import CORES, per_core, side_by_side
 from elbowroom.experiments.wording import (
     Values,
     cores_text,
@@ -24,7 +24,6 @@ from elbowroom.experiments.wording import (
     kept_text,
     kernel_name,
     nothing,
-    onsets,
     size_text,
     usable,
 )
@@ -184,31 +183,19 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
     """Network and computation over n (Figure 3a); frequencies over time, phase after phase (Figures 2, 3b,
     3c).
     """
-    drawn = []
     points = [item for item in usable(results) if item.n]
-    for case, group in grouped(points, _case).items():
-        name = "-".join(str(part) for part in case)
-        drawn.append(
-            Figure(
-                name=f"frequency-{name}",
-                title=(
-                    f"Network {group[0].metric} ({size_text(group[0].size)}) and "
-                    f"{kernel_name(group[0].kernel)}"
-                ),
-                x=Axis(label="Number of computing cores", whole=True),
-                left=Axis(label=comm_label(group)),
-                right=Axis(label=comp_label(group)),
-                series=both(
-                    group,
-                    cores_of,
-                    comm=f"network {group[0].metric}",
-                    comp=kernel_name(group[0].kernel),
-                    comp_transform=per_core,
-                ),
-                marks=marks(*onsets(group, cores_of)),
-                caption="Plain alone, dashed together; the band goes from the first to the last decile.",
-            )
+    drawn = [
+        side_by_side(
+            "frequency-" + "-".join(str(part) for part in case),
+            f"Network {group[0].metric} ({size_text(group[0].size)}) and {kernel_name(group[0].kernel)}",
+            CORES,
+            group,
+            cores_of,
+            comm=f"network {group[0].metric}",
+            comp_transform=per_core,
         )
+        for case, group in grouped(points, _case).items()
+    ]
     return (*drawn, *(_traces(item) for item in points if item.traces))
 
 

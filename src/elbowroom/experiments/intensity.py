@@ -9,7 +9,7 @@ import msgspec
 from elbowroom.draw.figure import Axis, Figure, Mark
 from elbowroom.experiments.cores import machine_notes, with_notes
 from elbowroom.experiments.experiment import Experiment
-from elbowroom.experiments.panels import as_flops, both, comm_label
+from elbowroom.experiments.panels import as_flops, side_by_side
 from elbowroom.experiments.wording import (
     Values,
     cores_text,
@@ -165,25 +165,17 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
         if back is not None and back > min(_intensity(item) for item in group):
             lines.append(Mark(x=back, text="communication undisturbed from here"))
         drawn.append(
-            Figure(
-                name="intensity-" + "-".join(str(part) for part in case),
-                title=(
-                    f"Network {group[0].metric} ({size_text(group[0].size)}) over the "
-                    "arithmetic intensity of "
-                    f"{kernel_name(group[0].kernel)} on {cores_text(group[0].n)}"
-                ),
-                x=Axis(label="Arithmetic intensity (flop/B)", scale="log2"),
-                left=Axis(label=comm_label(group)),
+            side_by_side(
+                "intensity-" + "-".join(str(part) for part in case),
+                f"Network {group[0].metric} ({size_text(group[0].size)}) over the arithmetic intensity of "
+                f"{kernel_name(group[0].kernel)} on {cores_text(group[0].n)}",
+                Axis(label="Arithmetic intensity (flop/B)", scale="log2"),
+                group,
+                _intensity,
+                comm=f"network {group[0].metric}",
                 right=Axis(label="Computing rate (Mflop/s)", scale="log10"),
-                series=both(
-                    group,
-                    _intensity,
-                    comm=f"network {group[0].metric}",
-                    comp=kernel_name(group[0].kernel),
-                    comp_transform=as_flops,
-                ),
-                marks=tuple(lines),
-                caption="Plain alone, dashed together; the band goes from the first to the last decile.",
+                comp_transform=as_flops,
+                lines=lines,
             )
         )
     return tuple(drawn)

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from elbowroom.draw.figure import Axis, Figure
+from elbowroom.draw.figure import Figure
 from elbowroom.experiments.cores import cores_of, machine_notes, with_notes
 from elbowroom.experiments.experiment import Experiment
-from elbowroom.experiments.panels import both, comm_label, comp_label, marks
+from elbowroom.experiments.panels import CORES, side_by_side
 from elbowroom.experiments.regimes import highest, regimes_over
 from elbowroom.experiments.wording import (
     Values,
@@ -111,21 +111,17 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
 
 def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:
     """Per placement: network bandwidth on the left axis, memory bandwidth of all cores on the right one."""
-    drawn = []
-    for case, group in grouped(usable(results), _case).items():
-        drawn.append(
-            Figure(
-                name="model-" + "-".join(str(part) for part in case),
-                title=f"{kernel_name(group[0].kernel)} and reception: {_place(group[0], machine)}",
-                x=Axis(label="Number of computing cores", whole=True),
-                left=Axis(label=comm_label(group)),
-                right=Axis(label=comp_label(group, each_core=False)),
-                series=both(group, cores_of, comm="reception", comp=kernel_name(group[0].kernel)),
-                marks=marks(*onsets(group, cores_of)),
-                caption="Plain alone, dashed together; the band goes from the first to the last decile.",
-            )
+    return tuple(
+        side_by_side(
+            "model-" + "-".join(str(part) for part in case),
+            f"{kernel_name(group[0].kernel)} and reception: {_place(group[0], machine)}",
+            CORES,
+            group,
+            cores_of,
+            comm="reception",
         )
-    return tuple(drawn)
+        for case, group in grouped(usable(results), _case).items()
+    )
 
 
 EXPERIMENT = Experiment(

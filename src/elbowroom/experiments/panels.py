@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from elbowroom.draw.figure import Axis, Figure, Mark, Series
-from elbowroom.experiments.wording import SideName, kept_of
+from elbowroom.experiments.wording import SideName, kept_of, kernel_name, onsets
 from elbowroom.stats.curves import Onset
 from elbowroom.stats.result import PointResult, Summary
 
@@ -16,6 +16,9 @@ Style = Literal["alone", "together"]
 Triple = tuple[float, float, float]
 X = Callable[[PointResult], float]
 Transform = Callable[[PointResult, Summary], Triple]
+
+CORES = Axis(label="Number of computing cores", whole=True)
+CAPTION = "Plain alone, dashed together; the band goes from the first to the last decile."
 
 
 def plain(_: PointResult, summary: Summary) -> Triple:
@@ -129,16 +132,51 @@ def comm_label(results: Sequence[PointResult]) -> str:
     )
 
 
+def side_by_side(
+    name: str,
+    title: str,
+    x_axis: Axis,
+    results: Sequence[PointResult],
+    x: X,
+    *,
+    comm: str,
+    left: Axis | None = None,
+    right: Axis | None = None,
+    comm_transform: Transform = plain,
+    comp_transform: Transform = plain,
+    lines: Sequence[Mark] | None = None,
+) -> Figure:
+    """Both sides over one axis, alone and together: communication (called `comm`) on the left axis, the
+    kernel on the right one. Where they are left out, axes are labelled from what was measured, and lines mark
+    where a side starts to suffer.
+    """
+    return Figure(
+        name=name,
+        title=title,
+        x=x_axis,
+        left=left or Axis(label=comm_label(results)),
+        right=right or Axis(label=comp_label(results, each_core=comp_transform is per_core)),
+        series=both(
+            results,
+            x,
+            comm=comm,
+            comp=kernel_name(results[0].kernel),
+            comm_transform=comm_transform,
+            comp_transform=comp_transform,
+        ),
+        marks=marks(*onsets(results, x)) if lines is None else tuple(lines),
+        caption=CAPTION,
+    )
+
+
 def kept_figure(
     name: str,
     title: str,
     x_axis: Axis,
     results: Sequence[PointResult],
     x: X,
-    marks: tuple[Mark, ...],
-    caption: str,
 ) -> Figure:
-    """What both sides kept over one axis."""
+    """What both sides kept over one axis, and marks where a side starts to suffer."""
     series = (kept_curve(results, "comm", x, "communication"), kept_curve(results, "comp", x, "computation"))
     return Figure(
         name=name,
@@ -146,8 +184,8 @@ def kept_figure(
         x=x_axis,
         left=Axis(label="Kept (1 = undisturbed)"),
         series=tuple(item for item in series if item is not None),
-        marks=marks,
-        caption=caption,
+        marks=marks(*onsets(results, x)),
+        caption="together/alone of the rates (alone/together of a latency); the band is the 95 % interval.",
     )
 
 

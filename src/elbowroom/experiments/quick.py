@@ -7,7 +7,7 @@ from typing import Literal
 
 from elbowroom.draw.figure import Axis, Figure
 from elbowroom.experiments.experiment import Experiment
-from elbowroom.experiments.panels import as_bandwidth, both, comp_label, kept_figure, marks
+from elbowroom.experiments.panels import as_bandwidth, kept_figure, side_by_side
 from elbowroom.experiments.regimes import highest, regime, traffic
 from elbowroom.experiments.wording import (
     Values,
@@ -178,36 +178,23 @@ def _contrast(points: Sequence[PointResult]) -> Finding | None:
 def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:  # noqa: ARG001
     """Bandwidths over message size, and what each side kept."""
     drawn = []
+    axis = Axis(label="Message size", scale="log2", bytes=True)
     for (kernel, n), group in _curves(results).items():
         if len(group) < 3:
             continue
-        axis = Axis(label="Message size", scale="log2", bytes=True)
-        comm, comp = onsets(group, _size)
-        found = marks(comm, comp)
         beside = f"{kernel_name(kernel)} on {n} core{'s' if n > 1 else ''}"
+        title = f"What each side keeps beside the other: {beside}"
+        drawn.append(kept_figure(f"kept-{kernel}-n{n}", title, axis, group, _size))
         drawn.append(
-            kept_figure(
-                f"kept-{kernel}-n{n}",
-                f"What each side keeps beside the other: {beside}",
+            side_by_side(
+                f"rates-{kernel}-n{n}",
+                f"Alone and together: {beside}",
                 axis,
                 group,
                 _size,
-                found,
-                "together/alone of the rates (alone/together of a latency); the band is the 95 % interval.",
-            )
-        )
-        drawn.append(
-            Figure(
-                name=f"rates-{kernel}-n{n}",
-                title=f"Alone and together: {beside}",
-                x=axis,
+                comm="communication",
                 left=Axis(label="Network bandwidth (MB/s)", scale="log10"),
-                right=Axis(label=comp_label(group, each_core=False)),
-                series=both(
-                    group, _size, comm="communication", comp=kernel_name(kernel), comm_transform=as_bandwidth
-                ),
-                marks=found,
-                caption="Plain alone, dashed together; the band goes from the first to the last decile.",
+                comm_transform=as_bandwidth,
             )
         )
     return tuple(drawn)

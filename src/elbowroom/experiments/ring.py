@@ -12,7 +12,7 @@ import msgspec
 from elbowroom.draw.figure import Axis, Figure
 from elbowroom.experiments.cores import cores_of, machine_notes, with_notes
 from elbowroom.experiments.experiment import Experiment
-from elbowroom.experiments.panels import both, comp_label, marks
+from elbowroom.experiments.panels import side_by_side
 from elbowroom.experiments.wording import (
     Values,
     cores_text,
@@ -179,21 +179,18 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
     """
     drawn = []
     for case, group in grouped(usable(results), _case).items():
-        kernel, size, processes, threads = case
+        _, size, processes, threads = case
         plural = "s" if threads > 1 else ""
         drawn.append(
-            Figure(
-                name="ring-" + "-".join(str(part) for part in case),
-                title=(
-                    f"Ring of {size_text(size)}, one process per {processes}, {threads} "
-                    f"communication thread{plural}"
-                ),
-                x=Axis(label="Number of computing cores per node", whole=True),
+            side_by_side(
+                "ring-" + "-".join(str(part) for part in case),
+                f"Ring of {size_text(size)}, one process per {processes}, {threads} "
+                f"communication thread{plural}",
+                Axis(label="Number of computing cores per node", whole=True),
+                group,
+                cores_of,
+                comm="MPI bandwidth",
                 left=Axis(label="MPI bandwidth of one process (MB/s)"),
-                right=Axis(label=comp_label(group, each_core=False)),
-                series=both(group, cores_of, comm="MPI bandwidth", comp=kernel_name(kernel)),
-                marks=marks(*onsets(group, cores_of)),
-                caption="Plain alone, dashed together; the band goes from the first to the last decile.",
             )
         )
     return tuple(drawn)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from elbowroom.draw.figure import Axis, Figure, Mark
 from elbowroom.experiments.cores import machine_notes, with_notes
 from elbowroom.experiments.experiment import Experiment
-from elbowroom.experiments.panels import as_bandwidth, both, comp_label, kept_figure, marks, per_core
+from elbowroom.experiments.panels import as_bandwidth, kept_figure, marks, per_core, side_by_side
 from elbowroom.experiments.wording import (
     Values,
     cores_text,
@@ -140,35 +140,28 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
     drawn = []
     axis = Axis(label="Message size", scale="log2", bytes=True)
     for case, group in grouped(usable(results), _case).items():
-        comm, comp = onsets(group, _size)
-        lines = [*marks(comm, comp)]
+        lines = [*marks(*onsets(group, _size))]
         lines += [Mark(x=float(step.after), text="step in the latency alone") for step in switches(group)]
         name = "-".join(str(part) for part in case)
         beside = (
             f"{kernel_name(group[0].kernel)} on {cores_text(group[0].n)}, {place_text(group[0], machine)}"
         )
         drawn.append(
-            Figure(
-                name=f"sizes-{name}",
-                title=f"Network bandwidth over message size beside {beside}",
-                x=axis,
+            side_by_side(
+                f"sizes-{name}",
+                f"Network bandwidth over message size beside {beside}",
+                axis,
+                group,
+                _size,
+                comm="network bandwidth",
                 left=Axis(label="Network bandwidth (MB/s)", scale="log10"),
-                right=Axis(label=comp_label(group)),
-                series=both(
-                    group,
-                    _size,
-                    comm="network bandwidth",
-                    comp=kernel_name(group[0].kernel),
-                    comm_transform=as_bandwidth,
-                    comp_transform=per_core,
-                ),
-                marks=tuple(lines),
-                caption="Plain alone, dashed together; the band goes from the first to the last decile.",
+                comm_transform=as_bandwidth,
+                comp_transform=per_core,
+                lines=lines,
             )
         )
-        caption = "together/alone of the rates (alone/together of a latency); the band is the 95 % interval."
         title = f"What each side keeps beside the other: {beside}"
-        drawn.append(kept_figure(f"sizes-kept-{name}", title, axis, group, _size, marks(comm, comp), caption))
+        drawn.append(kept_figure(f"sizes-kept-{name}", title, axis, group, _size))
     return tuple(drawn)
 
 
