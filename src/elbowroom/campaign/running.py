@@ -76,11 +76,11 @@ def prepare(request: Request, source: Source) -> Prepared:
     if request.seed is not None:
         plan = msgspec.structs.replace(plan, seed=request.seed)
     machine = source.machine()
-    expansion = _answerable(experiments.get(plan.experiment).expand(plan, machine), source)
-    return _prepared(plan, machine, expansion, source, request.reverse)
+    expansion = answerable(experiments.get(plan.experiment).expand(plan, machine), source)
+    return concrete(plan, machine, expansion, source, request.reverse)
 
 
-def _answerable(expansion: Expansion, source: Source) -> Expansion:
+def answerable(expansion: Expansion, source: Source) -> Expansion:
     """The points that the source answers; a note for those it does not, by reason."""
     refused: dict[str, list[Point]] = {}
     for point in expansion.points:
@@ -100,7 +100,7 @@ def _answerable(expansion: Expansion, source: Source) -> Expansion:
     return Expansion(points=answered, notes=(*expansion.notes, *notes))
 
 
-def _prepared(plan: Plan, machine: Machine, expansion: Expansion, source: Source, reverse: bool) -> Prepared:
+def concrete(plan: Plan, machine: Machine, expansion: Expansion, source: Source, reverse: bool) -> Prepared:
     points = expansion.points
     validate(points, machine, hosts=plan.hosts, scheduling=plan.scheduling)
     units = order(points, plan.repetitions, plan.seed, reverse)
@@ -131,13 +131,13 @@ def start(request: Request, tell: Tell, source: Source | None = None) -> tuple[R
     out = Path(request.out) if request.out else default_out(request.plan)
     refuse_existing(out)
     source = source or choose(request.where)
-    _mend_frequencies(source, tell)
+    mend_frequencies(source, tell)
     prepared = prepare(request, source)
-    state = {"before": _state(source, tell)}
+    state = {"before": state_of(source, tell)}
     first = prepared.groups[0]
     probe = source.open(first.ranks, first.share_core, first.several_threads)
     try:
-        manifest = _manifest(request, prepared, source, state, probe.hello)
+        manifest = manifest_of(request, prepared, source, state, probe.hello)
         folder = RunFolder.create(out, manifest, source.topology())
     except BaseException:
         probe.close()
@@ -162,7 +162,7 @@ def resume(
     source = source or choose(where)
     plan = decode(manifest.plan)
     machine = manifest.machine
-    _mend_frequencies(source, tell)
+    mend_frequencies(source, tell)
     if compared(source.machine(), manifest) != compared(machine, manifest):
         raise UsageError(
             f"was begun on another machine ({machine.name}), or this one has changed since",
@@ -171,9 +171,9 @@ def resume(
             mend="go on there, or start a new run here",
         )
     expansion = Expansion(points=manifest.points, notes=manifest.notes)
-    prepared = _prepared(plan, machine, expansion, source, manifest.reverse)
+    prepared = concrete(plan, machine, expansion, source, manifest.reverse)
     if retry_failed:
-        _forget_failed(folder)
+        forget_failed(folder)
     done = {entry.unit for entry in folder.entries()}
     probe = None
     for group in prepared.groups:
@@ -182,16 +182,16 @@ def resume(
             break
     if probe is not None:
         try:
-            _same_library(manifest, probe.hello)
+            same_library(manifest, probe.hello)
             _same_simulation(manifest, probe.hello)
-            folder.update(resumed=(*manifest.resumed, _now()))
+            folder.update(resumed=(*manifest.resumed, now()))
         except BaseException:
             probe.close()
             raise
     return folder, _measure(folder, prepared, source, probe, patience, tell)
 
 
-def _mend_frequencies(source: Source, tell: Tell) -> None:
+def mend_frequencies(source: Source, tell: Tell) -> None:
     """Sets back what a killed run left constant: it would be measured as if the machine were so."""
     if source.live:
         sentence = Frequencies().restore()
@@ -212,7 +212,7 @@ def compared(machine: Machine, manifest: Manifest) -> Machine:
     )
 
 
-def _same_library(manifest: Manifest, hello: dict[str, Any]) -> None:
+def same_library(manifest: Manifest, hello: dict[str, Any]) -> None:
     before, now = (record.get("mpi", {}).get("library", "") for record in (manifest.hello, hello))
     if before != now:
         raise UsageError(
@@ -234,7 +234,7 @@ def _same_simulation(manifest: Manifest, hello: dict[str, Any]) -> None:
         )
 
 
-def _forget_failed(folder: RunFolder) -> None:
+def forget_failed(folder: RunFolder) -> None:
     journal = folder.journal()
     try:
         journal.drop_failed()
@@ -270,7 +270,7 @@ def _measure(
             constant=Frequencies().constant if source.live else as_they_are,
         )
         with (
-            _terminated_as_interrupt(),
+            terminated_as_interrupt(),
             Progress(
                 len(left),
                 _seconds(prepared.expansion.points, left, prepared.machine),
@@ -295,11 +295,11 @@ def _measure(
         if journal is not None:
             journal.close()
         if work is not None and work.asked:
-            _close_part(folder, source, manifest, clocks, begun, work)
+            close_part(folder, source, manifest, clocks, begun, work)
     return finish(folder)
 
 
-def _close_part(
+def close_part(
     folder: RunFolder,
     source: Source,
     manifest: Manifest,
@@ -314,7 +314,7 @@ def _close_part(
         during["others_busy"] = neighbours.others_busy(clocks, neighbours.look())
     wall = manifest.wall_s + time.monotonic() - begun
     spent = manifest.measured_s + work.measured_s
-    after = _state(source, lambda _: None) if source.live else {}
+    after = state_of(source, lambda _: None) if source.live else {}
     with contextlib.suppress(MachineError):
         # A disk that is full refused the journal already and that is the error to show.
         folder.update(
@@ -328,7 +328,7 @@ def _close_part(
 def finish(folder: RunFolder) -> Results:
     """Seals the samples to Parquet and computes the results; the journal is kept."""
     seal(folder.parquet_path, folder.entries(), folder.manifest.points)
-    folder.update(finished=_now())
+    folder.update(finished=now())
     return evaluate(folder)
 
 
@@ -338,7 +338,7 @@ def default_out(plan: str) -> Path:
     return Path("runs") / f"{stem}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
 
 
-def _manifest(
+def manifest_of(
     request: Request,
     prepared: Prepared,
     source: Source,
@@ -347,7 +347,7 @@ def _manifest(
 ) -> Manifest:
     return Manifest(
         elbowroom=__version__,
-        created=_now(),
+        created=now(),
         command=request.command,
         plan=msgspec.to_builtins(prepared.plan),
         points=prepared.expansion.points,
@@ -367,7 +367,7 @@ def _manifest(
     )
 
 
-def _state(source: Source, tell: Tell) -> dict[str, Any]:
+def state_of(source: Source, tell: Tell) -> dict[str, Any]:
     """The probe's view of the machine, and how busy other processes keep it right now."""
     state = dict(source.state())
     if source.live:
@@ -379,7 +379,7 @@ def _state(source: Source, tell: Tell) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _terminated_as_interrupt() -> Iterator[None]:
+def terminated_as_interrupt() -> Iterator[None]:
     """A polite SIGTERM (a batch system's end of time) ends a run like Ctrl-C does."""
 
     def interrupt(_number: int, _frame: object) -> None:
@@ -397,5 +397,5 @@ def _terminated_as_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _now() -> str:
+def now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
