@@ -12,10 +12,12 @@ from elbowroom.report.page import Page
 
 if TYPE_CHECKING:
     from elbowroom.campaign.results import Results
+    from elbowroom.plan.point import Note
+    from elbowroom.report.modelled import Modelled
 
 
-def page_of(results: Results) -> Page:
-    """The report's page for the results of a run."""
+def page_of(results: Results, models: tuple[Modelled, ...] = (), doubts: tuple[Note, ...] = ()) -> Page:
+    """The report's page for the results of a run; `doubts`: why a model of the run is not shown."""
     manifest = results.manifest
     plan = manifest.plan
     share = manifest.measured_share
@@ -29,7 +31,8 @@ def page_of(results: Results) -> Page:
         observers=manifest.observers,
         findings=results.findings,
         figures=results.figures(),
-        notes=results.notes,
+        notes=(*results.notes, *doubts),
+        models=models,
         uses={
             point.id: Use(
                 comp_cores=point.comp_cores,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -116,14 +117,18 @@ class Run:
             "notes": msgspec.to_builtins(manifest.notes),
         }
 
-    def report(self, path: Path | str | None = None) -> Path:
-        """Writes the report, one HTML file without network; default: report.html in the run folder."""
+    def report(self, path: Path | str | None = None, *, models: Sequence[Path | str] = ()) -> Path:
+        """Writes the report, one HTML file without network; default: report.html in the run folder.
+
+        It shows the models of `models` (files, or names of published machines), else those of the run folder.
+        """
+        from elbowroom.api.modelled import modelled
         from elbowroom.api.page import page_of
         from elbowroom.report.page import render
         from elbowroom.store.files import write_atomically
 
         target = Path(path) if path is not None else self._folder.report_path
-        write_atomically(target, render(page_of(self._results)).encode())
+        write_atomically(target, render(page_of(self._results, *modelled(self, models))).encode())
         return target
 
     def export(self, kind: Format, path: Path | str) -> list[Path]:

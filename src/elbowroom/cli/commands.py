@@ -286,12 +286,19 @@ def compare(first: str, second: str, as_json: bool) -> int:
 @group.command()
 @click.argument("path", metavar="RUN")
 @click.option("-o", "--out", metavar="FILE", help="Default: report.html in the run folder.")
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    metavar="M.json",
+    help="Show this model (several times: several); default: those in the run folder.",
+)
 @_json
-def report(path: str, out: str | None, as_json: bool) -> int:
+def report(path: str, out: str | None, models: tuple[str, ...], as_json: bool) -> int:
     """Write the report: one HTML file that needs no network."""
     from elbowroom import api
 
-    _print_files([api.open(path).report(out)], as_json)
+    _print_files([api.open(path).report(out, models=models)], as_json)
     return 0
 
 

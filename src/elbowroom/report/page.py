@@ -16,8 +16,9 @@ from elbowroom.draw import numbers, svg
 from elbowroom.draw.figure import Figure, Series
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.point import Note
-from elbowroom.report import columns, machine, words
+from elbowroom.report import columns, machine, modelled, words
 from elbowroom.report.columns import Use
+from elbowroom.report.modelled import Modelled
 from elbowroom.stats.drift import Drift
 from elbowroom.stats.result import Finding, PointResult, Side, Summary, Verdict
 
@@ -48,6 +49,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     uses: dict[str, Use] = {}
     drifts: tuple[Drift, ...] = ()
     method: tuple[tuple[str, str], ...] = ()
+    models: tuple[Modelled, ...] = ()
 
 
 def render(page: Page) -> str:
@@ -58,9 +60,10 @@ def render(page: Page) -> str:
     data["machine"] = machine.details(page.machine)
     data["flagMeanings"] = dict(words.flag_meanings(flag for r in page.results for flag in r.flags))
     known, unknown = _known_and_unknown(page)
-    scripts = ("common.js", "page.js")
-    html: str = _template().render(
+    scripts = ("common.js", *(("models.js", "whatif.js") if page.models else ()), "page.js")
+    html: str = _template("page.html.j2").render(
         page=page,
+        models=_models(page.models, table),
         style=_asset("page.css") + svg.style(),
         script="".join(_asset(name) for name in scripts),
         data=columns.embed(data),
@@ -107,6 +110,26 @@ class Table:
         return not series.low or (series.low[i] == summary.d1 and series.high[i] == summary.d9)
 
 
+def _models(parts: Sequence[Modelled], table: Table) -> str:
+    """The sections of the models, empty without any."""
+    if not parts:
+        return ""
+    views = [
+        (
+            modelled.section(part),
+            [
+                # Two models of one machine draw figures of one name, and what an SVG defines is the page's.
+                (figure, svg.svg(msgspec.structs.replace(figure, name=f"m{at}-{figure.name}"), table.rows_of))
+                for figure in part.figures
+            ],
+        )
+        for at, part in enumerate(parts)
+    ]
+    data = columns.embed(modelled.embedded(parts))
+    html: str = _template("model.html.j2").render(parts=views, data=data)
+    return html
+
+
 def machine_line(machine: Machine) -> str:
     """The machine in one line: model, packages, cores, NUMA nodes, memory, hosts."""
     parts = [
@@ -117,7 +140,7 @@ def machine_line(machine: Machine) -> str:
         numbers.rounded_size(machine.memory) if machine.memory else "memory unknown",
         _count(machine.hosts, "host"),
     ]
-    return " · ".join([*parts, "simulated"] if machine.virtual else parts)
+    return " · ".join([*parts, "virtual"] if machine.virtual else parts)
 
 
 def _count(count: int, noun: str) -> str:
@@ -219,11 +242,11 @@ def _asset(name: str) -> str:
 
 
 @lru_cache
-def _template() -> Any:
-    """The compiled template; jinja2 is imported here since `elbowroom --help` must not wait for it."""
+def _template(name: str) -> Any:
+    """A compiled template; jinja2 is imported here since `elbowroom --help` must not wait for it."""
     import jinja2
 
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    return environment.from_string(_asset("page.html.j2"))
+    return environment.from_string(_asset(name))

@@ -1,0 +1,169 @@
+"""What the page says of fitted models: their figures, errors, parameters, and the sliders that ask them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from elbowroom.draw import numbers
+from elbowroom.draw.figure import Figure
+from elbowroom.model.document import Document, ModelName, ThresholdPart
+from elbowroom.model.prediction import Interval
+from elbowroom.predict.evaluating import Errors, Line, Table
+
+NAMES: dict[str, str] = {
+    "flow": "FLOW",
+    "robust": "threshold, robust calibration",
+    "threshold": "threshold, calibrated as in the thesis",
+}
+ORIGINS = {
+    "virtual": "virtual: the values come from a simulated machine",
+    "imported": "imported: measured with something else",
+    "published": "published: parameters as printed in the thesis",
+}
+MEANINGS = {
+    "b_comp_seq": ("MB/s", "memory bandwidth of one computing core alone"),
+    "b_comm_seq": ("MB/s", "network bandwidth alone"),
+    "n_seq_max": ("cores", "computing cores at which computations alone peak"),
+    "t_seq_max": ("MB/s", "that peak"),
+    "n_par_max": ("cores", "computing cores at which both together peak"),
+    "t_par_max": ("MB/s", "that peak"),
+    "t_par_max2": ("MB/s", "both together with n_seq_max cores"),
+    "delta_l": ("MB/s per core", "lost by each core between the two peaks"),
+    "delta_r": ("MB/s per core", "lost by each core beyond n_seq_max"),
+    "alpha": ("1", "part of its bandwidth that the network keeps at worst"),
+}
+MANY_PLACEMENTS = 8
+"""So many placements are named one by one."""
+
+
+class Modelled(msgspec.Struct, frozen=True, kw_only=True):
+    """One model file in the page. `name`: the file's; `shown`: the model that the figures draw; `errors`: on
+    what this run measured, if it measured what the model answers.
+    """
+
+    name: str
+    document: Document
+    shown: ModelName
+    figures: tuple[Figure, ...] = ()
+    errors: Table | None = None
+
+
+def section(part: Modelled) -> dict[str, Any]:
+    """The template's view of a model file."""
+    document = part.document
+    models = document.models
+    return {
+        "name": part.name,
+        "machine": document.machine.name,
+        "origin": ORIGINS.get(document.calibration.origin, ""),
+        "calibration": _calibration(document),
+        "shown": NAMES[part.shown],
+        "validity": document.validity,
+        "errors": None if part.errors is None else _errors(part.errors),
+        "thresholds": [
+            {"title": NAMES[name], "rows": _threshold_rows(found)}
+            for name, found in (("robust", models.robust), ("threshold", models.threshold))
+            if found is not None
+        ],
+        "flow": _flow_rows(document),
+    }
+
+
+def embedded(parts: Sequence[Modelled]) -> dict[str, Any]:
+    """What the page's script reads: the documents as M.json has them."""
+    return {"files": [{"name": part.name, "document": msgspec.to_builtins(part.document)} for part in parts]}
+
+
+def _calibration(document: Document) -> str:
+    known = document.calibration
+    cores = f"{known.n_low} to {known.n_high} computing cores"
+    if known.n_other_high:
+        cores += f" and up to {known.n_other_high} of the other socket"
+    every = len(known.placements) == document.machine.nodes**2
+    places = f"{len(known.placements)} placements"
+    if every:
+        places = "every placement"
+    elif len(known.placements) <= MANY_PLACEMENTS:
+        named = ", ".join(f"{comp}→{comm}" for comp, comm in known.placements)
+        places = f"data on (computations→communications) {named}"
+    runs = f"{known.runs} measured points" if known.runs else "published parameters"
+    return (
+        f"{runs} of {known.run}: {known.kernel}, messages of {numbers.size(known.size)}, {cores}, {places}."
+    )
+
+
+def _errors(table: Table) -> dict[str, Any]:
+    return {
+        "samples": ", ".join(f"{comp}→{comm}" for comp, comm in table.samples),
+        "rows": table.rows,
+        "lines": [_error_line(line) for line in table.lines],
+        "unanswered": [
+            f"{_model_name(line.model)}: {line.unanswered} of {table.rows}"
+            for line in table.lines
+            if line.unanswered
+        ],
+    }
+
+
+def _model_name(name: str) -> str:
+    return NAMES.get(name, name)
+
+
+def _error_line(line: Line) -> dict[str, Any]:
+    cells = [*_stream_cells(line.comm), *_stream_cells(line.comp), _percent(line.average)]
+    covered = [errors.covered for errors in (line.comm, line.comp) if errors.covered is not None]
+    cells.append(_percent(sum(covered) / len(covered) if covered else None, digits=0))
+    return {"model": _model_name(line.model), "baseline": line.baseline, "cells": cells}
+
+
+def _stream_cells(errors: Errors) -> list[str]:
+    return [_percent(value) for value in (errors.samples, errors.others, errors.all)]
+
+
+def _percent(value: float | None, digits: int = 2) -> str:
+    return "–" if value is None else f"{100 * value:.{digits}f} %"
+
+
+def _threshold_rows(part: ThresholdPart) -> list[dict[str, Any]]:
+    rows = []
+    for name, (unit, text) in MEANINGS.items():
+        cells = []
+        for where in ("local", "remote"):
+            parameters = getattr(part, where)
+            if parameters is None:
+                cells.append("not calibrated")
+                continue
+            interval = part.intervals.get(where, {}).get(name)
+            cells.append(_value(getattr(parameters, name), interval))
+        rows.append({"name": name, "unit": unit, "text": text, "cells": cells})
+    return rows
+
+
+def _value(value: float, interval: Interval | None) -> str:
+    if interval is None:
+        return numbers.number(value)
+    return f"{numbers.number(value)} [{numbers.number(interval.low)}, {numbers.number(interval.high)}]"
+
+
+def _flow_rows(document: Document) -> list[dict[str, Any]]:
+    from elbowroom.model.flow import PARAMETERS
+
+    flow = document.models.flow
+    if flow is None:
+        return []
+    meanings = {item.name: item for item in PARAMETERS}
+    rows = []
+    for name, value, low, high in zip(flow.names, flow.values, flow.low, flow.high, strict=True):
+        known = meanings.get(name)
+        rows.append(
+            {
+                "name": name,
+                "unit": known.unit if known else "",
+                "text": known.text if known else "",
+                "cells": [_value(value, Interval(value=value, low=low, high=high))],
+            }
+        )
+    return rows

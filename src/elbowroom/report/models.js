@@ -1,0 +1,219 @@
+"use strict";
+/* The models of M.json (docs/model-file.md), evaluated as model/threshold.py, model/flow.py and
+   predict/answering.py do: same names, same order of operations, so that the page says what `elbowroom predict`
+   says. Bandwidths in MB/s, sizes in bytes; rates are in the order of STREAMS. */
+const Models = (() => {
+const STREAMS = ["comp_alone", "comm_alone", "comp_together", "comm_together"];
+const BEST_FIRST = ["flow", "robust", "threshold"];
+const SAME = 1e-9;
+class Unknown extends Error {}
+const isLocal = (shape, node) => node < shape.numa_per_socket;
+
+/* ---- the threshold model (thesis, equations 6.1-6.8; `faithful` to the letter, else repaired) ---- */
+const total = (p, n, cores, faithful) => {
+  if (!faithful && p.n_par_max > p.n_seq_max) {
+    const last = p.t_par_max2 - p.delta_r * (cores - p.n_seq_max);
+    const fall = (p.t_par_max - last) / Math.max(cores - p.n_par_max, 1);
+    return p.t_par_max - fall * Math.max(n - p.n_par_max, 0);
+  }
+  if (n <= p.n_par_max) return p.t_par_max;
+  if (n <= p.n_seq_max) return p.t_par_max - p.delta_l * (n - p.n_par_max);
+  return p.t_par_max2 - p.delta_r * (n - p.n_seq_max);
+};
+const compAlone = (p, n, cores, faithful) => {
+  if (faithful) return Math.min(n * p.b_comp_seq, total(p, n, cores, true), p.t_seq_max);
+  const ownLoss = Math.max(p.delta_r, 0) * Math.max(n - p.n_seq_max, 0);
+  return Math.max(Math.min(n * p.b_comp_seq, p.t_seq_max - ownLoss), 0);
+};
+/* Data of both on one node: [computations alone, computations together, communications together]. */
+const onOneNode = (p, n, cores, faithful) => {
+  if (n === 0) return [0, 0, p.b_comm_seq];
+  const wanted = (i) => (faithful ? i * p.b_comp_seq : compAlone(p, i, cores, false));
+  const fits = (i) => wanted(i) + p.alpha * p.b_comm_seq < total(p, i, cores, faithful);
+  const leftOver = (i) => Math.min(total(p, i, cores, faithful) - wanted(i), p.b_comm_seq);
+  const kept = () => {
+    if (n >= p.n_seq_max || p.n_seq_max - p.n_par_max <= 1) return p.alpha;
+    let last = n;
+    while (last > 0 && !fits(last)) last--;
+    const keptThere = last > 0 ? leftOver(last) / p.b_comm_seq : 1;
+    return keptThere - (keptThere - p.alpha) / (p.n_seq_max - last) * (n - last);
+  };
+  const alone = compAlone(p, n, cores, faithful), carried = total(p, n, cores, faithful);
+  const share = fits(n) ? leftOver(n) : kept() * p.b_comm_seq;
+  if (faithful) return [alone, fits(n) ? wanted(n) : carried - share, share];
+  const comm = Math.min(Math.max(share, 0), p.b_comm_seq);
+  return [alone, Math.min(Math.max(carried - comm, 0), alone), comm];
+};
+const side = (part, shape, node, what) => {
+  const where = isLocal(shape, node) ? "local" : "remote";
+  if (!part[where]) throw new Unknown(`the model of ${shape.name} was calibrated without ${where} data (${what} on node ${node})`);
+  return part[where];
+};
+const thresholdStreams = (part, shape, asked, faithful) => {
+  const cores = shape.cores_first_socket, {n, comp_node: compNode, comm_node: commNode} = asked;
+  const comp = side(part, shape, compNode, "computations"), comm = side(part, shape, commNode, "communications");
+  const [alone, compTogether, commTogether] = onOneNode(comp, n, cores, faithful);
+  if (compNode === commNode) return [alone, comm.b_comm_seq, compTogether, commTogether];
+  if (!faithful) return [alone, comm.b_comm_seq, alone, comm.b_comm_seq];
+  if (!part.local) return null;
+  return [alone, comm.b_comm_seq, alone, onOneNode({...part.local, b_comm_seq: comm.b_comm_seq}, n, cores, true)[2]];
+};
+const thresholdBand = (part, shape, {comp_node: compNode, comm_node: commNode}) => {
+  const notes = part.bands_from ? [`interval: ${part.bands_from}`] : [];
+  const where = {0: "local", [shape.numa_per_socket]: "remote"}[compNode];
+  if (compNode === commNode && where && part.bands[where]) return [part.bands[where], notes];
+  if (part.bands.other) return [part.bands.other, notes];
+  const all = Object.values(part.bands);
+  return [STREAMS.map((_, i) => Math.max(...all.map((band) => band[i]))), [...notes, "interval: sample placements only"]];
+};
+const threshold = (part, shape, asked) => {
+  const streams = thresholdStreams(part, shape, asked, false), published = thresholdStreams(part, shape, asked, true);
+  const repaired = !published || streams.some((v, i) => Math.abs(v - published[i]) > SAME * Math.abs(published[i]));
+  const [band, notes] = thresholdBand(part, shape, asked);
+  const intervals = streams.map((value, i) => ({value, low: Math.max(value * (1 - band[i]), 0), high: value * (1 + band[i])}));
+  return [intervals, [...(repaired ? ["repaired"] : []), ...notes]];
+};
+
+/* ---- FLOW (model/flow.py says every step; the letters are its own) ---- */
+const JITTER = [-1.711094, -1.038997, -0.633067, -0.303096, 0, 0.303096, 0.633067, 1.038997, 1.711094];
+const FULL = 1e-12;
+/* Rates of streams {demand, floor, weight, route: [resource, ...]} in resources of `capacities` (model/filling.py). */
+const fill = (streams, capacities) => {
+  const sum = (list) => list.reduce((a, b) => a + b, 0);
+  const on = (r) => (stream) => stream.route.includes(r);
+  const guaranteed = capacities.map((capacity, r) => {
+    const wanted = sum(streams.filter(on(r)).map((stream) => stream.floor));
+    return wanted > capacity ? capacity / wanted : 1;
+  });
+  const rates = streams.map(({floor, route}) => floor * Math.min(1, ...route.map((r) => guaranteed[r])));
+  const grow = (weights) => {
+    for (let round = 0; round < streams.length; round++) {
+      const used = (values, r) => sum(streams.map((stream, k) => (on(r)(stream) ? values[k] : 0)));
+      const free = capacities.map((capacity, r) => Math.max(capacity - used(rates, r), 0));
+      const active = streams.map(({demand, route}, k) =>
+        (demand - rates[k] <= FULL * demand || route.some((r) => free[r] <= FULL * capacities[r]) ? 0 : weights[k]));
+      if (!active.some((weight) => weight > 0)) return;
+      const own = streams.map(({demand}, k) => (active[k] > 0 ? (demand - rates[k]) / active[k] : Infinity));
+      const common = capacities.map((_, r) => { const load = used(active, r); return load > 0 ? free[r] / load : Infinity; });
+      const step = Math.min(...own, ...common);
+      if (Number.isFinite(step)) active.forEach((weight, k) => { rates[k] += weight * step; });
+    }
+  };
+  grow(streams.map(({weight}) => (weight > 0 ? weight : 0)));
+  if (streams.some(({weight}) => !(weight > 0))) grow(streams.map(({weight}) => (weight > 0 ? 0 : 1)));
+  return rates;
+};
+/* Two streams in one resource, the second with a floor: `fill` in closed form. */
+const pair = (demand, weight, other, otherWeight, floor, capacity) => {
+  const kept = Math.min(floor, other, capacity);
+  const share = kept + (capacity - kept) * (otherWeight / (weight + otherWeight));
+  const second = Math.min(other, Math.max(share, capacity - demand));
+  return [Math.min(demand, capacity - second), second];
+};
+const flowCase = (shape, {comp_node: compNode, comm_node: commNode, n, n_other: nOther}) => {
+  const first = isLocal(shape, compNode), messagesFirst = isLocal(shape, commNode), same = compNode === commNode;
+  return {
+    near: first ? n : nOther, far: first ? nOther : n, same, beside: first === messagesFirst && !same,
+    second: !messagesFirst};
+};
+/* Rates [computations alone, computations together, communications together] at one value z of the jitter. */
+const flowAt = (p, {near, far, same, beside, second}, z) => {
+  const g = Math.max(1 + (z < 0 ? p.dip_local : p.rise_local) * z, 0);
+  const h = Math.max(1 + (z < 0 ? p.dip_remote : p.rise_remote) * z, 0);
+  const comm = second ? p.comm_second : p.comm_first;
+  const asked = near * p.core_local + far * p.core_remote;
+  const nearDemand = Math.min(near * p.core_local, p.uplink * g), farDemand = Math.min(far * p.core_remote, p.link * h);
+  const farWeight = far * p.far_weight;
+  const floor = (far > 0 ? p.floor_remote : p.floor_local) * comm, weight = far > 0 ? p.weight_remote : p.weight_local;
+  const reduced = (whole, excess, demand, kept) => Math.max(whole - excess * Math.max(demand - whole, 0), kept);
+  const controller = (messages, kept) => reduced(p.controller, p.excess_local, asked + messages, kept) * g;
+  const port = (messages, kept) => reduced(p.port, p.excess_remote, far * p.core_remote + messages, kept) * h;
+  const alone = (demand) => {
+    const [a, b] = pair(nearDemand, near, Math.min(demand, port(0, 0)), farWeight, 0, controller(0, 0));
+    return a + b;
+  };
+  if (same && near > 0 && far > 0) {
+    const rates = fill([
+      {demand: nearDemand, floor: 0, weight: near, route: [0]}, {demand: farDemand, floor: 0, weight: farWeight, route: [0, 1]},
+      {demand: comm, floor, weight, route: [0, 1]}], [controller(comm, floor), port(comm, floor)]);
+    return [alone(farDemand), rates[0] + rates[1], rates[2]];
+  }
+  if (same) {
+    const capacity = far > 0 ? Math.min(controller(comm, floor), port(comm, floor)) : controller(comm, floor);
+    const shared = pair(far > 0 ? farDemand : nearDemand, far > 0 ? farWeight : near, comm, weight, floor, capacity);
+    return [alone(farDemand), ...shared];
+  }
+  const message = Math.min(comm, Math.max(p.root * g - asked, p.floor_local * comm));
+  if (!(beside && far > 0)) return [alone(farDemand), alone(farDemand), message];
+  const [b, crossed] = pair(farDemand, farWeight, message, p.weight_remote, p.floor_remote * comm, p.crossing * h);
+  return [alone(farDemand), alone(b), crossed];
+};
+const flowStreams = (p, asked) => {
+  const comm = asked.second ? p.comm_second : p.comm_first;
+  if (asked.near + asked.far === 0) return [0, comm, 0, comm];
+  const sums = [0, 0, 0];
+  for (const z of JITTER) flowAt(p, asked, z).forEach((rate, i) => { sums[i] += rate; });
+  const [alone, compTogether, commTogether] = sums.map((value) => value / JITTER.length);
+  return [alone, comm, compTogether, commTogether];
+};
+
+/* 90 % intervals: variance of the draws' logarithms, and what the model cannot follow (flow_fit.bands). */
+const NORMAL_90 = 1.6448536269514722;
+const TINY = 1e-9;
+const flow = (vectors, shape, asked, discrepancy) => {
+  const found = vectors.map((p) => flowStreams(p, flowCase(shape, asked)));
+  return found[0].map((value, i) => {
+    const logs = found.slice(1).map((streams) => Math.log(Math.max(streams[i], TINY)));
+    const mean = logs.reduce((a, b) => a + b, 0) / logs.length;
+    const variance = logs.reduce((a, log) => a + (log - mean) ** 2, 0) / logs.length;
+    const factor = Math.exp(NORMAL_90 * Math.sqrt((logs.length ? variance : 0) + discrepancy[i] ** 2));
+    return {value, low: value / factor, high: value * factor};
+  });
+};
+
+/* ---- message size (model/message_size.py): a message of s bytes takes t0 + s/B ---- */
+const bandwidthAt = (law, size, known, at) => {
+  const rest = at / known - law.t0;
+  if (rest < 0) throw new Unknown(`${known} MB/s of ${at} B contradict t0 = ${law.t0} µs`);
+  return size / (law.t0 + rest * (size / at));
+};
+
+/* ---- what a document answers ---- */
+const names = (document) => BEST_FIRST.filter((name) => document.models[name]);
+const whyOneSocket = (name) => (name === "flow" ? "" : "n/a: the threshold model knows computing cores of one socket only");
+const whyOneSize = (document) =>
+  (document.message_size ? "" : "n/a: the model was calibrated with this size only; measure others as well (--sizes)");
+/* Predicts for situations of one placement: [{comp_alone: {value, low, high}, ..., flags}, ...]. */
+const predict = (document, name, situations, size = document.calibration.size) => {
+  const {machine: shape, calibration: known, message_size: law} = document, part = document.models[name];
+  const scaled = (value) => (size === known.size ? value : bandwidthAt(law, size, value, known.size));
+  const answer = name === "flow" ? flowAnswer(part, shape, scaled) : thresholdAnswer(part, shape, scaled);
+  return situations.map((asked) => {
+    const inside = asked.n === 0 || (known.n_low <= asked.n && asked.n <= known.n_high);
+    const law_inside = size === known.size || (Math.min(...law.sizes) <= size && size <= Math.max(...law.sizes));
+    const extrapolated = !inside || asked.n_other > known.n_other_high || !law_inside;
+    const [intervals, flags] = answer(asked);
+    return {
+      ...Object.fromEntries(STREAMS.map((stream, i) => [stream, intervals[i]])),
+      flags: [...(extrapolated ? ["extrapolated"] : []), ...(shape.virtual ? ["virtual"] : []), ...flags]};
+  });
+};
+const thresholdAnswer = (part, shape, scaled) => {
+  const sized = (p) => p && {...p, b_comm_seq: scaled(p.b_comm_seq)};
+  const used = {...part, local: sized(part.local), remote: sized(part.remote)};
+  return (asked) => {
+    if (asked.n_other) throw new Unknown(whyOneSocket("threshold"));
+    return threshold(used, shape, asked);
+  };
+};
+const flowAnswer = (part, shape, scaled) => {
+  const vector = (values) => {
+    const p = Object.fromEntries(part.names.map((name, i) => [name, values[i]]));
+    return {...p, comm_first: scaled(p.comm_first), comm_second: scaled(p.comm_second)};
+  };
+  const vectors = [part.values, ...part.draws].map(vector);
+  return (asked) => [flow(vectors, shape, asked, part.discrepancy), part.flags];
+};
+
+return {Unknown, names, whyOneSocket, whyOneSize, predict};
+})();
