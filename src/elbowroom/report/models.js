@@ -76,22 +76,25 @@ const threshold = (part, shape, asked) => {
 
 /* ---- FLOW (model/flow.py says every step; the letters are its own) ---- */
 const JITTER = [-1.711094, -1.038997, -0.633067, -0.303096, 0, 0.303096, 0.633067, 1.038997, 1.711094];
+const FLOW_NAMES = [
+  "core_local", "core_remote", "comm_first", "comm_second", "uplink", "link", "controller", "port", "crossing", "root",
+  "floor_local", "floor_remote", "weight_local", "weight_remote", "cost_local", "cost_remote", "far_weight", "dip_local",
+  "dip_remote", "rise_local", "rise_remote", "excess_local", "excess_remote"];
 const FULL = 1e-12;
-/* Rates of streams {demand, floor, weight, route: [resource, ...]} in resources of `capacities` (model/filling.py). */
+/* Rates of streams {demand, floor, weight, costs: [of each resource]} in resources of `capacities` (model/filling.py). */
 const fill = (streams, capacities) => {
-  const sum = (list) => list.reduce((a, b) => a + b, 0);
-  const on = (r) => (stream) => stream.route.includes(r);
+  const used = (values, r) => streams.reduce((sum, {costs}, k) => sum + costs[r] * values[k], 0);
   const guaranteed = capacities.map((capacity, r) => {
-    const wanted = sum(streams.filter(on(r)).map((stream) => stream.floor));
+    const wanted = used(streams.map(({floor}) => floor), r);
     return wanted > capacity ? capacity / wanted : 1;
   });
-  const rates = streams.map(({floor, route}) => floor * Math.min(1, ...route.map((r) => guaranteed[r])));
+  const rates = streams.map(({floor, costs}) => floor * Math.min(1, ...guaranteed.filter((_, r) => costs[r] > 0)));
   const grow = (weights) => {
     for (let round = 0; round < streams.length; round++) {
-      const used = (values, r) => sum(streams.map((stream, k) => (on(r)(stream) ? values[k] : 0)));
       const free = capacities.map((capacity, r) => Math.max(capacity - used(rates, r), 0));
-      const active = streams.map(({demand, route}, k) =>
-        (demand - rates[k] <= FULL * demand || route.some((r) => free[r] <= FULL * capacities[r]) ? 0 : weights[k]));
+      const full = free.map((left, r) => left <= FULL * capacities[r]);
+      const active = streams.map(({demand, costs}, k) =>
+        (demand - rates[k] <= FULL * demand || full.some((is, r) => is && costs[r] > 0) ? 0 : weights[k]));
       if (!active.some((weight) => weight > 0)) return;
       const own = streams.map(({demand}, k) => (active[k] > 0 ? (demand - rates[k]) / active[k] : Infinity));
       const common = capacities.map((_, r) => { const load = used(active, r); return load > 0 ? free[r] / load : Infinity; });
@@ -103,12 +106,12 @@ const fill = (streams, capacities) => {
   if (streams.some(({weight}) => !(weight > 0))) grow(streams.map(({weight}) => (weight > 0 ? 0 : 1)));
   return rates;
 };
-/* Two streams in one resource, the second with a floor: `fill` in closed form. */
-const pair = (demand, weight, other, otherWeight, floor, capacity) => {
-  const kept = Math.min(floor, other, capacity);
-  const share = kept + (capacity - kept) * (otherWeight / (weight + otherWeight));
-  const second = Math.min(other, Math.max(share, capacity - demand));
-  return [Math.min(demand, capacity - second), second];
+/* Two streams in one resource, the second with a floor and a cost: `fill` in closed form. */
+const pair = (demand, weight, other, otherWeight, floor, cost, capacity) => {
+  const kept = Math.min(floor, other, capacity / cost);
+  const share = kept + (capacity - cost * kept) * (otherWeight / (weight + cost * otherWeight));
+  const second = Math.min(other, Math.max(share, (capacity - demand) / cost));
+  return [Math.min(demand, Math.max(capacity - cost * second, 0)), second];
 };
 const flowCase = (shape, {comp_node: compNode, comm_node: commNode, n, n_other: nOther}) => {
   const first = isLocal(shape, compNode), messagesFirst = isLocal(shape, commNode), same = compNode === commNode;
@@ -124,28 +127,29 @@ const flowAt = (p, {near, far, same, beside, second}, z) => {
   const asked = near * p.core_local + far * p.core_remote;
   const nearDemand = Math.min(near * p.core_local, p.uplink * g), farDemand = Math.min(far * p.core_remote, p.link * h);
   const farWeight = far * p.far_weight;
-  const floor = (far > 0 ? p.floor_remote : p.floor_local) * comm, weight = far > 0 ? p.weight_remote : p.weight_local;
+  const [floor, weight, cost] = far > 0
+    ? [p.floor_remote * comm, p.weight_remote, p.cost_remote] : [p.floor_local * comm, p.weight_local, p.cost_local];
   const reduced = (whole, excess, demand, kept) => Math.max(whole - excess * Math.max(demand - whole, 0), kept);
-  const controller = (messages, kept) => reduced(p.controller, p.excess_local, asked + messages, kept) * g;
-  const port = (messages, kept) => reduced(p.port, p.excess_remote, far * p.core_remote + messages, kept) * h;
+  const controller = (messages, kept) => reduced(p.controller, p.excess_local, asked + cost * messages, cost * kept) * g;
+  const port = (messages, kept) => reduced(p.port, p.excess_remote, far * p.core_remote + cost * messages, cost * kept) * h;
   const alone = (demand) => {
-    const [a, b] = pair(nearDemand, near, Math.min(demand, port(0, 0)), farWeight, 0, controller(0, 0));
+    const [a, b] = pair(nearDemand, near, Math.min(demand, port(0, 0)), farWeight, 0, 1, controller(0, 0));
     return a + b;
   };
   if (same && near > 0 && far > 0) {
     const rates = fill([
-      {demand: nearDemand, floor: 0, weight: near, route: [0]}, {demand: farDemand, floor: 0, weight: farWeight, route: [0, 1]},
-      {demand: comm, floor, weight, route: [0, 1]}], [controller(comm, floor), port(comm, floor)]);
+      {demand: nearDemand, floor: 0, weight: near, costs: [1, 0]}, {demand: farDemand, floor: 0, weight: farWeight, costs: [1, 1]},
+      {demand: comm, floor, weight, costs: [cost, cost]}], [controller(comm, floor), port(comm, floor)]);
     return [alone(farDemand), rates[0] + rates[1], rates[2]];
   }
   if (same) {
     const capacity = far > 0 ? Math.min(controller(comm, floor), port(comm, floor)) : controller(comm, floor);
-    const shared = pair(far > 0 ? farDemand : nearDemand, far > 0 ? farWeight : near, comm, weight, floor, capacity);
+    const shared = pair(far > 0 ? farDemand : nearDemand, far > 0 ? farWeight : near, comm, weight, floor, cost, capacity);
     return [alone(farDemand), ...shared];
   }
   const message = Math.min(comm, Math.max(p.root * g - asked, p.floor_local * comm));
   if (!(beside && far > 0)) return [alone(farDemand), alone(farDemand), message];
-  const [b, crossed] = pair(farDemand, farWeight, message, p.weight_remote, p.floor_remote * comm, p.crossing * h);
+  const [b, crossed] = pair(farDemand, farWeight, message, weight, floor, cost, p.crossing * h);
   return [alone(farDemand), alone(b), crossed];
 };
 const flowStreams = (p, asked) => {
@@ -207,12 +211,14 @@ const thresholdAnswer = (part, shape, scaled) => {
   };
 };
 const flowAnswer = (part, shape, scaled) => {
+  const odd = [...FLOW_NAMES.filter((name) => !part.names.includes(name)), ...part.names.filter((name) => !FLOW_NAMES.includes(name))];
+  if (odd.length) throw new Unknown(`fitted with other parameters of FLOW (${odd.join(", ")})`);
   const vector = (values) => {
     const p = Object.fromEntries(part.names.map((name, i) => [name, values[i]]));
     return {...p, comm_first: scaled(p.comm_first), comm_second: scaled(p.comm_second)};
   };
   const vectors = [part.values, ...part.draws].map(vector);
-  return (asked) => [flow(vectors, shape, asked, part.discrepancy), part.flags];
+  return (asked) => [flow(vectors, shape, asked, part.discrepancy), []];
 };
 
 return {Unknown, names, whyOneSocket, whyOneSize, predict};
