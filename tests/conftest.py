@@ -7,7 +7,9 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -15,6 +17,11 @@ from hypothesis import settings
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch import build
 from elbowroom.launch.mpi import Mpi, find_mpi, launch_environment
+from elbowroom.model import published
+from elbowroom.model.curves import STREAMS, Curves, Row, Situation
+from elbowroom.store.curves import write_curves
+from elbowroom.virtual.published_curves import PublishedCurves
+from elbowroom.virtual.truth import generator
 
 DATA = Path(__file__).parent / "data"
 FAKE = Path(__file__).parent / "fake_site.py"
@@ -61,6 +68,44 @@ def recorded(tmp_path: Path) -> Path:
     copy = tmp_path / "recorded"
     shutil.copytree(DATA / "quick", copy)
     return copy
+
+
+def _thesis_curves(
+    name: str = "henri",
+    *,
+    noise: float = 0.0,
+    ns: Sequence[int] | None = None,
+    places: Sequence[tuple[int, int]] | None = None,
+) -> Curves:
+    machine = published.load(name)
+    truth = PublishedCurves(machine.model)
+    nodes, cores = range(machine.shape.nodes), range(1, machine.cores_first_socket + 1)
+    rows = []
+    for comp, comm in places or [(i, j) for i in nodes for j in nodes]:
+        for n in ns or cores:
+            at = Situation(comp_node=comp, comm_node=comm, n=n)
+            found = truth.sample(at, noise, generator(1, machine.shape, at))
+            values = dict(zip(STREAMS, (round(value, 1) for value in found), strict=True))
+            rows.append(Row(situation=at, **values))
+    return Curves(shape=machine.shape, rows=tuple(rows))
+
+
+@pytest.fixture(scope="session")
+def thesis_curves() -> Callable[..., Curves]:
+    """Curves of a machine of the thesis, from its published model with seeded noise."""
+    return _thesis_curves
+
+
+@pytest.fixture
+def curves_csv(tmp_path: Path) -> Callable[..., Path]:
+    """Writes such curves as NAME.csv."""
+
+    def write(name: str = "henri", **options: Any) -> Path:
+        path = tmp_path / f"{name}.csv"
+        write_curves(path, _thesis_curves(name, **options))
+        return path
+
+    return write
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ HEADERS = ("name", "cores_first_socket", "numa_per_socket")
 EXTRA = ("sockets", "nic_node", "virtual", "kernel", "size", "unit")
 """What the three headers do not say, each as `# elbowroom/KEY: value`; `unit: MB/s` confirms an odd scale."""
 
-EXAMPLE = "for instance: # cores_first_socket: 18"
+EXAMPLE = "for instance # cores_first_socket: 18"
 KERNEL, SIZE = "memset_nt", 64_000_000
 """The benchmark of the thesis, where a file names no other."""
 DEFAULT_SOCKETS = 2  # the machines of the thesis, and nearly all others
@@ -47,6 +47,9 @@ value of a side reaches these, it is GB/s.
 """
 MOST_PER_CORE, MOST_COMM = 200_000.0, 1_000_000.0
 """MB/s. No core and no NIC does more: where all values of a side do, they are kB/s or B/s."""
+
+MOST = 16_384
+"""Cores, nodes, sockets: the run folder lists each of them, so a slip must not fill the disk."""
 
 _HEADER = re.compile(r"#\s*(elbowroom/)?(\w+)\s*:\s*(.*?)\s*")
 _WHOLE = re.compile(r"[0-9]{1,9}")
@@ -187,6 +190,8 @@ class _Reader:
                 raise self._error("this header is missing", key, None, f"{hint}; {EXAMPLE}")
         nodes = self._whole_header("numa_per_socket", least=1)
         sockets = self._whole_header("sockets", default=DEFAULT_SOCKETS, least=1)
+        if sockets * max(nodes, self._whole_header("cores_first_socket", least=1)) > MOST:
+            raise self._error("makes more than any machine has", "sockets", sockets, "count them again")
         nic = self._whole_header("nic_node", default=-1)
         if nic >= sockets * nodes:
             raise self._outside("nic_node", nic, sockets * nodes, self.headers["nic_node"][0])
@@ -221,6 +226,8 @@ class _Reader:
         line, text = self.headers[key]
         if _WHOLE.fullmatch(text) is None or int(text) < least:
             raise self._error(f"is no whole number from {least}", key, text, EXAMPLE, line)
+        if int(text) > MOST:
+            raise self._error("is more than any machine has", key, text, EXAMPLE, line)
         return int(text)
 
     def _outside(self, field: str, value: int, nodes: int, line: int) -> UsageError:
@@ -287,6 +294,8 @@ class _Reader:
         for name, node in (("comp_node", comp), ("comm_node", comm)):
             if node >= shape.nodes:
                 raise self._outside(name, node, shape.nodes, number)
+        if other and shape.sockets < 2:
+            raise self._error("the machine has one socket", "n_other", other, "drop the column", number)
         for name, count in (("n", n), ("n_other", other)):
             if count > shape.cores_first_socket:
                 said = f"a socket has {shape.cores_first_socket} cores"
