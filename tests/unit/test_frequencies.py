@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from elbowroom.campaign.measuring import Group, Measuring, as_they_are
-from elbowroom.campaign.running import compared
+from elbowroom.campaign.parts import compared
 from elbowroom.campaign.sources import settable
 from elbowroom.errors import MachineError
 from elbowroom.machine import frequencies

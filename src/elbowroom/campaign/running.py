@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import re
-import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from elbowroom import __version__, experiments
+from elbowroom import experiments
 from elbowroom.campaign import neighbours
 from elbowroom.campaign.measuring import Group, Measuring, as_they_are, groups, remaining
+from elbowroom.campaign.parts import (
+    Tell,
+    close_part,
+    forget_failed,
+    manifest_of,
+    mend_frequencies,
+    now,
+    same_library,
+    same_machine,
+    same_simulation,
+    state_of,
+    terminated_as_interrupt,
+)
 from elbowroom.campaign.progress import Progress
 from elbowroom.campaign.results import Results, evaluate
 from elbowroom.campaign.sources import Source, Where, choose
-from elbowroom.errors import ElbowroomError, MachineError, UsageError
+from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.launch.session import Conversation
-from elbowroom.machine.frequencies import CORE, UNCORE, Frequencies
-from elbowroom.machine.state import unknowns
+from elbowroom.machine.frequencies import Frequencies
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.ordering import estimate, measured, order
 from elbowroom.plan.point import Expansion, Note, Point, Unit
 from elbowroom.plan.reading import Overrides, Plan, apply, decode, load
 from elbowroom.plan.validating import ranks_needed, validate
-from elbowroom.store.folder import Manifest, RunFolder, refuse_existing
+from elbowroom.store.folder import RunFolder, refuse_existing
 from elbowroom.store.sealed import seal
 
 SIMULATED_UNIT = 0.003
 """Seconds that one repetition on a virtual machine takes, the journal's writing to the disk included."""
-
-Tell = Callable[[str], object]
-"""Takes a sentence of chatter for the person who waits."""
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +107,7 @@ def answerable(expansion: Expansion, source: Source) -> Expansion:
 
 
 def concrete(plan: Plan, machine: Machine, expansion: Expansion, source: Source, reverse: bool) -> Prepared:
+    """A plan's points on a machine: validated, ordered, grouped by the probe that answers them."""
     points = expansion.points
     validate(points, machine, hosts=plan.hosts, scheduling=plan.scheduling)
     units = order(points, plan.repetitions, plan.seed, reverse)
@@ -163,13 +170,7 @@ def resume(
     plan = decode(manifest.plan)
     machine = manifest.machine
     mend_frequencies(source, tell)
-    if compared(source.machine(), manifest) != compared(machine, manifest):
-        raise UsageError(
-            f"was begun on another machine ({machine.name}), or this one has changed since",
-            field="resume",
-            value=str(path),
-            mend="go on there, or start a new run here",
-        )
+    same_machine(path, source, manifest)
     expansion = Expansion(points=manifest.points, notes=manifest.notes)
     prepared = concrete(plan, machine, expansion, source, manifest.reverse)
     if retry_failed:
@@ -183,63 +184,12 @@ def resume(
     if probe is not None:
         try:
             same_library(manifest, probe.hello)
-            _same_simulation(manifest, probe.hello)
+            same_simulation(manifest, probe.hello)
             folder.update(resumed=(*manifest.resumed, now()))
         except BaseException:
             probe.close()
             raise
     return folder, _measure(folder, prepared, source, probe, patience, tell)
-
-
-def mend_frequencies(source: Source, tell: Tell) -> None:
-    """Sets back what a killed run left constant: it would be measured as if the machine were so."""
-    if source.live:
-        sentence = Frequencies().restore()
-        if sentence:
-            tell(sentence)
-
-
-def compared(machine: Machine, manifest: Manifest) -> Machine:
-    """The machine with what matters of it to the points of a run: frequencies only if they are to be set."""
-    set_here = {
-        name
-        for point in manifest.points
-        for name, khz in ((CORE, point.core_khz), (UNCORE, point.uncore_khz))
-        if khz is not None and name in machine.permitted
-    }
-    return msgspec.structs.replace(
-        machine, permitted=tuple(sorted(set_here)), frequency_ranges={}, refused={}
-    )
-
-
-def same_library(manifest: Manifest, hello: dict[str, Any]) -> None:
-    before, now = (record.get("mpi", {}).get("library", "") for record in (manifest.hello, hello))
-    if before != now:
-        raise UsageError(
-            f"the run was begun with another MPI ({before})",
-            field="mpi",
-            value=now,
-            mend="resume with the same --mpi, or start a new run",
-        )
-
-
-def _same_simulation(manifest: Manifest, hello: dict[str, Any]) -> None:
-    """A virtual machine's file may have changed since; half a run of each would be of no machine."""
-    if manifest.hello.get("virtual") != hello.get("virtual"):
-        raise UsageError(
-            "the virtual machine has changed since the run was begun",
-            field="machine",
-            value=str(manifest.where.get("machine")),
-            mend="set its definition back (the manifest has it), or start a new run",
-        )
-
-
-def forget_failed(folder: RunFolder) -> None:
-    journal = folder.journal()
-    try:
-        journal.drop_failed()
-    finally:
-        journal.close()
 
 
 def _measure(
@@ -299,32 +249,6 @@ def _measure(
     return finish(folder)
 
 
-def close_part(
-    folder: RunFolder,
-    source: Source,
-    manifest: Manifest,
-    clocks: neighbours.Clocks,
-    begun: float,
-    work: Measuring,
-) -> None:
-    """Writes what this part of the run took, and the machine's state after it."""
-    during: dict[str, Any] = {}
-    if source.live and source.name in ("local", "mpiexec", "pbs"):
-        # The ranks are children of ours: what the host was busy with besides them is other people's work.
-        during["others_busy"] = neighbours.others_busy(clocks, neighbours.look())
-    wall = manifest.wall_s + time.monotonic() - begun
-    spent = manifest.measured_s + work.measured_s
-    after = state_of(source, lambda _: None) if source.live else {}
-    with contextlib.suppress(MachineError):
-        # A disk that is full refused the journal already and that is the error to show.
-        folder.update(
-            state={**manifest.state, "during": during, "after": after},
-            wall_s=wall,
-            measured_s=spent,
-            measured_share=spent / wall if wall > 0 and source.live else None,
-        )
-
-
 def finish(folder: RunFolder) -> Results:
     """Seals the samples to Parquet and computes the results; the journal is kept."""
     seal(folder.parquet_path, folder.entries(), folder.manifest.points)
@@ -336,66 +260,3 @@ def default_out(plan: str) -> Path:
     """runs/PLAN-DATE-TIME below the current folder."""
     stem = re.sub(r"[^\w.-]+", "-", Path(plan).stem) or "run"
     return Path("runs") / f"{stem}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
-
-
-def manifest_of(
-    request: Request,
-    prepared: Prepared,
-    source: Source,
-    state: dict[str, dict[str, Any]],
-    hello: dict[str, Any],
-) -> Manifest:
-    return Manifest(
-        elbowroom=__version__,
-        created=now(),
-        command=request.command,
-        plan=msgspec.to_builtins(prepared.plan),
-        points=prepared.expansion.points,
-        notes=prepared.expansion.notes,
-        seed=prepared.plan.seed,
-        reverse=request.reverse,
-        launcher=source.name,
-        where=msgspec.to_builtins(request.where),
-        machine=prepared.machine,
-        launch=prepared.commands,
-        mpi=source.mpi,
-        hello={name: value for name, value in hello.items() if name != "kernels"},
-        kernels=tuple(hello.get("kernels", ())),
-        observers=source.observers(),
-        state=state,
-        unknown=unknowns(state["before"]),
-    )
-
-
-def state_of(source: Source, tell: Tell) -> dict[str, Any]:
-    """The probe's view of the machine, and how busy other processes keep it right now."""
-    state = dict(source.state())
-    if source.live:
-        state["others_busy"] = neighbours.sample()
-        busy = state["others_busy"]
-        if busy is not None and busy > 0.25:
-            tell(f"warning: other processes keep {busy:.1f} cores busy; results will be less certain")
-    return state
-
-
-@contextlib.contextmanager
-def terminated_as_interrupt() -> Iterator[None]:
-    """A polite SIGTERM (a batch system's end of time) ends a run like Ctrl-C does."""
-
-    def interrupt(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    try:
-        before = signal.signal(signal.SIGTERM, interrupt)
-    except ValueError:
-        # Not in the main thread (a notebook's worker): signals stay as they are.
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
