@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from elbowroom.api import fit as fit
     from elbowroom.api import import_curves as import_curves
     from elbowroom.api import load_model as load_model
+    from elbowroom.api import machine_from_run as machine_from_run
+    from elbowroom.api import machine_names as machine_names
     from elbowroom.api import open as open
     from elbowroom.api import overlap as overlap
     from elbowroom.api import overlap_predicted as overlap_predicted
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from elbowroom.api import resume as resume
     from elbowroom.api import run as run
     from elbowroom.api import save_overlap_figure as save_overlap_figure
+    from elbowroom.api import virtual_machine as virtual_machine
 
 __all__ = [
     "Evaluation",
@@ -42,6 +45,8 @@ __all__ = [
     "fit",
     "import_curves",
     "load_model",
+    "machine_from_run",
+    "machine_names",
     "open",
     "overlap",
     "overlap_predicted",
@@ -50,6 +55,7 @@ __all__ = [
     "resume",
     "run",
     "save_overlap_figure",
+    "virtual_machine",
 ]
 
 

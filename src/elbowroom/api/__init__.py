@@ -8,6 +8,7 @@ elbowroom.run("quick", overrides=elbowroom.Overrides(kernels=("triad",)))
 """
 
 from elbowroom.api.doctoring import doctor
+from elbowroom.api.machines import machine_from_run, machine_names, machine_text, virtual_machine
 from elbowroom.api.measuring import compare, dry_run, resume, run
 from elbowroom.api.overlapping import (
     best_split,
@@ -43,6 +44,9 @@ __all__ = [
     "fit",
     "import_curves",
     "load_model",
+    "machine_from_run",
+    "machine_names",
+    "machine_text",
     "names",
     "open",
     "overlap",
@@ -54,4 +58,5 @@ __all__ = [
     "save_figure",
     "save_overlap_figure",
     "save_panels",
+    "virtual_machine",
 ]

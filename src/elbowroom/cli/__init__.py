@@ -13,8 +13,9 @@ import sys
 
 import click
 
+import elbowroom.cli.machines
 import elbowroom.cli.overlapping
-import elbowroom.cli.predicting  # noqa: F401 (both add their commands to the group)
+import elbowroom.cli.predicting  # noqa: F401 (all add their commands to the group)
 from elbowroom.cli.commands import group
 from elbowroom.errors import ElbowroomError, UsageError
 

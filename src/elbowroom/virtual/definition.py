@@ -30,6 +30,9 @@ NEAR_LATENCY_US, FAR_LATENCY_US = 1.39, 1.67
 
 CLOCK_GHZ = 2.3
 
+UNKNOWN_MEMORY_GB = 64.0
+"""Plans size their arrays by it; no bandwidth depends on it."""
+
 FLOPS_PER_CYCLE = 4.0
 """Of plain compiled loops: two lanes of SSE2, a multiplication and an addition each."""
 
@@ -131,8 +134,7 @@ def decode(text: str, where: str) -> Definition:
         found = msgspec.convert(data, Definition)
     except msgspec.ValidationError as error:
         raise explained(error, data, where) from error
-    _check(found)
-    return found
+    return checked(found)
 
 
 def encode(definition: Definition) -> str:
@@ -201,8 +203,10 @@ def _side(table: Any, side: str, cores: Any, where: str) -> Any:
     return msgspec.to_builtins(side_of.parameters(cores if isinstance(cores, int) and cores > 0 else 1))
 
 
-def _check(found: Definition) -> None:
-    """Refuses what no machine can be: nodes it has not, counts of cores it has not, bandwidths of nothing."""
+def checked(found: Definition) -> Definition:
+    """The definition, unless it is what no machine can be: nodes or counts of cores that it has not, or
+    bandwidths of nothing. UsageError then.
+    """
     if found.nic_node >= found.shape.nodes:
         raise UsageError(
             "is no node of this machine",
@@ -234,6 +238,7 @@ def _check(found: Definition) -> None:
             field="remote",
             mend="leave the table out, or sockets = 2",
         )
+    return found
 
 
 def _toml(value: object) -> str:

@@ -15,7 +15,7 @@ from elbowroom.model import published
 from elbowroom.model.curves import Situation, Streams
 from elbowroom.plan.placing import near_node
 from elbowroom.virtual.credits import Credits
-from elbowroom.virtual.definition import CLOCK_GHZ, Definition, Plain
+from elbowroom.virtual.definition import CLOCK_GHZ, UNKNOWN_MEMORY_GB, Definition, Plain
 from elbowroom.virtual.published_curves import PublishedCurves
 from elbowroom.virtual.scaling import credits
 from elbowroom.virtual.truth import Truth, check_situation
@@ -95,7 +95,9 @@ def generic(machine: Machine) -> Definition:
         )
     numbers = [node.number for node in by_socket(machine)]
     per_socket, nodes_per_socket = cores.pop(), nodes.pop()
-    remote = _generic("remote").parameters(per_socket) if len(packages) > 1 else None
+    local, remote = (
+        _generic(where, nodes_per_socket).parameters(per_socket) for where in ("local", "remote")
+    )
     return Definition(
         name=machine.name,
         origin=GENERIC,
@@ -105,19 +107,19 @@ def generic(machine: Machine) -> Definition:
         sockets=len(packages),
         cores_per_socket=per_socket,
         numa_per_socket=nodes_per_socket,
-        memory_gb=machine.memory / 1e9 or 64.0,
+        memory_gb=machine.memory / 1e9 or UNKNOWN_MEMORY_GB,
         nic_node=numbers.index(near_node(machine)),
-        local=_generic("local").parameters(per_socket),
-        remote=remote,
+        local=local,
+        remote=remote if len(packages) > 1 else None,
     )
 
 
-def _generic(where: published.Where) -> Plain:
-    """Per core and per controller, whatever the shape: the medians of what was published."""
+def _generic(where: published.Where, nodes_per_socket: int) -> Plain:
+    """Per core, and per socket shared out among its nodes: the medians of what was published."""
     sides = [published.load(name).used(where) for name in published.names()]
     return Plain(
         core=median(side.b_comp_seq for side in sides),
-        memory=median(side.t_seq_max for side in sides),
+        memory=median(side.t_seq_max for side in sides) / nodes_per_socket,
         nic=median(side.b_comm_seq for side in sides),
         kept=median(side.alpha for side in sides),
     )
