@@ -26,13 +26,20 @@ DRAWS = 48
 NORMAL_90 = 1.6448536269514722
 """Half width of the 90 % interval of a normal variable, in standard deviations."""
 
-ASSUMED_ERROR = 0.01
+FIRST_ERROR = 0.01
 """Relative error of one value, measurement and model together, while fitting."""
 
 STEP = 1e-5
 """Of the finite differences, in the fit's coordinates (logarithms, mostly)."""
 
-EVALUATIONS = 60
+SHORT, LONG, FINALISTS = 20, 80, 2
+"""Evaluations of a first and of a last fit, and how many of the first go on."""
+
+ERRORS = (0.004, 0.1)
+"""Bounds of the error of one value in the last fit: below, the priors would no longer count."""
+
+NORMAL_HALF = 0.6744897501960817
+"""Median of the absolute value of a standard normal variable."""
 
 
 class FlowParameter(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,8 +104,19 @@ def fit(curves: Curves, *, seed: int = 0) -> FlowFit:
     known = np.isfinite(measured) & (measured > 0)
     data = _Data(asked, np.log(measured[known]), known)
     before = prior(asked, np.where(known, measured, np.nan))
-    best = min((_solve(data, before, start) for start in before.starts), key=lambda found: found.cost)
+    best = _best(data, before)
     return _posterior(curves, data, before, best, seed)
+
+
+def _best(data: _Data, before: Prior) -> OptimizeResult:
+    """The best of short fits from every start goes on to the end, then once more with the error it showed."""
+    short = [_solve(data, before, start, FIRST_ERROR, SHORT) for start in before.starts]
+    short.sort(key=lambda found: float(found.cost))
+    long = [_solve(data, before, found.x, FIRST_ERROR, LONG) for found in short[:FINALISTS]]
+    best = min(long, key=lambda found: float(found.cost))
+    missed = _logs(np.asarray(best.x)[None], data)[0] - data.logs
+    error = float(np.clip(np.median(np.abs(missed)) / NORMAL_HALF, *ERRORS))
+    return _solve(data, before, best.x, error, LONG)
 
 
 def _logs(points: Array, data: _Data) -> Array:
@@ -113,18 +131,18 @@ def _jacobian(point: Array, data: _Data) -> Array:
     return (logs[: len(point)] - logs[len(point) :]).T / (2 * STEP)
 
 
-def _solve(data: _Data, before: Prior, start: Array) -> OptimizeResult:
+def _solve(data: _Data, before: Prior, start: Array, error: float, evaluations: int) -> OptimizeResult:
     def residuals(point: Array) -> Array:
-        missed = (_logs(point[None], data)[0] - data.logs) / ASSUMED_ERROR
+        missed = (_logs(point[None], data)[0] - data.logs) / error
         return np.concatenate([missed, (point - before.centre) / before.width])
 
     def slopes(point: Array) -> Array:
-        return np.concatenate([_jacobian(point, data) / ASSUMED_ERROR, np.diag(1 / before.width)])
+        return np.concatenate([_jacobian(point, data) / error, np.diag(1 / before.width)])
 
     margin = 1e-6
     inside = np.clip(start, before.low + margin, before.high - margin)
     return least_squares(
-        residuals, inside, slopes, bounds=(before.low, before.high), loss="soft_l1", max_nfev=EVALUATIONS
+        residuals, inside, slopes, bounds=(before.low, before.high), loss="soft_l1", max_nfev=evaluations
     )
 
 

@@ -75,20 +75,20 @@ BOUNDS = {
     "excess_local": (-0.05, 0.6),
     "excess_remote": (-0.05, 0.6),
 }
+_THESIS = {"floor_local": 0.9, "floor_remote": 0.9, "weight_local": 0.05, "weight_remote": 0.05}
+"""Communication loses down to a high floor, knees are sharp."""
+_PROPORTION = {"floor_local": 0.2, "floor_remote": 0.2, "weight_local": 4.0, "weight_remote": 4.0}
+"""Everything is shared out in proportion."""
+_SOFT = {"dip_local": 0.05, "dip_remote": 0.05, "rise_local": 0.3, "rise_remote": 0.3}
 STARTS: tuple[dict[str, float], ...] = (
     {},
-    # The thesis' machine: communication loses down to a high floor, knees are sharp.
-    {"floor_local": 0.9, "floor_remote": 0.9, "weight_local": 0.05, "weight_remote": 0.05},
-    # Shared out in proportion, knees are soft.
-    {
-        "floor_local": 0.2,
-        "floor_remote": 0.2,
-        "weight_local": 4.0,
-        "weight_remote": 4.0,
-        "dip_local": 0.1,
-        "dip_remote": 0.1,
-    },
+    _THESIS,
+    _PROPORTION | {"dip_local": 0.1, "dip_remote": 0.1},
+    _PROPORTION | _SOFT | {"crossing": 0.9},
+    _THESIS | {"crossing": 0.9, "root": 0.75},
+    _SOFT | {"cost_local": 1.5, "cost_remote": 1.5},
 )
+"""Where the fit starts, beside the centres; of bandwidths, the factor on the centre."""
 
 
 class Prior(msgspec.Struct, frozen=True):
@@ -132,6 +132,12 @@ def prior(asked: Cases, measured: Array) -> Prior:
         starts=tuple(encode(np.array([(values | start)[name] for name in NAMES])) for start in STARTS),
         flags=flags,
     )
+
+
+def _started(name: str, values: dict[str, float], start: dict[str, float]) -> float:
+    if name in CENTRES:
+        return start.get(name, values[name])
+    return values[name] * start.get(name, 1.0)
 
 
 def _sights(asked: Cases, measured: Array) -> tuple[dict[str, float], tuple[str, ...]]:
