@@ -171,7 +171,7 @@ def _findings(page: Page, rows: dict[str, int]) -> list[dict[str, Any]]:
         }
         for key in order
         # The banner has said it already.
-        if by_key[key].text != page.verdict.text
+        if by_key[key].text not in page.verdict.text
     ]
 
 
