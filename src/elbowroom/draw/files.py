@@ -239,8 +239,11 @@ def _labels(
         top.plot([across], [up], "o", color="#1b1f24", markersize=5, transform=top.transAxes)
         top.annotate(
             _plain(label.text),
+            (across, up),
             (place.x / width, 1 - place.y / height),
             xycoords="axes fraction",
+            textcoords="axes fraction",
+            arrowprops={"arrowstyle": "-", "color": "#1b1f24", "linewidth": 0.8},
             ha="center",
             va="center",
             fontsize=8.5,

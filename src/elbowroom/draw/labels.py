@@ -10,15 +10,21 @@ GAP = 9.0
 """From the point to its name."""
 HEIGHT = 15.0
 
-# Where a name may stand, in order of preference: steps from the point, and which end of it is there.
-DIRECTIONS = ((0, -1), (0, 1), (1, 0), (-1, 0), (1, -1), (-1, -1), (1, 1), (-1, 1))
+# Where a name may stand, in order of preference: beside its point, and then a line of text farther away.
+BESIDE = ((0, -1), (0, 1), (1, 0), (-1, 0), (1, -1), (-1, -1), (1, 1), (-1, 1))
+FARTHER = ((0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1))
+FAR_COST = 1.0
+"""In units of the area covered: little, so that a name goes away rather than covers another."""
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """The middle of a name of a given width, in the units of the drawing, y downwards."""
+    """The middle of a name of a given width, in the units of the drawing, y downwards; `tip`: the place on
+    its edge that is nearest to its point.
+    """
 
     x: float
     y: float
+    tip: tuple[float, float]
 
 
 class _Rectangle(msgspec.Struct, frozen=True):
@@ -51,13 +57,20 @@ def places(
     result = []
     for (x, y), wide in zip(spots, widths, strict=True):
         candidates = [
-            (x + across * (GAP + wide / 2), y + down * (GAP + HEIGHT / 2)) for across, down in DIRECTIONS
+            (x + across * (GAP + wide / 2), y + down * (GAP + away + HEIGHT / 2))
+            for directions, away in ((BESIDE, 0.0), (FARTHER, HEIGHT + 2.0))
+            for across, down in directions
         ]
         rectangles = [_around(place, wide) for place in candidates]
-        costs = [sum(r.overlap(other) for other in taken) + 4 * r.outside(plot) for r in rectangles]
+        costs = [
+            sum(r.overlap(other) for other in taken) + 4 * r.outside(plot) + FAR_COST * (at >= len(BESIDE))
+            for at, r in enumerate(rectangles)
+        ]
         best = costs.index(min(costs))
-        taken.append(rectangles[best])
-        result.append(Place(x=candidates[best][0], y=candidates[best][1]))
+        chosen = rectangles[best]
+        taken.append(chosen)
+        tip = (min(max(x, chosen.left), chosen.right), min(max(y, chosen.top), chosen.bottom))
+        result.append(Place(x=candidates[best][0], y=candidates[best][1], tip=tip))
     return result
 
 

@@ -115,13 +115,19 @@ def named_points(figure: Figure, x: AxisScale, sides: Mapping[str, AxisScale], b
         box.width,
         box.height,
     )
+    leaders = "".join(
+        f"M{short(across)} {short(down)}L{short(place.tip[0] + box.left)} {short(place.tip[1] + box.top)}"
+        for (_, across, down), place in zip(shown, middles, strict=True)
+    )
     drawn = (
         f'<circle class="point" cx="{short(across)}" cy="{short(down)}" r="4"/>'
         f'<text x="{short(place.x + box.left)}" y="{short(place.y + box.top + 4)}">'
         f"{escape(label.text)}</text>"
         for (label, across, down), place in zip(shown, middles, strict=True)
     )
-    return f'<g class="labels" text-anchor="middle">{"".join(drawn)}</g>' if shown else ""
+    if not shown:
+        return ""
+    return f'<path class="leader" d="{leaders}"/><g class="labels" text-anchor="middle">{"".join(drawn)}</g>'
 
 
 def _path(spots: Sequence[tuple[float, float]]) -> str:

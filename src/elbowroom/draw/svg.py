@@ -58,6 +58,7 @@ def style() -> str:
         ".figure .points .curve{stroke:none}.figure .whisker{fill:none;stroke:var(--curve);stroke-width:1.2}"
         ".figure .area .band{fill-opacity:.34}.figure .frame.strong{stroke:var(--ink);stroke-width:2.5}"
         ".figure .point{fill:var(--ink);stroke:var(--paper);stroke-width:1.5}"
+        ".figure .leader{fill:none;stroke:var(--ink)}"
         ".figure .labels{font-weight:600;paint-order:stroke;stroke:var(--paper);stroke-width:3}"
         ".figure .axis-label{font-weight:600;fill:var(--curve,var(--ink))}"
         ".figure .mark{stroke:var(--faint);stroke-dasharray:2 3;fill:none}"

@@ -18,13 +18,13 @@ NORMAL_90 = 1.644854
 """Half of the 90 % interval of a normal value, in standard deviations."""
 
 CORES = Axis(label="Number of computing cores", whole=True)
-CONVENTION = "Points: measured. Lines: the model, with its 90 % interval."
-WITHOUT_POINTS = "Lines: the model, with its 90 % interval."
+LINES = "Lines: the model, with its 90 % interval."
 VIRTUAL = "The machine is virtual: nothing here was measured on hardware."
 HIGHLIGHT = "calibrated here"
 
 Side = Literal["computation", "communication"]
 Style = Literal["alone", "together"]
+STYLES: tuple[Style, ...] = ("alone", "together")
 
 
 def panels(
@@ -92,10 +92,9 @@ def _panel(
     comp_node, comm_node = place
     series = []
     for side in ("comm", "comp"):
-        for style in ("alone", "together"):
-            series += [_points(rows, side, style), _line(predictions, side, style)]
-    caption = [CONVENTION if rows else WITHOUT_POINTS]
-    caption += [VIRTUAL] * shape.virtual
+        for style in STYLES:
+            series += [_points(shape, rows, side, style), _line(predictions, side, style)]
+    caption = [f"Points: {_measured_word(shape)}."] * bool(rows) + [LINES] + [VIRTUAL] * shape.virtual
     return Figure(
         name=f"model-{shape.name}-comp{comp_node}-comm{comm_node}",
         title=f"computations on node {comp_node}, communications on node {comm_node}",
@@ -115,7 +114,11 @@ def _name(side: str, style: str) -> tuple[str, Side, Literal["left", "right"]]:
     return f"computation {style}", "computation", "right"
 
 
-def _points(rows: Sequence[Row], side: str, style: Literal["alone", "together"]) -> Series | None:
+def _measured_word(shape: Shape) -> str:
+    return "simulated" if shape.virtual else "measured"
+
+
+def _points(shape: Shape, rows: Sequence[Row], side: str, style: Style) -> Series | None:
     """What was measured; whiskers where all spreads are known."""
     stream = f"{side}_{style}"
     index = STREAMS.index(stream)
@@ -137,12 +140,12 @@ def _points(rows: Sequence[Row], side: str, style: Literal["alone", "together"])
         axis=axis,
         points=sources if len(sources) == len(there) else (),
         drawn="points",
-        value="measured",
+        value=_measured_word(shape),
         band="90 % interval of the median",
     )
 
 
-def _line(predictions: Sequence[Prediction], side: str, style: Literal["alone", "together"]) -> Series:
+def _line(predictions: Sequence[Prediction], side: str, style: Style) -> Series:
     name, whose, axis = _name(side, style)
     values = [_interval(item, f"{side}_{style}") for item in predictions]
     return Series(
@@ -190,12 +193,11 @@ def stacked(
     def series(name: str, stream: str, side: Side, style: Style, drawn: Literal["area", "smooth"]) -> Series:
         index = STREAMS.index(stream)
         y = tuple(values[index] for _, values in ordered)
-        return Series(name=name, side=side, style=style, x=x, y=y, drawn=drawn, value=source)
+        return Series(name=name, side=side, style=style, x=x, y=y, drawn=drawn, value=word)
 
+    word = "model" if source == "model" else _measured_word(shape)
     where = "local" if shape.local(node) else "remote"
-    caption = (
-        f"{_parameters_text(parameters)} The areas are {'measured' if source == 'measured' else 'the model'}."
-    )
+    caption = f"{_parameters_text(parameters)} The areas are {'the model' if word == 'model' else word}."
     return Figure(
         name=f"stacked-{shape.name}-{where}",
         title=f"Stacked bandwidths, {where} data: both on node {node}",

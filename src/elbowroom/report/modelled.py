@@ -89,7 +89,7 @@ def _calibration(document: Document) -> str:
     elif len(known.placements) <= MANY_PLACEMENTS:
         named = ", ".join(f"{comp}→{comm}" for comp, comm in known.placements)
         places = f"data on (computations→communications) {named}"
-    runs = f"{known.runs} measured points" if known.runs else "published parameters"
+    runs = f"{known.runs} points" if known.runs else "published parameters"
     return (
         f"{runs} of {known.run}: {known.kernel}, messages of {numbers.size(known.size)}, {cores}, {places}."
     )
