@@ -76,12 +76,8 @@ json computation_record(const std::vector<ComputingReport>& reports, const Windo
   for (const double slice : rates_over_time(logs, window, std::clamp<std::size_t>(shortest / 2, 1, most_slices))) {
     batches.push_back(rounded(slice * scale));
   }
-  return {{"rate", rounded(rate)},
-          {"unit", kernel.rate_unit},
-          {"per_core", per_core},
-          {"batches", batches},
-          {"items", items},
-          {"items_all", items_all}};
+  return {{"rate", rounded(rate)}, {"unit", kernel.rate_unit}, {"per_core", per_core},
+          {"batches", batches},    {"items", items},           {"items_all", items_all}};
 }
 
 json communication_record(const std::vector<BatchTime>& batches, const Request& request, std::size_t lanes,
