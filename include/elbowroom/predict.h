@@ -1,0 +1,100 @@
+/* Bandwidths of computations and communications that run side by side, from a model that was fitted to the machine:
+ *
+ *     elbowroom fit RUN -o M.json
+ *
+ * A runtime system loads the model once and then asks at any time, from any thread. All answers are computed while
+ * loading, as far as they fit into ELBOW_PREDICT_TABLE bytes; asking then is looking up, without locks or allocation.
+ *
+ * Concepts. `n` cores of the first socket and `n_other` of the second one compute on data of NUMA node `comp_node`
+ * while messages arrive in NUMA node `comm_node`. Nodes are counted from 0, those of the first socket first; the
+ * operating system's numbers are turned into these by elbow_predict_node. Each bandwidth is that of all computing cores
+ * together, or of all messages, in MB/s (1e6 B/s), with a 90 % interval: alone, and together with the other side.
+ *
+ * Errors: include/elbowroom/README.md (0 or -1, an object or NULL; errno, and elbow_predict_error()).
+ */
+#ifndef ELBOWROOM_PREDICT_H
+#define ELBOWROOM_PREDICT_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ELBOW_API __attribute__((visibility("default")))
+
+/* The version of the file format (schema elbowroom/model) that this library reads; older ones are read for ever. */
+#define ELBOW_PREDICT_FORMAT 1
+
+/* Most memory that the answers of one model may take (bytes). What does not fit is computed when it is asked for: still
+ * without locks, but in up to a millisecond. Cores of the first socket alone always fit. */
+#define ELBOW_PREDICT_TABLE (64 << 20)
+
+/* A fitted model, immutable once loaded: any number of threads may ask it at once. */
+typedef struct elbow_model elbow_model;
+
+/* MB/s, and the 90 % interval around it. */
+typedef struct elbow_interval {
+  double value;
+  double low;
+  double high;
+} elbow_interval;
+
+/* What the prediction rests on; elbow_prediction.flags is a sum of these. */
+enum {
+  ELBOW_EXTRAPOLATED = 1, /* more or fewer computing cores than were measured */
+  ELBOW_VIRTUAL = 2,      /* the machine is a simulated one */
+  ELBOW_REPAIRED = 4,     /* threshold model: differs from the published equations, which cannot be so here */
+  ELBOW_SAMPLES_ONLY = 8  /* threshold model: the interval was estimated on other placements */
+};
+
+typedef struct elbow_prediction {
+  elbow_interval comp_alone;
+  elbow_interval comm_alone;
+  elbow_interval comp_together;
+  elbow_interval comm_together;
+  unsigned flags;
+} elbow_prediction;
+
+/* The machine that the model was fitted to. Strings live as long as the model. */
+typedef struct elbow_machine {
+  const char *name;
+  const char *model;        /* which model answers: "flow", "robust" or "threshold" */
+  int cores_first_socket;   /* n may be 0 to this */
+  int cores_other;          /* n_other may be 0 to this; 0 where the model knows one socket only */
+  int sockets;
+  int numa_per_socket;
+  int nodes;                /* comp_node and comm_node may be 0 to this less 1 */
+} elbow_machine;
+
+/* Reads a model file. `model` names which of its models is to answer ("flow", "robust", "threshold"); NULL: the best.
+ * NULL with errno: what the system says (ENOENT ...), EBADMSG, ENOTSUP, EINVAL, ENOMEM. Takes milliseconds up to a
+ * second: do it once, before the work starts. */
+ELBOW_API elbow_model *elbow_predict_load(const char *path, const char *model);
+
+/* The same from the content of a file, `length` bytes at `text` (one process reads, others get it by message). */
+ELBOW_API elbow_model *elbow_predict_parse(const char *text, size_t length, const char *model);
+
+/* Frees a model; no thread may use it any more. */
+ELBOW_API void elbow_predict_free(elbow_model *model);
+
+/* The four bandwidths. -1 with errno: EINVAL (cores or nodes that the machine does not have, NULL), EDOM (the model was
+ * fitted without such accesses). */
+ELBOW_API int elbow_predict(const elbow_model *model, int n, int n_other, int comp_node, int comm_node,
+                            elbow_prediction *prediction);
+
+/* What the model was fitted to: check that it is the machine at hand. -1 with EINVAL for NULL. */
+ELBOW_API int elbow_predict_machine(const elbow_model *model, elbow_machine *machine);
+
+/* The model's number of the NUMA node that the operating system numbers `os_node` (hwloc: os_index). -1 with EINVAL
+ * where it has none. */
+ELBOW_API int elbow_predict_node(const elbow_model *model, int os_node);
+
+/* The sentence of this thread's last failure in this library; the empty string before any. */
+ELBOW_API const char *elbow_predict_error(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

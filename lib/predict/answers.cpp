@@ -1,0 +1,178 @@
+#include "answers.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+#include "flow.hpp"
+#include "threshold.hpp"
+
+namespace elbowroom::predict {
+namespace {
+
+// Evaluations of FLOW while loading, at most: about half a second.
+constexpr std::size_t most_evaluations = 500'000;
+
+constexpr const char* names[] = {"flow", "robust", "threshold"};  // best first, as Kind
+
+bool has(const ModelFile& file, Kind kind) {
+  switch (kind) {
+    case Kind::flow:
+      return file.flow.has_value();
+    case Kind::robust:
+      return file.robust.has_value();
+    case Kind::threshold:
+      return file.threshold.has_value();
+  }
+  return false;
+}
+
+Kind chosen(const ModelFile& file, const std::string& wanted) {
+  std::string there;
+  for (const Kind kind : {Kind::flow, Kind::robust, Kind::threshold}) {
+    const char* name = names[static_cast<int>(kind)];
+    if (has(file, kind)) {
+      if (wanted.empty() || wanted == name) {
+        return kind;
+      }
+      there += (there.empty() ? "" : ", ") + std::string(name);
+    }
+  }
+  if (there.empty()) {
+    throw FileError(ENOTSUP, "there is no model in the file; fit it again: elbowroom fit RUN -o M.json");
+  }
+  const bool exists = std::find(std::begin(names), std::end(names), wanted) != std::end(names);
+  throw FileError(exists ? ENOTSUP : EINVAL, "model '" + wanted + "' is not in the file; it has: " + there);
+}
+
+constexpr unsigned flag(bool set, unsigned value) { return set ? value : 0U; }
+
+elbow_interval around(double value, double half_width) {
+  return {value, std::max(value * (1 - half_width), 0.0), value * (1 + half_width)};
+}
+
+// The half-widths for a placement, and whether they were estimated on others only.
+struct Bands {
+  Streams widths;
+  bool samples_only;
+};
+
+Bands bands_of(const ThresholdPart& part, const std::optional<Streams>& own) {
+  if (own) {
+    return {*own, false};
+  }
+  if (part.other_bands) {
+    return {*part.other_bands, false};
+  }
+  Streams widest{};
+  for (const std::optional<Streams>* side : {&part.local_bands, &part.remote_bands}) {
+    for (int k = 0; side->has_value() && k < stream_count; ++k) {
+      widest[k] = std::max(widest[k], (**side)[k]);
+    }
+  }
+  return {widest, true};
+}
+
+}  // namespace
+
+Answers::Answers(ModelFile file, const std::string& model) : file_(std::move(file)), kind_(chosen(file_, model)) {
+  if (kind_ == Kind::flow) {
+    tabulate_flow();
+  } else {
+    tabulate_threshold(kind_ == Kind::threshold ? *file_.threshold : *file_.robust);
+  }
+}
+
+const char* Answers::model() const { return names[static_cast<int>(kind_)]; }
+
+int Answers::placement_index(int comp_node, int comm_node) const {
+  const bool comp_local = comp_node < file_.machine.numa_per_socket;
+  const bool comm_local = comm_node < file_.machine.numa_per_socket;
+  if (comp_node != comm_node) {
+    return 4 + 2 * (comp_local ? 1 : 0) + (comm_local ? 1 : 0);
+  }
+  const bool sampled = comp_node == 0 || comp_node == file_.machine.numa_per_socket;
+  return 2 * (sampled ? 1 : 0) + (comp_local ? 1 : 0);
+}
+
+Answers::Placement Answers::placement(int index) {
+  if (index >= 4) {
+    return {(index & 2) != 0, (index & 1) != 0, false, false};
+  }
+  const bool local = (index & 1) != 0;
+  return {local, local, true, (index & 2) != 0};
+}
+
+std::size_t Answers::place(int index, int n, int n_other) const {
+  const auto cores = static_cast<std::size_t>(file_.machine.cores_first_socket) + 1;
+  return (static_cast<std::size_t>(index) * rows_other_ + n_other) * cores + n;
+}
+
+unsigned Answers::flags(int n, int n_other) const {
+  const Calibration& known = file_.calibration;
+  const bool inside = (n == 0 || (known.n_low <= n && n <= known.n_high)) && n_other <= known.n_other_high;
+  return flag(!inside, ELBOW_EXTRAPOLATED) | flag(file_.machine.is_virtual, ELBOW_VIRTUAL);
+}
+
+void Answers::tabulate_flow() {
+  const int cores = file_.machine.cores_first_socket;
+  cores_other_ = file_.machine.sockets > 1 ? cores : 0;
+  const std::size_t of_a_row = placement_count * (static_cast<std::size_t>(cores) + 1) * file_.flow->vectors.size();
+  const std::size_t rows = most_evaluations / of_a_row;
+  rows_other_ = rows > static_cast<std::size_t>(cores_other_) ? cores_other_ + 1 : 1;
+  table_.resize(place(placement_count, 0, 0));
+  for (int index = 0; index < placement_count; ++index) {
+    known_[index] = true;
+    for (int n_other = 0; n_other < rows_other_; ++n_other) {
+      for (int n = 0; n <= cores; ++n) {
+        // What is sampled or not does not matter to FLOW: the second pair of same nodes is the first again.
+        table_[place(index, n, n_other)] = index == 2 || index == 3 ? table_[place(index - 2, n, n_other)]
+                                                                    : flow_prediction(placement(index), n, n_other);
+      }
+    }
+  }
+}
+
+elbow_prediction Answers::flow_prediction(const Placement& where, int n, int n_other) const {
+  const FlowCase asked = {
+      .near = static_cast<double>(where.comp_local ? n : n_other),
+      .far = static_cast<double>(where.comp_local ? n_other : n),
+      .same = where.same,
+      .beside = !where.same && where.comp_local == where.comm_local,
+      .second = !where.comm_local,
+  };
+  const FlowAnswer found = flow_answer(*file_.flow, asked);
+  const auto stream = [&](int k) { return elbow_interval{found.value[k], found.low[k], found.high[k]}; };
+  return {stream(0), stream(1), stream(2), stream(3), flags(n, n_other)};
+}
+
+void Answers::tabulate_threshold(const ThresholdPart& part) {
+  const int cores = file_.machine.cores_first_socket;
+  table_.resize(place(placement_count, 0, 0));
+  for (int index = 0; index < placement_count; ++index) {
+    const Placement where = placement(index);
+    const std::vector<ThresholdAnswer> found =
+        threshold_curve(part, {where.comp_local, where.comm_local, where.same}, cores);
+    known_[index] = !found.empty();
+    const std::optional<Streams>& own = where.comp_local ? part.local_bands : part.remote_bands;
+    const Bands bands = bands_of(part, where.sampled ? own : std::nullopt);
+    for (int n = 0; n < static_cast<int>(found.size()); ++n) {
+      const ThresholdAnswer& one = found[n];
+      const auto stream = [&](int k) { return around(one.streams[k], bands.widths[k]); };
+      const unsigned told =
+          flags(n, 0) | flag(one.repaired, ELBOW_REPAIRED) | flag(bands.samples_only, ELBOW_SAMPLES_ONLY);
+      table_[place(index, n, 0)] = {stream(0), stream(1), stream(2), stream(3), told};
+    }
+  }
+}
+
+bool Answers::answer(int n, int n_other, int comp_node, int comm_node, elbow_prediction& prediction) const {
+  const int index = placement_index(comp_node, comm_node);
+  if (!known_[index]) {
+    return false;
+  }
+  prediction = n_other < rows_other_ ? table_[place(index, n, n_other)] : flow_prediction(placement(index), n, n_other);
+  return true;
+}
+
+}  // namespace elbowroom::predict

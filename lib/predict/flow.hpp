@@ -1,0 +1,40 @@
+// FLOW evaluated for one set of parameters and one situation. What it computes is said step by step in
+// src/elbowroom/model/flow.py and, for several streams in several resources, in src/elbowroom/model/filling.py; names are
+// the same here.
+#pragma once
+
+#include <array>
+
+#include "model_file.hpp"
+
+namespace elbowroom::predict {
+
+// The parameters by the names they have in a file; FlowPart::vectors are ordered like this.
+constexpr std::array<const char*, 23> flow_names = {
+    "core_local",    "core_remote",  "comm_first",  "comm_second", "uplink",      "link",         "controller",   "port",
+    "crossing",      "root",         "floor_local", "floor_remote", "weight_local", "weight_remote", "cost_local",
+    "cost_remote",   "far_weight",   "dip_local",   "dip_remote",  "rise_local",  "rise_remote",  "excess_local",
+    "excess_remote"};
+
+// Computing cores beside their data and of the other socket; whether messages go to the same node, to another node of
+// that socket, and to the second socket.
+struct FlowCase {
+  double near;
+  double far;
+  bool same;
+  bool beside;
+  bool second;
+};
+
+// `parameters`: as many numbers as flow_names, in that order. Allocates nothing.
+Streams flow_streams(const double* parameters, const FlowCase& asked);
+
+// The best value of each stream, and its 90 % interval from the draws and the discrepancy.
+struct FlowAnswer {
+  Streams value{};
+  Streams low{};
+  Streams high{};
+};
+FlowAnswer flow_answer(const FlowPart& model, const FlowCase& asked);
+
+}  // namespace elbowroom::predict

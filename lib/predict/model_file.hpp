@@ -1,0 +1,85 @@
+// The file M.json (schema elbowroom/model, docs/model-file.md) as plain data, checked completely while it is read.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace elbowroom::predict {
+
+// comp_alone, comm_alone, comp_together, comm_together
+constexpr int stream_count = 4;
+using Streams = std::array<double, stream_count>;
+
+// A file that cannot be used: the errno it means, and a sentence.
+struct FileError : std::runtime_error {
+  FileError(int code_, const std::string& sentence) : std::runtime_error(sentence), code(code_) {}
+  int code;
+};
+
+struct Shape {
+  std::string name;
+  int cores_first_socket = 0;
+  int numa_per_socket = 0;
+  int sockets = 0;
+  bool is_virtual = false;
+
+  int nodes() const { return sockets * numa_per_socket; }
+};
+
+// What was measured: computing cores n_low..n_high of the first socket, and up to n_other_high of the second.
+struct Calibration {
+  int n_low = 0;
+  int n_high = 0;
+  int n_other_high = 0;
+  std::vector<int> nodes;  // the operating system's number of each node; empty: not known
+};
+
+// One set of parameters of the threshold model (thesis of P. Swartvagher, section 6.2.1), MB/s and counts of cores.
+struct Parameters {
+  int n_par_max = 0;
+  double t_par_max = 0;
+  int n_seq_max = 0;
+  double t_seq_max = 0;
+  double t_par_max2 = 0;
+  double alpha = 0;
+  double delta_l = 0;
+  double delta_r = 0;
+  double b_comp_seq = 0;
+  double b_comm_seq = 0;
+};
+
+// `*_bands`: relative half-widths of the 90 % intervals of the streams, for the sampled placements and for the others.
+struct ThresholdPart {
+  std::optional<Parameters> local;
+  std::optional<Parameters> remote;
+  std::optional<Streams> local_bands;
+  std::optional<Streams> remote_bands;
+  std::optional<Streams> other_bands;
+};
+
+// FLOW: values first, then the draws from the joint distribution, each ordered as flow_names.
+struct FlowPart {
+  std::vector<std::vector<double>> vectors;
+  Streams discrepancy{};
+};
+
+struct ModelFile {
+  Shape machine;
+  Calibration calibration;
+  std::optional<ThresholdPart> threshold;
+  std::optional<ThresholdPart> robust;
+  std::optional<FlowPart> flow;
+};
+
+// Throws FileError: EBADMSG for what is damaged or no model, ENOTSUP for a newer version. Fields that are not known are
+// passed over.
+ModelFile read_model(std::string_view text);
+
+// The content of a file; throws FileError with what the system says, and for files too large to be a model.
+std::string read_text(const std::string& path);
+
+}  // namespace elbowroom::predict

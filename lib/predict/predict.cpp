@@ -1,0 +1,150 @@
+// The C interface: checks arguments, turns exceptions into errno and a sentence.
+#include "elbowroom/predict.h"
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <string>
+
+#include "answers.hpp"
+#include "model_file.hpp"
+
+struct elbow_model {
+  elbowroom::predict::Answers answers;
+};
+
+namespace {
+
+using elbowroom::predict::Answers;
+using elbowroom::predict::FileError;
+using elbowroom::predict::Shape;
+
+// Long enough for a sentence with a path in it; what is longer ends early.
+thread_local char last_error[1024] = "";
+
+void remember(int code, const char* sentence) {
+  std::snprintf(last_error, sizeof last_error, "%s", sentence);
+  errno = code;
+}
+
+__attribute__((format(printf, 2, 3))) int refuse(int code, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(last_error, sizeof last_error, format, arguments);
+  va_end(arguments);
+  errno = code;
+  return -1;
+}
+
+// Calls `make`, which returns a new model; NULL with errno where it throws.
+template <typename Make>
+elbow_model* guarded(Make make) {
+  try {
+    return make();
+  } catch (const FileError& error) {
+    remember(error.code, error.what());
+  } catch (const std::bad_alloc&) {
+    remember(ENOMEM, "there is not enough memory for the model");
+  } catch (const std::exception& error) {
+    remember(EBADMSG, error.what());
+  }
+  return nullptr;
+}
+
+elbow_model* made(std::string_view text, const char* model) {
+  return new elbow_model{Answers(elbowroom::predict::read_model(text), model == nullptr ? "" : model)};
+}
+
+int refuse_node(const Shape& machine, const char* field, int node) {
+  return refuse(EINVAL, "%s %d: %s has the NUMA nodes 0 to %d", field, node, machine.name.c_str(), machine.nodes() - 1);
+}
+
+}  // namespace
+
+extern "C" {
+
+elbow_model* elbow_predict_load(const char* path, const char* model) {
+  if (path == nullptr) {
+    remember(EINVAL, "path is NULL; name a model file");
+    return nullptr;
+  }
+  return guarded([&] {
+    const std::string text = elbowroom::predict::read_text(path);
+    try {
+      return made(text, model);
+    } catch (const FileError& error) {
+      throw FileError(error.code, std::string(path) + ": " + error.what());
+    }
+  });
+}
+
+elbow_model* elbow_predict_parse(const char* text, size_t length, const char* model) {
+  if (text == nullptr) {
+    remember(EINVAL, "text is NULL; give the content of a model file");
+    return nullptr;
+  }
+  return guarded([&] { return made({text, length}, model); });
+}
+
+void elbow_predict_free(elbow_model* model) { delete model; }
+
+int elbow_predict(const elbow_model* model, int n, int n_other, int comp_node, int comm_node,
+                  elbow_prediction* prediction) {
+  if (model == nullptr || prediction == nullptr) {
+    return refuse(EINVAL, "%s is NULL", model == nullptr ? "model" : "prediction");
+  }
+  const Answers& answers = model->answers;
+  const Shape& machine = answers.machine();
+  const char* name = machine.name.c_str();
+  if (n < 0 || n > machine.cores_first_socket) {
+    return refuse(EINVAL, "n %d: %s has %d cores on its first socket", n, name, machine.cores_first_socket);
+  }
+  if (n_other < 0 || n_other > answers.cores_other()) {
+    return answers.cores_other() == 0
+               ? refuse(EINVAL, "n_other %d: the %s model of %s knows computing cores of one socket only", n_other,
+                        answers.model(), name)
+               : refuse(EINVAL, "n_other %d: %s has %d cores on its other socket", n_other, name,
+                        answers.cores_other());
+  }
+  if (comp_node < 0 || comp_node >= machine.nodes()) {
+    return refuse_node(machine, "comp_node", comp_node);
+  }
+  if (comm_node < 0 || comm_node >= machine.nodes()) {
+    return refuse_node(machine, "comm_node", comm_node);
+  }
+  if (!answers.answer(n, n_other, comp_node, comm_node, *prediction)) {
+    return refuse(EDOM, "comp_node %d, comm_node %d: the %s model of %s was calibrated without such accesses",
+                  comp_node, comm_node, answers.model(), name);
+  }
+  return 0;
+}
+
+int elbow_predict_machine(const elbow_model* model, elbow_machine* machine) {
+  if (model == nullptr || machine == nullptr) {
+    return refuse(EINVAL, "%s is NULL", model == nullptr ? "model" : "machine");
+  }
+  const Shape& shape = model->answers.machine();
+  *machine = {shape.name.c_str(), model->answers.model(), shape.cores_first_socket, model->answers.cores_other(),
+              shape.sockets,      shape.numa_per_socket,  shape.nodes()};
+  return 0;
+}
+
+int elbow_predict_node(const elbow_model* model, int os_node) {
+  if (model == nullptr) {
+    return refuse(EINVAL, "model is NULL");
+  }
+  const std::vector<int>& nodes = model->answers.calibration().nodes;
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    if (nodes[node] == os_node) {
+      return static_cast<int>(node);
+    }
+  }
+  return refuse(EINVAL, "os_node %d: the model of %s %s", os_node, model->answers.machine().name.c_str(),
+                nodes.empty() ? "does not say how the system numbers its nodes" : "has no node of that number");
+}
+
+const char* elbow_predict_error(void) { return last_error; }
+
+}  // extern "C"
