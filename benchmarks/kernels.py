@@ -28,8 +28,8 @@ from elbowroom.stats.result import Kept, Summary
 from elbowroom.stats.summary import kept, summarise
 
 # likwid's `triad` has four arrays; what everybody else calls triad is its `stream`. Our `load` adds what it
-# reads, so that a damaged value is noticed, as its `sum` does; its `load` drops it. By instruction set: AVX-512,
-# AVX with FMA, none of them.
+# reads, so that a damaged value is noticed, as its `sum` does; its `load` drops it. By instruction set:
+# AVX-512, AVX with FMA, none of them.
 PEERS = {
     "memset_nt": ("store_mem_avx512", "store_mem_avx", "store_mem"),
     "load": ("sum_avx512", "sum_avx", "sum"),
