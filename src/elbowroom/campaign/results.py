@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from elbowroom import experiments
-from elbowroom.campaign.collecting import collect, observations
+from elbowroom.campaign.collecting import Collected, collect, observations
 from elbowroom.draw.figure import Figure
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.point import Note
@@ -14,6 +16,7 @@ from elbowroom.stats.points import results
 from elbowroom.stats.quiet import imported, verdict
 from elbowroom.stats.result import Finding, PointResult, Verdict
 from elbowroom.store.folder import Manifest, RunFolder
+from elbowroom.store.journal import Entry
 
 IMPORTED = "imported"
 """The launcher of a run whose values came from a file, and the flag of its points."""
@@ -40,13 +43,10 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def evaluate(folder: RunFolder) -> Results:
-    """Reads the journal and computes; raises UsageError for a damaged or newer folder."""
-    manifest = folder.manifest
-    entries = folder.entries()
-    machine = manifest.machine
+def point_results(manifest: Manifest, entries: Sequence[Entry]) -> tuple[list[PointResult], Collected]:
+    """One result for each point of the manifest, and what they were computed from."""
     collected = collect(entries, manifest.points)
-    points = results(
+    found = results(
         manifest.points,
         collected.samples,
         collected.flags,
@@ -55,6 +55,15 @@ def evaluate(folder: RunFolder) -> Results:
         traces=collected.traces,
         seed=manifest.seed,
     )
+    return found, collected
+
+
+def evaluate(folder: RunFolder) -> Results:
+    """Reads the journal and computes; raises UsageError for a damaged or newer folder."""
+    manifest = folder.manifest
+    entries = folder.entries()
+    machine = manifest.machine
+    points, collected = point_results(manifest, entries)
     findings = experiments.get(str(manifest.plan["experiment"])).findings(points, machine)
     if manifest.launcher == IMPORTED:
         judged = imported(findings)

@@ -10,8 +10,11 @@ import msgspec
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
 from elbowroom.model.curves import Curves, Row, Shape, Situation
+from elbowroom.model.message_size import Observation
 from elbowroom.plan.kernels import NONE
+from elbowroom.plan.point import Point
 from elbowroom.plan.sizes import format_cores, format_size
+from elbowroom.predict.sizing import observations
 from elbowroom.stats.result import PointResult, Summary
 
 NORMAL_95 = 1.959964
@@ -33,11 +36,12 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Collected(msgspec.Struct, frozen=True, kw_only=True):
-    """`left_out`: how many points were not used, by reason."""
+    """`left_out`: how many points were not used, by reason; `sizes`: messages alone, of all sizes."""
 
     curves: Curves
     layout: Layout
     left_out: dict[str, int]
+    sizes: tuple[Observation, ...] = ()
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,7 +147,12 @@ def collect(
     curves = Curves(
         shape=found.shape, rows=tuple(rows.values()), origin=origin, kernel=chosen.kernel, size=chosen.size
     )
-    return Collected(curves=curves, layout=found, left_out=dict(left_out))
+    return Collected(
+        curves=curves,
+        layout=found,
+        left_out=dict(left_out),
+        sizes=observations(results, chosen, found.nodes),
+    )
 
 
 def _why_not(item: PointResult) -> str:
@@ -197,7 +206,10 @@ def _nothing(left_out: Mapping[str, int], kernel: str | None, size: int | None) 
     )
 
 
-def _row(item: PointResult, cores: Sequence[int], found: Layout) -> Row:
+def situation(item: PointResult | Point, cores: Sequence[int], found: Layout) -> Situation:
+    """Where a point stands as models see it; `cores` are its computing cores. UsageError for a node that the
+    machine does not have.
+    """
     for field, node in (("comp_node", item.comp_node), ("comm_node", item.comm_node)):
         if node not in found.nodes:
             raise UsageError(
@@ -207,16 +219,20 @@ def _row(item: PointResult, cores: Sequence[int], found: Layout) -> Row:
                 mend=f"nodes: {format_cores(found.nodes)}",
             )
     n = sum(core in found.first for core in cores)
+    return Situation(
+        comp_node=found.nodes.index(item.comp_node),
+        comm_node=found.nodes.index(item.comm_node),
+        n=n,
+        n_other=len(cores) - n,
+    )
+
+
+def _row(item: PointResult, cores: Sequence[int], found: Layout) -> Row:
     sides = (item.comp.alone, item.comm.alone, item.comp.together, item.comm.together)
     medians = [None if summary is None else summary.median for summary in sides]
     spread = tuple(_spread(summary) for summary in sides)
     return Row(
-        situation=Situation(
-            comp_node=found.nodes.index(item.comp_node),
-            comm_node=found.nodes.index(item.comm_node),
-            n=n,
-            n_other=len(cores) - n,
-        ),
+        situation=situation(item, cores, found),
         comp_alone=medians[0],
         comm_alone=medians[1],
         comp_together=medians[2],
