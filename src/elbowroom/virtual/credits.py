@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import msgspec
 
+from elbowroom.errors import UsageError
 from elbowroom.model.curves import Shape, Situation, Streams
 from elbowroom.virtual.network import LINE, Resource, Stream, solve
 from elbowroom.virtual.truth import Truth, check_situation
@@ -37,7 +38,7 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
 class Network(msgspec.Struct, frozen=True, kw_only=True):
     """A machine's resources; all sockets, all links and all controllers are alike.
 
-    `remote` None: a machine of one node. `line_fill_buffers`: outstanding lines of a core.
+    `remote` None: not known, or a machine of one socket. `line_fill_buffers`: outstanding lines of a core.
     """
 
     shape: Shape
@@ -103,8 +104,14 @@ class Credits(Truth):
         return self._solved[key]
 
     def _side(self, local: bool) -> Side:
-        # A machine of one node has no remote side, and check_situation lets nobody ask for it.
-        return self.network.local if local or self.network.remote is None else self.network.remote
+        side = self.network.local if local else self.network.remote
+        if side is None:
+            raise UsageError(
+                f"{self.shape.name} has no parameters of remote accesses",
+                field="remote",
+                mend="choose nodes of the first socket, or add them to its definition",
+            )
+        return side
 
     def _cores(self, socket: int, count: int, node: int) -> Stream:
         target = node // self.shape.numa_per_socket
