@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from elbowroom.api import Evaluation as Evaluation
-    from elbowroom.api import Model as Model
     from elbowroom.api import Overrides as Overrides
     from elbowroom.api import Run as Run
     from elbowroom.api import best_split as best_split
+    from elbowroom.api import calibrate as calibrate
     from elbowroom.api import compare as compare
     from elbowroom.api import doctor as doctor
     from elbowroom.api import dry_run as dry_run
@@ -25,19 +24,18 @@ if TYPE_CHECKING:
     from elbowroom.api import overlap as overlap
     from elbowroom.api import overlap_predicted as overlap_predicted
     from elbowroom.api import overlap_table as overlap_table
-    from elbowroom.api import predict as predict
     from elbowroom.api import resume as resume
+    from elbowroom.api import resume_calibration as resume_calibration
     from elbowroom.api import run as run
     from elbowroom.api import save_overlap_figure as save_overlap_figure
     from elbowroom.api import virtual_machine as virtual_machine
 
 __all__ = [
-    "Evaluation",
-    "Model",
     "Overrides",
     "Run",
     "__version__",
     "best_split",
+    "calibrate",
     "compare",
     "doctor",
     "dry_run",
@@ -51,8 +49,8 @@ __all__ = [
     "overlap",
     "overlap_predicted",
     "overlap_table",
-    "predict",
     "resume",
+    "resume_calibration",
     "run",
     "save_overlap_figure",
     "virtual_machine",

@@ -7,6 +7,7 @@ run.verdict.text, run.points(), run.table(), run.frame()
 elbowroom.run("quick", overrides=elbowroom.Overrides(kernels=("triad",)))
 """
 
+from elbowroom.api.calibrating import Calibrated, calibrate, resume_calibration
 from elbowroom.api.doctoring import doctor
 from elbowroom.api.machines import machine_from_run, machine_names, machine_text, virtual_machine
 from elbowroom.api.measuring import compare, dry_run, resume, run
@@ -24,7 +25,6 @@ from elbowroom.api.predicting import (
     fit,
     import_curves,
     load_model,
-    predict,
     save_figure,
     save_panels,
 )
@@ -32,11 +32,13 @@ from elbowroom.api.runs import Run, open
 from elbowroom.plan.reading import Overrides, names
 
 __all__ = [
+    "Calibrated",
     "Evaluation",
     "Model",
     "Overrides",
     "Run",
     "best_split",
+    "calibrate",
     "compare",
     "doctor",
     "dry_run",
@@ -52,8 +54,8 @@ __all__ = [
     "overlap",
     "overlap_predicted",
     "overlap_table",
-    "predict",
     "resume",
+    "resume_calibration",
     "run",
     "save_figure",
     "save_overlap_figure",

@@ -13,6 +13,7 @@ import sys
 
 import click
 
+import elbowroom.cli.calibrating
 import elbowroom.cli.machines
 import elbowroom.cli.overlapping
 import elbowroom.cli.predicting  # noqa: F401 (all add their commands to the group)
