@@ -6,7 +6,7 @@ import datetime
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from elbowroom.api.runs import Run, open
 from elbowroom.errors import UsageError
@@ -55,16 +55,18 @@ class Model:
         n_other: int = 0,
         model: ModelName | None = None,
         faithful: bool = False,
+        size: int | None = None,
     ) -> Prediction:
         """The four bandwidths (MB/s, 90 % intervals) while `n` cores of the first socket and `n_other` of the
         second compute on data of `comp_node` and messages arrive in `comm_node`.
 
-        UsageError for cores and nodes outside the machine. `faithful`: the thesis' equations to the letter.
+        UsageError for cores and nodes outside the machine. `faithful`: the thesis' equations to the letter;
+        `size`: bytes of a message, where the model knows of other sizes.
         """
         from elbowroom.model.curves import Situation
 
         at = Situation(comp_node=comp_node, comm_node=comm_node, n=n, n_other=n_other)
-        return self.answers((at,), model=model, faithful=faithful)[0]
+        return self.answers((at,), model=model, faithful=faithful, size=size)[0]
 
     def curves(
         self,
@@ -75,6 +77,7 @@ class Model:
         n_other: int = 0,
         model: ModelName | None = None,
         faithful: bool = False,
+        size: int | None = None,
     ) -> list[Prediction]:
         """Predictions for all that is not given: every n from 1, every node that the model can answer for."""
         from elbowroom.predict.answering import answerable, situations
@@ -82,15 +85,20 @@ class Model:
         at = situations(self.machine, n=n, n_other=n_other, comp_node=comp_node, comm_node=comm_node)
         if comp_node is None and comm_node is None:
             at = answerable(self.document, at, model)
-        return self.answers(at, model=model, faithful=faithful)
+        return self.answers(at, model=model, faithful=faithful, size=size)
 
     def answers(
-        self, asked: Sequence[Situation], *, model: ModelName | None = None, faithful: bool = False
+        self,
+        asked: Sequence[Situation],
+        *,
+        model: ModelName | None = None,
+        faithful: bool = False,
+        size: int | None = None,
     ) -> list[Prediction]:
         """One prediction for each situation, in order."""
         from elbowroom.predict.answering import predict as answered
 
-        return answered(self.document, asked, name=model, faithful=faithful)
+        return answered(self.document, asked, name=model, faithful=faithful, size=size)
 
     def save(self, path: Path | str) -> Path:
         """Writes the file M.json, whole or not at all."""
@@ -267,6 +275,7 @@ def fit(
             nodes=found.layout.nodes,
             left_out=found.left_out,
             doubts=source.verdict.reasons,
+            sizes=found.sizes,
         ),
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
@@ -337,11 +346,6 @@ def load_model(source: Model | Path | str) -> Model:
         value=str(source),
         mend=closest(str(source), published.names()),
     )
-
-
-def predict(model: Model | Path | str, n: int, comp_node: int, comm_node: int, **options: Any) -> Prediction:
-    """One prediction of a model, its file, or a published machine; `options` as of Model.predict."""
-    return load_model(model).predict(n, comp_node, comm_node, **options)
 
 
 def save_figure(figure: Figure, path: Path | str) -> Path:

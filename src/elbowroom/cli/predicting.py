@@ -92,6 +92,10 @@ def evaluate(path: str, source: str, as_json: bool, **options: Any) -> int:
 
     if options["stacked"] and options["out"] is None:
         raise UsageError("needs a file", field="stacked", mend="add -o FIGURE.png")
+    if options["stacked"] and options.get("size") is not None:
+        raise UsageError(
+            "is drawn for the calibrated message size only", field="stacked", mend="leave out --size"
+        )
     found = api.evaluate(path, source)
     files = []
     if options["out"] is not None and options["stacked"]:
@@ -125,6 +129,7 @@ def _bytes(text: str | None) -> int | None:
 @click.option("--all", "everything", is_flag=True, help="All placements (as without nodes).")
 @_model
 @click.option("--faithful", is_flag=True, help="The thesis' equations to the letter (threshold).")
+@click.option("--size", metavar="SIZE", help="Messages of this size, where the model knows several: 1MiB.")
 @click.option("-o", "--out", metavar="FIGURE", help="Draw the curves over n: .png or .svg.")
 @click.option("--stacked", is_flag=True, help="With -o: both stacked, with the model's named points.")
 @_json
@@ -140,7 +145,7 @@ def predict(source: str, as_json: bool, **options: Any) -> int:
 
     _check_nodes(options)
     model = api.load_model(source)
-    chosen = {"model": options["name"], "faithful": options["faithful"]}
+    chosen = {"model": options["name"], "faithful": options["faithful"], "size": _bytes(options["size"])}
     # Only the threshold model has a faithful mode: asking for that is asking for it.
     if options["faithful"] and options["name"] is None:
         chosen["model"] = "threshold"
@@ -155,7 +160,7 @@ def predict(source: str, as_json: bool, **options: Any) -> int:
     files = _figure(model, found, options)
     one = options["cores"] is not None and options["comp_node"] is not None
     if as_json:
-        print_json(_object(model, name, found, one, files, options["faithful"]))
+        print_json(_object(model, name, found, one, files, chosen))
     elif one:
         model_tables.print_prediction(model, name, found[0])
     else:
@@ -199,7 +204,7 @@ def _object(
     found: list[Prediction],
     one: bool,
     files: list[Path],
-    faithful: bool,
+    chosen: dict[str, Any],
 ) -> dict[str, Any]:
     """One situation stands at the top of the object, several in `predictions`."""
     import msgspec
@@ -209,7 +214,8 @@ def _object(
         "version": VERSION,
         "machine": model.machine.name,
         "model": name,
-        "faithful": faithful,
+        "faithful": chosen["faithful"],
+        "size": chosen["size"] or model.document.calibration.size,
         "unit": "MB/s",
         "interval": "90 %",
         "origin": model.document.calibration.origin,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from elbowroom.model.curves import Shape
+from elbowroom.model.message_size import MessageSize
 from elbowroom.model.prediction import Interval
 from elbowroom.model.threshold import Parameters, Threshold
 
@@ -113,7 +114,9 @@ class Models(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
-    """The file M.json. `validity`: where not to trust the models, one sentence each."""
+    """The file M.json. `validity`: where not to trust the models, one sentence each; `message_size`: what
+    messages of other sizes than the calibrated one ask for, None where too few sizes were measured.
+    """
 
     schema: str = SCHEMA
     version: int = VERSION
@@ -123,6 +126,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     calibration: Calibration
     models: Models
     validity: tuple[str, ...] = ()
+    message_size: MessageSize | None = None
 
     def names(self) -> tuple[ModelName, ...]:
         """The models it holds, best first."""

@@ -11,6 +11,7 @@ from elbowroom.model import threshold
 from elbowroom.model.curves import Shape, Situation
 from elbowroom.model.document import Bands, Document, FlowPart, ModelName, ThresholdPart
 from elbowroom.model.prediction import Interval, Prediction
+from elbowroom.predict.sizing import at_size
 
 EXTRAPOLATED, VIRTUAL, REPAIRED = "extrapolated", "virtual", "repaired"
 SAMPLES_ONLY = "interval: sample placements only"
@@ -83,11 +84,17 @@ def predict(
     *,
     name: ModelName | None = None,
     faithful: bool = False,
+    size: int | None = None,
 ) -> list[Prediction]:
-    """One prediction for each situation, in order; `faithful`: the thesis' equations to the letter.
+    """One prediction for each situation, in order; `faithful`: the thesis' equations to the letter; `size`:
+    bytes of a message, by default those of the calibration.
 
     UsageError for cores and nodes outside the machine, and for what the model cannot answer.
     """
+    beyond = False
+    if size is not None and size != document.calibration.size:
+        document = at_size(document, size)
+        beyond = document.message_size is None or document.message_size.extrapolated(size)
     for item in asked:
         check(document.machine, item)
     model = chosen(document, name)
@@ -110,7 +117,7 @@ def predict(
             comm_alone=values[1],
             comp_together=values[2],
             comm_together=values[3],
-            flags=(*_flags(document, item), *flags),
+            flags=(*_flags(document, item, beyond), *flags),
         )
         for item, (values, flags) in zip(asked, answers, strict=True)
     ]
@@ -156,16 +163,16 @@ def _part(document: Document, name: ModelName) -> ThresholdPart | None:
 Answer = tuple[tuple[Interval, Interval, Interval, Interval], tuple[str, ...]]
 
 
-def _flags(document: Document, asked: Situation) -> tuple[str, ...]:
-    """`extrapolated` outside what was measured (more or fewer cores, data on a socket where none was),
-    `virtual` where no real machine was.
+def _flags(document: Document, asked: Situation, beyond: bool) -> tuple[str, ...]:
+    """`extrapolated` outside what was measured (more or fewer cores, data on a socket where none was, or
+    `beyond` the message sizes), `virtual` where no real machine was.
     """
     known, local = document.calibration, document.machine.local
     inside = asked.n == 0 or known.n_low <= asked.n <= known.n_high
     inside &= asked.n_other <= known.n_other_high
     inside &= local(asked.comp_node) in {local(comp) for comp, _ in known.placements}
     inside &= local(asked.comm_node) in {local(comm) for _, comm in known.placements}
-    flags = [] if inside else [EXTRAPOLATED]
+    flags = [] if inside and not beyond else [EXTRAPOLATED]
     if document.machine.virtual:
         flags.append(VIRTUAL)
     return tuple(flags)

@@ -11,10 +11,13 @@ import numpy as np
 from elbowroom import __version__
 from elbowroom.errors import UsageError
 from elbowroom.model import flow_fit, published, threshold_fit
-from elbowroom.model.curves import Curves, Row
+from elbowroom.model.curves import STREAMS, Curves, Row
 from elbowroom.model.document import Bands, Calibration, Document, FlowPart, Models, Origin, ThresholdPart
+from elbowroom.model.flow import NAMES
+from elbowroom.model.message_size import MessageSize, Observation
 from elbowroom.model.threshold import Threshold, curve
 from elbowroom.plan.sizes import format_size
+from elbowroom.predict.sizing import law
 
 NORMAL_90 = 1.645
 """Half of the 90 % interval of a normal value, in standard deviations."""
@@ -24,7 +27,7 @@ FROM_CALIBRATION = "calibration residuals"
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     """Where curves come from: what Calibration says and the curves do not. `doubts`: why the run itself is
-    not trusted.
+    not trusted; `sizes`: messages alone, of all sizes.
     """
 
     run: str = ""
@@ -33,6 +36,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[int, ...] = ()
     left_out: dict[str, int] = {}
     doubts: tuple[str, ...] = ()
+    sizes: tuple[Observation, ...] = ()
 
 
 def fit(curves: Curves, source: Source, *, created: str) -> Document:
@@ -51,20 +55,23 @@ def fit(curves: Curves, source: Source, *, created: str) -> Document:
         parts[name] = _part(found, curves)
     flow = None
     try:
-        flow = _flow_part(flow_fit.fit(curves))
+        flow = _flow_part(curves)
     except UsageError as error:
         refused["flow"] = error
     if not parts and flow is None:
         raise next(iter(refused.values()))
     calibration = _calibration(curves, source)
     models = Models(threshold=parts.get("threshold"), robust=parts.get("robust"), flow=flow)
+    sizes = law(source.sizes)
+    doubts = validity(curves, calibration, models, refused, source.doubts)
     return Document(
         elbowroom=__version__,
         created=created,
         machine=curves.shape,
         calibration=calibration,
         models=models,
-        validity=tuple(validity(curves, calibration, models, refused, source.doubts)),
+        validity=(*doubts, *([_other_sizes(sizes)] if sizes is not None else [])),
+        message_size=sizes,
     )
 
 
@@ -102,7 +109,17 @@ def _part(found: threshold_fit.Fitted, curves: Curves) -> ThresholdPart:
     )
 
 
-def _flow_part(found: flow_fit.FlowFit) -> FlowPart:
+def _flow_part(curves: Curves) -> FlowPart:
+    """FLOW, where there are at least as many measured bandwidths as it has parameters."""
+    values = sum(value is not None for row in curves.rows for value in row.streams)
+    if values < len(NAMES):
+        raise UsageError(
+            f"{values} measured bandwidths are fewer than the {len(NAMES)} parameters of FLOW",
+            field="rows",
+            value=len(curves.rows),
+            mend=f"measure at least {-(-len(NAMES) // len(STREAMS))} runs with all four bandwidths",
+        )
+    found = flow_fit.fit(curves)
     return FlowPart(
         names=found.names,
         values=found.values,
@@ -235,6 +252,13 @@ def validity(
             found.append(f"{name}, {side}: {EXPLAINED.get(word, word.replace('_', ' '))}.")
     found += [f"flow: {flag}." for flag in (models.flow.flags if models.flow is not None else ())]
     return found
+
+
+def _other_sizes(found: MessageSize) -> str:
+    return (
+        f"Other message sizes follow t0 + s/B, t0 = {found.t0:.3g} us, which misses the bandwidths alone of "
+        f"{len(found.sizes)} sizes by {found.misfit:.1%} on average; beside computations it is not checked."
+    )
 
 
 def _benchmark(calibration: Calibration) -> str:

@@ -187,19 +187,22 @@ const names = (document) => BEST_FIRST.filter((name) => document.models[name]);
 const whyOneSocket = (name) => (name === "flow" ? "" : "n/a: the threshold model knows computing cores of one socket only");
 const whyOneSize = (document) =>
   (document.message_size ? "" : "n/a: the model was calibrated with this size only; measure others as well (--sizes)");
+/* Whether the run measured such counts of cores, and data on such sockets. */
+const isInside = ({machine: shape, calibration: known}, {n, n_other: nOther, comp_node: compNode, comm_node: commNode}) => {
+  const seen = (which, node) => known.placements.some((place) => isLocal(shape, place[which]) === isLocal(shape, node));
+  return (n === 0 || (known.n_low <= n && n <= known.n_high)) && nOther <= known.n_other_high && seen(0, compNode) && seen(1, commNode);
+};
 /* Predicts for situations of one placement: [{comp_alone: {value, low, high}, ..., flags}, ...]. */
 const predict = (document, name, situations, size = document.calibration.size) => {
   const {machine: shape, calibration: known, message_size: law} = document, part = document.models[name];
   const scaled = (value) => (size === known.size ? value : bandwidthAt(law, size, value, known.size));
   const answer = name === "flow" ? flowAnswer(part, shape, scaled) : thresholdAnswer(part, shape, scaled);
   return situations.map((asked) => {
-    const inside = asked.n === 0 || (known.n_low <= asked.n && asked.n <= known.n_high);
-    const law_inside = size === known.size || (Math.min(...law.sizes) <= size && size <= Math.max(...law.sizes));
-    const extrapolated = !inside || asked.n_other > known.n_other_high || !law_inside;
+    const inside = isInside(document, asked) && (size === known.size || (Math.min(...law.sizes) <= size && size <= Math.max(...law.sizes)));
     const [intervals, flags] = answer(asked);
     return {
       ...Object.fromEntries(STREAMS.map((stream, i) => [stream, intervals[i]])),
-      flags: [...(extrapolated ? ["extrapolated"] : []), ...(shape.virtual ? ["virtual"] : []), ...flags]};
+      flags: [...(inside ? [] : ["extrapolated"]), ...(shape.virtual ? ["virtual"] : []), ...flags]};
   });
 };
 const thresholdAnswer = (part, shape, scaled) => {

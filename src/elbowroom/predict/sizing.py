@@ -1,0 +1,98 @@
+"""Message sizes other than the calibrated one: what a run tells of them, and a document asked for another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+import msgspec
+
+from elbowroom.errors import UsageError
+from elbowroom.model.document import Document, FlowPart, ThresholdPart
+from elbowroom.model.message_size import SIZES_NEEDED, MessageSize, Observation, fit, threshold_at
+from elbowroom.plan.sizes import format_size
+from elbowroom.stats.result import PointResult
+
+COMMUNICATION = ("pattern", "comm_core", "comm_threads", "processes", "reuse", "core_khz", "uncore_khz")
+"""What points share that communicated alike, whatever their message size and computation."""
+FLOW_MESSAGES = ("comm_first", "comm_second")
+
+
+def observations(
+    results: Sequence[PointResult], like: object, nodes: Sequence[int]
+) -> tuple[Observation, ...]:
+    """Bandwidths of messages alone by node and size: the median over the points that communicated `like`
+    those of the curves (an object with the fields of COMMUNICATION). `nodes`: the system's numbers in order.
+    """
+    found: dict[tuple[int, int], list[float]] = {}
+    wanted = tuple(getattr(like, field) for field in COMMUNICATION)
+    for item in results:
+        alone = item.comm.alone
+        if item.status != "ok" or item.comm_node not in nodes or alone is None or not alone.median > 0:
+            continue
+        if tuple(getattr(item, field) for field in COMMUNICATION) == wanted:
+            # A latency is half a round trip in us: B/us are MB/s.
+            value = item.size / alone.median if alone.unit == "us" else alone.median
+            found.setdefault((nodes.index(item.comm_node), item.size), []).append(value)
+    return tuple(
+        Observation(node=node, size=size, bandwidth=median(values))
+        for (node, size), values in sorted(found.items())
+    )
+
+
+def law(sizes: Sequence[Observation]) -> MessageSize | None:
+    """The law that fits those bandwidths; None where too few sizes were measured for it."""
+    return fit(sizes) if len({item.size for item in sizes}) >= SIZES_NEEDED else None
+
+
+def at_size(document: Document, size: int) -> Document:
+    """The document with its models for messages of `size` bytes.
+
+    UsageError where the document knows one size only, or the law has no bandwidth for it.
+    """
+    known = document.calibration.size
+    if size == known:
+        return document
+    found = document.message_size
+    if found is None:
+        raise UsageError(
+            f"is not the size of the model, {format_size(known)}, and it knows no other",
+            field="size",
+            value=format_size(size) if size > 0 else size,
+            mend=f"measure at least {SIZES_NEEDED} sizes in one run and fit that: --sizes 64KiB,1MiB,64MB",
+        )
+    models = document.models
+    return msgspec.structs.replace(
+        document,
+        models=msgspec.structs.replace(
+            models,
+            threshold=_threshold(models.threshold, document, found, size),
+            robust=_threshold(models.robust, document, found, size),
+            flow=_flow(models.flow, document, found, size),
+        ),
+    )
+
+
+def _threshold(
+    part: ThresholdPart | None, document: Document, found: MessageSize, size: int
+) -> ThresholdPart | None:
+    if part is None:
+        return None
+    model = threshold_at(part.model(document.machine), found, at=document.calibration.size, size=size)
+    return msgspec.structs.replace(part, local=model.local, remote=model.remote)
+
+
+def _flow(part: FlowPart | None, document: Document, found: MessageSize, size: int) -> FlowPart | None:
+    if part is None:
+        return None
+    places = [part.names.index(name) for name in FLOW_MESSAGES if name in part.names]
+
+    def changed(values: Sequence[float]) -> tuple[float, ...]:
+        return tuple(
+            found.bandwidth(size, known=value, at=document.calibration.size) if place in places else value
+            for place, value in enumerate(values)
+        )
+
+    return msgspec.structs.replace(
+        part, values=changed(part.values), draws=tuple(changed(draw) for draw in part.draws)
+    )
