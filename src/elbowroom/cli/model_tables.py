@@ -174,9 +174,9 @@ def print_evaluation(found: Evaluation) -> None:
     _say(f"Samples: data of computations/communications on nodes {samples}. Inside: of the 90 % intervals.")
     print()
     shown = _table(
-        ("", ""), ("comm", "right"), ("others", "right"), ("all", "right"),
-        ("comp", "right"), ("others", "right"), ("all", "right"), ("average", "right"),
-        ("inside", "right"), ("", ""),
+        ("", ""), ("comm\nsamples", "right"), ("\nothers", "right"), ("\nall", "right"),
+        ("comp\nsamples", "right"), ("\nothers", "right"), ("\nall", "right"), ("\naverage", "right"),
+        ("\ninside", "right"), ("", ""),
     )  # fmt: skip
     for line in table.lines:
         covered = [share for share in (line.comm.covered, line.comp.covered) if share is not None]
