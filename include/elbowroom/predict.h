@@ -58,40 +58,40 @@ typedef struct elbow_prediction {
 
 /* The machine that the model was fitted to. Strings live as long as the model. */
 typedef struct elbow_machine {
-  const char *name;
-  const char *model;        /* which model answers: "flow", "robust" or "threshold" */
-  int cores_first_socket;   /* n may be 0 to this */
-  int cores_other;          /* n_other may be 0 to this; 0 where the model knows one socket only */
+  const char* name;
+  const char* model;      /* which model answers: "flow", "robust" or "threshold" */
+  int cores_first_socket; /* n may be 0 to this */
+  int cores_other;        /* n_other may be 0 to this; 0 where the model knows one socket only */
   int sockets;
   int numa_per_socket;
-  int nodes;                /* comp_node and comm_node may be 0 to this less 1 */
+  int nodes; /* comp_node and comm_node may be 0 to this less 1 */
 } elbow_machine;
 
 /* Reads a model file. `model` names which of its models is to answer ("flow", "robust", "threshold"); NULL: the best.
  * NULL with errno: what the system says (ENOENT ...), EBADMSG, ENOTSUP, EINVAL, ENOMEM. Takes milliseconds up to a
  * second: do it once, before the work starts. */
-ELBOW_API elbow_model *elbow_predict_load(const char *path, const char *model);
+ELBOW_API elbow_model* elbow_predict_load(const char* path, const char* model);
 
 /* The same from the content of a file, `length` bytes at `text` (one process reads, others get it by message). */
-ELBOW_API elbow_model *elbow_predict_parse(const char *text, size_t length, const char *model);
+ELBOW_API elbow_model* elbow_predict_parse(const char* text, size_t length, const char* model);
 
 /* Frees a model; no thread may use it any more. */
-ELBOW_API void elbow_predict_free(elbow_model *model);
+ELBOW_API void elbow_predict_free(elbow_model* model);
 
 /* The four bandwidths. -1 with errno: EINVAL (cores or nodes that the machine does not have, NULL), EDOM (the model was
  * fitted without such accesses). */
-ELBOW_API int elbow_predict(const elbow_model *model, int n, int n_other, int comp_node, int comm_node,
-                            elbow_prediction *prediction);
+ELBOW_API int elbow_predict(const elbow_model* model, int n, int n_other, int comp_node, int comm_node,
+                            elbow_prediction* prediction);
 
 /* What the model was fitted to: check that it is the machine at hand. -1 with EINVAL for NULL. */
-ELBOW_API int elbow_predict_machine(const elbow_model *model, elbow_machine *machine);
+ELBOW_API int elbow_predict_machine(const elbow_model* model, elbow_machine* machine);
 
 /* The model's number of the NUMA node that the operating system numbers `os_node` (hwloc: os_index). -1 with EINVAL
  * where it has none. */
-ELBOW_API int elbow_predict_node(const elbow_model *model, int os_node);
+ELBOW_API int elbow_predict_node(const elbow_model* model, int os_node);
 
 /* The sentence of this thread's last failure in this library; the empty string before any. */
-ELBOW_API const char *elbow_predict_error(void);
+ELBOW_API const char* elbow_predict_error(void);
 
 #ifdef __cplusplus
 }

@@ -17,12 +17,9 @@ constexpr const char* names[] = {"flow", "robust", "threshold"};  // best first,
 
 bool has(const ModelFile& file, Kind kind) {
   switch (kind) {
-    case Kind::flow:
-      return file.flow.has_value();
-    case Kind::robust:
-      return file.robust.has_value();
-    case Kind::threshold:
-      return file.threshold.has_value();
+    case Kind::flow: return file.flow.has_value();
+    case Kind::robust: return file.robust.has_value();
+    case Kind::threshold: return file.threshold.has_value();
   }
   return false;
 }

@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   if (argc != 4) {
     fprintf(stderr, "usage: %s M.json COMP_NODE COMM_NODE\n", argv[0]);
     return 2;
   }
-  elbow_model *model = elbow_predict_load(argv[1], NULL);
+  elbow_model* model = elbow_predict_load(argv[1], NULL);
   elbow_machine machine;
   if (model == NULL || elbow_predict_machine(model, &machine) != 0) {
     fprintf(stderr, "%s\n", elbow_predict_error());

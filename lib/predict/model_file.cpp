@@ -38,9 +38,7 @@ class Place {
   const json& value() const { return value_; }
 
   // Null counts as missing: optional fields are written as null.
-  bool has(const char* key) const {
-    return value_.is_object() && value_.contains(key) && !value_.at(key).is_null();
-  }
+  bool has(const char* key) const { return value_.is_object() && value_.contains(key) && !value_.at(key).is_null(); }
 
   Place at(const char* key) const {
     const std::string path = path_.empty() ? key : path_ + "." + key;

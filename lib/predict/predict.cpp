@@ -126,8 +126,13 @@ int elbow_predict_machine(const elbow_model* model, elbow_machine* machine) {
     return refuse(EINVAL, "%s is NULL", model == nullptr ? "model" : "machine");
   }
   const Shape& shape = model->answers.machine();
-  *machine = {shape.name.c_str(), model->answers.model(), shape.cores_first_socket, model->answers.cores_other(),
-              shape.sockets,      shape.numa_per_socket,  shape.nodes()};
+  *machine = {shape.name.c_str(),
+              model->answers.model(),
+              shape.cores_first_socket,
+              model->answers.cores_other(),
+              shape.sockets,
+              shape.numa_per_socket,
+              shape.nodes()};
   return 0;
 }
 

@@ -39,6 +39,14 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+TESTS = ("core_tests", "predict_tests")
+
+
+def program(folder: Path, name: str) -> Path:
+    """A program of the build: those of a library are in the library's folder."""
+    return next(path for path in folder.rglob(name) if path.is_file() and "CMakeFiles" not in path.parts)
+
+
 def build(sanitizers: str, *targets: str) -> Path:
     """The build folder, with the tests and, where the MPI's compiler is known, the probe."""
     folder = Path(os.environ["ELBOWROOM_SANITIZERS"]) / sanitizers.replace(",", "-")
@@ -57,23 +65,30 @@ def build(sanitizers: str, *targets: str) -> Path:
 @pytest.fixture(scope="module")
 def address() -> Path:
     with_mpi = (Path(os.environ.get("ELBOWROOM_MPIRUN", "")).parent / "mpicxx").exists()
-    return build("address,undefined", "core_tests", *(["probe"] if with_mpi else []))
+    return build("address,undefined", *TESTS, *(["probe"] if with_mpi else []))
 
 
 def run(command: list[str], environment: dict[str, str], text: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=os.environ | environment, input=text, capture_output=True, text=True)
 
 
-def test_the_native_tests_pass_under_address_and_undefined_behaviour_sanitizers(address: Path) -> None:
-    done = run(
-        [str(address / "core_tests")],
-        WITHOUT_PCI | {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"},
-    )
+@pytest.fixture(scope="module")
+def thread() -> Path:
+    return build("thread", *TESTS)
+
+
+@pytest.mark.parametrize("tests", TESTS)
+def test_the_native_tests_pass_under_address_and_undefined_behaviour_sanitizers(
+    address: Path, tests: str
+) -> None:
+    options = WITHOUT_PCI | {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
+    done = run([str(program(address, tests))], options)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
 
 
-def test_the_native_tests_pass_under_the_thread_sanitizer() -> None:
-    done = run([str(build("thread", "core_tests") / "core_tests")], {"TSAN_OPTIONS": "halt_on_error=1"})
+@pytest.mark.parametrize("tests", TESTS)
+def test_the_native_tests_pass_under_the_thread_sanitizer(thread: Path, tests: str) -> None:
+    done = run([str(program(thread, tests))], {"TSAN_OPTIONS": "halt_on_error=1"})
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
 
 

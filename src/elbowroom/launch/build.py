@@ -153,6 +153,7 @@ def _build(sources: Path, mpi: Mpi, folder: Path) -> None:
                 f"-DCMAKE_MAKE_PROGRAM={ninja}",
                 "-DCMAKE_BUILD_TYPE=Release",
                 "-DELBOWROOM_TESTS=OFF",
+                "-DELBOWROOM_LIBRARIES=OFF",
                 f"-DMPI_CXX_COMPILER={mpi.compiler}",
             ],
             environment,

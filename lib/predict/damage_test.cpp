@@ -1,0 +1,118 @@
+// Damaged files: every one is either refused with a sentence or answers without a crash; the address and undefined
+// behaviour sanitizers look on. ELBOW_PREDICT_DAMAGE sets how many files (default 2000), the seed is fixed.
+#include <doctest/doctest.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "test_document.hpp"
+
+using namespace elbowroom::predict::test;
+
+namespace {
+
+using Random = std::mt19937_64;
+
+std::size_t below(Random& random, std::size_t count) { return count == 0 ? 0 : random() % count; }
+
+// Bytes changed, removed, doubled or cut off.
+std::string torn(std::string text, Random& random) {
+  for (std::size_t times = 1 + below(random, 4); times > 0; --times) {
+    const std::size_t at = below(random, text.size());
+    const std::size_t length = 1 + below(random, 40);
+    switch (below(random, 5)) {
+      case 0: text[at] = static_cast<char>(random()); break;
+      case 1: text.erase(at, length); break;
+      case 2: text.insert(at, text.substr(below(random, text.size()), length)); break;
+      case 3: text.resize(at); break;
+      default: text.insert(at, below(random, 2) == 0 ? "1e999" : "[[[[{\"a\":");
+    }
+    if (text.empty()) {
+      return text;
+    }
+  }
+  return text;
+}
+
+void collect(json& value, std::vector<json*>& places) {
+  places.push_back(&value);
+  if (value.is_structured()) {
+    for (json& item : value) {
+      collect(item, places);
+    }
+  }
+}
+
+// Values of the wrong type or size at the right place: what passes the parser and must be found by the checks.
+std::string wrong(Random& random) {
+  json file = document();
+  for (std::size_t times = 1 + below(random, 3); times > 0; --times) {
+    std::vector<json*> places;
+    collect(file, places);
+    json& place = *places[below(random, places.size())];
+    const json values[] = {nullptr,
+                           true,
+                           -1,
+                           0,
+                           1,
+                           2.5,
+                           1e300,
+                           -1e300,
+                           1e-300,
+                           4096,
+                           9007199254740993LL,
+                           "text",
+                           "",
+                           json::array(),
+                           json::object(),
+                           {1, 2},
+                           {{"a", 1}}};
+    place = values[below(random, std::size(values))];
+  }
+  return file.dump();
+}
+
+void read_and_ask(const std::string& text) {
+  for (const char* name : {static_cast<const char*>(nullptr), "threshold"}) {
+    errno = 0;
+    elbow_model* model = elbow_predict_parse(text.data(), text.size(), name);
+    if (model == nullptr) {
+      CHECK((errno == EBADMSG || errno == ENOTSUP));
+      CHECK(elbow_predict_error()[0] != '\0');
+      continue;
+    }
+    elbow_machine machine{};
+    CHECK(elbow_predict_machine(model, &machine) == 0);
+    elbow_prediction found{};
+    for (const int n : {0, 1, machine.cores_first_socket}) {
+      for (const int n_other : {0, machine.cores_other}) {
+        elbow_predict(model, n, n_other, 0, machine.nodes - 1, &found);
+        elbow_predict(model, n, n_other, machine.nodes - 1, machine.nodes - 1, &found);
+      }
+    }
+    elbow_predict_free(model);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("damaged files are refused or answered, never a crash") {
+  const char* wanted = std::getenv("ELBOW_PREDICT_DAMAGE");
+  const int files = wanted != nullptr ? std::atoi(wanted) : 2000;
+  Random random(20261);
+  const std::string sound = document().dump();
+  read_and_ask(sound);
+  for (int file = 0; file < files; ++file) {
+    read_and_ask(file % 2 == 0 ? torn(sound, random) : wrong(random));
+  }
+}
+
+TEST_CASE("nesting deeper than any stack is refused") {
+  const std::string deep = std::string(200000, '[') + std::string(200000, ']');
+  read_and_ask(deep);
+  read_and_ask(std::string(200000, '['));
+  read_and_ask("{\"schema\":\"elbowroom/model\",\"version\":1,\"machine\":" + deep + "}");
+}

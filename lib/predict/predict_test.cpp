@@ -1,0 +1,264 @@
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "filling.hpp"
+#include "test_document.hpp"
+
+using namespace elbowroom::predict;
+using namespace elbowroom::predict::test;
+
+namespace {
+
+struct Freer {
+  void operator()(elbow_model* model) const { elbow_predict_free(model); }
+};
+using Model = std::unique_ptr<elbow_model, Freer>;
+
+Model made(const json& file, const char* model = nullptr) { return Model(parsed(file, model)); }
+
+elbow_prediction asked(const Model& model, int n, int n_other, int comp_node, int comm_node) {
+  elbow_prediction found{};
+  REQUIRE(elbow_predict(model.get(), n, n_other, comp_node, comm_node, &found) == 0);
+  return found;
+}
+
+// Reading fails with this errno, and the sentence holds these words.
+void check_refused(const json& file, int code, const std::string& words, const char* model = nullptr) {
+  errno = 0;
+  CHECK(parsed(file, model) == nullptr);
+  CHECK(errno == code);
+  const std::string said = elbow_predict_error();
+  CAPTURE(said);
+  CHECK(said.find(words) != std::string::npos);
+}
+
+void check_interval(const elbow_interval& found) {
+  CHECK(found.low <= found.value);
+  CHECK(found.value <= found.high);
+}
+
+}  // namespace
+
+TEST_CASE("the best model answers unless another is asked for") {
+  elbow_machine machine{};
+  REQUIRE(elbow_predict_machine(made(document()).get(), &machine) == 0);
+  const Model flow = made(document());
+  const Model threshold = made(document(), "threshold");
+  REQUIRE(elbow_predict_machine(flow.get(), &machine) == 0);
+  CHECK(std::string(machine.model) == "flow");
+  CHECK(std::string(machine.name) == "small");
+  CHECK(machine.cores_first_socket == cores);
+  CHECK(machine.cores_other == cores);
+  CHECK(machine.nodes == 2);
+  REQUIRE(elbow_predict_machine(threshold.get(), &machine) == 0);
+  CHECK(std::string(machine.model) == "threshold");
+  CHECK(machine.cores_other == 0);
+}
+
+TEST_CASE("without computing cores messages have their bandwidth alone") {
+  for (const char* model : {"flow", "threshold"}) {
+    const elbow_prediction found = asked(made(document(), model), 0, 0, 0, 0);
+    CHECK(found.comp_alone.value == 0);
+    CHECK(found.comp_together.value == 0);
+    CHECK(found.comm_together.value == doctest::Approx(11000));
+    CHECK(found.comm_alone.value == doctest::Approx(11000));
+  }
+}
+
+TEST_CASE("nobody is faster together than alone, and every interval holds its value") {
+  for (const char* name : {"flow", "threshold"}) {
+    const Model model = made(document(), name);
+    for (int place = 0; place < 4; ++place) {
+      for (int n = 0; n <= cores; ++n) {
+        const elbow_prediction found = asked(model, n, 0, place / 2, place % 2);
+        CHECK(found.comp_together.value <= found.comp_alone.value * (1 + 1e-9));
+        CHECK(found.comm_together.value <= found.comm_alone.value * (1 + 1e-9));
+        check_interval(found.comp_alone);
+        check_interval(found.comm_alone);
+        check_interval(found.comp_together);
+        check_interval(found.comm_together);
+      }
+    }
+  }
+}
+
+TEST_CASE("more cores than were measured are extrapolated, simulated machines virtual") {
+  json file = document();
+  CHECK(asked(made(file), 3, 2, 0, 0).flags == 0);
+  CHECK(asked(made(file), 4, 0, 0, 0).flags == ELBOW_EXTRAPOLATED);
+  CHECK(asked(made(file), 3, 3, 0, 0).flags == ELBOW_EXTRAPOLATED);
+  file["machine"]["virtual"] = true;
+  CHECK(asked(made(file), 3, 0, 0, 0).flags == ELBOW_VIRTUAL);
+}
+
+TEST_CASE("placements without an interval of their own take the widest, and say so") {
+  json file = document();
+  file["models"]["threshold"]["bands"] = {{"local", {0.1, 0.1, 0.1, 0.3}}, {"remote", {0.2, 0.1, 0.1, 0.1}}};
+  const Model model = made(file, "threshold");
+  const elbow_prediction other = asked(model, 1, 0, 0, 1);
+  CHECK((other.flags & ELBOW_SAMPLES_ONLY) != 0);
+  CHECK(other.comp_alone.high == doctest::Approx(1.2 * other.comp_alone.value));
+  CHECK(other.comm_together.low == doctest::Approx(0.7 * other.comm_together.value));
+  CHECK((asked(model, 1, 0, 0, 0).flags & ELBOW_SAMPLES_ONLY) == 0);
+}
+
+TEST_CASE("what does not fit into the table is computed when asked for, and is the same") {
+  json file = document();
+  const Model small = made(file);
+  // So many draws that the second socket is not tabulated.
+  json draws = json::array();
+  const json values = file["models"]["flow"]["draws"];
+  for (int i = 0; i < 4000; ++i) {
+    draws.push_back(values[i % 2]);
+  }
+  file["models"]["flow"]["draws"] = draws;
+  const Model large = made(file);
+  for (int n_other = 0; n_other <= cores; ++n_other) {
+    for (int place = 0; place < 4; ++place) {
+      const elbow_prediction a = asked(small, 2, n_other, place / 2, place % 2);
+      const elbow_prediction b = asked(large, 2, n_other, place / 2, place % 2);
+      CHECK(a.comp_together.value == b.comp_together.value);
+      CHECK(a.comm_together.low == doctest::Approx(b.comm_together.low).epsilon(1e-9));
+    }
+  }
+}
+
+TEST_CASE("a side that was not calibrated has no answer") {
+  json file = document();
+  file["models"]["threshold"]["remote"] = nullptr;
+  const Model model = made(file, "threshold");
+  elbow_prediction found{};
+  CHECK(elbow_predict(model.get(), 1, 0, 0, 0, &found) == 0);
+  CHECK(elbow_predict(model.get(), 1, 0, 0, 1, &found) == -1);
+  CHECK(errno == EDOM);
+}
+
+TEST_CASE("cores and nodes outside the machine are refused with its limits") {
+  const Model model = made(document());
+  const Model threshold = made(document(), "threshold");
+  elbow_prediction found{};
+  struct Case {
+    const Model& model;
+    int n, n_other, comp_node, comm_node;
+    const char* words;
+  };
+  for (const Case& one : {Case{model, 5, 0, 0, 0, "n 5: small has 4 cores"}, Case{model, -1, 0, 0, 0, "n -1"},
+                          Case{model, 1, 5, 0, 0, "n_other 5"}, Case{threshold, 1, 1, 0, 0, "one socket only"},
+                          Case{model, 1, 0, 2, 0, "comp_node 2: small has the NUMA nodes 0 to 1"},
+                          Case{model, 1, 0, 0, -1, "comm_node -1"}}) {
+    found.flags = 77;
+    CHECK(elbow_predict(one.model.get(), one.n, one.n_other, one.comp_node, one.comm_node, &found) == -1);
+    CHECK(errno == EINVAL);
+    CHECK(found.flags == 77);
+    CHECK(std::string(elbow_predict_error()).find(one.words) != std::string::npos);
+  }
+}
+
+TEST_CASE("null is refused everywhere, and freed") {
+  elbow_prediction found{};
+  const Model model = made(document());
+  CHECK(elbow_predict(nullptr, 1, 0, 0, 0, &found) == -1);
+  CHECK(elbow_predict(model.get(), 1, 0, 0, 0, nullptr) == -1);
+  CHECK(elbow_predict_machine(nullptr, nullptr) == -1);
+  CHECK(elbow_predict_machine(model.get(), nullptr) == -1);
+  CHECK(elbow_predict_node(nullptr, 0) == -1);
+  CHECK(elbow_predict_load(nullptr, nullptr) == nullptr);
+  CHECK(elbow_predict_parse(nullptr, 0, nullptr) == nullptr);
+  CHECK(errno == EINVAL);
+  elbow_predict_free(nullptr);
+}
+
+TEST_CASE("the system's numbers of nodes become the model's") {
+  json file = document();
+  CHECK(elbow_predict_node(made(file).get(), 8) == 1);
+  CHECK(elbow_predict_node(made(file).get(), 1) == -1);
+  file["calibration"].erase("nodes");
+  CHECK(elbow_predict_node(made(file).get(), 0) == -1);
+  CHECK(errno == EINVAL);
+}
+
+TEST_CASE("files that are no models are refused with what is wrong") {
+  json file = document();
+  check_refused(json::array(), EBADMSG, "no model of elbowroom");
+  file["schema"] = "elbowroom/manifest";
+  check_refused(file, EBADMSG, "no model of elbowroom");
+  file = document();
+  file["version"] = ELBOW_PREDICT_FORMAT + 1;
+  file["elbowroom"] = "9.9";
+  check_refused(file, ENOTSUP, "written by elbowroom 9.9");
+  file = document();
+  file["machine"].erase("cores_first_socket");
+  check_refused(file, EBADMSG, "machine.cores_first_socket: is missing");
+  file = document();
+  file["models"]["flow"]["draws"][1].erase(0);
+  check_refused(file, EBADMSG, "models.flow.draws[1]: 22 numbers for 23 parameters");
+  file = document();
+  file["models"]["threshold"]["local"]["alpha"] = "much";
+  check_refused(file, EBADMSG, "models.threshold.local.alpha: is no number");
+  file = document();
+  file["models"] = json::object();
+  check_refused(file, ENOTSUP, "there is no model in the file");
+  check_refused(document(), ENOTSUP, "it has: flow, threshold", "robust");
+  check_refused(document(), EINVAL, "it has: flow, threshold", "best");
+  CHECK(elbow_predict_parse("{\"schema\": ", 11, nullptr) == nullptr);
+  CHECK(std::string(elbow_predict_error()).find("no JSON (byte 12)") != std::string::npos);
+}
+
+TEST_CASE("fields that are not known are passed over, whatever the order of parameters") {
+  json file = document();
+  const elbow_prediction before = asked(made(file), 3, 1, 1, 1);
+  file["weather"] = "fine";
+  json& flow = file["models"]["flow"];
+  for (const char* list : {"names", "values"}) {
+    std::reverse(flow[list].begin(), flow[list].end());
+  }
+  for (json& draw : flow["draws"]) {
+    std::reverse(draw.begin(), draw.end());
+  }
+  const elbow_prediction after = asked(made(file), 3, 1, 1, 1);
+  CHECK(before.comm_together.value == after.comm_together.value);
+  CHECK(before.comm_together.low == after.comm_together.low);
+}
+
+TEST_CASE("files are read from the disk, and what the system says of them is passed on") {
+  const std::string path = "elbow-predict-test-" + std::to_string(getpid()) + ".json";
+  std::FILE* file = std::fopen(path.c_str(), "w");
+  REQUIRE(file != nullptr);
+  std::fputs(document().dump().c_str(), file);
+  std::fclose(file);
+  const Model model(elbow_predict_load(path.c_str(), nullptr));
+  CHECK(model != nullptr);
+  std::remove(path.c_str());
+  CHECK(elbow_predict_load(path.c_str(), nullptr) == nullptr);
+  CHECK(errno == ENOENT);
+  CHECK(std::string(elbow_predict_error()).find(path) != std::string::npos);
+  CHECK(elbow_predict_load("/", nullptr) == nullptr);
+  CHECK(errno == EISDIR);
+}
+
+TEST_CASE("streams fill a resource by their weights above their floors") {
+  Network<2, 1> net;
+  net.demand = {10, 10};
+  net.floor = {0, 2};
+  net.weight = {1, 1};
+  net.capacity = {8};
+  net.route[0] = {1, 1};
+  std::array<double, 2> rates = fill(net);
+  CHECK(rates[0] == doctest::Approx(3));
+  CHECK(rates[1] == doctest::Approx(5));
+  net.weight = {1, 0};  // only its floor until the other has enough
+  rates = fill(net);
+  CHECK(rates[0] == doctest::Approx(6));
+  CHECK(rates[1] == doctest::Approx(2));
+  net.demand = {3, 10};
+  rates = fill(net);
+  CHECK(rates[0] == doctest::Approx(3));
+  CHECK(rates[1] == doctest::Approx(5));
+}

@@ -1,0 +1,78 @@
+// A small model file for tests, as data that a test may change before it is read.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "elbowroom/predict.h"
+#include "flow.hpp"
+
+namespace elbowroom::predict::test {
+
+using nlohmann::json;
+
+// Four cores on each of two sockets with one NUMA node each.
+constexpr int cores = 4;
+
+// Made-up bandwidths of the right order: MB/s, parts of 1 and counts of cores by the ends of their names.
+inline double plausible(const std::string& name) {
+  const auto begins = [&](const char* with) { return name.rfind(with, 0) == 0; };
+  if (begins("core_")) return 9000;
+  if (begins("comm_")) return 11000;
+  if (begins("floor_")) return 0.4;
+  if (begins("weight_")) return 0.7;
+  if (begins("cost_") || begins("far_")) return 1.2;
+  if (begins("dip_")) return 0.05;
+  if (begins("rise_") || begins("excess_")) return 0.02;
+  return begins("uplink") || begins("controller") ? 40000 : 30000;
+}
+
+inline json threshold_part() {
+  const json side = {{"n_par_max", 2},        {"t_par_max", 40000.0}, {"n_seq_max", 4},    {"t_seq_max", 34000.0},
+                     {"t_par_max2", 38000.0}, {"alpha", 0.5},         {"delta_l", 1000.0}, {"delta_r", 500.0},
+                     {"b_comp_seq", 12000.0}, {"b_comm_seq", 11000.0}};
+  return {
+      {"local", side},
+      {"remote", side},
+      {"bands", {{"local", {0.1, 0.1, 0.1, 0.1}}, {"remote", {0.1, 0.1, 0.1, 0.1}}, {"other", {0.2, 0.2, 0.2, 0.2}}}},
+      {"flags", json::array()}};
+}
+
+inline json flow_part() {
+  json names = json::array();
+  json values = json::array();
+  json more = json::array();
+  for (const char* name : flow_names) {
+    names.push_back(name);
+    values.push_back(plausible(name));
+    more.push_back(plausible(name) * 1.1);
+  }
+  return {{"names", names}, {"values", values},        {"low", values},
+          {"high", more},   {"draws", {values, more}}, {"discrepancy", {0.01, 0.01, 0.02, 0.03}}};
+}
+
+inline json document() {
+  return {{"schema", "elbowroom/model"},
+          {"version", ELBOW_PREDICT_FORMAT},
+          {"elbowroom", "0.1.0"},
+          {"created", "2026-01-01T00:00:00+00:00"},
+          {"machine",
+           {{"name", "small"},
+            {"cores_first_socket", cores},
+            {"numa_per_socket", 1},
+            {"sockets", 2},
+            {"nic_node", 0},
+            {"virtual", false}}},
+          {"calibration",
+           {{"run", "run"}, {"n_low", 1}, {"n_high", 3}, {"n_other_high", 2}, {"nodes", {0, 8}}, {"runs", 12}}},
+          {"models", {{"threshold", threshold_part()}, {"robust", nullptr}, {"flow", flow_part()}}},
+          {"validity", json::array()}};
+}
+
+// What elbow_predict_parse makes of it.
+inline elbow_model* parsed(const json& file, const char* model = nullptr) {
+  const std::string text = file.dump();
+  return elbow_predict_parse(text.data(), text.size(), model);
+}
+
+}  // namespace elbowroom::predict::test

@@ -1,0 +1,43 @@
+// Many threads ask one model at once; the thread sanitizer looks on.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "test_document.hpp"
+
+using namespace elbowroom::predict::test;
+
+TEST_CASE("threads that ask at once get the same answers, and errors of their own") {
+  elbow_model* model = parsed(document());
+  REQUIRE(model != nullptr);
+  std::atomic<int> wrong{0};
+  const auto ask = [&](int thread) {
+    for (int round = 0; round < 200; ++round) {
+      elbow_prediction first{};
+      elbow_prediction second{};
+      const int n = (round + thread) % (cores + 1);
+      if (elbow_predict(model, n, round % (cores + 1), round % 2, thread % 2, &first) != 0 ||
+          elbow_predict(model, n, round % (cores + 1), round % 2, thread % 2, &second) != 0 ||
+          std::memcmp(&first.comp_alone, &second.comp_alone, 4 * sizeof(elbow_interval)) != 0) {
+        wrong += 1;
+      }
+      if (elbow_predict(model, 100 + thread, 0, 0, 0, &first) != -1 ||
+          std::string(elbow_predict_error()).find("n " + std::to_string(100 + thread) + ":") != 0) {
+        wrong += 1;
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back(ask, thread);
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  CHECK(wrong == 0);
+  elbow_predict_free(model);
+}
