@@ -150,7 +150,7 @@ def resume(
         )
     mend_frequencies(source, tell)
     same_machine(path, source, manifest)
-    expansion = answerable(experiments.get(plan.experiment).expand(plan, manifest.machine), source)
+    expansion = answerable(experiments.get(plan.experiment).expand(plan, manifest.machine), plan, source)
     whole = concrete(plan, manifest.machine, expansion, source, manifest.reverse)
     keeper = Keeper(source)
     try:

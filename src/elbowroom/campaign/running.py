@@ -82,12 +82,15 @@ def prepare(request: Request, source: Source) -> Prepared:
     if request.seed is not None:
         plan = msgspec.structs.replace(plan, seed=request.seed)
     machine = source.machine()
-    expansion = answerable(experiments.get(plan.experiment).expand(plan, machine), source)
+    expansion = answerable(experiments.get(plan.experiment).expand(plan, machine), plan, source)
     return concrete(plan, machine, expansion, source, request.reverse)
 
 
-def answerable(expansion: Expansion, source: Source) -> Expansion:
-    """The points that the source answers; a note for those it does not, by reason."""
+def answerable(expansion: Expansion, plan: Plan, source: Source) -> Expansion:
+    """The points that the source answers; a note for those it does not, by reason. UsageError for points that
+    its machine cannot measure as asked, and where none is left.
+    """
+    validate(expansion.points, source.machine(), hosts=plan.hosts, scheduling=plan.scheduling)
     refused: dict[str, list[Point]] = {}
     for point in expansion.points:
         refused.setdefault(source.refuse(point), []).append(point)
