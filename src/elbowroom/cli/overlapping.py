@@ -123,14 +123,16 @@ def _splits(options: dict[str, Any], ratios: dict[str, float]) -> tuple[Split | 
 def _numbers_object(
     options: dict[str, Any], step: Step, best: Split | None, chosen: Split | None
 ) -> dict[str, Any]:
-    """Without --t-comp the step is that of the best split, and so is what is told of it."""
+    """With a split, `w` and `total` are the best split's; the rest is told of the step that --t-comp gives
+    (its own total then is `without_accelerators`), or else of the best split's step.
+    """
     from elbowroom.model.overlap import worth
 
     found = _step_object(step)
     if best is not None:
-        found["split"] = {"w": best.w, "total": best.total}
-        if options["t_comp"] is None:
-            found |= found["split"]
+        if options["t_comp"] is not None:
+            found["without_accelerators"] = step.total
+        found |= {"w": best.w, "total": best.total}
     if chosen is not None:
         found["given_split"] = {"w": chosen.w, "total": chosen.total}
     return found | {"sentence": worth(step)}
