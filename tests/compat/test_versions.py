@@ -82,6 +82,26 @@ def test_show_keeps_to_its_schema() -> None:
     check(json.loads(msgspec.json.encode(elbowroom.open(DATA).show())), rules, rules)
 
 
+def test_a_run_on_a_virtual_machine_keeps_to_the_schemas(tmp_path: Path) -> None:
+    where = tmp_path / "virtual"
+    run = elbowroom.run(
+        "ring",
+        machine="henri",
+        overrides=elbowroom.Overrides(repeat=1, settings={"n": "2"}),
+        out=str(where),
+        report=False,
+        tell=lambda _: None,
+    )
+    for name, value in (
+        ("manifest-1", json.loads((where / "manifest.json").read_text())),
+        ("show-1", json.loads(msgspec.json.encode(run.show()))),
+    ):
+        check(value, schema(name), schema(name))
+    rules = schema("samples-1")
+    for line in (where / "samples.jsonl").read_text().splitlines()[1:]:
+        check(json.loads(line), rules["$defs"]["entry"], rules)
+
+
 @pytest.mark.parametrize(
     ("name", "part"),
     [("manifest-1", "points"), ("samples-1", "record"), ("show-1", "verdict")],
