@@ -5,10 +5,19 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
+import msgspec
+
 from elbowroom.draw.figure import Axis, Figure, Mark, Series
 from elbowroom.machine.topology import Cache, Core, Machine, Nic, Node
+from elbowroom.model import flow
+from elbowroom.model.document import Document, FlowPart
+from elbowroom.model.message_size import MessageSize
 from elbowroom.plan.point import Note
+from elbowroom.predict.answering import predict, situations
+from elbowroom.predict.figures import panels
+from elbowroom.predict.fitting import of_published
 from elbowroom.report.columns import Use
+from elbowroom.report.modelled import Modelled
 from elbowroom.report.page import Page
 from elbowroom.stats.drift import Drift
 from elbowroom.stats.result import Finding, Kept, PointResult, Side, Summary, Verdict
@@ -284,4 +293,51 @@ def page(count: int = 350, machine: Machine | None = None, *, trusted: bool = Tr
             for index, result in enumerate(results[:3])
             if result.comp.alone
         ),
+    )
+
+
+def flow_part(seed: int, draws: int = 8) -> FlowPart:
+    """A FLOW of made-up parameters, each drawn from a range that keeps every stream and resource in play."""
+    random_ = random.Random(seed)
+    ranges = {"MB/s": (3e3, 9e4), "cores": (0.0, 4.0), "1": (0.0, 0.5)}
+    special = {"core": (3e3, 9e3), "comm": (8e3, 13e3), "cost": (0.5, 2.0), "floor": (0.05, 0.9)}
+
+    def draw() -> tuple[float, ...]:
+        return tuple(
+            random_.uniform(*special.get(meaning.name.split("_")[0], ranges.get(meaning.unit, (0.1, 1.0))))
+            for meaning in flow.PARAMETERS
+        )
+
+    values = draw()
+    return FlowPart(
+        names=flow.NAMES,
+        values=values,
+        low=tuple(value * 0.9 for value in values),
+        high=tuple(value * 1.1 for value in values),
+        draws=tuple(tuple(value * random_.gauss(1, 0.02) for value in values) for _ in range(draws)),
+        discrepancy=(0.01, 0.005, 0.02, 0.03),
+    )
+
+
+def document(name: str = "henri", *, seed: int = 1, law: bool = True, virtual: bool = False) -> Document:
+    """A published machine's document with a FLOW and a law of message sizes that are made up."""
+    found = of_published(name)
+    sizes = MessageSize(t0=2.5, low=2.4, high=2.6, sizes=(4, 65536, 64_000_000), misfit=0.01)
+    return msgspec.structs.replace(
+        found,
+        machine=msgspec.structs.replace(found.machine, virtual=virtual),
+        models=msgspec.structs.replace(found.models, flow=flow_part(seed)),
+        message_size=sizes if law else None,
+    )
+
+
+def modelled(document: Document, name: str = "M.json") -> Modelled:
+    """The document as the page shows it: with its lines in every placement, nothing measured."""
+    shown = document.names()[0]
+    lines = predict(document, situations(document.machine), name=shown)
+    return Modelled(
+        name=name,
+        document=document,
+        shown=shown,
+        figures=panels(document.machine, lines, calibrated=[(0, 0)]),
     )

@@ -5,72 +5,23 @@ from __future__ import annotations
 import json
 import re
 import runpy
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from elbowroom.draw import numbers
-from elbowroom.report.page import Page, render
+from elbowroom.report.page import Page
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed (test extras)")
+pytest.importorskip("selenium.webdriver", reason="selenium is not installed (test extras)")
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-if not (CHROMIUM and DRIVER):
-    pytest.skip(
-        "chromium and chromedriver are not installed (apt install chromium chromium-driver)",
-        allow_module_level=True,
-    )
-
-from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
-from selenium.webdriver.common.by import By  # noqa: E402
-from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 PAGES = runpy.run_path(str(Path(__file__).parents[1] / "report_pages.py"))
-OFFLINE = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-    "--force-prefers-reduced-motion",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
-    "--window-size=1300,900",
-)
 Browser = Any
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in (*OFFLINE, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=DRIVER))
-    yield driver
-    driver.quit()
-
-
-@pytest.fixture
-def opened(browser: Browser, tmp_path: Path) -> Callable[[Page], Page]:
-    """Opens a page in the browser, at the default size; messages of earlier pages are gone."""
-
-    def open_(page: Page) -> Page:
-        file = tmp_path / "report.html"
-        file.write_text(render(page), encoding="utf-8")
-        for log in ("browser", "performance"):
-            browser.get_log(log)
-        browser.set_window_size(1300, 900)
-        browser.get(file.as_uri())
-        return page
-
-    return open_
 
 
 def table_rows(browser: Browser) -> list[list[str]]:
