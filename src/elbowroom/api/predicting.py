@@ -166,7 +166,10 @@ class Evaluation(NamedTuple):
             found.append("The model was fitted to this very run: its errors are how well it fits.")
         if self.run.machine.virtual:
             found.append("The run is virtual: nothing here was measured on hardware.")
-        found += [f"Left out: {count} points, {reason}." for reason, count in self.left_out.items()]
+        found += [
+            f"Left out: {count} point{'s' if count > 1 else ''}, {reason}."
+            for reason, count in self.left_out.items()
+        ]
         return tuple(found)
 
     @property

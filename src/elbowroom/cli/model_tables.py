@@ -211,7 +211,7 @@ def percent(value: float | None) -> str:
 MEANINGS = {
     "extrapolated": "beyond what was measured",
     "virtual": "the machine is simulated",
-    "repaired": "the thesis' equations say something else here; --faithful gives that",
+    "repaired": "the equations as published say something else here; --faithful gives that",
 }
 
 
