@@ -32,27 +32,24 @@ def mixed(shape: Shape) -> tuple[Situation, ...]:
     if shape.sockets < 2:
         return ()
     most = shape.cores_first_socket
-    far = shape.numa_per_socket
-    half = max(most // 2, 1)
+    remote = shape.numa_per_socket
+    half, quarter = max(most // 2, 1), max(round(most / 4), 1)
     return (
-        Situation(comp_node=0, comm_node=0, n=most, n_other=most),
         Situation(comp_node=0, comm_node=0, n=half, n_other=half),
-        Situation(comp_node=0, comm_node=far, n=half, n_other=most),
+        Situation(comp_node=remote, comm_node=remote, n=most, n_other=quarter),
+        Situation(comp_node=remote, comm_node=remote, n=most, n_other=most),
     )
 
 
 def _placements(shape: Shape) -> dict[tuple[int, int], int]:
     """Pairs of comp_node and comm_node with their part of the budget, one for each symmetry class."""
-    weights = {(0, 0): 8}
-    far = shape.numa_per_socket
-    if shape.sockets > 1:
-        weights |= {(far, far): 8, (0, far): 4, (far, 0): 4}
-    if shape.sockets > 1 and far > 1:
-        weights |= {(0, far): 3, (far, 0): 3, (far, far + 1): 4}
-        weights |= {(0, 0): 7, (far, far): 7}
-    elif far > 1:
-        weights[0, 1] = 4
-    return weights
+    remote = shape.numa_per_socket
+    if shape.sockets == 1:
+        return {(0, 0): 8, (0, 1): 4} if remote > 1 else {(0, 0): 8}
+    if remote == 1:
+        return {(0, 0): 8, (remote, remote): 8, (0, remote): 4, (remote, 0): 4}
+    same = {(0, 0): 7, (remote, remote): 7}
+    return same | {(0, remote): 3, (remote, 0): 3, (remote, remote + 1): 4}
 
 
 def _counts(most: int, runs: int) -> list[int]:

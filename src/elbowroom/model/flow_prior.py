@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from elbowroom.model.flow import INDEX, NAMES, PARAMETERS, Array, Cases
 
 WEIGHT_OFFSET = 0.1
-_WEIGHTS = [INDEX["weight_local"], INDEX["weight_remote"]]
+_WEIGHTS = [INDEX["weight_first"], INDEX["weight_second"]]
 _LOGS = [INDEX[item.name] for item in PARAMETERS if item.unit == "MB/s"] + [
-    INDEX[name] for name in ("far_weight", "cost_local", "cost_remote")
+    INDEX[name] for name in ("remote_weight", "remote_cost", "cost_first", "cost_second")
 ]
 
 REACH = 1.5
@@ -32,13 +32,14 @@ WIDTHS = {
     "port": 0.3,
     "crossing": 0.4,
     "root": 0.4,
-    "floor_local": 0.3,
-    "floor_remote": 0.3,
-    "weight_local": 1.5,
-    "weight_remote": 1.5,
-    "cost_local": 0.3,
-    "cost_remote": 0.3,
-    "far_weight": 0.5,
+    "floor_first": 0.3,
+    "floor_second": 0.3,
+    "weight_first": 1.5,
+    "weight_second": 1.5,
+    "cost_first": 0.3,
+    "cost_second": 0.3,
+    "remote_weight": 0.5,
+    "remote_cost": 0.4,
     "dip_local": 0.05,
     "dip_remote": 0.05,
     "rise_local": 0.3,
@@ -49,13 +50,13 @@ WIDTHS = {
 """Standard deviations of the priors, in the fit's coordinates."""
 
 CENTRES = {
-    "floor_local": 0.7,
-    "floor_remote": 0.7,
-    "weight_local": 1.0,
-    "weight_remote": 1.0,
-    "cost_local": 1.0,
-    "cost_remote": 1.0,
-    "far_weight": 1.0,
+    "floor_first": 0.7,
+    "floor_second": 0.7,
+    "weight_first": 1.0,
+    "weight_second": 1.0,
+    "cost_first": 1.0,
+    "cost_second": 1.0,
+    "remote_weight": 1.0,
     "dip_local": 0.03,
     "dip_remote": 0.03,
     "rise_local": 0.03,
@@ -64,10 +65,10 @@ CENTRES = {
     "excess_remote": 0.0,
 }
 BOUNDS = {
-    "floor_local": (0.0, 1.0),
-    "floor_remote": (0.0, 1.0),
-    "weight_local": (float(np.log(WEIGHT_OFFSET)), float(np.log(50))),
-    "weight_remote": (float(np.log(WEIGHT_OFFSET)), float(np.log(50))),
+    "floor_first": (0.0, 1.0),
+    "floor_second": (0.0, 1.0),
+    "weight_first": (float(np.log(WEIGHT_OFFSET)), float(np.log(50))),
+    "weight_second": (float(np.log(WEIGHT_OFFSET)), float(np.log(50))),
     "dip_local": (0.0, 0.3),
     "dip_remote": (0.0, 0.3),
     "rise_local": (0.0, 0.9),
@@ -75,9 +76,9 @@ BOUNDS = {
     "excess_local": (-0.05, 0.6),
     "excess_remote": (-0.05, 0.6),
 }
-_THESIS = {"floor_local": 0.9, "floor_remote": 0.9, "weight_local": 0.05, "weight_remote": 0.05}
+_THESIS = {"floor_first": 0.9, "floor_second": 0.9, "weight_first": 0.05, "weight_second": 0.05}
 """Communication loses down to a high floor, knees are sharp."""
-_PROPORTION = {"floor_local": 0.2, "floor_remote": 0.2, "weight_local": 4.0, "weight_remote": 4.0}
+_PROPORTION = {"floor_first": 0.2, "floor_second": 0.2, "weight_first": 4.0, "weight_second": 4.0}
 """Everything is shared out in proportion."""
 _SOFT = {"dip_local": 0.05, "dip_remote": 0.05, "rise_local": 0.3, "rise_remote": 0.3}
 STARTS: tuple[dict[str, float], ...] = (
@@ -86,7 +87,7 @@ STARTS: tuple[dict[str, float], ...] = (
     _PROPORTION | {"dip_local": 0.1, "dip_remote": 0.1},
     _PROPORTION | _SOFT | {"crossing": 0.9},
     _THESIS | {"crossing": 0.9, "root": 0.75},
-    _SOFT | {"cost_local": 1.5, "cost_remote": 1.5},
+    _SOFT | {"cost_first": 1.5, "cost_second": 1.5},
 )
 """Where the fit starts, beside the centres; of bandwidths, the factor on the centre."""
 
@@ -142,8 +143,11 @@ def _started(name: str, values: dict[str, float], start: dict[str, float]) -> fl
 
 def _sights(asked: Cases, measured: Array) -> tuple[dict[str, float], tuple[str, ...]]:
     """First sight of every bandwidth, and what was not to be seen."""
-    near, far = asked.far == 0, asked.near == 0
-    local, remote = _side(asked.near, near, asked, measured), _side(asked.far, far, asked, measured)
+    only_local, only_remote = asked.remote == 0, asked.local == 0
+    local, remote = (
+        _side(asked.local, only_local, asked, measured),
+        _side(asked.remote, only_remote, asked, measured),
+    )
     flags = []
     if local is None:
         flags.append("no local accesses measured")
@@ -154,7 +158,7 @@ def _sights(asked: Cases, measured: Array) -> tuple[dict[str, float], tuple[str,
     if first is None or second is None:
         flags.append("messages into one socket only")
     comm = first or second or 0.0
-    crossing = np.where(asked.beside & (asked.far > 0), measured[2] + measured[3], np.nan)
+    crossing = np.where(asked.beside & (asked.remote > 0), measured[2] + measured[3], np.nan)
     across = float(np.nanmax(crossing)) if np.isfinite(crossing).any() else 0.0
     core, most, shared = local or remote or _mixed(asked, measured)
     core_far, most_far, shared_far = remote or (core, most, shared)
@@ -167,6 +171,7 @@ def _sights(asked: Cases, measured: Array) -> tuple[dict[str, float], tuple[str,
         "link": most_far,
         "controller": shared or most + comm,
         "port": shared_far or most_far + comm,
+        "remote_cost": max((shared or most + comm) / (shared_far or most_far + comm), 1.0),
         "crossing": across or 1.3 * (most_far + comm),
         "root": 1.3 * most + comm,
     }, tuple(flags)
@@ -190,7 +195,7 @@ def _side(
 
 def _mixed(asked: Cases, measured: Array) -> tuple[float, float, float]:
     """The same where both sockets computed in every run."""
-    return float(np.nanmax(measured[0] / (asked.near + asked.far))), float(np.nanmax(measured[0])), 0.0
+    return float(np.nanmax(measured[0] / (asked.local + asked.remote))), float(np.nanmax(measured[0])), 0.0
 
 
 def _middle(values: Array) -> float | None:
