@@ -54,7 +54,7 @@ def test_quick_answers_in_full_and_says_virtual(run: Any) -> None:
     assert shown["machine"]["virtual"] is True
     assert shown["verdict"]["trusted"] is True
     assert shown["verdict"]["interference"] is True
-    assert shown["verdict"]["text"].startswith("Virtual machine henri, nothing was measured.")
+    assert shown["verdict"]["text"].startswith("Virtual machine henri, nothing was measured: Yes")
     assert all(point["status"] == "ok" and "virtual" in point["flags"] for point in shown["points"])
     control = next(point for point in shown["points"] if point["kernel"] == "prime")
     assert control["comp"]["kept"]["value"] == pytest.approx(1, abs=0.02)

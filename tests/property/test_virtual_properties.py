@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elbowroom.model import published
 from elbowroom.model.curves import Situation
+from elbowroom.plan.kernels import KERNELS
+from elbowroom.virtual import machines
+from elbowroom.virtual.definition import Plain
+from elbowroom.virtual.laws import Messages, Work, answer
 from elbowroom.virtual.network import Resource, Stream, solve, utilisation
 from elbowroom.virtual.scaling import credits
 
@@ -71,3 +76,45 @@ def test_cores_of_either_socket_only_take_from_communications_on_their_node(
         for count in (other, other + 1)
     )
     assert more[3] <= fewer[3] * (1 + 1e-9)
+
+
+DEFINITION = machines.of_name("henrisubnuma")
+KERNEL_NAMES = [name for name, kernel in KERNELS.items() if kernel.moves_memory]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(KERNEL_NAMES),
+    st.integers(1, 1024),
+    st.integers(1, 18),
+    st.integers(0, 18),
+    st.integers(0, 3),
+    st.sampled_from(["pingpong", "receive", "ring"]),
+    st.integers(1, 100_000_000),
+    st.integers(1, 8),
+)
+def test_communications_and_latency_never_gain_by_computation(
+    kernel: str, cursor: int, n: int, other: int, node: int, pattern: str, size: int, threads: int
+) -> None:
+    work = Work(kernel=kernel, cursor=cursor, n=n, n_other=other, comp_node=node)
+    messages = Messages(size=size, comm_node=node, pattern=pattern, threads=threads)
+    said = answer(TRUTHS["henrisubnuma"], DEFINITION, work, messages)
+    larger = answer(
+        TRUTHS["henrisubnuma"], DEFINITION, work, msgspec.structs.replace(messages, size=2 * size)
+    )
+    assert 0 < said.comm_together <= said.comm_alone * (1 + 1e-9)
+    assert said.latency_together >= said.latency_alone * (1 - 1e-9)
+    assert larger.comm_alone >= said.comm_alone * (1 - 1e-9)
+    assert larger.latency_alone > said.latency_alone
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(1, 1e5), st.floats(1, 1e6), st.floats(1, 1e5), st.floats(0.01, 1), st.integers(1, 128))
+def test_four_numbers_make_parameters_that_hold_together(
+    core: float, memory: float, nic: float, kept: float, cores: int
+) -> None:
+    p = Plain(core=core, memory=memory, nic=nic, kept=kept).parameters(cores)
+    assert 1 <= p.n_par_max <= p.n_seq_max <= cores
+    assert p.t_seq_max <= cores * core
+    assert p.t_par_max == p.t_par_max2 <= cores * core + nic
+    assert p.t_par_max >= nic * (1 - 1e-12)

@@ -71,7 +71,7 @@ def evaluate(folder: RunFolder) -> Results:
         cpus = sum(len(core.pus) for core in machine.cores)
         judged = verdict(findings, points, observations(entries, manifest.state, cpus))
     if machine.virtual:
-        said = f"Virtual machine {machine.name}, nothing was measured. {judged.text}"
+        said = f"Virtual machine {machine.name}, nothing was measured: {judged.text}"
         judged = msgspec.structs.replace(judged, text=said)
     return Results(
         manifest=manifest,
