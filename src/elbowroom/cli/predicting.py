@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 PREDICTION, VERSION = "elbowroom/prediction", 1
 
 _kernel = click.option("--kernel", metavar="KERNEL", help="Computing kernel, where the run has several.")
+_MODELS = click.Choice(["threshold", "robust", "flow"])
 _model = click.option(
     "--model",
     "name",
-    type=click.Choice(["threshold", "robust", "flow"]),
+    type=_MODELS,
     help="Default: flow where it was fitted; of a published machine threshold.",
 )
 _size = click.option("--size", metavar="SIZE", help="Message size, where the run has several: 64MB.")
@@ -77,7 +78,7 @@ def fit(path: str, out: str | None, kernel: str | None, size: str | None, as_jso
 @click.option("-o", "--out", metavar="FIGURE", help="Draw measured points and the model: .png or .svg.")
 @click.option("--stacked", is_flag=True, help="With -o: what was measured, stacked, with named points.")
 @click.option("--comp-node", type=int, default=0, metavar="NODE", help="With --stacked: node of all data.")
-@_model
+@click.option("--model", "name", type=_MODELS, help="With -o: the model to draw; default: the best.")
 @_json
 def evaluate(path: str, source: str, as_json: bool, **options: Any) -> int:
     """How far models are from a run: mean errors, beside naive ones.
