@@ -14,6 +14,9 @@ import msgspec
 import pytest
 
 import elbowroom
+from elbowroom.model import document, published
+from elbowroom.model.document import Document
+from elbowroom.predict.fitting import Source, fit, of_published
 from elbowroom.store import folder, journal
 from elbowroom.store.folder import Manifest
 
@@ -118,7 +121,47 @@ def test_a_file_that_lacks_a_required_part_breaks_its_schema(name: str, part: st
         check(found, rules["$defs"]["entry"] if name == "samples-1" else rules, rules)
 
 
+@pytest.fixture(scope="module")
+def fitted(thesis_curves: Any) -> Document:
+    """All models fitted to a few runs of henri."""
+    curves = thesis_curves("henri", noise=0.01, ns=(1, 6, 12, 18))
+    return fit(curves, Source(run="runs/henri", plan="model"), created="2026-01-01T00:00:00+00:00")
+
+
+def test_a_fitted_model_keeps_to_its_schema(fitted: Document) -> None:
+    rules = schema("model-1")
+    found = json.loads(msgspec.json.encode(fitted))
+    assert all(found["models"].values())
+    check(found, rules, rules)
+
+
+@pytest.mark.parametrize("name", published.names())
+def test_a_published_model_keeps_to_its_schema(name: str) -> None:
+    rules = schema("model-1")
+    check(json.loads(msgspec.json.encode(of_published(name))), rules, rules)
+
+
+@pytest.mark.parametrize(
+    ("where", "part"),
+    [(("machine",), "cores_first_socket"), (("models", "threshold", "local"), "alpha"), ((), "calibration")],
+)
+def test_a_model_that_lacks_a_required_part_breaks_its_schema(
+    fitted: Document, where: tuple[str, ...], part: str
+) -> None:
+    rules = schema("model-1")
+    found: Any = json.loads(msgspec.json.encode(fitted))
+    inner = found
+    for name in where:
+        inner = inner[name]
+    del inner[part]
+    with pytest.raises(AssertionError, match=part):
+        check(found, rules, rules)
+
+
 def test_schemas_are_of_the_versions_that_are_written() -> None:
+    assert schema("model-1")["properties"]["version"]["const"] == document.VERSION
+    parts = {field.encode_name for field in msgspec.structs.fields(Document)}
+    assert set(schema("model-1")["properties"]) == parts
     assert schema("manifest-1")["properties"]["version"]["const"] == folder.VERSION
     assert schema("samples-1")["$defs"]["header"]["properties"]["version"]["const"] == journal.VERSION
     names = {field.encode_name for field in msgspec.structs.fields(Manifest)}
