@@ -224,7 +224,7 @@ class _Calibrating:
         self._candidates = _candidates(whole, self._layout)
         self._points = {point.id: point for point in whole.expansion.points}
         self._patience = patience
-        self._widths: dict[str, float] = {}
+        self._widths: dict[str, float | None] = {}
 
     def run(self, tell: Tell) -> tuple[RunFolder, Results, Calibration]:
         """Measures until the goal is reached, then controls and closing baselines; seals and judges."""
@@ -267,7 +267,7 @@ class _Calibrating:
         """Of at most as many repetitions as the budget allows, closing baselines included."""
         plan, machine = self._whole.plan, self._whole.machine
         most = list(self._candidates.values())[: self._goal.budget]
-        units = (plan.repetitions + 1) * len(most) + plan.repetitions * len(self._controls())
+        units = (plan.repetitions + 1) * (len(most) + len(self._controls()))
         seconds = 0.0 if machine.virtual else estimate(most, order(most, plan.repetitions, plan.seed))
         return Progress(units, seconds, tell, "answering at most" if machine.virtual else "measuring at most")
 
@@ -280,18 +280,18 @@ class _Calibrating:
         while True:
             self._measure(work, bar, chosen)
             measured = self._chosen()
-            fitted = self._fitted()
+            curves = self._curves()
+            fitted = self._fitted(curves)
             width = None if fitted is None else choosing.width(fitted, tuple(self._candidates))
             if len(measured) == len(self._candidates):
                 return "complete", width
             if len(measured) >= self._goal.budget:
                 return "budget", width
-            if fitted is None or width is None:
+            if curves is None:
                 return "nothing", None
-            if width <= self._goal.half_width:
+            if width is not None and width <= self._goal.half_width:
                 return "narrow", width
-            at = choosing.next_run(fitted, tuple(self._candidates), measured)
-            assert at is not None
+            at = choosing.next_run(curves.shape, fitted, tuple(self._candidates), measured)
             chosen = [self._candidates[at]]
             self._widths[chosen[0].id] = width
 
@@ -315,12 +315,17 @@ class _Calibrating:
         points = {point.id for point in self._folder.manifest.points}
         return [at for at, point in self._candidates.items() if point.id in points]
 
-    def _fitted(self) -> FlowFit | None:
-        """FLOW on what was measured so far; None where nothing usable was."""
-        curves = self._curves()
-        return None if curves is None else flow_fit.fit(curves, seed=self._folder.manifest.seed)
+    def _fitted(self, curves: Curves | None) -> FlowFit | None:
+        """FLOW on what was measured so far; None where that is too little for it."""
+        if curves is None:
+            return None
+        try:
+            return flow_fit.fit(curves, seed=self._folder.manifest.seed)
+        except UsageError:
+            return None
 
     def _curves(self) -> Curves | None:
+        """What was measured so far; None where nothing usable was."""
         results, _ = point_results(self._folder.manifest, self._folder.entries())
         cores = {point.id: point.comp_cores for point in self._folder.manifest.points}
         try:

@@ -66,14 +66,15 @@ def _start(shape: Shape) -> list[tuple[int, int, float]]:
 
 
 def next_run(
-    fitted: FlowFit, candidates: Sequence[Situation], measured: Collection[Situation]
-) -> Situation | None:
-    """The candidate not yet measured that teaches most about all candidates; None when all are measured."""
+    shape: Shape, fitted: FlowFit | None, candidates: Sequence[Situation], measured: Collection[Situation]
+) -> Situation:
+    """The candidate not yet measured that teaches most about all candidates; without a fit, the one farthest
+    from all that was measured. ValueError when all were.
+    """
     open_runs = [index for index, item in enumerate(candidates) if item not in measured]
-    if not open_runs:
-        return None
-    gains = teaches(_logs(fitted, candidates), np.maximum(fitted.discrepancy, _LEAST_ERROR))
-    gains *= news(fitted.shape, candidates, measured)
+    gains = news(shape, candidates, measured)
+    if fitted is not None:
+        gains *= teaches(_logs(fitted, candidates), np.maximum(fitted.discrepancy, _LEAST_ERROR))
     return candidates[max(open_runs, key=lambda index: gains[index])]
 
 
