@@ -297,10 +297,15 @@ def page(count: int = 350, machine: Machine | None = None, *, trusted: bool = Tr
 
 
 def flow_part(seed: int, draws: int = 8) -> FlowPart:
-    """A FLOW of made-up parameters, each drawn from a range that keeps every stream and resource in play."""
+    """A FLOW of made-up parameters, each drawn from a range that keeps every stream and resource in play;
+    every third seed makes messages of weight 0, which get what is left.
+    """
     random_ = random.Random(seed)
     ranges = {"MB/s": (3e3, 9e4), "cores": (0.0, 4.0), "1": (0.0, 0.5)}
     special = {"core": (3e3, 9e3), "comm": (8e3, 13e3), "cost": (0.5, 2.0), "floor": (0.05, 0.9)}
+
+    if seed % 3 == 0:
+        special["weight"] = (0.0, 0.0)
 
     def draw() -> tuple[float, ...]:
         return tuple(

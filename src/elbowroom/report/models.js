@@ -78,8 +78,8 @@ const threshold = (part, shape, asked) => {
 const JITTER = [-1.711094, -1.038997, -0.633067, -0.303096, 0, 0.303096, 0.633067, 1.038997, 1.711094];
 const FLOW_NAMES = [
   "core_local", "core_remote", "comm_first", "comm_second", "uplink", "link", "controller", "port", "crossing", "root",
-  "floor_local", "floor_remote", "weight_local", "weight_remote", "cost_local", "cost_remote", "far_weight", "dip_local",
-  "dip_remote", "rise_local", "rise_remote", "excess_local", "excess_remote"];
+  "floor_first", "floor_second", "weight_first", "weight_second", "cost_first", "cost_second", "remote_weight",
+  "remote_cost", "dip_local", "dip_remote", "rise_local", "rise_remote", "excess_local", "excess_remote"];
 const FULL = 1e-12;
 /* Rates of streams {demand, floor, weight, costs: [of each resource]} in resources of `capacities` (model/filling.py). */
 const fill = (streams, capacities) => {
@@ -113,48 +113,55 @@ const pair = (demand, weight, other, otherWeight, floor, cost, capacity) => {
   const second = Math.min(other, Math.max(share, (capacity - demand) / cost));
   return [Math.min(demand, Math.max(capacity - cost * second, 0)), second];
 };
+/* Computing cores to which comp_node is local, remote; where messages go. */
 const flowCase = (shape, {comp_node: compNode, comm_node: commNode, n, n_other: nOther}) => {
   const first = isLocal(shape, compNode), messagesFirst = isLocal(shape, commNode), same = compNode === commNode;
   return {
-    near: first ? n : nOther, far: first ? nOther : n, same, beside: first === messagesFirst && !same,
+    local: first ? n : nOther, remote: first ? nOther : n, same, beside: first === messagesFirst && !same,
     second: !messagesFirst};
 };
 /* Rates [computations alone, computations together, communications together] at one value z of the jitter. */
-const flowAt = (p, {near, far, same, beside, second}, z) => {
+const flowAt = (p, {local, remote, same, beside, second}, z) => {
   const g = Math.max(1 + (z < 0 ? p.dip_local : p.rise_local) * z, 0);
   const h = Math.max(1 + (z < 0 ? p.dip_remote : p.rise_remote) * z, 0);
-  const comm = second ? p.comm_second : p.comm_first;
-  const asked = near * p.core_local + far * p.core_remote;
-  const nearDemand = Math.min(near * p.core_local, p.uplink * g), farDemand = Math.min(far * p.core_remote, p.link * h);
-  const farWeight = far * p.far_weight;
-  const [floor, weight, cost] = far > 0
-    ? [p.floor_remote * comm, p.weight_remote, p.cost_remote] : [p.floor_local * comm, p.weight_local, p.cost_local];
-  const reduced = (whole, excess, demand, kept) => Math.max(whole - excess * Math.max(demand - whole, 0), kept);
-  const controller = (messages, kept) => reduced(p.controller, p.excess_local, asked + cost * messages, cost * kept) * g;
-  const port = (messages, kept) => reduced(p.port, p.excess_remote, far * p.core_remote + cost * messages, cost * kept) * h;
+  const [comm, part, weight, cost] = second
+    ? [p.comm_second, p.floor_second, p.weight_second, p.cost_second] : [p.comm_first, p.floor_first, p.weight_first, p.cost_first];
+  const floor = part * comm, portCost = cost / p.remote_cost;
+  const localDemand = Math.min(local * p.core_local, p.uplink * g);
+  const remoteDemand = Math.min(remote * p.core_remote, p.link * h), remoteWeight = remote * p.remote_weight;
+  const reduced = (whole, excess, load, sure) => Math.max(whole - excess * Math.max(load - whole, 0), sure);
+  const controller = (messages, sure) => {
+    const cores = local * p.core_local + p.remote_cost * remote * p.core_remote;
+    const excess = local === 0 ? p.excess_remote : p.excess_local;
+    return reduced(p.controller, excess, cores + cost * messages, cost * sure) * (local === 0 ? h : g);
+  };
+  const port = (messages, sure) =>
+    reduced(p.port, p.excess_remote, remote * p.core_remote + portCost * messages, portCost * sure) * h;
   const alone = (demand) => {
-    const [a, b] = pair(nearDemand, near, Math.min(demand, port(0, 0)), farWeight, 0, 1, controller(0, 0));
+    const [a, b] = pair(localDemand, local, Math.min(demand, port(0, 0)), remoteWeight, 0, p.remote_cost, controller(0, 0));
     return a + b;
   };
-  if (same && near > 0 && far > 0) {
-    const rates = fill([
-      {demand: nearDemand, floor: 0, weight: near, costs: [1, 0]}, {demand: farDemand, floor: 0, weight: farWeight, costs: [1, 1]},
-      {demand: comm, floor, weight, costs: [cost, cost]}], [controller(comm, floor), port(comm, floor)]);
-    return [alone(farDemand), rates[0] + rates[1], rates[2]];
+  if (same && remote === 0) return [alone(0), ...pair(localDemand, local, comm, weight, floor, cost, controller(comm, floor))];
+  if (same && local === 0) {
+    const capacity = Math.min(port(comm, floor), controller(comm, floor) / p.remote_cost);
+    return [alone(remoteDemand), ...pair(remoteDemand, remoteWeight, comm, weight, floor, portCost, capacity)];
   }
   if (same) {
-    const capacity = far > 0 ? Math.min(controller(comm, floor), port(comm, floor)) : controller(comm, floor);
-    const shared = pair(far > 0 ? farDemand : nearDemand, far > 0 ? farWeight : near, comm, weight, floor, cost, capacity);
-    return [alone(farDemand), ...shared];
+    const rates = fill([
+      {demand: localDemand, floor: 0, weight: local, costs: [1, 0]},
+      {demand: remoteDemand, floor: 0, weight: remoteWeight, costs: [p.remote_cost, 1]},
+      {demand: comm, floor, weight, costs: [cost, portCost]}], [controller(comm, floor), port(comm, floor)]);
+    return [alone(remoteDemand), rates[0] + rates[1], rates[2]];
   }
-  const message = Math.min(comm, Math.max(p.root * g - asked, p.floor_local * comm));
-  if (!(beside && far > 0)) return [alone(farDemand), alone(farDemand), message];
-  const [b, crossed] = pair(farDemand, farWeight, message, weight, floor, cost, p.crossing * h);
-  return [alone(farDemand), alone(b), crossed];
+  const pressing = Math.max(local * p.core_local, remote * p.core_remote);
+  const message = Math.min(comm, Math.max(p.root * g - pressing, p.floor_first * comm));
+  if (!(beside && remote > 0)) return [alone(remoteDemand), alone(remoteDemand), message];
+  const [b, crossed] = pair(remoteDemand, remoteWeight, message, weight, floor, 1, p.crossing * h);
+  return [alone(remoteDemand), alone(b), crossed];
 };
 const flowStreams = (p, asked) => {
   const comm = asked.second ? p.comm_second : p.comm_first;
-  if (asked.near + asked.far === 0) return [0, comm, 0, comm];
+  if (asked.local + asked.remote === 0) return [0, comm, 0, comm];
   const sums = [0, 0, 0];
   for (const z of JITTER) flowAt(p, asked, z).forEach((rate, i) => { sums[i] += rate; });
   const [alone, compTogether, commTogether] = sums.map((value) => value / JITTER.length);
