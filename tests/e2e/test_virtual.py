@@ -255,6 +255,15 @@ def test_a_machine_made_of_a_run_answers_like_it(run: Any) -> None:
     assert max(off) < 0.005
 
 
+def test_imported_curves_make_the_same_machine_as_the_run_they_came_from(run: Any) -> None:
+    run("run", "model", "--machine", "occigen", "--repeat", "1", "--no-report", "--out", "a")
+    assert run("export", "a", "--format", "curves", "-o", "a.csv")[0] == 0
+    run("import", "a.csv", "-o", "b")
+    measured, imported = (told(run, "machine", "from-run", name, "-o", f"{name}.toml") for name in "ab")
+    for side in ("local", "remote"):
+        assert imported[side] == pytest.approx(measured[side], rel=1e-6)
+
+
 def test_a_run_without_curves_makes_no_machine(run: Any, tmp_path: Path) -> None:
     run("run", "quick", "--machine", "henri", *FEW, "--out", "r", "--no-report", "--sizes", "4")
     code, _, err = run("machine", "from-run", "r", "-o", "mine.toml")

@@ -48,9 +48,15 @@ def page_of(results: Results, models: tuple[Modelled, ...] = (), doubts: tuple[N
                 "order",
                 f"random inside each repetition, seed {manifest.seed}" + ", reversed" * manifest.reverse,
             ),
-            ("time inside measured windows", "unknown" if share is None else f"{share:.0%}"),
+            ("time inside measured windows", _share(share, manifest.machine.virtual)),
         ),
     )
+
+
+def _share(share: float | None, virtual: bool) -> str:
+    if virtual:
+        return "none: virtual"
+    return "unknown" if share is None else f"{share:.0%}"
 
 
 def known_state(state: Mapping[str, Any]) -> dict[str, Any]:
