@@ -283,3 +283,14 @@ def test_python_says_the_same_as_the_command_line(fitted: Any) -> None:
     model = elbowroom.load_model("M.json")
     assert model.predict(9, 0, 1).comm_together.value == said["comm_together"]["value"]
     assert elbowroom.evaluate("r", model).table.rows == 72
+
+
+def test_the_page_of_an_import_claims_no_interval_no_protocol_and_no_core(run: Any, curves_csv: Any) -> None:
+    run("import", str(curves_csv("henri", ns=(1, 9, 18), places=[(0, 0)])), "-o", "r")
+    run("report", "r")
+    page = (Path("r") / "report.html").read_text()
+    table = page.partition("<noscript>")[2].partition("</noscript>")[0]
+    assert "comp 0 · comm 0 · core unknown" in table
+    assert "[" not in table
+    assert "Each repetition of a point measures" not in page
+    assert "What carried the messages is unknown" in page

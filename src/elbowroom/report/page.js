@@ -11,15 +11,21 @@ const shown = (side, state) => (row) => {
   const summary = data.sides[side][state];
   return summary.median[row] === null ? "–" : `${number(summary.median[row])} ${unit(summary, row)}`;
 };
+/* One sample (an imported value) has no interval. */
+const single = (summary, row) => cell(summary.count, row) === 1;
 const keptText = (side) => (row) => {
   const kept = data.sides[side].kept;
+  if (kept.value[row] !== null && single(data.sides[side].alone, row)) return kept.value[row].toFixed(2);
   return interval(kept.value[row], kept.low[row], kept.high[row]);
 };
 const wordColumn = (name, width, title = name) =>
   ({title, width, key: (row) => data.words[name].at[row], text: (row) => word(name, row)});
 const numberColumn = (name, title, width, group) =>
   ({title, width, group, number: true, key: (row) => data.numbers[name][row], text: (row) => String(data.numbers[name][row])});
-const placement = (row) => `comp ${data.numbers.comp_node[row]} · comm ${data.numbers.comm_node[row]} · core ${data.numbers.comm_core[row]}`;
+const placement = (row) => {
+  const {comp_node: comp, comm_node: comm, comm_core: core} = data.numbers;
+  return `comp ${comp[row]} · comm ${comm[row]} · core ${core[row] < 0 ? "unknown" : core[row]}`;
+};
 const sideColumns = (side) => [
   {title: "alone", group: side, width: 90, number: true, key: median(side, "alone"), text: shown(side, "alone")},
   {title: "together", group: side, width: 90, number: true, key: median(side, "together"), text: shown(side, "together")},
@@ -175,8 +181,8 @@ const showPoint = (row, scroll) => {
   for (const side of ["comp", "comm"]) for (const state of ["alone", "together"]) {
     const summary = data.sides[side][state], tr = rows.insertRow(), at = (name) => number(cell(summary[name], row));
     const there = summary.median[row] !== null;
-    const cells = there
-      ? [shown(side, state)(row), `${at("d1")} – ${at("d9")}`, `[${at("low")}, ${at("high")}]`, at("count")] : ["not measured", "", "", ""];
+    const spread = single(summary, row) ? ["", ""] : [`${at("d1")} – ${at("d9")}`, `[${at("low")}, ${at("high")}]`];
+    const cells = there ? [shown(side, state)(row), ...spread, at("count")] : ["not measured", "", "", ""];
     for (const text of [NAMES[side], state, ...cells, state === "together" ? keptText(side)(row) : ""]) tr.append(make("td", text));
   }
   wide.append(grid);

@@ -67,7 +67,7 @@ def render(page: Page) -> str:
         style=_asset("page.css") + svg.style(),
         script="".join(_asset(name) for name in scripts),
         data=columns.embed(data),
-        verdict=_verdict(page.verdict),
+        verdict=_verdict(page.verdict, page.machine.virtual),
         findings=_findings(page, rows),
         figures=[(figure, svg.svg(figure, table.rows_of)) for figure in page.figures],
         drawings=machine.drawings(page.machine, page.uses),
@@ -147,15 +147,16 @@ def _count(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _verdict(verdict: Verdict) -> dict[str, str]:
+def _verdict(verdict: Verdict, virtual: bool) -> dict[str, str]:
     """The banner: its class (colour) and the word that says the same without colour."""
+    trusted = "Virtual" if virtual else "Trusted"
     if not verdict.trusted:
         return {"kind": "untrusted", "word": "Too noisy to trust"}
     if verdict.interference is None:
-        return {"kind": "neutral", "word": "Trusted"}
+        return {"kind": "neutral", "word": trusted}
     if verdict.interference:
-        return {"kind": "interference", "word": "Trusted: interference"}
-    return {"kind": "quiet", "word": "Trusted: no interference"}
+        return {"kind": "interference", "word": f"{trusted}: interference"}
+    return {"kind": "quiet", "word": f"{trusted}: no interference"}
 
 
 def _findings(page: Page, rows: dict[str, int]) -> list[dict[str, Any]]:
@@ -205,8 +206,16 @@ def _row(result: PointResult) -> dict[str, Any]:
 
 
 def _cells(side: Side) -> tuple[str, str, str]:
-    kept = numbers.interval(side.kept.value, side.kept.low, side.kept.high) if side.kept else "–"
-    return summary_text(side.alone), summary_text(side.together), kept
+    return summary_text(side.alone), summary_text(side.together), _kept_text(side)
+
+
+def _kept_text(side: Side) -> str:
+    """With its interval, which one sample (an imported value) does not have."""
+    if side.kept is None:
+        return "–"
+    if side.alone is not None and side.alone.count == 1:
+        return f"{side.kept.value:.2f}"
+    return numbers.interval(side.kept.value, side.kept.low, side.kept.high)
 
 
 def summary_text(summary: Summary | None) -> str:
