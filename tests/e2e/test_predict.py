@@ -294,3 +294,5 @@ def test_the_page_of_an_import_claims_no_interval_no_protocol_and_no_core(run: A
     assert "[" not in table
     assert "Each repetition of a point measures" not in page
     assert "What carried the messages is unknown" in page
+    assert "Imported: trust unknown" in page
+    assert "Too noisy" not in page

@@ -67,7 +67,7 @@ def render(page: Page) -> str:
         style=_asset("page.css") + svg.style(),
         script="".join(_asset(name) for name in scripts),
         data=columns.embed(data),
-        verdict=_verdict(page.verdict, page.machine.virtual),
+        verdict=_verdict(page.verdict, page.machine.virtual, page.manifest.get("launcher") == "imported"),
         findings=_findings(page, rows),
         figures=[(figure, svg.svg(figure, table.rows_of)) for figure in page.figures],
         drawings=machine.drawings(page.machine, page.uses),
@@ -147,8 +147,10 @@ def _count(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _verdict(verdict: Verdict, virtual: bool) -> dict[str, str]:
+def _verdict(verdict: Verdict, virtual: bool, imported: bool) -> dict[str, str]:
     """The banner: its class (colour) and the word that says the same without colour."""
+    if imported:
+        return {"kind": "neutral", "word": "Imported: trust unknown"}
     trusted = "Virtual" if virtual else "Trusted"
     if not verdict.trusted:
         return {"kind": "untrusted", "word": "Too noisy to trust"}
