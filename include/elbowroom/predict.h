@@ -42,7 +42,7 @@ typedef struct elbow_interval {
 
 /* What the prediction rests on; elbow_prediction.flags is a sum of these. */
 enum {
-  ELBOW_EXTRAPOLATED = 1, /* more or fewer computing cores than were measured */
+  ELBOW_EXTRAPOLATED = 1, /* other numbers of computing cores than were measured, or data on a socket with none */
   ELBOW_VIRTUAL = 2,      /* the machine is a simulated one */
   ELBOW_REPAIRED = 4,     /* threshold model: differs from the published equations, which cannot be so here */
   ELBOW_SAMPLES_ONLY = 8  /* threshold model: the interval was estimated on other placements */

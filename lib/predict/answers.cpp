@@ -105,9 +105,10 @@ std::size_t Answers::place(int index, int n, int n_other) const {
   return (static_cast<std::size_t>(index) * rows_other_ + n_other) * cores + n;
 }
 
-unsigned Answers::flags(int n, int n_other) const {
+unsigned Answers::flags(const Placement& where, int n, int n_other) const {
   const Calibration& known = file_.calibration;
-  const bool inside = (n == 0 || (known.n_low <= n && n <= known.n_high)) && n_other <= known.n_other_high;
+  const bool cores = (n == 0 || (known.n_low <= n && n <= known.n_high)) && n_other <= known.n_other_high;
+  const bool inside = cores && known.comp_seen[where.comp_local ? 1 : 0] && known.comm_seen[where.comm_local ? 1 : 0];
   return flag(!inside, ELBOW_EXTRAPOLATED) | flag(file_.machine.is_virtual, ELBOW_VIRTUAL);
 }
 
@@ -132,15 +133,15 @@ void Answers::tabulate_flow() {
 
 elbow_prediction Answers::flow_prediction(const Placement& where, int n, int n_other) const {
   const FlowCase asked = {
-      .near = static_cast<double>(where.comp_local ? n : n_other),
-      .far = static_cast<double>(where.comp_local ? n_other : n),
+      .local = static_cast<double>(where.comp_local ? n : n_other),
+      .remote = static_cast<double>(where.comp_local ? n_other : n),
       .same = where.same,
       .beside = !where.same && where.comp_local == where.comm_local,
       .second = !where.comm_local,
   };
   const FlowAnswer found = flow_answer(*file_.flow, asked);
   const auto stream = [&](int k) { return elbow_interval{found.value[k], found.low[k], found.high[k]}; };
-  return {stream(0), stream(1), stream(2), stream(3), flags(n, n_other)};
+  return {stream(0), stream(1), stream(2), stream(3), flags(where, n, n_other)};
 }
 
 void Answers::tabulate_threshold(const ThresholdPart& part) {
@@ -157,7 +158,7 @@ void Answers::tabulate_threshold(const ThresholdPart& part) {
       const ThresholdAnswer& one = found[n];
       const auto stream = [&](int k) { return around(one.streams[k], bands.widths[k]); };
       const unsigned told =
-          flags(n, 0) | flag(one.repaired, ELBOW_REPAIRED) | flag(bands.samples_only, ELBOW_SAMPLES_ONLY);
+          flags(where, n, 0) | flag(one.repaired, ELBOW_REPAIRED) | flag(bands.samples_only, ELBOW_SAMPLES_ONLY);
       table_[place(index, n, 0)] = {stream(0), stream(1), stream(2), stream(3), told};
     }
   }

@@ -44,7 +44,7 @@ class Answers {
   void tabulate_flow();
   void tabulate_threshold(const ThresholdPart& part);
   elbow_prediction flow_prediction(const Placement& where, int n, int n_other) const;
-  unsigned flags(int n, int n_other) const;
+  unsigned flags(const Placement& where, int n, int n_other) const;
 
   ModelFile file_;
   Kind kind_;

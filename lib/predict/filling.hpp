@@ -16,7 +16,7 @@ struct Network {
   std::array<double, K> floor{};
   std::array<double, K> weight{};
   std::array<double, R> capacity{};
-  std::array<std::array<double, K>, R> route{};  // what a unit of the stream takes of the resource; 0: passes by
+  std::array<std::array<double, K>, R> cost{};  // what a unit of the stream takes of the resource; 0: passes by
 };
 
 namespace filling {
@@ -27,7 +27,7 @@ template <std::size_t K, std::size_t R>
 double load(const Network<K, R>& net, std::size_t r, const std::array<double, K>& of) {
   double sum = 0;
   for (std::size_t k = 0; k < K; ++k) {
-    sum += net.route[r][k] * of[k];
+    sum += net.cost[r][k] * of[k];
   }
   return sum;
 }
@@ -48,7 +48,7 @@ void grow(const Network<K, R>& net, const std::array<double, K>& weight, std::ar
     for (std::size_t k = 0; k < K; ++k) {
       bool stopped = net.demand[k] - rate[k] <= exhausted * net.demand[k];
       for (std::size_t r = 0; r < R; ++r) {
-        stopped = stopped || (net.route[r][k] > 0 && full[r]);
+        stopped = stopped || (net.cost[r][k] > 0 && full[r]);
       }
       active[k] = stopped ? 0.0 : weight[k];
       if (active[k] > 0) {
@@ -84,7 +84,7 @@ std::array<double, K> fill(const Network<K, R>& net) {
     const double wanted = filling::load(net, r, net.floor);
     const double kept = wanted > net.capacity[r] ? net.capacity[r] / wanted : 1.0;
     for (std::size_t k = 0; k < K; ++k) {
-      if (net.route[r][k] > 0) {
+      if (net.cost[r][k] > 0) {
         least[k] = std::min(least[k], kept);
       }
     }

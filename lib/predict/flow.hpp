@@ -10,17 +10,17 @@
 namespace elbowroom::predict {
 
 // The parameters by the names they have in a file; FlowPart::vectors are ordered like this.
-constexpr std::array<const char*, 23> flow_names = {
-    "core_local",   "core_remote",   "comm_first",  "comm_second",  "uplink",       "link",
-    "controller",   "port",          "crossing",    "root",         "floor_local",  "floor_remote",
-    "weight_local", "weight_remote", "cost_local",  "cost_remote",  "far_weight",   "dip_local",
-    "dip_remote",   "rise_local",    "rise_remote", "excess_local", "excess_remote"};
+constexpr std::array<const char*, 24> flow_names = {
+    "core_local",   "core_remote",   "comm_first", "comm_second", "uplink",        "link",
+    "controller",   "port",          "crossing",   "root",        "floor_first",   "floor_second",
+    "weight_first", "weight_second", "cost_first", "cost_second", "remote_weight", "remote_cost",
+    "dip_local",    "dip_remote",    "rise_local", "rise_remote", "excess_local",  "excess_remote"};
 
 // Computing cores beside their data and of the other socket; whether messages go to the same node, to another node of
 // that socket, and to the second socket.
 struct FlowCase {
-  double near;
-  double far;
+  double local;
+  double remote;
   bool same;
   bool beside;
   bool second;

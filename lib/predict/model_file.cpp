@@ -137,11 +137,21 @@ Shape read_shape(const Place& machine) {
   return shape;
 }
 
-Calibration read_calibration(const Place& place) {
+Calibration read_calibration(const Place& place, const Shape& machine) {
   Calibration found;
   found.n_low = place.at("n_low").whole(0, most_cores);
   found.n_high = place.at("n_high").whole(0, most_cores);
   found.n_other_high = place.has("n_other_high") ? place.at("n_other_high").whole(0, most_cores) : 0;
+  if (place.has("placements")) {
+    for (const Place& pair : place.at("placements").list()) {
+      const std::vector<Place> nodes = pair.list();
+      if (nodes.size() != 2) {
+        refuse(pair.path(), "is no pair of nodes");
+      }
+      found.comp_seen[nodes[0].whole(0, most_nodes) < machine.numa_per_socket ? 1 : 0] = true;
+      found.comm_seen[nodes[1].whole(0, most_nodes) < machine.numa_per_socket ? 1 : 0] = true;
+    }
+  }
   if (place.has("nodes")) {
     for (const Place& node : place.at("nodes").list()) {
       found.nodes.push_back(node.whole(0, std::numeric_limits<int>::max()));
@@ -263,7 +273,7 @@ ModelFile read_model(std::string_view text) {
   check_version(root);
   ModelFile found;
   found.machine = read_shape(root.at("machine"));
-  found.calibration = read_calibration(root.at("calibration"));
+  found.calibration = read_calibration(root.at("calibration"), found.machine);
   const Place models = root.at("models");
   if (models.has("threshold")) {
     found.threshold = read_threshold(models.at("threshold"));

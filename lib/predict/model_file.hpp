@@ -30,11 +30,14 @@ struct Shape {
   int nodes() const { return sockets * numa_per_socket; }
 };
 
-// What was measured: computing cores n_low..n_high of the first socket, and up to n_other_high of the second.
+// What was measured: computing cores n_low..n_high of the first socket, and up to n_other_high of the second; whether data
+// of computations, of communications was ever remote (first) and local (second) to the first socket.
 struct Calibration {
   int n_low = 0;
   int n_high = 0;
   int n_other_high = 0;
+  std::array<bool, 2> comp_seen{};
+  std::array<bool, 2> comm_seen{};
   std::vector<int> nodes;  // the operating system's number of each node; empty: not known
 };
 

@@ -98,6 +98,13 @@ TEST_CASE("more cores than were measured are extrapolated, simulated machines vi
   CHECK(asked(made(file), 3, 0, 0, 0).flags == ELBOW_VIRTUAL);
 }
 
+TEST_CASE("data on a socket where none was measured is extrapolated") {
+  json file = document();
+  file["calibration"]["placements"] = {{0, 0}, {0, 1}};
+  CHECK(asked(made(file), 3, 0, 0, 1).flags == 0);
+  CHECK(asked(made(file), 3, 0, 1, 0).flags == ELBOW_EXTRAPOLATED);
+}
+
 TEST_CASE("placements without an interval of their own take the widest, and say so") {
   json file = document();
   file["models"]["threshold"]["bands"] = {{"local", {0.1, 0.1, 0.1, 0.3}}, {"remote", {0.2, 0.1, 0.1, 0.1}}};
@@ -198,7 +205,7 @@ TEST_CASE("files that are no models are refused with what is wrong") {
   check_refused(file, EBADMSG, "machine.cores_first_socket: is missing");
   file = document();
   file["models"]["flow"]["draws"][1].erase(0);
-  check_refused(file, EBADMSG, "models.flow.draws[1]: 22 numbers for 23 parameters");
+  check_refused(file, EBADMSG, "models.flow.draws[1]: 23 numbers for 24 parameters");
   file = document();
   file["models"]["threshold"]["local"]["alpha"] = "much";
   check_refused(file, EBADMSG, "models.threshold.local.alpha: is no number");
@@ -249,7 +256,7 @@ TEST_CASE("streams fill a resource by their weights above their floors") {
   net.floor = {0, 2};
   net.weight = {1, 1};
   net.capacity = {8};
-  net.route[0] = {1, 1};
+  net.cost[0] = {1, 1};
   std::array<double, 2> rates = fill(net);
   CHECK(rates[0] == doctest::Approx(3));
   CHECK(rates[1] == doctest::Approx(5));

@@ -21,7 +21,7 @@ inline double plausible(const std::string& name) {
   if (begins("comm_")) return 11000;
   if (begins("floor_")) return 0.4;
   if (begins("weight_")) return 0.7;
-  if (begins("cost_") || begins("far_")) return 1.2;
+  if (begins("cost_") || begins("remote_")) return 1.2;
   if (begins("dip_")) return 0.05;
   if (begins("rise_") || begins("excess_")) return 0.02;
   return begins("uplink") || begins("controller") ? 40000 : 30000;
@@ -64,7 +64,13 @@ inline json document() {
             {"nic_node", 0},
             {"virtual", false}}},
           {"calibration",
-           {{"run", "run"}, {"n_low", 1}, {"n_high", 3}, {"n_other_high", 2}, {"nodes", {0, 8}}, {"runs", 12}}},
+           {{"run", "run"},
+            {"n_low", 1},
+            {"n_high", 3},
+            {"n_other_high", 2},
+            {"nodes", {0, 8}},
+            {"placements", {{0, 0}, {1, 1}}},
+            {"runs", 12}}},
           {"models", {{"threshold", threshold_part()}, {"robust", nullptr}, {"flow", flow_part()}}},
           {"validity", json::array()}};
 }

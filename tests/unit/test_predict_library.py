@@ -1,0 +1,217 @@
+"""lib/predict gives what Python gives, for every number of cores and placement, and its example runs."""
+
+from __future__ import annotations
+
+import ctypes
+import runpy
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from elbowroom import api
+from elbowroom.model import flow_design, published
+from elbowroom.model.curves import STREAMS, Curves, Row, Shape, Situation
+from elbowroom.model.document import Calibration, Document, FlowPart, Models
+from elbowroom.model.flow import NAMES
+from elbowroom.predict.answering import predict
+from elbowroom.predict.fitting import Source, fit
+from elbowroom.virtual.published_curves import PublishedCurves
+from elbowroom.virtual.truth import generator
+
+TOOLS = runpy.run_path(str(Path(__file__).parents[1] / "predict_library.py"))
+NODES = {"henri": 2, "henrisubnuma": 4}
+
+pytestmark = pytest.mark.skipif(bool(TOOLS["missing"]()), reason=f"{TOOLS['missing']()} is not installed")
+
+
+@pytest.fixture(scope="module")
+def library() -> Any:
+    return TOOLS["load"]()
+
+
+class Loaded:
+    """A model in the library."""
+
+    def __init__(self, library: Any, path: Path, model: str | None = None) -> None:
+        self.library = library
+        self.handle = library.elbow_predict_load(str(path).encode(), model.encode() if model else None)
+        assert self.handle, library.elbow_predict_error().decode()
+
+    def __enter__(self) -> Loaded:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.library.elbow_predict_free(self.handle)
+
+    def ask(self, at: Situation) -> Any:
+        answer = TOOLS["Answer"]()
+        place = (at.n, at.n_other, at.comp_node, at.comm_node)
+        done = self.library.elbow_predict(self.handle, *place, ctypes.byref(answer))
+        assert done == 0, self.library.elbow_predict_error().decode()
+        return answer
+
+
+def situations(shape: Shape, most_other: int = 0) -> Iterator[Situation]:
+    for comp in range(shape.nodes):
+        for comm in range(shape.nodes):
+            for n in range(shape.cores_first_socket + 1):
+                for other in range(most_other + 1):
+                    yield Situation(comp_node=comp, comm_node=comm, n=n, n_other=other)
+
+
+def compare(library: Any, document: Document, path: Path, name: Any, asked: list[Situation]) -> None:
+    """Every value and end of every interval within 1e-6, and the same flags."""
+    api.Model(document).save(path)
+    with Loaded(library, path, name) as loaded:
+        for said in predict(document, asked, name=name):
+            answer = loaded.ask(said.situation)
+            for stream in STREAMS:
+                mine, its = getattr(answer, stream), getattr(said, stream)
+                pairs = [(mine.value, its.value), (mine.low, its.low), (mine.high, its.high)]
+                for ours, theirs in pairs:
+                    assert ours == pytest.approx(theirs, rel=1e-6, abs=1e-9), (said.situation, stream)
+            assert answer.flags == sum(TOOLS["FLAGS"].get(flag, 0) for flag in said.flags)
+
+
+@pytest.mark.parametrize("name", published.names())
+def test_published_machines_are_evaluated_as_in_python(library: Any, tmp_path: Path, name: str) -> None:
+    model = api.load_model(name)
+    asked = list(situations(model.machine))
+    compare(library, model.document, tmp_path / "M.json", "threshold", asked)
+
+
+def fitted(name: str) -> Document:
+    """All models, fitted to few runs of a published machine with 3 % noise."""
+    truth = PublishedCurves(published.load(name).model)
+    rows = []
+    for at in flow_design.design(truth.shape):
+        streams = truth.sample(at, 0.03, generator(1, truth.shape, at))
+        rows.append(Row(situation=at, **dict(zip(STREAMS, streams, strict=True))))
+    far = truth.shape.numa_per_socket
+    for node in (0, far):
+        for n in range(1, truth.shape.cores_first_socket + 1):
+            at = Situation(comp_node=node, comm_node=node, n=n)
+            streams = truth.sample(at, 0.03, generator(2, truth.shape, at))
+            if at not in [row.situation for row in rows]:
+                rows.append(Row(situation=at, **dict(zip(STREAMS, streams, strict=True))))
+    curves = Curves(shape=truth.shape, rows=tuple(rows), origin="test")
+    return fit(curves, Source(origin="virtual"), created="2026-01-01T00:00:00+00:00")
+
+
+@pytest.mark.parametrize("machine", NODES)
+def test_fitted_models_are_evaluated_as_in_python(library: Any, tmp_path: Path, machine: str) -> None:
+    document = fitted(machine)
+    assert document.machine.nodes == NODES[machine]
+    assert document.names() == ("flow", "robust", "threshold")
+    for name in document.names():
+        asked = list(situations(document.machine))
+        if name == "flow":
+            asked += list(situations(document.machine, 3))
+        compare(library, document, tmp_path / f"{name}.json", name, asked)
+
+
+def drawn(rng: np.random.Generator) -> tuple[float, ...]:
+    """Parameters without sense, zeros among them where they may be."""
+    values = []
+    for name in NAMES:
+        if name.startswith(("floor", "weight")):
+            values.append(float(rng.choice([0.0, rng.uniform(0, 1)])))
+        elif name.startswith(("dip", "rise", "excess")):
+            values.append(float(rng.choice([0.0, rng.uniform(0, 0.4)])))
+        elif name in ("remote_weight", "remote_cost", "cost_first", "cost_second"):
+            values.append(float(rng.uniform(0.3, 3)))
+        else:
+            values.append(float(rng.uniform(2e3, 5e4)))
+    return tuple(values)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_flow_is_evaluated_as_in_python_whatever_its_parameters(
+    library: Any, tmp_path: Path, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    values, *draws = (drawn(rng) for _ in range(4))
+    part = FlowPart(
+        names=NAMES,
+        values=values,
+        low=values,
+        high=values,
+        draws=tuple(draws),
+        discrepancy=(0.0, 0.01, 0.02, 0.1),
+    )
+    shape = Shape(name="random", cores_first_socket=5, numa_per_socket=2, virtual=seed % 2 == 1)
+    known = Calibration(run="", plan="", origin="virtual", kernel="triad", size=1, runs=1, n_low=2, n_high=4)
+    document = Document(elbowroom="", created="", machine=shape, calibration=known, models=Models(flow=part))
+    compare(library, document, tmp_path / "M.json", "flow", list(situations(shape, 5)))
+
+
+def test_a_table_that_is_too_large_is_computed_when_asked(library: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    values, *draws = (drawn(rng) for _ in range(40))
+    part = FlowPart(names=NAMES, values=values, low=values, high=values, draws=tuple(draws))
+    shape = Shape(name="large", cores_first_socket=128, numa_per_socket=4)
+    known = Calibration(
+        run="", plan="", origin="measured", kernel="triad", size=1, runs=1, n_low=1, n_high=128
+    )
+    document = Document(elbowroom="", created="", machine=shape, calibration=known, models=Models(flow=part))
+    asked = [
+        Situation(comp_node=i, comm_node=j, n=n, n_other=127 - n)
+        for i in (0, 5)
+        for j in (0, 4)
+        for n in (0, 64)
+    ]
+    compare(library, document, tmp_path / "M.json", "flow", asked)
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_the_example_answers_its_question(tmp_path: Path) -> None:
+    """Beside remote data henri's messages keep less than 90 % of their bandwidth from 5 cores on."""
+    model = api.load_model("henri")
+    path = model.save(tmp_path / "M.json")
+    done = run(str(TOOLS["folder"]("predict_example") / "predict_example"), str(path), "1", "1")
+    said = model.curves(comp_node=1, comm_node=1)
+    most = next(p.situation.n for p in said if p.comm_together.value < 0.9 * p.comm_alone.value) - 1
+    assert done.stdout == f"henri: up to {most} of 18 cores\n"
+
+
+def test_the_example_says_what_is_wrong() -> None:
+    done = run(str(TOOLS["folder"]("predict_example") / "predict_example"), "nowhere.json", "0", "0")
+    assert done.returncode == 1
+    assert "nowhere.json" in done.stderr
+    assert "No such file" in done.stderr
+
+
+CONSUMER = """cmake_minimum_required(VERSION 3.22)
+project(consumer LANGUAGES C CXX)
+find_package(elbowroom-predict 0.1 REQUIRED)
+add_executable(consumer example.c)
+target_link_libraries(consumer PRIVATE elbowroom::predict)
+"""
+
+
+def test_an_installed_library_is_found_by_cmake_and_pkg_config(tmp_path: Path) -> None:
+    tree, prefix = TOOLS["folder"](), tmp_path / "prefix"
+    assert (
+        run("cmake", "--install", str(tree), "--prefix", str(prefix), "--component", "predict").returncode
+        == 0
+    )
+    source = tmp_path / "consumer"
+    source.mkdir()
+    (source / "CMakeLists.txt").write_text(CONSUMER)
+    (source / "example.c").write_text((TOOLS["ROOT"] / "lib" / "predict" / "example.c").read_text())
+    configure = ("cmake", "-S", str(source), "-B", str(source / "build"), f"-DCMAKE_PREFIX_PATH={prefix}")
+    for words in (configure, ("cmake", "--build", str(source / "build"))):
+        done = run(*words)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert "usage:" in run(str(source / "build" / "consumer")).stderr
+    (found,) = prefix.rglob("elbow_predict.pc")
+    said = run("pkg-config", "--variable=includedir", str(found)).stdout.strip()
+    assert (Path(said) / "elbowroom" / "predict.h").exists()
+    assert "-lelbow_predict" in run("pkg-config", "--libs", str(found)).stdout
