@@ -80,7 +80,7 @@ const answer = (prediction) => {
     tr.firstChild.scope = "row";
     return tr;
   }));
-  $(".flags", root).replaceChildren(...prediction.flags.map((flag) => make("span", FLAGS[flag] || flag, "chip")));
+  $(".flags", root).replaceChildren(...prediction.flags.map((flag) => make("span", FLAGS[flag] || flag, FLAGS[flag] ? "chip" : "chip quiet")));
 };
 
 /* ---- the curves over n, with the situation on them ---- */
