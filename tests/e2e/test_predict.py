@@ -272,6 +272,8 @@ def test_figures_are_drawn_with_and_without_points(fitted: Any) -> None:
         file = next(word for word in words if word.endswith(".svg"))
         assert out.splitlines()[-1] == file
         assert Path(file).read_text().lstrip().startswith("<?xml")
+    assert "henri: predicted lines with 90 % intervals" in Path("all.svg").read_text()
+    assert "henri: measured points, predicted lines" in Path("measured.svg").read_text()
 
 
 def test_python_says_the_same_as_the_command_line(fitted: Any) -> None:

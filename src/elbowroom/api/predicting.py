@@ -363,6 +363,10 @@ def save_panels(model: Model, figures: Sequence[Figure], path: Path | str) -> Pa
     """Writes panels as one figure: a row for each node of the communications' data, as the thesis does."""
     from elbowroom.draw.files import save_panels as save
 
-    columns = model.machine.nodes if len(figures) > 1 else 1
-    save(figures, Path(path), columns=columns, title=f"Bandwidths of {model.machine.name}")
+    machine = model.machine
+    columns = machine.nodes if len(figures) > 1 else 1
+    seen = any(series.drawn == "points" for figure in figures for series in figure.series)
+    points = ("simulated points, " if machine.virtual else "measured points, ") if seen else ""
+    name = f"{machine.name}{' (virtual)' if machine.virtual else ''}"
+    save(figures, Path(path), columns=columns, title=f"{name}: {points}predicted lines with 90 % intervals")
     return Path(path)
