@@ -178,10 +178,15 @@ def test_areas_points_and_names_are_drawn_into_files_as_well(tmp_path: Path) -> 
 
 
 def test_panels_are_one_file_with_the_title_of_each(tmp_path: Path) -> None:
-    panels = [msgspec.structs.replace(figure(area("a", X)), title=f"panel {i}") for i in range(3)]
+    panels = [
+        msgspec.structs.replace(figure(area("a", X), caption="said once"), title=f"panel {i}")
+        for i in range(3)
+    ]
     save_panels(panels, tmp_path / "all.svg", columns=2, title="henri")
     text = (tmp_path / "all.svg").read_text()
     assert all(f"panel {i}" in text for i in range(3))
     assert text.count("a, together") == 1
+    assert text.count(">said once<") == 1
+    assert text.count(">bandwidth (MB/s)<") == 2
     with pytest.raises(UsageError, match=r"\.png or \.svg"):
         save_panels(panels, tmp_path / "all.pdf", columns=2, title="henri")

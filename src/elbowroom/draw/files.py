@@ -47,9 +47,10 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def save_panels(figures: Sequence[Figure], path: Path, *, columns: int, title: str) -> None:
-    """Writes the figures as the panels of one, row by row, `columns` in a row, with one legend for all.
+    """Writes the figures as the panels of one, row by row, `columns` in a row; raises as `save`.
 
-    The legend is that of the first panel: the panels show the same curves. Raises as `save`.
+    The panels show the same curves on the same axes: one legend stands for all, labels at the edges only.
+    Captions and the sentences of marks stand below, each once.
     """
     _write(lambda: _draw_panels(figures, columns, title), title, path)
 
@@ -163,11 +164,25 @@ def _draw_panels(figures: Sequence[Figure], columns: int, title: str) -> Canvas:
     canvas = Canvas(figsize=(columns * width, rows * height + 1.0), layout="constrained")
     FigureCanvasAgg(canvas)
     handles: list[Line2D | Rectangle] = []
+    below: dict[str, None] = {}
     for index, figure in enumerate(figures):
         axes = canvas.add_subplot(rows, columns, index + 1)
         axes.set_title(_plain(figure.title), fontsize=9, fontweight="bold" if figure.highlight else "normal")
-        found, _ = _panel(axes, figure)
+        before = len(canvas.axes)
+        found, marks = _panel(axes, figure)
         handles = handles or found
+        below |= dict.fromkeys(line for line in (*marks, _plain(figure.caption)) if line)
+        last_row = index + columns >= len(figures)
+        if not last_row:
+            axes.xaxis.label.set_visible(False)
+        if index % columns:
+            axes.yaxis.label.set_visible(False)
+        for right in canvas.axes[before:]:
+            right.yaxis.label.set_visible(index % columns == columns - 1 or index == len(figures) - 1)
+    if below:
+        letters = int(LETTERS * columns * width / SIZE_INCHES[0])
+        lines = "\n".join(textwrap.fill(line, letters) for line in below)
+        canvas.supxlabel(lines, fontsize=8.5, ha="left", x=0.08)
     canvas.legend(
         handles=handles,
         title=_plain(title),
