@@ -81,29 +81,36 @@ const FLOW_NAMES = [
   "floor_first", "floor_second", "weight_first", "weight_second", "cost_first", "cost_second", "remote_weight",
   "remote_cost", "dip_local", "dip_remote", "rise_local", "rise_remote", "excess_local", "excess_remote"];
 const FULL = 1e-12;
-/* Rates of streams {demand, floor, weight, costs: [of each resource]} in resources of `capacities` (model/filling.py). */
+/* Rates of streams {demand, floor, weight, costs: [of each resource]} in resources of `capacities` (model/filling.py).
+   Plain loops: a move of a slider fills some hundred thousand networks. */
 const fill = (streams, capacities) => {
-  const used = (values, r) => streams.reduce((sum, {costs}, k) => sum + costs[r] * values[k], 0);
-  const guaranteed = capacities.map((capacity, r) => {
-    const wanted = used(streams.map(({floor}) => floor), r);
-    return wanted > capacity ? capacity / wanted : 1;
-  });
-  const rates = streams.map(({floor, costs}) => floor * Math.min(1, ...guaranteed.filter((_, r) => costs[r] > 0)));
-  const grow = (weights) => {
+  const used = (values, r) => { let sum = 0; for (let k = 0; k < streams.length; k++) sum += streams[k].costs[r] * values[k]; return sum; };
+  const floors = streams.map((stream) => stream.floor);
+  const rates = floors.slice(), active = floors.slice();
+  for (let r = 0; r < capacities.length; r++) {
+    const wanted = used(floors, r), kept = wanted > capacities[r] ? capacities[r] / wanted : 1;
+    for (let k = 0; k < streams.length; k++) if (streams[k].costs[r] > 0) rates[k] = Math.min(rates[k], floors[k] * kept);
+  }
+  const grow = (weightOf) => {
     for (let round = 0; round < streams.length; round++) {
+      for (let k = 0; k < streams.length; k++) {
+        const {demand, weight} = streams[k];
+        active[k] = demand - rates[k] <= FULL * demand ? 0 : weightOf(weight);
+      }
       const free = capacities.map((capacity, r) => Math.max(capacity - used(rates, r), 0));
-      const full = free.map((left, r) => left <= FULL * capacities[r]);
-      const active = streams.map(({demand, costs}, k) =>
-        (demand - rates[k] <= FULL * demand || full.some((is, r) => is && costs[r] > 0) ? 0 : weights[k]));
-      if (!active.some((weight) => weight > 0)) return;
-      const own = streams.map(({demand}, k) => (active[k] > 0 ? (demand - rates[k]) / active[k] : Infinity));
-      const common = capacities.map((_, r) => { const load = used(active, r); return load > 0 ? free[r] / load : Infinity; });
-      const step = Math.min(...own, ...common);
-      if (Number.isFinite(step)) active.forEach((weight, k) => { rates[k] += weight * step; });
+      for (let r = 0; r < capacities.length; r++) {
+        if (free[r] > FULL * capacities[r]) continue;
+        for (let k = 0; k < streams.length; k++) if (streams[k].costs[r] > 0) active[k] = 0;
+      }
+      let step = Infinity;
+      for (let k = 0; k < streams.length; k++) if (active[k] > 0) step = Math.min(step, (streams[k].demand - rates[k]) / active[k]);
+      if (step === Infinity) return;
+      for (let r = 0; r < capacities.length; r++) { const load = used(active, r); if (load > 0) step = Math.min(step, free[r] / load); }
+      for (let k = 0; k < streams.length; k++) rates[k] += active[k] * step;
     }
   };
-  grow(streams.map(({weight}) => (weight > 0 ? weight : 0)));
-  if (streams.some(({weight}) => !(weight > 0))) grow(streams.map(({weight}) => (weight > 0 ? 0 : 1)));
+  grow((weight) => (weight > 0 ? weight : 0));
+  if (streams.some(({weight}) => !(weight > 0))) grow((weight) => (weight > 0 ? 0 : 1));
   return rates;
 };
 /* Two streams in one resource, the second with a floor and a cost: `fill` in closed form. */
