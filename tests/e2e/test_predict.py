@@ -260,6 +260,23 @@ def test_the_tables_for_people_keep_to_80_columns_and_mark_extrapolation(run: An
     assert "Computations' data on node 1, communications' on node 0" in several
 
 
+def test_both_sockets_are_predicted_and_evaluated(run: Any) -> None:
+    words = ("--set", "pool=machine", "--set", "n=1,4,9,18,22,27,35", "--repeat", "2")
+    assert run("run", "model", "--machine", "henri:credits", *words, "--out", "r", "--no-report")[0] in (0, 3)
+    assert run("fit", "r", "-o", "M.json")[0] == 0
+    place = ("--comp-node", "0", "--comm-node", "0")
+    said = found(run("predict", "M.json", "--cores", "18", "--cores-other", "9", *place, "--json"))
+    assert (said["n"], said["n_other"], said["model"]) == (18, 9, "flow")
+    assert "extrapolated" not in said["flags"]
+    code, out, _ = run("evaluate", "r", "M.json")
+    assert code == 0
+    assert "threshold: does not know 12 of the 28 runs" in out
+    assert max(len(line) for line in out.splitlines()) <= 80
+    refused(
+        run("predict", "M.json", "--cores-other", "9", *place, "-o", "f.png"), "cores of the first socket"
+    )
+
+
 def test_figures_are_drawn_with_and_without_points(fitted: Any) -> None:
     for words in (
         ("predict", "henri", "-o", "all.svg"),

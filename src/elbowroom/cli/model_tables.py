@@ -176,14 +176,13 @@ def print_evaluation(found: Evaluation) -> None:
     shown = _table(
         ("", ""), ("comm\nsamples", "right"), ("\nothers", "right"), ("\nall", "right"),
         ("comp\nsamples", "right"), ("\nothers", "right"), ("\nall", "right"), ("\naverage", "right"),
-        ("\ninside", "right"), ("", ""),
+        ("\ninside", "right"),
     )  # fmt: skip
     for line in table.lines:
         covered = [share for share in (line.comm.covered, line.comp.covered) if share is not None]
         inside = f"{100 * sum(covered) / len(covered):.0f} %" if covered else ""
-        missing = f"not {line.unanswered}" if line.unanswered else ""
         cells = [percent(value) for value in (*_three(line.comm), *_three(line.comp), line.average)]
-        shown.add_row(line.model, *cells, inside, missing)
+        shown.add_row(line.model, *cells, inside)
     if found.published is not None:
         printed = found.published
         cells = [
@@ -191,8 +190,11 @@ def print_evaluation(found: Evaluation) -> None:
             for errors in (printed.comm, printed.comp)
             for value in (errors.samples, errors.non_samples, errors.all)
         ]
-        shown.add_row("thesis, Table 6.1", *cells, f"{printed.average:.2f}", "", "")
+        shown.add_row("thesis, Table 6.1", *cells, f"{printed.average:.2f}", "")
     console().print(shown)
+    for line in table.lines:
+        if line.unanswered:
+            _say(f"{line.model}: does not know {line.unanswered} of the {table.rows} runs")
     if found.notes:
         print()
     for note in found.notes:

@@ -196,6 +196,10 @@ def _figure(model: Model, found: list[Prediction], options: dict[str, Any]) -> l
         return [api.save_figure(model.stacked(node, faithful=options["faithful"]), options["out"])]
     if options["cores"] is not None:
         raise UsageError("a figure goes over all n", field="cores", mend="leave out --cores")
+    if options["cores_other"]:
+        raise UsageError(
+            "a figure shows cores of the first socket", field="cores_other", mend="leave it out, or -o"
+        )
     return [api.save_panels(model, model.panels(found), options["out"])]
 
 
