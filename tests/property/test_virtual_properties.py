@@ -46,7 +46,7 @@ def test_every_stream_has_exactly_its_credits_under_way_or_issues_its_most(found
         if rate == stream.most:
             assert under_way <= stream.credits * (1 + 1e-9)
         else:
-            assert under_way == pytest.approx(stream.credits, rel=1e-7)
+            assert under_way == pytest.approx(stream.credits, rel=1e-9)
 
 
 @settings(max_examples=40, deadline=None)

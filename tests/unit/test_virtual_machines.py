@@ -171,6 +171,11 @@ def test_what_is_no_machine_is_refused_with_what_is_near(spec: str, said: str) -
             "memory_gb = 64\nnic_node = 2",
             "nic_node 2: is no node of this machine; nodes: 0-1",
         ),
+        (
+            "memory_gb = 64",
+            "memory_gb = 64\nnuma_per_socket = 9",
+            "numa_per_socket 9: is more than there are",
+        ),
         ("memory_gb = 64", "memory_gb = 64\ncolour = 1", "colour '1': no such key of a machine"),
         ("memory_gb = 64", "memory_gb = 64\nsockets = 1", "remote: a machine of one socket"),
         ("kept = 0.8", "kept = 1.2", "local.kept 1.2: expected float <= 1"),
@@ -194,6 +199,11 @@ def test_a_damaged_machine_is_refused_with_its_field(old: str, new: str, said: s
         ("b_comm_seq", float("inf"), "local.b_comm_seq inf: is no bandwidth"),
         ("n_seq_max", 19, "local.n_seq_max 19: is no number of cores; 1 to 18"),
         ("alpha", 0.0, "local.alpha 0.0: is no share that is kept"),
+        (
+            "t_par_max2",
+            10000.0,
+            "local.alpha 0.915: of 11481.1 MB/s leaves computations nothing of the 10000",
+        ),
     ],
 )
 def test_parameters_of_no_machine_are_refused(name: str, value: float, said: str) -> None:

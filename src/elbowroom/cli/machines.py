@@ -67,7 +67,7 @@ def show(spec: str, toml: bool, as_json: bool) -> int:
 
 @machine.command("from-run")
 @click.argument("path", metavar="RUN")
-@click.option("-o", "--out", metavar="FILE.toml", required=True, help="Written anew.")
+@click.option("-o", "--out", metavar="FILE.toml", required=True, help="The file to write.")
 @_json
 def from_run(path: str, out: str, as_json: bool) -> int:
     """Make a virtual machine of a run, measured or imported: plan `model`, or curves of a file."""

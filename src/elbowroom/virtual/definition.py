@@ -214,31 +214,47 @@ def checked(found: Definition) -> Definition:
             value=found.nic_node,
             mend=f"nodes: 0-{found.shape.nodes - 1}",
         )
-    for side, p in (("local", found.local), ("remote", found.remote)):
-        if p is None:
-            continue
-        for name in ("t_par_max", "t_seq_max", "t_par_max2", "b_comp_seq", "b_comm_seq"):
-            value = getattr(p, name)
-            if not (value > 0 and math.isfinite(value)):
-                raise UsageError(
-                    "is no bandwidth", field=f"{side}.{name}", value=value, mend="give MB/s above 0"
-                )
-        for name in ("n_par_max", "n_seq_max"):
-            n = getattr(p, name)
-            if not 1 <= n <= found.cores_per_socket:
-                mend = f"1 to {found.cores_per_socket}, the cores of the first socket"
-                raise UsageError("is no number of cores", field=f"{side}.{name}", value=n, mend=mend)
-        if not 0 < p.alpha <= 1:
-            raise UsageError(
-                "is no share that is kept", field=f"{side}.alpha", value=p.alpha, mend="above 0, up to 1"
-            )
+    if found.numa_per_socket > found.cores_per_socket:
+        raise UsageError(
+            f"is more than there are cores ({found.cores_per_socket}) in a socket",
+            field="numa_per_socket",
+            value=found.numa_per_socket,
+            mend="give every node a core",
+        )
     if found.remote is not None and found.sockets == 1:
         raise UsageError(
             "a machine of one socket has no remote node",
             field="remote",
             mend="leave the table out, or sockets = 2",
         )
+    _check_side(found.local, "local", found.cores_per_socket)
+    if found.remote is not None:
+        _check_side(found.remote, "remote", found.cores_per_socket)
     return found
+
+
+def _check_side(p: Parameters, side: str, cores: int) -> None:
+    for name in ("t_par_max", "t_seq_max", "t_par_max2", "b_comp_seq", "b_comm_seq"):
+        value = getattr(p, name)
+        if not (value > 0 and math.isfinite(value)):
+            raise UsageError("is no bandwidth", field=f"{side}.{name}", value=value, mend="give MB/s above 0")
+    for name in ("n_par_max", "n_seq_max"):
+        n = getattr(p, name)
+        if not 1 <= n <= cores:
+            mend = f"1 to {cores}, the cores of the first socket"
+            raise UsageError("is no number of cores", field=f"{side}.{name}", value=n, mend=mend)
+    if not 0 < p.alpha <= 1:
+        raise UsageError(
+            "is no share that is kept", field=f"{side}.alpha", value=p.alpha, mend="above 0, up to 1"
+        )
+    least = p.t_par_max2 - max(p.delta_r, 0.0) * (cores - p.n_seq_max)
+    if not least > p.alpha * p.b_comm_seq:
+        raise UsageError(
+            f"of {p.b_comm_seq:g} MB/s leaves computations nothing of the {least:g} MB/s of both together",
+            field=f"{side}.alpha",
+            value=p.alpha,
+            mend="give less for what communications keep, or more for both together",
+        )
 
 
 def _toml(value: object) -> str:
