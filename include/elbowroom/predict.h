@@ -3,7 +3,8 @@
  *     elbowroom fit RUN -o M.json
  *
  * A runtime system loads the model once and then asks at any time, from any thread. All answers are computed while
- * loading, as far as they fit into ELBOW_PREDICT_TABLE bytes; asking then is looking up, without locks or allocation.
+ * loading; asking is looking up in a table (some ten ns), without locks or allocation. Only computing cores of both
+ * sockets of machines with far more than 64 on each are computed when they are asked for (some ten us), as freely.
  *
  * Concepts. `n` cores of the first socket and `n_other` of the second one compute on data of NUMA node `comp_node`
  * while messages arrive in NUMA node `comm_node`. Nodes are counted from 0, those of the first socket first; the
@@ -25,10 +26,6 @@ extern "C" {
 
 /* The version of the file format (schema elbowroom/model) that this library reads; older ones are read for ever. */
 #define ELBOW_PREDICT_FORMAT 1
-
-/* Most memory that the answers of one model may take (bytes). What does not fit is computed when it is asked for: still
- * without locks, but in up to a millisecond. Cores of the first socket alone always fit. */
-#define ELBOW_PREDICT_TABLE (64 << 20)
 
 /* A fitted model, immutable once loaded: any number of threads may ask it at once. */
 typedef struct elbow_model elbow_model;
