@@ -18,8 +18,14 @@ from elbowroom.model.threshold import Batch, Floats, Parameters, many
 from elbowroom.model.threshold_fit import Sample, by_count
 
 CONFIDENCE = 0.9
+REFINED = 24
+"""Pairs of breakpoints that are looked at closely."""
 CANDIDATES = 8
-"""Pairs of breakpoints that are tried again for each resample."""
+"""Those that are tried again for each resample."""
+PLAUSIBLE = 2.706
+"""Loss above the best one, in squares of the typical error, up to which other breakpoints are as good: the
+90 % quantile of chi squared with one degree of freedom (profile likelihood).
+"""
 
 _STEP = 1e-6
 _OUTLIER = 0.05
@@ -71,15 +77,31 @@ def calibrate(
     begin = np.tile(_from_medians(found, start) / scale, (len(n_par), 1))
     rough = _minimise(problem, begin, n_par, n_seq, _OUTLIER, 8)
     outlier = max(_LEAST_OUTLIER, 2.0 * _spread(problem, rough))
-    best = np.argsort(rough.loss, kind="stable")[: 4 * CANDIDATES]
+    best = np.argsort(rough.loss, kind="stable")[:REFINED]
     # The law has kinks, where a descent may stop: the thesis' extremes are a second place to start from.
     extremes = np.tile(_unknowns(start) / scale, (len(best), 1))
     again, twice = np.concatenate((rough.x[best], extremes)), np.concatenate((best, best))
     fine = _minimise(problem, again, n_par[twice], n_seq[twice], outlier, 20)
-    order = np.argsort(fine.loss, kind="stable")[:CANDIDATES]
-    fine = _Solution(fine.x[order], fine.n_par[order], fine.n_seq[order], fine.loss[order])
-    intervals = _intervals(problem, fine, outlier, seed, resamples) if resamples else {}
-    return _parameters(problem, fine, 0), intervals
+    fine = _part(fine, np.argsort(fine.loss, kind="stable"))
+    if not resamples:
+        return _parameters(problem, fine, 0), {}
+    loss = _loss(_off(problem, rough.x, n_par, n_seq), outlier)
+    others = _joined(fine, rough._replace(loss=loss))
+    return _parameters(problem, fine, 0), _intervals(problem, fine, others, outlier, seed, resamples)
+
+
+def _joined(first: _Solution, second: _Solution) -> _Solution:
+    return _Solution(
+        np.concatenate((first.x, second.x)),
+        np.concatenate((first.n_par, second.n_par)),
+        np.concatenate((first.n_seq, second.n_seq)),
+        np.concatenate((first.loss, second.loss)),
+    )
+
+
+def _part(solved: _Solution, chosen: NDArray[np.int64]) -> _Solution:
+    """Those solutions, in that order."""
+    return _Solution(solved.x[chosen], solved.n_par[chosen], solved.n_seq[chosen], solved.loss[chosen])
 
 
 def _unknowns(p: Parameters) -> Floats:
@@ -209,9 +231,29 @@ def _spread(problem: _Problem, solved: _Solution) -> float:
 
 
 def _intervals(
-    problem: _Problem, best: _Solution, outlier: float, seed: int, resamples: int
+    problem: _Problem, solved: _Solution, tried: _Solution, outlier: float, seed: int, resamples: int
 ) -> dict[str, Interval]:
-    """90 % interval of each parameter: what was predicted plus resampled residuals, fitted again."""
+    """90 % interval of each parameter: from fits to resampled residuals, and from all breakpoints of `tried`
+    that explain the measurement as well as the best ones do. `solved`: best first.
+    """
+    best = _part(solved, np.arange(min(CANDIDATES, len(solved.loss))))
+    again = _resampled(problem, best, outlier, seed, resamples)
+    sets = _batch(problem, again.x, again.n_par, again.n_seq)
+    typical = max(_spread(problem, solved), 1e-6)
+    alike = _part(tried, np.flatnonzero(tried.loss <= solved.loss[0] + PLAUSIBLE * typical**2))
+    others = _batch(problem, alike.x, alike.n_par, alike.n_seq)
+    value = _parameters(problem, solved, 0)
+    tail = (1 - CONFIDENCE) / 2
+    found = {}
+    for name, drawn, other in zip(Batch._fields, sets, others, strict=True):
+        low, high = np.quantile(drawn[:, 0], (tail, 1 - tail))
+        low, high = min(float(low), float(other.min())), max(float(high), float(other.max()))
+        found[name] = Interval(value=float(getattr(value, name)), low=low, high=high)
+    return found
+
+
+def _resampled(problem: _Problem, best: _Solution, outlier: float, seed: int, resamples: int) -> _Solution:
+    """The best fit to each of `resamples` measurements: what was predicted plus residuals drawn by stream."""
     said = _said(problem, _batch(problem, best.x[:1], best.n_par[:1], best.n_seq[:1]))[0]
     off = problem.measured / said - 1.0
     known = int(np.isfinite(off).sum())
@@ -233,15 +275,7 @@ def _intervals(
         8,
     )
     chosen = again.loss.reshape(resamples, tries).argmin(axis=1) + tries * np.arange(resamples)
-    sets = _batch(problem, again.x[chosen], again.n_par[chosen], again.n_seq[chosen])
-    value = _parameters(problem, best, 0)
-    tail = (1 - CONFIDENCE) / 2
-    found = {}
-    for name, column in zip(Batch._fields, sets, strict=True):
-        low, high = np.quantile(column[:, 0], (tail, 1 - tail))
-        centre = float(getattr(value, name))
-        found[name] = Interval(value=centre, low=min(float(low), centre), high=max(float(high), centre))
-    return found
+    return _part(again, chosen)
 
 
 def _parameters(problem: _Problem, solved: _Solution, index: int) -> Parameters:
