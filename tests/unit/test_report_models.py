@@ -123,6 +123,7 @@ def test_the_report_shows_the_models_of_the_run_folder(run: api.Run) -> None:
     assert "Stacked bandwidths, local data" in html
     assert "plain max-min" in html
     assert html.count("calibrated here") >= 2
+    assert "The model was fitted to this very run" in html
     assert "Points: measured." in html
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from elbowroom.api.predicting import Model, curves_of, evaluate, load_model
+from elbowroom.api.predicting import Evaluation, Model, curves_of, evaluate, load_model
 from elbowroom.errors import UsageError
 from elbowroom.model.curves import Shape, Streams
 from elbowroom.plan.point import Note
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from elbowroom.model.curves import Row
     from elbowroom.model.document import Document, ModelName
     from elbowroom.model.threshold import Parameters
-    from elbowroom.predict.evaluating import Table
 
 
 def modelled(run: Run, files: Sequence[Path | str]) -> tuple[tuple[Modelled, ...], tuple[Note, ...]]:
@@ -40,7 +39,7 @@ def modelled(run: Run, files: Sequence[Path | str]) -> tuple[tuple[Modelled, ...
 
 def _part(run: Run, model: Model, name: str) -> Modelled:
     shown = model.name()
-    rows, errors = _measured(run, model)
+    rows, found = _measured(run, model)
     panels = figures.panels(
         model.machine, model.curves(model=shown), rows, calibrated=_calibrated(model.document, shown)
     )
@@ -49,11 +48,12 @@ def _part(run: Run, model: Model, name: str) -> Modelled:
         document=model.document,
         shown=shown,
         figures=(*_stacked(model, rows), *panels),
-        errors=errors,
+        errors=None if found is None else found.table,
+        notes=() if found is None else found.notes,
     )
 
 
-def _measured(run: Run, model: Model) -> tuple[tuple[Row, ...], Table | None]:
+def _measured(run: Run, model: Model) -> tuple[tuple[Row, ...], Evaluation | None]:
     """What the run measured of the model's benchmark, and how far the models are from it; nothing where it
     measured another kernel or size, or nothing together. A run of another machine is refused.
     """
@@ -64,7 +64,7 @@ def _measured(run: Run, model: Model) -> tuple[tuple[Row, ...], Table | None]:
             raise
         return (), None
     try:
-        return rows, evaluate(run, model).table
+        return rows, evaluate(run, model)
     except UsageError:
         return rows, None
 

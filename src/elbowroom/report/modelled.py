@@ -41,7 +41,7 @@ MANY_PLACEMENTS = 8
 
 class Modelled(msgspec.Struct, frozen=True, kw_only=True):
     """One model file in the page. `name`: the file's; `shown`: the model that the figures draw; `errors`: on
-    what this run measured, if it measured what the model answers.
+    what this run measured, if it measured what the model answers; `notes`: what to know before believing them.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Modelled(msgspec.Struct, frozen=True, kw_only=True):
     shown: ModelName
     figures: tuple[Figure, ...] = ()
     errors: Table | None = None
+    notes: tuple[str, ...] = ()
 
 
 def section(part: Modelled) -> dict[str, Any]:
@@ -63,6 +64,7 @@ def section(part: Modelled) -> dict[str, Any]:
         "shown": NAMES[part.shown],
         "validity": document.validity,
         "errors": None if part.errors is None else _errors(part.errors),
+        "notes": part.notes,
         "thresholds": [
             {"title": NAMES[name], "rows": _threshold_rows(found)}
             for name, found in (("robust", models.robust), ("threshold", models.threshold))
