@@ -41,7 +41,7 @@ MANY_PLACEMENTS = 8
 
 class Modelled(msgspec.Struct, frozen=True, kw_only=True):
     """One model file in the page. `name`: the file's; `shown`: the model that the figures draw; `errors`: on
-    what this run measured, if it measured what the model answers; `notes`: what to know before believing them.
+    what this run measured, if it measured what the model answers; `notes`: to know before believing them.
     """
 
     name: str
