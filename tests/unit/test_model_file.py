@@ -75,6 +75,12 @@ def test_a_version_that_is_none_is_refused(document: Document, tmp_path: Path, v
         (lambda raw: raw["machine"].update(numa_per_socket=-1), "machine.numa_per_socket"),
         (lambda raw: raw["models"]["threshold"]["local"].update(alpha=None), "models.threshold.local.alpha"),
         (lambda raw: raw["models"]["threshold"]["local"].pop("alpha"), "models.threshold.local"),
+        (
+            lambda raw: raw["models"]["threshold"]["local"].update(t_seq_max=0.0),
+            "models.threshold.local.t_seq_max",
+        ),
+        (lambda raw: raw["models"]["robust"]["remote"].update(n_par_max=0), "models.robust.remote.n_par_max"),
+        (lambda raw: raw["models"]["robust"]["remote"].update(alpha=-0.1), "models.robust.remote.alpha"),
         (lambda raw: raw["models"]["flow"]["values"].pop(), "models.flow.values"),
         (lambda raw: raw["models"]["flow"]["draws"][3].append(1.0), "models.flow.draws[3]"),
         (lambda raw: raw.pop("calibration"), "model"),

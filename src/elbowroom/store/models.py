@@ -9,9 +9,13 @@ from typing import Any
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.model.document import SCHEMA, VERSION, Document
+from elbowroom.model.document import SCHEMA, VERSION, Document, FlowPart, ThresholdPart
+from elbowroom.model.threshold import Parameters
 from elbowroom.store.files import write_atomically
 from elbowroom.store.versions import check_version
+
+MOST_DISCREPANCY = 10.0
+"""A model that is off by more follows nothing, and its intervals overflow."""
 
 _MEND = "fit it again: elbowroom fit RUN -o M.json"
 
@@ -82,22 +86,53 @@ def _at(data: Any, field: str) -> Any:
 
 
 def _check(path: Path, document: Document) -> None:
-    """What types cannot say: counts of at least one, rows as long as the names of their columns."""
-    machine = document.machine
+    """What types cannot say: positive counts and bandwidths, rows as long as the names of their columns."""
     for field in ("cores_first_socket", "numa_per_socket", "sockets"):
-        if getattr(machine, field) < 1:
-            raise UsageError(
-                f"{path}: is below 1", field=f"machine.{field}", value=getattr(machine, field), mend=_MEND
-            )
-    flow = document.models.flow
-    if flow is None:
-        return
+        _at_least(path, f"machine.{field}", getattr(document.machine, field), 1)
+    for name in ("threshold", "robust"):
+        part: ThresholdPart | None = getattr(document.models, name)
+        for side in ("local", "remote"):
+            parameters: Parameters | None = getattr(part, side) if part is not None else None
+            if parameters is not None:
+                _check_parameters(path, f"models.{name}.{side}", parameters)
+    if document.models.flow is not None:
+        _check_flow(path, document.models.flow)
+
+
+def _check_parameters(path: Path, where: str, parameters: Parameters) -> None:
+    for field in ("n_par_max", "n_seq_max"):
+        _at_least(path, f"{where}.{field}", getattr(parameters, field), 1)
+    _at_least(path, f"{where}.alpha", parameters.alpha, 0)
+    for field in ("t_par_max", "t_seq_max", "t_par_max2", "b_comp_seq", "b_comm_seq"):
+        if getattr(parameters, field) <= 0:
+            raise _wrong(path, f"{where}.{field}", getattr(parameters, field), "a bandwidth is above 0")
+
+
+def _check_flow(path: Path, flow: FlowPart) -> None:
+    from elbowroom.model.flow import PARAMETERS
+
+    where = "models.flow"
+    if not flow.draws:
+        raise _wrong(path, f"{where}.draws", None, "holds no set of parameters")
+    for index, value in enumerate(flow.discrepancy):
+        if not 0 <= value <= MOST_DISCREPANCY:
+            raise _wrong(path, f"{where}.discrepancy[{index}]", value, "is no relative standard deviation")
+    above_zero = {item.name for item in PARAMETERS if item.unit == "MB/s" or "cost" in item.name}
     rows = [("values", flow.values), ("low", flow.low), ("high", flow.high)]
     rows += [(f"draws[{number}]", draw) for number, draw in enumerate(flow.draws)]
     for field, row in rows:
         if len(row) != len(flow.names):
-            raise UsageError(
-                f"{path}: {len(row)} numbers for {len(flow.names)} parameters",
-                field=f"models.flow.{field}",
-                mend=_MEND,
-            )
+            message = f"{len(row)} numbers for {len(flow.names)} parameters"
+            raise _wrong(path, f"{where}.{field}", None, message)
+        for name, value in zip(flow.names, row, strict=True):
+            if name in above_zero and value <= 0:
+                raise _wrong(path, f"{where}.{field}", value, f"{name} is not above 0")
+
+
+def _at_least(path: Path, field: str, value: float, least: int) -> None:
+    if value < least:
+        raise _wrong(path, field, value, f"is below {least}")
+
+
+def _wrong(path: Path, field: str, value: object, message: str) -> UsageError:
+    return UsageError(f"{path}: {message}", field=field, value=value, mend=_MEND)
