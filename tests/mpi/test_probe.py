@@ -239,6 +239,11 @@ def test_a_computation_together_is_counted_only_inside_the_window_of_the_communi
     assert moved <= phase["comp"]["rate"] * phase["measured_s"] * 1.01
 
 
+def test_items_of_the_whole_phase_hold_those_before_and_after_the_window(probe: Probe) -> None:
+    (phase,) = probe.ask(sequence=["A"])["phases"]
+    assert phase["comp"]["items_all"] > phase["comp"]["items"]
+
+
 def test_a_latency_is_half_the_round_trip_in_microseconds(probe: Probe) -> None:
     comm = probe.ask(size=4, metric="latency")["phases"][0]["comm"]
     assert comm["unit"] == "us"
