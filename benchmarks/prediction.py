@@ -1,0 +1,292 @@
+"""How far FLOW and the others predict from the truth, on nine virtual machines of two kinds (docs/models.md).
+
+    python benchmarks/prediction.py [--machines henri,billy] [--truths G1,G2] [--noise 0,1,3] [--seeds 5]
+                                    [--processes 2] [--json]
+
+Truths: G1, the thesis' own curves; G2, a closed network of credits whose law is none of the models'. Errors
+are means of |true - predicted| / true of comp_together and comm_together in percent, against the truth
+without noise, mean over machines and seeds, and in brackets the worst machine:
+
+- placements: calibrated on the two sample placements of the thesis only, asked in all others;
+- points: 24 runs where `flow_design.design` wants them, asked everywhere else (one socket computing);
+- table 6.1: the same, asked everywhere, against noisy measurements, as the thesis counts;
+- sockets: 3 more runs with both sockets computing (27), asked on a grid of both; G2 only;
+- covered: share of the true values of both streams inside FLOW's 90 % intervals, for the three of them.
+
+`few` models had the 24 runs that FLOW had, `full` ones every n of both sample placements. The naive models
+are told what each stream gets alone in the very situation asked. Ten minutes (OMP_NUM_THREADS=1 saves some);
+no result depends on the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import product
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from elbowroom.errors import UsageError
+from elbowroom.model import flow_fit, published, threshold_fit
+from elbowroom.model.curves import Curves, Row, Shape, Situation
+from elbowroom.model.flow_design import design, mixed
+from elbowroom.model.prediction import Prediction
+from elbowroom.predict.evaluating import (
+    Answer,
+    max_min,
+    no_contention,
+    sample_placements,
+    threshold_predictor,
+)
+from elbowroom.virtual.published_curves import PublishedCurves
+from elbowroom.virtual.scaling import credits
+from elbowroom.virtual.truth import Truth, generator
+
+Question = Literal["placements", "points", "table 6.1", "sockets"]
+QUESTIONS: tuple[Question, ...] = ("placements", "points", "table 6.1", "sockets")
+BUDGET = 24
+GRID = 6  # numbers of cores of either socket that are asked with both computing
+MODELS = (
+    "FLOW",
+    "thesis, full",
+    "thesis, few",
+    "robust, full",
+    "robust, few",
+    "plain max-min",
+    "no contention",
+)
+AFTER = 1000  # repetition number of what is measured to compare with, apart from what is calibrated on
+
+
+class Task(msgspec.Struct, frozen=True):
+    truth: str
+    machine: str
+    noise: float
+    seed: int
+
+
+class Score(msgspec.Struct, frozen=True, kw_only=True):
+    """One model's answer to one question in one task: error in percent, None where it has no answer."""
+
+    truth: str
+    machine: str
+    noise: float
+    seed: int
+    model: str
+    question: Question
+    error: float | None
+    covered: float | None = None
+
+
+@cache
+def truth_of(name: str, machine: str) -> Truth:
+    model = published.load(machine).model
+    return PublishedCurves(model) if name == "G1" else credits(model)
+
+
+def measured(truth: Truth, asked: Sequence[Situation], task: Task, repetition: int = 0) -> list[Row]:
+    rows = []
+    for at in asked:
+        rng = generator(task.seed, truth.shape, at, repetition)
+        values = truth.sample(at, task.noise, rng)
+        rows.append(
+            Row(
+                situation=at,
+                comp_alone=values[0],
+                comm_alone=values[1],
+                comp_together=values[2],
+                comm_together=values[3],
+            )
+        )
+    return rows
+
+
+def everywhere(shape: Shape) -> list[Situation]:
+    nodes, cores = range(shape.nodes), range(1, shape.cores_first_socket + 1)
+    return [Situation(comp_node=i, comm_node=j, n=n) for i, j, n in product(nodes, nodes, cores)]
+
+
+def both_sockets(shape: Shape) -> list[Situation]:
+    """A grid of both sockets' cores in every placement, the largest machine's thinned to every third."""
+    most = shape.cores_first_socket
+    counts = sorted({round(1 + (most - 1) * k / (GRID - 1)) for k in range(GRID)})
+    nodes = range(shape.nodes)
+    found = [
+        Situation(comp_node=i, comm_node=j, n=n, n_other=other)
+        for i, j, n, other in product(nodes, nodes, counts, counts)
+    ]
+    return found[::3] if shape.numa_per_socket > 1 else found
+
+
+def on_samples(shape: Shape, budget: int | None) -> list[Situation]:
+    """Every n of the sample placements, or that many spread evenly over both."""
+    places = sample_placements(shape)
+    most = shape.cores_first_socket
+    each = most if budget is None else min(budget // len(places), most)
+    counts = sorted({round(1 + (most - 1) * k / (each - 1)) for k in range(each)})
+    return [Situation(comp_node=i, comm_node=j, n=n) for i, j in places for n in counts]
+
+
+def flow_answers(curves: Curves, asked: Sequence[Situation], seed: int) -> list[Answer]:
+    return list(flow_fit.predictions(flow_fit.fit(curves, seed=seed), asked))
+
+
+def threshold_answers(
+    curves: Curves, asked: Sequence[Situation], method: threshold_fit.Method
+) -> list[Answer]:
+    try:
+        fitted = threshold_fit.fit(curves, method, resamples=0)
+    except UsageError:
+        return [None] * len(asked)
+    return list(threshold_predictor(fitted.model, faithful=method == "thesis")(asked))
+
+
+def score(answers: Sequence[Answer], true: np.ndarray) -> tuple[float | None, float | None]:
+    """Mean error in percent and share covered of both streams together; None where one is not answered.
+    `true`: (situations, 4), MB/s.
+    """
+    errors, inside = [], []
+    for answer, (_, _, comp, comm) in zip(answers, true, strict=True):
+        if answer is None:
+            return None, None
+        if isinstance(answer, Prediction):
+            pairs = ((answer.comp_together, comp), (answer.comm_together, comm))
+            errors += [abs(found.value - value) / value for found, value in pairs]
+            inside += [found.low <= value <= found.high for found, value in pairs]
+        else:
+            errors += [abs(answer[2] - comp) / comp, abs(answer[3] - comm) / comm]
+    return 100 * float(np.mean(errors)), float(np.mean(inside)) if inside else None
+
+
+def solve(task: Task) -> list[Score]:
+    truth = truth_of(task.truth, task.machine)
+    shape, samples = truth.shape, sample_placements(truth.shape)
+    full = Curves(shape=shape, rows=tuple(measured(truth, on_samples(shape, None), task)))
+    few = Curves(shape=shape, rows=tuple(measured(truth, on_samples(shape, BUDGET), task)))
+    spread = Curves(shape=shape, rows=tuple(measured(truth, design(shape, BUDGET), task)))
+    every = everywhere(shape)
+    elsewhere = [at for at in every if (at.comp_node, at.comm_node) not in samples]
+    known = {row.situation for row in spread.rows}
+    unseen = [at for at in every if at not in known]
+    questions: list[tuple[Question, Curves, list[Situation], bool]] = [
+        ("placements", few, elsewhere, False),
+        ("points", spread, unseen, False),
+        ("table 6.1", spread, every, True),
+    ]
+    if task.truth == "G2":
+        more = measured(truth, mixed(shape), task)
+        both = [at for at in both_sockets(shape) if at not in set(mixed(shape))]
+        questions.append(
+            ("sockets", msgspec.structs.replace(spread, rows=(*spread.rows, *more)), both, False)
+        )
+    found = []
+    for question, given, asked, noisy in questions:
+        noisy_rows = measured(truth, asked, task, AFTER)
+        true = np.array([row.streams if noisy else truth.streams(row.situation) for row in noisy_rows])
+        for name, answer in answerers(full, given, noisy_rows, samples, task.seed).items():
+            error, covered = score(answer(asked), true)
+            found.append(
+                Score(
+                    **msgspec.structs.asdict(task),
+                    model=name,
+                    question=question,
+                    error=error,
+                    covered=None if noisy else covered,
+                )
+            )
+    return found
+
+
+def answerers(
+    full: Curves, given: Curves, rows: list[Row], samples: tuple[tuple[int, int], ...], seed: int
+) -> dict[str, Callable[[list[Situation]], list[Answer]]]:
+    """Every model, calibrated on all of the samples or on what FLOW is given."""
+    return {
+        "FLOW": lambda asked: flow_answers(given, asked, seed),
+        "thesis, full": lambda asked: threshold_answers(full, asked, "thesis"),
+        "thesis, few": lambda asked: threshold_answers(given, asked, "thesis"),
+        "robust, full": lambda asked: threshold_answers(full, asked, "robust"),
+        "robust, few": lambda asked: threshold_answers(given, asked, "robust"),
+        "plain max-min": lambda _: max_min(full, rows, samples),
+        "no contention": lambda _: no_contention(rows),
+    }
+
+
+def by_machine(scores: Sequence[Score], model: str, question: Question) -> dict[str, float]:
+    """Mean error over seeds of each machine that was answered."""
+    found: dict[str, list[float]] = {}
+    for item in scores:
+        if item.model == model and item.question == question and item.error is not None:
+            found.setdefault(item.machine, []).append(item.error)
+    return {name: float(np.mean(errors)) for name, errors in found.items()}
+
+
+def cell(scores: Sequence[Score], model: str, question: Question) -> str:
+    errors = by_machine(scores, model, question)
+    if not errors:
+        return "-"
+    missing = len({item.machine for item in scores}) - len(errors)
+    note = f" -{missing}" if missing else ""
+    return f"{np.mean(list(errors.values())):.2f} ({max(errors.values()):.2f}){note}"
+
+
+def show(truth: str, noise: float, scores: Sequence[Score], machines: Sequence[str]) -> None:
+    print(f"\n{truth}, noise {noise * 100:g} %: mean error in % (worst machine)")
+    print(f"{'':15}" + "".join(f"{question:>17}" for question in QUESTIONS))
+    for model in MODELS:
+        print(f"{model:15}" + "".join(f"{cell(scores, model, question):>17}" for question in QUESTIONS))
+    covered = []
+    for question in QUESTIONS:
+        shares = [item.covered for item in scores if item.question == question and item.covered is not None]
+        covered.append(f"{100 * np.mean(shares):.0f} %" if shares else "-")
+    print(f"{'covered by FLOW':15}" + "".join(f"{text:>17}" for text in covered))
+    for question in QUESTIONS:
+        errors = by_machine(scores, "FLOW", question)
+        if errors:
+            print(f"FLOW, {question}: " + ", ".join(f"{name} {errors[name]:.2f}" for name in machines))
+
+
+def names_of(text: str) -> list[str]:
+    names = text.split(",")
+    unknown = set(names) - set(published.names())
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: choose from {', '.join(published.names())}")
+    return names
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--machines", type=names_of, default=list(published.names()))
+    parser.add_argument("--truths", type=lambda text: text.split(","), default=["G1", "G2"])
+    parser.add_argument("--noise", type=lambda text: [float(part) / 100 for part in text.split(",")])
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(noise=[0.0, 0.01, 0.03])
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = arguments()
+    tasks = [
+        Task(truth, machine, noise, seed)
+        for truth, noise, machine in product(options.truths, options.noise, options.machines)
+        for seed in range(options.seeds if noise > 0 else 1)  # without noise all seeds are the same
+    ]
+    with multiprocessing.Pool(options.processes) as pool:
+        scores = [item for found in pool.imap(solve, tasks) for item in found]
+    if options.json:
+        print(json.dumps(msgspec.to_builtins(scores)))
+        return
+    for truth, noise in product(options.truths, options.noise):
+        chosen = [item for item in scores if item.truth == truth and item.noise == noise]
+        show(truth, noise, chosen, options.machines)
+
+
+if __name__ == "__main__":
+    main()
