@@ -43,7 +43,7 @@ def fill(demands: Array, floors: Array, weights: Array, capacities: Array, costs
 
 def _guaranteed(floors: Array, capacities: Array, costs: Array) -> Array:
     wanted = (costs * floors).sum(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         kept = np.where(wanted > capacities, capacities / wanted, 1.0)
     least: Array = np.where(costs > 0, kept[:, None], 1.0).min(axis=0)
     return floors * least
@@ -58,7 +58,7 @@ def _grow(rates: Array, weights: Array, demands: Array, capacities: Array, costs
         active = np.where(stopped, 0.0, weights)
         if not active.any():
             break
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             own = np.where(active > 0, (demands - rates) / active, np.inf).min(axis=0)
             load = (costs * active).sum(axis=1)
             common = np.where(load > 0, free / load, np.inf).min(axis=0)

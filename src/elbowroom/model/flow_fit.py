@@ -41,7 +41,6 @@ ERRORS = (0.004, 0.1)
 NORMAL_HALF = 0.6744897501960817
 """Median of the absolute value of a standard normal variable."""
 
-
 LEAST_NOISE = 5e-4
 """Relative; of runs without any, for instance of a virtual machine."""
 
@@ -119,7 +118,9 @@ class _Errors(msgspec.Struct, frozen=True):
 def fit(curves: Curves, *, seed: int = 0) -> FlowFit:
     """Fits FLOW to runs of one machine; the same seed gives the same draws.
 
-    UsageError without any run that has computing cores and all four bandwidths positive.
+    Only finite, positive bandwidths of runs with computing cores count. `flags` say what was not seen: `no
+    local accesses measured`, `no remote accesses measured`, `messages into one socket only`, `both sockets
+    never computed together`, `fewer values than parameters`. UsageError without any run of either stream.
     """
     rows = [row for row in curves.rows if row.situation.n + row.situation.n_other > 0]
     if not rows:
@@ -129,6 +130,13 @@ def fit(curves: Curves, *, seed: int = 0) -> FlowFit:
     measured = np.array([[np.nan if v is None else v for v in row.streams] for row in rows], dtype=float).T
     asked = cases(curves.shape, [row.situation for row in rows])
     known = np.isfinite(measured) & (measured > 0)
+    for stream, name in ((0, "comp"), (1, "comm")):
+        if not known[stream::2].any():
+            raise UsageError(
+                "was measured in no run with computing cores",
+                field=f"{name}_alone, {name}_together",
+                mend="measure both streams, alone and together",
+            )
     data = _Data(asked, np.log(measured[known]), known)
     before = prior(asked, np.where(known, measured, np.nan))
     best = _best(data, before)
@@ -189,9 +197,18 @@ def _posterior(curves: Curves, data: _Data, before: Prior, best: OptimizeResult,
         high=tuple(high.tolist()),
         draws=tuple(tuple(draw) for draw in draws.tolist()),
         discrepancy=errors.discrepancy,
-        flags=before.flags,
+        flags=(*before.flags, *_gaps(data)),
         calibrated_on=tuple(row.situation for row in curves.rows),
     )
+
+
+def _gaps(data: _Data) -> tuple[str, ...]:
+    flags = []
+    if not ((data.asked.local > 0) & (data.asked.remote > 0)).any():
+        flags.append("both sockets never computed together")
+    if len(data.logs) < len(NAMES):
+        flags.append("fewer values than parameters")
+    return tuple(flags)
 
 
 def _errors(point: Array, data: _Data, before: Prior) -> _Errors:
@@ -249,7 +266,9 @@ def surface(fitted: FlowFit) -> tuple[Prediction, ...]:
 
 
 def predictions(fitted: FlowFit, situations: Sequence[Situation]) -> tuple[Prediction, ...]:
-    """Any situations at once; `extrapolated` marks more cores than were calibrated on."""
+    """Any situations at once; `extrapolated` marks more cores than were calibrated on, and a socket whose
+    nodes were not.
+    """
     values, low, high = bands(fitted, situations)
     flags = [_flags(fitted, situation) for situation in situations]
     return tuple(
@@ -282,11 +301,13 @@ def bands(fitted: FlowFit, situations: Sequence[Situation]) -> tuple[list[list[f
 
 
 def _flags(fitted: FlowFit, situation: Situation) -> tuple[str, ...]:
-    flags = [flag for flag in fitted.flags if flag == "virtual"]
-    if fitted.shape.virtual and "virtual" not in flags:
-        flags.append("virtual")
-    known = fitted.calibrated_on
-    beyond = situation.n > max((item.n for item in known), default=situation.n) or situation.n_other > max(
-        (item.n_other for item in known), default=situation.n_other
-    )
-    return (*flags, "extrapolated") if beyond else tuple(flags)
+    known, shape = fitted.calibrated_on, fitted.shape
+    flags = ["virtual"] if shape.virtual else []
+    if known and (
+        situation.n > max(item.n for item in known)
+        or situation.n_other > max(item.n_other for item in known)
+        or shape.local(situation.comp_node) not in {shape.local(item.comp_node) for item in known}
+        or shape.local(situation.comm_node) not in {shape.local(item.comm_node) for item in known}
+    ):
+        flags.append("extrapolated")
+    return tuple(flags)

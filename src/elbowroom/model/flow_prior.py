@@ -120,8 +120,12 @@ def decode(coordinates: Array) -> Array:
 
 
 def prior(asked: Cases, measured: Array) -> Prior:
-    """From the runs' bandwidths (4, S), NaN where not known."""
-    sights, flags = _sights(asked, measured)
+    """From the runs' bandwidths (4, S), NaN where not known; at least one of either stream is.
+
+    Where a stream was not measured alone, what it got together is taken for the first sight.
+    """
+    comp, comm = (np.where(np.isfinite(measured[k]), measured[k], measured[k + 2]) for k in (0, 1))
+    sights, flags = _sights(asked, np.stack([comp, comm, measured[2], measured[3]]))
     values = CENTRES | sights
     centre = encode(np.array([values[name] for name in NAMES]))
     bounds = [BOUNDS.get(name, (centre[i] - REACH, centre[i] + REACH)) for i, name in enumerate(NAMES)]
