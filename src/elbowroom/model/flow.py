@@ -109,8 +109,8 @@ class Cases(msgspec.Struct, frozen=True, kw_only=True):
     beside: NDArray[np.bool_]
     second: NDArray[np.bool_]
 
-    def part(self, chosen: NDArray[np.bool_]) -> Cases:
-        """Only the chosen situations."""
+    def part(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> Cases:
+        """Only the chosen situations, by a mask or by their positions."""
         return Cases(
             local=self.local[chosen],
             remote=self.remote[chosen],
@@ -133,6 +133,13 @@ def cases(shape: Shape, situations: Sequence[Situation]) -> Cases:
         beside=(first[:, 0] == first[:, 1]) & ~same,
         second=~first[:, 1],
     )
+
+
+def distinct(asked: Cases) -> tuple[Cases, NDArray[np.intp]]:
+    """Those that the law tells apart, and where each situation is among them: nodes of a socket are alike."""
+    columns = [asked.local, asked.remote, asked.same, asked.beside, asked.second]
+    _, first, where = np.unique(np.stack(columns, axis=1), axis=0, return_index=True, return_inverse=True)
+    return asked.part(first), where.ravel()
 
 
 def evaluate(parameters: Array, asked: Cases) -> Array:

@@ -16,7 +16,7 @@ from scipy.optimize import OptimizeResult, least_squares
 
 from elbowroom.errors import UsageError
 from elbowroom.model.curves import STREAMS, Curves, Shape, Situation
-from elbowroom.model.flow import NAMES, PARAMETERS, Array, Cases, cases, evaluate
+from elbowroom.model.flow import NAMES, PARAMETERS, Array, Cases, cases, distinct, evaluate
 from elbowroom.model.flow_prior import Prior, decode, prior
 from elbowroom.model.prediction import Interval, Prediction
 
@@ -289,14 +289,13 @@ def bands(fitted: FlowFit, situations: Sequence[Situation]) -> tuple[list[list[f
 
     The relative half width is exp(1.645 s), s^2 = variance of the draws' logarithms + discrepancy^2.
     """
-    asked = cases(fitted.shape, situations)
+    asked, same = distinct(cases(fitted.shape, situations))
     order = [fitted.names.index(name) for name in NAMES]
     vectors = np.array([fitted.values, *fitted.draws])[:, order]
     found = evaluate(vectors, asked)
-    value = found[:, 0]
     logs = np.log(np.maximum(found[:, 1:], 1e-9))
     spread = np.sqrt(logs.var(axis=1) + np.square(fitted.discrepancy)[:, None])
-    factor = np.exp(NORMAL_90 * spread)
+    value, factor = found[:, 0, same], np.exp(NORMAL_90 * spread[:, same])
     return value.tolist(), (value / factor).tolist(), (value * factor).tolist()
 
 
