@@ -54,6 +54,8 @@ def load() -> ctypes.CDLL:
     library = ctypes.CDLL(str(folder() / "libelbow_predict.so"), use_errno=True)
     library.elbow_predict_load.restype = ctypes.c_void_p
     library.elbow_predict_load.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
+    library.elbow_predict_at_size.restype = ctypes.c_void_p
+    library.elbow_predict_at_size.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
     library.elbow_predict_free.argtypes = [ctypes.c_void_p]
     library.elbow_predict.argtypes = [ctypes.c_void_p, *[ctypes.c_int] * 4, ctypes.POINTER(Answer)]
     library.elbow_predict_error.restype = ctypes.c_char_p

@@ -61,7 +61,8 @@ typedef struct elbow_machine {
   int cores_other;        /* n_other may be 0 to this; 0 where the model knows one socket only */
   int sockets;
   int numa_per_socket;
-  int nodes; /* comp_node and comm_node may be 0 to this less 1 */
+  int nodes;           /* comp_node and comm_node may be 0 to this less 1 */
+  double message_size; /* bytes: the predictions are for messages of this size */
 } elbow_machine;
 
 /* Reads a model file. `model` names which of its models is to answer ("flow", "robust", "threshold"); NULL: the best.
@@ -71,6 +72,10 @@ ELBOW_API elbow_model* elbow_predict_load(const char* path, const char* model);
 
 /* The same from the content of a file, `length` bytes at `text` (one process reads, others get it by message). */
 ELBOW_API elbow_model* elbow_predict_parse(const char* text, size_t length, const char* model);
+
+/* The same model for messages of another size than that it was fitted to, with answers of its own; for as many sizes as
+ * the program tells apart. NULL with ENOTSUP where only one size was measured, EDOM, EINVAL, ENOMEM. */
+ELBOW_API elbow_model* elbow_predict_at_size(const elbow_model* model, size_t message_size);
 
 /* Frees a model; no thread may use it any more. */
 ELBOW_API void elbow_predict_free(elbow_model* model);

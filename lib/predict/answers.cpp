@@ -108,7 +108,8 @@ std::size_t Answers::place(int index, int n, int n_other) const {
 unsigned Answers::flags(const Placement& where, int n, int n_other) const {
   const Calibration& known = file_.calibration;
   const bool cores = (n == 0 || (known.n_low <= n && n <= known.n_high)) && n_other <= known.n_other_high;
-  const bool inside = cores && known.comp_seen[where.comp_local ? 1 : 0] && known.comm_seen[where.comm_local ? 1 : 0];
+  const bool inside = cores && !file_.beyond_sizes && known.comp_seen[where.comp_local ? 1 : 0] &&
+                      known.comm_seen[where.comm_local ? 1 : 0];
   return flag(!inside, ELBOW_EXTRAPOLATED) | flag(file_.machine.is_virtual, ELBOW_VIRTUAL);
 }
 

@@ -17,6 +17,7 @@ class Answers {
   Answers(ModelFile file, const std::string& model);
 
   const Shape& machine() const { return file_.machine; }
+  const ModelFile& file() const { return file_; }
   const Calibration& calibration() const { return file_.calibration; }
   const char* model() const;
   int cores_other() const { return cores_other_; }

@@ -93,6 +93,9 @@ void read_and_ask(const std::string& text) {
         elbow_predict(model, n, n_other, machine.nodes - 1, machine.nodes - 1, &found);
       }
     }
+    elbow_model* resized = elbow_predict_at_size(model, 1000);
+    elbow_predict(resized, 1, 0, 0, 0, &found);
+    elbow_predict_free(resized);
     elbow_predict_free(model);
   }
 }

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <string_view>
 
 #include "model_file.hpp"
 
@@ -15,6 +17,14 @@ constexpr std::array<const char*, 24> flow_names = {
     "controller",   "port",          "crossing",   "root",        "floor_first",   "floor_second",
     "weight_first", "weight_second", "cost_first", "cost_second", "remote_weight", "remote_cost",
     "dip_local",    "dip_remote",    "rise_local", "rise_remote", "excess_local",  "excess_remote"};
+
+constexpr std::size_t flow_index(std::string_view name) {
+  std::size_t index = 0;
+  while (name != flow_names[index]) {
+    ++index;
+  }
+  return index;
+}
 
 // Computing cores beside their data and of the other socket; whether messages go to the same node, to another node of
 // that socket, and to the second socket.

@@ -1,5 +1,6 @@
 #include "model_file.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -265,6 +266,21 @@ FlowPart read_flow(const Place& place) {
   return found;
 }
 
+MessageSize read_sizes(const Place& place) {
+  MessageSize found;
+  found.t0 = place.at("t0").number();
+  const std::vector<Place> sizes = place.at("sizes").list();
+  if (sizes.empty()) {
+    refuse(place.path() + ".sizes", "is empty");
+  }
+  found.smallest = sizes.front().number();
+  for (const Place& size : sizes) {
+    found.smallest = std::min(found.smallest, size.number());
+    found.largest = std::max(found.largest, size.number());
+  }
+  return found;
+}
+
 }  // namespace
 
 ModelFile read_model(std::string_view text) {
@@ -274,6 +290,13 @@ ModelFile read_model(std::string_view text) {
   ModelFile found;
   found.machine = read_shape(root.at("machine"));
   found.calibration = read_calibration(root.at("calibration"), found.machine);
+  found.message_size = root.at("calibration").at("size").number();
+  if (found.message_size <= 0) {
+    refuse("calibration.size", "is not above 0");
+  }
+  if (root.has("message_size")) {
+    found.sizes = read_sizes(root.at("message_size"));
+  }
   const Place models = root.at("models");
   if (models.has("threshold")) {
     found.threshold = read_threshold(models.at("threshold"));
@@ -284,6 +307,44 @@ ModelFile read_model(std::string_view text) {
   if (models.has("flow")) {
     found.flow = read_flow(models.at("flow"));
   }
+  return found;
+}
+
+ModelFile at_size(const ModelFile& file, double size) {
+  ModelFile found = file;
+  if (size == file.message_size) {
+    return found;
+  }
+  if (!file.sizes) {
+    throw FileError(ENOTSUP,
+                    "the model of " + file.machine.name +
+                        " knows messages of one size only; measure three sizes or more in one run and fit that");
+  }
+  const auto change = [&](double& bandwidth) {
+    const double rest = file.message_size / bandwidth - file.sizes->t0;
+    if (!(rest >= 0)) {
+      throw FileError(EDOM, "the model of " + file.machine.name + " has no bandwidth for messages of that size" + mend);
+    }
+    bandwidth = size / (file.sizes->t0 + rest * (size / file.message_size));
+  };
+  for (std::optional<ThresholdPart>* part : {&found.threshold, &found.robust}) {
+    if (!part->has_value()) {
+      continue;
+    }
+    for (std::optional<Parameters>* side : {&(*part)->local, &(*part)->remote}) {
+      if (side->has_value()) {
+        change((*side)->b_comm_seq);
+      }
+    }
+  }
+  if (found.flow) {
+    for (std::vector<double>& vector : found.flow->vectors) {
+      change(vector[flow_index("comm_first")]);
+      change(vector[flow_index("comm_second")]);
+    }
+  }
+  found.message_size = size;
+  found.beyond_sizes = size < file.sizes->smallest || size > file.sizes->largest;
   return found;
 }
 

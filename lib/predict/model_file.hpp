@@ -70,8 +70,18 @@ struct FlowPart {
   Streams discrepancy{};
 };
 
+// Messages of s bytes take t0 + s/B (docs/models.md): t0 in us, and the sizes that it was fitted on, bytes.
+struct MessageSize {
+  double t0 = 0;
+  double smallest = 0;
+  double largest = 0;
+};
+
 struct ModelFile {
   Shape machine;
+  double message_size = 0;           // bytes, of the messages that are predicted
+  bool beyond_sizes = false;         // that is outside of what `sizes` was fitted on
+  std::optional<MessageSize> sizes;  // how other sizes fare, where that is known
   Calibration calibration;
   std::optional<ThresholdPart> threshold;
   std::optional<ThresholdPart> robust;
@@ -81,6 +91,10 @@ struct ModelFile {
 // Throws FileError: EBADMSG for what is damaged or no model, ENOTSUP for a newer version. Fields that are not known are
 // passed over.
 ModelFile read_model(std::string_view text);
+
+// The same models for messages of `size` bytes. Throws FileError: ENOTSUP where the file knows one size only, EDOM where
+// its law has no bandwidth for that one.
+ModelFile at_size(const ModelFile& file, double size);
 
 // The content of a file; throws FileError with what the system says, and for files too large to be a model.
 std::string read_text(const std::string& path);

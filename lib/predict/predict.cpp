@@ -89,6 +89,18 @@ elbow_model* elbow_predict_parse(const char* text, size_t length, const char* mo
   return guarded([&] { return made({text, length}, model); });
 }
 
+elbow_model* elbow_predict_at_size(const elbow_model* model, size_t message_size) {
+  if (model == nullptr || message_size == 0) {
+    remember(EINVAL, model == nullptr ? "model is NULL" : "message_size 0: messages have at least 1 B");
+    return nullptr;
+  }
+  return guarded([&] {
+    const Answers& answers = model->answers;
+    const auto size = static_cast<double>(message_size);
+    return new elbow_model{Answers(elbowroom::predict::at_size(answers.file(), size), answers.model())};
+  });
+}
+
 void elbow_predict_free(elbow_model* model) { delete model; }
 
 int elbow_predict(const elbow_model* model, int n, int n_other, int comp_node, int comm_node,
@@ -133,7 +145,8 @@ int elbow_predict_machine(const elbow_model* model, elbow_machine* machine) {
               model->answers.cores_other(),
               shape.sockets,
               shape.numa_per_socket,
-              shape.nodes()};
+              shape.nodes(),
+              model->answers.file().message_size};
   return 0;
 }
 

@@ -116,6 +116,37 @@ TEST_CASE("placements without an interval of their own take the widest, and say 
   CHECK((asked(model, 1, 0, 0, 0).flags & ELBOW_SAMPLES_ONLY) == 0);
 }
 
+TEST_CASE("messages of another size have the bandwidth that the law of their latency gives") {
+  const Model model = made(document());
+  const Model small(elbow_predict_at_size(model.get(), 4096));
+  REQUIRE(small != nullptr);
+  const double rest = 64e6 / 11000 - 5.0;
+  const elbow_prediction found = asked(small, 2, 0, 0, 0);
+  CHECK(found.comm_alone.value == doctest::Approx(4096 / (5.0 + rest * 4096 / 64e6)));
+  CHECK(found.comp_alone.value == asked(model, 2, 0, 0, 0).comp_alone.value);
+  CHECK(found.flags == 0);
+  elbow_machine machine{};
+  REQUIRE(elbow_predict_machine(small.get(), &machine) == 0);
+  CHECK(machine.message_size == 4096);
+  const Model smaller(elbow_predict_at_size(model.get(), 64));
+  CHECK(asked(smaller, 2, 0, 0, 0).flags == ELBOW_EXTRAPOLATED);
+  CHECK(elbow_predict_at_size(model.get(), 0) == nullptr);
+  CHECK(elbow_predict_at_size(nullptr, 64) == nullptr);
+  CHECK(errno == EINVAL);
+}
+
+TEST_CASE("a model that knows one message size only, or whose law has no bandwidth, says so") {
+  json file = document();
+  file["message_size"] = nullptr;
+  CHECK(elbow_predict_at_size(made(file).get(), 4096) == nullptr);
+  CHECK(errno == ENOTSUP);
+  CHECK(Model(elbow_predict_at_size(made(file).get(), 64000000)) != nullptr);
+  file = document();
+  file["message_size"]["t0"] = 1e9;
+  CHECK(elbow_predict_at_size(made(file).get(), 4096) == nullptr);
+  CHECK(errno == EDOM);
+}
+
 TEST_CASE("what does not fit into the table is computed when asked for, and is the same") {
   json file = document();
   const Model small = made(file);

@@ -65,6 +65,7 @@ inline json document() {
             {"virtual", false}}},
           {"calibration",
            {{"run", "run"},
+            {"size", 64000000},
             {"n_low", 1},
             {"n_high", 3},
             {"n_other_high", 2},
@@ -72,6 +73,8 @@ inline json document() {
             {"placements", {{0, 0}, {1, 1}}},
             {"runs", 12}}},
           {"models", {{"threshold", threshold_part()}, {"robust", nullptr}, {"flow", flow_part()}}},
+          {"message_size",
+           {{"t0", 5.0}, {"low", 4.0}, {"high", 6.0}, {"sizes", {4096, 1000000, 64000000}}, {"misfit", 0.01}}},
           {"validity", json::array()}};
 }
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -17,6 +18,7 @@ from elbowroom.model import flow_design, published
 from elbowroom.model.curves import STREAMS, Curves, Row, Shape, Situation
 from elbowroom.model.document import Calibration, Document, FlowPart, Models
 from elbowroom.model.flow import NAMES
+from elbowroom.model.message_size import MessageSize
 from elbowroom.predict.answering import predict
 from elbowroom.predict.fitting import Source, fit
 from elbowroom.virtual.published_curves import PublishedCurves
@@ -36,10 +38,14 @@ def library() -> Any:
 class Loaded:
     """A model in the library."""
 
-    def __init__(self, library: Any, path: Path, model: str | None = None) -> None:
+    def __init__(self, library: Any, path: Path, model: str | None = None, size: int | None = None) -> None:
         self.library = library
         self.handle = library.elbow_predict_load(str(path).encode(), model.encode() if model else None)
         assert self.handle, library.elbow_predict_error().decode()
+        if size is not None:
+            loaded, self.handle = self.handle, library.elbow_predict_at_size(self.handle, size)
+            library.elbow_predict_free(loaded)
+            assert self.handle, library.elbow_predict_error().decode()
 
     def __enter__(self) -> Loaded:
         return self
@@ -63,11 +69,18 @@ def situations(shape: Shape, most_other: int = 0) -> Iterator[Situation]:
                     yield Situation(comp_node=comp, comm_node=comm, n=n, n_other=other)
 
 
-def compare(library: Any, document: Document, path: Path, name: Any, asked: list[Situation]) -> None:
+def compare(
+    library: Any,
+    document: Document,
+    path: Path,
+    name: Any,
+    asked: list[Situation],
+    size: int | None = None,
+) -> None:
     """Every value and end of every interval within 1e-6, and the same flags."""
     api.Model(document).save(path)
-    with Loaded(library, path, name) as loaded:
-        for said in predict(document, asked, name=name):
+    with Loaded(library, path, name, size) as loaded:
+        for said in predict(document, asked, name=name, size=size):
             answer = loaded.ask(said.situation)
             for stream in STREAMS:
                 mine, its = getattr(answer, stream), getattr(said, stream)
@@ -112,6 +125,22 @@ def test_fitted_models_are_evaluated_as_in_python(library: Any, tmp_path: Path, 
         if name == "flow":
             asked += list(situations(document.machine, 3))
         compare(library, document, tmp_path / f"{name}.json", name, asked)
+
+
+@pytest.mark.parametrize("size", [100, 100_000, 64_000_000, 1_000_000_000])
+def test_messages_of_other_sizes_are_evaluated_as_in_python(library: Any, tmp_path: Path, size: int) -> None:
+    sizes = MessageSize(t0=4.0, low=3.0, high=5.0, sizes=(4096, 1_000_000, 64_000_000), misfit=0.02)
+    document = msgspec.structs.replace(sized(), message_size=sizes)
+    for name in document.names():
+        compare(library, document, tmp_path / "M.json", name, list(situations(document.machine)), size)
+
+
+def sized() -> Document:
+    """henri's thresholds, and FLOW with made-up parameters."""
+    values = drawn(np.random.default_rng(3))
+    part = FlowPart(names=NAMES, values=values, low=values, high=values, draws=(values,))
+    document = api.load_model("henri").document
+    return msgspec.structs.replace(document, models=msgspec.structs.replace(document.models, flow=part))
 
 
 def drawn(rng: np.random.Generator) -> tuple[float, ...]:
