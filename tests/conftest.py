@@ -14,14 +14,12 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from elbowroom.cli import blas
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch import build
 from elbowroom.launch.mpi import Mpi, find_mpi, launch_environment
-from elbowroom.model import published
 from elbowroom.model.curves import STREAMS, Curves, Row, Situation
 from elbowroom.store.curves import write_curves
-from elbowroom.virtual.published_curves import PublishedCurves
-from elbowroom.virtual.truth import generator
 
 DATA = Path(__file__).parent / "data"
 FAKE = Path(__file__).parent / "fake_site.py"
@@ -31,6 +29,13 @@ FAKE = Path(__file__).parent / "fake_site.py"
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("explore", max_examples=1000, deadline=None, print_blob=True)
 settings.load_profile("explore" if os.environ.get("ELBOWROOM_EXPLORE") == "1" else "repeatable")
+
+
+def pytest_configure() -> None:
+    """Before any test loads numpy: with threads for linear algebra, fits on a busy machine take ten times as
+    long.
+    """
+    blas.one_thread()
 
 
 def _needs_probe(item: pytest.Item) -> bool:
@@ -77,6 +82,10 @@ def _thesis_curves(
     ns: Sequence[int] | None = None,
     places: Sequence[tuple[int, int]] | None = None,
 ) -> Curves:
+    from elbowroom.model import published
+    from elbowroom.virtual.published_curves import PublishedCurves
+    from elbowroom.virtual.truth import generator
+
     machine = published.load(name)
     truth = PublishedCurves(machine.model)
     nodes, cores = range(machine.shape.nodes), range(1, machine.cores_first_socket + 1)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -315,3 +318,16 @@ def test_the_page_of_an_import_claims_no_interval_no_protocol_and_no_core(run: A
     assert "What carried the messages is unknown" in page
     assert "Imported: trust unknown" in page
     assert "Too noisy" not in page
+
+
+def test_linear_algebra_has_one_thread_and_the_environment_is_left_alone() -> None:
+    code = (
+        "import os; from elbowroom.cli import blas; before = dict(os.environ); blas.one_thread(); "
+        "import numpy; "
+        "numpy.ones((300, 300)) @ numpy.ones((300, 300)); "
+        "print(len(os.listdir('/proc/self/task')), before == dict(os.environ))"
+    )
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+    clean = {name: value for name, value in os.environ.items() if name not in names}
+    said = subprocess.run([sys.executable, "-c", code], env=clean, capture_output=True, text=True, check=True)
+    assert said.stdout.split() == ["1", "True"]

@@ -71,7 +71,9 @@ def calibrate(**options: Any) -> int:
     of all placements gain most; says what that saved against measuring all of them.
     """
     from elbowroom import api
+    from elbowroom.cli import blas
 
+    blas.one_thread()
     shared = {
         "budget": options["budget"],
         "half_width": options["half_width"] / 100,

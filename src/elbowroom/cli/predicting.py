@@ -61,8 +61,9 @@ def import_(path: str, out: str, kernel: str | None, size: str | None, as_json: 
 def fit(path: str, out: str | None, kernel: str | None, size: str | None, as_json: bool) -> int:
     """Fit all models to a run: parameters with intervals, and where not to trust them."""
     from elbowroom import api
-    from elbowroom.cli import model_tables
+    from elbowroom.cli import blas, model_tables
 
+    blas.one_thread()
     model = api.fit(path, out, kernel=kernel, size=_bytes(size))
     if as_json:
         found = {"schema": "elbowroom/fit", "version": VERSION, "file": str(model.path)}
