@@ -173,3 +173,12 @@ def test_a_run_of_version_1_is_still_read() -> None:
     assert len(run.points()) == 9
     assert run.table().num_rows > 0
     assert run.verdict.text
+
+
+def test_a_model_of_version_1_is_still_read_and_answers_the_same() -> None:
+    model = elbowroom.load_model(ROOT / "tests" / "data" / "model-1.json")
+    assert model.document.names() == ("flow", "robust", "threshold")
+    assert model.predict(15, 0, 0).flags == ("virtual",)
+    said = model.predict(15, 0, 0, model="threshold")
+    assert said.comp_alone.value == pytest.approx(66800.54069934294)
+    assert said.comm_together.value == pytest.approx(10470.075360543591)
