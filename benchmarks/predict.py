@@ -37,9 +37,9 @@ def main() -> None:
     parser.add_argument("--machines", default=",".join(published.names()))
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    build = runpy.run_path(str(TESTS / "predict_library.py"))["folder"]
+    build = runpy.run_path(str(TESTS / "predict_library.py"))["built"]
     fitted = runpy.run_path(str(TESTS / "unit" / "test_predict_library.py"))["fitted"]
-    program = build("predict_benchmark") / "predict_benchmark"
+    program = build("predict_benchmark")
     rows = []
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "M.json"

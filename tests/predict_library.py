@@ -1,6 +1,6 @@
 """The C library of lib/predict for tests: built once for its sources and kept, called through ctypes.
 
-ELBOWROOM_PREDICT names a build folder that has it already.
+ELBOWROOM_PREDICT names a build folder, of elbowroom or of the library alone, that has it already.
 """
 
 from __future__ import annotations
@@ -30,17 +30,24 @@ class Answer(ctypes.Structure):
 FLAGS = {"extrapolated": 1, "virtual": 2, "repaired": 4, "interval: sample placements only": 8}
 
 
-def folder(target: str = "elbow_predict") -> Path:
-    """The folder with the shared library and, with their targets, its programs."""
-    given = os.environ.get("ELBOWROOM_PREDICT")
-    tree = Path(given) if given else build.cache_folder().parent / f"predict-{_key()}"
-    tree.mkdir(parents=True, exist_ok=True)
-    with open(tree / "lock", "w", encoding="ascii") as lock:
+def tree() -> Path:
+    """The build folder."""
+    given = Path(os.environ.get("ELBOWROOM_PREDICT") or os.devnull)
+    if (given / "build.ninja").exists():
+        return given
+    return build.cache_folder().parent / f"predict-{_key()}"
+
+
+def built(target: str, name: str = "") -> Path:
+    """The file that a target makes (`name` where it is another), up to date."""
+    folder = tree()
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "predict.lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (tree / "build.ninja").exists():
-            _run(["cmake", "-S", str(ROOT / "lib" / "predict"), "-B", str(tree), "-G", "Ninja"])
-        _run(["cmake", "--build", str(tree), "--target", target])
-    return tree
+        if not (folder / "build.ninja").exists():
+            _run(["cmake", "-S", str(ROOT / "lib" / "predict"), "-B", str(folder), "-G", "Ninja"])
+        _run(["cmake", "--build", str(folder), "--target", target])
+    return next(path for path in folder.rglob(name or target) if path.is_file())
 
 
 def missing() -> str:
@@ -51,7 +58,7 @@ def missing() -> str:
 
 def load() -> ctypes.CDLL:
     """The library with its functions declared."""
-    library = ctypes.CDLL(str(folder() / "libelbow_predict.so"), use_errno=True)
+    library = ctypes.CDLL(str(built("elbow_predict", "libelbow_predict.so")), use_errno=True)
     library.elbow_predict_load.restype = ctypes.c_void_p
     library.elbow_predict_load.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
     library.elbow_predict_at_size.restype = ctypes.c_void_p

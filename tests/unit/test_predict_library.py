@@ -204,14 +204,14 @@ def test_the_example_answers_its_question(tmp_path: Path) -> None:
     """Beside remote data henri's messages keep less than 90 % of their bandwidth from 5 cores on."""
     model = api.load_model("henri")
     path = model.save(tmp_path / "M.json")
-    done = run(str(TOOLS["folder"]("predict_example") / "predict_example"), str(path), "1", "1")
+    done = run(str(TOOLS["built"]("predict_example")), str(path), "1", "1")
     said = model.curves(comp_node=1, comm_node=1)
     most = next(p.situation.n for p in said if p.comm_together.value < 0.9 * p.comm_alone.value) - 1
     assert done.stdout == f"henri: up to {most} of 18 cores\n"
 
 
 def test_the_example_says_what_is_wrong() -> None:
-    done = run(str(TOOLS["folder"]("predict_example") / "predict_example"), "nowhere.json", "0", "0")
+    done = run(str(TOOLS["built"]("predict_example")), "nowhere.json", "0", "0")
     assert done.returncode == 1
     assert "nowhere.json" in done.stderr
     assert "No such file" in done.stderr
@@ -226,7 +226,8 @@ target_link_libraries(consumer PRIVATE elbowroom::predict)
 
 
 def test_an_installed_library_is_found_by_cmake_and_pkg_config(tmp_path: Path) -> None:
-    tree, prefix = TOOLS["folder"](), tmp_path / "prefix"
+    TOOLS["built"]("elbow_predict", "libelbow_predict.so")
+    tree, prefix = TOOLS["tree"](), tmp_path / "prefix"
     assert (
         run("cmake", "--install", str(tree), "--prefix", str(prefix), "--component", "predict").returncode
         == 0
