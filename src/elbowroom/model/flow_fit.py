@@ -19,6 +19,7 @@ from elbowroom.model.curves import STREAMS, Curves, Shape, Situation
 from elbowroom.model.flow import NAMES, PARAMETERS, Array, Cases, cases, distinct, evaluate
 from elbowroom.model.flow_prior import Prior, decode, prior
 from elbowroom.model.prediction import Interval, Prediction
+from elbowroom.model.settling import settle
 
 DRAWS = 48
 """Parameter vectors kept from the posterior."""
@@ -109,9 +110,12 @@ class _Data(msgspec.Struct, frozen=True):
 
 
 class _Errors(msgspec.Struct, frozen=True):
-    """Covariance of the coordinates and relative standard deviation of the model's own error, by stream."""
+    """Covariance of the coordinates, relative errors of the measured values, and relative standard deviation
+    of the model's own error, by stream.
+    """
 
     covariance: Array
+    scale: Array
     discrepancy: tuple[float, float, float, float]
 
 
@@ -186,9 +190,9 @@ def _posterior(curves: Curves, data: _Data, before: Prior, best: OptimizeResult,
     errors = _errors(point, data, before)
     half = NORMAL_90 * np.sqrt(np.diag(errors.covariance))
     low, high = decode(np.clip(np.stack([point - half, point + half]), before.low, before.high))
-    root = np.linalg.cholesky(errors.covariance)
-    spread = np.random.default_rng(seed).standard_normal((DRAWS, len(point))) @ root.T
-    draws = decode(np.clip(point + spread, before.low, before.high))
+    rng = np.random.default_rng(seed)
+    spread = rng.standard_normal((DRAWS, len(point))) @ np.linalg.cholesky(errors.covariance).T
+    draws = decode(_settled(point, point + spread, data, before, errors, rng))
     return FlowFit(
         shape=curves.shape,
         names=NAMES,
@@ -199,6 +203,22 @@ def _posterior(curves: Curves, data: _Data, before: Prior, best: OptimizeResult,
         discrepancy=errors.discrepancy,
         flags=(*before.flags, *_gaps(data)),
         calibrated_on=tuple(row.situation for row in curves.rows),
+    )
+
+
+def _settled(
+    point: Array, drawn: Array, data: _Data, before: Prior, errors: _Errors, rng: np.random.Generator
+) -> Array:
+    """The draws of the linear approximation, moved to where they agree with the runs (model/settling.py)."""
+    return settle(
+        drawn,
+        before.centre,
+        before.width,
+        (before.low, before.high),
+        lambda points: _logs(points, data),
+        _logs(point[None], data)[0],
+        errors.scale,
+        rng,
     )
 
 
@@ -232,7 +252,7 @@ def _errors(point: Array, data: _Data, before: Prior) -> _Errors:
     known = (NOISE_MARGIN * noise) ** 2
     more = [_spread(free[stream == k]) ** 2 - known - _middle(own[stream == k]) for k in range(4)]
     found = np.sqrt(np.maximum(more, 0.0)).tolist()
-    return _Errors(covariance, (found[0], 0.0, found[2], found[3]))
+    return _Errors(covariance, scale, (found[0], 0.0, found[2], found[3]))
 
 
 def _middle(values: Array) -> float:
