@@ -150,6 +150,13 @@ def test_an_imported_run_is_shown_reported_compared_and_exported(run: Any, curve
     assert same(read_curves(Path("again.csv")), read_curves(source))
 
 
+def test_export_says_which_points_are_no_curves(run: Any, recorded: Path) -> None:
+    code, _, err = run("export", "recorded", "--format", "curves", "-o", "c.csv")
+    assert code == 0
+    assert "left out: 2 points, measured as latency" in err
+    assert len(read_curves(Path("c.csv")).rows) == 1
+
+
 def test_import_and_export_are_each_others_inverse(run: Any, curves_csv: Any) -> None:
     run("import", str(curves_csv("henrisubnuma", ns=(1, 9))), "-o", "a")
     run("export", "a", "--format", "curves", "-o", "a.csv")

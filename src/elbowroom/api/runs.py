@@ -144,12 +144,16 @@ class Run:
         )
 
     def _export_curves(self, path: Path) -> list[Path]:
+        from elbowroom.api.measuring import chatter
         from elbowroom.api.predicting import curves_of
         from elbowroom.store.curves import write_curves
 
         if path.is_dir():
             raise UsageError("is a folder", field="out", value=str(path), mend="name a file")
-        write_curves(path, curves_of(self).curves)
+        found = curves_of(self)
+        for reason, count in found.left_out.items():
+            chatter(f"left out: {count} point{'s' if count > 1 else ''}, {reason}")
+        write_curves(path, found.curves)
         return [path]
 
 
