@@ -12,14 +12,15 @@ from typing import Any
 
 import pytest
 
-from elbowroom import cli
+from elbowroom import api, cli
 from elbowroom.errors import UsageError
 from elbowroom.model.curves import Situation
+from elbowroom.model.fluid import halo_steps, simulate
 from elbowroom.model.overlap import Step
 from elbowroom.model.overlap_errors import Trial, deviations
 from elbowroom.model.prediction import Interval, Prediction
 from elbowroom.predict.overlap_figures import over_time, plane
-from elbowroom.predict.overlap_steps import predicted_step
+from elbowroom.predict.overlap_steps import predicted_rates, predicted_step
 from elbowroom.store.steps import read_steps
 
 PAGE = Path(__file__).parents[2] / "docs" / "overlap.md"
@@ -208,6 +209,23 @@ def test_a_model_gives_the_best_split_of_the_bytes(capfd: pytest.CaptureFixture[
     assert found["given_split"]["total"] == pytest.approx(found["without_accelerators"])
 
 
+def test_halo_steps_at_predicted_rates_take_the_separators_and_the_predicted_steps() -> None:
+    said = api.load_model("henri").predict(17, 1, 1)
+    steps = halo_steps(10, separator=1e8, interior=2e9, exchange=2.56e8)
+    exchanges = {item.name for item in steps if item.name.startswith("exchange")}
+    rates = predicted_rates(said, {item.name for item in steps} - exchanges, exchanges)
+    one = 1e8 / (said.comp_alone.value * 1e6) + predicted_step(said, 2e9, 2.56e8).step.total
+    assert simulate(steps, rates).total == pytest.approx(10 * one)
+
+
+def test_activities_of_one_side_share_its_bandwidth() -> None:
+    said = api.load_model("henri").predict(17, 1, 1)
+    active = frozenset({"a", "b", "m"})
+    rates = predicted_rates(said, {"a", "b"}, {"m"})(active)
+    assert rates["a"] == rates["b"] == pytest.approx(said.comp_together.value * 1e6 / 2)
+    assert rates["m"] == pytest.approx(said.comm_together.value * 1e6)
+
+
 def test_messages_that_stand_still_have_no_upper_bound() -> None:
     sure, unsure = (Interval(value=9.0, low=low, high=10.0) for low in (8.0, 0.0))
     place = Situation(comp_node=0, comm_node=0, n=1)
@@ -257,3 +275,12 @@ def test_the_page_shows_what_is_printed(capfd: pytest.CaptureFixture[str], comma
     printed = "\n".join(line.rstrip() for line in capfd.readouterr().out.splitlines())
     for part in text.split("...\n"):
         assert part.strip() in printed
+
+
+def test_the_page_shows_python_that_runs() -> None:
+    names: dict[str, Any] = {}
+    for block in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL):
+        exec(block, names)
+    sides = (set(names["names"]) - names["exchanges"], names["exchanges"])
+    total = simulate(names["steps"], names["predicted_rates"](names["said"], *sides)).total
+    assert f"# {total:.3f} s" in PAGE.read_text()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection
+
 import msgspec
 
 from elbowroom.errors import UsageError
+from elbowroom.model.fluid import Rates
 from elbowroom.model.overlap import Step, check
 from elbowroom.model.prediction import Interval, Prediction
 
@@ -74,6 +78,26 @@ def predicted_step(prediction: Prediction, comp_bytes: float, comm_bytes: float)
         comm_bytes=comm_bytes,
         prediction=prediction,
     )
+
+
+def predicted_rates(
+    prediction: Prediction, computations: Collection[str], communications: Collection[str]
+) -> Rates:
+    """Rates (B/s) for `model.fluid.simulate`, whose activities then are bytes: of what is active,
+    computations and communications have their bandwidths alone, or those together where the other side is
+    active too; several of one side share that equally.
+
+    UsageError, when it is simulated, for an activity that is of neither side.
+    """
+    sides = dict.fromkeys(computations, "comp") | dict.fromkeys(communications, "comm")
+
+    def rates(active: frozenset[str]) -> dict[str, float]:
+        counts = Counter(sides[name] for name in active if name in sides)
+        state = "together" if len(counts) == 2 else "alone"
+        bandwidths = {side: getattr(prediction, f"{side}_{state}").value * MEGA for side in counts}
+        return {name: bandwidths[sides[name]] / counts[sides[name]] for name in active if name in sides}
+
+    return rates
 
 
 def _step(prediction: Prediction, moved: tuple[float, float], end: str) -> Step | None:
