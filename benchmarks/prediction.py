@@ -23,7 +23,7 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import product
 from typing import Literal
@@ -38,6 +38,7 @@ from elbowroom.model.flow_design import design, mixed
 from elbowroom.model.prediction import Prediction
 from elbowroom.predict.evaluating import (
     Answer,
+    Predictor,
     max_min,
     no_contention,
     sample_placements,
@@ -132,18 +133,24 @@ def on_samples(shape: Shape, budget: int | None) -> list[Situation]:
     return [Situation(comp_node=i, comm_node=j, n=n) for i, j in places for n in counts]
 
 
-def flow_answers(curves: Curves, asked: Sequence[Situation], seed: int) -> list[Answer]:
-    return list(flow_fit.predictions(flow_fit.fit(curves, seed=seed), asked))
+def calibrated(full: Curves, given: Curves, seed: int) -> dict[str, Predictor]:
+    """The models, each with all of the samples or with what FLOW is given."""
+    flow = flow_fit.fit(given, seed=seed)
+    return {
+        "FLOW": lambda asked: flow_fit.predictions(flow, asked),
+        "thesis, full": threshold(full, "thesis"),
+        "thesis, few": threshold(given, "thesis"),
+        "robust, full": threshold(full, "robust"),
+        "robust, few": threshold(given, "robust"),
+    }
 
 
-def threshold_answers(
-    curves: Curves, asked: Sequence[Situation], method: threshold_fit.Method
-) -> list[Answer]:
+def threshold(curves: Curves, method: threshold_fit.Method) -> Predictor:
     try:
-        fitted = threshold_fit.fit(curves, method, resamples=0)
+        model = threshold_fit.fit(curves, method, resamples=0).model
     except UsageError:
-        return [None] * len(asked)
-    return list(threshold_predictor(fitted.model, faithful=method == "thesis")(asked))
+        return lambda asked: [None] * len(asked)
+    return threshold_predictor(model, faithful=method == "thesis")
 
 
 def score(answers: Sequence[Answer], true: np.ndarray) -> tuple[float | None, float | None]:
@@ -173,48 +180,50 @@ def solve(task: Task) -> list[Score]:
     elsewhere = [at for at in every if (at.comp_node, at.comm_node) not in samples]
     known = {row.situation for row in spread.rows}
     unseen = [at for at in every if at not in known]
-    questions: list[tuple[Question, Curves, list[Situation], bool]] = [
-        ("placements", few, elsewhere, False),
-        ("points", spread, unseen, False),
-        ("table 6.1", spread, every, True),
+    questions: list[tuple[Curves, dict[Question, list[Situation]]]] = [
+        (few, {"placements": elsewhere}),
+        (spread, {"points": unseen, "table 6.1": every}),
     ]
     if task.truth == "G2":
-        more = measured(truth, mixed(shape), task)
-        both = [at for at in both_sockets(shape) if at not in set(mixed(shape))]
-        questions.append(
-            ("sockets", msgspec.structs.replace(spread, rows=(*spread.rows, *more)), both, False)
-        )
+        more = tuple(measured(truth, mixed(shape), task))
+        both = [at for at in both_sockets(shape) if at not in mixed(shape)]
+        questions.append((msgspec.structs.replace(spread, rows=(*spread.rows, *more)), {"sockets": both}))
     found = []
-    for question, given, asked, noisy in questions:
-        noisy_rows = measured(truth, asked, task, AFTER)
-        true = np.array([row.streams if noisy else truth.streams(row.situation) for row in noisy_rows])
-        for name, answer in answerers(full, given, noisy_rows, samples, task.seed).items():
-            error, covered = score(answer(asked), true)
-            found.append(
-                Score(
-                    **msgspec.structs.asdict(task),
-                    model=name,
-                    question=question,
-                    error=error,
-                    covered=None if noisy else covered,
-                )
-            )
+    for given, asked_of in questions:
+        models = calibrated(full, given, task.seed)
+        for question, asked in asked_of.items():
+            found += answered(task, truth, models, question, asked, full)
     return found
 
 
-def answerers(
-    full: Curves, given: Curves, rows: list[Row], samples: tuple[tuple[int, int], ...], seed: int
-) -> dict[str, Callable[[list[Situation]], list[Answer]]]:
-    """Every model, calibrated on all of the samples or on what FLOW is given."""
-    return {
-        "FLOW": lambda asked: flow_answers(given, asked, seed),
-        "thesis, full": lambda asked: threshold_answers(full, asked, "thesis"),
-        "thesis, few": lambda asked: threshold_answers(given, asked, "thesis"),
-        "robust, full": lambda asked: threshold_answers(full, asked, "robust"),
-        "robust, few": lambda asked: threshold_answers(given, asked, "robust"),
-        "plain max-min": lambda _: max_min(full, rows, samples),
-        "no contention": lambda _: no_contention(rows),
-    }
+def answered(
+    task: Task,
+    truth: Truth,
+    models: Mapping[str, Predictor],
+    question: Question,
+    asked: Sequence[Situation],
+    full: Curves,
+) -> list[Score]:
+    """Every model's score, the naive ones told what a run there measures alone."""
+    noisy = question == "table 6.1"
+    rows = measured(truth, asked, task, AFTER)
+    true = np.array([row.streams if noisy else truth.streams(row.situation) for row in rows])
+    answers = {name: predictor(asked) for name, predictor in models.items()}
+    answers["plain max-min"] = max_min(full, rows, sample_placements(truth.shape))
+    answers["no contention"] = no_contention(rows)
+    found = []
+    for name, said in answers.items():
+        error, covered = score(said, true)
+        found.append(
+            Score(
+                **msgspec.structs.asdict(task),
+                model=name,
+                question=question,
+                error=error,
+                covered=None if noisy else covered,
+            )
+        )
+    return found
 
 
 def by_machine(scores: Sequence[Score], model: str, question: Question) -> dict[str, float]:
