@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -364,7 +365,8 @@ def save_panels(model: Model, figures: Sequence[Figure], path: Path | str) -> Pa
     from elbowroom.draw.files import save_panels as save
 
     machine = model.machine
-    columns = machine.nodes if len(figures) > 1 else 1
+    # All placements of the nodes that a model can answer for: as many columns as rows.
+    columns = math.isqrt(len(figures))
     seen = any(series.drawn == "points" for figure in figures for series in figure.series)
     points = ("simulated points, " if machine.virtual else "measured points, ") if seen else ""
     name = f"{machine.name}{' (virtual)' if machine.virtual else ''}"
