@@ -35,11 +35,14 @@ class _Ordered(click.Group):
 
     command_class = _Command
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **{"context_settings": _SETTINGS, **options})
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
 
-@click.group(cls=_Ordered, context_settings=_SETTINGS)
+@click.group(cls=_Ordered)
 @click.version_option(__version__, prog_name="elbowroom")
 def group() -> None:
     """How much do computation and communication slow each other down here?
