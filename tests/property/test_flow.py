@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -75,6 +75,27 @@ def test_one_resource_with_a_floor_and_weight_zero_is_the_threshold_model(
     node = 2 if remote else 0
     asked = [Situation(comp_node=node, comm_node=node, n=n) for n in range(1, 17)]
     found = ask(threshold_like(p, remote), *asked)
+    assert np.allclose(found[2], expected.comp_together[-16:], rtol=1e-9, atol=0)
+    assert np.allclose(found[3], expected.comm_together[-16:], rtol=1e-9, atol=0)
+
+
+@given(
+    st.floats(1e3, 8e3), st.floats(4e3, 25e3), st.floats(0.0, 1.0), st.integers(1, 16), st.floats(0.0, 0.3)
+)
+def test_over_demand_is_the_slope_of_the_threshold_model(
+    core: float, messages: float, alpha: float, peak: int, excess: float
+) -> None:
+    """delta_r = excess b_comp_seq, if the total peaks with as many cores as have room beside messages."""
+    total, slope = peak * core + messages, excess * core
+    assume(total - slope * (16 - peak) >= alpha * messages)
+    p = Parameters(
+        n_par_max=peak, t_par_max=total, n_seq_max=peak, t_seq_max=total, t_par_max2=total, alpha=alpha,
+        delta_l=0.0, delta_r=slope, b_comp_seq=core, b_comm_seq=messages,
+    )  # fmt: skip
+    expected = bandwidths(p, 16, faithful=True)
+    vector = threshold_like(p, remote=False)
+    vector[0, INDEX["excess_local"]] = excess
+    found = ask(vector, *(Situation(comp_node=0, comm_node=0, n=n) for n in range(1, 17)))
     assert np.allclose(found[2], expected.comp_together[-16:], rtol=1e-9, atol=0)
     assert np.allclose(found[3], expected.comm_together[-16:], rtol=1e-9, atol=0)
 
