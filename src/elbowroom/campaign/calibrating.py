@@ -63,7 +63,7 @@ Reason = Literal["narrow", "budget", "complete", "nothing"]
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
     """When to stop: after `budget` runs, or as soon as nine of ten predictions have a 90 % interval of at
-    most that relative half-width.
+    most that relative half-width, and had before the last run.
     """
 
     budget: int = 24
@@ -275,7 +275,12 @@ class _Calibrating:
         return [point for point in self._whole.expansion.points if point.role != "point"]
 
     def _choose_and_measure(self, work: Measuring, bar: Progress) -> tuple[Reason, float | None]:
-        """Rounds of measuring and choosing; why they ended, and how wide the intervals are then."""
+        """Rounds of measuring and choosing; why they ended, and how wide the intervals are then.
+
+        Narrow enough counts when it was so before the last run too: ending at the first look that says so
+        would end at the looks that are wrong.
+        """
+        is_narrow = False
         chosen = [point for point in self._folder.manifest.points if point.role == "point"]
         while True:
             self._measure(work, bar, chosen)
@@ -289,7 +294,8 @@ class _Calibrating:
                 return "budget", width
             if curves is None:
                 return "nothing", None
-            if width is not None and width <= self._goal.half_width:
+            was_narrow, is_narrow = is_narrow, width is not None and width <= self._goal.half_width
+            if was_narrow and is_narrow:
                 return "narrow", width
             at = choosing.next_run(curves.shape, fitted, tuple(self._candidates), measured)
             chosen = [self._candidates[at]]
