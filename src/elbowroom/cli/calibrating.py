@@ -161,7 +161,7 @@ def _print(done: Calibrated) -> None:
         table.add_row(str(number), str(at.comp_node), str(at.comm_node), cores, why)
     console().print(table)
     print()
-    if told.width is not None:
+    if told.width is not None and done.model is not None:
         goal = f"(goal: {told.goal.half_width:.1%})"
         _say(f"Nine of ten predictions are certain within {told.width:.1%} {goal}: {REASONS[told.reason]}.")
     else:
