@@ -58,6 +58,9 @@ BOTH_SOCKETS = 2.5
 the intervals as if their errors were larger by this.
 """
 
+SETTLED = 40
+"""Runs that the draws are made to agree with, at most: more take seconds and tell little more."""
+
 LEAST_FREEDOM = 0.2
 """What a value decides itself in the fit at least leaves this much of its error to be seen."""
 
@@ -209,15 +212,22 @@ def _posterior(curves: Curves, data: _Data, before: Prior, best: OptimizeResult,
 def _settled(
     point: Array, drawn: Array, data: _Data, before: Prior, errors: _Errors, rng: np.random.Generator
 ) -> Array:
-    """The draws of the linear approximation, moved to where they agree with the runs (model/settling.py)."""
+    """The draws of the linear approximation, moved to where they agree with the runs (model/settling.py);
+    with many runs, with some of them from everywhere, that then weigh as much as all.
+    """
+    runs = data.known.shape[1]
+    kept = np.zeros(runs, dtype=np.bool_)
+    kept[np.linspace(0, runs - 1, min(runs, SETTLED)).round().astype(int)] = True
+    chosen = np.broadcast_to(kept, data.known.shape)[data.known]
+    part = _Data(data.asked.part(kept), data.logs[chosen], data.known[:, kept])
     return settle(
         drawn,
         before.centre,
         before.width,
         (before.low, before.high),
-        lambda points: _logs(points, data),
-        _logs(point[None], data)[0],
-        errors.scale,
+        lambda points: _logs(points, part),
+        _logs(point[None], part)[0],
+        errors.scale[chosen] * np.sqrt(chosen.mean()),
         rng,
     )
 
