@@ -30,8 +30,8 @@ MPI_LIBRARIES = (
     "orted",
 )
 
-# The MPI's libraries have no frame pointers: only unwinding by their tables tells that a leak is theirs. The C
-# library's own names are not known on a machine without its debugging symbols.
+# The MPI's libraries have no frame pointers: only unwinding by their tables tells that a leak is theirs. The
+# names inside the C library are not known on a machine without its debugging symbols.
 WHOLE_STACKS = {"ASAN_OPTIONS": "fast_unwind_on_malloc=0"}
 
 pytestmark = pytest.mark.skipif(
@@ -100,7 +100,8 @@ def test_a_repetition_passes_under_the_address_sanitizer(address: Path, tmp_path
         pytest.skip("ELBOWROOM_MPIRUN does not name a launcher")
     suppressions = tmp_path / "leaks.txt"
     suppressions.write_text("".join(f"leak:{library}\n" for library in MPI_LIBRARIES))
-    environment = WITHOUT_PCI | WHOLE_STACKS | {
+    options = WITHOUT_PCI | WHOLE_STACKS
+    environment = options | {
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "OMPI_MCA_mpi_yield_when_idle": "1",
