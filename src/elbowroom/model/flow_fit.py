@@ -33,7 +33,7 @@ FIRST_ERROR = 0.01
 STEP = 1e-5
 """Of the finite differences, in the fit's coordinates (logarithms, mostly)."""
 
-SHORT, LONG, FINALISTS = 20, 80, 2
+SHORT, LONG, FINALISTS = 25, 80, 3
 """Evaluations of a first and of a last fit, and how many of the first go on."""
 
 ERRORS = (0.004, 0.1)
