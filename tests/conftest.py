@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,6 +24,10 @@ from elbowroom.store.curves import write_curves
 
 DATA = Path(__file__).parent / "data"
 FAKE = Path(__file__).parent / "fake_site.py"
+
+# Who is started in the background by a shell ignores interrupts, and so do its children; tests send some.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples every time, so that a failure belongs to the change that brought it; ELBOWROOM_EXPLORE=1
 # looks at other ones, and more of them. No deadline: the machine may be busy.
