@@ -236,7 +236,9 @@ def test_an_installed_library_is_found_by_cmake_and_pkg_config(tmp_path: Path) -
     source.mkdir()
     (source / "CMakeLists.txt").write_text(CONSUMER)
     (source / "example.c").write_text((TOOLS["ROOT"] / "lib" / "predict" / "example.c").read_text())
-    configure = ("cmake", "-S", str(source), "-B", str(source / "build"), f"-DCMAKE_PREFIX_PATH={prefix}")
+    # Ninja by name: a machine with elbowroom's packages alone has no make.
+    where = ("-G", "Ninja", "-S", str(source), "-B", str(source / "build"))
+    configure = ("cmake", *where, f"-DCMAKE_PREFIX_PATH={prefix}")
     for words in (configure, ("cmake", "--build", str(source / "build"))):
         done = run(*words)
         assert done.returncode == 0, done.stdout + done.stderr
