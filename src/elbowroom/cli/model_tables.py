@@ -171,7 +171,9 @@ def print_evaluation(found: Evaluation) -> None:
     table = found.table
     _say(f"{table.machine}: mean |measured - predicted| / measured of {table.rows} runs, in %", style="bold")
     samples = ", ".join(f"{comp}/{comm}" for comp, comm in table.samples)
-    _say(f"Samples: data of computations/communications on nodes {samples}. Inside: of the 90 % intervals.")
+    _say(
+        f"Samples: data of computations/communications on nodes {samples}. Inside: of the 90 % intervals, widened by those of the measured values."
+    )
     print()
     shown = _table(
         ("", ""), ("comm\nsamples", "right"), ("\nothers", "right"), ("\nall", "right"),

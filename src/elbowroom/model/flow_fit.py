@@ -18,14 +18,11 @@ from elbowroom.errors import UsageError
 from elbowroom.model.curves import STREAMS, Curves, Shape, Situation
 from elbowroom.model.flow import NAMES, PARAMETERS, Array, Cases, cases, distinct, evaluate
 from elbowroom.model.flow_prior import Prior, decode, prior
-from elbowroom.model.prediction import Interval, Prediction
+from elbowroom.model.prediction import NORMAL_90, Interval, Prediction
 from elbowroom.model.settling import settle
 
 DRAWS = 48
 """Parameter vectors kept from the posterior."""
-
-NORMAL_90 = 1.6448536269514722
-"""Half width of the 90 % interval of a normal variable, in standard deviations."""
 
 FIRST_ERROR = 0.01
 """Relative error of one value, measurement and model together, while fitting."""

@@ -6,6 +6,9 @@ import msgspec
 
 from elbowroom.model.curves import Situation
 
+NORMAL_90 = 1.6448536269514722
+"""Half width of the 90 % interval of a normal variable, in standard deviations."""
+
 
 class Interval(msgspec.Struct, frozen=True, kw_only=True):
     """A value and its 90 % interval, MB/s."""

@@ -6,13 +6,14 @@ placements a model was calibrated on (samples), the others, and all; the average
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.model.curves import Curves, Row, Shape, Situation, Streams
-from elbowroom.model.prediction import Prediction
+from elbowroom.model.curves import STREAMS, Curves, Row, Shape, Situation, Streams
+from elbowroom.model.prediction import NORMAL_90, Interval, Prediction
 from elbowroom.model.threshold import Threshold, predict
 
 Answer = Streams | Prediction | None
@@ -25,7 +26,8 @@ MAX_MIN = "plain max-min"
 
 class Errors(msgspec.Struct, frozen=True, kw_only=True):
     """Mean relative errors of one stream (1 is 100 %), None where there is nothing to compare; `covered`:
-    share of the measured values inside the predicted 90 % intervals, None for a model without any.
+    share of the measured values inside the predicted 90 % intervals, widened by the measured value's own
+    where it is known (they are of the true value); None for a model without any.
     """
 
     samples: float | None
@@ -187,12 +189,13 @@ def _errors(
     on_others: list[float] = []
     inside: list[bool] = []
     for row, answer in answered:
-        measured = row.comp_together if stream == "comp" else row.comm_together
+        column = STREAMS.index(f"{stream}_together")
+        measured, spread = row.streams[column], row.spread[column]
         if measured is None:
             continue
         if isinstance(answer, Prediction):
             interval = answer.comp_together if stream == "comp" else answer.comm_together
-            inside.append(interval.low <= measured <= interval.high)
+            inside.append(_holds(interval, measured, spread or 0.0))
             value = interval.value
         else:
             value = answer[2] if stream == "comp" else answer[3]
@@ -205,6 +208,14 @@ def _errors(
         all=_mean(on_samples + on_others),
         covered=_mean([float(is_inside) for is_inside in inside]),
     )
+
+
+def _holds(interval: Interval, measured: float, spread: float) -> bool:
+    """Whether prediction and measurement, with the errors of both, are one value."""
+    own = NORMAL_90 * spread * measured
+    above = math.hypot(interval.high - interval.value, own)
+    below = math.hypot(interval.value - interval.low, own)
+    return interval.value - below <= measured <= interval.value + above
 
 
 def _mean(values: Sequence[float]) -> float | None:

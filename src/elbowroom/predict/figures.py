@@ -8,14 +8,12 @@ from typing import Literal
 from elbowroom.draw import numbers
 from elbowroom.draw.figure import Axis, Figure, Label, Mark, Series
 from elbowroom.model.curves import STREAMS, Row, Shape, Streams
-from elbowroom.model.prediction import Interval, Prediction
+from elbowroom.model.prediction import NORMAL_90, Interval, Prediction
 from elbowroom.model.threshold import Parameters
 
 Placement = tuple[int, int]
 """comp_node, comm_node."""
 
-NORMAL_90 = 1.644854
-"""Half of the 90 % interval of a normal value, in standard deviations."""
 
 CORES = Axis(label="Number of computing cores", whole=True)
 LINES = "Lines: the model, with its 90 % interval."

@@ -15,12 +15,11 @@ from elbowroom.model.curves import STREAMS, Curves, Row
 from elbowroom.model.document import Bands, Calibration, Document, FlowPart, Models, Origin, ThresholdPart
 from elbowroom.model.flow import NAMES
 from elbowroom.model.message_size import MessageSize, Observation
+from elbowroom.model.prediction import NORMAL_90
 from elbowroom.model.threshold import Threshold, curve
 from elbowroom.plan.sizes import format_size
 from elbowroom.predict.sizing import law
 
-NORMAL_90 = 1.645
-"""Half of the 90 % interval of a normal value, in standard deviations."""
 FROM_TABLE = "published mean error"
 FROM_CALIBRATION = "calibration residuals"
 
