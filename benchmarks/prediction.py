@@ -16,7 +16,7 @@ over machines and seeds, and in brackets the worst machine:
 - covered: share of the true values of both streams inside FLOW's 90 % intervals, for the three of them.
 
 `few` models had the 24 runs that FLOW had, `full` ones every n of both sample placements. The naive models
-are told what each stream gets alone in the very situation asked. Five minutes (OMP_NUM_THREADS=1 saves some);
+are told what each stream gets alone in the very situation asked. Ten minutes (OMP_NUM_THREADS=1 saves some);
 no result depends on the machine.
 """
 
