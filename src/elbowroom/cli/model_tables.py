@@ -172,7 +172,8 @@ def print_evaluation(found: Evaluation) -> None:
     _say(f"{table.machine}: mean |measured - predicted| / measured of {table.rows} runs, in %", style="bold")
     samples = ", ".join(f"{comp}/{comm}" for comp, comm in table.samples)
     _say(
-        f"Samples: data of computations/communications on nodes {samples}. Inside: of the 90 % intervals, widened by those of the measured values."
+        f"Samples: data of computations/communications on nodes {samples}. "
+        "Inside: of the 90 % intervals, widened by those of the measured values."
     )
     print()
     shown = _table(
