@@ -12,6 +12,7 @@ from typing import cast
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, least_squares
 
 from elbowroom.errors import UsageError
@@ -102,9 +103,13 @@ class FlowFit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Data(msgspec.Struct, frozen=True):
-    """The measured values that exist: logarithms, and where they stand in the model's (4, S)."""
+    """The measured values that exist: logarithms, and where they stand in (4, S); `same` finds the S runs
+    among `told`, the cases that the law tells apart.
+    """
 
     asked: Cases
+    told: Cases
+    same: NDArray[np.intp]
     logs: Array
     known: Array
 
@@ -141,10 +146,14 @@ def fit(curves: Curves, *, seed: int = 0) -> FlowFit:
                 field=f"{name}_alone, {name}_together",
                 mend="measure both streams, alone and together",
             )
-    data = _Data(asked, np.log(measured[known]), known)
+    data = _data(asked, np.log(measured[known]), known)
     before = prior(asked, np.where(known, measured, np.nan))
     best = _best(data, before)
     return _posterior(curves, data, before, best, seed)
+
+
+def _data(asked: Cases, logs: Array, known: Array) -> _Data:
+    return _Data(asked, *distinct(asked), logs, known)
 
 
 def _best(data: _Data, before: Prior) -> OptimizeResult:
@@ -160,8 +169,8 @@ def _best(data: _Data, before: Prior) -> OptimizeResult:
 
 def _logs(points: Array, data: _Data) -> Array:
     """The model's logarithms at the measured values, (D, values), for coordinates (D, P)."""
-    found = evaluate(decode(points), data.asked)
-    return cast("Array", np.log(np.maximum(found, 1e-9)).transpose(1, 0, 2)[:, data.known])
+    found = np.log(np.maximum(evaluate(decode(points), data.told), 1e-9))[:, :, data.same]
+    return cast("Array", found.transpose(1, 0, 2)[:, data.known])
 
 
 def _jacobian(point: Array, data: _Data) -> Array:
@@ -216,7 +225,7 @@ def _settled(
     kept = np.zeros(runs, dtype=np.bool_)
     kept[np.linspace(0, runs - 1, min(runs, SETTLED)).round().astype(int)] = True
     chosen = np.broadcast_to(kept, data.known.shape)[data.known]
-    part = _Data(data.asked.part(kept), data.logs[chosen], data.known[:, kept])
+    part = _data(data.asked.part(kept), data.logs[chosen], data.known[:, kept])
     return settle(
         drawn,
         before.centre,
