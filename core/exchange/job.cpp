@@ -103,15 +103,19 @@ int Job::ranks_on_host_of(int rank) const {
   return static_cast<int>(std::count(hosts_.begin(), hosts_.end(), hosts_[static_cast<std::size_t>(rank)]));
 }
 
-nlohmann::json Job::mpi_facts() const {
+std::string Job::library() const {
   char library[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;
   MPI_Get_library_version(library, &length);
+  const std::string text(library);  // its length may or may not count the final zero
+  return text.substr(0, text.find('\n'));
+}
+
+nlohmann::json Job::mpi_facts() const {
   int version = 0;
   int subversion = 0;
   MPI_Get_version(&version, &subversion);
-  const std::string text(library);  // its length may or may not count the final zero
-  return {{"library", text.substr(0, text.find('\n'))},
+  return {{"library", library()},
           {"standard", std::to_string(version) + "." + std::to_string(subversion)},
           {"thread_level", level_name(thread_level_)},
           {"transport", transport_},

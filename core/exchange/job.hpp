@@ -29,6 +29,7 @@ class Job {
   int thread_level() const { return thread_level_; }
   const std::string& transport() const { return transport_; }  // as in hello
   const nlohmann::json& ranks() const { return ranks_; }       // as in hello
+  std::string library() const;                                 // name and version, as in hello
   nlohmann::json mpi_facts() const;                            // as in hello
 
   MPI_Comm messages() const { return messages_; }  // what is measured

@@ -279,10 +279,15 @@ def test_a_ring_of_three_reports_every_rank(own_probe: Callable[..., Probe]) -> 
 THREADS = {"pattern": "ring", "kernel": "none", "comm_cores": CORES[:2], "peer_cores": CORES[:2]}
 
 
-def test_a_ring_may_have_several_communication_threads(own_probe: Callable[..., Probe]) -> None:
+def test_a_ring_may_have_several_communication_threads_or_says_why_not(own_probe: Callable[..., Probe]) -> None:
     started = own_probe(2, "--threads", "multiple")
     assert started.hello["mpi"]["thread_level"] == "multiple"
     answer = started.ask(**THREADS, size=65536)
+    if started.hello["mpi"]["library"].startswith("Open MPI v5.0"):
+        assert (answer["record"], answer["field"], answer["kind"]) == ("error", "comm_cores", "machine")
+        assert "crash or hang in Open MPI 5.0" in answer["message"]
+        assert started.ask(size=65536)["validated"] is True
+        return
     assert answer["record"] == "repetition", answer
     assert answer["validated"] is True
     assert "shared_comm_core" in answer["flags"]

@@ -12,6 +12,7 @@ from elbowroom.errors import UsageError
 from elbowroom.model import published, threshold
 from elbowroom.model.curves import STREAMS, Situation
 from elbowroom.model.document import Document
+from elbowroom.model.prediction import NORMAL_90
 from elbowroom.predict.answering import answerable, band, check, predict, predictor, situations
 from elbowroom.predict.fitting import Source, fit, of_published
 
@@ -46,7 +47,7 @@ def test_a_published_machine_answers_as_its_table_says(name: str) -> None:
 def test_the_interval_of_a_published_machine_is_its_mean_error_of_table_6_1() -> None:
     samples, other = predict(of_published("billy"), [at(0, 0, 4), at(0, 1, 4)])
     for said, percent in ((samples.comm_together, 8.22), (other.comm_together, 10.84)):
-        half = 1.645 * math.sqrt(math.pi / 2) * percent / 100
+        half = NORMAL_90 * math.sqrt(math.pi / 2) * percent / 100
         assert said.high / said.value - 1 == pytest.approx(half)
         assert 1 - said.low / said.value == pytest.approx(half)
     assert "interval: published mean error" in samples.flags
