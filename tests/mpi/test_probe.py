@@ -279,7 +279,9 @@ def test_a_ring_of_three_reports_every_rank(own_probe: Callable[..., Probe]) -> 
 THREADS = {"pattern": "ring", "kernel": "none", "comm_cores": CORES[:2], "peer_cores": CORES[:2]}
 
 
-def test_a_ring_may_have_several_communication_threads_or_says_why_not(own_probe: Callable[..., Probe]) -> None:
+def test_a_ring_may_have_several_communication_threads_or_says_why_not(
+    own_probe: Callable[..., Probe],
+) -> None:
     started = own_probe(2, "--threads", "multiple")
     assert started.hello["mpi"]["thread_level"] == "multiple"
     answer = started.ask(**THREADS, size=65536)
