@@ -285,9 +285,9 @@ def test_a_ring_may_have_several_communication_threads_or_says_why_not(
     started = own_probe(2, "--threads", "multiple")
     assert started.hello["mpi"]["thread_level"] == "multiple"
     answer = started.ask(**THREADS, size=65536)
-    if started.hello["mpi"]["library"].startswith("Open MPI v5.0"):
+    if started.hello["mpi"]["library"].startswith("Open MPI"):
         assert (answer["record"], answer["field"], answer["kind"]) == ("error", "comm_cores", "machine")
-        assert "crash or hang in Open MPI 5.0" in answer["message"]
+        assert "crash or hang in Open MPI" in answer["message"]
         assert started.ask(size=65536)["validated"] is True
         return
     assert answer["record"] == "repetition", answer
@@ -310,7 +310,7 @@ def test_several_communication_threads_are_refused_where_the_mpi_was_not_started
     assert "--threads multiple" in answer["mend"]
 
 
-def test_several_communication_threads_are_refused_where_single_copies_would_hang(
+def test_a_probe_that_refuses_several_communication_threads_goes_on_with_one(
     own_probe: Callable[..., Probe], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMPI_MCA_smsc", "^xpmem,knem")
