@@ -12,7 +12,10 @@ from syrupy.assertion import SnapshotAssertion
 from elbowroom import cli
 from elbowroom.machine.doctor import Check
 
-COMMANDS = ("doctor", "run", "show", "compare", "report", "export", "plans")
+COMMANDS = (
+    "doctor", "run", "show", "compare", "report", "export", "plans",
+    "import", "fit", "evaluate", "predict",
+)  # fmt: skip
 
 
 @pytest.fixture

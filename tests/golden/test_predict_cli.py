@@ -22,17 +22,6 @@ def printed(capfd: pytest.CaptureFixture[str], *words: str, code: int = 0) -> st
     return "\n".join(line.rstrip() for line in out.splitlines())
 
 
-@pytest.mark.parametrize("command", ["import", "fit", "evaluate", "predict"])
-def test_help_names_every_option(
-    capfd: pytest.CaptureFixture[str],
-    snapshot: SnapshotAssertion,
-    command: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    assert printed(capfd, command, "--help") == snapshot
-
-
 @pytest.mark.parametrize(
     "words",
     [

@@ -9,7 +9,7 @@ import pytest
 
 from elbowroom import experiments
 from elbowroom.errors import UsageError
-from elbowroom.machine.topology import Cache, Core, Machine, Nic, Node
+from elbowroom.machine.topology import Cache, Machine
 from elbowroom.plan import (
     Overrides,
     Point,
@@ -28,38 +28,7 @@ from elbowroom.plan.kernels import KERNELS
 from elbowroom.plan.ordering import closing_points, measured
 from elbowroom.plan.placing import MIB, far_node, near_node, seats, working_set
 from elbowroom.plan.reading import Plan
-
-
-def machine(
-    cores: int, nodes: int = 1, packages: int = 1, *, nic: int | None = None, hosts: int = 1
-) -> Machine:
-    """A regular machine: cores dealt to nodes in order, nodes to packages in order; 16 GiB and 25 MiB of
-    L3 per node.
-    """
-    per_node, per_package = cores // nodes, nodes // packages
-    numbers = [tuple(range(node * per_node, (node + 1) * per_node)) for node in range(nodes)]
-    return Machine(
-        name="test",
-        model="test",
-        cores=tuple(
-            Core(number=core, logical=core, package=node // per_package, node=node, pus=(core,))
-            for node in range(nodes)
-            for core in numbers[node]
-        ),
-        nodes=tuple(
-            Node(number=node, package=node // per_package, memory=16 << 30, cores=numbers[node])
-            for node in range(nodes)
-        ),
-        caches=tuple(Cache(level=3, size=25 * MIB, cores=item) for item in numbers),
-        nics=() if nic is None else (Nic(name="mlx5_0", kind="openfabrics", node=nic),),
-        allowed=tuple(range(cores)),
-        memory=nodes * 16 << 30,
-        hosts=hosts,
-    )
-
-
-HENRI = machine(36, 4, 2, nic=0, hosts=2)
-SMALL = machine(2)
+from studies import HENRI, SMALL, machine
 
 
 def plan(**more: object) -> Plan:
