@@ -9,10 +9,13 @@ idle machine, loses throughput.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.model.curves import Shape, Situation, Streams
+from elbowroom.virtual.definition import CLOCK_GHZ, FAR_LATENCY_US, FLOPS_PER_CYCLE, NEAR_LATENCY_US
 from elbowroom.virtual.network import LINE, Resource, Stream, solve
 from elbowroom.virtual.truth import Truth, check_situation
 
@@ -39,6 +42,8 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     """A machine's resources; all sockets, all links and all controllers are alike.
 
     `remote` None: not known, or a machine of one socket. `line_fill_buffers`: outstanding lines of a core.
+    `core_peak`: Mflop/s of a core; latencies (us) are of the smallest message, by where the communication
+    thread is. Only loads need these (virtual/loads.py).
     """
 
     shape: Shape
@@ -48,10 +53,13 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     memory: Resource
     local: Side
     remote: Side | None = None
+    core_peak: float = CLOCK_GHZ * 1e3 * FLOPS_PER_CYCLE
+    near_latency: float = NEAR_LATENCY_US
+    far_latency: float = FAR_LATENCY_US
 
 
 class Credits(Truth):
-    """The truth G2 of a machine. Solutions are kept, so that asking again costs nothing."""
+    """The truth G2 of a machine. Solutions are kept in `solutions`, so that asking again costs nothing."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -62,7 +70,7 @@ class Credits(Truth):
             | {f"link {a} to {b}": network.link for a in sockets for b in sockets if a != b}
             | {f"memory {node}": network.memory for node in range(self.shape.nodes)}
         )
-        self._solved: dict[tuple[int | None, int | None, int, int], tuple[float, float]] = {}
+        self.solutions: dict[Hashable, tuple[float, ...]] = {}
 
     @property
     def resources(self) -> dict[str, Resource]:
@@ -87,23 +95,23 @@ class Credits(Truth):
         found = []
         if comp_node is not None:
             computing = enumerate((n, n_other))
-            found = [self._cores(socket, count, comp_node) for socket, count in computing if count]
+            found = [self.cores(socket, count, comp_node) for socket, count in computing if count]
         if comm_node is not None:
-            found.append(self._nic(comm_node))
+            found.append(self.receiving(comm_node))
         return found
 
     def _rates(
         self, comp_node: int | None, comm_node: int | None, n: int, n_other: int
     ) -> tuple[float, float]:
         key = (comp_node, comm_node, n, n_other)
-        if key not in self._solved:
-            streams = self.network_streams(*key)
-            rates = solve(streams, self._resources)
-            cores = len(streams) - (comm_node is not None)
-            self._solved[key] = sum(rates[:cores]), sum(rates[cores:])
-        return self._solved[key]
+        if key not in self.solutions:
+            self.solutions[key] = solve(self.network_streams(*key), self._resources)
+        rates = self.solutions[key]
+        cores = len(rates) - (comm_node is not None)
+        return sum(rates[:cores]), sum(rates[cores:])
 
-    def _side(self, local: bool) -> Side:
+    def side(self, local: bool) -> Side:
+        """What holds of local, or remote, data; UsageError where that is not known."""
         side = self.network.local if local else self.network.remote
         if side is None:
             raise UsageError(
@@ -113,9 +121,10 @@ class Credits(Truth):
             )
         return side
 
-    def _cores(self, socket: int, count: int, node: int) -> Stream:
+    def cores(self, socket: int, count: int, node: int) -> Stream:
+        """So many cores of a socket that write to a node."""
         target = node // self.shape.numa_per_socket
-        side = self._side(target == socket)
+        side = self.side(target == socket)
         route = {f"uplink {socket}": side.uplink_work, f"memory {node}": side.memory_work}
         if target != socket:
             route[f"link {socket} to {target}"] = 1.0
@@ -126,11 +135,20 @@ class Credits(Truth):
             route=route,
         )
 
-    def _nic(self, node: int) -> Stream:
+    def receiving(self, node: int) -> Stream:
+        """The NIC that writes large messages to a node."""
+        side = self.side(self.shape.local(node))
+        route = {f"memory {node}": side.nic_work, **self.from_nic(node)}
+        return Stream(credits=side.nic_credits, latency=side.nic_latency, most=side.nic_rate, route=route)
+
+    def from_nic(self, node: int) -> dict[str, float]:
+        """The link that lines of the NIC's socket take to a node, if any."""
         home = (self.shape.nic_node or 0) // self.shape.numa_per_socket
         target = node // self.shape.numa_per_socket
-        side = self._side(self.shape.local(node))
-        route = {f"memory {node}": side.nic_work}
-        if target != home:
-            route[f"link {home} to {target}"] = 1.0
-        return Stream(credits=side.nic_credits, latency=side.nic_latency, most=side.nic_rate, route=route)
+        return {} if target == home else {f"link {home} to {target}": 1.0}
+
+    def to_nic(self, node: int) -> dict[str, float]:
+        """The link that lines of a node take to the NIC's socket, if any."""
+        home = (self.shape.nic_node or 0) // self.shape.numa_per_socket
+        source = node // self.shape.numa_per_socket
+        return {} if source == home else {f"link {source} to {home}": 1.0}

@@ -6,7 +6,6 @@ The format is described in docs/virtual.md.
 from __future__ import annotations
 
 import math
-import re
 import tomllib
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -14,10 +13,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from elbowroom.errors import UsageError
+from elbowroom.errors import UsageError, explained
 from elbowroom.model.curves import Shape
 from elbowroom.model.threshold import Parameters, Threshold
 from elbowroom.plan.kernels import closest
+
+PAGE = "docs/virtual.md"
 
 TruthName = Literal["published", "credits"]
 TRUTHS: tuple[TruthName, ...] = ("published", "credits")
@@ -111,6 +112,11 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         )
 
     @property
+    def core_peak(self) -> float:
+        """What a core computes at most, Mflop/s."""
+        return self.clock_ghz * 1e3 * self.flops_per_cycle
+
+    @property
     def model(self) -> Threshold:
         """The bandwidths as a threshold model."""
         return Threshold(shape=self.shape, local=self.local, remote=self.remote)
@@ -133,7 +139,7 @@ def decode(text: str, where: str) -> Definition:
     try:
         found = msgspec.convert(data, Definition)
     except msgspec.ValidationError as error:
-        raise explained(error, data, where) from error
+        raise explained(error, data, where, subject="machine", page=PAGE) from error
     return checked(found)
 
 
@@ -146,27 +152,6 @@ def encode(definition: Definition) -> str:
         if data[side] is not None:
             lines += ["", f"[{side}]", *(f"{key} = {_toml(value)}" for key, value in data[side].items())]
     return "\n".join(lines) + "\n"
-
-
-def explained(error: msgspec.ValidationError, data: Mapping[str, Any], where: str) -> UsageError:
-    """msgspec's message as a sentence: which field, which value, what would do."""
-    message, _, path = str(error).partition(" - at `$")
-    words = re.findall(r"\w+", path)
-    value: Any = data
-    for word in words:
-        value = value.get(word) if isinstance(value, dict) else value
-    missing = re.search(r"missing required field `(\w+)`", message)
-    if missing:
-        field = ".".join([*words, missing[1]])
-        return UsageError(f"is missing in {where}", field=field, mend="add it, see docs/virtual.md")
-    expected = re.search(r"Expected (.*?)(, got|$)", message)
-    sentence = message.replace("`", "")
-    return UsageError(
-        f"{sentence[:1].lower()}{sentence[1:]} in {where}",
-        field=".".join(word for word in words if not word.isdigit()) or "machine",
-        value=value if isinstance(value, str | int | float | bool | list) else None,
-        mend=f"give {expected[1].replace('`', '')}" if expected else "see docs/virtual.md",
-    )
 
 
 def _known_keys(data: Mapping[str, Any], where: str) -> None:
@@ -196,7 +181,7 @@ def _side(table: Any, side: str, cores: Any, where: str) -> Any:
     try:
         side_of = msgspec.convert(table, Plain)
     except msgspec.ValidationError as error:
-        reason = explained(error, table, where)
+        reason = explained(error, table, where, subject="machine", page=PAGE)
         raise UsageError(
             reason.message, field=f"{side}.{reason.field}", value=reason.value, mend=reason.mend
         ) from error

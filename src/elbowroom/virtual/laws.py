@@ -122,8 +122,7 @@ def _demand(truth: Truth, definition: Definition, kernel: Kernel, work: Work, me
     flops = kernel.flops * (work.cursor if kernel.uses_cursor else 1)
     if flops == 0:
         return 1.0
-    peak = definition.clock_ghz * 1e3 * definition.flops_per_cycle  # Mflop/s
-    asked = kernel.bus_bytes * peak / flops
+    asked = kernel.bus_bytes * definition.core_peak / flops
     one = (1, 0) if work.n else (0, 1)
     memset = truth.streams(_situation(work, messages, *one))[0]
     return min(1.0, asked / memset)

@@ -14,10 +14,10 @@ from elbowroom.machine.topology import Machine, Nic, Node
 from elbowroom.model import published
 from elbowroom.model.curves import Situation, Streams
 from elbowroom.plan.placing import near_node
+from elbowroom.virtual import scaling
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import CLOCK_GHZ, UNKNOWN_MEMORY_GB, Definition, Plain
 from elbowroom.virtual.published_curves import PublishedCurves
-from elbowroom.virtual.scaling import credits
 from elbowroom.virtual.truth import Truth, check_situation
 
 HOSTS = 2
@@ -167,7 +167,14 @@ def simulated(machine: Machine) -> Machine:
 
 def truth_of(definition: Definition) -> Truth:
     """What answers for it: `published` or `credits`."""
-    network = credits(definition.model)
+    network = Credits(
+        msgspec.structs.replace(
+            scaling.network(definition.model),
+            core_peak=definition.core_peak,
+            near_latency=definition.near_latency_us,
+            far_latency=definition.far_latency_us,
+        )
+    )
     if definition.truth == "credits":
         return network
     return BothSockets(PublishedCurves(definition.model, faithful=definition.faithful), network)

@@ -8,13 +8,13 @@ that costs a resource w times the work of a plain one also waits w times.
 
 Nobody shares anything out here: a stream loses because its latency grew.
 
-The fixed point is the maximum of a strictly concave function (its gradient is the credits' excess), so there
-is exactly one, and Newton's method finds it. Units: MB/s, microseconds and bytes (1 MB/s = 1 byte/us).
+Waiting grows with rates, and the latency that a stream can bear at a rate falls with it. So the fixed point
+is the maximum of a strictly concave function (its gradient is the credits' excess): there is exactly one, and
+Newton's method finds it. Units: MB/s, microseconds and bytes (1 MB/s = 1 byte/us).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -26,6 +26,12 @@ RESIDUAL = 1e-12
 """Relative error of a stream's credits at which the fixed point is found."""
 
 ITERATIONS = 200
+OVERSHOOT = 0.3
+"""A step may end where the function falls again, but not steeper than this part of how it rose at first."""
+
+
+Slopes = tuple[list[float], list[list[float]]]
+"""Gradient (us) and curvature."""
 
 
 class Resource(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +55,15 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
     most: float
     route: Mapping[str, float]
 
+    def idle(self) -> float:
+        """About the rate on an idle machine, MB/s: where to begin."""
+        return min(self.most, self.credits / self.latency)
+
+    def bearable(self, rate: float) -> tuple[float, float]:
+        """The latency (us) with which it reaches that rate, falling as the rate rises, and its slope."""
+        latency = self.credits / rate
+        return latency, -latency / rate
+
 
 def solve(streams: Sequence[Stream], resources: Mapping[str, Resource]) -> tuple[float, ...]:
     """Throughput of each stream, MB/s: the fixed point, to RESIDUAL.
@@ -58,23 +73,24 @@ def solve(streams: Sequence[Stream], resources: Mapping[str, Resource]) -> tuple
     """
     shared = _Shared(streams, resources)
     rates = shared.start()
-    value = shared.value(rates)
+    excess, curvature = shared.slopes(rates)
     for _ in range(ITERATIONS):
-        excess, curvature = shared.slopes(rates)
         free = [
             k
             for k, stream in enumerate(streams)
             if rates[k] < stream.most or excess[k] < 0  # at its most, and it could use more: it stays
         ]
         if all(abs(excess[k]) * rates[k] <= RESIDUAL * streams[k].credits for k in free):
-            return tuple(rates)
+            break
         step = _solve_linear([[curvature[a][b] for b in free] for a in free], [excess[k] for k in free])
-        moved = shared.advance(rates, value, free, step)
+        moved = shared.advance(rates, excess, free, step)
         if moved is None:
-            # The function is flat to the last bit: closer is not to be had in double precision.
-            return tuple(rates)
-        rates, value = moved
-    raise ArithmeticError("the network of credits has found no fixed point")
+            # Not a bit further: closer is not to be had in double precision.
+            break
+        rates, (excess, curvature) = moved
+    else:
+        raise ArithmeticError("the network of credits has found no fixed point")
+    return tuple(rates)
 
 
 def utilisation(
@@ -89,7 +105,7 @@ def utilisation(
 
 
 class _Shared:
-    """The concave function of the rates, its gradient and its curvature (negated Hessian)."""
+    """The gradient and the curvature (negated Hessian) of the concave function of the rates."""
 
     def __init__(self, streams: Sequence[Stream], resources: Mapping[str, Resource]) -> None:
         self.streams = streams
@@ -99,7 +115,7 @@ class _Shared:
 
     def start(self) -> list[float]:
         """What an idle machine would give, scaled down until no resource is near its capacity."""
-        rates = [min(stream.most, stream.credits / stream.latency) for stream in self.streams]
+        rates = [stream.idle() for stream in self.streams]
         most = max(self._used(rates), default=0.0)
         return [rate * 0.9 / most for rate in rates] if most > 0.9 else rates
 
@@ -109,23 +125,7 @@ class _Shared:
             for work, resource in zip(self.work, self.resources, strict=True)
         ]
 
-    def value(self, rates: Sequence[float]) -> float:
-        """Credits times the logarithm of the rate, less idle latency times rate, less the integral of the
-        waiting; minus infinity outside the capacities.
-        """
-        if min(rates) <= 0:
-            return -math.inf
-        total = sum(
-            stream.credits * math.log(rate) - stream.latency * rate
-            for stream, rate in zip(self.streams, rates, strict=True)
-        )
-        for resource, u in zip(self.resources, self._used(rates), strict=True):
-            if u >= 1:
-                return -math.inf
-            total -= resource.capacity * resource.delay * (-u * u / 2 - u - math.log1p(-u))
-        return total
-
-    def slopes(self, rates: Sequence[float]) -> tuple[list[float], list[list[float]]]:
+    def slopes(self, rates: Sequence[float]) -> Slopes:
         """Gradient (us: how much longer the latency might be) and curvature."""
         used = self._used(rates)
         waiting = [resource.waiting(u) for resource, u in zip(self.resources, used, strict=True)]
@@ -134,15 +134,16 @@ class _Shared:
             for resource, u in zip(self.resources, used, strict=True)
         ]
         every = range(len(rates))
+        bearable = [stream.bearable(rate) for stream, rate in zip(self.streams, rates, strict=True)]
         excess = [
-            stream.credits / rates[k]
+            bearable[k][0]
             - stream.latency
             - sum(work[k] * wait for work, wait in zip(self.work, waiting, strict=True))
             for k, stream in enumerate(self.streams)
         ]
         curvature = [
             [
-                (self.streams[a].credits / rates[a] ** 2 if a == b else 0.0)
+                (-bearable[a][1] if a == b else 0.0)
                 + sum(work[a] * work[b] * rise for work, rise in zip(self.work, growth, strict=True))
                 for b in every
             ]
@@ -151,17 +152,22 @@ class _Shared:
         return excess, curvature
 
     def advance(
-        self, rates: list[float], value: float, free: Sequence[int], step: Sequence[float]
-    ) -> tuple[list[float], float] | None:
-        """The longest halved step that does not lower the function; None when there is none."""
+        self, rates: list[float], excess: Sequence[float], free: Sequence[int], step: Sequence[float]
+    ) -> tuple[list[float], Slopes] | None:
+        """The longest halved step that stays below the capacities and does not overshoot; None when there is
+        none.
+        """
         length = 1.0
         while length > 1e-12:
             moved = list(rates)
             for k, change in zip(free, step, strict=True):
                 moved[k] = min(self.streams[k].most, rates[k] + length * change)
-            reached = self.value(moved)
-            if reached >= value - 1e-14 * abs(value) and moved != rates:
-                return moved, reached
+            if min(moved) > 0 and max(self._used(moved), default=0.0) < 1 and moved != rates:
+                slopes = self.slopes(moved)
+                way = [new - old for new, old in zip(moved, rates, strict=True)]
+                rise = sum(slope * part for slope, part in zip(excess, way, strict=True))
+                if sum(s * part for s, part in zip(slopes[0], way, strict=True)) >= -OVERSHOOT * rise:
+                    return moved, slopes
             length /= 2
         return None
 

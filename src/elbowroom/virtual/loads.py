@@ -1,0 +1,251 @@
+"""G2 for whatever a node does at once: cores of either socket on any nodes at any arithmetic intensity,
+messages of any size that come and go, copies of accelerators (docs/virtual.md).
+
+All are streams of one closed network of credits (virtual/network.py, virtual/queueing.py), so nobody is told
+who loses:
+
+- **Computing cores** circulate their line-fill buffers between memory and their own arithmetic.
+- **Messages** of a size take their set-up, their lines' latency and their bytes; sizes that are None are
+  endless.
+- **Sending** reads lines: their round trip takes READ_LATENCY longer, the NIC has credits for its full rate
+  on an idle machine, and a line that is read costs a controller what a core's line costs.
+- **Both** directions at once are both streams; a link of the network carries both.
+- **Copies** have credits for their demand on an idle machine too, and share the root complex with the NIC. It
+  carries ROOT_OVER times what the NIC does. Accelerators are on the NIC's socket.
+
+For `load_of(situation)` it is the network of virtual/credits.py and its answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from elbowroom.errors import UsageError
+from elbowroom.model.curves import Shape
+from elbowroom.model.load import Computing, Copy, Load
+from elbowroom.virtual.credits import Credits
+from elbowroom.virtual.definition import Definition
+from elbowroom.virtual.machines import truth_of
+from elbowroom.virtual.network import LINE, Resource, Stream, solve
+from elbowroom.virtual.queueing import Cores, Messages
+from elbowroom.virtual.scaling import CREDIT_SLACK, LINK_DELAY
+from elbowroom.virtual.truth import Truth
+
+READ_LATENCY = 0.5
+"""Us that a line takes longer to be read than for a write's credit to come back: assumed, of the order of a
+PCIe round trip (Neugebauer et al., Understanding PCIe performance for end host networking, SIGCOMM 2018).
+"""
+
+COPY_LATENCY = 1.0
+"""Us of a copy engine's line on an idle machine: assumed."""
+
+ROOT_OVER = 2.5
+"""A root complex's capacity over the NIC's rate: a few slots as wide as the NIC's."""
+
+
+class Flow(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages of one direction: `in_flight` of `size` bytes at a time (None: endless), `latency` (us) that
+    of the smallest, `share` the part of the NIC that is theirs.
+    """
+
+    node: int
+    sending: bool = False
+    size: int | None = None
+    in_flight: int = 1
+    latency: float = 0.0
+    share: float = 1.0
+
+
+class Rates(msgspec.Struct, frozen=True, kw_only=True):
+    """MB/s of each group of cores, each flow and each copy."""
+
+    groups: tuple[float, ...] = ()
+    flows: tuple[float, ...] = ()
+    copies: tuple[float, ...] = ()
+
+
+class LoadStreams(msgspec.Struct, frozen=True, kw_only=True):
+    """Bandwidths without noise, MB/s: of all computing cores and of all messages, alone (the computing cores
+    together without messages and copies, messages by themselves) and together; together also of each group
+    and each copy. 0 where there is none.
+    """
+
+    comp_alone: float
+    comm_alone: float
+    comp_together: float
+    comm_together: float
+    groups: tuple[float, ...] = ()
+    copies: tuple[float, ...] = ()
+
+
+def load_streams(machine: Truth | Definition, load: Load) -> LoadStreams:
+    """What the network of credits of a machine gives a load; a truth keeps its solutions, a definition none.
+
+    UsageError for what the machine has not, and for the published curves, which say nothing of loads.
+    """
+    truth = truth_of(machine) if isinstance(machine, Definition) else machine
+    if not isinstance(truth, Credits):
+        raise UsageError(
+            "the published curves say nothing of loads",
+            field="machine",
+            value=truth.shape.name,
+            mend=f"ask the network of credits: {truth.shape.name}:credits",
+        )
+    check_load(truth.shape, load)
+    flows = flows_of(truth, load)
+    together = rates(truth, load.computing, flows, load.copies)
+    return LoadStreams(
+        comp_alone=sum(rates(truth, load.computing, (), ()).groups),
+        comm_alone=sum(rates(truth, (), flows, ()).flows),
+        comp_together=sum(together.groups),
+        comm_together=sum(together.flows),
+        groups=together.groups,
+        copies=together.copies,
+    )
+
+
+def flows_of(truth: Credits, load: Load) -> tuple[Flow, ...]:
+    """The load's messages, one at a time from each thread; the threads are on the NIC's socket."""
+    messages = load.messages
+    if messages is None:
+        return ()
+    sending = {"receive": (False,), "send": (True,), "both": (False, True)}[messages.direction]
+    return tuple(
+        Flow(
+            node=messages.node,
+            sending=way,
+            size=messages.size,
+            in_flight=messages.threads,
+            latency=truth.network.near_latency,
+        )
+        for way in sending
+    )
+
+
+def rates(
+    truth: Credits, computing: Sequence[Computing], flows: Sequence[Flow], copies: Sequence[Copy]
+) -> Rates:
+    """What all get at once. Nothing is checked; solutions are kept."""
+    key = (tuple(computing), tuple(flows), tuple(copies))
+    if key not in truth.solutions:
+        resources = dict(truth.resources)
+        if copies:
+            resources["root"] = _root(truth)
+        streams = [_computing(truth, group) for group in computing]
+        streams += [_flow(truth, flow, shared=bool(copies)) for flow in flows]
+        streams += [_copy(truth, copy, resources) for copy in copies]
+        truth.solutions[key] = solve(streams, resources)
+    found, groups, messages = truth.solutions[key], len(computing), len(computing) + len(flows)
+    return Rates(groups=found[:groups], flows=found[groups:messages], copies=found[messages:])
+
+
+def _computing(truth: Credits, group: Computing) -> Stream:
+    plain = truth.cores(group.socket, group.count, group.node)
+    if group.intensity == 0:
+        return plain
+    service = LINE * group.intensity / truth.network.core_peak
+    return Cores(
+        credits=plain.credits,
+        latency=plain.latency,
+        most=min(plain.most, group.count * LINE / service),
+        route=plain.route,
+        buffers=truth.network.line_fill_buffers,
+        service=service,
+        capacity=group.count * LINE / service,
+    )
+
+
+def _flow(truth: Credits, flow: Flow, *, shared: bool) -> Stream:
+    plain = _sending(truth, flow.node) if flow.sending else truth.receiving(flow.node)
+    route = {**plain.route, "root": 1.0} if shared else plain.route
+    credits, most = flow.share * plain.credits, flow.share * plain.most
+    if flow.size is None:
+        return Stream(credits=credits, latency=plain.latency, most=most, route=route)
+    return Messages(
+        credits=credits,
+        latency=plain.latency,
+        most=most,
+        route=route,
+        size=flow.size,
+        in_flight=flow.in_flight,
+        setup=flow.latency - plain.latency,
+    )
+
+
+def _sending(truth: Credits, node: int) -> Stream:
+    """The NIC that reads large messages from a node."""
+    side = truth.side(truth.shape.local(node))
+    route = {f"memory {node}": 1.0, **truth.to_nic(node)}
+    return _asking(
+        truth.resources,
+        latency=side.nic_latency + READ_LATENCY,
+        most=side.nic_rate,
+        route=route,
+    )
+
+
+def _copy(truth: Credits, copy: Copy, resources: Mapping[str, Resource]) -> Stream:
+    route = {"root": 1.0, f"memory {copy.node}": 1.0, **truth.from_nic(copy.node)}
+    return _asking(resources, latency=COPY_LATENCY, most=copy.demand, route=route)
+
+
+def _asking(
+    resources: Mapping[str, Resource],
+    *,
+    latency: float,
+    most: float,
+    route: Mapping[str, float],
+) -> Stream:
+    """A device with credits for its full rate on an idle machine, or what its route carries, and CREDIT_SLACK
+    over that.
+    """
+    forced = Stream(credits=1e6 * most * latency, latency=latency, most=most, route=route)
+    (rate,) = solve([forced], resources)
+    used = {name: work * rate / resources[name].capacity for name, work in route.items()}
+    waited = sum(work * resources[name].waiting(used[name]) for name, work in route.items())
+    return msgspec.structs.replace(forced, credits=CREDIT_SLACK * rate * (latency + waited))
+
+
+def _root(truth: Credits) -> Resource:
+    sides = [side for side in (truth.network.local, truth.network.remote) if side is not None]
+    return Resource(capacity=ROOT_OVER * max(side.nic_rate for side in sides), delay=LINK_DELAY)
+
+
+def check_load(shape: Shape, load: Load) -> None:
+    """Refuses sockets, cores, nodes, sizes, threads and demands that the machine, or no machine, has."""
+    for group in load.computing:
+        _within("computing.socket", group.socket, 0, shape.sockets - 1, f"{shape.name} has no such socket")
+        _within("computing.node", group.node, 0, shape.nodes - 1, f"{shape.name} has no such node")
+        _within("computing.count", group.count, 1, shape.cores_first_socket, "is no number of cores there")
+        if not (group.intensity >= 0 and math.isfinite(group.intensity)):
+            raise UsageError(
+                "is no arithmetic intensity",
+                field="computing.intensity",
+                value=group.intensity,
+                mend="flop/B, 0 or more",
+            )
+    for socket in range(shape.sockets):
+        count = sum(group.count for group in load.computing if group.socket == socket)
+        most = shape.cores_first_socket
+        _within("computing.count", count, 0, most, f"{shape.name} has not that many cores in socket {socket}")
+    if load.messages is not None:
+        _within("messages.node", load.messages.node, 0, shape.nodes - 1, f"{shape.name} has no such node")
+        _least("messages.size", load.messages.size, "is no message size")
+        _least("messages.threads", load.messages.threads, "is no number of communication threads")
+    for copy in load.copies:
+        _within("copies.node", copy.node, 0, shape.nodes - 1, f"{shape.name} has no such node")
+        if not (copy.demand > 0 and math.isfinite(copy.demand)):
+            raise UsageError("is no bandwidth", field="copies.demand", value=copy.demand, mend="MB/s above 0")
+
+
+def _within(field: str, value: int, least: int, most: int, reason: str) -> None:
+    if not least <= value <= most:
+        raise UsageError(reason, field=field, value=value, mend=f"{least} to {most}")
+
+
+def _least(field: str, value: int | None, reason: str) -> None:
+    if value is not None and value < 1:
+        raise UsageError(reason, field=field, value=value, mend="1 or more")
