@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
 
 class ElbowroomError(Exception):
     """One sentence for a person: which field, which value, and what mends it."""
@@ -32,3 +38,28 @@ class MachineError(ElbowroomError):
     """The request was fine; the machine, MPI or the disk failed (exit code 1)."""
 
     exit_code = 1
+
+
+def explained(
+    error: msgspec.ValidationError, data: Mapping[str, Any], where: str, *, subject: str, page: str
+) -> UsageError:
+    """msgspec's message about `data`, which came from `where`, as a sentence: which field, which value, what
+    would do; `subject`: the field where none is told, `page`: where the format is described.
+    """
+    message, _, path = str(error).partition(" - at `$")
+    words = re.findall(r"\w+", path)
+    value: Any = data
+    for word in words:
+        value = value.get(word) if isinstance(value, dict) else value
+    missing = re.search(r"missing required field `(\w+)`", message)
+    if missing:
+        field = ".".join([*words, missing[1]])
+        return UsageError(f"is missing in {where}", field=field, mend=f"add it, see {page}")
+    expected = re.search(r"Expected (.*?)(, got|$)", message)
+    sentence = message.replace("`", "")
+    return UsageError(
+        f"{sentence[:1].lower()}{sentence[1:]} in {where}",
+        field=".".join(word for word in words if not word.isdigit()) or subject,
+        value=value if isinstance(value, str | int | float | bool | list) else None,
+        mend=f"give {expected[1].replace('`', '')}" if expected else f"see {page}",
+    )
