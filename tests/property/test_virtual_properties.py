@@ -9,10 +9,14 @@ from hypothesis import strategies as st
 
 from elbowroom.model import published
 from elbowroom.model.curves import Situation
+from elbowroom.model.load import Computing, Copy, Load
+from elbowroom.model.load import Messages as Sent
 from elbowroom.plan.kernels import KERNELS
 from elbowroom.virtual import machines
 from elbowroom.virtual.definition import Plain
+from elbowroom.virtual.hosts import answers
 from elbowroom.virtual.laws import Messages, Work, answer
+from elbowroom.virtual.loads import load_streams
 from elbowroom.virtual.network import Resource, Stream, solve, utilisation
 from elbowroom.virtual.scaling import credits
 
@@ -79,6 +83,7 @@ def test_cores_of_either_socket_only_take_from_communications_on_their_node(
 
 
 DEFINITION = machines.of_name("henrisubnuma")
+CURVES = machines.truth_of(DEFINITION)
 KERNEL_NAMES = [name for name, kernel in KERNELS.items() if kernel.moves_memory]
 
 
@@ -98,14 +103,14 @@ def test_communications_and_latency_never_gain_by_computation(
 ) -> None:
     work = Work(kernel=kernel, cursor=cursor, n=n, n_other=other, comp_node=node)
     messages = Messages(size=size, comm_node=node, pattern=pattern, threads=threads)
-    said = answer(TRUTHS["henrisubnuma"], DEFINITION, work, messages)
-    larger = answer(
-        TRUTHS["henrisubnuma"], DEFINITION, work, msgspec.structs.replace(messages, size=2 * size)
-    )
-    assert 0 < said.comm_together <= said.comm_alone * (1 + 1e-9)
-    assert said.latency_together >= said.latency_alone * (1 - 1e-9)
-    assert larger.comm_alone >= said.comm_alone * (1 - 1e-9)
-    assert larger.latency_alone > said.latency_alone
+    double = msgspec.structs.replace(messages, size=2 * size)
+    native = [answers(TRUTHS["henrisubnuma"], DEFINITION, ((work, sent),))[0] for sent in (messages, double)]
+    by_laws = [answer(CURVES, DEFINITION, work, sent) for sent in (messages, double)]
+    for said, larger in (native, by_laws):
+        assert 0 < said.comm_together <= said.comm_alone * (1 + 1e-9)
+        assert said.latency_together >= said.latency_alone * (1 - 1e-9)
+        assert larger.comm_alone >= said.comm_alone * (1 - 1e-9)
+        assert larger.latency_alone > said.latency_alone
 
 
 @settings(max_examples=60, deadline=None)
@@ -118,3 +123,42 @@ def test_four_numbers_make_parameters_that_hold_together(
     assert p.t_seq_max <= cores * core
     assert p.t_par_max == p.t_par_max2 <= cores * core + nic
     assert p.t_par_max >= nic * (1 - 1e-12)
+
+
+@st.composite
+def loads(draw: st.DrawFn) -> Load:
+    sockets = draw(st.lists(st.sampled_from([0, 1]), max_size=2, unique=True))
+    node = st.integers(0, 3)
+    return Load(
+        computing=tuple(
+            Computing(
+                socket=socket,
+                node=draw(node),
+                count=draw(st.integers(1, 18)),
+                intensity=draw(st.just(0.0) | st.floats(1e-3, 100)),
+            )
+            for socket in sockets
+        ),
+        messages=draw(
+            st.builds(
+                Sent,
+                node=node,
+                direction=st.sampled_from(["receive", "send", "both"]),
+                size=st.none() | st.integers(1, 10**9),
+                threads=st.integers(1, 32),
+            )
+        ),
+        copies=tuple(draw(st.lists(st.builds(Copy, node=node, demand=st.floats(1, 30_000)), max_size=1))),
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(loads())
+def test_whatever_a_node_does_nobody_gets_more_than_alone_or_nothing(load: Load) -> None:
+    """But for a little: who is slowed leaves more to a third."""
+    found = load_streams(TRUTHS["henrisubnuma"], load)
+    assert 0 < found.comm_together <= found.comm_alone * 1.01
+    assert found.comp_together <= found.comp_alone * 1.01
+    assert all(rate > 0 for rate in (*found.groups, *found.copies))
+    for rate, copy in zip(found.copies, load.copies, strict=True):
+        assert rate <= copy.demand

@@ -15,6 +15,8 @@ from elbowroom.plan.kernels import KERNELS, Kernel, find
 from elbowroom.plan.ordering import request
 from elbowroom.plan.point import Point, Unit
 from elbowroom.plan.reading import Steady
+from elbowroom.virtual import hosts
+from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import Definition
 from elbowroom.virtual.laws import Answer, Messages, Work, answer
 from elbowroom.virtual.machines import HOSTS, by_socket, machine_of, truth_of
@@ -65,7 +67,7 @@ class VirtualMachine:
         self._node = {node.number: index for index, node in enumerate(by_socket(self.machine))}
         packages = sorted({core.package for core in self.machine.cores})
         self._socket = {core.number: packages.index(core.package) for core in self.machine.cores}
-        self._answers: dict[tuple[Work, Messages], Answer] = {}
+        self._answers: dict[tuple[hosts.Process, ...], tuple[Answer, ...]] = {}
 
     def hello(self, ranks: int) -> dict[str, Any]:
         """The first line of a probe: as docs/protocol.md, and under `virtual` what is simulated."""
@@ -93,18 +95,16 @@ class VirtualMachine:
         if point.scheduling:
             return SCHEDULING
         try:
-            for process in self._processes(request(point, Unit(point=point.id, repetition=0), Steady())):
-                self._exact(*process)
+            self._every(request(point, Unit(point=point.id, repetition=0), Steady()))
         except UsageError as error:
             return error.sentence()
         return ""
 
     def answer(self, unit: Unit, asked: Mapping[str, Any]) -> dict[str, Any]:
         """The record of one repetition: every phase of the request's sequence, each with its own noise."""
-        processes = self._processes(asked)
-        exact = [self._exact(*process) for process in processes]
+        exact = self._every(asked)
         phases = asked["sequence"]
-        factors = self._factors(unit, (len(phases), len(processes), 2))
+        factors = self._factors(unit, (len(phases), len(exact), 2))
         kernel = find(asked["kernel"])
         return {
             "record": "repetition",
@@ -128,11 +128,14 @@ class VirtualMachine:
             ],
         }
 
+    def far(self, core: int) -> bool:
+        """Whether a core is of another socket than the NIC."""
+        return self._socket[core] != self.definition.nic_node // self.definition.numa_per_socket
+
     def _processes(self, asked: Mapping[str, Any]) -> list[tuple[Work, Messages]]:
         """What each process of the first host or, where every rank is told its place, of all hosts does."""
         places = asked.get("placements") or [asked] * (HOSTS if asked["computing_ranks"] == "all" else 1)
         share = HOSTS / len(places) if asked.get("placements") else 1.0
-        home = self.definition.nic_node // self.definition.numa_per_socket
         return [
             (
                 Work(
@@ -148,16 +151,31 @@ class VirtualMachine:
                     pattern=asked["pattern"],
                     threads=len(place["comm_cores"]),
                     share=min(1.0, share),
-                    far=self._socket[place["comm_cores"][0]] != home,
+                    far=self.far(place["comm_cores"][0]),
                 ),
             )
             for place in places
         ]
 
-    def _exact(self, work: Work, messages: Messages) -> Answer:
-        if (work, messages) not in self._answers:
-            self._answers[work, messages] = answer(self._truth, self.definition, work, messages)
-        return self._answers[work, messages]
+    def exact(self, work: Work, messages: Messages) -> Answer:
+        """Both sides alone and together, without noise; UsageError where the truth says nothing of it."""
+        return self._host(((work, messages),))[0]
+
+    def _every(self, asked: Mapping[str, Any]) -> list[Answer]:
+        """What each process gets beside those of its host: a host's ranks follow one another."""
+        processes = self._processes(asked)
+        each = max(1, len(processes) // HOSTS) if asked.get("placements") else 1
+        shared = [tuple(processes[first : first + each]) for first in range(0, len(processes), each)]
+        return [found for host in shared for found in self._host(host)]
+
+    def _host(self, host: tuple[hosts.Process, ...]) -> tuple[Answer, ...]:
+        if host not in self._answers:
+            self._answers[host] = (
+                hosts.answers(self._truth, self.definition, host)
+                if isinstance(self._truth, Credits)
+                else tuple(answer(self._truth, self.definition, *process) for process in host)
+            )
+        return self._answers[host]
 
     def _factors(self, unit: Unit, shape: tuple[int, int, int]) -> list[list[list[float]]]:
         """Normal factors of mean 1 by phase, process and side: the same for the same seed, machine and unit,

@@ -1,6 +1,7 @@
-"""What a truth does not say, as simple laws: kernels, message sizes, threads, processes (docs/virtual.md).
+"""What the published curves do not say, as simple laws: kernels, message sizes, threads, processes.
 
-A truth knows non-temporal memset beside the reception of large messages. Everything else is put in its terms:
+They are for G1 (docs/virtual.md); the network of credits answers by itself (virtual/hosts.py). The curves
+know non-temporal memset beside the reception of large messages. Everything else is put in their terms:
 
 - **Kernels** move what memset_nt moves over the bus: their rate is that times algorithmic over bus bytes.
 - **Arithmetic intensity** (roofline): a core that computes longer than memory would take asks for the share d
@@ -88,7 +89,7 @@ def answer(truth: Truth, definition: Definition, work: Work, messages: Messages)
     # Cores lose to what the NIC moves on average, which for small messages is little.
     moved = alone / large_alone
     comp_together = comp_alone - moved * (comp_alone - comp_beside)
-    scale = _unit_of(definition, kernel)
+    scale = unit_of(definition, kernel)
     return Answer(
         comp_alone=None if kernel is None else comp_alone * scale,
         comp_together=None if kernel is None else comp_together * scale,
@@ -148,7 +149,7 @@ def _situation(work: Work, messages: Messages, n: int, n_other: int) -> Situatio
     return Situation(comp_node=work.comp_node, comm_node=messages.comm_node, n=n, n_other=n_other)
 
 
-def _unit_of(definition: Definition, kernel: Kernel | None) -> float:
+def unit_of(definition: Definition, kernel: Kernel | None) -> float:
     """From MB/s of the bus (or cores, without memory traffic) to the kernel's unit."""
     if kernel is None:
         return 1.0

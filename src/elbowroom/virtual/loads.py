@@ -29,7 +29,7 @@ from elbowroom.model.load import Computing, Copy, Load
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import Definition
 from elbowroom.virtual.machines import truth_of
-from elbowroom.virtual.network import LINE, Resource, Stream, solve
+from elbowroom.virtual.network import Resource, Stream, solve
 from elbowroom.virtual.queueing import Cores, Messages
 from elbowroom.virtual.scaling import CREDIT_SLACK, LINK_DELAY
 from elbowroom.virtual.truth import Truth
@@ -44,6 +44,9 @@ COPY_LATENCY = 1.0
 
 ROOT_OVER = 2.5
 """A root complex's capacity over the NIC's rate: a few slots as wide as the NIC's."""
+
+NEARLY_FULL = 0.9
+"""A device's credits are for so much of what its route carries, if it asks for more."""
 
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,15 +149,14 @@ def _computing(truth: Credits, group: Computing) -> Stream:
     plain = truth.cores(group.socket, group.count, group.node)
     if group.intensity == 0:
         return plain
-    service = LINE * group.intensity / truth.network.core_peak
+    arithmetic = group.count * truth.network.core_peak / group.intensity
     return Cores(
         credits=plain.credits,
         latency=plain.latency,
-        most=min(plain.most, group.count * LINE / service),
+        most=min(plain.most, arithmetic),
         route=plain.route,
         buffers=truth.network.line_fill_buffers,
-        service=service,
-        capacity=group.count * LINE / service,
+        capacity=arithmetic,
     )
 
 
@@ -199,14 +201,14 @@ def _asking(
     most: float,
     route: Mapping[str, float],
 ) -> Stream:
-    """A device with credits for its full rate on an idle machine, or what its route carries, and CREDIT_SLACK
-    over that.
+    """A device with credits for its full rate on an idle machine, or for most of what its route carries, and
+    CREDIT_SLACK over that.
     """
-    forced = Stream(credits=1e6 * most * latency, latency=latency, most=most, route=route)
-    (rate,) = solve([forced], resources)
+    rate = min(most, *(NEARLY_FULL * resources[name].capacity / work for name, work in route.items()))
     used = {name: work * rate / resources[name].capacity for name, work in route.items()}
     waited = sum(work * resources[name].waiting(used[name]) for name, work in route.items())
-    return msgspec.structs.replace(forced, credits=CREDIT_SLACK * rate * (latency + waited))
+    credits = CREDIT_SLACK * rate * (latency + waited)
+    return Stream(credits=credits, latency=latency, most=most, route=route)
 
 
 def _root(truth: Credits) -> Resource:

@@ -23,11 +23,13 @@ LINE = 64
 """Bytes of a memory line."""
 
 RESIDUAL = 1e-12
-"""Relative error of a stream's credits at which the fixed point is found."""
+"""Relative error of a stream's bytes on their way at which the fixed point is found."""
 
 ITERATIONS = 200
 OVERSHOOT = 0.3
 """A step may end where the function falls again, but not steeper than this part of how it rose at first."""
+SMALL = 1e-6
+"""Steps of so little of every rate are Newton's last and always taken: rises are then rounding errors."""
 
 
 Slopes = tuple[list[float], list[list[float]]]
@@ -59,6 +61,10 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
         """About the rate on an idle machine, MB/s: where to begin."""
         return min(self.most, self.credits / self.latency)
 
+    def circulating(self) -> float:
+        """Bytes on their way round, at the source and under way."""
+        return self.credits
+
     def bearable(self, rate: float) -> tuple[float, float]:
         """The latency (us) with which it reaches that rate, falling as the rate rises, and its slope."""
         latency = self.credits / rate
@@ -80,7 +86,7 @@ def solve(streams: Sequence[Stream], resources: Mapping[str, Resource]) -> tuple
             for k, stream in enumerate(streams)
             if rates[k] < stream.most or excess[k] < 0  # at its most, and it could use more: it stays
         ]
-        if all(abs(excess[k]) * rates[k] <= RESIDUAL * streams[k].credits for k in free):
+        if all(abs(excess[k]) * rates[k] <= RESIDUAL * streams[k].circulating() for k in free):
             break
         step = _solve_linear([[curvature[a][b] for b in free] for a in free], [excess[k] for k in free])
         moved = shared.advance(rates, excess, free, step)
@@ -166,7 +172,9 @@ class _Shared:
                 slopes = self.slopes(moved)
                 way = [new - old for new, old in zip(moved, rates, strict=True)]
                 rise = sum(slope * part for slope, part in zip(excess, way, strict=True))
-                if sum(s * part for s, part in zip(slopes[0], way, strict=True)) >= -OVERSHOOT * rise:
+                after = sum(slope * part for slope, part in zip(slopes[0], way, strict=True))
+                small = all(abs(part) <= SMALL * rate for part, rate in zip(way, rates, strict=True))
+                if small or after >= -OVERSHOOT * rise:
                     return moved, slopes
             length /= 2
         return None

@@ -27,31 +27,31 @@ import math
 from elbowroom.virtual.network import Stream
 
 
-def served(rate: float, capacity: float, service: float, customers: int) -> tuple[float, float]:
-    """Service with its wait, us, of a loop of so many customers at that rate (MB/s), and its slope."""
+def served(rate: float, capacity: float, size: float, customers: int) -> tuple[float, float]:
+    """What a loop's round at that rate (MB/s) leaves for memory, us, and its slope: all its customers' bytes
+    over the rate, less the service with its wait. `size`: bytes of a customer.
+    """
+    # m s / rate - (s / capacity) / (1 - rate / capacity (m - 1)/m), without the difference of alike numbers.
     others = (customers - 1) / customers
-    free = 1 - others * rate / capacity
-    return service / free, service * others / (capacity * free * free)
+    free = capacity - others * rate
+    left = customers * size * (capacity - rate) / (rate * free)
+    return left, -customers * size / (rate * rate) - size * others / (free * free)
 
 
 class Cores(Stream, frozen=True, kw_only=True):
-    """Cores with `buffers` lines under way each; their arithmetic takes `service` us for a line and at most
-    `capacity` MB/s, that of all of them.
+    """Cores with `buffers` lines under way each, whose arithmetic is done with `capacity` MB/s of them all.
     """
 
     buffers: int
-    service: float
     capacity: float
 
     def idle(self) -> float:
         """About the rate on an idle machine, MB/s: where to begin."""
-        return min(self.most, self.credits / (self.latency + self.service * self.buffers))
+        return min(self.most, 1 / (self.latency / self.credits + 1 / self.capacity))
 
     def bearable(self, rate: float) -> tuple[float, float]:
         """The latency of memory (us) with which they reach that rate, and its slope."""
-        latency = self.credits / rate
-        arithmetic, slope = served(rate, self.capacity, self.service, self.buffers)
-        return latency - arithmetic, -latency / rate - slope
+        return served(rate, self.capacity, self.credits / self.buffers, self.buffers)
 
 
 class Messages(Stream, frozen=True, kw_only=True):
@@ -68,14 +68,17 @@ class Messages(Stream, frozen=True, kw_only=True):
         one = self.setup + self.latency * (1 + self.size / self.credits)
         return min(self.most, self.credits / self.latency, self.in_flight * self.size / one)
 
+    def circulating(self) -> float:
+        """Bytes of the messages on their way, not only of the lines."""
+        return max(self.credits, self.in_flight * self.size)
+
     def bearable(self, rate: float) -> tuple[float, float]:
         """The latency of lines (us) with which messages reach that rate, and its slope."""
         return min(self._by_wire(rate), self._by_credits(rate))
 
     def _by_wire(self, rate: float) -> tuple[float, float]:
-        latency = self.in_flight * self.size / rate
-        wire, slope = served(rate, self.most, self.size / self.most, self.in_flight)
-        return latency - self.setup - wire, -latency / rate - slope
+        left, slope = served(rate, self.most, self.size, self.in_flight)
+        return left - self.setup, slope
 
     def _by_credits(self, rate: float) -> tuple[float, float]:
         """The part of the credits in use, x, solves m s / rate = f + L + (s L/C) / (1 - x (m - 1)/m) with

@@ -1,0 +1,102 @@
+"""What the processes of one host get at once in the network of credits: kernels, message sizes and patterns
+said as streams (virtual/loads.py).
+
+- **Kernels** move their bus bytes, as memset does, and compute their flops beside it. Those without memory
+  traffic lose nothing and take nothing.
+- **Patterns**: `pingpong` receives and sends in turns, so its time is the mean of both and so is what the
+  computation gets meanwhile; `receive` keeps two messages in flight; `bidirectional` and `ring` do both at
+  once, and their bandwidth is one direction's, half of both.
+- **Communication threads** have as many messages in flight; **processes** of a host share the NIC evenly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from elbowroom.model.load import Computing
+from elbowroom.plan.kernels import Kernel, find
+from elbowroom.virtual.credits import Credits
+from elbowroom.virtual.definition import Definition
+from elbowroom.virtual.laws import RECEPTION_IN_FLIGHT, Answer, Messages, Work, unit_of
+from elbowroom.virtual.loads import Flow, rates
+
+Process = tuple[Work, Messages]
+
+RECEIVE, SEND = (False,), (True,)
+TURNS = {
+    # The directions of a pattern's turns: whether each flow sends.
+    "pingpong": (RECEIVE, SEND),
+    "receive": (RECEIVE,),
+    "bidirectional": (RECEIVE + SEND,),
+    "ring": (RECEIVE + SEND,),
+}
+
+
+def answers(truth: Credits, definition: Definition, host: Sequence[Process]) -> tuple[Answer, ...]:
+    """Each process alone (all compute, or all communicate) and together; UsageError where the network says
+    nothing of a place. All processes run the same kernel and pattern.
+    """
+    kernel = find(host[0][0].kernel)
+    own = [_groups(work, kernel) for work, _ in host]
+    silent = rates(truth, [group for groups in own for group in groups], (), ()).groups
+    idle = _at_once(truth, host, [()] * len(host))
+    together = _at_once(truth, host, own)
+    scale = unit_of(definition, kernel)
+    found = []
+    for place, (work, messages) in enumerate(host):
+        before = sum(len(groups) for groups in own[:place])
+        comp_alone, comp = sum(silent[before : before + len(own[place])]), together[place][0]
+        if kernel is None or not kernel.moves_memory:
+            comp_alone = comp = float(work.n + work.n_other)
+        under_way = messages.size * messages.threads
+        found.append(
+            Answer(
+                comp_alone=None if kernel is None else comp_alone * scale,
+                comp_together=None if kernel is None else comp * scale,
+                comm_alone=idle[place][1],
+                comm_together=together[place][1],
+                latency_alone=under_way / idle[place][1],
+                latency_together=under_way / together[place][1],
+            )
+        )
+    return tuple(found)
+
+
+def _groups(work: Work, kernel: Kernel | None) -> tuple[Computing, ...]:
+    if kernel is None or not kernel.moves_memory:
+        return ()
+    intensity = kernel.flops * (work.cursor if kernel.uses_cursor else 1) / kernel.bus_bytes
+    return tuple(
+        Computing(socket=socket, node=work.comp_node, count=count, intensity=intensity)
+        for socket, count in enumerate((work.n, work.n_other))
+        if count
+    )
+
+
+def _at_once(
+    truth: Credits, host: Sequence[Process], own: Sequence[tuple[Computing, ...]]
+) -> list[tuple[float, float]]:
+    """Computation and communication of each process, MB/s, means over the time of the pattern's turns."""
+    turns = TURNS[host[0][1].pattern]
+    times, moved = [0.0] * len(host), [0.0] * len(host)
+    for turn in turns:
+        flows = [_flow(truth, messages, sending) for _, messages in host for sending in turn]
+        found = rates(truth, [group for groups in own for group in groups], flows, ())
+        groups, ways = iter(found.groups), iter(found.flows)
+        for place, computing in enumerate(own):
+            comm = sum(next(ways) for _ in turn) / len(turn)
+            times[place] += 1 / comm
+            moved[place] += sum(next(groups) for _ in computing) / comm
+    return [(work / time, len(turns) / time) for work, time in zip(moved, times, strict=True)]
+
+
+def _flow(truth: Credits, messages: Messages, sending: bool) -> Flow:
+    network = truth.network
+    return Flow(
+        node=messages.comm_node,
+        sending=sending,
+        size=messages.size,
+        in_flight=messages.threads * (RECEPTION_IN_FLIGHT if messages.pattern == "receive" else 1),
+        latency=network.far_latency if messages.far else network.near_latency,
+        share=messages.share,
+    )
