@@ -75,10 +75,40 @@ class ThresholdPart(msgspec.Struct, frozen=True, kw_only=True):
         return Threshold(shape=shape, local=self.local, remote=self.remote)
 
 
+Question = Literal["intensity", "sizes", "send", "both", "threads", "copies", "nodes"]
+"""What loads ask beyond situations, and what runs tell of."""
+
+
+class LoadPart(msgspec.Struct, frozen=True, kw_only=True):
+    """What FLOW knows beyond situations (model/flow_load.py): `names`, `values`, `low`, `high`, `draws` and
+    `discrepancy` as in FlowPart, each draw together with FLOW's of the same row.
+
+    `measured`: what the runs tell of; `switches`: first sizes (bytes) of every regime of messages but the
+    first; `intensity` (flop/B): that of the calibrated kernel; `intensity_high`, `size_low`, `size_high`:
+    where the runs end; `runs`: rows used.
+    """
+
+    names: tuple[str, ...]
+    values: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    draws: tuple[tuple[float, ...], ...] = ()
+    discrepancy: Bands = (0.0, 0.0, 0.0, 0.0)
+    measured: tuple[Question, ...] = ()
+    switches: tuple[int, ...] = ()
+    intensity: float = 0.0
+    intensity_high: float = 0.0
+    size_low: int = 0
+    size_high: int = 0
+    runs: int = 0
+    flags: tuple[str, ...] = ()
+
+
 class FlowPart(msgspec.Struct, frozen=True, kw_only=True):
     """FLOW: `names` of its parameters in order, `values` the best fit, `low` and `high` their 90 % intervals,
     `draws` sets of parameters from their joint distribution (rows as `names`), `discrepancy` the relative
-    standard deviation of what the model cannot follow, for each of STREAMS.
+    standard deviation of what the model cannot follow, for each of STREAMS; `load`: the same of what it knows
+    beyond situations, None where only situations were measured.
     """
 
     names: tuple[str, ...]
@@ -88,6 +118,7 @@ class FlowPart(msgspec.Struct, frozen=True, kw_only=True):
     draws: tuple[tuple[float, ...], ...] = ()
     discrepancy: Bands = (0.0, 0.0, 0.0, 0.0)
     flags: tuple[str, ...] = ()
+    load: LoadPart | None = None
 
     def fit(self, shape: Shape) -> FlowFit:
         """The model that predicts."""

@@ -45,7 +45,7 @@ filling: the fluid models of SimGrid and of networks; the rest is of this projec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -148,10 +148,27 @@ def evaluate(parameters: Array, asked: Cases) -> Array:
     """
     count = (4, len(parameters), len(asked.local))
     found = np.zeros(count)
-    local, remote = asked.local > 0, asked.remote > 0
     found[1] = found[3] = np.where(
         asked.second, parameters[:, [INDEX["comm_second"]]], parameters[:, [INDEX["comm_first"]]]
     )
+    values = {name: parameters[:, place, None, None] for name, place in INDEX.items()}
+    for chosen, alone, together in parts(values, asked):
+        found[0][:, chosen] = (alone[0] + alone[1]).mean(axis=-1)
+        found[2][:, chosen] = (together[0] + together[1]).mean(axis=-1)
+        found[3][:, chosen] = together[2].mean(axis=-1)
+    return found
+
+
+def parts(
+    values: Mapping[str, Array], asked: Cases, served: tuple[Array, Array] | None = None
+) -> Iterator[tuple[NDArray[np.bool_], tuple[Array, Array], tuple[Array, Array, Array]]]:
+    """Rates by the jitter's values, (D, chosen, 9), of the situations where cores compute, some at a time:
+    which they are, local and remote cores alone, local and remote cores and messages together.
+
+    values: each parameter as (D or 1, S or 1, 1), so that it may differ from one situation to another;
+    served: (D or 1, S, 1) each, what the weights of local and of remote cores are times one.
+    """
+    local, remote = asked.local > 0, asked.remote > 0
     for chosen, share in (
         (asked.same & local & ~remote, _same_local),
         (asked.same & remote & ~local, _same_remote),
@@ -159,12 +176,12 @@ def evaluate(parameters: Array, asked: Cases) -> Array:
         (~asked.same & (local | remote), _different),
     ):
         if chosen.any():
-            system = _System(parameters, asked.part(chosen))
-            comp, comm = share(system)
-            found[0][:, chosen] = system.alone(system.remote_demand).mean(axis=-1)
-            found[2][:, chosen] = comp.mean(axis=-1)
-            found[3][:, chosen] = comm.mean(axis=-1)
-    return found
+            here = {
+                name: value if value.shape[1] == 1 else value[:, chosen] for name, value in values.items()
+            }
+            weights = None if served is None else (served[0][:, chosen], served[1][:, chosen])
+            system = System(here, asked.part(chosen), weights)
+            yield chosen, system.alone(system.remote_demand), share(system)
 
 
 def pair(
@@ -183,21 +200,27 @@ def pair(
     return np.minimum(demand, np.maximum(capacity - cost * second, 0.0)), second
 
 
-class _System:
+def jitter(p: Mapping[str, Array]) -> tuple[Array, Array]:
+    """g and h, (D, S or 1, 9), of parameters as `parts` takes them."""
+    z = np.array(JITTER)
+    local: Array = np.maximum(1 + np.where(z < 0, p["dip_local"], p["rise_local"]) * z, 0.0)
+    remote: Array = np.maximum(1 + np.where(z < 0, p["dip_remote"], p["rise_remote"]) * z, 0.0)
+    return local, remote
+
+
+class System:
     """Demands and capacities of parameters (D) in situations (S), with the jitter's values: (D, S, 9)."""
 
-    def __init__(self, parameters: Array, asked: Cases) -> None:
-        p: dict[str, Array] = {name: parameters[:, place, None, None] for name, place in INDEX.items()}
+    def __init__(self, p: dict[str, Array], asked: Cases, served: tuple[Array, Array] | None = None) -> None:
         self.p = p
         self.local, self.remote = asked.local[:, None], asked.remote[:, None]
         self.beside = asked.beside[:, None]
-        z = np.array(JITTER)
-        self.g: Array = np.maximum(1 + np.where(z < 0, p["dip_local"], p["rise_local"]) * z, 0.0)
-        self.h: Array = np.maximum(1 + np.where(z < 0, p["dip_remote"], p["rise_remote"]) * z, 0.0)
+        self.g, self.h = jitter(p)
         self.comm = np.where(asked.second[:, None], p["comm_second"], p["comm_first"])
         self.local_demand = np.minimum(self.local * p["core_local"], p["uplink"] * self.g)
         self.remote_demand = np.minimum(self.remote * p["core_remote"], p["link"] * self.h)
-        self.remote_weight = self.remote * p["remote_weight"]
+        self.local_weight = self.local if served is None else self.local * served[0]
+        self.remote_weight = (self.remote if served is None else self.remote * served[1]) * p["remote_weight"]
         second = asked.second[:, None]
         self.floor = np.where(second, p["floor_second"], p["floor_first"]) * self.comm
         self.weight = np.where(second, p["weight_second"], p["weight_first"])
@@ -220,28 +243,29 @@ class _System:
         left = p["port"] - p["excess_remote"] * np.maximum(load - p["port"], 0.0)
         return np.maximum(left, self.port_cost * guaranteed) * self.h
 
-    def alone(self, remote_demand: Array) -> Array:
+    def alone(self, remote_demand: Array) -> tuple[Array, Array]:
         """Computation without messages in its node, the remote cores with that demand."""
         remote = np.minimum(remote_demand, self.port(0.0, 0.0))
         floor, controller = np.zeros_like(remote), self.controller(0.0, 0.0)
         cost = self.p["remote_cost"]
-        rates = pair(self.local_demand, self.local, remote, self.remote_weight, floor, cost, controller)
-        return rates[0] + rates[1]
+        return pair(self.local_demand, self.local_weight, remote, self.remote_weight, floor, cost, controller)
 
 
-def _same_local(system: _System) -> tuple[Array, Array]:
+def _same_local(system: System) -> tuple[Array, Array, Array]:
     s = system
     controller = s.controller(s.comm, s.floor)
-    return pair(s.local_demand, s.local, s.comm, s.weight, s.floor, s.cost, controller)
+    cores, messages = pair(s.local_demand, s.local_weight, s.comm, s.weight, s.floor, s.cost, controller)
+    return cores, np.zeros_like(cores), messages
 
 
-def _same_remote(system: _System) -> tuple[Array, Array]:
+def _same_remote(system: System) -> tuple[Array, Array, Array]:
     s = system
     capacity = np.minimum(s.port(s.comm, s.floor), s.controller(s.comm, s.floor) / s.p["remote_cost"])
-    return pair(s.remote_demand, s.remote_weight, s.comm, s.weight, s.floor, s.port_cost, capacity)
+    cores, messages = pair(s.remote_demand, s.remote_weight, s.comm, s.weight, s.floor, s.port_cost, capacity)
+    return np.zeros_like(cores), cores, messages
 
 
-def _same_both(system: _System) -> tuple[Array, Array]:
+def _same_both(system: System) -> tuple[Array, Array, Array]:
     s = system
     size = s.remote_demand.shape
 
@@ -251,14 +275,14 @@ def _same_both(system: _System) -> tuple[Array, Array]:
     rates = fill(
         demands=table(s.local_demand, s.remote_demand, s.comm),
         floors=table(0.0, 0.0, s.floor),
-        weights=table(s.local, s.remote_weight, s.weight),
+        weights=table(s.local_weight, s.remote_weight, s.weight),
         capacities=table(s.controller(s.comm, s.floor), s.port(s.comm, s.floor)),
         costs=np.stack([table(1.0, s.p["remote_cost"], s.cost), table(0.0, 1.0, s.port_cost)]),
     ).reshape(3, *size)
-    return rates[0] + rates[1], rates[2]
+    return rates[0], rates[1], rates[2]
 
 
-def _different(system: _System) -> tuple[Array, Array]:
+def _different(system: System) -> tuple[Array, Array, Array]:
     s = system
     # ROOT: requests press whether they are served or not, so it is the demand that counts.
     pressing = np.maximum(s.local * s.p["core_local"], s.remote * s.p["core_remote"])
@@ -268,4 +292,4 @@ def _different(system: _System) -> tuple[Array, Array]:
     weight = np.where(shared, s.remote_weight, 1.0)  # 1: of cores that do not share, never used
     crossing = s.p["crossing"] * s.h
     remote, crossed = pair(s.remote_demand, weight, comm, s.weight, s.floor, 1.0, crossing)
-    return s.alone(np.where(shared, remote, s.remote_demand)), np.where(shared, crossed, comm)
+    return *s.alone(np.where(shared, remote, s.remote_demand)), np.where(shared, crossed, comm)

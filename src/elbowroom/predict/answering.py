@@ -201,9 +201,9 @@ def _threshold(
     return [answers[index] for index in range(len(asked))]
 
 
-def _flow(document: Document, part: FlowPart, asked: Sequence[Situation]) -> list[Answer]:
-    """All situations at once."""
-    from elbowroom.model import flow, flow_fit
+def check_parameters(part: FlowPart) -> None:
+    """Refuses a part that was fitted with other parameters of FLOW than this release's."""
+    from elbowroom.model import flow
 
     missing = set(flow.NAMES) ^ set(part.names)
     if missing:
@@ -213,6 +213,13 @@ def _flow(document: Document, part: FlowPart, asked: Sequence[Situation]) -> lis
             value="flow",
             mend="fit it again: elbowroom fit RUN",
         )
+
+
+def _flow(document: Document, part: FlowPart, asked: Sequence[Situation]) -> list[Answer]:
+    """All situations at once."""
+    from elbowroom.model import flow_fit
+
+    check_parameters(part)
     values, low, high = flow_fit.bands(part.fit(document.machine), asked)
     answers: list[Answer] = []
     for index in range(len(asked)):
