@@ -5,11 +5,13 @@ A `Situation` (model/curves.py) is the load of one kernel, one node of data and 
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from typing import Literal, get_args
 
 import msgspec
 
-from elbowroom.model.curves import Situation
+from elbowroom.errors import UsageError
+from elbowroom.model.curves import Shape, Situation
 from elbowroom.model.prediction import Interval
 
 Direction = Literal["receive", "send", "both"]
@@ -80,3 +82,64 @@ def load_of(situation: Situation) -> Load:
         ),
         messages=Messages(node=situation.comm_node),
     )
+
+
+def check_load(shape: Shape, load: Load) -> None:
+    """Refuses sockets, cores, nodes, sizes, threads and demands that the machine, or no machine, has."""
+    for group in load.computing:
+        _within(shape, "computing.socket", group.socket, shape.sockets, "socket")
+        _within(shape, "computing.node", group.node, shape.nodes, "NUMA node")
+        _positive("computing.count", group.count, "is no number of computing cores")
+        if not (group.intensity >= 0 and math.isfinite(group.intensity)):
+            raise UsageError(
+                "is no arithmetic intensity",
+                field="computing.intensity",
+                value=group.intensity,
+                mend="give flop/B, 0 or more",
+            )
+    for socket in range(shape.sockets):
+        count = sum(group.count for group in load.computing if group.socket == socket)
+        if count > shape.cores_first_socket:
+            raise UsageError(
+                f"{shape.name} has {shape.cores_first_socket} cores on socket {socket}",
+                field="computing.count",
+                value=count,
+                mend=f"ask for 0 to {shape.cores_first_socket} there",
+            )
+    if load.messages is not None:
+        _check_messages(shape, load.messages)
+    for copy in load.copies:
+        _within(shape, "copies.node", copy.node, shape.nodes, "NUMA node")
+        if not (copy.demand > 0 and math.isfinite(copy.demand)):
+            raise UsageError(
+                "is no bandwidth", field="copies.demand", value=copy.demand, mend="give MB/s above 0"
+            )
+
+
+def _check_messages(shape: Shape, messages: Messages) -> None:
+    _within(shape, "messages.node", messages.node, shape.nodes, "NUMA node")
+    if messages.direction not in get_args(Direction):
+        raise UsageError(
+            "is no direction",
+            field="messages.direction",
+            value=messages.direction,
+            mend=f"one of: {', '.join(get_args(Direction))}",
+        )
+    if messages.size is not None:
+        _positive("messages.size", messages.size, "is no message size in bytes")
+    _positive("messages.threads", messages.threads, "is no number of communication threads")
+
+
+def _within(shape: Shape, field: str, value: int, count: int, what: str) -> None:
+    if not 0 <= value < count:
+        raise UsageError(
+            f"{shape.name} has {count} {what}{'s' if count > 1 else ''}",
+            field=field,
+            value=value,
+            mend=f"ask for 0 to {count - 1}" if count > 1 else "ask for 0",
+        )
+
+
+def _positive(field: str, value: int, message: str) -> None:
+    if value < 1:
+        raise UsageError(message, field=field, value=value, mend="give 1 or more")

@@ -18,14 +18,12 @@ For `load_of(situation)` it is the network of virtual/credits.py and its answer.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.model.curves import Shape
-from elbowroom.model.load import Computing, Copy, Load
+from elbowroom.model.load import Computing, Copy, Load, check_load
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import Definition
 from elbowroom.virtual.machines import truth_of
@@ -214,40 +212,3 @@ def _asking(
 def _root(truth: Credits) -> Resource:
     sides = [side for side in (truth.network.local, truth.network.remote) if side is not None]
     return Resource(capacity=ROOT_OVER * max(side.nic_rate for side in sides), delay=LINK_DELAY)
-
-
-def check_load(shape: Shape, load: Load) -> None:
-    """Refuses sockets, cores, nodes, sizes, threads and demands that the machine, or no machine, has."""
-    for group in load.computing:
-        _within("computing.socket", group.socket, 0, shape.sockets - 1, f"{shape.name} has no such socket")
-        _within("computing.node", group.node, 0, shape.nodes - 1, f"{shape.name} has no such node")
-        _within("computing.count", group.count, 1, shape.cores_first_socket, "is no number of cores there")
-        if not (group.intensity >= 0 and math.isfinite(group.intensity)):
-            raise UsageError(
-                "is no arithmetic intensity",
-                field="computing.intensity",
-                value=group.intensity,
-                mend="flop/B, 0 or more",
-            )
-    for socket in range(shape.sockets):
-        count = sum(group.count for group in load.computing if group.socket == socket)
-        most = shape.cores_first_socket
-        _within("computing.count", count, 0, most, f"{shape.name} has not that many cores in socket {socket}")
-    if load.messages is not None:
-        _within("messages.node", load.messages.node, 0, shape.nodes - 1, f"{shape.name} has no such node")
-        _least("messages.size", load.messages.size, "is no message size")
-        _least("messages.threads", load.messages.threads, "is no number of communication threads")
-    for copy in load.copies:
-        _within("copies.node", copy.node, 0, shape.nodes - 1, f"{shape.name} has no such node")
-        if not (copy.demand > 0 and math.isfinite(copy.demand)):
-            raise UsageError("is no bandwidth", field="copies.demand", value=copy.demand, mend="MB/s above 0")
-
-
-def _within(field: str, value: int, least: int, most: int, reason: str) -> None:
-    if not least <= value <= most:
-        raise UsageError(reason, field=field, value=value, mend=f"{least} to {most}")
-
-
-def _least(field: str, value: int | None, reason: str) -> None:
-    if value is not None and value < 1:
-        raise UsageError(reason, field=field, value=value, mend="1 or more")
