@@ -15,9 +15,10 @@ SOURCE = Path(elbowroom.__file__).parent
 ARROWS = {
     "cli": {"api"},
     "api": {"campaign", "report"},
-    "campaign": {"experiments", "launch", "predict", "store"},
-    "report": {"experiments", "predict", "draw"},
-    "experiments": {"draw"},
+    "campaign": {"experiments", "launch", "advise", "store"},
+    "report": {"experiments", "advise", "draw"},
+    "advise": {"predict"},
+    "experiments": {"draw", "model"},
     "launch": {"store", "virtual"},
     "predict": {"draw", "model"},
     "store": {"model", "stats", "plan", "machine"},

@@ -7,6 +7,7 @@ run.verdict.text, run.points(), run.table(), run.frame()
 elbowroom.run("quick", overrides=elbowroom.Overrides(kernels=("triad",)))
 """
 
+from elbowroom.api.advising import advise, load_advice, load_job, save_advice, verify_advice
 from elbowroom.api.calibrating import Calibrated, calibrate, resume_calibration
 from elbowroom.api.doctoring import doctor
 from elbowroom.api.machines import machine_from_run, machine_names, machine_text, virtual_machine
@@ -37,6 +38,7 @@ __all__ = [
     "Model",
     "Overrides",
     "Run",
+    "advise",
     "best_split",
     "calibrate",
     "compare",
@@ -45,6 +47,8 @@ __all__ = [
     "evaluate",
     "fit",
     "import_curves",
+    "load_advice",
+    "load_job",
     "load_model",
     "machine_from_run",
     "machine_names",
@@ -57,8 +61,10 @@ __all__ = [
     "resume",
     "resume_calibration",
     "run",
+    "save_advice",
     "save_figure",
     "save_overlap_figure",
     "save_panels",
+    "verify_advice",
     "virtual_machine",
 ]

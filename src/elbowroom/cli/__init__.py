@@ -13,6 +13,7 @@ import sys
 
 import click
 
+import elbowroom.cli.advising
 import elbowroom.cli.calibrating
 import elbowroom.cli.machines
 import elbowroom.cli.overlapping

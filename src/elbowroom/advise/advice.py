@@ -1,0 +1,93 @@
+"""Advice as data: what `--json` prints, `-o` writes and reports draw (schemas/advice-1.json)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from elbowroom.advise.job import Job, Setup
+from elbowroom.model.curves import Shape
+from elbowroom.model.document import ModelName
+from elbowroom.model.load import Load
+from elbowroom.model.prediction import Interval
+
+SCHEMA, VERSION = "elbowroom/advice", 1
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+    """One way to run a job and its predicted step. `setup.w` is a number, also where the best was asked for.
+
+    Times in s: `separator` before the communication, then `t_comp` (T_M) and `t_comm` (T_N), each alone, with
+    the loss ratios `l_comp`, `l_comm` where they overlap, and `t_acc` of the accelerators; `total` with its
+    90 % interval. Bandwidths (MB/s) of the four streams; `flags` of the prediction.
+    """
+
+    setup: Setup
+    load: Load
+    separator: float
+    t_comp: float
+    t_comm: float
+    l_comp: float
+    l_comm: float
+    t_acc: float
+    total: Interval
+    comp_alone: float
+    comm_alone: float
+    comp_together: float
+    comm_together: float
+    flags: tuple[str, ...] = ()
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """One axis of the setup: what it is `now` and what is `advised` (the same: it stays).
+
+    `alone`: the share of the step's time that changing only this axis saves; `back`: of the advised setup,
+    the share that it saves beside the same with this axis as now. Where the axis stays, both are of the best
+    other value, `other`. None where that setup does not fit; `goes_with`: axes changed back along with it.
+    """
+
+    axis: str
+    now: Any
+    advised: Any
+    sure: bool
+    reason: str
+    other: Any = None
+    alone: Interval | None = None
+    back: Interval | None = None
+    goes_with: tuple[str, ...] = ()
+
+
+class Advice(msgspec.Struct, frozen=True, kw_only=True):
+    """What to change, or that nothing surely gains. `gain`: the share of the present step's time saved, with
+    its 90 % interval; `sure`: whether that leaves out 0; `considered` setups were compared, `left_out` others
+    not, by reason; `runners_up`: the next best predictions, best first.
+    """
+
+    schema: str = SCHEMA
+    version: int = VERSION
+    elbowroom: str
+    model: str
+    name: ModelName
+    machine: Shape
+    job: Job
+    now: Configuration
+    advised: Configuration
+    gain: Interval
+    sure: bool
+    sentence: str
+    choices: tuple[Choice, ...]
+    runners_up: tuple[Configuration, ...] = ()
+    considered: int
+    left_out: dict[str, int] = {}
+    notes: tuple[str, ...] = ()
+
+    @property
+    def configurations(self) -> tuple[Configuration, ...]:
+        """The present one, the advised one, and the runners-up."""
+        return (self.now, self.advised, *self.runners_up)
+
+    @property
+    def changes(self) -> tuple[Choice, ...]:
+        """The choices that differ from now."""
+        return tuple(choice for choice in self.choices if choice.now != choice.advised)

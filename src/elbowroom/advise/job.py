@@ -1,0 +1,325 @@
+"""What a job does per step on one node, how it runs now, and what it may choose; as TOML (docs/advise.md)."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from elbowroom.errors import UsageError, explained
+from elbowroom.model.load import Direction
+from elbowroom.plan.kernels import closest, find
+from elbowroom.plan.sizes import parse_cores, parse_size
+
+Every = Literal["every"]
+Best = Literal["best"]
+Count = Annotated[int, Meta(ge=0)]
+Positive = Annotated[float, Meta(gt=0)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+PAGE = "docs/advise.md"
+BEST: Best = "best"
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """T_M as it was measured: the computation of a step alone took `seconds` on these cores and this node."""
+
+    seconds: Positive
+    cores: Count
+    comp_node: Count
+    cores_other: Count = 0
+    comp_node_other: Count | None = None
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one step does on one node. The computation is one of: `comp_bytes` of memory moved by all cores,
+    counted as the model's kernel counts its own; `comp_flops` at `intensity`; `t_comp`.
+
+    `comm_bytes`: of all messages, in both directions where `direction` is `both`; `intensity`: flop/B (0:
+    nothing but memory accesses); `separator`: share of the computation that comes before the communication.
+    """
+
+    comm_bytes: float
+    comp_bytes: float | None = None
+    comp_flops: float | None = None
+    t_comp: Measured | None = None
+    intensity: Annotated[float, Meta(ge=0)] = 0.0
+    direction: Direction = "receive"
+    separator: Annotated[float, Meta(ge=0, lt=1)] = 0.0
+
+    @property
+    def moved(self) -> float | None:
+        """Bytes that the computation moves; None where only its time is known."""
+        if self.comp_flops is not None:
+            return self.comp_flops / self.intensity
+        return self.comp_bytes
+
+
+class Setup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a job runs. `cores` of the first, `cores_other` of the second socket compute on data of `comp_node`
+    (those of the second on `comp_node_other`, where given); messages of `size` bytes (None: the model's) go
+    by `comm_threads` threads on cores of `comm_socket` (None: the last one) between the network and
+    `comm_node`. `overlap`: both at once. `w`: share of the computation on the accelerator; best: whatever
+    takes least.
+    """
+
+    cores: Count
+    comp_node: Count
+    comm_node: Count
+    cores_other: Count = 0
+    comp_node_other: Count | None = None
+    comm_socket: Count | None = None
+    size: int | None = None
+    comm_threads: Annotated[int, Meta(ge=1)] = 1
+    overlap: bool = True
+    w: Share | Best = 0.0
+
+
+AXES = tuple(field.name for field in msgspec.structs.fields(Setup))
+"""What can be chosen, in the order in which it is told."""
+
+
+class May(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What each axis of `Setup` may be besides what it is now; None: it stays."""
+
+    cores: tuple[Count, ...] | Every | None = None
+    cores_other: tuple[Count, ...] | Every | None = None
+    comp_node: tuple[Count, ...] | Every | None = None
+    comp_node_other: tuple[Count, ...] | Every | None = None
+    comm_node: tuple[Count, ...] | Every | None = None
+    comm_socket: tuple[Count, ...] | Every | None = None
+    comm_threads: tuple[Annotated[int, Meta(ge=1)], ...] | None = None
+    size: tuple[int, ...] | None = None
+    overlap: tuple[bool, ...] | None = None
+    w: tuple[Share, ...] | Best | None = None
+
+
+class Accelerator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the accelerators do alone: all of a step's computation in `seconds`, or `bandwidth` MB/s of it."""
+
+    seconds: Positive | None = None
+    bandwidth: Positive | None = None
+
+
+class Verification(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the advice is checked: by `command`, with the setup's values in braces, whose wall time counts or
+    the seconds that `number` (a regular expression with one group) finds in its output; without it by the
+    probe, which computes `kernel` (None: the model's).
+    """
+
+    command: str | None = None
+    number: str | None = None
+    kernel: str | None = None
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A job; `accelerator` None: there is none."""
+
+    name: str
+    step: Step
+    now: Setup
+    may: May
+    accelerator: Accelerator | None = None
+    verify: Verification = Verification()
+
+
+_TABLES: dict[str, type[msgspec.Struct]] = {
+    "step": Step,
+    "now": Setup,
+    "may": May,
+    "accelerator": Accelerator,
+    "verify": Verification,
+}
+_NUMBERS = (
+    "cores",
+    "cores_other",
+    "comp_node",
+    "comp_node_other",
+    "comm_node",
+    "comm_socket",
+    "comm_threads",
+)
+
+
+def decode(text: str, where: str) -> Job:
+    """A job from TOML; `where` names it in errors, which also tell field, value and mend."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(
+            f"not a TOML file: {error}", field="job", value=where, mend="mend the line"
+        ) from error
+    return of_data(data, where)
+
+
+def of_data(data: Mapping[str, Any], where: str = "the job") -> Job:
+    """A job from plain data, as TOML gives it: sizes may be `64MB`, counts `1-8`."""
+    found = _normal(data, where)
+    try:
+        job = msgspec.convert(found, Job)
+    except msgspec.ValidationError as error:
+        raise explained(error, found, where, subject="job", page=PAGE) from error
+    check(job)
+    return job
+
+
+def _normal(data: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The data with sizes and lists of numbers read; unknown keys are refused by name."""
+    _known(data, {*_TABLES, "name"}, "", where)
+    found: dict[str, Any] = {"name": where, "may": {}, **data}
+    for table, struct in _TABLES.items():
+        if isinstance(found.get(table), dict):
+            _known(found[table], {item.name for item in msgspec.structs.fields(struct)}, f"{table}.", where)
+            found[table] = dict(found[table])
+    step, now, may = (found.get(table) for table in ("step", "now", "may"))
+    if isinstance(step, dict):
+        for key in ("comp_bytes", "comm_bytes"):
+            if isinstance(step.get(key), str):
+                step[key] = _bytes(step[key], f"step.{key}")
+    if isinstance(now, dict) and isinstance(now.get("size"), str):
+        now["size"] = parse_size(now["size"], "now.size")
+    if isinstance(may, dict):
+        _said_now(may, now)
+        found["may"] = {key: _values(key, value) for key, value in may.items()}
+    return found
+
+
+def _known(data: Mapping[str, Any], keys: set[str], prefix: str, where: str) -> None:
+    for key, value in data.items():
+        if key not in keys:
+            raise UsageError(
+                f"no such key of a job, in {where}",
+                field=f"{prefix}{key}",
+                value=value if isinstance(value, str | int | float | bool) else None,
+                mend=closest(key, keys),
+            )
+
+
+def _said_now(may: Mapping[str, Any], now: Any) -> None:
+    """What may change must be said as it is now: a default would decide what the gain is measured from."""
+    for axis in may:
+        if isinstance(now, dict) and axis not in now:
+            raise UsageError(
+                "is missing, and [may] lets it change", field=f"now.{axis}", mend="say how the job runs now"
+            )
+
+
+def _bytes(text: str, field: str) -> int:
+    return 0 if text.strip() in ("0", "0B", "0 B") else parse_size(text, field)
+
+
+def _values(axis: str, value: Any) -> Any:
+    """One value stands for a list of one; `1-8` for a list of counts."""
+    if value in ("every", BEST):
+        return value
+    listed = value if isinstance(value, list | tuple) else [value]
+    if axis == "size":
+        return [parse_size(item, "may.size") if isinstance(item, str) else item for item in listed]
+    if axis in _NUMBERS:
+        return [
+            n
+            for item in listed
+            for n in (parse_cores(item, f"may.{axis}") if isinstance(item, str) else (item,))
+        ]
+    return listed
+
+
+def check(job: Job) -> None:
+    """Refuses a job that says too little, contradicts itself or has nothing to choose, on any machine."""
+    _check_step(job.step)
+    _check_now(job)
+    _check_may(job)
+    _check_verify(job.verify)
+
+
+def _check_verify(verify: Verification) -> None:
+    if verify.kernel is not None and find(verify.kernel) is None:
+        raise UsageError("computes nothing", field="verify.kernel", value=verify.kernel, mend="name another")
+    for key, with_command in (("number", True), ("kernel", False)):
+        value = getattr(verify, key)
+        if value is not None and (verify.command is not None) != with_command:
+            where = "with verify.command" if with_command else "without verify.command"
+            raise UsageError(f"goes {where} only", field=f"verify.{key}", value=value, mend="leave one out")
+    if verify.number is not None:
+        try:
+            groups = re.compile(verify.number).groups
+        except re.error as error:
+            raise UsageError(
+                f"is no regular expression ({error})",
+                field="verify.number",
+                value=verify.number,
+                mend="mend it",
+            ) from error
+        if groups != 1:
+            raise UsageError(
+                f"has {groups} groups",
+                field="verify.number",
+                value=verify.number,
+                mend="put the number alone in brackets: step (\\S+) s",
+            )
+
+
+def _check_step(step: Step) -> None:
+    given = [key for key in ("comp_bytes", "comp_flops", "t_comp") if getattr(step, key) is not None]
+    if len(given) != 1:
+        said = f"{' and '.join(given)} say the same thing twice" if given else "says not what a step computes"
+        mend = "give one of comp_bytes, comp_flops with intensity, t_comp"
+        raise UsageError(said, field="step", mend=mend)
+    if step.comp_flops is not None and step.intensity == 0:
+        raise UsageError("is missing", field="step.intensity", mend="give flop/B beside comp_flops")
+    for key, what in (("comp_bytes", "computes"), ("comp_flops", "computes"), ("comm_bytes", "communicates")):
+        value = getattr(step, key)
+        if value is not None and not (value > 0 and math.isfinite(value)):
+            raise UsageError(
+                f"a step that {what} nothing has nothing to overlap" if value == 0 else "is no amount",
+                field=f"step.{key}",
+                value=value,
+                mend="give what one step moves on one node, above 0",
+            )
+
+
+def _check_now(job: Job) -> None:
+    now = job.now
+    if now.cores + now.cores_other == 0:
+        raise UsageError("nothing computes", field="now.cores", value=0, mend="give the computing cores")
+    if now.size is not None and now.size < 1:
+        raise UsageError("a message is at least 1 B", field="now.size", value=now.size, mend="write 64KiB")
+    if job.accelerator is None and (now.w != 0 or job.may.w is not None):
+        where = "may.w" if job.may.w is not None else "now.w"
+        raise UsageError(
+            "no accelerator is described", field=where, mend="add [accelerator] with seconds or bandwidth"
+        )
+    if job.accelerator is not None:
+        if (job.accelerator.seconds is None) == (job.accelerator.bandwidth is None):
+            raise UsageError(
+                "is known by one of seconds, bandwidth", field="accelerator", mend="give one of the two"
+            )
+        if now.w == 0 and job.may.w is None:
+            raise UsageError("gets nothing to do", field="accelerator", mend='give now.w, or may.w = "best"')
+
+
+def _check_may(job: Job) -> None:
+    said = {name: value for name, value in msgspec.structs.asdict(job.may).items() if value is not None}
+    for axis, values in said.items():
+        if values == ():
+            raise UsageError("names no value", field=f"may.{axis}", mend="give one, or leave it out")
+        if axis == "size" and min(values) < 1:
+            raise UsageError(
+                "a message is at least 1 B", field="may.size", value=min(values), mend="write 64KiB"
+            )
+    free = [
+        axis
+        for axis, values in said.items()
+        if isinstance(values, str) or set(values) != {getattr(job.now, axis)}
+    ]
+    if not free:
+        raise UsageError(
+            "leaves nothing to choose" if said else "is empty, so there is nothing to choose",
+            field="may",
+            mend=f'name what may change, for instance cores = "every"; known: {", ".join(AXES)}',
+        )

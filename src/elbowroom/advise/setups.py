@@ -1,0 +1,185 @@
+"""Every way in which a job may run on a machine, and the load that each of them is."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import msgspec
+
+from elbowroom.advise.job import AXES, Job, Setup, Step
+from elbowroom.errors import UsageError
+from elbowroom.model.curves import Shape
+from elbowroom.model.load import Computing, Load, Messages
+from elbowroom.plan.sizes import format_size
+
+MOST = 200_000
+"""Setups that are compared at most: half a minute's work."""
+
+
+def setups(job: Job, shape: Shape) -> list[Setup]:
+    """Every setup of the job that fits the machine, the present one first.
+
+    UsageError where the present one does not fit, a value that is named does not exist on that machine, no
+    other setup fits, or there are too many.
+    """
+    refuse(job.now, job.step, shape, "now.")
+    axes = {axis: values(job, axis, shape) for axis in AXES}
+    count = 1
+    for found in axes.values():
+        count *= len(found)
+    if count > MOST:
+        widest = max(axes, key=lambda axis: len(axes[axis]))
+        raise UsageError(
+            f"leaves {count} setups to compare, more than {MOST}",
+            field="may",
+            mend=f"name fewer values, first of {widest} (now {len(axes[widest])})",
+        )
+    fitting = [setup for setup in _product(axes) if not misfit(setup, job.step, shape)]
+    if len(fitting) < 2:
+        refused = next((setup for setup in _product(axes) if misfit(setup, job.step, shape)), job.now)
+        reason = misfit(refused, job.step, shape)
+        raise UsageError(
+            f"leaves nothing to choose: nothing but the present setup fits {shape.name}"
+            + (f" ({reason[1]})" if reason else ""),
+            field="may",
+            mend="let more change",
+        )
+    return fitting
+
+
+def _product(axes: dict[str, tuple[object, ...]]) -> Iterator[Setup]:
+    for combination in itertools.product(*axes.values()):
+        yield Setup(**dict(zip(axes, combination, strict=True)))  # type: ignore[arg-type]
+
+
+def values(job: Job, axis: str, shape: Shape) -> tuple[object, ...]:
+    """What the axis may be: the present value first, then the others in the order named."""
+    now = getattr(job.now, axis)
+    allowed = getattr(job.may, axis)
+    if allowed is None:
+        return (now,)
+    if allowed == "every":
+        allowed = tuple(_every(axis, shape))
+    elif isinstance(allowed, str):
+        allowed = (allowed,)
+    else:
+        for value in allowed:
+            _exists(axis, value, shape)
+    return tuple(dict.fromkeys((now, *allowed)))
+
+
+def _every(axis: str, shape: Shape) -> range:
+    most = shape.cores_first_socket
+    return {
+        "cores": range(most + 1),
+        "cores_other": range(most + 1) if shape.sockets > 1 else range(1),
+        "comm_socket": range(shape.sockets),
+    }.get(axis, range(shape.nodes))
+
+
+def _exists(axis: str, value: object, shape: Shape) -> None:
+    """Refuses what no setup can be on that machine."""
+    every = _every(axis, shape)
+    counted = axis in ("cores", "cores_other", "comm_socket") or axis.endswith("node") or "node_" in axis
+    if counted and value not in every:
+        raise UsageError(
+            f"does not exist on {shape.name}", field=f"may.{axis}", value=value, mend=f"give {_range(every)}"
+        )
+
+
+def _range(every: range) -> str:
+    return f"{every[0]} to {every[-1]}" if len(every) > 1 else str(every[0])
+
+
+def refuse(setup: Setup, step: Step, shape: Shape, prefix: str = "") -> None:
+    """UsageError where the setup does not fit the machine."""
+    found = misfit(setup, step, shape)
+    if found is not None:
+        axis, reason, mend = found
+        raise UsageError(reason, field=f"{prefix}{axis}", value=getattr(setup, axis), mend=mend)
+
+
+def misfit(setup: Setup, step: Step, shape: Shape) -> tuple[str, str, str] | None:
+    """Which axis of a setup does not fit the machine or the step, why, and what would; None where all do."""
+    for axis in ("comp_node", "comp_node_other", "comm_node", "comm_socket"):
+        value, every = getattr(setup, axis), _every(axis, shape)
+        if value is not None and value not in every:
+            what = "sockets" if axis == "comm_socket" else "NUMA nodes"
+            return axis, f"{shape.name} has {len(every)} {what}, counted from 0", f"give {_range(every)}"
+    if setup.cores + setup.cores_other == 0:
+        return "cores", "nothing computes", "give a computing core"
+    for socket, axis in enumerate(("cores", "cores_other")):
+        most = shape.cores_first_socket if socket < shape.sockets else 0
+        threads = setup.comm_threads if socket == comm_socket(setup, shape) and setup.overlap else 0
+        count = getattr(setup, axis)
+        if count > most - threads:
+            return axis, _too_many(most, threads, shape, socket), f"give at most {max(most - threads, 0)}"
+    if setup.comm_threads > shape.cores_first_socket:
+        most = shape.cores_first_socket
+        return "comm_threads", f"a socket of {shape.name} has {most} cores", f"give at most {most}"
+    if setup.size is not None and setup.size > step.comm_bytes:
+        most_bytes = format_size(int(step.comm_bytes))
+        return "size", f"is more than all messages of a step ({most_bytes})", f"give at most {most_bytes}"
+    return None
+
+
+def _too_many(most: int, threads: int, shape: Shape, socket: int) -> str:
+    which = "first" if socket == 0 else "second"
+    taken = f", {threads} of them for communication" if threads else ""
+    return f"{shape.name} has {most} cores on its {which} socket{taken}"
+
+
+def comm_socket(setup: Setup, shape: Shape) -> int:
+    """The socket whose cores communicate: the one named, else the last, as in measurements."""
+    return shape.sockets - 1 if setup.comm_socket is None else setup.comm_socket
+
+
+def computing_of(
+    cores: int, cores_other: int, node: int, node_other: int | None, intensity: float
+) -> tuple[Computing, ...]:
+    """The groups of cores that compute, sockets without any left out."""
+    groups = ((0, cores, node), (1, cores_other, node if node_other is None else node_other))
+    return tuple(
+        Computing(socket=socket, node=at, count=count, intensity=intensity)
+        for socket, count, at in groups
+        if count
+    )
+
+
+def load_of(setup: Setup, step: Step) -> Load:
+    """The load that both sides of a setup are at once."""
+    return Load(
+        computing=computing_of(
+            setup.cores, setup.cores_other, setup.comp_node, setup.comp_node_other, step.intensity
+        ),
+        messages=Messages(
+            node=setup.comm_node, direction=step.direction, size=setup.size, threads=setup.comm_threads
+        ),
+    )
+
+
+def reference_of(step: Step) -> Load | None:
+    """The load of which T_M was measured; None where bytes are known."""
+    measured = step.t_comp
+    if measured is None:
+        return None
+    return Load(
+        computing=computing_of(
+            measured.cores,
+            measured.cores_other,
+            measured.comp_node,
+            measured.comp_node_other,
+            step.intensity,
+        )
+    )
+
+
+def changed(setup: Setup, axis: str, other: Setup) -> Setup:
+    """The setup with that axis as in the other one."""
+    return msgspec.structs.replace(setup, **{axis: getattr(other, axis)})
+
+
+def differing(setup: Setup, other: Setup) -> tuple[str, ...]:
+    """The axes in which two setups differ."""
+    return tuple(axis for axis in AXES if getattr(setup, axis) != getattr(other, axis))

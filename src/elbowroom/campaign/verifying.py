@@ -1,0 +1,345 @@
+"""Checking an advice by measuring: the present and the advised configuration as points of one run.
+
+Every repetition visits both in random order, so that what drifts hits both alike. The run is a run like any
+other: journalled, resumable, with a report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from elbowroom.advise.advice import Advice, Configuration
+from elbowroom.advise.checking import Column, Compared, compare, compared_with, steps_of_rates
+from elbowroom.advise.job import Job, Setup, Step
+from elbowroom.advise.setups import comm_socket
+from elbowroom.campaign.collecting import collect
+from elbowroom.campaign.parts import Tell
+from elbowroom.campaign.results import Results
+from elbowroom.campaign.running import Prepared, Request, concrete, resume, start
+from elbowroom.campaign.sources import Source
+from elbowroom.errors import MachineError, UsageError
+from elbowroom.machine.topology import Core, Machine
+from elbowroom.model.document import Document
+from elbowroom.plan import placing
+from elbowroom.plan.kernels import Kernel, find
+from elbowroom.plan.point import Expansion, Pattern, Point
+from elbowroom.plan.reading import Plan
+from elbowroom.predict.collecting import Layout, layout
+from elbowroom.store.files import write_atomically
+from elbowroom.store.folder import RunFolder
+
+NAME = "verify"
+ADVICE = "advice.json"
+"""The advice that a run checks, in its folder."""
+
+CURSOR = "triad_cursor"
+"""Computes at any intensity."""
+
+PATTERNS: dict[str, Pattern] = {"receive": "receive", "both": "bidirectional"}
+ONE_WAY = {"receive": 1.0, "bidirectional": 2.0}
+"""What both directions move, over what the probe says of a pattern."""
+
+
+class Placed(msgspec.Struct, frozen=True, kw_only=True):
+    """The points of a check: one for each configuration (the same where they differ only in whether they
+    overlap), one where T_M was measured, and the control.
+    """
+
+    now: Point
+    other: Point
+    reference: Point | None
+    control: Point
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """Each once; of two with the same name the one that is measured together too."""
+        found: dict[str, Point] = {}
+        wanted = (self.now, self.other, *([self.reference] if self.reference is not None else []))
+        for point in (*wanted, self.control):
+            known = found.get(point.id)
+            if known is None or len(point.sequence) > len(known.sequence):
+                found[point.id] = point
+        return tuple(found.values())
+
+
+def placed(advice: Advice, document: Document, machine: Machine) -> Placed:
+    """The points that check an advice on a machine; UsageError for what the probe cannot measure there."""
+    found = layout(machine)
+    _same_shape(advice, found)
+    kernel, cursor = _kernel(advice.job, document)
+    seats = _Seats(machine, found, advice, kernel, cursor, document.calibration.size)
+    other = compared_with(advice)
+    return Placed(
+        now=seats.point(advice.now.setup),
+        other=seats.point(other.setup),
+        reference=seats.reference(advice.job.step, advice.now.setup),
+        control=seats.control(advice.now.setup),
+    )
+
+
+def _same_shape(advice: Advice, found: Layout) -> None:
+    for field in ("cores_first_socket", "numa_per_socket", "sockets"):
+        here, there = getattr(found.shape, field), getattr(advice.machine, field)
+        if here != there:
+            raise UsageError(
+                f"is of another machine: {field} is {there} in the model and {here} here",
+                field="model",
+                value=advice.machine.name,
+                mend="verify it there, or fit a run of this machine",
+            )
+
+
+def _kernel(job: Job, document: Document) -> tuple[Kernel, int]:
+    """What computes in the job's place, and how many repetitions per item."""
+    name = job.verify.kernel or (CURSOR if job.step.intensity > 0 else document.calibration.kernel)
+    kernel = find(name)
+    if kernel is None or kernel.rate_unit != "MB/s":
+        raise UsageError(
+            "moves no bytes that a step could be counted in",
+            field="verify.kernel",
+            value=name,
+            mend="name a kernel in MB/s, for instance triad",
+        )
+    if not kernel.uses_cursor:
+        return kernel, 1
+    return kernel, max(1, round(job.step.intensity * kernel.algorithmic_bytes / kernel.flops))
+
+
+class _Seats:
+    """Who sits where, for every setup of an advice."""
+
+    def __init__(
+        self, machine: Machine, found: Layout, advice: Advice, kernel: Kernel, cursor: int, size: int
+    ) -> None:
+        self._machine = machine
+        self._layout = found
+        self._advice = advice
+        self._kernel = kernel
+        self._cursor = cursor
+        self._size = size
+
+    def point(self, setup: Setup) -> Point:
+        """The point that measures a setup: alone only where nothing overlaps."""
+        node_other = setup.comp_node if setup.comp_node_other is None else setup.comp_node_other
+        if setup.cores and setup.cores_other and node_other != setup.comp_node:
+            raise UsageError(
+                "the probe's cores all compute on one node",
+                field="comp_node_other",
+                value=node_other,
+                mend="verify with the program itself: verify.command in the job",
+            )
+        node = setup.comp_node if setup.cores else node_other
+        comm, peers = self._communicating(setup)
+        cores = self._computing(setup.cores, setup.cores_other, (*comm, *peers), share=not setup.overlap)
+        point = self._made(cores, setup.cores_other, node, setup, comm, peers)
+        if setup.overlap:
+            return point
+        shared = bool(set(cores) & {*comm, *peers})
+        return msgspec.structs.replace(point, sequence=("A", "B", "B", "A"), scheduling=shared)
+
+    def reference(self, step: Step, now: Setup) -> Point | None:
+        """The point that measures the computation where T_M was measured."""
+        told = step.t_comp
+        if told is None:
+            return None
+        setup = msgspec.structs.replace(
+            now,
+            cores=told.cores,
+            cores_other=told.cores_other,
+            comp_node=told.comp_node,
+            comp_node_other=told.comp_node_other,
+            overlap=False,
+        )
+        return self.point(setup)
+
+    def control(self, now: Setup) -> Point:
+        """Prime counting on one core beside the present messages tells whether the machine was quiet."""
+        comm, peers = self._communicating(now)
+        cores = self._computing(1, 0, (*comm, *peers))
+        point = self._made(cores, 0, now.comp_node, now, comm, peers)
+        return msgspec.structs.replace(point, kernel="prime", cursor=1, working_set=0, role="control")
+
+    def _made(
+        self,
+        cores: tuple[int, ...],
+        other: int,
+        node: int,
+        setup: Setup,
+        comm: tuple[int, ...],
+        peers: tuple[int, ...],
+    ) -> Point:
+        nodes, number = self._layout.nodes, self._layout.nodes[node]
+        return Point(
+            plan=NAME,
+            kernel=self._kernel.name,
+            n=len(cores),
+            n_other=other,
+            size=self._size if setup.size is None else setup.size,
+            comp_node=number,
+            comm_node=nodes[setup.comm_node],
+            comm_core=comm[0],
+            metric="bandwidth",
+            comp_cores=cores,
+            comm_cores=comm,
+            peer_cores=peers,
+            pattern=self._pattern(setup),
+            cursor=self._cursor,
+            working_set=placing.working_set(self._kernel, len(cores), number, self._machine),
+        )
+
+    def _pattern(self, setup: Setup) -> Pattern:
+        direction = self._advice.job.step.direction
+        if direction not in PATTERNS or setup.comm_threads > 1:
+            threads = setup.comm_threads > 1
+            raise UsageError(
+                "the probe receives, or exchanges in both directions, by one communication thread",
+                field="comm_threads" if threads else "step.direction",
+                value=setup.comm_threads if threads else direction,
+                mend="verify with the program itself: verify.command in the job",
+            )
+        return PATTERNS[direction]
+
+    def _communicating(self, setup: Setup) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Cores of the communication threads and of those of a second rank on this host."""
+        core = placing.default_comm_core(self._machine)
+        if setup.comm_socket is not None and not placing.shares_core(self._machine):
+            own = [core.number for core in self._cores(comm_socket(setup, self._layout.shape))]
+            core = own[-1] if own else core
+        seats = placing.seats(self._machine, core, setup.comm_threads)
+        if seats is None:
+            raise self._too_few(setup.comm_threads)
+        return seats.comm_cores, seats.peer_cores
+
+    def _computing(
+        self, cores: int, other: int, taken: Sequence[int], *, share: bool = False
+    ) -> tuple[int, ...]:
+        """The first cores of either socket that are not taken; with `share` those taken come last."""
+        found: list[int] = []
+        for socket, count in enumerate((cores, other)):
+            own = [core.number for core in self._cores(socket)]
+            free = [core for core in own if core not in taken]
+            free += [core for core in own if core in taken] if share else []
+            if len(free) < count:
+                raise self._too_few(count)
+            found += free[:count]
+        return tuple(found)
+
+    def _cores(self, socket: int) -> list[Core]:
+        """Usable cores of a socket, in order; models know two sockets at most."""
+        packages = sorted({core.package for core in self._machine.cores})
+        usable = placing.usable(self._machine)
+        return [core for core in usable if socket < len(packages) and core.package == packages[socket]]
+
+    def _too_few(self, count: int) -> UsageError:
+        both = " (both ranks of the probe run on this host)" if self._machine.hosts < 2 else ""
+        return UsageError(
+            f"{len(placing.usable(self._machine))} usable cores are too few to measure that{both}",
+            field="cores",
+            value=count,
+            mend="verify on two hosts, or with the program itself: verify.command in the job",
+        )
+
+
+def prepare(advice: Advice, document: Document, source: Source, repetitions: int, seed: int) -> Prepared:
+    """The check as a plan made concrete; measures nothing."""
+    machine = source.machine()
+    found = placed(advice, document, machine)
+    points = found.points
+    for point in points:
+        refused = source.refuse(point)
+        if refused:
+            raise UsageError(refused, field="verify", value=point.id, mend="use verify.command in the job")
+    plan = Plan(
+        name=NAME,
+        experiment="model",
+        question="Does the advised configuration gain what was predicted?",
+        kernels=(found.now.kernel,),
+        repetitions=repetitions,
+        seed=seed,
+        scheduling=any(point.scheduling for point in points),
+    )
+    return concrete(plan, machine, Expansion(points=points, notes=()), source, False)
+
+
+def verify(
+    advice: Advice, document: Document, request: Request, source: Source, repetitions: int, tell: Tell
+) -> tuple[RunFolder, Results, Compared]:
+    """Measures the present and the advised configuration into a new run folder."""
+    prepared = prepare(advice, document, source, repetitions, request.seed or 1)
+    folder, results = start(request, tell, source, prepared)
+    write_atomically(folder.path / ADVICE, msgspec.json.encode(advice))
+    return folder, results, _compared(folder, results, advice, document)
+
+
+def verify_again(
+    advice: Advice, document: Document, path: Path, tell: Tell, source: Source | None = None
+) -> tuple[RunFolder, Results, Compared]:
+    """Goes on with a check that was stopped; UsageError where the run checks something else."""
+    manifest = RunFolder.open(path).manifest
+    wanted = {point.id for point in placed(advice, document, manifest.machine).points}
+    if wanted != {point.id for point in manifest.points}:
+        raise UsageError(
+            "measures other points than this advice is checked by",
+            field="resume",
+            value=str(path),
+            mend="start anew: --run RUN",
+        )
+    folder, results = resume(path, tell, source=source)
+    return folder, results, _compared(folder, results, advice, document)
+
+
+def _compared(folder: RunFolder, results: Results, advice: Advice, document: Document) -> Compared:
+    found = placed(advice, document, folder.manifest.machine)
+    columns = _columns(folder)
+    asked = [(found.now, advice.now), (found.other, compared_with(advice))]
+    measured = [_streams(columns, point, item) for point, item in asked]
+    reference = None
+    if found.reference is not None:
+        reference = columns[found.reference.id, "comp", "alone"]
+    totals = steps_of_rates(
+        advice.job, [item for _, item in asked], measured, reference, folder.manifest.seed
+    )
+    repetitions = len(set(measured[0]["comp_alone"].repetitions))
+    reasons = results.verdict.reasons if not results.verdict.trusted else ()
+    return compare(advice, totals, repetitions, reasons=reasons, source=str(folder.path))
+
+
+Key = tuple[str, str, str]
+
+
+def _columns(folder: RunFolder) -> Mapping[Key, Column]:
+    """Samples by point, side and whether alone or together; void ones and closing baselines left out."""
+    points = folder.manifest.points
+    samples = collect(folder.entries(), points).samples
+    found: dict[Key, tuple[list[float], list[int]]] = {}
+    for row in range(len(samples)):
+        if samples.status[row] == "void" or samples.closing[row] or not np.isfinite(samples.value[row]):
+            continue
+        state = "together" if samples.phase[row] == "AB" else "alone"
+        key = (points[samples.point[row]].id, samples.side[row], state)
+        values, repetitions = found.setdefault(key, ([], []))
+        values.append(float(samples.value[row]))
+        repetitions.append(int(samples.repetition[row]))
+    return {key: Column(*columns) for key, columns in found.items()}
+
+
+def _streams(columns: Mapping[Key, Column], point: Point, item: Configuration) -> dict[str, Column]:
+    """The four streams of a configuration, MB/s; those together only where it overlaps."""
+    found = {}
+    for side in ("comp", "comm"):
+        for state in ("alone", "together") if item.setup.overlap else ("alone",):
+            if (point.id, side, state) not in columns:
+                raise MachineError(
+                    "was not measured, every sample is void or failed",
+                    field="verify",
+                    value=point.id,
+                    mend="see the run's report, and measure again",
+                )
+            column = columns[point.id, side, state]
+            both = ONE_WAY[point.pattern] if side == "comm" else 1.0
+            found[f"{side}_{state}"] = Column([both * value for value in column.values], column.repetitions)
+    return found
