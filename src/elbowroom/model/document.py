@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from elbowroom.model.curves import Shape
+from elbowroom.model.load import Question
 from elbowroom.model.message_size import MessageSize
 from elbowroom.model.prediction import Interval
 from elbowroom.model.threshold import Parameters, Threshold
@@ -73,10 +74,6 @@ class ThresholdPart(msgspec.Struct, frozen=True, kw_only=True):
     def model(self, shape: Shape) -> Threshold:
         """The model that predicts."""
         return Threshold(shape=shape, local=self.local, remote=self.remote)
-
-
-Question = Literal["intensity", "sizes", "send", "both", "threads", "copies", "nodes"]
-"""What loads ask beyond situations, and what runs tell of."""
 
 
 class LoadPart(msgspec.Struct, frozen=True, kw_only=True):

@@ -254,8 +254,8 @@ def _errors(point: Array, data: _Data, before: Prior) -> _Errors:
     missed = _logs(point[None], data)[0] - data.logs
     slopes = _jacobian(point, data)
     stream = np.broadcast_to(np.arange(4)[:, None], data.known.shape)[data.known]
-    noise = max(_spread(missed[stream == 1]), LEAST_NOISE)
-    scale = np.array([noise if k == 1 else max(_spread(missed[stream == k]), noise) for k in range(4)])[
+    noise = max(spread_of(missed[stream == 1]), LEAST_NOISE)
+    scale = np.array([noise if k == 1 else max(spread_of(missed[stream == k]), noise) for k in range(4)])[
         stream
     ]
     both = (data.asked.local > 0) & (data.asked.remote > 0)
@@ -266,7 +266,7 @@ def _errors(point: Array, data: _Data, before: Prior) -> _Errors:
     own = np.einsum("ij,jk,ik->i", slopes, covariance, slopes)
     free = missed / np.sqrt(np.maximum(1 - own / scale**2, LEAST_FREEDOM))
     known = (NOISE_MARGIN * noise) ** 2
-    more = [_spread(free[stream == k]) ** 2 - known - _middle(own[stream == k]) for k in range(4)]
+    more = [spread_of(free[stream == k]) ** 2 - known - _middle(own[stream == k]) for k in range(4)]
     found = np.sqrt(np.maximum(more, 0.0)).tolist()
     return _Errors(covariance, scale, (found[0], 0.0, found[2], found[3]))
 
@@ -275,7 +275,7 @@ def _middle(values: Array) -> float:
     return float(np.median(values)) if len(values) else 0.0
 
 
-def _spread(missed: Array) -> float:
+def spread_of(missed: Array) -> float:
     """Standard deviation of normal errors of which TAIL are larger than these; 0 of none."""
     return float(np.quantile(np.abs(missed), 1 - TAIL)) / TAIL_NORMAL if len(missed) else 0.0
 

@@ -110,10 +110,10 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
     intensity: float = 0.0
 
     def get(self, name: str) -> Array:
-        """One parameter, (D, 1)."""
+        """One parameter, (D, 1); a speed that is missing is the calibrated size's."""
         if name in self.names:
             return self.values[:, [self.names.index(name)]]
-        return np.full((len(self.values), 1), NEUTRAL[name])
+        return np.full((len(self.values), 1), NEUTRAL.get(name, 1.0))
 
 
 class LoadRates(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,6 +16,9 @@ from elbowroom.model.prediction import Interval
 
 Direction = Literal["receive", "send", "both"]
 
+Question = Literal["intensity", "sizes", "send", "both", "threads", "copies", "nodes"]
+"""What loads ask beyond situations; `nodes`: cores of one socket that are more than one group."""
+
 
 class Computing(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """`count` cores of `socket` (counted from 0) compute on data of `node` at `intensity` flop/B (algorithmic
@@ -52,6 +55,29 @@ class Load(msgspec.Struct, frozen=True, kw_only=True, order=True):
     computing: tuple[Computing, ...] = ()
     messages: Messages | None = None
     copies: tuple[Copy, ...] = ()
+
+
+class LoadRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One measured run of a load: bandwidths (MB/s) and their relative standard errors as in Row (curves.py).
+
+    `kernel`, `pattern`: another computation or another way to exchange messages than the calibrated ones,
+    which may be faster or slower by a factor that is fitted beside the model; empty: the calibrated ones.
+    """
+
+    load: Load
+    comp_alone: float | None = None
+    comm_alone: float | None = None
+    comp_together: float | None = None
+    comm_together: float | None = None
+    spread: tuple[float | None, float | None, float | None, float | None] = (None, None, None, None)
+    kernel: str = ""
+    pattern: str = ""
+    source: str = ""
+
+    @property
+    def streams(self) -> tuple[float | None, float | None, float | None, float | None]:
+        """The four bandwidths in the order of STREAMS."""
+        return self.comp_alone, self.comm_alone, self.comp_together, self.comm_together
 
 
 class LoadPrediction(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import msgspec
@@ -10,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elbowroom.errors import UsageError
-from elbowroom.model.curves import STREAMS, Shape, Situation
+from elbowroom.model.curves import STREAMS, Situation
 from elbowroom.model.document import Document, FlowPart, LoadPart, ModelName
 from elbowroom.model.flow import NAMES
-from elbowroom.model.flow_load import WAYS, Extension, LoadRates, evaluate
-from elbowroom.model.load import Load, LoadPrediction
+from elbowroom.model.flow_load import Extension, LoadRates, evaluate
+from elbowroom.model.load import Load, LoadPrediction, check_load
 from elbowroom.model.prediction import NORMAL_90, Interval
 from elbowroom.plan.sizes import format_size
 from elbowroom.predict.answering import EXTRAPOLATED, VIRTUAL, check_parameters, chosen, predict
@@ -131,64 +130,6 @@ def extension_of(document: Document) -> Extension:
     times = np.concatenate([[law.t0], np.random.default_rng(0).permutation(steps)])[:rows]
     values = np.stack([times, np.ones(rows)], axis=1)
     return Extension(size=size, names=("latency_0", "speed_0"), values=values)
-
-
-def check_load(shape: Shape, load: Load) -> None:
-    """Refuses sockets, cores, nodes, sizes, threads and demands that the machine, or no machine, has."""
-    for group in load.computing:
-        _within(shape, "computing.socket", group.socket, shape.sockets, "socket")
-        _within(shape, "computing.node", group.node, shape.nodes, "NUMA node")
-        _positive("computing.count", group.count, "is no number of computing cores", "give 1 or more")
-        if not (group.intensity >= 0 and math.isfinite(group.intensity)):
-            raise UsageError(
-                "is no arithmetic intensity",
-                field="computing.intensity",
-                value=group.intensity,
-                mend="give flop/B, 0 or more",
-            )
-    for socket in range(shape.sockets):
-        count = sum(group.count for group in load.computing if group.socket == socket)
-        if count > shape.cores_first_socket:
-            raise UsageError(
-                f"{shape.name} has {shape.cores_first_socket} cores on socket {socket}",
-                field="computing.count",
-                value=count,
-                mend=f"ask for 0 to {shape.cores_first_socket} there",
-            )
-    messages = load.messages
-    if messages is not None:
-        _within(shape, "messages.node", messages.node, shape.nodes, "NUMA node")
-        if messages.direction not in WAYS:
-            raise UsageError(
-                "is no direction",
-                field="messages.direction",
-                value=messages.direction,
-                mend=f"one of: {', '.join(WAYS)}",
-            )
-        if messages.size is not None:
-            _positive("messages.size", messages.size, "is no message size", "give at least 1 B")
-        _positive("messages.threads", messages.threads, "is no number of threads", "give 1 or more")
-    for copy in load.copies:
-        _within(shape, "copies.node", copy.node, shape.nodes, "NUMA node")
-        if not (copy.demand > 0 and math.isfinite(copy.demand)):
-            raise UsageError(
-                "is no bandwidth", field="copies.demand", value=copy.demand, mend="give MB/s above 0"
-            )
-
-
-def _within(shape: Shape, field: str, value: int, count: int, what: str) -> None:
-    if not 0 <= value < count:
-        raise UsageError(
-            f"{shape.name} has {count} {what}{'s' if count > 1 else ''}",
-            field=field,
-            value=value,
-            mend=f"ask for 0 to {count - 1}" if count > 1 else "ask for 0",
-        )
-
-
-def _positive(field: str, value: int, message: str, mend: str) -> None:
-    if value < 1:
-        raise UsageError(message, field=field, value=value, mend=mend)
 
 
 def _check_known(document: Document, known: LoadPart | None, load: Load) -> None:

@@ -1,0 +1,332 @@
+"""FLOW's parameters for loads, fitted to runs of them: best fit, 90 % intervals, draws.
+
+FLOW itself comes first, from situations (model/flow_fit.py). Where these told enough it stays as it is, best
+fit and draws; where they were fewer values than parameters (a machine with one core to spare), its parameters
+are fitted again here, with all rows. Bounded least squares on logarithms with a robust loss and weak priors,
+as there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from elbowroom.errors import UsageError
+from elbowroom.model.curves import Curves, Row, Shape
+from elbowroom.model.document import LoadPart
+from elbowroom.model.flow import INDEX, NAMES, Array, cases
+from elbowroom.model.flow_fit import (
+    ERRORS,
+    FIRST_ERROR,
+    LEAST_FREEDOM,
+    LEAST_NOISE,
+    NORMAL_HALF,
+    FlowFit,
+    spread_of,
+)
+from elbowroom.model.flow_load import Extension, evaluate
+from elbowroom.model.flow_load_prior import (
+    KERNEL,
+    PATTERN,
+    LoadPrior,
+    decode,
+    load_prior,
+    questions,
+)
+from elbowroom.model.flow_prior import Prior, prior
+from elbowroom.model.flow_prior import decode as decode_flow
+from elbowroom.model.flow_prior import encode as encode_flow
+from elbowroom.model.load import Load, LoadRow, load_of
+from elbowroom.model.prediction import NORMAL_90
+from elbowroom.model.settling import settle
+
+STEP = 1e-5
+EVALUATIONS = 60
+SETTLED = 60
+"""Rows that the draws are made to agree with, at most."""
+
+
+class LoadFit(msgspec.Struct, frozen=True, kw_only=True):
+    """`flow`: FLOW as it was or, where situations alone told too little, fitted again; `load`: the rest."""
+
+    flow: FlowFit
+    load: LoadPart
+
+
+class _Problem(msgspec.Struct, frozen=True):
+    """Coordinates are FLOW's own where they are `free`, else none of them; then those of `beliefs`.
+
+    `logs`: of the measured values, where `known` (4, N); `kernels`, `patterns`: (N, E) which factor a row
+    has.
+    """
+
+    shape: Shape
+    loads: tuple[Load, ...]
+    size: int
+    intensity: float
+    logs: Array
+    known: NDArray[np.bool_]
+    beliefs: LoadPrior
+    free: Prior | None
+    kernels: Array
+    patterns: Array
+
+    @property
+    def own(self) -> int:
+        """How many coordinates FLOW's parameters take."""
+        return 0 if self.free is None else len(NAMES)
+
+    def predicted(self, base: Array, points: Array) -> Array:
+        """Logarithms at the measured values, (D, values), for FLOW's parameters (D, P), unless they are among
+        the coordinates (D, C).
+        """
+        if self.free is not None:
+            base = decode_flow(points[:, : self.own])
+        extra = points[:, self.own :]
+        extension = Extension(
+            size=self.size,
+            names=self.beliefs.names,
+            values=decode(extra, self.beliefs.names),
+            switches=self.beliefs.switches,
+            intensity=self.intensity,
+        )
+        rates = evaluate(base, extension, self.shape, self.loads).streams
+        logs = np.log(np.maximum(rates, 1e-9))
+        logs[0::2] += extra @ self.kernels.T
+        logs[1::2] += extra @ self.patterns.T
+        return logs.transpose(1, 0, 2)[:, self.known]
+
+    def bounds(self) -> tuple[Array, Array, Array, Array]:
+        """Centre, width, low and high of all coordinates."""
+        fields = ("centre", "width", "low", "high")
+        found = [getattr(self.beliefs, field) for field in fields]
+        if self.free is not None:
+            found = [
+                np.concatenate([getattr(self.free, field), more])
+                for field, more in zip(fields, found, strict=True)
+            ]
+        return found[0], found[1], found[2], found[3]
+
+    def part(self, kept: NDArray[np.bool_]) -> _Problem:
+        """Only some of the rows."""
+        chosen = np.broadcast_to(kept, self.known.shape)[self.known]
+        return msgspec.structs.replace(
+            self,
+            loads=tuple(load for load, there in zip(self.loads, kept.tolist(), strict=True) if there),
+            logs=self.logs[chosen],
+            known=self.known[:, kept],
+            kernels=self.kernels[kept],
+            patterns=self.patterns[kept],
+        )
+
+
+def fit(
+    flow: FlowFit, curves: Curves, rows: Sequence[LoadRow], *, intensity: float = 0.0, seed: int = 0
+) -> LoadFit | None:
+    """Fits the parameters beyond FLOW's, of which `flow` was fitted to `curves`, to rows of loads on the same
+    machine; None if they tell of nothing that situations do not. `intensity`: flop/B of the calibrated
+    kernel.
+
+    The same seed gives the same draws. UsageError for a row without any bandwidth above 0.
+    """
+    if not questions(rows, curves.size, intensity):
+        return None
+    few = sum(value is not None for row in curves.rows for value in row.streams) < len(NAMES)
+    own = [_as_load_row(row) for row in curves.rows] if few else []
+    problem = _problem(flow, curves, [*own, *rows], intensity, few)
+    base = np.array([flow.values])
+    best = _best(problem, base, _start(problem, flow))
+    covariance, scale, discrepancy = _errors(problem, base, best, _noise(flow, curves))
+    return _result(flow, problem, best, covariance, scale, discrepancy, rows, seed)
+
+
+def _as_load_row(row: Row) -> LoadRow:
+    return LoadRow(
+        load=load_of(row.situation),
+        comp_alone=row.comp_alone,
+        comm_alone=row.comm_alone,
+        comp_together=row.comp_together,
+        comm_together=row.comm_together,
+        spread=row.spread,
+        source=row.source,
+    )
+
+
+def _table(rows: Sequence[Row] | Sequence[LoadRow]) -> Array:
+    """The bandwidths (4, N), NaN where not known."""
+    return np.array([[np.nan if v is None else v for v in row.streams] for row in rows], dtype=float).T
+
+
+def _problem(flow: FlowFit, curves: Curves, rows: Sequence[LoadRow], intensity: float, few: bool) -> _Problem:
+    measured = _table(rows)
+    known = np.isfinite(measured) & (measured > 0)
+    for place in np.flatnonzero(~known.any(axis=0)).tolist():
+        raise UsageError("holds no bandwidth", field="row", value=rows[place].source, mend="leave it out")
+    beliefs = load_prior(rows, curves.size, intensity, flow.values[INDEX["comm_first"]])
+    names = beliefs.names
+    asked = cases(curves.shape, [row.situation for row in curves.rows])
+    return _Problem(
+        shape=curves.shape,
+        loads=tuple(row.load for row in rows),
+        size=curves.size,
+        intensity=intensity,
+        logs=np.log(measured[known]),
+        known=known,
+        beliefs=beliefs,
+        free=prior(asked, _table(curves.rows)) if few else None,
+        kernels=np.array([[name == KERNEL + row.kernel for name in names] for row in rows], dtype=float),
+        patterns=np.array([[name == PATTERN + row.pattern for name in names] for row in rows], dtype=float),
+    )
+
+
+def _start(problem: _Problem, flow: FlowFit) -> Array:
+    if problem.free is None:
+        return problem.beliefs.centre
+    return np.concatenate([encode_flow(np.array(flow.values)), problem.beliefs.centre])
+
+
+def _best(problem: _Problem, base: Array, start: Array) -> Array:
+    """A fit, then once more with the error it showed."""
+    point = _solve(problem, base, start, FIRST_ERROR)
+    missed = problem.predicted(base, point[None])[0] - problem.logs
+    error = float(np.clip(np.median(np.abs(missed)) / NORMAL_HALF, *ERRORS))
+    return _solve(problem, base, point, error)
+
+
+def _jacobian(problem: _Problem, base: Array, point: Array) -> Array:
+    steps = STEP * np.eye(len(point))
+    points = np.concatenate([point + steps, point - steps])
+    logs = problem.predicted(np.repeat(base, len(points), axis=0), points)
+    return (logs[: len(point)] - logs[len(point) :]).T / (2 * STEP)
+
+
+def _solve(problem: _Problem, base: Array, start: Array, error: float) -> Array:
+    centre, width, low, high = problem.bounds()
+
+    def residuals(point: Array) -> Array:
+        missed = (problem.predicted(base, point[None])[0] - problem.logs) / error
+        return np.concatenate([missed, (point - centre) / width])
+
+    def slopes(point: Array) -> Array:
+        return np.concatenate([_jacobian(problem, base, point) / error, np.diag(1 / width)])
+
+    margin = 1e-6
+    inside = np.clip(start, low + margin, high - margin)
+    found = least_squares(
+        residuals, inside, slopes, bounds=(low, high), loss="soft_l1", max_nfev=EVALUATIONS, x_scale=width
+    )
+    return np.asarray(found.x, dtype=float)
+
+
+def _noise(flow: FlowFit, curves: Curves) -> float:
+    """Relative noise of a measured value, from messages alone, where FLOW cannot be wrong."""
+    missed = []
+    for row in curves.rows:
+        if row.comm_alone:
+            local = curves.shape.local(row.situation.comm_node)
+            comm = flow.values[INDEX["comm_first" if local else "comm_second"]]
+            missed.append(np.log(row.comm_alone / comm))
+    return max(spread_of(np.array(missed)), LEAST_NOISE)
+
+
+def _errors(
+    problem: _Problem, base: Array, point: Array, noise: float
+) -> tuple[Array, Array, tuple[float, float, float, float]]:
+    """Covariance of the coordinates, relative errors of the measured values, and the relative standard
+    deviation of what the model cannot follow, by stream (as in model/flow_fit.py).
+    """
+    missed = problem.predicted(base, point[None])[0] - problem.logs
+    slopes = _jacobian(problem, base, point)
+    stream = np.broadcast_to(np.arange(4)[:, None], problem.known.shape)[problem.known]
+    each = [max(spread_of(missed[stream == k]), noise) for k in range(4)]
+    scale = np.array(each)[stream]
+    width = problem.bounds()[1]
+    information = (slopes / scale[:, None] ** 2).T @ slopes + np.diag(1 / width**2)
+    covariance = np.linalg.inv(information)
+    covariance = (covariance + covariance.T) / 2
+    own = np.einsum("ij,jk,ik->i", slopes, covariance, slopes)
+    free = missed / np.sqrt(np.maximum(1 - own / scale**2, LEAST_FREEDOM))
+    more = [spread_of(free[stream == k]) ** 2 - noise**2 for k in range(4)]
+    found = np.sqrt(np.maximum(more, 0.0)).tolist()
+    return covariance, scale, (found[0], found[1], found[2], found[3])
+
+
+def _result(
+    flow: FlowFit,
+    problem: _Problem,
+    best: Array,
+    covariance: Array,
+    scale: Array,
+    discrepancy: tuple[float, float, float, float],
+    rows: Sequence[LoadRow],
+    seed: int,
+) -> LoadFit:
+    _, _, lowest, highest = problem.bounds()
+    half = NORMAL_90 * np.sqrt(np.diag(covariance))
+    ends = np.clip(np.stack([best - half, best + half]), lowest, highest)
+    draws = _draws(flow, problem, best, covariance, scale, seed)
+    own, names = problem.own, problem.beliefs.names
+    kept = [k for k, name in enumerate(names) if not name.startswith((KERNEL, PATTERN))]
+
+    def told(points: Array) -> list[list[float]]:
+        values: list[list[float]] = decode(points[:, own:], names)[:, kept].tolist()
+        return values
+
+    if problem.free is not None:
+        low, high = decode_flow(ends[:, :own]).tolist()
+        flow = msgspec.structs.replace(
+            flow,
+            values=tuple(decode_flow(best[None, :own])[0].tolist()),
+            low=tuple(low),
+            high=tuple(high),
+            draws=tuple(tuple(row) for row in decode_flow(draws[:, :own]).tolist()),
+            discrepancy=discrepancy,
+        )
+    low, high = told(ends)
+    sizes = [m.size or problem.size for m in (row.load.messages for row in rows) if m is not None]
+    part = LoadPart(
+        names=tuple(names[k] for k in kept),
+        values=tuple(told(best[None])[0]),
+        low=tuple(low),
+        high=tuple(high),
+        draws=tuple(tuple(row) for row in told(draws)),
+        discrepancy=discrepancy,
+        measured=questions(rows, problem.size, problem.intensity),
+        switches=problem.beliefs.switches,
+        intensity=problem.intensity,
+        intensity_high=max((g.intensity for row in rows for g in row.load.computing), default=0.0),
+        size_low=min([*sizes, problem.size]),
+        size_high=max([*sizes, problem.size]),
+        runs=len(rows),
+    )
+    return LoadFit(flow=flow, load=part)
+
+
+def _draws(
+    flow: FlowFit, problem: _Problem, best: Array, covariance: Array, scale: Array, seed: int
+) -> Array:
+    """As in model/flow_fit.py; where FLOW stays, each beside one of its own draws."""
+    rng = np.random.default_rng(seed)
+    base = np.array(flow.draws)
+    spread = rng.standard_normal((len(base), len(best))) @ np.linalg.cholesky(covariance).T
+    runs = problem.known.shape[1]
+    kept = np.zeros(runs, dtype=np.bool_)
+    kept[np.linspace(0, runs - 1, min(runs, SETTLED)).round().astype(int)] = True
+    part = problem.part(kept)
+    chosen = np.broadcast_to(kept, problem.known.shape)[problem.known]
+    centre, width, low, high = problem.bounds()
+    measured = part.predicted(np.array([flow.values]), best[None])[0]
+    return settle(
+        best + spread,
+        centre,
+        width,
+        (low, high),
+        lambda points: part.predicted(np.repeat(base, len(points) // len(base), axis=0), points),
+        measured,
+        scale[chosen] * np.sqrt(chosen.mean()),
+        rng,
+    )
