@@ -20,9 +20,9 @@ from elbowroom.advise.reasons import headline, reason, remark
 from elbowroom.advise.setups import changed, differing, load_of, setups
 from elbowroom.advise.steps import rates, steps
 from elbowroom.errors import UsageError
-from elbowroom.model.document import Document, ModelName
+from elbowroom.model.document import MODELS, Document, ModelName
 from elbowroom.model.load import Load
-from elbowroom.predict.answering import chosen
+from elbowroom.predict.answering import VIRTUAL, chosen
 
 RUNNERS_UP = 5
 
@@ -52,6 +52,7 @@ def advise(document: Document, job: Job, *, model: str = "", name: ModelName | N
     ]
     present, found = ask(job.now), ask(advised)
     whole = gain(present, found)
+    configurations = [_configuration(document, job, name, item) for item in (present, found)]
     choices = _choices(ask, job, document, name, _Fitting(set(answered)), advised)
     return Advice(
         elbowroom=__version__,
@@ -59,8 +60,8 @@ def advise(document: Document, job: Job, *, model: str = "", name: ModelName | N
         name=name,
         machine=document.machine,
         job=job,
-        now=_configuration(document, job, name, present),
-        advised=_configuration(document, job, name, found),
+        now=configurations[0],
+        advised=configurations[1],
         gain=whole,
         sure=advised != job.now and sure(whole),
         sentence=headline(present, found, whole, choices),
@@ -68,7 +69,7 @@ def advise(document: Document, job: Job, *, model: str = "", name: ModelName | N
         runners_up=tuple(_configuration(document, job, name, item) for item in ask.ask(ranked[:RUNNERS_UP])),
         considered=len(answered),
         left_out=left_out,
-        notes=_notes(document, job),
+        notes=_notes(document, job, name, configurations),
     )
 
 
@@ -81,6 +82,7 @@ def answerable(
     """
     bare = without_draws(document)
     rates(bare, job, [job.now], name=name)
+    _check_threads(document, job, name)
     kinds: dict[Load, Setup] = {}
     of = [_kind(load_of(setup, job.step)) for setup in every]
     for kind, setup in zip(of, every, strict=True):
@@ -98,6 +100,22 @@ def answerable(
     _still_free(every, kept, refused)
     left_out = Counter(refused[kind].sentence() for kind in of if kind in refused)
     return kept, dict(left_out)
+
+
+def _check_threads(document: Document, job: Job, name: ModelName) -> None:
+    """A model that saw one communication thread says of several that they are as good as one, which is no
+    reason to choose among them.
+    """
+    flow = document.models.flow
+    if name != "flow" or flow is None or job.may.comm_threads is None:
+        return
+    if flow.load is None or "threads" not in flow.load.measured:
+        raise UsageError(
+            f"{document.machine.name}'s model has no run with several communication threads",
+            field="may.comm_threads",
+            value=list(job.may.comm_threads),
+            mend="fit it with the plan `ring` too: elbowroom run ring --out RUN2; elbowroom fit RUN RUN2",
+        )
 
 
 def _kind(load: Load) -> Load:
@@ -120,7 +138,9 @@ def without_draws(document: Document) -> Document:
     models = document.models
     if models.flow is None:
         return document
-    flow = msgspec.structs.replace(models.flow, draws=())
+    load = models.flow.load
+    bare = None if load is None else msgspec.structs.replace(load, draws=())
+    flow = msgspec.structs.replace(models.flow, draws=(), load=bare)
     return msgspec.structs.replace(document, models=msgspec.structs.replace(models, flow=flow))
 
 
@@ -307,12 +327,19 @@ def _configuration(document: Document, job: Job, name: ModelName, found: Predict
     )
 
 
-def _notes(document: Document, job: Job) -> tuple[str, ...]:
+def _notes(
+    document: Document, job: Job, name: ModelName, configurations: Sequence[Configuration]
+) -> tuple[str, ...]:
     """What to know before believing the advice."""
     known = document.calibration
-    notes = [f"Bytes are counted as {known.kernel} counts its own, with which the model was calibrated."]
-    if job.step.t_comp is None and job.step.comp_flops is not None:
-        notes = []
-    if document.machine.virtual:
-        notes.append("The machine is virtual: nothing here was measured on hardware.")
-    return (*notes, *document.validity)
+    notes = []
+    if job.step.comp_bytes is not None:
+        notes.append(
+            f"Bytes are counted as {known.kernel} counts its own, with which the model was calibrated."
+        )
+    told = {"now": configurations[0].flags, "advised": configurations[1].flags}
+    if told["now"] == told["advised"]:
+        told = {"now, advised": told["now"]}
+    notes += [f"{which}: {flag}" for which, flags in told.items() for flag in flags if flag != VIRTUAL]
+    others = tuple(f"{other}," for other in MODELS if other != name)
+    return (*notes, *(doubt for doubt in document.validity if not doubt.startswith(others)))

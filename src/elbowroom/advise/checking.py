@@ -174,7 +174,7 @@ def _doubts(repetitions: int, *measured: Interval) -> list[str]:
 
 
 def _sentence(advised: bool, predicted: Interval, measured: Interval) -> str:
-    figures = f"measured {span(measured)}, predicted {span(predicted)}"
+    figures = f"{span(measured)}; predicted were {span(predicted)}"
     if not advised:
         if measured.low > 0:
             return f"There was something to gain after all: the best other setup saves {figures}."

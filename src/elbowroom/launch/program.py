@@ -52,7 +52,7 @@ def run_program(words: Sequence[str], patience: float | None = None) -> Finished
     except BaseException as error:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        process.communicate()
         if isinstance(error, subprocess.TimeoutExpired):
             raise MachineError(
                 f"had not ended after {patience:g} s",
