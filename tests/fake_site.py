@@ -3,6 +3,7 @@
 FAKE_DIE, FAKE_HANG, FAKE_ERROR: `point:repetition` (repetition `*`: every one) at which the probe dies,
 hangs, or answers an error. FAKE_RANKS, FAKE_LIBRARY, FAKE_PROTOCOL, FAKE_LAUNCHER change what it says of
 itself; FAKE_MISSES is the share of TRIAD's cache misses that its counter sees (unset: it has no counter);
+FAKE_REFUSES is a variant that the diffusion solver refuses, FAKE_CELLS a number of cells it cannot cut;
 FAKE_LOG names a file that gets a line for each unit asked for; FAKE_SLEEP is the seconds a unit takes.
 """
 
@@ -18,6 +19,8 @@ def main():
         print("mpicxx: Open MPI 9.9.9 (Language: C++)")
     elif role == "mpirun":
         mpirun(words)
+    elif role == "diffusion":
+        diffusion(words[-1])
     elif words[0] == "measure":
         measure()
     elif words[0] == "topology":
@@ -33,10 +36,11 @@ def mpirun(words):
         return
     ranks = words[words.index("-n") + 1]
     os.environ.setdefault("FAKE_RANKS", ranks)
-    os.execv(words[-2], words[-2:])
+    program = words.index("measure") - 1
+    os.execv(words[program], words[program:])
 
 
-def hello():
+def hello(parts=(), cells=0):
     count = int(os.environ["FAKE_RANKS"])
     say(
         {
@@ -46,6 +50,7 @@ def hello():
             "ranks": [{"rank": rank, "host": "fake", "pid": os.getpid()} for rank in range(count)],
             "mpi": {"library": os.environ.get("FAKE_LIBRARY", "Open MPI v9.9.9, fake"), "transport": "shm"},
             "kernels": [],
+            **({"parts": parts, "cells": cells, "halo_bytes": 16000, "cell_flops": 12.0} if parts else {}),
         }
     )
 
@@ -122,6 +127,55 @@ def answer(request):
         phases.append(found)
     head = {"record": "repetition", "point": request["point"], "repetition": request["repetition"]}
     return {**head, "status": "ok", "reason": "", "flags": [], "validated": True, "phases": phases}
+
+
+def diffusion(config):
+    """The solver of apps/diffusion: a step is 0.1 ms of separator, 2 ms of interior, 0.3 ms of exchange and
+    0.01 ms of barrier; overlapped, interior and exchange take 1.1 and 1.2 times as long.
+    """
+    with open(config) as file:
+        asked = json.load(file)
+    if wanted_cells(asked):
+        say(
+            {"error": {"kind": "usage", "field": "cells", "value": "1", "message": "too few", "mend": "more"}}
+        )
+        sys.exit(2)
+    hello(parts=[part(rank, asked["cells"]) for rank in (0, 1)], cells=asked["cells"])
+    for line in sys.stdin:
+        request = json.loads(line)
+        if request.get("op") == "quit":
+            break
+        variant, count = request["variant"], request["steps"]
+        if variant == os.environ.get("FAKE_REFUSES"):
+            error = {"kind": "machine", "field": "variant", "value": variant, "message": "not today"}
+            say({"error": {**error, "mend": "ask tomorrow"}})
+            continue
+        together = variant == "overlap"
+        inner, outer = 2e-3 * (1.1 if together else 1), 3e-4 * (1.2 if together else 1)
+        times = {"separator_s": 1e-4, "interior_s": inner, "exchange_s": outer}
+        if variant == "none":
+            times["exchange_s"] = 0.0
+        elif variant == "communication":
+            times |= {"separator_s": 0.0, "interior_s": 0.0}
+        busy = max(inner, outer) if together else times["interior_s"] + times["exchange_s"]
+        times["step_s"] = times["separator_s"] + busy + 1e-5
+        said = {
+            "record": "steps",
+            "variant": variant,
+            "steps": count,
+            "comm_threads": request["comm_threads"],
+        }
+        say({**said, **{name: [value] * count for name, value in times.items()}, "valid": True, "flags": []})
+
+
+def wanted_cells(asked):
+    return os.environ.get("FAKE_CELLS") == str(asked["cells"])
+
+
+def part(rank, cells):
+    links = [{"rank": 1 - rank, "sent_bytes": 8000, "received_bytes": 8000}]
+    found = {"rank": rank, "cells": cells // 2, "separator_cells": 1000, "sent_bytes": 8000, "messages": 1}
+    return {**found, "neighbours": links, "step_bytes": 32 * cells}
 
 
 def say(record):

@@ -95,7 +95,10 @@ class Run:
 
     def show(self) -> dict[str, Any]:
         """What `show --json` prints, as plain data."""
+        from elbowroom.api.diffusion import step_table, table_object
+
         manifest = self.manifest
+        steps = step_table(self)
         return {
             "schema": SHOW_SCHEMA,
             "version": VERSION,
@@ -115,6 +118,7 @@ class Run:
             "points": msgspec.to_builtins(self.points()),
             "findings": msgspec.to_builtins(self.findings),
             "notes": msgspec.to_builtins(manifest.notes),
+            **({"steps": table_object(steps)} if steps else {}),
         }
 
     def report(self, path: Path | str | None = None, *, models: Sequence[Path | str] = ()) -> Path:

@@ -15,14 +15,18 @@ from elbowroom.stats.result import Trace
 from elbowroom.stats.summary import Samples
 from elbowroom.store.journal import Entry
 
+SIDES = {"comp": "rate", "comm": "value", "total": "value", "separator": "value"}
+"""What a phase may tell, and where in it the value is; the last two of an application's steps."""
+
 
 class Collected(msgspec.Struct, frozen=True, kw_only=True):
-    """What a journal says: samples, flags and failure by point id, frequency traces by point id."""
+    """What a journal says: samples; by point id flags, failures, frequency traces, facts of applications."""
 
     samples: Samples
     flags: dict[str, tuple[str, ...]]
     failures: dict[str, str]
     traces: dict[str, tuple[Trace, ...]]
+    facts: dict[str, dict[str, float]]
 
 
 def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Collected:
@@ -33,6 +37,7 @@ def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Collected:
     flags: dict[str, dict[str, None]] = {}
     failures: dict[str, str] = {}
     traces: dict[str, tuple[Trace, ...]] = {}
+    facts: dict[str, dict[str, float]] = {}
     agreement: dict[str, dict[str, list[float]]] = {}
     for entry in entries:
         if entry.point not in index:
@@ -45,6 +50,7 @@ def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Collected:
         for phase in record.get("phases", ()):
             seen.update(dict.fromkeys(phase.get("flags", ())))
             _rows(columns, index[entry.point], entry, phase)
+        facts.setdefault(entry.point, dict(record.get("facts", {})))
         if entry.repetition == 0 and not entry.closing:
             traces[entry.point] = _traces(by_id[entry.point], record)
         if (kernel := find(by_id[entry.point].kernel)) is not None:
@@ -57,11 +63,12 @@ def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Collected:
         flags={point: tuple(names) for point, names in flags.items() if names},
         failures=failures,
         traces={point: several for point, several in traces.items() if several},
+        facts={point: told for point, told in facts.items() if told},
     )
 
 
 def _rows(columns: dict[str, list[Any]], point: int, entry: Entry, phase: Mapping[str, Any]) -> None:
-    for side, name in (("comp", "rate"), ("comm", "value")):
+    for side, name in SIDES.items():
         found = phase.get(side)
         if found is None or found.get(name) is None:
             continue

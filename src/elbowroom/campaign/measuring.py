@@ -12,7 +12,7 @@ import msgspec
 from elbowroom.errors import MachineError
 from elbowroom.launch.session import Conversation, SessionLost, error_of
 from elbowroom.machine.frequencies import FrequencyRefused
-from elbowroom.plan.ordering import request, sequence
+from elbowroom.plan.ordering import request, sequence, step_seconds
 from elbowroom.plan.point import Point, Unit
 from elbowroom.plan.reading import Steady
 from elbowroom.store.journal import Entry, Journal, failed_entry
@@ -24,6 +24,7 @@ LOSSES_IN_A_ROW = 5
 """So many lost probes one after the other are no longer the points' fault."""
 
 Opener = Callable[[int, bool, bool], Conversation]
+Starter = Callable[[Point], Conversation]
 Holder = Callable[[int | None, int | None], AbstractContextManager[None]]
 """Holds core and uncore frequencies (kHz) constant during a block, see machine.frequencies."""
 
@@ -34,12 +35,15 @@ def as_they_are(_core_khz: int | None, _uncore_khz: int | None) -> AbstractConte
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """Units answered by one probe: same number of ranks, same way of waiting, same thread level of MPI."""
+    """Units answered by one probe: same number of ranks, same way of waiting, same thread level of MPI. Of an
+    application `started` is a point that has all its threads.
+    """
 
     ranks: int
     share_core: bool
     units: tuple[Unit, ...]
     several_threads: bool = False
+    started: Point | None = None
 
 
 def shares_core(point: Point) -> bool:
@@ -58,15 +62,33 @@ def groups(
     """Units by the probe that answers them, each group in the order of the plan.
 
     Groups follow one another instead of alternating, since the ranks of a second, idle probe would poll
-    beside the measurement.
+    beside the measurement. Applications come last, by what they run and on how many nodes.
     """
     found: dict[tuple[int, bool, bool], list[Unit]] = {}
+    started: dict[tuple[str, int, int], list[Unit]] = {}
     for unit in units:
         point = points[unit.point]
-        found.setdefault((ranks(point), shares_core(point), several_threads(point)), []).append(unit)
-    return tuple(
+        if point.application is not None:
+            app = point.application
+            started.setdefault((app.name, app.nodes, app.cells), []).append(unit)
+        else:
+            found.setdefault((ranks(point), shares_core(point), several_threads(point)), []).append(unit)
+    probes = tuple(
         Group(ranks=count, share_core=share, several_threads=several, units=tuple(members))
         for (count, share, several), members in found.items()
+    )
+    return (*probes, *(_application_group(members, points) for _, members in sorted(started.items())))
+
+
+def _application_group(units: Sequence[Unit], points: dict[str, Point]) -> Group:
+    most = max((points[unit.point] for unit in units), key=lambda point: len(point.comm_cores))
+    assert most.application is not None
+    return Group(
+        ranks=most.application.nodes,
+        share_core=shares_core(most),
+        units=tuple(units),
+        several_threads=several_threads(most),
+        started=most,
     )
 
 
@@ -74,6 +96,9 @@ def patience(point: Point, unit: Unit, steady: Steady) -> float:
     """Seconds without an answer after which the probe is taken to hang: far beyond the slowest sound
     answer.
     """
+    if point.application is not None:
+        steps = point.application.steps + point.application.warmup
+        return 60.0 + 20.0 * steps * step_seconds(point.application)
     phases = len(sequence(point, unit.closing))
     return 60.0 + 4.0 * phases * (point.window + steady.limit) + point.working_set * max(1, point.n) / 1e8
 
@@ -88,6 +113,7 @@ class Measuring:
         steady: Steady,
         *,
         open_probe: Opener,
+        start: Starter | None = None,
         limit: float | None = None,
         constant: Holder = as_they_are,
     ) -> None:
@@ -95,6 +121,7 @@ class Measuring:
         self._points = points
         self._steady = steady
         self._open = open_probe
+        self._start = start
         self._limit = limit
         self._constant = constant
         self._losses: Counter[str] = Counter()
@@ -115,12 +142,17 @@ class Measuring:
                     reason = f"not asked again, since earlier: {self._reasons[unit.point]}"
                     self._journal.append(failed_entry(unit, reason))
                 else:
-                    probe = probe or self._open(group.ranks, group.share_core, group.several_threads)
+                    probe = probe or self._opened(group)
                     probe = self._at_frequency(unit, probe)
                 tell(unit)
         finally:
             if probe is not None:
                 probe.close()
+
+    def _opened(self, group: Group) -> Conversation:
+        if group.started is not None and self._start is not None:
+            return self._start(group.started)
+        return self._open(group.ranks, group.share_core, group.several_threads)
 
     def _at_frequency(self, unit: Unit, probe: Conversation) -> Conversation | None:
         """Measures at the point's constant frequencies; where they cannot be set, that is why it failed."""

@@ -53,6 +53,7 @@ def point_results(manifest: Manifest, entries: Sequence[Entry]) -> tuple[list[Po
         failures=collected.failures,
         repetitions=int(manifest.plan["repetitions"]),
         traces=collected.traces,
+        facts=collected.facts,
         seed=manifest.seed,
     )
     return found, collected

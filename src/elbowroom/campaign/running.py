@@ -12,6 +12,7 @@ import msgspec
 
 from elbowroom import experiments
 from elbowroom.campaign import neighbours
+from elbowroom.campaign.application import check_overlap, completed
 from elbowroom.campaign.measuring import Group, Measuring, as_they_are, groups, remaining
 from elbowroom.campaign.parts import (
     Tell,
@@ -82,7 +83,9 @@ def prepare(request: Request, source: Source) -> Prepared:
     if request.seed is not None:
         plan = msgspec.structs.replace(plan, seed=request.seed)
     machine = source.machine()
-    expansion = answerable(experiments.get(plan.experiment).expand(plan, machine), plan, source)
+    wanted = completed(experiments.get(plan.experiment).expand(plan, machine), plan, machine)
+    expansion = answerable(wanted, plan, source)
+    check_overlap(expansion, wanted)
     return concrete(plan, machine, expansion, source, request.reverse)
 
 
@@ -117,7 +120,10 @@ def concrete(plan: Plan, machine: Machine, expansion: Expansion, source: Source,
     by_id = {point.id: point for point in points}
     sorted_units = groups(units, by_id, lambda point: ranks_needed(point, machine))
     commands = (
-        source.command(group.ranks, group.share_core, group.several_threads) for group in sorted_units
+        source.command(group.ranks, group.share_core, group.several_threads)
+        if group.started is None
+        else source.application_command(group.started)
+        for group in sorted_units
     )
     return Prepared(
         plan=plan,
@@ -136,16 +142,26 @@ def _seconds(points: Sequence[Point], units: Sequence[Unit], machine: Machine) -
     return SIMULATED_UNIT * len(units) if machine.virtual else estimate(points, units)
 
 
-def start(request: Request, tell: Tell, source: Source | None = None) -> tuple[RunFolder, Results]:
-    """Measures a plan into a new run folder. Nothing is written when the request cannot be met."""
+def opened(source: Source, group: Group) -> Conversation:
+    """The probe or application that answers a group, started."""
+    if group.started is not None:
+        return source.start(group.started)
+    return source.open(group.ranks, group.share_core, group.several_threads)
+
+
+def start(
+    request: Request, tell: Tell, source: Source | None = None, prepared: Prepared | None = None
+) -> tuple[RunFolder, Results]:
+    """Measures a plan, or what was prepared of one, into a new run folder. Nothing is written when the
+    request cannot be met.
+    """
     out = Path(request.out) if request.out else default_out(request.plan)
     refuse_existing(out)
     source = source or choose(request.where)
     mend_frequencies(source, tell)
-    prepared = prepare(request, source)
+    prepared = prepared or prepare(request, source)
     state = {"before": state_of(source, tell)}
-    first = prepared.groups[0]
-    probe = source.open(first.ranks, first.share_core, first.several_threads)
+    probe = opened(source, prepared.groups[0])
     try:
         manifest = manifest_of(request, prepared, source, state, probe.hello)
         folder = RunFolder.create(out, manifest, source.topology())
@@ -182,7 +198,7 @@ def resume(
     probe = None
     for group in prepared.groups:
         if remaining(group.units, done):
-            probe = source.open(group.ranks, group.share_core, group.several_threads)
+            probe = opened(source, group)
             break
     if probe is not None:
         try:
@@ -219,6 +235,7 @@ def _measure(
             {point.id: point for point in prepared.expansion.points},
             prepared.plan.steady,
             open_probe=source.open,
+            start=source.start,
             limit=patience,
             constant=Frequencies().constant if source.live else as_they_are,
         )

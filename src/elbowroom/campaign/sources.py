@@ -9,9 +9,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from elbowroom.campaign.measuring import shares_core
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.launch import build, modes
-from elbowroom.launch.launchers import LaunchRequest, build_launch, detect, host_count, missing_program
+from elbowroom.launch.application import ApplicationSession, refused_threads
+from elbowroom.launch.launchers import (
+    Launch,
+    LaunchRequest,
+    build_launch,
+    detect,
+    host_count,
+    missing_program,
+)
 from elbowroom.launch.mpi import find_mpi
 from elbowroom.launch.replay import PREFIX, Recorded, Replay
 from elbowroom.launch.session import Conversation, Session
@@ -69,6 +78,12 @@ class Source(Protocol):
     def open(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> Conversation:
         """Starts a conversation."""
 
+    def application_command(self, point: Point) -> str:
+        """The exact command line of the point's application; empty when nothing is started."""
+
+    def start(self, point: Point) -> Conversation:
+        """Starts the point's application, with all its threads."""
+
 
 def choose(where: Where, env: Mapping[str, str] | None = None) -> Source:
     """The source that `where` names; without a launcher, that of the allocation this shell is in."""
@@ -122,8 +137,10 @@ class Live:
         return modes.probe_output(self.probe, "state")
 
     def refuse(self, point: Point) -> str:
-        """The probe says itself what it cannot measure."""
-        return ""
+        """The probe says itself what it cannot measure; what an application cannot is known before."""
+        if point.application is None or len(point.comm_cores) < 2:
+            return ""
+        return refused_threads(self._mpi, self._hosts)
 
     def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
         """The exact command line for that many ranks."""
@@ -136,6 +153,26 @@ class Live:
             raise MachineError(missing, field="launcher", value=self.name, mend="choose another --launcher")
         launch = build_launch(self.name, self._request(ranks, share_core, several_threads), self._env)
         return Session(launch, ranks=ranks, mpi=self._mpi)
+
+    def application_command(self, point: Point) -> str:
+        """The exact command line of the application; its settings are in a file made when it starts."""
+        return self._launch_of(point, "CONFIG.json").line()
+
+    def start(self, point: Point) -> Conversation:
+        """Starts the application, built first where it is not there yet."""
+        missing = missing_program(self.name, self._mpi)
+        if missing:
+            raise MachineError(missing, field="launcher", value=self.name, mend="choose another --launcher")
+        return ApplicationSession(lambda config: self._launch_of(point, config), point, self._mpi)
+
+    def _launch_of(self, point: Point, config: str) -> Launch:
+        assert point.application is not None
+        several = ("--threads", "multiple") if len(point.comm_cores) > 1 else ()
+        request = self._request(point.application.nodes, shares_core(point), bool(several))
+        program = build.application(point.application.name, self._mpi)
+        arguments = ("measure", *several, "--config", config)
+        asked = msgspec.structs.replace(request, probe=str(program), arguments=arguments)
+        return build_launch(self.name, asked, self._env)
 
     def _request(self, ranks: int, share_core: bool, several_threads: bool) -> LaunchRequest:
         return LaunchRequest(
@@ -190,6 +227,14 @@ class Recording:
         manifest = self._run.manifest
         return Replay({**manifest.hello, "kernels": list(manifest.kernels)}, recorded)
 
+    def application_command(self, point: Point) -> str:
+        """Nothing is started."""
+        return ""
+
+    def start(self, point: Point) -> Conversation:
+        """A conversation with the recording."""
+        return self.open(0)
+
 
 class Simulated:
     """A virtual machine: nothing is started, measured or observed."""
@@ -240,6 +285,16 @@ class Simulated:
         from elbowroom.launch.virtual import VirtualProbe
 
         return VirtualProbe(self._virtual, ranks)
+
+    def application_command(self, point: Point) -> str:
+        """Nothing is started."""
+        return ""
+
+    def start(self, point: Point) -> Conversation:
+        """A conversation with a cluster of such machines."""
+        from elbowroom.launch.virtual import VirtualCluster
+
+        return VirtualCluster(self._virtual, point)
 
 
 def _virtual_machine(spec: str, noise: float | None, seed: int | None) -> VirtualMachine:

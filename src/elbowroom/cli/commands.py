@@ -106,6 +106,7 @@ def doctor(mpi: str | None, as_json: bool) -> int:
 @click.option("--comp-node", type=int, metavar="NODE", help="NUMA node of the computations' data.")
 @click.option("--comm-node", type=int, metavar="NODE", help="NUMA node of the communications' data.")
 @click.option("--sizes", metavar="S,S", help="Message sizes: 4,64KiB,64MB (MB = 1e6 B, MiB = 2^20 B).")
+@click.option("--nodes", metavar="N,N", help="Of an application on a simulated cluster: 4,8,16.")
 @click.option("--repeat", type=click.IntRange(min=1), metavar="N", help="Repetitions of each point.")
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any key of the plan; may be repeated."
@@ -194,6 +195,8 @@ def _overrides(options: dict[str, Any]) -> Overrides:
                 "is no KEY=VALUE", field="set", value=setting, mend="for instance --set window=0.2"
             )
         settings[key.strip()] = value.strip()
+    if options["nodes"] is not None:
+        settings["nodes"] = options["nodes"]
     kernels, cores, sizes = options["kernels"], options["comp_cores"], options["sizes"]
     return Overrides(
         kernels=None if kernels is None else tuple(_words(kernels)),
@@ -212,8 +215,8 @@ def _words(text: str) -> list[str]:
 
 
 _FIXED_AT_START = (
-    "out", "dry_run", "kernels", "comp_cores", "comm_core", "comp_node", "comm_node", "sizes", "repeat",
-    "settings", "seed", "reverse", "machine", "noise",
+    "out", "dry_run", "kernels", "comp_cores", "comm_core", "comp_node", "comm_node", "sizes", "nodes",
+    "repeat", "settings", "seed", "reverse", "machine", "noise",
 )  # fmt: skip
 
 

@@ -72,7 +72,8 @@ def print_run(run: Run) -> None:
         if finding.text not in verdict.text:
             _say(f"- {finding.text}", indent="  ")
     print()
-    console().print(_points_table(points))
+    told = _print_steps(run)
+    console().print(_points_table([point for point in points if point.application is None or not told]))
     _explain_control(points)
     _print_odd(points)
     if run.manifest.notes:
@@ -80,6 +81,19 @@ def print_run(run: Run) -> None:
         _say("This machine cannot answer:")
     for note in run.manifest.notes:
         _say(f"{note.what}: {note.status}, {note.reason}", indent="  ")
+
+
+def _print_steps(run: Run) -> bool:
+    """The table of an application's steps, which tells its points; False where there is none."""
+    from elbowroom.api.diffusion import step_table
+
+    table = step_table(run)
+    if table:
+        from elbowroom.cli.step_tables import print_steps
+
+        print_steps(table, run.machine.virtual)
+        print()
+    return bool(table)
 
 
 def _explain_control(points: Iterable[PointResult | Point]) -> None:
@@ -129,7 +143,7 @@ def _points_table(points: Sequence[PointResult]) -> Table:
     table = _table(*columns)
     for point in points:
         cores = f"{point.n - point.n_other}+{point.n_other}" if point.n_other else str(point.n)
-        head = [_kernel(point), cores, size(point.size)]
+        head = [_kernel(point), cores, size(point.size) if point.application is None else ""]
         if len(places) > 1:
             core = "?" if point.comm_core < 0 else point.comm_core
             head.append(f"{point.comp_node}/{point.comm_node} c{core}")
@@ -145,6 +159,8 @@ def _points_table(points: Sequence[PointResult]) -> Table:
 
 
 def _kernel(point: PointResult) -> str:
+    if point.application is not None:
+        return point.application.label(point.comm_threads)
     marks = "" if point.cursor == 1 else f" x{point.cursor}"
     return point.kernel + marks + ("*" if point.role == "control" else "")
 
@@ -186,10 +202,13 @@ def print_dry_run(prepared: Prepared) -> None:
     for point in points:
         comm = format_cores(point.comm_cores or (point.comm_core,))
         cores = f"{format_cores(point.comp_cores) or '-'} beside {comm}"
+        app = point.application
         table.add_row(
-            point.kernel + ("*" if point.role == "control" else ""),
+            point.kernel + "*" * (point.role == "control")
+            if app is None
+            else app.label(len(point.comm_cores)),
             str(point.n),
-            size(point.size),
+            size(point.size) if app is None else "",
             point.metric,
             str(point.comp_node),
             str(point.comm_node),

@@ -11,7 +11,7 @@ from elbowroom.errors import UsageError
 from elbowroom.experiments.experiment import Experiment
 from elbowroom.plan.kernels import closest
 
-_HELPERS = ("experiment", "wording", "panels", "regimes")
+_HELPERS = ("experiment", "wording", "panels", "regimes", "step_table", "step_figures")
 
 __all__ = ["Experiment", "all", "get", "names"]
 

@@ -53,6 +53,9 @@ class Session:
     and the probe's stderr goes to a file, so that no thread is needed to drain it.
     """
 
+    what = "the probe"
+    """How errors call it."""
+
     def __init__(self, launch: Launch, *, ranks: int, mpi: Mpi | None, patience: float = 60.0) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._buffer = b""
@@ -129,7 +132,7 @@ class Session:
             hello = self._answer(patience)
         except SessionLost as lost:
             raise MachineError(
-                f"the probe did not come up: {lost}",
+                f"{self.what} did not come up: {lost}",
                 field="launcher",
                 value=self._command,
                 mend="try the same command by hand",
@@ -146,7 +149,7 @@ class Session:
                     answer = msgspec.json.decode(line)
                 except msgspec.DecodeError as error:
                     raise SessionLost(
-                        f"the probe answered something that is not JSON: {line[:200]!r}"
+                        f"{self.what} answered something that is not JSON: {line[:200]!r}"
                     ) from error
                 if isinstance(answer, dict):
                     return answer
@@ -175,9 +178,9 @@ class Session:
         try:
             code = self._process.wait(_GRACE)
         except subprocess.TimeoutExpired:
-            return f"the probe closed its output but did not end{self._tail()}"
+            return f"{self.what} closed its output but did not end{self._tail()}"
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        return f"the probe died ({how}){self._tail()}"
+        return f"{self.what} died ({how}){self._tail()}"
 
     def _tail(self) -> str:
         self._errors.seek(0, os.SEEK_END)

@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 
 from elbowroom.errors import UsageError
+from elbowroom.launch.application import record_of
 from elbowroom.machine.topology import Machine, read_topology
 from elbowroom.model import published
 from elbowroom.plan.kernels import closest
-from elbowroom.plan.point import Unit
+from elbowroom.plan.point import Point, Unit
 from elbowroom.virtual.answers import VirtualMachine
 from elbowroom.virtual.definition import TRUTHS, Definition, TruthName, decode
 from elbowroom.virtual.machines import generic, of_name, simulated
@@ -105,6 +106,25 @@ class VirtualProbe:
     def ask(self, unit: Unit, request: dict[str, Any], patience: float) -> dict[str, Any]:
         """What the machine's law and its noise say."""
         return self._machine.answer(unit, request)
+
+    def close(self) -> None:
+        """Nothing runs, so nothing ends."""
+
+
+class VirtualCluster:
+    """A conversation with an application on a cluster of virtual machines."""
+
+    def __init__(self, machine: VirtualMachine, point: Point) -> None:
+        from elbowroom.virtual.cluster import Cluster
+
+        self._cluster = Cluster(machine, point)
+        assert point.application is not None
+        self.hello = machine.hello(point.application.nodes)
+
+    def ask(self, unit: Unit, request: dict[str, Any], patience: float) -> dict[str, Any]:
+        """What the fluid simulation and the noise say."""
+        facts = self._cluster.facts()
+        return record_of(unit, request, self._cluster.answer(unit, request), facts)
 
     def close(self) -> None:
         """Nothing runs, so nothing ends."""

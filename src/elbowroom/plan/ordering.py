@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from elbowroom.plan.point import Phase, Point, Unit
+from elbowroom.plan.point import Application, Phase, Point, Unit
 from elbowroom.plan.reading import Steady
 
 CLOSING: tuple[Phase, ...] = ("A", "B", "B", "A")
@@ -20,6 +20,9 @@ PHASE_OVERHEAD = 0.012  # s
 UNIT_OVERHEAD = 0.03  # s
 START = 1.5  # s, MPI and the first contact
 FIRST_TOUCH = 2e9  # B/s and core, page faults included
+CELL_BYTES = 80  # of an application, moved for one cell in one step
+SLOW_MEMORY = 1e10  # B/s
+SET_UP = 2e5  # cells/s generated, partitioned and reordered
 
 
 def order(points: Sequence[Point], repetitions: int, seed: int, reverse: bool = False) -> tuple[Unit, ...]:
@@ -45,12 +48,16 @@ def order(points: Sequence[Point], repetitions: int, seed: int, reverse: bool = 
 
 def closing_points(points: Sequence[Point]) -> tuple[Point, ...]:
     """Fewest points, in order, that hold every (kernel, cursor, n, node) and every (size, pattern, node,
-    core).
+    core); of an application, those that compute or communicate only.
     """
     computations: set[tuple[object, ...]] = set()
     communications: set[tuple[object, ...]] = set()
     chosen = []
     for point in points:
+        if point.application is not None:
+            if point.application.variant in ("none", "communication"):
+                chosen.append(point)
+            continue
         frequency = (point.core_khz, point.uncore_khz)
         comp = (point.kernel, point.cursor, point.n, point.comp_node, point.processes, *frequency)
         comm = (point.size, point.pattern, point.comm_node, point.comm_cores, point.processes, *frequency)
@@ -70,7 +77,16 @@ def sequence(point: Point, closing: bool = False) -> tuple[Phase, ...]:
 
 
 def request(point: Point, unit: Unit, steady: Steady) -> dict[str, object]:
-    """The probe's `measure` request for one unit (docs/protocol.md)."""
+    """The probe's `measure` request for one unit (docs/protocol.md), or the application's
+    (docs/diffusion.md).
+    """
+    if point.application is not None:
+        return {
+            "variant": point.application.variant,
+            "comm_threads": max(1, len(point.comm_cores)),
+            "steps": point.application.steps,
+            "warmup": point.application.warmup,
+        }
     message: dict[str, object] = {
         "op": "measure",
         "point": point.id,
@@ -110,8 +126,25 @@ def request(point: Point, unit: Unit, steady: Steady) -> dict[str, object]:
 
 
 def phase_seconds(point: Point) -> float:
-    """Seconds one phase measures: the window, or what a few round trips of a slow exchange take."""
+    """Seconds one phase measures: the window, or what a few round trips of a slow exchange take; of an
+    application its timed steps.
+    """
+    if point.application is not None:
+        return point.application.steps * step_seconds(point.application)
     return max(point.window, ROUND_TRIPS * 2 * point.size / SLOW_EXCHANGE)
+
+
+def step_seconds(application: Application) -> float:
+    """Seconds of one step where all its processes share one slow memory."""
+    return application.cells * CELL_BYTES / SLOW_MEMORY
+
+
+def _unit_seconds(point: Point, unit: Unit) -> float:
+    if point.application is not None:
+        steps = point.application.steps + point.application.warmup
+        return UNIT_OVERHEAD + steps * step_seconds(point.application)
+    phases = len(sequence(point, unit.closing))
+    return UNIT_OVERHEAD + phases * (phase_seconds(point) + PHASE_OVERHEAD)
 
 
 def estimate(points: Sequence[Point], units: Sequence[Unit]) -> float:
@@ -120,16 +153,16 @@ def estimate(points: Sequence[Point], units: Sequence[Unit]) -> float:
         return 0.0
     by_id = {point.id: point for point in points}
     total = START + max(point.working_set for point in points) / FIRST_TOUCH
-    for unit in units:
-        point = by_id[unit.point]
-        phases = len(sequence(point, unit.closing))
-        total += UNIT_OVERHEAD + phases * (phase_seconds(point) + PHASE_OVERHEAD)
-    return total
+    cells = {point.application.cells for point in points if point.application is not None}
+    total += sum(cells) / SET_UP
+    return total + sum(_unit_seconds(by_id[unit.point], unit) for unit in units)
 
 
 def measured(points: Sequence[Point], units: Sequence[Unit]) -> float:
     """Seconds inside measured windows, of those that `estimate` gives."""
     by_id = {point.id: point for point in points}
     return sum(
-        len(sequence(by_id[unit.point], unit.closing)) * phase_seconds(by_id[unit.point]) for unit in units
+        (1 if point.application is not None else len(sequence(point, unit.closing))) * phase_seconds(point)
+        for unit in units
+        for point in (by_id[unit.point],)
     )

@@ -10,6 +10,7 @@ Metric = Literal["latency", "bandwidth"]
 Pattern = Literal["pingpong", "receive", "bidirectional", "ring"]
 Reuse = Literal["same", "rotate", "off-cache"]
 Phase = Literal["A", "B", "AB", "S"]
+Variant = Literal["none", "communication", "apart", "overlap"]
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,13 +23,53 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     comm_node: int
 
 
+class Losses(msgspec.Struct, frozen=True, kw_only=True):
+    """Loss ratios (bandwidth alone / together) of computation and communication that a model predicts, with
+    the ends of their intervals; `source` names the model, `flags` are its prediction's.
+    """
+
+    comp: float
+    comp_low: float
+    comp_high: float
+    comm: float
+    comm_low: float
+    comm_high: float
+    source: str
+    flags: tuple[str, ...] = ()
+
+
+class Application(msgspec.Struct, frozen=True, kw_only=True):
+    """Steps of a real program instead of a kernel beside messages: `name` is its executable.
+
+    `variant`: `none` computes only, `communication` exchanges only, `apart` does one after the other,
+    `overlap` both at once. `nodes` processes, one a node (or several on one host, which then is labelled),
+    share `cells` cells; a repetition times `steps` steps after `warmup` others. `losses`: where a model and
+    not this run tells them.
+    """
+
+    name: str
+    variant: Variant
+    cells: int
+    nodes: int
+    steps: int
+    warmup: int
+    partitioner: str = "metis"
+    losses: Losses | None = None
+
+    def label(self, threads: int) -> str:
+        """The variant in a table: `overlap, k = 2` on 8 nodes."""
+        text = self.variant if self.variant in ("none", "apart") else f"{self.variant} k={threads}"
+        return f"{text} on {self.nodes}"
+
+
 class Point(msgspec.Struct, frozen=True, kw_only=True):
     """One combination of the axes of a plan. Cores and nodes carry the operating system's numbers.
 
-    `size` and `working_set` are bytes; `working_set` is per computing core, all arrays together;
-    `n_other` of the `n` computing cores are of another socket than the first, where a plan tells points apart
-    by that; `role` is `point` for what the plan asks and `control` for the register-only kernel that tells
-    whether the machine was quiet (METHOD.md, rule 15).
+    `size` and `working_set` are bytes; `working_set` is per computing core, all arrays together; `n_other` of
+    the `n` computing cores are of another socket than the first, where a plan tells points apart by that;
+    `application`: what runs in place of kernel and messages (`kernel` is then `none`, `size` 0, and
+    `placements` say where each process of a host is); `role` is `point` for what the plan asks and `control`
+    for the register-only kernel that tells whether the machine was quiet (METHOD.md, rule 15).
     """
 
     plan: str
@@ -57,10 +98,13 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     observe: tuple[str, ...] = ()
     scheduling: bool = False
     n_other: int = 0
+    application: Application | None = None
 
     @property
     def id(self) -> str:
         """A readable name, equal for equal points and different for different ones within a plan."""
+        if self.application is not None:
+            return self._application_id(self.application)
         parts = [
             self.kernel,
             f"n{self.n}",
@@ -87,6 +131,13 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
             parts.append(f"uncore{self.uncore_khz}kHz")
         if self.role != "point":
             parts.append(self.role)
+        return "-".join(parts)
+
+    def _application_id(self, application: Application) -> str:
+        parts = [application.name, application.variant, f"n{self.n}", f"{application.nodes}nodes"]
+        parts.append(f"{application.cells}cells")
+        if len(self.comm_cores) > 1:
+            parts.append(f"k{len(self.comm_cores)}")
         return "-".join(parts)
 
 

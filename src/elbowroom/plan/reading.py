@@ -51,7 +51,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     Nodes: numbers, or `near` (the NIC), `far`, `every`; `comm_nodes` may be `same` as the computations'.
     `comm_cores`: cores of the communication thread, or `last`, `near`, `far`. `around`: adds each power of
     two from 64 B minus and plus that many bytes (METHOD.md, rule 13). `pool`: where computing cores come from
-    when `comp_cores` does not name them.
+    when `comp_cores` does not name them. Of plans of an application: `cells` of its mesh (0: as many as the
+    experiment chooses), `nodes` of a simulated cluster, `steps` timed in a repetition after `warmup` others,
+    `partitioner` of the mesh, and `model`, a file whose loss ratios are used in place of measured ones.
     """
 
     name: str
@@ -85,6 +87,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     control: bool = True
     scheduling: bool = False
     hosts: Positive = 1
+    cells: Natural = 0
+    nodes: tuple[Positive, ...] = ()
+    steps: Positive = 20
+    warmup: Natural = 3
+    partitioner: Literal["metis", "slabs"] = "metis"
+    model: str = ""
     sweeps: tuple[Sweep, ...] = ()
 
 
@@ -185,7 +193,10 @@ def _scalar(text: str) -> object:
 
 
 _KEYS = {field.name for field in msgspec.structs.fields(Plan)}
+_DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Plan)}
 _SWEEP_KEYS = {field.name for field in msgspec.structs.fields(Sweep)}
+_APPLICATIONS = ("diffusion",)
+_APPLICATION_KEYS = ("cells", "nodes", "steps", "warmup", "partitioner", "model")
 _STEADY_KEYS = {field.name for field in msgspec.structs.fields(Steady)}
 _LISTS = {
     field.name
@@ -266,6 +277,7 @@ def _allowed(field: str) -> str:
         "pool": "machine, socket",
         "reuse": "same, rotate, off-cache",
         "sequence": "A, B, AB, S",
+        "partitioner": "metis, slabs",
     }
     return (
         f"give one of: {words[field.split('.')[-1]]}"
@@ -275,6 +287,14 @@ def _allowed(field: str) -> str:
 
 
 def _check(plan: Plan) -> None:
+    for key in _APPLICATION_KEYS if plan.experiment not in _APPLICATIONS else ():
+        if getattr(plan, key) != _DEFAULTS[key]:
+            raise UsageError(
+                f"is of plans that run an application, and {plan.experiment} runs kernels",
+                field=key,
+                value=getattr(plan, key),
+                mend=f"leave it out, or: elbowroom run {_APPLICATIONS[0]}",
+            )
     groups: tuple[Plan | Sweep, ...] = (plan, *plan.sweeps)
     for axes in groups:
         for key in ("kernels", "n", "sizes", "cursors", "comm_threads"):

@@ -8,8 +8,14 @@ from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.kernels import find
 from elbowroom.plan.placing import usable
-from elbowroom.plan.point import Point
+from elbowroom.plan.point import Application, Point
 from elbowroom.plan.sizes import format_cores, format_size
+
+LEAST_CELLS = 100
+"""Cells of a process below which most of them lie on its border, and partitioners leave parts empty."""
+
+MESH_BYTES = 700
+"""Of a cell, about, while the first process holds the whole mesh, its graph and the partition."""
 
 
 def validate(
@@ -41,11 +47,18 @@ def validate(
         _metric(point)
         _nodes(point, machine)
         _cores(point, machine, scheduling)
-        _sizes(point, machine)
+        if point.application is None:
+            _sizes(point, machine)
+        else:
+            _mesh(point.application, machine)
 
 
 def ranks_needed(point: Point, machine: Machine) -> int:
-    """Ranks a point is measured with: one per host or socket, at least two."""
+    """Ranks a point is measured with: one per host or socket, at least two; of an application one per
+    node.
+    """
+    if point.application is not None:
+        return point.application.nodes
     if point.placements:
         return max(2, len(point.placements))
     return max(2, machine.hosts * (machine.packages if point.processes == "socket" else 1))
@@ -120,6 +133,23 @@ def _apart(computing: Sequence[int], communicating: Sequence[int], field: str) -
                 "choose another core, or `scheduling = true` in the plan to measure the scheduler on purpose"
             )
             raise UsageError(f"core {core} is among the computing cores", field=field, value=core, mend=mend)
+
+
+def _mesh(application: Application, machine: Machine) -> None:
+    """Refuses meshes that cannot be partitioned, or do not fit."""
+    cells, nodes = application.cells, application.nodes
+    if cells < nodes:
+        mend = f"give at least {LEAST_CELLS * nodes} cells, or fewer nodes"
+        raise UsageError(f"{nodes} processes are more than cells", field="cells", value=cells, mend=mend)
+    if cells < LEAST_CELLS * nodes:
+        mend = f"give at least {LEAST_CELLS * nodes} cells ({LEAST_CELLS} for each)"
+        raise UsageError(
+            f"the mesh is too small to partition among {nodes}", field="cells", value=cells, mend=mend
+        )
+    if machine.memory and not machine.virtual and cells * MESH_BYTES > machine.memory * machine.hosts:
+        most = machine.memory * machine.hosts // MESH_BYTES
+        mend = f"at {MESH_BYTES} B a cell while the mesh is made, about {most} fit"
+        raise UsageError("the mesh is larger than memory", field="cells", value=cells, mend=mend)
 
 
 def _sizes(point: Point, machine: Machine) -> None:

@@ -56,7 +56,7 @@ def pack(results: Sequence[PointResult], uses: Mapping[str, Use]) -> dict[str, A
         "count": len(results),
         "words": {
             "kernel": _words((kernel_label(r), kernel_label(r)) for r in results),
-            "size": _words((r.size, numbers.size(r.size)) for r in results),
+            "size": _words((r.size, size_label(r)) for r in results),
             "metric": _words((r.metric, r.metric) for r in results),
             "variant": _words((variant_label(r), variant_label(r)) for r in results),
             "status": _words((r.status, r.status) for r in results),
@@ -76,7 +76,14 @@ def pack(results: Sequence[PointResult], uses: Mapping[str, Use]) -> dict[str, A
 
 def kernel_label(result: PointResult) -> str:
     """The kernel, and whether it is there as the control that tells if the machine was quiet."""
+    if result.application is not None:
+        return result.application.name
     return result.kernel if result.role == "point" else f"{result.kernel} ({result.role})"
+
+
+def size_label(result: PointResult) -> str:
+    """The message size; an application's messages have sizes of their own."""
+    return numbers.size(result.size) if result.application is None else "–"
 
 
 def placement_label(result: PointResult) -> str:
@@ -87,6 +94,8 @@ def placement_label(result: PointResult) -> str:
 
 def variant_label(result: PointResult) -> str:
     """What sets a point apart besides kernel, size and placement; empty for the usual ping-pong."""
+    if result.application is not None:
+        return result.application.label(result.comm_threads)
     parts = [] if result.pattern == "pingpong" else [result.pattern]
     if result.cursor != 1:
         parts.append(f"cursor {result.cursor}")

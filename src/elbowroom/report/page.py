@@ -198,7 +198,7 @@ def _row(result: PointResult) -> dict[str, Any]:
         "kernel": columns.kernel_label(result),
         "variant": columns.variant_label(result),
         "n": result.n,
-        "size": numbers.size(result.size),
+        "size": columns.size_label(result),
         "placement": columns.placement_label(result),
         "metric": result.metric,
         "cells": (*_cells(result.comp), *_cells(result.comm)),

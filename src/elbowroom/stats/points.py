@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from elbowroom.plan.kernels import arithmetic_intensity
 from elbowroom.plan.point import Point
-from elbowroom.stats.result import PointResult, Side, Trace
+from elbowroom.stats.result import PointResult, Side, Steps, Summary, Trace
 from elbowroom.stats.summary import Floats, Ints, Samples, side_of, weights
 
 UNSTABLE_SHARE = 0.25  # of the phases: more, and the point is `not_stable`
@@ -26,14 +26,15 @@ def results(
     failures: Mapping[str, str] | None = None,
     repetitions: int | None = None,
     traces: Mapping[str, Sequence[Trace]] | None = None,
+    facts: Mapping[str, Mapping[str, float]] | None = None,
     seed: int = 0,
 ) -> list[PointResult]:
     """One result per point, in the points' order.
 
     `flags_by_point`: flags of the probe, by point id; `failures`: reasons by id of points that failed (a rank
     died or hung); `repetitions`: how many were asked for, so that fewer is `incomplete`; `traces`: frequency
-    traces by id. Void samples are left out and counted in the flag `void:N`; samples not stable are kept and
-    counted likewise.
+    traces by id; `facts`: what applications said of themselves, by id. Void samples are left out and counted
+    in the flag `void:N`; samples not stable are kept and counted likewise.
     """
     columns = _Columns(samples, len(points))
     drawn: dict[int, NDArray[np.int16]] = {}
@@ -47,6 +48,7 @@ def results(
             (failures or {}).get(point.id),
             repetitions,
             tuple((traces or {}).get(point.id, ())),
+            dict((facts or {}).get(point.id, {})),
             seed,
         )
         for index, point in enumerate(points)
@@ -64,7 +66,7 @@ class _Columns:
         self.repetition: Ints = np.asarray(samples.repetition, dtype=np.int64)[rows]
         self.closing: Mask = np.asarray(samples.closing, dtype=bool)[rows]
         self.together: Mask = (np.asarray(samples.phase, dtype="U2") == "AB")[rows]
-        self.comp: Mask = (np.asarray(samples.side, dtype="U4") == "comp")[rows]
+        self.side = np.asarray(samples.side, dtype="U9")[rows]
         status = np.asarray(samples.status, dtype="U10")[rows]
         self.void: Mask = (status == "void") | ~np.isfinite(self.value)
         self.unstable: Mask = status == "not_stable"
@@ -83,6 +85,7 @@ def _result(
     failure: str | None,
     repetitions: int | None,
     traces: tuple[Trace, ...],
+    facts: dict[str, float],
     seed: int,
 ) -> PointResult:
     rows = columns.of(index)
@@ -93,7 +96,8 @@ def _result(
         drawn[seen] = weights(seen, seed)
     sides = {}
     more: list[str] = []
-    for name, side_mask in (("comp", columns.comp[rows]), ("comm", ~columns.comp[rows])):
+    for name in ("comp", "comm", "total", "separator"):
+        side_mask = columns.side[rows] == name
         sides[name] = _side(columns, rows, main & side_mask, drawn.get(seen), seed)
         if _drifted(columns.value[rows][good & side_mask & columns.closing[rows]], sides[name]):
             more.append(f"drift:{name}")
@@ -127,7 +131,19 @@ def _result(
         uncore_khz=point.uncore_khz,
         traces=traces,
         n_other=point.n_other,
+        application=point.application,
+        steps=_steps(sides["total"], sides["separator"], facts),
     )
+
+
+def _steps(total: Side, separator: Side, facts: dict[str, float]) -> Steps | None:
+    whole = _either(total)
+    return None if whole is None else Steps(total=whole, separator=_either(separator), facts=facts)
+
+
+def _either(side: Side) -> Summary | None:
+    """The one there is: a step is measured alone or together, not both in one point."""
+    return side.alone or side.together
 
 
 def _side(columns: _Columns, rows: slice, mask: Mask, drawn: NDArray[np.int16] | None, seed: int) -> Side:

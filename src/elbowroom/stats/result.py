@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from elbowroom.plan.point import Application
+
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """Median, first and last decile, and the 95 % bootstrap interval of the median of `count` samples."""
@@ -47,8 +49,21 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     khz: tuple[float, ...]
 
 
+class Steps(msgspec.Struct, frozen=True, kw_only=True):
+    """Whole steps of an application (the slowest process), and the part before anything can be sent, in us;
+    what it said of its mesh and messages.
+    """
+
+    total: Summary
+    separator: Summary | None = None
+    facts: dict[str, float] = {}
+
+
 class PointResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One measured point with both baselines and both ratios (METHOD.md, rule 19)."""
+    """One measured point with both baselines and both ratios (METHOD.md, rule 19).
+
+    Of an application, `comp` is its interior and `comm` its exchange, durations in us, and `steps` the whole.
+    """
 
     id: str
     plan: str
@@ -75,6 +90,8 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     uncore_khz: int | None = None
     traces: tuple[Trace, ...] = ()
     n_other: int = 0
+    application: Application | None = None
+    steps: Steps | None = None
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

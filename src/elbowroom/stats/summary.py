@@ -25,7 +25,8 @@ Ints = NDArray[np.int64]
 class Samples:
     """Raw samples as columns of equal length; one row is one phase seen from one side.
 
-    `point`: index into the points; `phase`: A, B or AB; `side`: comp or comm; `value` in `unit`; `status`:
+    `point`: index into the points; `phase`: A, B or AB; `side`: comp or comm, of an application also total
+    and separator; `value` in `unit`; `status`:
     that of the phase (ok, not_stable, void); `closing`: the alone baselines measured again at the end.
     """
 

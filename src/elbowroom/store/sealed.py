@@ -20,13 +20,20 @@ VERSION = 1
 
 _AXES = ("kernel", "n", "size", "comp_node", "comm_node", "comm_core", "metric", "pattern", "cursor", "role")
 
+_SIDES = (
+    ("computation", "comp", "rate"),
+    ("communication", "comm", "value"),
+    ("step", "total", "value"),
+    ("separator", "separator", "value"),
+)
+
 
 def table(entries: Iterable[Entry], points: Sequence[Point]) -> pyarrow.Table:
     """An Arrow table of the samples, in the order of measuring.
 
-    `side` is `computation` or `communication`; `value` is that of the phase in `unit`, `batches` the raw
-    samples in the same unit. A unit that failed has one row without phase, side and value, so that it is not
-    lost.
+    `side` is `computation` or `communication`, of an application also `step` and `separator`; `value` is that
+    of the phase in `unit`, `batches` the raw samples in the same unit. A unit that failed has one row without
+    phase, side and value, so that it is not lost.
     """
     import pyarrow
 
@@ -69,7 +76,7 @@ def _rows(entry: Entry, points: dict[str, Point]) -> Iterable[dict[str, Any]]:
             "measured_s": phase.get("measured_s"),
             "observed": msgspec.json.encode(phase["observed"]).decode() if "observed" in phase else None,
         }
-        for side, key, value in (("computation", "comp", "rate"), ("communication", "comm", "value")):
+        for side, key, value in _SIDES:
             if key in phase:
                 found = phase[key]
                 yield (
@@ -82,7 +89,7 @@ def _rows(entry: Entry, points: dict[str, Point]) -> Iterable[dict[str, Any]]:
                         "batches": found.get("batches", []),
                     }
                 )
-        if "comp" not in phase and "comm" not in phase:
+        if not any(key in phase for _, key, _ in _SIDES):
             yield shared | timing
 
 

@@ -21,6 +21,7 @@ from elbowroom.virtual.definition import Definition
 from elbowroom.virtual.laws import Answer, Messages, Work, answer
 from elbowroom.virtual.machines import HOSTS, by_socket, machine_of, truth_of
 from elbowroom.virtual.truth import check_noise
+from elbowroom.virtual.volumes import scaled
 
 FLAG = "virtual"
 """On every phase and point: nothing of it was measured."""
@@ -95,6 +96,9 @@ class VirtualMachine:
         if point.scheduling:
             return SCHEDULING
         try:
+            if point.application is not None:
+                scaled(point.application.cells, point.application.nodes)
+                return ""
             self._every(request(point, Unit(point=point.id, repetition=0), Steady()))
         except UsageError as error:
             return error.sentence()

@@ -1,0 +1,181 @@
+"""A cluster of virtual machines that runs an application: what its steps take, from the truth of one node.
+
+Every node holds one part of the mesh (virtual/volumes.py). A step is separator, then interior beside
+exchange, then a barrier (Langguth 2018, section IV), as a fluid simulation (model/fluid.py) whose rates are
+those of the node's truth: bytes of the interior flow at the bandwidth of that many computing cores, bytes of
+the messages at that of messages of their size by that many threads, alone or together. A step ends with its
+last node: one of them has the part that sends most, all have the cells of the largest part, and each has
+noise of its own.
+
+Not simulated: caches that hold more of a smaller part, the network beyond the NIC, a node's other work.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from elbowroom.model.fluid import Rates, halo_steps, simulate
+from elbowroom.plan.kernels import find
+from elbowroom.plan.point import Point, Unit, Variant
+from elbowroom.virtual.laws import Answer, Messages, Work
+from elbowroom.virtual.volumes import scaled
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from elbowroom.virtual.answers import VirtualMachine
+
+KERNEL = "triad"
+"""What computing cores' memory bandwidth is that of: a sweep streams its matrix and the field, and stores one
+value for a cell as TRIAD does for its three."""
+
+CELL_BYTES = 72
+"""Moved over the bus for a cell in a step: its row of the matrix (four neighbours of 4 B, four weights of 8
+B), its old value, and its new one with the line that is read first (apps/diffusion/sweep.hpp).
+"""
+
+CELL_FLOPS = 12
+
+MICRO = 1e6
+"""us in a s."""
+
+
+class Times(msgspec.Struct, frozen=True, kw_only=True):
+    """One step of one node, us: when each part has ended since it began, and the barrier after them."""
+
+    separator: float
+    interior: float
+    exchange: float
+    barrier: float
+
+
+class Cluster:
+    """Nodes alike that run the application of a point."""
+
+    def __init__(self, machine: VirtualMachine, point: Point) -> None:
+        assert point.application is not None
+        self._machine, self._point, self._app = machine, point, point.application
+        self.volumes = scaled(self._app.cells, self._app.nodes)
+
+    def facts(self) -> dict[str, float]:
+        """What an application says of itself."""
+        volumes = self.volumes
+        return {
+            "cells": self._app.cells,
+            "step_bytes": volumes.cells_largest * CELL_BYTES,
+            "step_flops": volumes.cells_largest * CELL_FLOPS,
+            "total_bytes": volumes.sent_total,
+            "average_bytes": volumes.sent_average,
+            "largest_bytes": volumes.sent_largest,
+            "largest_message": volumes.message_largest,
+            "messages": volumes.messages_largest,
+        }
+
+    def times(self, variant: Variant, threads: int, volume: float) -> Times:
+        """A step without noise of the node that sends and receives `volume` bytes in it."""
+        volumes = self.volumes
+        border = min(volumes.separator_cells_largest, volumes.cells_largest)
+        parts = {"separator": border, "interior": volumes.cells_largest - border}
+        work = {name: cells * CELL_BYTES for name, cells in parts.items()} | {"exchange": volume}
+        if variant == "none":
+            work["exchange"] = 0.0
+        elif variant == "communication":
+            work |= {"separator": 0.0, "interior": 0.0}
+        rates = node_rates(self._answer(threads))
+        if variant == "apart":
+            first = simulate(halo_steps(1, **(work | {"exchange": 0.0})), rates)
+            then = simulate(halo_steps(1, separator=0.0, interior=0.0, exchange=volume), rates)
+            exchange = then.total
+        else:
+            first = simulate(halo_steps(1, **work), rates)
+            exchange = first.ends["exchange 0"] - first.ends["separator 0"]
+        separator = first.ends["separator 0"]
+        return Times(
+            separator=separator,
+            interior=first.ends["interior 0"] - separator,
+            exchange=exchange,
+            barrier=math.ceil(math.log2(self._app.nodes)) * self._machine.definition.near_latency_us,
+        )
+
+    def answer(self, unit: Unit, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """As the application answers: every step with noise of its own, the slowest node's times."""
+        variant, steps, threads = asked["variant"], asked["steps"], asked["comm_threads"]
+        largest = self.times(variant, threads, self.volumes.sent_largest)
+        average = self.times(variant, threads, self.volumes.sent_average)
+        shape = (steps, self._app.nodes)
+        factors = {name: self._factors(unit, name, shape) for name in ("separator", "interior", "exchange")}
+        parts = {}
+        for name, factor in factors.items():
+            exact = np.full(shape, getattr(average, name))
+            exact[:, 0] = getattr(largest, name)
+            parts[name] = exact * factor
+        inner, outer = parts["interior"], parts["exchange"]
+        busy = inner + outer if variant == "apart" else np.maximum(inner, outer)
+        whole = (parts["separator"] + busy).max(axis=1) + largest.barrier
+        slowest = {name: (values.max(axis=1) / MICRO).tolist() for name, values in parts.items()}
+        return {
+            "variant": variant,
+            "comm_threads": threads,
+            "steps": steps,
+            "step_s": (whole / MICRO).tolist(),
+            "separator_s": slowest["separator"],
+            "interior_s": slowest["interior"] if variant != "communication" else [],
+            "exchange_s": slowest["exchange"] if variant != "none" else [],
+            "valid": True,
+            "flags": ["virtual"],
+        }
+
+    def _answer(self, threads: int) -> Answer:
+        """The node's bandwidths alone and together. Messages are as long as they are on average; each
+        thread sends its piece of every one.
+        """
+        point, machine = self._point, self._machine
+        work = Work(
+            kernel=KERNEL,
+            cursor=1,
+            n=point.n - point.n_other,
+            n_other=point.n_other,
+            comp_node=point.comp_node,
+        )
+        messages = Messages(
+            size=max(1, round(self.volumes.message_average / threads)),
+            comm_node=point.comm_node,
+            pattern="ring",
+            threads=threads,
+            far=machine.far(point.comm_core),
+        )
+        return machine.exact(work, messages)
+
+    def _factors(self, unit: Unit, name: str, shape: tuple[int, int]) -> NDArray[np.float64]:
+        """Normal factors of mean 1, the same for the same seed, machine, unit and part of the step."""
+        words = (self._machine.definition.name, unit.point, name)
+        keys = [zlib.crc32(word.encode()) for word in words]
+        rng = np.random.default_rng([self._machine.seed, *keys, unit.repetition, unit.closing])
+        factors = rng.normal(1.0, self._machine.noise, shape)
+        while (factors <= 0).any():
+            factors = np.where(factors > 0, factors, rng.normal(1.0, self._machine.noise, shape))
+        return factors
+
+
+def node_rates(answer: Answer) -> Rates:
+    """Rates (B/us) for a fluid simulation of `halo_steps`: computation over the bus, messages as they are."""
+    kernel = find(KERNEL)
+    assert kernel is not None
+    assert answer.comp_alone is not None
+    assert answer.comp_together is not None
+    bus = kernel.bus_bytes / kernel.algorithmic_bytes
+    comp = {False: answer.comp_alone * bus, True: answer.comp_together * bus}
+    comm = {False: answer.comm_alone, True: answer.comm_together}
+
+    def rates(active: frozenset[str]) -> dict[str, float]:
+        sides = {name: comm if name.startswith("exchange") else comp for name in active}
+        together = len({id(side) for side in sides.values()}) == 2
+        return {name: side[together] for name, side in sides.items()}
+
+    return rates
