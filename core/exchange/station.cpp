@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "exchange/several_threads.hpp"
 #include "observe/clock.hpp"
 #include "protocol/message_layout.hpp"
 #include "protocol/record.hpp"
@@ -73,19 +74,7 @@ void Station::check(const Request& request) const {
       throw RequestError("comm_cores", std::to_string(placement.comm_cores.size()),
                          "only a ring has several communication threads", "name one core, or the pattern ring");
     }
-    if (job_.thread_level() < MPI_THREAD_MULTIPLE) {
-      throw RequestError("comm_cores", std::to_string(placement.comm_cores.size()),
-                         "the MPI was not started for several communication threads, or has no MPI_THREAD_MULTIPLE",
-                         "start the probe with: measure --threads multiple", "machine");
-    }
-    // Seen with the ob1 of Open MPI 5.0.11 (single copies, shared memory, TCP: nearly every time) and 4.1.4 (rarely), never
-    // with MPICH: threads that send at once crash the library's progress or wait for ever. Why is not settled.
-    const bool by_ob1 = job_.transport() != "unknown";
-    if (by_ob1 && job_.library().rfind("Open MPI", 0) == 0) {
-      throw RequestError("comm_cores", std::to_string(placement.comm_cores.size()),
-                         "several communication threads crash or hang in Open MPI's ob1",
-                         "use --mpi mpich, or an Open MPI with UCX; one communication thread works", "machine");
-    }
+    check_several_threads(job_, "comm_cores", placement.comm_cores.size());
   }
 }
 

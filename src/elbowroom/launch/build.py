@@ -1,4 +1,7 @@
-"""Builds the probe for an MPI, once per sources, MPI, compiler and flags, and keeps it in a cache."""
+"""Builds native programs, once per sources, compiler and flags, and keeps them in a cache.
+
+The probe is built for an MPI and once for each; the simulator needs none.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,41 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
-from elbowroom.errors import MachineError
+from elbowroom.errors import MachineError, UsageError
 from elbowroom.launch.mpi import Mpi, find_mpi
 
 DEBIAN_PACKAGES = (
-    "g++ cmake ninja-build pkg-config libhwloc-dev libhwy-dev libcli11-dev nlohmann-json3-dev libfmt-dev"
+    "g++ cmake ninja-build pkg-config libhwloc-dev libhwy-dev libcli11-dev nlohmann-json3-dev libfmt-dev "
+    "libmetis-dev"
 )
-"""What building the probe needs, by the names of Debian and Ubuntu."""
+"""What building the probe and the applications needs, by the names of Debian and Ubuntu."""
+
+APPLICATIONS = ("diffusion",)
+"""The applications of apps/, each a folder and a program of this name."""
+
+SIMULATOR_PACKAGES = "g++ cmake ninja-build nlohmann-json3-dev"
+"""The same of the simulator."""
 
 _KEPT_LINES = 12
+
+
+class Target(NamedTuple):
+    """A program that CMake builds: its name, the folder of the CMakeLists.txt and the options it is built
+    with, where the program lies in the build folder, the Debian packages it needs, and what is said
+    meanwhile.
+    """
+
+    name: str
+    sources: Path
+    options: tuple[str, ...]
+    made: str
+    packages: str
+    text: str
 
 
 def probe(mpi: Mpi | None = None) -> Path:
@@ -32,30 +57,86 @@ def probe(mpi: Mpi | None = None) -> Path:
     then have been built for the same MPI. Raises MachineError with the compiler's last lines when it cannot
     be built.
     """
-    given = os.environ.get("ELBOWROOM_PROBE")
-    if given:
-        return _given(given)
+    return _with_mpi("probe", "core", mpi)
+
+
+def application(name: str, mpi: Mpi | None = None) -> Path:
+    """The application `name` (one of APPLICATIONS) for `mpi`, as `probe`; ELBOWROOM_ and its name in capitals
+    names one that was built already. Raises MachineError when it cannot be built, METIS missing for instance.
+    """
+    if name not in APPLICATIONS:
+        raise UsageError(
+            "no such application", field="application", value=name, mend=f"one of: {', '.join(APPLICATIONS)}"
+        )
+    return _with_mpi(name, f"apps/{name}", mpi)
+
+
+def simulator() -> Path:
+    """The simulator of single requests, as `probe`, for no MPI; ELBOWROOM_SIMULATOR names one."""
+    given = _given("simulator")
+    if given is not None:
+        return given
+    sources = native_sources()
+    compiler = compiler_identity("simulator", SIMULATOR_PACKAGES)
+    folder = sources / "core" / "simulate"
+    key = source_key(sources, sorted(path for path in folder.iterdir() if path.is_file()), [compiler])
+    target = Target(
+        "simulator", folder, (), "simulator", SIMULATOR_PACKAGES, "the simulator (some seconds, once)"
+    )
+    return _kept(target, cache_folder("simulators") / key)
+
+
+def _with_mpi(name: str, folder: str, mpi: Mpi | None) -> Path:
+    """The program of that folder, linked to an MPI and to what it shares with the probe."""
+    given = _given(name)
+    if given is not None:
+        return given
     if mpi is None:
         mpi = find_mpi()
     sources = native_sources()
-    compiler = compiler_identity()
-    folder = cache_folder() / build_key(sources, mpi, compiler)
-    if not (folder / "probe").exists():
-        with _locked(folder):
-            if not (folder / "probe").exists():
-                _build(sources, mpi, folder)
-    return folder / "probe"
+    is_probe = name == "probe"
+    key = build_key(sources, mpi, compiler_identity(name), () if is_probe else (folder,))
+    options = (
+        "-DELBOWROOM_TESTS=OFF",
+        "-DELBOWROOM_LIBRARIES=OFF",
+        f"-DELBOWROOM_APPS={'OFF' if is_probe else 'ON'}",
+        f"-DMPI_CXX_COMPILER={mpi.compiler}",
+    )
+    called = "the probe" if is_probe else name
+    target = Target(
+        name,
+        sources,
+        options,
+        name if is_probe else f"{folder}/{name}",
+        DEBIAN_PACKAGES,
+        f"{called} for {mpi.name} (a minute or two, once)",
+    )
+    return _kept(target, cache_folder("probes" if is_probe else "applications") / key)
 
 
-def _given(path: str) -> Path:
+def _given(name: str) -> Path | None:
+    """The program that the environment names."""
+    variable = f"ELBOWROOM_{name.upper()}"
+    path = os.environ.get(variable)
+    if not path:
+        return None
     if not os.access(path, os.X_OK):
         raise MachineError(
-            "this probe does not exist or is not executable",
-            field="ELBOWROOM_PROBE",
+            f"this {name} does not exist or is not executable",
+            field=variable,
             value=path,
-            mend="unset the variable to let the probe be built",
+            mend=f"unset the variable to let the {name} be built",
         )
     return Path(path)
+
+
+def _kept(target: Target, folder: Path) -> Path:
+    """The program in its folder of the cache, built where it is not there yet."""
+    if not (folder / target.name).exists():
+        with _locked(folder, target.name):
+            if not (folder / target.name).exists():
+                _build(target, folder)
+    return folder / target.name
 
 
 def checkout_root() -> Path | None:
@@ -73,48 +154,61 @@ def native_sources() -> Path:
     if (packaged / "CMakeLists.txt").exists():
         return packaged
     raise MachineError(
-        "the sources of the probe are missing from this installation",
-        field="probe",
+        "the sources of the native programs are missing from this installation",
+        field="sources",
         value=str(packaged),
         mend="install elbowroom again",
     )
 
 
-def cache_folder() -> Path:
-    """Where probes are kept: .elbowroom/probes of a checkout that can be written, else the user's cache."""
+def cache_folder(kind: str = "probes") -> Path:
+    """Where probes are kept: .elbowroom/probes of a checkout that can be written, else the user's cache;
+    other kinds of programs beside them.
+    """
     root = checkout_root()
     if root is not None and os.access(root, os.W_OK):
-        return root / ".elbowroom" / "probes"
+        return root / ".elbowroom" / kind
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(base) / "elbowroom" / "probes"
+    return Path(base) / "elbowroom" / kind
 
 
-def compiler_identity() -> str:
+def compiler_identity(name: str = "probe", packages: str = DEBIAN_PACKAGES) -> str:
     """First line of the compiler's `--version`; raises MachineError when there is no compiler."""
     compiler = os.environ.get("CXX", "c++")
     found = shutil.which(compiler)
     if not found:
-        raise _missing(f"no C++ compiler ({compiler}) was found")
+        raise _missing(f"no C++ compiler ({compiler}) was found", name, packages)
     said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
     return f"{found} {said.splitlines()[0] if said else ''}"
 
 
-def build_key(sources: Path, mpi: Mpi, compiler: str) -> str:
-    """Hash of all that decides what the probe is: sources, MPI, compiler and flags."""
+def build_key(sources: Path, mpi: Mpi, compiler: str, folders: Sequence[str] = ()) -> str:
+    """Hash of all that decides what a program is: the probe's sources, those of these folders, MPI, compiler
+    and flags.
+    """
+    files = [sources / "CMakeLists.txt"]
+    for folder in ("core", *folders):
+        found = sorted([*(sources / folder).rglob("*.[ch]pp"), *(sources / folder).glob("CMakeLists.txt")])
+        files += [path for path in found if "simulate" not in path.relative_to(sources).parts]
+    others = [mpi.kind, mpi.version, mpi.prefix, mpi.compiler, compiler]
+    return f"{mpi.kind}-{mpi.version}-{source_key(sources, files, others)}"
+
+
+def source_key(sources: Path, files: Sequence[Path], others: Sequence[str]) -> str:
+    """Hash of the contents of the files but tests, of flags, and of what else decides what is built."""
     digest = hashlib.sha256()
-    for part in (mpi.kind, mpi.version, mpi.prefix, mpi.compiler, compiler, os.environ.get("CXXFLAGS", "")):
+    for part in (*others, os.environ.get("CXXFLAGS", "")):
         digest.update(part.encode() + b"\0")
-    files = [sources / "CMakeLists.txt", *sorted((sources / "core").rglob("*.[ch]pp"))]
     for file in files:
         if file.name.endswith("_test.cpp"):
             continue
         digest.update(str(file.relative_to(sources)).encode() + b"\0")
         digest.update(file.read_bytes() + b"\0")
-    return f"{mpi.kind}-{mpi.version}-{digest.hexdigest()[:16]}"
+    return digest.hexdigest()[:16]
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _locked(folder: Path, name: str) -> Iterator[None]:
     """One builder at a time for one key; a second one waits and then finds the probe there."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -123,16 +217,16 @@ def _locked(folder: Path) -> Iterator[None]:
             yield
     except OSError as error:
         raise MachineError(
-            f"the probe cannot be kept here ({error.strerror})",
+            f"the {name} cannot be kept here ({error.strerror})",
             field="cache",
             value=str(folder.parent),
             mend="set XDG_CACHE_HOME to a folder that can be written",
         ) from error
 
 
-def _build(sources: Path, mpi: Mpi, folder: Path) -> None:
-    cmake, ninja = _tool("cmake"), _tool("ninja")
-    print(f"building the probe for {mpi.name} (about a minute, once)", file=sys.stderr, flush=True)
+def _build(target: Target, folder: Path) -> None:
+    cmake, ninja = _tool("cmake", target), _tool("ninja", target)
+    print(f"building {target.text}", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory(prefix=f"{folder.name}.", dir=folder.parent) as temporary:
         tree = Path(temporary) / "tree"
         # The wrapper of some wheels names an absolute compiler of the machine it was made on.
@@ -141,47 +235,33 @@ def _build(sources: Path, mpi: Mpi, folder: Path) -> None:
             "OMPI_CXX": os.environ.get("CXX", "c++"),
             "MPICH_CXX": os.environ.get("CXX", "c++"),
         }
-        _step(
-            [
-                cmake,
-                "-S",
-                str(sources),
-                "-B",
-                str(tree),
-                "-G",
-                "Ninja",
-                f"-DCMAKE_MAKE_PROGRAM={ninja}",
-                "-DCMAKE_BUILD_TYPE=Release",
-                "-DELBOWROOM_TESTS=OFF",
-                "-DELBOWROOM_LIBRARIES=OFF",
-                f"-DMPI_CXX_COMPILER={mpi.compiler}",
-            ],
-            environment,
-        )
-        _step([cmake, "--build", str(tree), "--target", "probe"], environment)
+        configure = [cmake, "-S", str(target.sources), "-B", str(tree), "-G", "Ninja"]
+        configure += [f"-DCMAKE_MAKE_PROGRAM={ninja}", "-DCMAKE_BUILD_TYPE=Release", *target.options]
+        _step(configure, environment, target)
+        _step([cmake, "--build", str(tree), "--target", target.name], environment, target)
         finished = Path(temporary) / "finished"
         finished.mkdir()
-        shutil.copy2(tree / "probe", finished / "probe")
+        shutil.copy2(tree / target.made, finished / target.name)
         os.rename(finished, folder)
 
 
-def _tool(name: str) -> str:
+def _tool(name: str, target: Target) -> str:
     """A build tool from PATH or from a wheel in this virtual environment."""
     found = shutil.which(name) or shutil.which(name, path=sysconfig.get_path("scripts"))
     if not found:
-        raise _missing(f"{name} was not found")
+        raise _missing(f"{name} was not found", target.name, target.packages)
     return found
 
 
-def _missing(what: str) -> MachineError:
+def _missing(what: str, name: str, packages: str) -> MachineError:
     return MachineError(
-        f"{what}, and the probe must be built",
-        field="probe",
-        mend=f"on Debian or Ubuntu `apt-get install {DEBIAN_PACKAGES}`",
+        f"{what}, and the {name} must be built",
+        field=name,
+        mend=f"on Debian or Ubuntu `apt-get install {packages}`",
     )
 
 
-def _step(command: list[str], environment: dict[str, str]) -> None:
+def _step(command: list[str], environment: dict[str, str], target: Target) -> None:
     done = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
@@ -197,6 +277,6 @@ def _step(command: list[str], environment: dict[str, str]) -> None:
         telling = [line for line in lines if "error" in line.lower()] or lines
         raise MachineError(
             "building it failed: " + " | ".join(line.strip() for line in telling[-_KEPT_LINES:]),
-            field="probe",
-            mend=f"what it needs, by Debian's names: {DEBIAN_PACKAGES}",
+            field=target.name,
+            mend=f"what it needs, by Debian's names: {target.packages}",
         )

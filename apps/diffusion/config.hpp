@@ -1,0 +1,41 @@
+// What a user asks for: the configuration of a solver, and the requests to it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "diffusion/order.hpp"
+#include "diffusion/partition.hpp"
+#include "diffusion/steps.hpp"
+#include "protocol/request.hpp"
+
+namespace elbowroom::diffusion {
+
+inline constexpr int kNearest = -1;  // the NUMA node of the first core of the threads that use the memory
+
+struct Config {
+  std::array<int, 3> cubes{};
+  std::array<double, 2> kappa{1, 1};  // of the lower and the upper half of the box
+  std::optional<double> dt;           // as long as is stable when absent
+  Partitioner partitioner = Partitioner::metis;
+  Order order = Order::natural;
+  Placement all{{}, {}, kNearest, kNearest};          // of ranks that have none of their own
+  std::vector<std::pair<int, Placement>> placements;  // by rank
+  bool scheduling = false;  // a computing thread may share its core (flagged; METHOD.md, rule 4)
+  bool check = true;        // results are validated after each request
+
+  const Placement& placement(int rank) const;
+};
+
+// Reads types and names, refuses unknown keys; throws RequestError. Looks at no machine.
+Config read_config(const nlohmann::json& json);
+Steps read_steps(const nlohmann::json& json);
+
+// {"error": {"kind", "field", "value", "message", "mend"}}
+nlohmann::json error_record(const RequestError& error);
+
+}  // namespace elbowroom::diffusion

@@ -1,0 +1,47 @@
+// The exchange: the separator's values go to the neighbours, theirs come into the ghosts.
+#pragma once
+
+#include <mpi.h>
+
+#include <vector>
+
+#include "diffusion/part.hpp"
+#include "machine/machine.hpp"
+
+namespace elbowroom::diffusion {
+
+// How a thread waits for messages, by what else runs on its core: nothing; other communication threads, to which it
+// yields; computing threads, for which it sleeps.
+enum class Waiting { spin, yield, sleep };
+
+// Returns when all requests are complete. The MPI is polled, never blocked in: so this decides how to wait, not the MPI.
+void complete(std::vector<MPI_Request>& requests, Waiting waiting);
+// A barrier of the same kind.
+void barrier(MPI_Comm comm, Waiting waiting);
+
+class Halo {
+ public:
+  // Messages are packed in memory of NUMA node `node`. `threads` is the largest number of threads that will exchange at once:
+  // each has a communicator of its own. Collective.
+  Halo(const Part& part, MPI_Comm comm, int node, int threads, Waiting waiting);
+  ~Halo();
+  Halo(const Halo&) = delete;
+  Halo& operator=(const Halo&) = delete;
+
+  // What thread `thread` of `threads` does in one exchange of `field`: each message is cut into as many pieces as there are
+  // threads, one for each, so that all have equal shares and two ranks suffice.
+  void exchange(double* field, int thread, int threads);
+  Waiting waiting() const { return waiting_; }
+
+ private:
+  double* packed(std::size_t link) const { return static_cast<double*>(memory_.data()) + starts_[link]; }
+
+  const Part& part_;
+  Arena memory_;
+  std::vector<std::size_t> starts_;  // of each link's values in `memory_`
+  std::vector<MPI_Comm> comms_;
+  std::vector<std::vector<MPI_Request>> requests_;  // of each thread
+  Waiting waiting_;
+};
+
+}  // namespace elbowroom::diffusion

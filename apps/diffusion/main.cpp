@@ -1,0 +1,129 @@
+// diffusion: a real application beside which elbowroom's models are held (README.md).
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "diffusion/config.hpp"
+#include "diffusion/mesh.hpp"
+#include "diffusion/serve.hpp"
+#include "diffusion/volumes.hpp"
+#include "exchange/job.hpp"
+#include "machine/machine.hpp"
+#include "observe/clock.hpp"
+
+namespace {
+
+using namespace elbowroom;
+using namespace elbowroom::diffusion;
+
+struct Options {
+  std::string config;
+  std::string threads = "funneled";
+  double time = 0;
+  std::int64_t cells = 0;
+  int resolution = 0;
+  std::vector<int> parts;
+  std::string partitioner = "metis";
+  bool each = false;
+  bool json = false;
+};
+
+int with_ranks(int argc, char** argv, const Options& options, bool solving) {
+  // As in the probe: the topology is read before MPI narrows what is seen of it.
+  Machine::here();
+  clock_info();
+  std::signal(SIGPIPE, SIG_IGN);
+  const Job job(&argc, &argv, options.threads);
+  try {
+    return solving ? solve(job, options.config, options.time) : measure(job, options.config);
+  } catch (const std::exception& error) {
+    // The other ranks wait for this one in the middle of something: nothing but the end of the job helps them.
+    std::cerr << fmt::format("diffusion: rank {}: {}", job.rank(), error.what()) << std::endl;
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  return 1;
+}
+
+void print_table(const nlohmann::json& all) {
+  fmt::print("{:>6} {:>12} {:>9} {:>12} {:>12} {:>12} {:>12} {:>9}\n", "parts", "cells", "imbalance", "total MB",
+             "average MB", "largest MB", "message MB", "messages");
+  for (const auto& one : all.at("volumes")) {
+    const auto megabytes = [&](const char* key) { return one.at(key).get<double>() * 1e-6; };
+    fmt::print("{:>6} {:>12} {:>9.3f} {:>12.4g} {:>12.4g} {:>12.4g} {:>12.4g} {:>9.1f}\n", one.at("parts").get<int>(),
+               one.at("cells").get<std::int64_t>(), one.at("imbalance").get<double>(), megabytes("sent_total"),
+               megabytes("sent_average"), megabytes("sent_largest"), megabytes("message_largest"),
+               one.at("messages_average").get<double>());
+  }
+}
+
+int print_volumes(const Options& options) {
+  if ((options.cells == 0) == (options.resolution == 0)) {
+    throw RequestError("resolution", "", "the size of the mesh is given once, as --cells or as --resolution",
+                       "give one of the two");
+  }
+  const Mesh mesh = options.cells != 0 ? Mesh::nearest(options.cells)
+                                       : Mesh({options.resolution, options.resolution, options.resolution});
+  nlohmann::json all = {{"cells", mesh.cells()}, {"partitioner", options.partitioner}};
+  const Partitioner partitioner = partitioner_of(options.partitioner);
+  for (const int parts : options.parts) {
+    const auto part = partition(mesh, parts, partitioner);
+    all["volumes"].push_back(volume_record(rank_volumes(mesh, part, parts), options.each));
+  }
+  if (options.json) {
+    std::cout << all.dump() << std::endl;
+  } else {
+    print_table(all);
+  }
+  return 0;
+}
+
+void add_ranks(CLI::App& command, Options& options) {
+  command.add_option("--config", options.config, "JSON file: mesh, material, cores")->required();
+  command.add_option("--threads", options.threads, "thread level of MPI; multiple: several communication threads")
+      ->check(CLI::IsMember({"funneled", "multiple"}))
+      ->capture_default_str();
+}
+
+void add_volumes(CLI::App& command, Options& options) {
+  command.add_option("--cells", options.cells, "about so many cells");
+  command.add_option("--resolution", options.resolution, "cubes each way");
+  command.add_option("--parts", options.parts, "numbers of parts, as 4,8,16")->required()->delimiter(',');
+  command.add_option("--partitioner", options.partitioner, "metis or slabs")->capture_default_str();
+  command.add_flag("--each", options.each, "every rank's cells and messages, too (with --json)");
+  command.add_flag("--json", options.json, "one JSON object");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "3D diffusion by explicit finite volumes on tetrahedra: computes, communicates, and tells how long it took");
+  app.set_version_flag("--version", ELBOWROOM_VERSION);
+  app.require_subcommand(1);
+  Options options;
+  auto* measuring = app.add_subcommand("measure", "answers requests on stdin; start it as MPI ranks");
+  auto* solving = app.add_subcommand("solve", "runs to a time and prints the error against the known solution");
+  auto* volumes = app.add_subcommand("volumes", "what a partition makes ranks exchange; no MPI");
+  add_ranks(*measuring, options);
+  add_ranks(*solving, options);
+  solving->add_option("--time", options.time, "end of the run")->required()->check(CLI::PositiveNumber);
+  add_volumes(*volumes, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (!volumes->parsed()) {
+    return with_ranks(argc, argv, options, solving->parsed());
+  }
+  try {
+    return print_volumes(options);
+  } catch (const RequestError& error) {
+    std::cout << error_record(error).dump() << std::endl;
+    return error.kind == "usage" ? 2 : 1;
+  }
+}

@@ -1,0 +1,93 @@
+// Time steps: who computes, who communicates, and in which order.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "diffusion/gate.hpp"
+#include "diffusion/halo.hpp"
+#include "protocol/pool.hpp"
+
+namespace elbowroom::diffusion {
+
+// none: no communication (the result is wrong); communication: only that; apart: the exchange after all computation;
+// overlap: the exchange as soon as the separator is done, beside the interior; triad: another computation (Triad), none of
+// communication. A barrier ends the steps of all of them (Langguth 2018, section V).
+enum class Variant { none, communication, apart, overlap, triad };
+
+Variant variant_of(const std::string& name);  // throws RequestError
+std::string name_of(Variant variant);
+bool computes(Variant variant);
+bool communicates(Variant variant);
+
+inline constexpr std::int64_t kMostSteps = 1'000'000;  // gates count by 32 bits, and each step of each thread is kept
+
+struct Steps {
+  Variant variant = Variant::overlap;
+  int comm_threads = 1;
+  std::int64_t steps = 20;
+  std::int64_t warmup = 3;  // steps before those that are told
+};
+
+// What one computing thread does in a step. Called by all computing threads at once.
+class Work {
+ public:
+  virtual ~Work() = default;
+  virtual void separator(std::size_t thread, std::int64_t step) = 0;
+  virtual void interior(std::size_t thread, std::int64_t step) = 0;
+};
+
+// Seconds of each step on this rank: from the first thread's begin to the last one's end.
+struct StepTimes {
+  std::vector<double> step;  // from the end of the barrier before to the end of its own
+  std::vector<double> separator;
+  std::vector<double> interior;
+  std::vector<double> exchange;  // packing included
+  double all = 0;                // all steps together
+};
+
+using Field = std::function<double*(std::int64_t)>;  // values after a step
+
+// The threads of one rank. The thread that makes a Crew is its first communication thread.
+class Crew {
+ public:
+  // One computing thread for each of `comp_cores`, communication threads for `comm_cores`. Those
+  // that share their core with another thread (of any rank) must not spin.
+  Crew(std::vector<int> comp_cores, std::vector<int> comm_cores, bool comp_shared, bool comm_shared,
+       const std::function<void(int)>& bind);
+
+  std::size_t computing() const { return computing_.size(); }
+  // Runs `task(thread)` on all computing threads at once, and returns when all are done.
+  void each(const std::function<void(std::size_t)>& task);
+  // Runs the steps; steps are counted from 1, field(step) is what a step exchanges. Collective.
+  StepTimes run(const Steps& steps, Work& work, const Field& field, Halo& halo, MPI_Comm comm);
+  // Looks at which core each thread is; after all steps, too.
+  void look();
+  // Whether one was seen on another core than its own.
+  bool migrated() const;
+
+ private:
+  void compute(std::size_t thread, const Steps& steps, Work& work);
+  void communicate(int thread, std::int64_t step, const Steps& steps, double* values, Halo& halo);
+  void assist(int thread, const Steps& steps, const Field& field, Halo& halo);
+  void begin(const Steps& steps);
+  void lead(const Steps& steps, const Field& field, Halo& halo, MPI_Comm comm);
+  void look_where(std::size_t thread, int core);
+  StepTimes times(const Steps& steps) const;
+
+  std::vector<std::unique_ptr<BoundThread>> computing_;
+  std::vector<std::unique_ptr<BoundThread>> communicating_;  // but the first
+  std::vector<int> comm_cores_;
+  int comp_spins_;
+  int comm_spins_;
+  Gate go_, separated_, computed_, exchanging_, exchanged_;
+  std::vector<std::vector<std::int64_t>> computed_at_;   // by thread: begin, separator done, interior done of each step
+  std::vector<std::vector<std::int64_t>> exchanged_at_;  // by thread: begin and end of each step
+  std::vector<std::int64_t> ended_at_;                   // of the steps, the begin of the first in front
+  std::vector<char> strayed_;                            // by thread, computing ones first
+};
+
+}  // namespace elbowroom::diffusion
