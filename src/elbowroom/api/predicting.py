@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from elbowroom.model.published import MachineErrors
     from elbowroom.predict.collecting import Collected
     from elbowroom.predict.evaluating import Predictor, Table
+    from elbowroom.stats.result import PointResult
 
 IMPORTED = "imported"
 
@@ -163,7 +164,8 @@ class Evaluation(NamedTuple):
     def notes(self) -> tuple[str, ...]:
         """What to know before believing the table."""
         known, found = self.model.document.calibration, []
-        if known.run and Path(known.run).resolve() == self.run.path.resolve():
+        fitted = [Path(path).resolve() for path in (known.run, *known.with_runs) if path]
+        if self.run.path.resolve() in fitted:
             found.append("The model was fitted to this very run: its errors are how well it fits.")
         if self.run.machine.virtual:
             found.append("The run is virtual: nothing here was measured on hardware.")
@@ -244,48 +246,90 @@ def curves_of(
 
 def _same_machine(run: Shape, model: Shape) -> None:
     """Refuses a model of a machine with another name or shape."""
-    for field in ("name", "cores_first_socket", "numa_per_socket", "sockets"):
-        mine, its = getattr(run, field), getattr(model, field)
-        if mine != its:
-            raise UsageError(
-                f"is of another machine: {field} is {its!r} there and {mine!r} in the run",
-                field="model",
-                value=model.name,
-                mend="fit this run: elbowroom fit RUN -o M.json",
-            )
+    other = _difference(run, model)
+    if other is not None:
+        field, mine, its = other
+        raise UsageError(
+            f"is of another machine: {field} is {its!r} there and {mine!r} in the run",
+            field="model",
+            value=model.name,
+            mend="fit this run: elbowroom fit RUN -o M.json",
+        )
+
+
+def _difference(one: Shape, other: Shape) -> tuple[str, object, object] | None:
+    """The first field in which two machines differ, and its values; None for the same machine."""
+    for field in ("name", "cores_first_socket", "numa_per_socket", "sockets", "virtual"):
+        if getattr(one, field) != getattr(other, field):
+            return field, getattr(one, field), getattr(other, field)
+    return None
 
 
 def fit(
-    run: Run | Path | str,
+    run: Run | Path | str | Sequence[Run | Path | str],
     out: Path | str | None = None,
     *,
     kernel: str | None = None,
     size: int | None = None,
 ) -> Model:
-    """Fits every model that a run allows, and writes M.json (default: models/NAME.json in the run folder).
+    """Fits every model that a run allows, or several of one machine together, and writes M.json (default:
+    models/NAME.json in the folder of the first run).
 
-    UsageError where none can be fitted.
+    UsageError where none can be fitted, or the runs are of different machines.
     """
     from elbowroom.predict import fitting
 
-    source = run if isinstance(run, Run) else open(run)
-    found = curves_of(source, kernel=kernel, size=size)
+    several = [run] if isinstance(run, Run | Path | str) else list(run)
+    sources = [item if isinstance(item, Run) else open(item) for item in several]
+    found = _pooled(sources, kernel, size)
     document = fitting.fit(
         found.curves,
         fitting.Source(
-            run=str(source.path),
-            plan=str(source.manifest.plan.get("name", "")),
-            origin=_origin(source),
+            run=str(sources[0].path),
+            plan=", ".join(str(source.manifest.plan.get("name", "")) for source in sources),
+            origin=_origin(sources[0]),
             nodes=found.layout.nodes,
-            left_out=found.left_out,
-            doubts=source.verdict.reasons,
+            left_out=found.unused if found.loads else found.left_out,
+            doubts=tuple(reason for source in sources for reason in source.verdict.reasons),
             sizes=found.sizes,
+            loads=found.loads,
+            intensity=found.intensity,
+            pattern=found.pattern,
+            with_runs=tuple(str(source.path) for source in sources[1:]),
         ),
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
     model = Model(document)
-    model.save(out if out is not None else default_path(source))
+    model.save(out if out is not None else default_path(sources[0]))
     return model
+
+
+def _pooled(runs: Sequence[Run], kernel: str | None, size: int | None) -> Collected:
+    """The points of several runs as if one had measured them."""
+    import msgspec
+
+    from elbowroom.predict.collecting import collect, layout
+
+    if not runs:
+        raise UsageError("none is given", field="run", mend="name at least one run folder")
+    shape = layout(runs[0].machine).shape
+    points: list[PointResult] = []
+    cores: dict[str, tuple[int, ...]] = {}
+    for number, run in enumerate(runs):
+        other = _difference(layout(run.machine).shape, shape)
+        if other is not None:
+            field, its, first = other
+            raise UsageError(
+                f"is of another machine than the first run: {field} is {its!r} here and {first!r} there",
+                field="run",
+                value=str(run.path),
+                mend="fit the runs of one machine together, others apart",
+            )
+        # Points of several runs may have the same id, which must stay that of one point.
+        before = f"{run.path.name}/" if number else ""
+        points += [msgspec.structs.replace(item, id=before + item.id) for item in run.points()]
+        cores |= {before + point.id: point.comp_cores for point in run.manifest.points}
+    return collect(points, cores, runs[0].machine, origin=str(runs[0].path), kernel=kernel, size=size)
 
 
 def evaluate(run: Run | Path | str, model: Model | Path | str) -> Evaluation:

@@ -53,18 +53,22 @@ def import_(path: str, out: str, kernel: str | None, size: str | None, as_json: 
 
 
 @group.command()
-@click.argument("path", metavar="RUN")
-@click.option("-o", "--out", metavar="M.json", help="Default: models/NAME.json in the run folder.")
+@click.argument("paths", metavar="RUN [RUN]...", nargs=-1, required=True)
+@click.option("-o", "--out", metavar="M.json", help="Default: models/NAME.json in the first run's folder.")
 @_kernel
 @_size
 @_json
-def fit(path: str, out: str | None, kernel: str | None, size: str | None, as_json: bool) -> int:
-    """Fit all models to a run: parameters with intervals, and where not to trust them."""
+def fit(paths: tuple[str, ...], out: str | None, kernel: str | None, size: str | None, as_json: bool) -> int:
+    """Fit all models to a run: parameters with intervals, and where not to trust them.
+
+    Several runs of one machine are fitted together: with those of the plans `sizes`, `intensity` and `ring`
+    beside one of `model`, FLOW answers for other messages and computations too.
+    """
     from elbowroom import api
     from elbowroom.cli import blas, model_tables
 
     blas.one_thread()
-    model = api.fit(path, out, kernel=kernel, size=_bytes(size))
+    model = api.fit(paths, out, kernel=kernel, size=_bytes(size))
     if as_json:
         found = {"schema": "elbowroom/fit", "version": VERSION, "file": str(model.path)}
         print_json({**found, "model": model.document})

@@ -35,7 +35,8 @@ LEVEL = 0.90
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """What the models were fitted on. `n_low`..`n_high`: computing cores of the first socket that were
     measured; `n_other_high`: most of the second; `placements`: pairs of comp_node, comm_node; `runs`: rows
-    used; `left_out`: points that were not, by reason; `nodes`: the operating system's number of each.
+    used; `left_out`: points that were not, by reason; `nodes`: the operating system's number of each;
+    `pattern`: how messages were exchanged; `with_runs`: further runs, fitted together with `run`.
     """
 
     run: str
@@ -50,6 +51,8 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     placements: tuple[tuple[int, int], ...] = ()
     nodes: tuple[int, ...] = ()
     left_out: dict[str, int] = {}
+    pattern: str = "receive"
+    with_runs: tuple[str, ...] = ()
 
 
 Bands = tuple[float, float, float, float]

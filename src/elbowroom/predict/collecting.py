@@ -10,10 +10,12 @@ import msgspec
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
 from elbowroom.model.curves import Curves, Row, Shape, Situation
+from elbowroom.model.load import LoadRow
 from elbowroom.model.message_size import Observation
 from elbowroom.plan.kernels import NONE
 from elbowroom.plan.point import Point
 from elbowroom.plan.sizes import format_cores, format_size
+from elbowroom.predict.load_rows import Base, load_rows
 from elbowroom.predict.sizing import observations
 from elbowroom.stats.result import PointResult, Summary
 
@@ -36,12 +38,19 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Collected(msgspec.Struct, frozen=True, kw_only=True):
-    """`left_out`: how many points were not used, by reason; `sizes`: messages alone, of all sizes."""
+    """`left_out`: how many points are not in the curves, by reason; `sizes`: messages alone, of all sizes;
+    `loads`: points that are other loads than situations, `unused` those that are neither, by reason;
+    `intensity` (flop/B), `pattern`: of the curves.
+    """
 
     curves: Curves
     layout: Layout
     left_out: dict[str, int]
     sizes: tuple[Observation, ...] = ()
+    loads: tuple[LoadRow, ...] = ()
+    unused: dict[str, int] = {}
+    intensity: float = 0.0
+    pattern: str = "receive"
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,11 +156,18 @@ def collect(
     curves = Curves(
         shape=found.shape, rows=tuple(rows.values()), origin=origin, kernel=chosen.kernel, size=chosen.size
     )
+    base = Base(setting=chosen, layout=found)
+    used = frozenset(item.id for item in usable if _setting(item) == chosen)
+    loads, unused = load_rows(results, cores, base, used)
     return Collected(
         curves=curves,
         layout=found,
         left_out=dict(left_out),
         sizes=observations(results, chosen, found.nodes),
+        loads=loads,
+        unused=unused,
+        intensity=base.intensity,
+        pattern=chosen.pattern,
     )
 
 
@@ -182,7 +198,8 @@ def _chosen(
 ) -> tuple[Setting | None, dict[Setting, int]]:
     """The setting of most points among those asked for, and how many points have each of the others.
 
-    At a tie the thesis' kernel and the larger messages, which contend most (6.3.1).
+    At a tie the thesis' kernel and the larger messages, which contend most (6.3.1), then what is plain: fewer
+    flops and communication threads.
     """
     counts = Counter(_setting(item) for item in usable)
     asked = {
@@ -190,7 +207,13 @@ def _chosen(
         for setting, count in counts.items()
         if kernel in (None, setting.kernel) and size in (None, setting.size)
     }
-    chosen = max(asked, key=lambda item: (asked[item], item.kernel == THESIS, item.size), default=None)
+    chosen = max(
+        asked,
+        key=lambda item: (
+            asked[item], item.kernel == THESIS, item.size, -item.cursor, -item.comm_threads
+        ),
+        default=None,
+    )  # fmt: skip
     return chosen, {setting: count for setting, count in counts.items() if setting != chosen}
 
 

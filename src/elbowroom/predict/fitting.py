@@ -10,10 +10,11 @@ import numpy as np
 
 from elbowroom import __version__
 from elbowroom.errors import UsageError
-from elbowroom.model import flow_fit, published, threshold_fit
+from elbowroom.model import flow_fit, flow_load_fit, published, threshold_fit
 from elbowroom.model.curves import STREAMS, Curves, Row
 from elbowroom.model.document import Bands, Calibration, Document, FlowPart, Models, Origin, ThresholdPart
 from elbowroom.model.flow import NAMES
+from elbowroom.model.load import LoadRow
 from elbowroom.model.message_size import MessageSize, Observation
 from elbowroom.model.prediction import NORMAL_90
 from elbowroom.model.threshold import Threshold, curve
@@ -26,7 +27,8 @@ FROM_CALIBRATION = "calibration residuals"
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     """Where curves come from: what Calibration says and the curves do not. `doubts`: why the run itself is
-    not trusted; `sizes`: messages alone, of all sizes.
+    not trusted; `sizes`: messages alone, of all sizes; `loads`: runs of other loads than situations;
+    `intensity` (flop/B), `pattern`, `with_runs`: as Collected and Calibration have them.
     """
 
     run: str = ""
@@ -36,6 +38,10 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     left_out: dict[str, int] = {}
     doubts: tuple[str, ...] = ()
     sizes: tuple[Observation, ...] = ()
+    loads: tuple[LoadRow, ...] = ()
+    intensity: float = 0.0
+    pattern: str = "receive"
+    with_runs: tuple[str, ...] = ()
 
 
 def fit(curves: Curves, source: Source, *, created: str) -> Document:
@@ -54,7 +60,7 @@ def fit(curves: Curves, source: Source, *, created: str) -> Document:
         parts[name] = _part(found, curves)
     flow = None
     try:
-        flow = _flow_part(curves)
+        flow = _flow_part(curves, source)
     except UsageError as error:
         refused["flow"] = error
     if not parts and flow is None:
@@ -90,6 +96,8 @@ def _calibration(curves: Curves, source: Source) -> Calibration:
         placements=tuple(sorted({(item.comp_node, item.comm_node) for item in at})),
         nodes=source.nodes,
         left_out=source.left_out,
+        pattern=source.pattern,
+        with_runs=source.with_runs,
     )
 
 
@@ -108,9 +116,12 @@ def _part(found: threshold_fit.Fitted, curves: Curves) -> ThresholdPart:
     )
 
 
-def _flow_part(curves: Curves) -> FlowPart:
-    """FLOW, where there are at least as many measured bandwidths as it has parameters."""
-    values = sum(value is not None for row in curves.rows for value in row.streams)
+def _flow_part(curves: Curves, source: Source) -> FlowPart:
+    """FLOW, where there are at least as many measured bandwidths as it has parameters, those of other loads
+    counted; with what these tell.
+    """
+    rows: list[Row | LoadRow] = [*curves.rows, *source.loads]
+    values = sum(value is not None for row in rows for value in row.streams)
     if values < len(NAMES):
         raise UsageError(
             f"{values} measured bandwidths are fewer than the {len(NAMES)} parameters of FLOW",
@@ -118,7 +129,11 @@ def _flow_part(curves: Curves) -> FlowPart:
             value=len(curves.rows),
             mend=f"measure at least {-(-len(NAMES) // len(STREAMS))} runs with all four bandwidths",
         )
-    found = flow_fit.fit(curves)
+    found, load = flow_fit.fit(curves), None
+    if source.loads:
+        more = flow_load_fit.fit(found, curves, source.loads, intensity=source.intensity)
+        if more is not None:
+            found, load = more.flow, more.load
     return FlowPart(
         names=found.names,
         values=found.values,
@@ -127,6 +142,7 @@ def _flow_part(curves: Curves) -> FlowPart:
         draws=found.draws,
         discrepancy=found.discrepancy,
         flags=found.flags,
+        load=load,
     )
 
 
