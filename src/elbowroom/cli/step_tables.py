@@ -19,19 +19,19 @@ def print_steps(table: Sequence[Row], simulated: bool) -> None:
 
     what = "Steps of a simulated cluster" if simulated else "Steps"
     _say(f"{what}, ms (Langguth 2018, Table II)", style="bold")
-    names = ("nodes", "k", "T_M", "T_M^C", "T_N", "T_N^C", "sep.", "rest", "T_tot", "measured", "95 %")
+    names = ("nodes", "k", "T_M", "T_M^C", "T_N", "T_N^C", "sep.", "T_tot", "measured", "95 %")
     columns = _table(*((name, "right") for name in names[:-1]), (names[-1], ""))
     for row in table:
         step, real = row.step, row.measured
-        parts = (step.t_comp, step.comp_contended, step.t_comm, step.comm_contended, row.separator, row.rest)
+        parts = (step.t_comp, step.comp_contended, step.t_comm, step.comm_contended, row.separator)
         cells = [*(_ms(value, 3) for value in parts), _ms(row.predicted), _ms(real.median)]
         columns.add_row(str(row.nodes), str(row.comm_threads), *cells, f"{_ms(real.low)}–{_ms(real.high)}")
     console().print(columns)
     print()
     console().print(_errors(table))
     _say(
-        "k: communication threads; sep. and rest: separator, and barrier with waiting, of the step without "
-        "communication, added to each prediction. Errors: (predicted - measured) / measured."
+        "k: communication threads; T_M: a step without communication (no comm.) less its separator (sep.), "
+        "which is added to each prediction. Errors: (predicted - measured) / measured."
     )
     _means(table)
     _ratios(table)

@@ -246,7 +246,7 @@ def _errors(table: Sequence[Row]) -> Finding:
     return Finding(
         key="diffusion-errors",
         level="note",
-        text=f"Off the measured {steps}: {said} (of the measured; separator and barrier added to each).",
+        text=f"Off the measured {steps}: {said} (of the measured; the separator added to each).",
         values=values,
     )
 

@@ -1,9 +1,10 @@
 """Table II of Langguth et al. (2018) for an application that was measured: what its steps take beside what
 the overlap model predicts from their parts, and beside what people assume without a model.
 
-The model says how long interior and exchange take at once; the separator before them and what else is in a
-step (barrier, waiting for the slowest process) are added as they were measured without communication (section
-IV: "it needs to be added when predicting the actual overall performance").
+As in the paper (section V) T_M is a step without communication less its separator, so the barrier that ends
+it is inside; T_N is the exchange alone. The model says how long the two take at once, and the separator,
+which ends before the exchange can begin, is added ("it needs to be added when predicting the actual overall
+performance", section IV).
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ NO_LOSS = 1.0
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the table; times in us. `step` holds T_M, T_N, L_M and L_N as used; `l_comp` and `l_comm` the
-    ratios as they came with the ends of their intervals. `rest`: what a step without communication takes
-    besides separator and interior. `low`, `high`: the prediction with everything at one end of its 95 %
-    interval. `apart`: None where it was not measured. `facts`: what the application said of itself.
+    ratios as they came, with the ends of their intervals. `low`, `high`: the prediction with everything at
+    one end of its 95 % interval. `silent`: the step without communication; `apart`: one after the other, None
+    where it was not measured. `facts`: what the application said of itself.
     """
 
     nodes: int
@@ -38,7 +39,6 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     l_comp: tuple[float, float, float]
     l_comm: tuple[float, float, float]
     separator: float
-    rest: float
     low: float
     high: float
     measured: Summary
@@ -47,24 +47,19 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     facts: dict[str, float]
 
     @property
-    def fixed(self) -> float:
-        """What no overlapping changes."""
-        return self.separator + self.rest
-
-    @property
     def predicted(self) -> float:
         """The whole step by the model."""
-        return self.step.total + self.fixed
+        return self.step.total + self.separator
 
     @property
     def naive_max(self) -> float:
         """The whole step where nothing is shared."""
-        return self.step.naive_max + self.fixed
+        return self.step.naive_max + self.separator
 
     @property
     def naive_sum(self) -> float:
         """The whole step, one after the other."""
-        return self.step.naive_sum + self.fixed
+        return self.step.naive_sum + self.separator
 
     def error(self, rival: str) -> float:
         """(predicted - measured) / measured of one of RIVALS."""
@@ -167,20 +162,21 @@ def _row(
     l_comm: tuple[float, float, float],
 ) -> Row | None:
     assert item.application is not None
-    interior, messages = silent.comp.alone, exchange.comm.alone
-    if interior is None or messages is None or silent.steps is None or item.steps is None:
+    messages = exchange.comm.alone
+    if messages is None or silent.steps is None or item.steps is None:
         return None
-    before = silent.steps.separator.median if silent.steps.separator is not None else 0.0
-    rest = silent.steps.total.median - interior.median - before
-    ends = []
-    for at, end in enumerate(("median", "low", "high")):
-        step = Step(
-            t_comp=getattr(interior, end),
+    whole, before = silent.steps.total, 0.0
+    if silent.steps.separator is not None:
+        before = silent.steps.separator.median
+    ends = [
+        Step(
+            t_comp=getattr(whole, end) - before,
             t_comm=getattr(messages, end),
             l_comp=max(NO_LOSS, l_comp[at]),
             l_comm=max(NO_LOSS, l_comm[at]),
         )
-        ends.append(step)
+        for at, end in enumerate(("median", "low", "high"))
+    ]
     return Row(
         nodes=item.application.nodes,
         comm_threads=item.comm_threads,
@@ -188,11 +184,10 @@ def _row(
         l_comp=l_comp,
         l_comm=l_comm,
         separator=before,
-        rest=rest,
-        low=ends[1].total + before + rest,
-        high=ends[2].total + before + rest,
+        low=ends[1].total + before,
+        high=ends[2].total + before,
         measured=item.steps.total,
-        silent=silent.steps.total,
+        silent=whole,
         apart=None if apart is None or apart.steps is None else apart.steps.total,
         facts=item.steps.facts,
     )
