@@ -29,6 +29,9 @@ UNKNOWN = {
 }
 """Flags of what the model answers without a run of it."""
 
+GOLDEN = 0.6180339887498949
+"""Multiples of it modulo 1 are spread evenly however many there are."""
+
 
 class LoadDraws(msgspec.Struct, frozen=True, kw_only=True):
     """Bandwidths (MB/s) of L loads, (1 + D, L) each: row 0 the best fit, then sets of parameters drawn from
@@ -61,7 +64,8 @@ def load_draws(document: Document, loads: Sequence[Load], *, name: ModelName | N
     known = part.load
     for load in loads:
         _check_known(document, known, load)
-    found = _rates(document, part, loads)
+    asked = _calibrated(document, loads)
+    found = _rates(document, part, asked)
     four = found.streams
     return LoadDraws(
         comp_alone=four[0],
@@ -70,7 +74,7 @@ def load_draws(document: Document, loads: Sequence[Load], *, name: ModelName | N
         comm_together=four[3],
         groups=found.groups,
         copies=found.copies,
-        discrepancy=_discrepancy(part, loads),
+        discrepancy=_discrepancy(part, asked),
     )
 
 
@@ -125,9 +129,9 @@ def extension_of(document: Document) -> Extension:
     law, rows = document.message_size, 1 + len(part.draws)
     if law is None:
         return Extension(size=size, names=(), values=np.zeros((rows, 0)))
-    # Evenly over the interval: a draw of FLOW's own parameters knows nothing of t0.
-    steps = np.linspace(law.low, law.high, max(rows - 1, 1))
-    times = np.concatenate([[law.t0], np.random.default_rng(0).permutation(steps)])[:rows]
+    # Evenly over the interval, in an order of its own: a draw of FLOW's parameters knows nothing of t0.
+    steps = law.low + (law.high - law.low) * (np.arange(1, rows) * GOLDEN % 1.0)
+    times = np.concatenate([[law.t0], steps])
     values = np.stack([times, np.ones(rows)], axis=1)
     return Extension(size=size, names=("latency_0", "speed_0"), values=values)
 
@@ -157,19 +161,22 @@ def _check_known(document: Document, known: LoadPart | None, load: Load) -> None
         )
 
 
-def _rates(document: Document, part: FlowPart, loads: Sequence[Load]) -> LoadRates:
+def _calibrated(document: Document, loads: Sequence[Load]) -> list[Load]:
     """Loads whose messages have the calibrated size have large ones: that is what FLOW was fitted to."""
     size = document.calibration.size
-    asked = [
+    return [
         msgspec.structs.replace(load, messages=msgspec.structs.replace(load.messages, size=None))
         if load.messages is not None and load.messages.size == size
         else load
         for load in loads
     ]
+
+
+def _rates(document: Document, part: FlowPart, loads: Sequence[Load]) -> LoadRates:
     check_parameters(part)
     order = [part.names.index(name) for name in NAMES]
     vectors = np.array([part.values, *part.draws])[:, order]
-    return evaluate(vectors, extension_of(document), document.machine, asked)
+    return evaluate(vectors, extension_of(document), document.machine, loads)
 
 
 def _discrepancy(part: FlowPart, loads: Sequence[Load]) -> Array:
