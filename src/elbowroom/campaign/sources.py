@@ -299,6 +299,7 @@ class Simulated:
 
 def _virtual_machine(spec: str, noise: float | None, seed: int | None) -> VirtualMachine:
     # Imported here: nothing else needs numpy or the published machines before it measures.
+    from elbowroom.launch.simulator import simulate
     from elbowroom.launch.virtual import load
     from elbowroom.virtual.answers import NOISE, SEED, VirtualMachine
 
@@ -308,6 +309,7 @@ def _virtual_machine(spec: str, noise: float | None, seed: int | None) -> Virtua
         machine=found.machine,
         noise=NOISE if noise is None else noise,
         seed=SEED if seed is None else seed,
+        simulate=simulate,
     )
 
 

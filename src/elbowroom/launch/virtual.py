@@ -26,8 +26,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load(spec: str) -> Found:
-    """The machine that `--machine` names: NAME, FILE.toml or FILE.xml, each with `:published` or `:credits`
-    behind it where another truth than its own is wanted.
+    """The machine that `--machine` names: NAME, FILE.toml or FILE.xml, each with `:published`, `:credits` or
+    `:requests` behind it where another truth than its own is wanted.
 
     UsageError for unknown names (near ones are listed), files that are none, and unknown truths.
     """

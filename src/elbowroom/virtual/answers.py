@@ -20,6 +20,7 @@ from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import Definition
 from elbowroom.virtual.laws import Answer, Messages, Work, answer
 from elbowroom.virtual.machines import HOSTS, by_socket, machine_of, truth_of
+from elbowroom.virtual.requests import Requests, Simulate
 from elbowroom.virtual.truth import check_noise
 from elbowroom.virtual.volumes import scaled
 
@@ -50,6 +51,7 @@ class VirtualMachine:
     """A definition, the machine made of it, and its truth behind noise.
 
     `machine`: another description of the same shape (hwloc's), for its numbers of cores and nodes.
+    `simulate` runs the simulator, for the truth `requests`.
     """
 
     def __init__(
@@ -59,12 +61,13 @@ class VirtualMachine:
         machine: Machine | None = None,
         noise: float = NOISE,
         seed: int = SEED,
+        simulate: Simulate | None = None,
     ) -> None:
         check_noise(noise)
         self.definition = definition
         self.machine = machine_of(definition) if machine is None else machine
         self.noise, self.seed = noise, seed
-        self._truth = truth_of(definition)
+        self._truth = truth_of(definition, simulate)
         self._node = {node.number: index for index, node in enumerate(by_socket(self.machine))}
         packages = sorted({core.package for core in self.machine.cores})
         self._socket = {core.number: packages.index(core.package) for core in self.machine.cores}
@@ -176,7 +179,7 @@ class VirtualMachine:
         if host not in self._answers:
             self._answers[host] = (
                 hosts.answers(self._truth, self.definition, host)
-                if isinstance(self._truth, Credits)
+                if isinstance(self._truth, Credits | Requests)
                 else tuple(answer(self._truth, self.definition, *process) for process in host)
             )
         return self._answers[host]

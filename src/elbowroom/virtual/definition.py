@@ -20,8 +20,8 @@ from elbowroom.plan.kernels import closest
 
 PAGE = "docs/virtual.md"
 
-TruthName = Literal["published", "credits"]
-TRUTHS: tuple[TruthName, ...] = ("published", "credits")
+TruthName = Literal["published", "credits", "requests"]
+TRUTHS: tuple[TruthName, ...] = ("published", "credits", "requests")
 
 Positive = Annotated[float, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=1)]

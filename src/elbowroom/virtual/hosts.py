@@ -1,5 +1,5 @@
-"""What the processes of one host get at once in the network of credits: kernels, message sizes and patterns
-said as streams (virtual/loads.py).
+"""What the processes of one host get at once in the network of credits, or line by line: kernels, message
+sizes and patterns said as streams (virtual/loads.py, virtual/requests.py).
 
 - **Kernels** move their bus bytes, as memset does, and compute their flops beside it. Those without memory
   traffic lose nothing and take nothing.
@@ -18,9 +18,15 @@ from elbowroom.plan.kernels import Kernel, find
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import Definition
 from elbowroom.virtual.laws import RECEPTION_IN_FLIGHT, Answer, Messages, Work, unit_of
-from elbowroom.virtual.loads import Flow, rates
+from elbowroom.virtual.loads import Flow, Rates, rates
+from elbowroom.virtual.requests import Moment, Requests
+from elbowroom.virtual.requests import rates as request_rates
 
 Process = tuple[Work, Messages]
+Network = Credits | Requests
+
+ELEMENT = 8
+"""Bytes of what the kernels compute on."""
 
 RECEIVE, SEND = (False,), (True,)
 TURNS = {
@@ -32,15 +38,15 @@ TURNS = {
 }
 
 
-def answers(truth: Credits, definition: Definition, host: Sequence[Process]) -> tuple[Answer, ...]:
-    """Each process alone (all compute, or all communicate) and together; UsageError where the network says
+def answers(truth: Network, definition: Definition, host: Sequence[Process]) -> tuple[Answer, ...]:
+    """Each process alone (all compute, or all communicate) and together; UsageError where the truth says
     nothing of a place. All processes run the same kernel and pattern.
     """
     kernel = find(host[0][0].kernel)
-    own = [_groups(work, kernel) for work, _ in host]
-    silent = rates(truth, [group for groups in own for group in groups], (), ()).groups
-    idle = _at_once(truth, host, [()] * len(host))
-    together = _at_once(truth, host, own)
+    own = [_groups(truth, work, kernel) for work, _ in host]
+    silent = _rates(truth, [group for groups in own for group in groups], (), kernel).groups
+    idle = _at_once(truth, host, [()] * len(host), kernel)
+    together = _at_once(truth, host, own, kernel)
     scale = unit_of(definition, kernel)
     found = []
     for place, (work, messages) in enumerate(host):
@@ -62,10 +68,13 @@ def answers(truth: Credits, definition: Definition, host: Sequence[Process]) -> 
     return tuple(found)
 
 
-def _groups(work: Work, kernel: Kernel | None) -> tuple[Computing, ...]:
+def _groups(truth: Network, work: Work, kernel: Kernel | None) -> tuple[Computing, ...]:
     if kernel is None or not kernel.moves_memory:
         return ()
-    intensity = kernel.flops * (work.cursor if kernel.uses_cursor else 1) / kernel.bus_bytes
+    # A core of the network moves its bus bytes one by one; a simulated one moves lines that its kernel knows
+    # of.
+    moved = kernel.algorithmic_bytes if isinstance(truth, Requests) else kernel.bus_bytes
+    intensity = kernel.flops * (work.cursor if kernel.uses_cursor else 1) / moved
     return tuple(
         Computing(socket=socket, node=work.comp_node, count=count, intensity=intensity)
         for socket, count in enumerate((work.n, work.n_other))
@@ -74,14 +83,17 @@ def _groups(work: Work, kernel: Kernel | None) -> tuple[Computing, ...]:
 
 
 def _at_once(
-    truth: Credits, host: Sequence[Process], own: Sequence[tuple[Computing, ...]]
+    truth: Network,
+    host: Sequence[Process],
+    own: Sequence[tuple[Computing, ...]],
+    kernel: Kernel | None,
 ) -> list[tuple[float, float]]:
     """Computation and communication of each process, MB/s, means over the time of the pattern's turns."""
     turns = TURNS[host[0][1].pattern]
     times, moved = [0.0] * len(host), [0.0] * len(host)
     for turn in turns:
         flows = [_flow(truth, messages, sending) for _, messages in host for sending in turn]
-        found = rates(truth, [group for groups in own for group in groups], flows, ())
+        found = _rates(truth, [group for groups in own for group in groups], flows, kernel)
         groups, ways = iter(found.groups), iter(found.flows)
         for place, computing in enumerate(own):
             comm = sum(next(ways) for _ in turn) / len(turn)
@@ -90,13 +102,36 @@ def _at_once(
     return [(work / time, len(turns) / time) for work, time in zip(moved, times, strict=True)]
 
 
-def _flow(truth: Credits, messages: Messages, sending: bool) -> Flow:
-    network = truth.network
+def _rates(
+    truth: Network, computing: Sequence[Computing], flows: Sequence[Flow], kernel: Kernel | None
+) -> Rates:
+    """MB/s on the bus of each group and flow."""
+    if isinstance(truth, Credits):
+        return rates(truth, computing, flows, ())
+    pattern = "N" if kernel is None or not kernel.moves_memory else _pattern(kernel)
+    return request_rates(truth, Moment(tuple(computing), tuple(flows), (), pattern))
+
+
+def _pattern(kernel: Kernel) -> str:
+    """What a core does line by line: a line of each array in turn."""
+    reads, stores = round(kernel.bytes_read / ELEMENT), round(kernel.bytes_written / ELEMENT)
+    return "R" * reads + ("N" if kernel.non_temporal else "W") * stores
+
+
+def _latency(truth: Network, far: bool) -> float:
+    """Of the smallest message, us."""
+    if isinstance(truth, Requests):
+        return truth.node.setup_far if far else truth.node.setup_near
+    return truth.network.far_latency if far else truth.network.near_latency
+
+
+def _flow(truth: Network, messages: Messages, sending: bool) -> Flow:
     return Flow(
         node=messages.comm_node,
         sending=sending,
         size=messages.size,
         in_flight=messages.threads * (RECEPTION_IN_FLIGHT if messages.pattern == "receive" else 1),
-        latency=network.far_latency if messages.far else network.near_latency,
+        latency=_latency(truth, messages.far),
         share=messages.share,
+        far=messages.far,
     )

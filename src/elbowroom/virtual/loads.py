@@ -49,7 +49,7 @@ NEARLY_FULL = 0.9
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
     """Messages of one direction: `in_flight` of `size` bytes at a time (None: endless), `latency` (us) that
-    of the smallest, `share` the part of the NIC that is theirs.
+    of the smallest, `share` the part of the NIC that is theirs, `far`: their threads are not on its socket.
     """
 
     node: int
@@ -58,6 +58,7 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     in_flight: int = 1
     latency: float = 0.0
     share: float = 1.0
+    far: bool = False
 
 
 class Rates(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,11 +84,16 @@ class LoadStreams(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_streams(machine: Truth | Definition, load: Load) -> LoadStreams:
-    """What the network of credits of a machine gives a load; a truth keeps its solutions, a definition none.
+    """What a machine gives a load, by its network of credits or line by line (virtual/requests.py); a truth
+    keeps its solutions, a definition none.
 
     UsageError for what the machine has not, and for the published curves, which say nothing of loads.
     """
+    from elbowroom.virtual.requests import Requests, request_load_streams
+
     truth = truth_of(machine) if isinstance(machine, Definition) else machine
+    if isinstance(truth, Requests):
+        return request_load_streams(truth, load)
     if not isinstance(truth, Credits):
         raise UsageError(
             "the published curves say nothing of loads",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from statistics import median
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
@@ -19,6 +19,9 @@ from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import CLOCK_GHZ, UNKNOWN_MEMORY_GB, Definition, Plain
 from elbowroom.virtual.published_curves import PublishedCurves
 from elbowroom.virtual.truth import Truth, check_situation
+
+if TYPE_CHECKING:
+    from elbowroom.virtual.requests import Simulate
 
 HOSTS = 2
 """Every virtual machine is two alike, with their network between them, as in the thesis (6.3.1)."""
@@ -165,8 +168,20 @@ def simulated(machine: Machine) -> Machine:
     )
 
 
-def truth_of(definition: Definition) -> Truth:
-    """What answers for it: `published` or `credits`."""
+def truth_of(definition: Definition, simulate: Simulate | None = None) -> Truth:
+    """What answers for it: `published`, `credits`, or `requests`, for which `simulate` runs the simulator."""
+    if definition.truth == "requests":
+        from elbowroom.virtual.request_scaling import scaled
+        from elbowroom.virtual.requests import Requests
+
+        if simulate is None:
+            raise UsageError(
+                "single requests are simulated by a program, which is not run here",
+                field="machine",
+                value=f"{definition.name}:requests",
+                mend=f"ask the network of credits: {definition.name}:credits",
+            )
+        return Requests(scaled(definition, simulate), simulate)
     network = Credits(
         msgspec.structs.replace(
             scaling.network(definition.model),
