@@ -54,7 +54,8 @@ def regimes(sizes: Sequence[int], times: Sequence[float]) -> tuple[Regime, ...]:
     for begin, end in pairwise(cuts):
         here = slice(edges[begin], edges[end])
         latency, per_byte, _ = _line(size[here], time[here])
-        first = int(size[edges[begin]]) if begin else 0
+        # The switch is somewhere between two measured sizes: halfway, by ratio.
+        first = round(float(np.sqrt(size[edges[begin] - 1] * size[edges[begin]]))) if begin else 0
         found.append(Regime(first=first, latency=latency, bandwidth=1 / per_byte if per_byte > 0 else np.inf))
     return tuple(found)
 
