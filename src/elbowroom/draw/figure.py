@@ -8,6 +8,7 @@ import msgspec
 
 Scale = Literal["linear", "log2", "log10"]
 Drawn = Literal["curve", "smooth", "points", "area"]
+Spread = Literal["shades", "lines", "rising", "falling"]
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,11 +33,19 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     band: str = "d1 – d9"
 
 
+class Second(msgspec.Struct, frozen=True, kw_only=True):
+    """The same axis in another unit, across the plot: where on the axis, and what stands there."""
+
+    label: str
+    ticks: tuple[tuple[float, str], ...]
+
+
 class Axis(msgspec.Struct, frozen=True, kw_only=True):
     """An axis: label with its unit and scale; `bytes` prints 4 B, 64 KiB, 1 MB instead of numbers.
 
     `whole` keeps its ticks on whole numbers (cores have no halves).
     `reach` is a value that a y axis shows whatever its curves need: panels side by side can be compared.
+    `second` is another unit of the x axis, or of the left one where there is no right one.
     """
 
     label: str
@@ -44,6 +53,7 @@ class Axis(msgspec.Struct, frozen=True, kw_only=True):
     bytes: bool = False
     whole: bool = False
     reach: float | None = None
+    second: Second | None = None
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,16 +64,62 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Label(msgspec.Struct, frozen=True, kw_only=True):
-    """A named point of the plot: a dot at (`x`, `y`) of `axis` and its short name beside it."""
+    """A named point of the plot: a dot (a ring where it is `hollow`) at (`x`, `y`) of `axis`, and its short
+    name beside it, in as many lines as it has. `across`, `up`: how far (low, high) whiskers go from it.
+    """
 
     x: float
     y: float
     text: str
     axis: Literal["left", "right"] = "left"
+    hollow: bool = False
+    across: tuple[float, float] | None = None
+    up: tuple[float, float] | None = None
+
+
+class Arrow(msgspec.Struct, frozen=True, kw_only=True):
+    """From one place of the plot (x, y) to another, on the left axis."""
+
+    start: tuple[float, float]
+    end: tuple[float, float]
+
+
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """A value all over the plot, from a grid: `values[j][i]` at (`x[i]`, `y[j]`), linear between them on the
+    plot's scales. The grid's ends are the plot's.
+
+    `drawn` as `shades`, one more beyond each of `levels`, the strongest where the value is highest; as
+    `lines` along the levels; or hatched, `rising` or `falling`, beyond the first level. `texts` name the
+    levels: one more than levels for shades, the lowest first; of lines one each; of hatches none.
+    `told`: what the nodes of the grid say to readers who point at them, the same ones of every row or none of
+    a row; `rows`: what each row is; `value`: what is told.
+    """
+
+    name: str
+    side: Literal["computation", "communication", "both"]
+    drawn: Spread
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    values: tuple[tuple[float, ...], ...]
+    levels: tuple[float, ...]
+    texts: tuple[str, ...] = ()
+    told: tuple[tuple[str, ...], ...] = ()
+    rows: tuple[str, ...] = ()
+    value: str = ""
+
+
+class Region(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the plot, `inside[j][i]` at (x[i], y[j]); its name stands in it where it fits."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    inside: tuple[tuple[bool, ...], ...]
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
-    """One panel: left axis (communication by convention), right axis (computation), series and marks.
+    """One panel: left axis (communication by convention), right axis (computation), series and marks; a map
+    where it has fields.
 
     `highlight` is what sets the panel apart from those beside it, in a few words; its frame is thicker.
     """
@@ -76,5 +132,8 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     series: tuple[Series, ...] = ()
     marks: tuple[Mark, ...] = ()
     labels: tuple[Label, ...] = ()
+    fields: tuple[Field, ...] = ()
+    regions: tuple[Region, ...] = ()
+    arrows: tuple[Arrow, ...] = ()
     highlight: str = ""
     caption: str = ""

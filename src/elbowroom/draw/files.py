@@ -6,12 +6,13 @@ import os
 import re
 import tempfile
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elbowroom.draw import labels, palette, scales, strokes, svg
+from elbowroom.draw import map_files, palette, scales
 from elbowroom.draw.figure import Axis, Figure, Series
+from elbowroom.draw.map_files import plain
 from elbowroom.draw.scales import AxisScale
 from elbowroom.errors import MachineError, UsageError
 
@@ -19,16 +20,24 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
     from matplotlib.lines import Line2D
-    from matplotlib.patches import Rectangle
+    from matplotlib.patches import Patch
 
 KINDS = (".png", ".svg")
 LINE_WIDTH = 1.6
 SIZE_INCHES = (7.0, 4.4)
 PANEL_INCHES = (4.2, 2.8)
+MAP_INCHES = (6.6, 5.2)
 DOTS_PER_INCH = 150
 LETTERS = 105
 """Letters of the sentences below the plot that fit in one line."""
 _MARKERS = {"circle": "o", "square": "s", "triangle": "^", "diamond": "D"}
+_OWN_LEGEND: Any = {
+    "loc": "upper center",
+    "bbox_to_anchor": (0.5, -0.16),
+    "ncols": 3,
+    "frameon": False,
+    "fontsize": 8,
+}
 # Text in an SVG stays text, and the same figure gives the same bytes.
 _SETTINGS: Any = {
     "svg.fonttype": "none",
@@ -46,13 +55,16 @@ def save(figure: Figure, path: Path) -> None:
     _write(lambda: _draw(figure), figure.title, path)
 
 
-def save_panels(figures: Sequence[Figure], path: Path, *, columns: int, title: str) -> None:
+def save_panels(
+    figures: Sequence[Figure], path: Path, *, columns: int, title: str, shared: bool = True
+) -> None:
     """Writes the figures as the panels of one, row by row, `columns` in a row; raises as `save`.
 
-    The panels show the same curves on the same axes: one legend stands for all, labels at the edges only.
-    Captions and the sentences of marks stand below, each once.
+    The panels show the same curves on the same axes: one legend stands for all, labels at the edges only;
+    unless they are not `shared`, as those of maps. Captions and the sentences of marks stand below, each
+    once.
     """
-    _write(lambda: _draw_panels(figures, columns, title), title, path)
+    _write(lambda: _draw_panels(figures, columns, title, shared=shared), title, path)
 
 
 def _write(draw: Callable[[], Canvas], title: str, path: Path) -> None:
@@ -149,43 +161,43 @@ def _draw(figure: Figure) -> Canvas:
         )
     else:
         canvas.suptitle(title, fontsize=11)
-    below = "\n".join(textwrap.fill(line, LETTERS) for line in (*marks, _plain(figure.caption)) if line)
+    below = "\n".join(textwrap.fill(line, LETTERS) for line in (*marks, plain(figure.caption)) if line)
     if below:
         canvas.supxlabel(below, fontsize=8.5, ha="left", x=0.08)
     return canvas
 
 
-def _draw_panels(figures: Sequence[Figure], columns: int, title: str) -> Canvas:
+def _draw_panels(figures: Sequence[Figure], columns: int, title: str, *, shared: bool) -> Canvas:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
 
     rows = -(-len(figures) // columns)
-    width, height = PANEL_INCHES
+    width, height = PANEL_INCHES if shared else MAP_INCHES
     canvas = Canvas(figsize=(columns * width, rows * height + 1.0), layout="constrained")
     FigureCanvasAgg(canvas)
-    handles: list[Line2D | Rectangle] = []
+    handles: list[Line2D | Patch] = []
     below: dict[str, None] = {}
     for index, figure in enumerate(figures):
         axes = canvas.add_subplot(rows, columns, index + 1)
-        axes.set_title(_plain(figure.title), fontsize=9, fontweight="bold" if figure.highlight else "normal")
+        axes.set_title(plain(figure.title), fontsize=9, fontweight="bold" if figure.highlight else "normal")
         before = len(canvas.axes)
         found, marks = _panel(axes, figure)
         handles = handles or found
-        below |= dict.fromkeys(line for line in (*marks, _plain(figure.caption)) if line)
-        last_row = index + columns >= len(figures)
-        if not last_row:
-            axes.xaxis.label.set_visible(False)
-        if index % columns:
-            axes.yaxis.label.set_visible(False)
-        for right in canvas.axes[before:]:
-            right.yaxis.label.set_visible(index % columns == columns - 1 or index == len(figures) - 1)
+        below |= dict.fromkeys(line for line in (*marks, plain(figure.caption)) if line)
+        if shared:
+            _label_edges(axes, canvas.axes[before:], index, columns, len(figures))
+        else:
+            axes.legend(handles=found, **_OWN_LEGEND)
     if below:
         letters = int(LETTERS * columns * width / SIZE_INCHES[0])
         lines = "\n".join(textwrap.fill(line, letters) for line in below)
         canvas.supxlabel(lines, fontsize=8.5, ha="left", x=0.08)
+    if not shared:
+        canvas.suptitle(plain(title), fontsize=11)
+        return canvas
     canvas.legend(
         handles=handles,
-        title=_plain(title),
+        title=plain(title),
         title_fontsize=11,
         loc="outside upper center",
         ncols=max(2, min(columns, 4)),
@@ -195,11 +207,21 @@ def _draw_panels(figures: Sequence[Figure], columns: int, title: str) -> Canvas:
     return canvas
 
 
+def _label_edges(axes: Axes, others: Sequence[Axes], index: int, columns: int, count: int) -> None:
+    """Leaves axes their labels at the edges only; `others`: those of the same panel on the right."""
+    if index + columns < count:
+        axes.xaxis.label.set_visible(False)
+    if index % columns:
+        axes.yaxis.label.set_visible(False)
+    for right in others:
+        right.yaxis.label.set_visible(index % columns == columns - 1 or index == count - 1)
+
+
 def _title(figure: Figure) -> str:
-    return _plain(f"{figure.title} ({figure.highlight})" if figure.highlight else figure.title)
+    return plain(f"{figure.title} ({figure.highlight})" if figure.highlight else figure.title)
 
 
-def _panel(left: Axes, figure: Figure) -> tuple[list[Line2D | Rectangle], list[str]]:
+def _panel(left: Axes, figure: Figure) -> tuple[list[Line2D | Patch], list[str]]:
     """Draws the figure into the axes; what stands for its curves in a legend, and the sentences of its
     marks.
     """
@@ -211,60 +233,31 @@ def _panel(left: Axes, figure: Figure) -> tuple[list[Line2D | Rectangle], list[s
     if right is not None and figure.right is not None:
         ys["right"] = scales.vertical(figure, "right")
         _axis(right, "y", figure.right, ys["right"])
-    _frame(left, right, strong=bool(figure.highlight))
+    _frame(left, right, strong=bool(figure.highlight), closed=bool(figure.fields))
+    keys = map_files.fields(left, figure, x, ys["left"])
     looks = palette.looks(figure)
     for series, base, look in zip(figure.series, scales.bases(figure), looks, strict=True):
         on_right = series.axis == "right" and right is not None
         axes = right if on_right and right is not None else left
         _curve(axes, series, base, look, x, ys["right" if on_right else "left"])
-    _labels(figure, left, right, x, ys)
     _colour_labels(figure, left, right)
-    return [_key(look) for look in palette.keys(looks)], _marks(figure, left, x)
+    map_files.names(figure, left if right is None else right, x, ys)
+    return [*keys, *(_key(look) for look in palette.keys(looks))], _marks(figure, left, x)
 
 
-def _frame(left: Axes, right: Axes | None, *, strong: bool) -> None:
-    """Grid and spines; all four, and thick ones, around a panel set apart from those beside it."""
+def _frame(left: Axes, right: Axes | None, *, strong: bool, closed: bool) -> None:
+    """Grid and spines; all four around a map, thick ones around a panel set apart from those beside it."""
     left.grid(visible=True, color="#e4e7eb", linewidth=0.8)
     left.set_axisbelow(True)
-    left.spines["top"].set_visible(strong)
+    left.spines["top"].set_visible(strong or closed)
     if right is None:
-        left.spines["right"].set_visible(strong)
+        left.spines["right"].set_visible(strong or closed)
     else:
         right.spines["top"].set_visible(False)
     if strong:
         for axes in (left, right):
             for spine in axes.spines.values() if axes is not None else ():
                 spine.set_linewidth(2.2)
-
-
-def _labels(
-    figure: Figure, left: Axes, right: Axes | None, x: AxisScale, ys: Mapping[str, AxisScale]
-) -> None:
-    """The dots and names of the named points, placed as in the page."""
-    width, height = svg.WIDTH - svg.LEFT - svg.RIGHT, svg.PLOT_HEIGHT
-    shown = [
-        (label, x.place(label.x), ys.get(label.axis, ys["left"]).place(label.y))
-        for label in figure.labels
-        if x.shows(label.x) and ys.get(label.axis, ys["left"]).shows(label.y)
-    ]
-    spots = [(across * width, (1 - up) * height) for _, across, up in shown]
-    widths = [len(label.text) * strokes.BOLD_LETTER for label, _, _ in shown]
-    top = right if right is not None else left
-    for (label, across, up), place in zip(shown, labels.places(spots, widths, width, height), strict=True):
-        top.plot([across], [up], "o", color="#1b1f24", markersize=5, transform=top.transAxes)
-        top.annotate(
-            _plain(label.text),
-            (across, up),
-            (place.x / width, 1 - place.y / height),
-            xycoords="axes fraction",
-            textcoords="axes fraction",
-            arrowprops={"arrowstyle": "-", "color": "#1b1f24", "linewidth": 0.8},
-            ha="center",
-            va="center",
-            fontsize=8.5,
-            weight="bold",
-            bbox={"boxstyle": "round,pad=0.1", "color": "white", "alpha": 0.7},
-        )
 
 
 def _axis(axes: Axes, which: str, axis: Axis, scale: AxisScale) -> None:
@@ -274,11 +267,12 @@ def _axis(axes: Axes, which: str, axis: Axis, scale: AxisScale) -> None:
         (axes.set_xscale if which == "x" else axes.set_yscale)("log", base=base)
     side = axes.xaxis if which == "x" else axes.yaxis
     labelled = [tick for tick in scale.ticks if tick.label]
-    side.set_ticks([tick.value for tick in labelled], labels=[_plain(tick.label) for tick in labelled])
+    side.set_ticks([tick.value for tick in labelled], labels=[plain(tick.label) for tick in labelled])
     side.set_ticks([tick.value for tick in scale.ticks if not tick.label], labels=None, minor=True)
     side.set_tick_params(which="minor", labelbottom=False, labelleft=False, labelright=False)
     (axes.set_xlim if which == "x" else axes.set_ylim)(scale.low, scale.high)
-    side.set_label_text(_plain(axis.label), fontweight="bold")
+    side.set_label_text(plain(axis.label), fontweight="bold")
+    map_files.second(axes, which, axis)
 
 
 def _curve(
@@ -302,21 +296,21 @@ def _curve(
                 axes.fill_between(across, low, high, color=colour, alpha=0.16, linewidth=0)
 
 
-def _key(look: palette.Look) -> Line2D | Rectangle:
+def _key(look: palette.Look) -> Line2D | Patch:
     """What stands for the curve in the legend."""
     if look.drawn != "area":
         return _line(look, [], [])
     from matplotlib.patches import Rectangle
 
     colour = palette.ON_LIGHT[look.colour]
-    return Rectangle((0, 0), 1, 1, color=colour, alpha=0.34, label=_plain(look.label))
+    return Rectangle((0, 0), 1, 1, color=colour, alpha=0.34, label=plain(look.label))
 
 
 def _line(look: palette.Look, across: list[float], up: list[float]) -> Line2D:
     from matplotlib.lines import Line2D
 
     colour = palette.ON_LIGHT[look.colour]
-    line = Line2D(across, up, color=colour, linewidth=LINE_WIDTH, markersize=4.5, label=_plain(look.label))
+    line = Line2D(across, up, color=colour, linewidth=LINE_WIDTH, markersize=4.5, label=plain(look.label))
     line.set_markerfacecolor("white" if look.dashed else colour)
     if look.marker:
         line.set_marker(_MARKERS[look.marker])
@@ -355,10 +349,5 @@ def _marks(figure: Figure, axes: Axes, x: AxisScale) -> list[str]:
                 bbox={"boxstyle": "circle,pad=0.25", "color": "#1b1f24"},
                 annotation_clip=False,
             )
-        lines.append(f"{index}  {_plain(mark.text)}")
+        lines.append(f"{index}  {plain(mark.text)}")
     return lines
-
-
-def _plain(text: str) -> str:
-    """Text as it stands: matplotlib would read dollar signs as mathematics."""
-    return text.replace("$", r"\$")

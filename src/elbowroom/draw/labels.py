@@ -27,53 +27,63 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     tip: tuple[float, float]
 
 
-class _Rectangle(msgspec.Struct, frozen=True):
+class Rectangle(msgspec.Struct, frozen=True):
+    """What a text covers."""
+
     left: float
     top: float
     right: float
     bottom: float
 
-    def overlap(self, other: _Rectangle) -> float:
+    def overlap(self, other: Rectangle) -> float:
         """The area that two rectangles share."""
         across = min(self.right, other.right) - max(self.left, other.left)
         down = min(self.bottom, other.bottom) - max(self.top, other.top)
         return max(across, 0.0) * max(down, 0.0)
 
-    def outside(self, other: _Rectangle) -> float:
+    def outside(self, other: Rectangle) -> float:
         """The area of this rectangle that lies outside of `other`."""
         return (self.right - self.left) * (self.bottom - self.top) - self.overlap(other)
 
 
 def places(
-    spots: Sequence[tuple[float, float]], widths: Sequence[float], width: float, height: float
+    spots: Sequence[tuple[float, float]],
+    widths: Sequence[float],
+    width: float,
+    height: float,
+    lines: Sequence[int] = (),
+    taken: Sequence[Rectangle] = (),
 ) -> list[Place]:
-    """A place for each name, of `widths`, beside its spot, in a plot of `width` x `height` from (0, 0).
+    """A place for each name, of `widths` and so many `lines` (one), beside its spot, in a plot of `width` x
+    `height` from (0, 0); `taken`: what else should not be covered.
 
     Names are placed in order, each where it covers least of the earlier names and of all spots, and inside
     the plot where that is possible.
     """
-    plot = _Rectangle(0.0, 0.0, width, height)
-    taken = [_Rectangle(x - GAP / 2, y - GAP / 2, x + GAP / 2, y + GAP / 2) for x, y in spots]
+    plot = Rectangle(0.0, 0.0, width, height)
+    covered = [*taken, *(Rectangle(x - GAP / 2, y - GAP / 2, x + GAP / 2, y + GAP / 2) for x, y in spots)]
     result = []
-    for (x, y), wide in zip(spots, widths, strict=True):
+    for (x, y), wide, count in zip(spots, widths, lines or [1] * len(spots), strict=True):
+        high = HEIGHT * count
         candidates = [
-            (x + across * (GAP + wide / 2), y + down * (GAP + away + HEIGHT / 2))
+            (x + across * (GAP + wide / 2), y + down * (GAP + away + high / 2))
             for directions, away in ((BESIDE, 0.0), (FARTHER, HEIGHT + 2.0))
             for across, down in directions
         ]
-        rectangles = [_around(place, wide) for place in candidates]
+        rectangles = [around(place, wide, high) for place in candidates]
         costs = [
-            sum(r.overlap(other) for other in taken) + 4 * r.outside(plot) + FAR_COST * (at >= len(BESIDE))
+            sum(r.overlap(other) for other in covered) + 4 * r.outside(plot) + FAR_COST * (at >= len(BESIDE))
             for at, r in enumerate(rectangles)
         ]
         best = costs.index(min(costs))
         chosen = rectangles[best]
-        taken.append(chosen)
+        covered.append(chosen)
         tip = (min(max(x, chosen.left), chosen.right), min(max(y, chosen.top), chosen.bottom))
         result.append(Place(x=candidates[best][0], y=candidates[best][1], tip=tip))
     return result
 
 
-def _around(middle: tuple[float, float], wide: float) -> _Rectangle:
+def around(middle: tuple[float, float], wide: float, high: float = HEIGHT) -> Rectangle:
+    """The rectangle with that middle."""
     x, y = middle
-    return _Rectangle(x - wide / 2, y - HEIGHT / 2, x + wide / 2, y + HEIGHT / 2)
+    return Rectangle(x - wide / 2, y - high / 2, x + wide / 2, y + high / 2)

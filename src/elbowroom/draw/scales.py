@@ -68,15 +68,21 @@ def bases(figure: Figure) -> tuple[tuple[float, ...], ...]:
 
 
 def horizontal(figure: Figure) -> AxisScale:
-    """The x axis: from the first to the last x of any series, mark or label."""
+    """The x axis: from the first to the last x of any series, mark or label; of a map from end to end."""
+    if figure.fields:
+        return _from_end_to_end(figure.x, figure.fields[0].x)
     values = [x for series in figure.series for x in series.x]
     values += [mark.x for mark in figure.marks] + [label.x for label in figure.labels]
     return axis_scale(figure.x, values, from_zero=False)
 
 
 def vertical(figure: Figure, side: str) -> AxisScale:
-    """The `left` or `right` axis: from zero (linear) to the highest value or band of its series."""
+    """The `left` or `right` axis: from zero (linear) to the highest value or band of its series; of a map
+    from end to end.
+    """
     axis = figure.right if side == "right" and figure.right is not None else figure.left
+    if figure.fields and axis is figure.left:
+        return _from_end_to_end(axis, figure.fields[0].y)
     values = [] if axis.reach is None else [axis.reach]
     for series, base in zip(figure.series, bases(figure), strict=True):
         if series.axis != side:
@@ -103,6 +109,14 @@ def axis_scale(
     if axis.scale == "linear":
         return _linear(axis, low, high, from_zero, headroom)
     return _logarithmic(axis, low, high, padded=from_zero)
+
+
+def _from_end_to_end(axis: Axis, grid: Sequence[float]) -> AxisScale:
+    """The axis of a map: no room beyond its grid."""
+    found = axis_scale(axis, grid, from_zero=False)
+    low, high = grid[0], grid[-1]
+    ticks = tuple(tick for tick in found.ticks if low <= tick.value <= high)
+    return msgspec.structs.replace(found, low=low, high=high, ticks=ticks)
 
 
 def runs(xs: Sequence[float], ys: Sequence[float], x: AxisScale, y: AxisScale) -> list[list[int]]:

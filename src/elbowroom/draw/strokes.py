@@ -1,18 +1,19 @@
-"""The strokes of a figure's curves, areas, points and labels as SVG, in the units of the drawing."""
+"""The strokes of a figure's curves, areas and points as SVG, in the units of the drawing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from html import escape
+from collections.abc import Sequence
 from itertools import pairwise
 
-from elbowroom.draw import labels, palette, scales
-from elbowroom.draw.figure import Figure, Series
+from elbowroom.draw import palette, scales
+from elbowroom.draw.figure import Series
 from elbowroom.draw.scales import AxisScale
 
 LETTER = 6.4
 """Mean width of a letter of the 12-unit font, on the generous side: SVG text does not tell its width."""
 BOLD_LETTER = 8.4
+NAME_LINE = 15.0
+"""From one line of a point's name to the next."""
 
 
 class Box:
@@ -87,7 +88,7 @@ def curve(
         return [(box.across(x.place(series.x[i])), box.down(y.place(values[i]))) for i in run]
 
     for run in scales.runs(series.x, level, x, y):
-        line += _path(spots(level, run))
+        line += path(spots(level, run))
         if not low or not high:
             continue
         if series.drawn == "points":
@@ -96,41 +97,13 @@ def curve(
                 for (at, down), (_, up) in zip(spots(low, run), spots(high, run), strict=True)
             )
         else:
-            behind += _path(spots(high, run) + spots(low, run[::-1])) + "z"
+            behind += path(spots(high, run) + spots(low, run[::-1])) + "z"
     kind = "whisker" if series.drawn == "points" else "band"
     drawn_behind = f'<path class="{kind}" d="{behind}"/>' if behind else ""
     return f'{drawn_behind}<path class="curve" d="{line}"{marked(identity, look)}/>'
 
 
-def named_points(figure: Figure, x: AxisScale, sides: Mapping[str, AxisScale], box: Box) -> str:
-    """The dots and names of the figure's labels."""
-    shown = [
-        (label, box.across(x.place(label.x)), box.down(y.place(label.y)))
-        for label in figure.labels
-        if x.shows(label.x) and (y := sides.get(label.axis, sides["left"])).shows(label.y)
-    ]
-    middles = labels.places(
-        [(across - box.left, down - box.top) for _, across, down in shown],
-        [len(label.text) * BOLD_LETTER for label, _, _ in shown],
-        box.width,
-        box.height,
-    )
-    leaders = "".join(
-        f"M{short(across)} {short(down)}L{short(place.tip[0] + box.left)} {short(place.tip[1] + box.top)}"
-        for (_, across, down), place in zip(shown, middles, strict=True)
-    )
-    drawn = (
-        f'<circle class="point" cx="{short(across)}" cy="{short(down)}" r="4"/>'
-        f'<text x="{short(place.x + box.left)}" y="{short(place.y + box.top + 4)}">'
-        f"{escape(label.text)}</text>"
-        for (label, across, down), place in zip(shown, middles, strict=True)
-    )
-    if not shown:
-        return ""
-    return f'<path class="leader" d="{leaders}"/><g class="labels" text-anchor="middle">{"".join(drawn)}</g>'
-
-
-def _path(spots: Sequence[tuple[float, float]]) -> str:
+def path(spots: Sequence[tuple[float, float]]) -> str:
     """`M x y l dx dy ...` in tenths of a unit; steps are between rounded places, so that errors do not add
     up.
     """

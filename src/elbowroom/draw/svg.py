@@ -20,8 +20,8 @@ from html import escape
 
 import msgspec
 
-from elbowroom.draw import numbers, palette, scales, strokes
-from elbowroom.draw.figure import Axis, Figure, Mark, Series
+from elbowroom.draw import map_strokes, numbers, palette, scales, strokes
+from elbowroom.draw.figure import Axis, Field, Figure, Mark, Second, Series
 from elbowroom.draw.scales import AxisScale
 from elbowroom.draw.strokes import LETTER, Box
 from elbowroom.plan.sizes import format_cores
@@ -30,6 +30,10 @@ WIDTH = 600
 PLOT_HEIGHT = 250
 LEFT, RIGHT, RIGHT_WITH_AXIS = 66, 18, 66
 LINE = 17
+SIZES = 12
+"""What sizes, which are longer than numbers, take more beside the plot."""
+SECOND = 34
+"""What a second scale above the plot takes."""
 SIDES = {"computation": "comp", "communication": "comm", "both": "both"}
 
 _UNIT = re.compile(r"[(\[]([^()\[\]]+)[)\]]\s*$")
@@ -63,7 +67,7 @@ def style() -> str:
         ".figure .axis-label{font-weight:600;fill:var(--curve,var(--ink))}"
         ".figure .mark{stroke:var(--faint);stroke-dasharray:2 3;fill:none}"
         ".figure .badge{fill:var(--ink)}.figure .badge-text{fill:var(--paper);font-size:10px;font-weight:700}"
-        f"{curves}"
+        f"{map_strokes.STYLE}{curves}"
     )
 
 
@@ -90,15 +94,11 @@ def svg(figure: Figure, rows_of: Callable[[Series], Rows | None] = no_rows) -> s
     looks = palette.looks(figure)
     identity = re.sub(r"[^A-Za-z0-9_-]", "-", figure.name)
     legend, legend_height = _legend(identity, palette.keys(looks))
-    box = Box(
-        left=LEFT,
-        top=legend_height + (18 if figure.marks else 8),
-        width=WIDTH - LEFT - (RIGHT_WITH_AXIS if "right" in sides else RIGHT),
-        height=PLOT_HEIGHT,
-    )
+    of_fields, more = map_strokes.legend(identity, figure.fields, LEFT, WIDTH - 4, legend_height + 14)
+    box = _box(figure, legend_height + more)
     marks, height = _marks(figure.marks, x, box)
     curves = []
-    common = ""
+    common = next((_told_x(field, figure.x) for field in figure.fields if field.told), "")
     for series, look, base in zip(figure.series, looks, scales.bases(figure), strict=True):
         y = sides.get(series.axis, sides["left"])
         axis = figure.right if series.axis == "right" and figure.right is not None else figure.left
@@ -119,21 +119,41 @@ def svg(figure: Figure, rows_of: Callable[[Series], Rows | None] = no_rows) -> s
             # An empty title keeps the browser's own tooltip away from the values shown on hover.
             f'<g><title></title><rect width="{WIDTH}" height="{height:g}" fill="none" pointer-events="all"/>',
             legend,
+            of_fields,
             _axes(figure, x, sides, box),
+            map_strokes.behind(identity, figure, x, sides["left"], box),
             *curves,
-            strokes.named_points(figure, x, sides, box),
+            map_strokes.above(figure, x, sides, box),
             marks,
             "</g></svg>",
         )
     )
 
 
+def _box(figure: Figure, legend: float) -> Box:
+    """The plot between legend and scales."""
+    beside = figure.right is not None or figure.left.second is not None
+    left = LEFT + (SIZES if figure.left.bytes else 0)
+    return Box(
+        left=left,
+        top=legend + (18 if figure.marks else 8) + (SECOND if figure.x.second else 0),
+        width=WIDTH - left - (RIGHT_WITH_AXIS if beside else RIGHT),
+        height=PLOT_HEIGHT,
+    )
+
+
 def describe(figure: Figure) -> str:
     """The figure in one paragraph for those who cannot see it."""
-    curves = "; ".join(palette.label(series) for series in figure.series) or "no curve"
+    curves = "; ".join(palette.label(series) for series in figure.series)
+    fields = "; ".join(field.name for field in figure.fields)
+    what = " ".join(f"{kind}: {names}." for kind, names in (("Map", fields), ("Curves", curves)) if names)
+    points = " ".join(f"{' '.join(label.text.split())}." for label in figure.labels if figure.fields)
     marks = " ".join(mark.text for mark in figure.marks)
     right = f" and {figure.right.label}" if figure.right else ""
-    said = f"{figure.left.label}{right} over {figure.x.label}. Curves: {curves}. {marks} {figure.caption}"
+    said = (
+        f"{figure.left.label}{right} over {figure.x.label}. {what or 'Curves: no curve.'} {points} {marks} "
+        f"{figure.caption}"
+    )
     if figure.highlight:
         said = f"{figure.highlight}. {said}"
     return " ".join(said.split())
@@ -191,10 +211,16 @@ def _axes(figure: Figure, x: AxisScale, sides: Mapping[str, AxisScale], box: Box
                 texts[anchor] += (
                     f'<text x="{start + 8 * out:g}" y="{strokes.short(at_y + 4)}">{escape(tick.label)}</text>'
                 )
+    for second, upright in ((figure.x.second, False), (figure.left.second, True)):
+        if second is not None:
+            more, texts_of = _second(second, sides["left"] if upright else x, box, upright=upright)
+            ticks += more
+            texts["start" if upright else "middle"] += texts_of
     labels = "".join(
         f'<g class="tick" text-anchor="{anchor}">{text}</g>' for anchor, text in texts.items() if text
     )
-    right = f"V{box.top:g}" if "right" in sides else ""
+    right = f"V{box.top:g}" if "right" in sides or figure.fields else ""
+    right += f"H{box.left:g}" if figure.fields else ""
     frame = f'<path class="frame" d="M{box.left:g} {box.top:g}V{bottom:g}H{end:g}{right}"/>'
     if figure.highlight:
         frame = (
@@ -205,12 +231,33 @@ def _axes(figure: Figure, x: AxisScale, sides: Mapping[str, AxisScale], box: Box
     return lines + labels + _axis_labels(figure, box)
 
 
+def _second(second: Second, scale: AxisScale, box: Box, *, upright: bool) -> tuple[str, str]:
+    """Ticks and their texts, right of or above the plot."""
+    ticks, texts = "", ""
+    for value, text in second.ticks:
+        if upright:
+            at = box.down(scale.place(value))
+            ticks += f"M{box.left + box.width:g} {strokes.short(at)}h5"
+            texts += (
+                f'<text x="{box.left + box.width + 8:g}" y="{strokes.short(at + 4)}">{escape(text)}</text>'
+            )
+        else:
+            at = box.across(scale.place(value))
+            ticks += f"M{strokes.short(at)} {box.top:g}v-5"
+            texts += f'<text x="{strokes.short(at)}" y="{box.top - 9:g}">{escape(text)}</text>'
+    return ticks, texts
+
+
 def _axis_labels(figure: Figure, box: Box) -> str:
     across, down = box.left + box.width / 2, box.top + box.height / 2
     under = box.top + box.height + 37
     below = f'<text class="axis-label" x="{across:g}" y="{under:g}">{escape(figure.x.label)}</text>'
     beside = ""
-    for side, axis, at, turn in (("left", figure.left, 14, -90), ("right", figure.right, WIDTH - 12, 90)):
+    if figure.x.second is not None:
+        label = escape(figure.x.second.label)
+        below += f'<text class="axis-label" x="{across:g}" y="{box.top - 25:g}">{label}</text>'
+    right = figure.right or figure.left.second
+    for side, axis, at, turn in (("left", figure.left, 14, -90), ("right", right, WIDTH - 12, 90)):
         if axis is not None:
             beside += (
                 f'<text class="axis-label {palette.axis_colour(figure, side)}" '
@@ -223,6 +270,13 @@ def _drawn(series: Series, base: Sequence[float], x: AxisScale, y: AxisScale) ->
     """The indices of the points that have a vertex, in the order of the path."""
     level = [value + below for value, below in zip(series.y, base, strict=True)]
     return [index for run in scales.runs(series.x, level, x, y) for index in run]
+
+
+def _told_x(field: Field, x: Axis) -> str:
+    """What the nodes of a map's grid are on the x axis, where they say anything."""
+    said = next((texts for texts in field.told if any(texts)), ("",) * len(field.x))
+    there = [value for value, text in zip(field.x, said, strict=True) if text]
+    return "|".join(numbers.size(value) if x.bytes else numbers.number(value) for value in there)
 
 
 def _x_texts(series: Series, x: Axis, drawn: list[int]) -> str:

@@ -1,0 +1,225 @@
+"""Where everything of a map lies: shades, lines, hatches, and texts that do not cover each other.
+
+The same for the page and for files: places are in units of the plot, `width` x `height` from its upper left
+corner, y downwards.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from elbowroom.draw import isolines, labels
+from elbowroom.draw.figure import Field, Figure, Label, Region
+from elbowroom.draw.isolines import Spot
+from elbowroom.draw.labels import Place, Rectangle
+from elbowroom.draw.scales import AxisScale
+
+LETTER = 7.2
+"""Mean width of a letter of what stands on a map, which is half bold, in units of the drawing."""
+SMALL_LETTER = 6.8
+DOT = 8.0
+"""What a point keeps free around it."""
+HEAD = 9.0
+"""Length of an arrow's head."""
+SHADE = 0.2
+"""Opacity of one shade; k of them, one over the other, have 1 - (1 - SHADE)^k."""
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """A text with its middle; `field`: that of the line it belongs to."""
+
+    x: float
+    y: float
+    text: str
+    field: int = -1
+
+
+class Drawn(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure's named points with the places of their names, the texts of lines and regions, whiskers as
+    pairs of ends, and arrows as pairs of ends.
+    """
+
+    points: tuple[tuple[Label, Spot, Place], ...]
+    levels: tuple[Written, ...]
+    regions: tuple[Written, ...]
+    whiskers: tuple[tuple[Spot, Spot], ...]
+    arrows: tuple[tuple[Spot, Spot], ...]
+
+
+class Plane:
+    """The plot of a map: turns values on its axes into places."""
+
+    def __init__(self, x: AxisScale, y: AxisScale, width: float, height: float) -> None:
+        self._x, self._y, self.width, self.height = x, y, width, height
+
+    def across(self, value: float) -> float:
+        """The abscissa of a value."""
+        return self._x.place(value) * self.width
+
+    def down(self, value: float) -> float:
+        """The ordinate of a value of the left axis."""
+        return (1 - self._y.place(value)) * self.height
+
+    def outlines(self, field: Field, level: float) -> list[list[Spot]]:
+        """Closed outlines of where the field is above the level."""
+        return isolines.outlines(*self._grid(field), field.values, level)
+
+    def lines(self, field: Field, level: float) -> list[list[Spot]]:
+        """The lines along which the field is at the level."""
+        return isolines.lines(*self._grid(field), field.values, level)
+
+    def _grid(self, field: Field) -> tuple[list[float], list[float]]:
+        return [self.across(x) for x in field.x], [self.down(y) for y in field.y]
+
+    def inside(self, spot: Spot) -> bool:
+        """Whether a place lies in the plot."""
+        return 0 <= spot[0] <= self.width and 0 <= spot[1] <= self.height
+
+
+def drawn(figure: Figure, plane: Plane, sides: dict[str, AxisScale], letter: float) -> Drawn:
+    """Places of all that is written on the figure; `letter`: width of a letter of the points' names."""
+    shown = [
+        (label, (plane.across(label.x), (1 - y.place(label.y)) * plane.height))
+        for label in figure.labels
+        if plane._x.shows(label.x) and (y := sides.get(label.axis, sides["left"])).shows(label.y)
+    ]
+    whiskers = [ends for label, spot in shown for ends in _whiskers(label, spot, plane)]
+    arrows = [
+        ends
+        for arrow in figure.arrows
+        if (ends := _shortened((plane.across(arrow.start[0]), plane.down(arrow.start[1])),
+                               (plane.across(arrow.end[0]), plane.down(arrow.end[1]))))
+    ]  # fmt: skip
+    lines = [label.text.split("\n") for label, _ in shown]
+    strokes = [rectangle for start, end in (*whiskers, *arrows) for rectangle in _along(start, end)]
+    places = labels.places(
+        [spot for _, spot in shown],
+        [max(map(len, texts)) * letter for texts in lines],
+        plane.width,
+        plane.height,
+        [len(texts) for texts in lines],
+        strokes,
+    )
+    taken = [labels.around(spot, 2 * DOT, 2 * DOT) for _, spot in shown] + strokes
+    for texts, place in zip(lines, places, strict=True):
+        wide = max(map(len, texts)) * letter
+        taken.append(labels.around((place.x, place.y), wide, labels.HEIGHT * len(texts)))
+    levels = _levels(figure, plane, taken)
+    taken += [labels.around((text.x, text.y), len(text.text) * SMALL_LETTER) for text in levels]
+    return Drawn(
+        points=tuple((label, spot, place) for (label, spot), place in zip(shown, places, strict=True)),
+        levels=tuple(levels),
+        regions=tuple(_regions(figure.regions, plane, taken)),
+        whiskers=tuple(whiskers),
+        arrows=tuple(arrows),
+    )
+
+
+def _whiskers(label: Label, spot: Spot, plane: Plane) -> Iterator[tuple[Spot, Spot]]:
+    if label.across is not None:
+        left, right = (plane.across(value) for value in label.across)
+        yield (left, spot[1]), (right, spot[1])
+    if label.up is not None:
+        low, high = (plane.down(value) for value in label.up)
+        yield (spot[0], low), (spot[0], high)
+
+
+def _shortened(start: Spot, end: Spot) -> tuple[Spot, Spot] | None:
+    """An arrow that leaves its points free; None where they are too near for one."""
+    length = math.dist(start, end)
+    if length < 2 * DOT + HEAD:
+        return None
+    across, down = ((b - a) / length * DOT for a, b in zip(start, end, strict=True))
+    return (start[0] + across, start[1] + down), (end[0] - across, end[1] - down)
+
+
+def _along(start: Spot, end: Spot) -> Iterator[Rectangle]:
+    """Small rectangles that cover a straight line."""
+    count = max(1, math.ceil(math.dist(start, end) / DOT))
+    for step in range(count + 1):
+        share = step / count
+        middle = (start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1]))
+        yield labels.around(middle, DOT / 2, DOT / 2)
+
+
+def _levels(figure: Figure, plane: Plane, taken: Sequence[Rectangle]) -> list[Written]:
+    """A text on the longest line of each level, near its middle, where it covers nothing."""
+    found: list[Written] = []
+    covered = list(taken)
+    plot = Rectangle(0.0, 0.0, plane.width, plane.height)
+    for index, field in enumerate(figure.fields):
+        for level, text in zip(field.levels, field.texts, strict=True) if field.drawn == "lines" else ():
+            lines = plane.lines(field, level)
+            if not lines:
+                continue
+            longest = max(lines, key=_length)
+            middle = (len(longest) - 1) / 2
+            order = sorted(range(len(longest)), key=lambda at: abs(at - middle))
+            tried = [
+                (labels.around(longest[at], len(text) * SMALL_LETTER, labels.HEIGHT), at) for at in order
+            ]
+            costs = [sum(r.overlap(other) for other in covered) + r.outside(plot) for r, _ in tried]
+            best, at = tried[costs.index(min(costs))]
+            covered.append(best)
+            found.append(Written(x=longest[at][0], y=longest[at][1], text=text, field=index))
+    return found
+
+
+def _length(line: Sequence[Spot]) -> float:
+    return sum(math.dist(a, b) for a, b in pairwise(line))
+
+
+def _regions(regions: Sequence[Region], plane: Plane, taken: Sequence[Rectangle]) -> Iterator[Written]:
+    """The names that fit into their regions, each where it is farthest from the region's ends."""
+    for region in regions:
+        xs, ys = [plane.across(x) for x in region.x], [plane.down(y) for y in region.y]
+        ends = [(xs[i], ys[j]) for i, j in _rim(region)]
+        places = sorted(
+            (-_room((x, y), ends, plane), x, y)
+            for y, row in zip(ys, region.inside, strict=True)
+            for x, within in zip(xs, row, strict=True)
+            if within
+        )
+        wide = len(region.name) * LETTER
+        for _, x, y in places:
+            if _free(labels.around((x, y), wide), plane, ends, taken):
+                yield Written(x=x, y=y, text=region.name)
+                break
+
+
+def _rim(region: Region) -> list[tuple[int, int]]:
+    """The nodes outside of the region beside one inside."""
+    inside = region.inside
+    found = []
+    for j, row in enumerate(inside):
+        for i, within in enumerate(row):
+            beside = [
+                inside[m][k]
+                for k, m in ((i - 1, j), (i + 1, j), (i, j - 1), (i, j + 1))
+                if 0 <= m < len(inside) and 0 <= k < len(row)
+            ]
+            if not within and any(beside):
+                found.append((i, j))
+    return found
+
+
+def _room(spot: Spot, ends: Sequence[Spot], plane: Plane) -> float:
+    x, y = spot
+    return min([x, plane.width - x, y, plane.height - y, *(math.dist(spot, end) for end in ends)])
+
+
+def _free(box: Rectangle, plane: Plane, ends: Sequence[Spot], taken: Sequence[Rectangle]) -> bool:
+    if box.left < 0 or box.top < 0 or box.right > plane.width or box.bottom > plane.height:
+        return False
+    if any(box.left <= x <= box.right and box.top <= y <= box.bottom for x, y in ends):
+        return False
+    return not any(box.overlap(other) for other in taken)
+
+
+def opacity(shades: int) -> float:
+    """That of so many shades, one over the other."""
+    return 1 - (1 - SHADE) ** shades
