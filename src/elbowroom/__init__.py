@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from elbowroom.api import overlap as overlap
     from elbowroom.api import overlap_predicted as overlap_predicted
     from elbowroom.api import overlap_table as overlap_table
+    from elbowroom.api import read_load as read_load
     from elbowroom.api import resume as resume
     from elbowroom.api import resume_calibration as resume_calibration
     from elbowroom.api import run as run
@@ -49,6 +50,7 @@ __all__ = [
     "overlap",
     "overlap_predicted",
     "overlap_table",
+    "read_load",
     "resume",
     "resume_calibration",
     "run",

@@ -26,6 +26,7 @@ from elbowroom.api.predicting import (
     fit,
     import_curves,
     load_model,
+    read_load,
     save_figure,
     save_panels,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "overlap",
     "overlap_predicted",
     "overlap_table",
+    "read_load",
     "resume",
     "resume_calibration",
     "run",

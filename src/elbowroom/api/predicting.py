@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from elbowroom.draw.figure import Figure
     from elbowroom.model.curves import Shape, Situation
     from elbowroom.model.document import Document, ModelName, Origin
+    from elbowroom.model.load import Load, LoadPrediction
     from elbowroom.model.prediction import Prediction
     from elbowroom.model.published import MachineErrors
     from elbowroom.predict.collecting import Collected
@@ -101,6 +102,20 @@ class Model:
         from elbowroom.predict.answering import predict as answered
 
         return answered(self.document, asked, name=model, faithful=faithful, size=size)
+
+    def predict_load(self, load: Load, *, model: ModelName | None = None) -> LoadPrediction:
+        """Bandwidths (MB/s, 90 % intervals) of all that happens at once: several groups of cores, arithmetic
+        intensities, messages of any size, direction and number of threads, accelerators' copies.
+
+        UsageError for what the machine has not, and for questions that the model has no runs for.
+        """
+        return self.predict_loads((load,), model=model)[0]
+
+    def predict_loads(self, loads: Sequence[Load], *, model: ModelName | None = None) -> list[LoadPrediction]:
+        """One prediction for each load, in order; thousands at once are meant."""
+        from elbowroom.predict.loading import predict_loads
+
+        return predict_loads(self.document, loads, name=model)
 
     def save(self, path: Path | str) -> Path:
         """Writes the file M.json, whole or not at all."""
@@ -394,6 +409,20 @@ def load_model(source: Model | Path | str) -> Model:
         value=str(source),
         mend=closest(str(source), published.names()),
     )
+
+
+def read_load(path: Path | str) -> Load:
+    """A load from its file (docs/predict.md); UsageError names the key, its value and what mends it."""
+    from elbowroom.predict.load_file import decode
+
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise UsageError(
+            f"cannot be read ({reason})", field="load", value=str(path), mend="name a TOML file"
+        ) from error
+    return decode(text, str(path))
 
 
 def save_figure(figure: Figure, path: Path | str) -> Path:

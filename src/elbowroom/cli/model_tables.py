@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from elbowroom.api.predicting import Evaluation, Model
     from elbowroom.model.curves import Shape
     from elbowroom.model.document import Calibration, FlowPart, ThresholdPart
+    from elbowroom.model.flow_fit import FlowParameter
+    from elbowroom.model.load import LoadPrediction
     from elbowroom.model.prediction import Interval, Prediction
     from elbowroom.model.threshold import Parameters
     from elbowroom.predict.evaluating import Errors
@@ -44,11 +46,12 @@ def calibration_line(known: Calibration) -> str:
     """What the models rest on."""
     if known.origin == "published":
         return f"Published: {known.run}"
-    plan = f", plan {known.plan}" if known.plan else ""
+    plan = f", plan{'s' if known.with_runs else ''} {known.plan}" if known.plan else ""
     other = f", up to {known.n_other_high} of the other socket" if known.n_other_high else ""
     places = f"{len(known.placements)} placement{'s' if len(known.placements) > 1 else ''}"
+    runs = " and ".join((known.run, *known.with_runs))
     return (
-        f"Calibrated on {known.run} ({known.origin}{plan}): {known.runs} runs of {known.kernel} beside "
+        f"Calibrated on {runs} ({known.origin}{plan}): {known.runs} runs of {known.kernel} beside "
         f"messages of {format_size(known.size)}, {known.n_low} to {known.n_high} computing cores{other}, "
         f"{places}"
     )
@@ -93,9 +96,15 @@ def _print_threshold(side: str, thesis: ThresholdPart | None, robust: ThresholdP
 def _print_flow(part: FlowPart | None, shape: Shape) -> None:
     if part is None:
         return
+    _print_parameters("flow", part.fit(shape).parameters)
+    if part.load is not None:
+        _print_parameters("flow, other loads", part.load.parameters)
+
+
+def _print_parameters(title: str, parameters: Sequence[FlowParameter]) -> None:
     print()
-    table = _table(("flow", ""), ("value", "right"), ("90 %", ""), ("", ""), ("what it is", "wrap"))
-    for item in part.fit(shape).parameters:
+    table = _table((title, ""), ("value", "right"), ("90 %", ""), ("", ""), ("what it is", "wrap"))
+    for item in parameters:
         band = f"{number(item.low, 4)} to {number(item.high, 4)}"
         unit = "" if item.unit == "1" else item.unit
         table.add_row(item.name, number(item.value, 4), band, unit, item.text)
@@ -133,7 +142,7 @@ def print_prediction(model: Model, name: str, found: Prediction) -> None:
         kept = f"{together.value / alone.value:.2f}" if alone.value else "-"
         table.add_row(side, number(alone.value), span(alone), number(together.value), span(together), kept)
     console().print(table)
-    _print_flags([found])
+    print_flags([found])
 
 
 def print_predictions(model: Model, name: str, found: Sequence[Prediction]) -> None:
@@ -163,7 +172,7 @@ def print_predictions(model: Model, name: str, found: Sequence[Prediction]) -> N
                     mark,
                 )
         console().print(table)
-    _print_flags(found)
+    print_flags(found)
 
 
 def print_evaluation(found: Evaluation) -> None:
@@ -220,7 +229,8 @@ MEANINGS = {
 }
 
 
-def _print_flags(found: Sequence[Prediction]) -> None:
+def print_flags(found: Sequence[Prediction | LoadPrediction]) -> None:
+    """What to know of the answers, and how many of them it concerns."""
     counts: dict[str, int] = {}
     for item in found:
         for flag in item.flags:

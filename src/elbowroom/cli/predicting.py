@@ -136,6 +136,14 @@ def _bytes(text: str | None) -> int | None:
 @_model
 @click.option("--faithful", is_flag=True, help="The thesis' equations to the letter (threshold).")
 @click.option("--size", metavar="SIZE", help="Messages of this size, where the model knows several: 1MiB.")
+@click.option("--intensity", type=float, metavar="I", help="Arithmetic intensity of the cores, flop/B.")
+@click.option("--direction", type=click.Choice(["receive", "send", "both"]), help="Default: receive.")
+@click.option("--comm-threads", type=int, metavar="K", help="Communication threads; default: 1.")
+@click.option(
+    "--group", multiple=True, metavar="S:N@NODE", help="N more cores of socket S on that node's data."
+)
+@click.option("--copy", multiple=True, metavar="MB/s@NODE", help="An accelerator's copy of that bandwidth.")
+@click.option("--load", metavar="LOAD.toml", help="All that happens at once, from a file (docs/predict.md).")
 @click.option("-o", "--out", metavar="FIGURE", help="Draw the curves over n: .png or .svg.")
 @click.option("--stacked", is_flag=True, help="With -o: both stacked, with the model's named points.")
 @_json
@@ -147,8 +155,10 @@ def predict(source: str, as_json: bool, **options: Any) -> int:
     computing cores') first.
     """
     from elbowroom import api
-    from elbowroom.cli import model_tables
+    from elbowroom.cli import loading, model_tables
 
+    if loading.asked(options):
+        return _predict_load(source, as_json, options)
     _check_nodes(options)
     model = api.load_model(source)
     chosen = {"model": options["name"], "faithful": options["faithful"], "size": _bytes(options["size"])}
@@ -175,6 +185,34 @@ def predict(source: str, as_json: bool, **options: Any) -> int:
         for file in files:
             click.echo(str(file))
     return 0
+
+
+def _predict_load(source: str, as_json: bool, options: dict[str, Any]) -> int:
+    from elbowroom import api
+    from elbowroom.cli import loading
+
+    load = loading.load_from(options)
+    model = api.load_model(source)
+    name = model.name(options["name"])
+    found = model.predict_load(load, model=name)
+    if as_json:
+        head = _head(model, name)
+        print_json({**head, **loading.object_of(found)})
+    else:
+        loading.print_load(model, name, found)
+    return 0
+
+
+def _head(model: Model, name: str) -> dict[str, Any]:
+    return {
+        "schema": PREDICTION,
+        "version": VERSION,
+        "machine": model.machine.name,
+        "model": name,
+        "unit": "MB/s",
+        "interval": "90 %",
+        "origin": model.document.calibration.origin,
+    }
 
 
 def _check_nodes(options: dict[str, Any]) -> None:
@@ -220,15 +258,9 @@ def _object(
     import msgspec
 
     head = {
-        "schema": PREDICTION,
-        "version": VERSION,
-        "machine": model.machine.name,
-        "model": name,
+        **_head(model, name),
         "faithful": chosen["faithful"],
         "size": chosen["size"] or model.document.calibration.size,
-        "unit": "MB/s",
-        "interval": "90 %",
-        "origin": model.document.calibration.origin,
         "files": [str(file) for file in files],
     }
     told = [{**msgspec.to_builtins(item.situation), **msgspec.to_builtins(item)} for item in found]

@@ -17,7 +17,7 @@ from elbowroom.model.prediction import Interval
 from elbowroom.model.threshold import Parameters, Threshold
 
 if TYPE_CHECKING:
-    from elbowroom.model.flow_fit import FlowFit
+    from elbowroom.model.flow_fit import FlowFit, FlowParameter
 
 SCHEMA = "elbowroom/model"
 VERSION = 1
@@ -102,6 +102,25 @@ class LoadPart(msgspec.Struct, frozen=True, kw_only=True):
     size_high: int = 0
     runs: int = 0
     flags: tuple[str, ...] = ()
+
+    @property
+    def parameters(self) -> tuple[FlowParameter, ...]:
+        """The parameters with interval, unit and meaning."""
+        from elbowroom.model.flow_fit import FlowParameter
+        from elbowroom.model.flow_load import meaning
+
+        rows = zip(self.names, self.values, self.low, self.high, strict=True)
+        return tuple(
+            FlowParameter(
+                name=name,
+                value=value,
+                low=low,
+                high=high,
+                unit=meaning(name, self.switches).unit,
+                text=meaning(name, self.switches).text,
+            )
+            for name, value, low, high in rows
+        )
 
 
 class FlowPart(msgspec.Struct, frozen=True, kw_only=True):

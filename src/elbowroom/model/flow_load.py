@@ -92,6 +92,21 @@ WAYS = {"receive": 0, "send": 1, "both": 2}
 DIRECTIONS = (1.0, 1.0, 2.0)
 
 
+def meaning(name: str, switches: Sequence[int]) -> Meaning:
+    """Unit and text of a parameter, those of message sizes included."""
+    found = {item.name: item for item in EXTRAS}
+    if name in found:
+        return found[name]
+    word, _, regime = name.rpartition("_")
+    ends = [0, *switches]
+    sizes = f"from {ends[int(regime)]} B" + (
+        f" to {switches[int(regime)] - 1} B" if int(regime) < len(switches) else " on"
+    )
+    if word == "latency":
+        return Meaning(name, "us", f"what a message takes besides its data, {sizes}")
+    return Meaning(name, "1", f"bandwidth of a message that is moving over the calibrated one's, {sizes}")
+
+
 def regime_names(regimes: int) -> tuple[str, ...]:
     """Names of the parameters of message sizes."""
     return tuple(f"{name}_{r}" for r in range(regimes) for name in ("latency", "speed"))

@@ -17,7 +17,7 @@ from scipy.optimize import least_squares
 
 from elbowroom.errors import UsageError
 from elbowroom.model.curves import Curves, Row, Shape
-from elbowroom.model.document import LoadPart
+from elbowroom.model.document import Bands, LoadPart
 from elbowroom.model.flow import INDEX, NAMES, Array, cases
 from elbowroom.model.flow_fit import (
     ERRORS,
@@ -60,8 +60,8 @@ class LoadFit(msgspec.Struct, frozen=True, kw_only=True):
 class _Problem(msgspec.Struct, frozen=True):
     """Coordinates are FLOW's own where they are `free`, else none of them; then those of `beliefs`.
 
-    `logs`: of the measured values, where `known` (4, N); `kernels`, `patterns`: (N, E) which factor a row
-    has.
+    `logs`: of the measured values, where `known` (4, N); the first `base` rows are situations of FLOW's own
+    runs; `kernels`, `patterns`: (N, E) which factor a row has.
     """
 
     shape: Shape
@@ -72,6 +72,7 @@ class _Problem(msgspec.Struct, frozen=True):
     known: NDArray[np.bool_]
     beliefs: LoadPrior
     free: Prior | None
+    base: int
     kernels: Array
     patterns: Array
 
@@ -100,6 +101,11 @@ class _Problem(msgspec.Struct, frozen=True):
         logs[1::2] += extra @ self.patterns.T
         return logs.transpose(1, 0, 2)[:, self.known]
 
+    def is_base(self) -> NDArray[np.bool_]:
+        """Which of the measured values are of situations of FLOW's own runs."""
+        rows = np.arange(self.known.shape[1]) < self.base
+        return np.broadcast_to(rows, self.known.shape)[self.known]
+
     def bounds(self) -> tuple[Array, Array, Array, Array]:
         """Centre, width, low and high of all coordinates."""
         fields = ("centre", "width", "low", "high")
@@ -119,6 +125,7 @@ class _Problem(msgspec.Struct, frozen=True):
             loads=tuple(load for load, there in zip(self.loads, kept.tolist(), strict=True) if there),
             logs=self.logs[chosen],
             known=self.known[:, kept],
+            base=int(kept[: self.base].sum()),
             kernels=self.kernels[kept],
             patterns=self.patterns[kept],
         )
@@ -135,13 +142,34 @@ def fit(
     """
     if not questions(rows, curves.size, intensity):
         return None
-    few = sum(value is not None for row in curves.rows for value in row.streams) < len(NAMES)
-    own = [_as_load_row(row) for row in curves.rows] if few else []
-    problem = _problem(flow, curves, [*own, *rows], intensity, few)
+    again = _again(curves, rows)
+    own = [_as_load_row(row) for row in curves.rows] if again else []
+    problem = _problem(flow, curves, own, rows, intensity)
     base = np.array([flow.values])
     best = _best(problem, base, _start(problem, flow))
     covariance, scale, discrepancy = _errors(problem, base, best, _noise(flow, curves))
     return _result(flow, problem, best, covariance, scale, discrepancy, rows, seed)
+
+
+def _again(curves: Curves, rows: Sequence[LoadRow]) -> bool:
+    """Whether FLOW itself learns from these rows: situations were fewer values than parameters, or none had
+    both sockets computing, data of either kind, or messages into a socket, which rows do.
+    """
+    known = _seen(curves.shape, [load_of(row.situation) for row in curves.rows])
+    values = sum(value is not None for row in curves.rows for value in row.streams)
+    return values < len(NAMES) or not _seen(curves.shape, [row.load for row in rows]) <= known
+
+
+def _seen(shape: Shape, loads: Sequence[Load]) -> set[str]:
+    found = set()
+    for load in loads:
+        locals_ = {group.node // shape.numa_per_socket == group.socket for group in load.computing}
+        found |= {"local" if local else "remote" for local in locals_}
+        if len({group.socket for group in load.computing}) > 1:
+            found.add("both")
+        if load.messages is not None and load.computing:
+            found.add("first" if shape.local(load.messages.node) else "second")
+    return found
 
 
 def _as_load_row(row: Row) -> LoadRow:
@@ -161,7 +189,11 @@ def _table(rows: Sequence[Row] | Sequence[LoadRow]) -> Array:
     return np.array([[np.nan if v is None else v for v in row.streams] for row in rows], dtype=float).T
 
 
-def _problem(flow: FlowFit, curves: Curves, rows: Sequence[LoadRow], intensity: float, few: bool) -> _Problem:
+def _problem(
+    flow: FlowFit, curves: Curves, own: Sequence[LoadRow], others: Sequence[LoadRow], intensity: float
+) -> _Problem:
+    """`own`: rows of `curves` where FLOW is fitted again, else none."""
+    rows = [*own, *others]
     measured = _table(rows)
     known = np.isfinite(measured) & (measured > 0)
     for place in np.flatnonzero(~known.any(axis=0)).tolist():
@@ -177,7 +209,8 @@ def _problem(flow: FlowFit, curves: Curves, rows: Sequence[LoadRow], intensity: 
         logs=np.log(measured[known]),
         known=known,
         beliefs=beliefs,
-        free=prior(asked, _table(curves.rows)) if few else None,
+        free=prior(asked, _table(curves.rows)) if own else None,
+        base=len(own),
         kernels=np.array([[name == KERNEL + row.kernel for name in names] for row in rows], dtype=float),
         patterns=np.array([[name == PATTERN + row.pattern for name in names] for row in rows], dtype=float),
     )
@@ -190,10 +223,14 @@ def _start(problem: _Problem, flow: FlowFit) -> Array:
 
 
 def _best(problem: _Problem, base: Array, start: Array) -> Array:
-    """A fit, then once more with the error it showed."""
-    point = _solve(problem, base, start, FIRST_ERROR)
-    missed = problem.predicted(base, point[None])[0] - problem.logs
-    error = float(np.clip(np.median(np.abs(missed)) / NORMAL_HALF, *ERRORS))
+    """A fit, then once more with the errors it showed, those of situations and of other loads apart."""
+    first = np.full(len(problem.logs), FIRST_ERROR)
+    point = _solve(problem, base, start, first)
+    missed = np.abs(problem.predicted(base, point[None])[0] - problem.logs)
+    own, error = problem.is_base(), first.copy()
+    for chosen in (own, ~own):
+        if chosen.any():
+            error[chosen] = np.clip(np.median(missed[chosen]) / NORMAL_HALF, *ERRORS)
     return _solve(problem, base, point, error)
 
 
@@ -204,7 +241,7 @@ def _jacobian(problem: _Problem, base: Array, point: Array) -> Array:
     return (logs[: len(point)] - logs[len(point) :]).T / (2 * STEP)
 
 
-def _solve(problem: _Problem, base: Array, start: Array, error: float) -> Array:
+def _solve(problem: _Problem, base: Array, start: Array, error: Array) -> Array:
     centre, width, low, high = problem.bounds()
 
     def residuals(point: Array) -> Array:
@@ -212,7 +249,7 @@ def _solve(problem: _Problem, base: Array, start: Array, error: float) -> Array:
         return np.concatenate([missed, (point - centre) / width])
 
     def slopes(point: Array) -> Array:
-        return np.concatenate([_jacobian(problem, base, point) / error, np.diag(1 / width)])
+        return np.concatenate([_jacobian(problem, base, point) / error[:, None], np.diag(1 / width)])
 
     margin = 1e-6
     inside = np.clip(start, low + margin, high - margin)
@@ -235,24 +272,26 @@ def _noise(flow: FlowFit, curves: Curves) -> float:
 
 def _errors(
     problem: _Problem, base: Array, point: Array, noise: float
-) -> tuple[Array, Array, tuple[float, float, float, float]]:
+) -> tuple[Array, Array, tuple[Bands, Bands]]:
     """Covariance of the coordinates, relative errors of the measured values, and the relative standard
-    deviation of what the model cannot follow, by stream (as in model/flow_fit.py).
+    deviation of what the model cannot follow, by stream, in FLOW's own runs (0: there are none here) and in
+    the others (as in model/flow_fit.py).
     """
     missed = problem.predicted(base, point[None])[0] - problem.logs
     slopes = _jacobian(problem, base, point)
     stream = np.broadcast_to(np.arange(4)[:, None], problem.known.shape)[problem.known]
-    each = [max(spread_of(missed[stream == k]), noise) for k in range(4)]
-    scale = np.array(each)[stream]
+    kind = stream + 4 * ~problem.is_base()
+    each = np.array([max(spread_of(missed[kind == k]), noise) for k in range(8)])
+    scale = each[kind]
     width = problem.bounds()[1]
     information = (slopes / scale[:, None] ** 2).T @ slopes + np.diag(1 / width**2)
     covariance = np.linalg.inv(information)
     covariance = (covariance + covariance.T) / 2
     own = np.einsum("ij,jk,ik->i", slopes, covariance, slopes)
     free = missed / np.sqrt(np.maximum(1 - own / scale**2, LEAST_FREEDOM))
-    more = [spread_of(free[stream == k]) ** 2 - noise**2 for k in range(4)]
+    more = [spread_of(free[kind == k]) ** 2 - noise**2 for k in range(8)]
     found = np.sqrt(np.maximum(more, 0.0)).tolist()
-    return covariance, scale, (found[0], found[1], found[2], found[3])
+    return covariance, scale, (tuple(found[:4]), tuple(found[4:]))
 
 
 def _result(
@@ -261,7 +300,7 @@ def _result(
     best: Array,
     covariance: Array,
     scale: Array,
-    discrepancy: tuple[float, float, float, float],
+    discrepancy: tuple[Bands, Bands],
     rows: Sequence[LoadRow],
     seed: int,
 ) -> LoadFit:
@@ -284,7 +323,8 @@ def _result(
             low=tuple(low),
             high=tuple(high),
             draws=tuple(tuple(row) for row in decode_flow(draws[:, :own]).tolist()),
-            discrepancy=discrepancy,
+            discrepancy=discrepancy[0],
+            flags=tuple(flag for flag in flow.flags if flag not in _filled(rows)),
         )
     low, high = told(ends)
     sizes = [m.size or problem.size for m in (row.load.messages for row in rows) if m is not None]
@@ -294,7 +334,7 @@ def _result(
         low=tuple(low),
         high=tuple(high),
         draws=tuple(tuple(row) for row in told(draws)),
-        discrepancy=discrepancy,
+        discrepancy=discrepancy[1],
         measured=questions(rows, problem.size, problem.intensity),
         switches=problem.beliefs.switches,
         intensity=problem.intensity,
@@ -304,6 +344,12 @@ def _result(
         runs=len(rows),
     )
     return LoadFit(flow=flow, load=part)
+
+
+def _filled(rows: Sequence[LoadRow]) -> tuple[str, ...]:
+    """Flags of FLOW's own fit that these rows mend."""
+    both = any(len({group.socket for group in row.load.computing}) > 1 for row in rows)
+    return ("both sockets never computed together",) if both else ()
 
 
 def _draws(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import msgspec
 import numpy as np
 
 from elbowroom.errors import UsageError
 from elbowroom.model import threshold
 from elbowroom.model.curves import Shape, Situation
 from elbowroom.model.document import Bands, Document, FlowPart, ModelName, ThresholdPart
+from elbowroom.model.load import Messages, load_of
 from elbowroom.model.prediction import Interval, Prediction
 from elbowroom.predict.sizing import at_size
 
@@ -93,6 +95,8 @@ def predict(
     """
     beyond = False
     if size is not None and size != document.calibration.size:
+        if chosen(document, name) == "flow" and not faithful and _knows_sizes(document):
+            return _of_size(document, asked, size)
         document = at_size(document, size)
         beyond = document.message_size is None or document.message_size.extrapolated(size)
     for item in asked:
@@ -120,6 +124,33 @@ def predict(
             flags=(*_flags(document, item, beyond), *flags),
         )
         for item, (values, flags) in zip(asked, answers, strict=True)
+    ]
+
+
+def _knows_sizes(document: Document) -> bool:
+    """Whether FLOW was fitted to messages of other sizes, beside computations too."""
+    flow = document.models.flow
+    return flow is not None and flow.load is not None and "sizes" in flow.load.measured
+
+
+def _of_size(document: Document, asked: Sequence[Situation], size: int) -> list[Prediction]:
+    from elbowroom.predict.loading import predict_loads
+
+    loads = [load_of(item) for item in asked]
+    sized = [
+        msgspec.structs.replace(load, messages=Messages(node=item.comm_node, size=size))
+        for item, load in zip(asked, loads, strict=True)
+    ]
+    return [
+        Prediction(
+            situation=item,
+            comp_alone=found.comp_alone,
+            comm_alone=found.comm_alone,
+            comp_together=found.comp_together,
+            comm_together=found.comm_together,
+            flags=found.flags,
+        )
+        for item, found in zip(asked, predict_loads(document, sized, name="flow"), strict=True)
     ]
 
 

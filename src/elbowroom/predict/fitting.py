@@ -83,6 +83,14 @@ def fit(curves: Curves, source: Source, *, created: str) -> Document:
 def _calibration(curves: Curves, source: Source) -> Calibration:
     at = [row.situation for row in curves.rows]
     counts = [item.n for item in at if item.n] or [0]
+    loads = [row.load for row in source.loads]
+    others = [group.count for load in loads for group in load.computing if group.socket == 1]
+    places = {
+        (group.node, load.messages.node)
+        for load in loads
+        for group in load.computing
+        if load.messages is not None
+    }
     return Calibration(
         run=source.run,
         plan=source.plan,
@@ -92,8 +100,8 @@ def _calibration(curves: Curves, source: Source) -> Calibration:
         runs=len(curves.rows),
         n_low=min(counts),
         n_high=max(counts),
-        n_other_high=max(item.n_other for item in at),
-        placements=tuple(sorted({(item.comp_node, item.comm_node) for item in at})),
+        n_other_high=max([*others, *(item.n_other for item in at)]),
+        placements=tuple(sorted(places | {(item.comp_node, item.comm_node) for item in at})),
         nodes=source.nodes,
         left_out=source.left_out,
         pattern=source.pattern,

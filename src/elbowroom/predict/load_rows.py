@@ -17,7 +17,7 @@ from elbowroom.stats.result import PointResult, Side
 if TYPE_CHECKING:
     from elbowroom.predict.collecting import Layout, Setting
 
-ALIKE = ("comm_core", "processes", "reuse", "core_khz", "uncore_khz")
+ALIKE = ("processes", "reuse", "core_khz", "uncore_khz")
 """What a load does not say, so that it must be as in the calibrated points."""
 
 TWO_WAYS = ("bidirectional", "ring")
@@ -66,6 +66,9 @@ def _why_not(item: PointResult, base: Base) -> str:
     for field in ALIKE:
         if getattr(item, field) != getattr(base.setting, field):
             return f"another {field}"
+    first = base.layout.first
+    if (item.comm_core in first) != (base.setting.comm_core in first):
+        return "communication thread on another socket"
     if item.comp_node not in base.layout.nodes or item.comm_node not in base.layout.nodes:
         return "a node that the machine does not have"
     if item.pattern == "receive" and item.size != base.setting.size:
