@@ -2,12 +2,12 @@
 
     python benchmarks/extended_real.py [RUN ...] [--save FILE] [--json]
 
-RUN: runs of one machine, of the plans `sizes` and `intensity`, or a file that --save wrote. Without any: those
-of a virtual machine with two cores, docs/measured/two-core-vm-loads.json. The points of each plan are put in
-the order of their axis, message size or repetitions per item (cursor). FLOW is fitted to every second one of
-both plans at once, asked for the others, and the other way round. Errors are means over the points asked of
-|measured - predicted| / measured in percent (bandwidths; docs/models.md). Beside it, from the same half of the
-plan, without contention, since a sensible person would try them first:
+RUN: runs of one machine, of the plans `sizes` and `intensity`, or a file that --save wrote. Without any:
+those of a virtual machine with two cores, docs/measured/two-core-vm-loads.json. The points of each plan are
+put in the order of their axis, message size or repetitions per item (cursor). FLOW is fitted to every second
+one of both plans at once, asked for the others, and the other way round. Errors are means over the points
+asked of |measured - predicted| / measured in percent, all as bandwidths. Beside it, from the same half,
+without contention, since a sensible person would try them first:
 
 - constant: medians, of computation, of the duration of messages below 64 KiB, of the bandwidth of others;
 - roofline: cores the least of their bandwidth and their peak, messages t0 + s/B, from both plans;
@@ -290,15 +290,11 @@ def main() -> None:
         save(options.save, runs)
     cores = {key: found for run in runs for key, found in run.cores.items()}
     found: dict[str, list[dict[str, list[float]]]] = {run.plan: [] for run in runs}
-    for split in (
-        zip(*(halves(run) for run in runs), strict=True),
-        zip(*(halves(run)[::-1] for run in runs), strict=True),
-    ):
-        known, asked = split
-        every = [item for half in known for item in half]
+    for first, second in ((0, 1), (1, 0)):
+        every = [item for run in runs for item in halves(run)[first]]
         of_all = {"FLOW": flow(every, cores, runs[0].machine), "roofline": roofline(every)}
-        for run, mine, others in zip(runs, known, asked, strict=True):
-            found[run.plan].append(score(run, others, mine, of_all))
+        for run in runs:
+            found[run.plan].append(score(run, halves(run)[second], halves(run)[first], of_all))
     tables = {
         plan: {
             name: [mean(pair) for pair in zip(*(half[name] for half in both), strict=True)]
