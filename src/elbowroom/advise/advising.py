@@ -341,5 +341,5 @@ def _notes(
     if told["now"] == told["advised"]:
         told = {"now, advised": told["now"]}
     notes += [f"{which}: {flag}" for which, flags in told.items() for flag in flags if flag != VIRTUAL]
-    others = tuple(f"{other}," for other in MODELS if other != name)
+    others = tuple(f"{other}{mark}" for other in MODELS if other != name for mark in ",:")
     return (*notes, *(doubt for doubt in document.validity if not doubt.startswith(others)))

@@ -109,12 +109,14 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class Verification(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the advice is checked: by `command`, with the setup's values in braces, whose wall time counts or
     the seconds that `number` (a regular expression with one group) finds in its output; without it by the
-    probe, which computes `kernel` (None: the model's).
+    probe, which computes `kernel` (None: the model's) beside messages that go by `pattern` (None: received
+    two at a time where both setups have the model's size, else to and fro one at a time).
     """
 
     command: str | None = None
     number: str | None = None
     kernel: str | None = None
+    pattern: Literal["receive", "pingpong"] | None = None
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -240,7 +242,7 @@ def check(job: Job) -> None:
 def _check_verify(verify: Verification) -> None:
     if verify.kernel is not None and find(verify.kernel) is None:
         raise UsageError("computes nothing", field="verify.kernel", value=verify.kernel, mend="name another")
-    for key, with_command in (("number", True), ("kernel", False)):
+    for key, with_command in (("number", True), ("kernel", False), ("pattern", False)):
         value = getattr(verify, key)
         if value is not None and (verify.command is not None) != with_command:
             where = "with verify.command" if with_command else "without verify.command"

@@ -145,7 +145,8 @@ def _pace(back: Predicted, advised: Predicted) -> str:
         both is back
         and advised.setup.cores + advised.setup.cores_other - back.setup.cores - back.setup.cores_other
     )
-    more = f", and in turn {freed} more of the cores can compute" if freed > 0 else ""
+    but = "but" if pace > 1 else "and"
+    more = f", {but} in turn {freed} more core{'s' if freed > 1 else ''} can compute" if freed > 0 else ""
     return f"{together}{more}; the step takes {seconds(advised.total)} instead of {seconds(back.total)}"
 
 

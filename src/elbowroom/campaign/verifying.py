@@ -39,8 +39,7 @@ ADVICE = "advice.json"
 CURSOR = "triad_cursor"
 """Computes at any intensity."""
 
-PATTERNS: dict[str, Pattern] = {"receive": "receive", "both": "bidirectional"}
-ONE_WAY = {"receive": 1.0, "bidirectional": 2.0}
+ONE_WAY: dict[Pattern, float] = {"receive": 1.0, "pingpong": 1.0, "bidirectional": 2.0}
 """What both directions move, over what the probe says of a pattern."""
 
 
@@ -193,7 +192,7 @@ class _Seats:
 
     def _pattern(self, setup: Setup) -> Pattern:
         direction = self._advice.job.step.direction
-        if direction not in PATTERNS or setup.comm_threads > 1:
+        if direction == "send" or setup.comm_threads > 1:
             threads = setup.comm_threads > 1
             raise UsageError(
                 "the probe receives, or exchanges in both directions, by one communication thread",
@@ -201,7 +200,11 @@ class _Seats:
                 value=setup.comm_threads if threads else direction,
                 mend="verify with the program itself: verify.command in the job",
             )
-        return PATTERNS[direction]
+        if direction == "both":
+            return "bidirectional"
+        both = (self._advice.now.setup, compared_with(self._advice).setup)
+        large = all(other.size in (None, self._size) for other in both)
+        return self._advice.job.verify.pattern or ("receive" if large else "pingpong")
 
     def _communicating(self, setup: Setup) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Cores of the communication threads and of those of a second rank on this host."""

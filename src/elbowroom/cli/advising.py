@@ -10,9 +10,10 @@ import click
 from elbowroom.cli.commands import NOISY, _json, group
 from elbowroom.cli.output import print_json
 from elbowroom.errors import UsageError
+from elbowroom.plan.sizes import format_size
 
 if TYPE_CHECKING:
-    from elbowroom.advise.advice import Advice, Choice
+    from elbowroom.advise.advice import Advice, Choice, Configuration
     from elbowroom.advise.checking import Compared
     from elbowroom.model.prediction import Interval
 
@@ -30,7 +31,7 @@ REPETITIONS = 9
     type=click.Choice(["threshold", "robust", "flow"]),
     help="Default: flow where it was fitted; of a published machine threshold.",
 )
-@click.option("-o", "--out", metavar="FILE", help="Write the advice as JSON, for reports.")
+@click.option("-o", "--out", metavar="FILE", help="Write the advice as JSON; .svg, .png: the contention map.")
 @click.option("--verify", is_flag=True, help="Then measure the present and the advised configuration.")
 @click.option("--run", metavar="RUN", help="With --verify: folder of the measurements; never overwritten.")
 @click.option("--resume", metavar="RUN", help="With --verify: go on with one that was stopped.")
@@ -60,7 +61,8 @@ def advise(source: str, as_json: bool, **options: Any) -> int:
     _check(options)
     found = api.advise(source, options["job"], name=options["name"])
     if options["out"] is not None:
-        api.save_advice(found, options["out"])
+        save = api.save_map if options["out"].lower().endswith((".svg", ".png")) else api.save_advice
+        save(found, options["out"])
     if not as_json:
         print_advice(found)
         if options["out"] is not None:
@@ -189,30 +191,32 @@ def _print_configurations(found: Advice) -> None:
             continue
         differs = differing(item.setup, found.now.setup)
         table.add_row(
-            name, seconds(item.t_comp), f"{item.l_comp:.2f}", seconds(item.t_comm), f"{item.l_comm:.2f}",
+            name, seconds(item.t_comp), _loss(item, item.l_comp),
+            seconds(item.t_comm), _loss(item, item.l_comm),
             seconds(item.total.value), f"{seconds(item.total.low)} to {seconds(item.total.high)}",
-            ", ".join(f"{axis} {_value(getattr(item.setup, axis))}" for axis in differs),
+            ", ".join(f"{axis} {_value(axis, getattr(item.setup, axis))}" for axis in differs),
         )  # fmt: skip
     console().print(table)
 
 
-def _value(value: Any) -> str:
-    return (
-        str(value).lower()
-        if isinstance(value, bool)
-        else f"{value:.4g}"
-        if isinstance(value, float)
-        else str(value)
-    )
+def _loss(item: Configuration, ratio: float) -> str:
+    """Only what overlaps loses."""
+    return f"{ratio:.2f}" if item.setup.overlap else "-"
+
+
+def _value(axis: str, value: Any) -> str:
+    if axis == "size":
+        return "the model's" if value is None else format_size(value)
+    return str(value).lower() if isinstance(value, bool) else f"{value:.4g}" if axis == "w" else str(value)
 
 
 def _print_choice(choice: Choice) -> None:
     from elbowroom.cli.tables import _say
 
     if choice.now == choice.advised:
-        _say(f"{choice.axis} {_value(choice.now)}: {choice.reason}")
+        _say(f"{choice.axis} {_value(choice.axis, choice.now)}: {choice.reason}")
         return
-    _say(f"{choice.axis} {_value(choice.advised)}: {choice.reason}")
+    _say(f"{choice.axis} {_value(choice.axis, choice.advised)}: {choice.reason}")
     if choice.alone is not None:
         _say(f"changing only this gains {_gain(choice.alone)}", indent="  ")
     along = f" (with {', '.join(choice.goes_with)})" if choice.goes_with else ""
