@@ -11,6 +11,7 @@ from elbowroom.api.advising import advise, load_advice, load_job, save_advice, v
 from elbowroom.api.calibrating import Calibrated, calibrate, resume_calibration
 from elbowroom.api.doctoring import doctor
 from elbowroom.api.machines import machine_from_run, machine_names, machine_text, virtual_machine
+from elbowroom.api.mapping import contention_maps, map_figures, save_map
 from elbowroom.api.measuring import compare, dry_run, resume, run
 from elbowroom.api.overlapping import (
     best_split,
@@ -31,6 +32,7 @@ from elbowroom.api.predicting import (
     save_panels,
 )
 from elbowroom.api.runs import Run, open
+from elbowroom.api.simulating import simulate, simulate_questions, simulated_figure, simulated_node
 from elbowroom.plan.reading import Overrides, names
 
 __all__ = [
@@ -43,6 +45,7 @@ __all__ = [
     "best_split",
     "calibrate",
     "compare",
+    "contention_maps",
     "doctor",
     "dry_run",
     "evaluate",
@@ -54,6 +57,7 @@ __all__ = [
     "machine_from_run",
     "machine_names",
     "machine_text",
+    "map_figures",
     "names",
     "open",
     "overlap",
@@ -65,8 +69,13 @@ __all__ = [
     "run",
     "save_advice",
     "save_figure",
+    "save_map",
     "save_overlap_figure",
     "save_panels",
+    "simulate",
+    "simulate_questions",
+    "simulated_figure",
+    "simulated_node",
     "verify_advice",
     "virtual_machine",
 ]

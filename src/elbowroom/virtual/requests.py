@@ -159,10 +159,11 @@ def _way(idle_ns: float, away: bool) -> list[int]:
 def _device_way(node: Node, data: int, idle_ns: float) -> list[int]:
     """The same for devices of the NIC's socket: the other socket's data is `nic_hop` farther, each way."""
     half, hop = round(500 * idle_ns), round(1000 * node.nic_hop)
-    return [half, hop, half + hop] if _home(node) != data // node.shape.numa_per_socket else [half, 0, half]
+    return [half, hop, half + hop] if home(node) != data // node.shape.numa_per_socket else [half, 0, half]
 
 
-def _home(node: Node) -> int:
+def home(node: Node) -> int:
+    """The socket of the NIC."""
     return (node.shape.nic_node or 0) // node.shape.numa_per_socket
 
 
@@ -170,7 +171,7 @@ def _device(node: Node, data: int, rate: float, window: int, *, reads: bool) -> 
     return {
         "device": True,
         "count": 1,
-        "socket": _home(node),
+        "socket": home(node),
         "node": data,
         "window": window,
         "pattern": "R" if reads else "N",
@@ -191,8 +192,8 @@ def nic(node: Node, flow: Flow) -> dict[str, Any]:
     found = _device(node, flow.node, rate, window, reads=flow.sending)
     if flow.size is None:
         return found
-    home = _home(node)
-    socket = 1 - home if flow.far and node.shape.sockets > 1 else home
+    near = home(node)
+    socket = 1 - near if flow.far and node.shape.sockets > 1 else near
     away = flow.node // node.shape.numa_per_socket != socket
     data = node.shape.numa_per_socket if away else 0
     access = _of_side(node, data, node.load_latency_local, node.load_latency_remote)
