@@ -136,7 +136,7 @@ def _share(kernel: Kernel) -> float:
 
 def _bandwidths(side: Side, size: int) -> tuple[float | None, float | None]:
     """Alone and together, MB/s; of a half round trip in us, the message's size over it."""
-    found = []
+    found: list[float | None] = []
     for summary in (side.alone, side.together):
         if summary is None or not summary.median > 0 or summary.unit not in ("MB/s", "us"):
             found.append(None)
