@@ -196,19 +196,19 @@ def _predict_load(source: str, as_json: bool, options: dict[str, Any]) -> int:
     name = model.name(options["name"])
     found = model.predict_load(load, model=name)
     if as_json:
-        head = _head(model, name)
-        print_json({**head, **loading.object_of(found)})
+        print_json({**_head(model, name, {}), **loading.object_of(found)})
     else:
         loading.print_load(model, name, found)
     return 0
 
 
-def _head(model: Model, name: str) -> dict[str, Any]:
+def _head(model: Model, name: str, asked: dict[str, Any]) -> dict[str, Any]:
     return {
         "schema": PREDICTION,
         "version": VERSION,
         "machine": model.machine.name,
         "model": name,
+        **asked,
         "unit": "MB/s",
         "interval": "90 %",
         "origin": model.document.calibration.origin,
@@ -257,12 +257,9 @@ def _object(
     """One situation stands at the top of the object, several in `predictions`."""
     import msgspec
 
-    head = {
-        **_head(model, name),
-        "faithful": chosen["faithful"],
-        "size": chosen["size"] or model.document.calibration.size,
-        "files": [str(file) for file in files],
-    }
+    size = chosen["size"] or model.document.calibration.size
+    head = _head(model, name, {"faithful": chosen["faithful"], "size": size})
+    head["files"] = [str(file) for file in files]
     told = [{**msgspec.to_builtins(item.situation), **msgspec.to_builtins(item)} for item in found]
     for item in told:
         del item["situation"]
