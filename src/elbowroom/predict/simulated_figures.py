@@ -68,8 +68,8 @@ def minimum(name: str, curves: Sequence[Curve]) -> Figure:
         left=Axis(label="Kept (together / alone)", reach=0.0),
         series=tuple(
             Series(
-                name=_place(curve),
-                side="communication" if curve.comp_node == curve.comm_node else "computation",
+                name=_nodes(curve),
+                side="communication",
                 style="line",
                 x=tuple(float(row.n) for row in curve.rows),
                 y=tuple(row.comm_kept for row in curve.rows),
@@ -83,18 +83,18 @@ def minimum(name: str, curves: Sequence[Curve]) -> Figure:
 
 def stations(name: str, curve: Curve) -> Figure:
     """Share of the time that stations are in use, both sides together."""
-    controllers = [key for key in curve.rows[0].stations if key.startswith("controller")]
-    sides: dict[str, Side] = {"uplink": "computation", "root complex": "communication", "link": "both"}
-    sides |= dict.fromkeys(controllers, "computation")
+    sides: dict[str, Side] = {"root complex": "communication", "link": "both"}
+    # The same names in all panels, whichever nodes they are of.
+    names = {
+        f"controller of node {curve.comm_node}": "controller of the communications",
+        f"controller of node {curve.comp_node}": "controller of the computations",
+    }
     return _over_cores(
         f"stations-{name}-comp{curve.comp_node}-comm{curve.comm_node}",
         _place(curve),
         "Share of the time in use",
         curve,
-        [
-            (key, sides[key], lambda row, station=key: row.stations[station])  # type: ignore[misc]
-            for key in curve.rows[0].stations
-        ],
+        [(names.get(key, key), sides.get(key, "computation"), _use(key)) for key in curve.rows[0].stations],
     )
 
 
@@ -150,6 +150,16 @@ def _over_cores(
         ),
         caption=SIMULATED,
     )
+
+
+def _use(station: str) -> Callable[[Row], float]:
+    return lambda row: row.stations[station]
+
+
+def _nodes(curve: Curve) -> str:
+    if curve.comp_node == curve.comm_node:
+        return f"both on node {curve.comp_node}"
+    return f"computations on {curve.comp_node}, they on {curve.comm_node}"
 
 
 def _place(curve: Curve) -> str:
