@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from elbowroom.api import evaluate as evaluate
     from elbowroom.api import fit as fit
     from elbowroom.api import import_curves as import_curves
+    from elbowroom.api import load_advice as load_advice
     from elbowroom.api import load_model as load_model
     from elbowroom.api import machine_from_run as machine_from_run
     from elbowroom.api import machine_names as machine_names
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
     from elbowroom.api import resume as resume
     from elbowroom.api import resume_calibration as resume_calibration
     from elbowroom.api import run as run
+    from elbowroom.api import save_advice as save_advice
     from elbowroom.api import save_overlap_figure as save_overlap_figure
+    from elbowroom.api import verify_advice as verify_advice
     from elbowroom.api import virtual_machine as virtual_machine
 
 __all__ = [
@@ -43,6 +46,7 @@ __all__ = [
     "evaluate",
     "fit",
     "import_curves",
+    "load_advice",
     "load_model",
     "machine_from_run",
     "machine_names",
@@ -54,7 +58,9 @@ __all__ = [
     "resume",
     "resume_calibration",
     "run",
+    "save_advice",
     "save_overlap_figure",
+    "verify_advice",
     "virtual_machine",
 ]
 

@@ -100,9 +100,13 @@ def _because(axis: str, back: Predicted, advised: Predicted, counted: Sequence[f
         )
     parts = []
     if counted:
+        fewer = getattr(advised.setup, axis) < getattr(back.setup, axis)
+        if fewer and advised.setup.overlap and advised.t_comm > advised.t_comp:
+            alone = f"{seconds(advised.t_comm)} against {seconds(advised.t_comp)} alone"
+            parts.append(f"communication lasts longer ({alone})")
         parts.append(_full(counted, getattr(advised.setup, axis)))
     parts.append(_differences(advised, back))
-    return ", and ".join(part for part in parts if part)
+    return "; ".join(part for part in parts if part)
 
 
 def _full(counted: Sequence[float], advised: int) -> str:
@@ -152,7 +156,8 @@ def _pace(back: Predicted, advised: Predicted) -> str:
 
 def percent(value: float, *, sign: bool = False) -> str:
     """A share as `12.3 %`."""
-    return f"{100 * value:{'+' if sign else ''}.1f} %"
+    text = f"{100 * value:{'+' if sign else ''}.1f}"
+    return f"{'0.0' if float(text) == 0 else text} %"
 
 
 def seconds(value: float) -> str:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elbowroom.api.runs import Run, open
 from elbowroom.errors import UsageError
 
 if TYPE_CHECKING:
+    from elbowroom.advise.advice import Advice
+    from elbowroom.advise.job import Job
     from elbowroom.draw.figure import Figure
     from elbowroom.model.curves import Shape, Situation
     from elbowroom.model.document import Document, ModelName, Origin
@@ -116,6 +118,14 @@ class Model:
         from elbowroom.predict.loading import predict_loads
 
         return predict_loads(self.document, loads, name=model)
+
+    def advise(
+        self, job: Job | Mapping[str, Any] | Path | str, *, model: ModelName | None = None
+    ) -> Advice:
+        """How a job (its file, or plain data as that would give it) should run on this machine."""
+        from elbowroom.api.advising import advise
+
+        return advise(self, job, name=model)
 
     def save(self, path: Path | str) -> Path:
         """Writes the file M.json, whole or not at all."""
