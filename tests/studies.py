@@ -99,8 +99,7 @@ def sound(figures: Sequence[Figure], ids: set[str]) -> None:
         for series in figure.series:
             assert len(series.x) == len(series.y) > 0
             assert len(series.low) in (0, len(series.x))
-            assert all(
-                low <= y <= high for low, y, high in zip(series.low, series.y, series.high, strict=True)
-            )
+            band = zip(series.low, series.y, series.high, strict=True) if series.low else ()
+            assert all(low <= y <= high for low, y, high in band)
             assert set(series.points) <= ids
             assert series.axis == "left" or figure.right is not None

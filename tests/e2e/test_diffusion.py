@@ -14,6 +14,7 @@ from elbowroom.model.overlap import Step
 from elbowroom.store.journal import read_journal
 from elbowroom.virtual import volumes
 
+MACHINES = Path(__file__).parents[2] / "machines"
 QUICK = ("--repeat", "4", "--set", "cells=2000", "--set", "steps=5", "--set", "window=0.01")
 
 
@@ -176,6 +177,26 @@ def test_what_the_solver_refuses_at_its_start_leaves_the_reason(
     monkeypatch.setenv("FAKE_CELLS", "2000")
     error = refused(run, "run", "diffusion", *QUICK)
     assert (error["field"], error["message"]) == ("cells", "too few")
+
+
+def test_several_threads_of_open_mpi_on_one_host_are_refused(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_TOPOLOGY", str(MACHINES / "example-2socket.xml"))
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(256)))
+    error = refused(run, "run", "diffusion", *QUICK, "--set", "comm_threads=2")
+    assert (error["field"], error["value"]) == ("comm_threads", 2)
+    assert "crash or hang in Open MPI" in error["message"]
+    shown = told(run, "run", "diffusion", *QUICK, "--set", "comm_threads=1,2", "--dry-run", code=0)
+    assert any("crash or hang" in note["reason"] for note in shown["notes"])
+
+
+def test_a_solver_that_is_not_there_is_the_machines_failure(
+    run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ELBOWROOM_DIFFUSION", str(tmp_path / "nowhere"))
+    error = refused(run, "run", "diffusion", *QUICK, code=1)
+    assert error["field"] == "ELBOWROOM_DIFFUSION"
 
 
 def test_plans_of_kernels_refuse_what_is_an_applications(run: Any) -> None:

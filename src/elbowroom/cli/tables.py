@@ -209,7 +209,7 @@ def print_dry_run(prepared: Prepared) -> None:
             else app.label(len(point.comm_cores)),
             str(point.n),
             size(point.size) if app is None else "",
-            point.metric,
+            point.metric if app is None else "step",
             str(point.comp_node),
             str(point.comm_node),
             cores,

@@ -7,8 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+import msgspec
+
 from elbowroom.draw.figure import Axis, Figure, Series
 from elbowroom.experiments.step_table import Row
+from elbowroom.stats.result import Summary
 
 Side = Literal["computation", "communication", "both"]
 Style = Literal["alone", "together", "line"]
@@ -51,77 +54,71 @@ def volumes(table: Sequence[Row]) -> Figure:
 
 def performance(table: Sequence[Row]) -> Figure:
     """Performance of one node over nodes: without communication, overlapped with one and with most threads,
-    not overlapped (Fig. 9).
+    not overlapped (Fig. 9); bands are the medians' 95 % intervals.
     """
     one, most = _one_thread(table), max(row.comm_threads for row in table)
     several = [row for row in table if row.comm_threads == most]
     series = [
-        _line("no communication", "computation", "line", one, lambda row: _rate(row, row.silent.median)),
-        _line("overlap, one thread", "both", "line", one, lambda row: _rate(row, row.measured.median)),
-        _line(
-            "no overlap",
-            "communication",
-            "line",
-            [row for row in one if row.apart is not None],
-            lambda row: _rate(row, row.apart.median if row.apart is not None else 0.0),
-        ),
+        _steps("no communication", "computation", one, lambda row: row.silent, _rate),
+        _steps("overlap, one thread", "both", one, lambda row: row.measured, _rate),
+        _steps("no overlap", "communication", one, lambda row: row.apart, _rate),
     ]
     if most > 1:
-        series.append(
-            _line(
-                f"overlap, {most} threads",
-                "communication",
-                "line",
-                several,
-                lambda row: _rate(row, row.measured.median),
-            )
-        )
-    series.append(_line("predicted overlap", "both", "line", one, lambda row: _rate(row, row.predicted)))
+        name = f"overlap, {most} threads"
+        series.append(_steps(name, "communication", several, lambda row: row.measured, _rate))
+    predicted = _line("predicted overlap", "both", "line", one, lambda row: _rate(row, row.predicted))
     return Figure(
         name="diffusion-performance",
         title="Diffusion: performance of a node under strong scaling",
         x=NODES,
         left=Axis(label="Cells updated per second and node (millions)"),
-        series=tuple(series),
-        caption="A straight line at one height would be perfect strong scaling.",
+        series=(*(item for item in series if item is not None), predicted),
+        caption="A straight line at one height would be perfect strong scaling; bands are 95 % intervals.",
     )
 
 
 def step_over_threads(table: Sequence[Row]) -> Figure:
-    """The step of one number of nodes, measured, predicted and by the naive answers."""
-    measured = Series(
-        name="overlapped",
-        side="both",
-        style="line",
-        x=tuple(row.comm_threads for row in table),
-        y=tuple(row.measured.median / 1e3 for row in table),
-        low=tuple(row.measured.low / 1e3 for row in table),
-        high=tuple(row.measured.high / 1e3 for row in table),
-        drawn="points",
-        band="95 % interval",
-    )
-    with_apart = [row for row in table if row.apart is not None]
-    series = [measured]
-    named: tuple[tuple[str, Side, Style, Sequence[Row], Callable[[Row], float]], ...] = (
-        ("overlap predicted", "both", "line", table, lambda row: row.predicted / 1e3),
-        (
-            "not overlapped",
-            "communication",
-            "line",
-            with_apart,
-            lambda row: row.apart.median / 1e3 if row.apart is not None else 0.0,
-        ),
-        ("no communication", "computation", "line", table, lambda row: row.silent.median / 1e3),
-    )
-    series += [_line(name, side, style, rows, value) for name, side, style, rows, value in named if rows]
+    """The step of one number of nodes over communication threads: measured, predicted, not overlapped."""
+    series = [
+        _steps("overlapped", "both", table, lambda row: row.measured, _milliseconds),
+        _steps("not overlapped", "communication", table, lambda row: row.apart, _milliseconds),
+        _steps("no communication", "computation", table, lambda row: row.silent, _milliseconds),
+    ]
+    predicted = _line("overlap predicted", "both", "line", table, lambda row: row.predicted / 1e3)
     return Figure(
         name="diffusion-step",
         title="Diffusion: one step",
         x=Axis(label="Communication threads", whole=True),
         left=Axis(label="Time of a step (ms)"),
-        series=tuple(series),
-        caption="Medians of the repetitions.",
+        series=(*(item for item in series if item is not None), predicted),
+        caption="Medians of the repetitions with their 95 % intervals.",
     )
+
+
+def _steps(
+    name: str,
+    side: Side,
+    table: Sequence[Row],
+    of: Callable[[Row], Summary | None],
+    value: Callable[[Row, float], float],
+) -> Series | None:
+    """A measured step over nodes or threads, with its median's interval; None where none was measured."""
+    found = [(row, summary) for row in table if (summary := of(row)) is not None]
+    if not found:
+        return None
+    plain = _line(name, side, "line", [row for row, _ in found], lambda row: 0.0)
+    ends = [sorted((value(row, step.low), value(row, step.high))) for row, step in found]
+    return msgspec.structs.replace(
+        plain,
+        y=tuple(value(row, step.median) for row, step in found),
+        low=tuple(low for low, _ in ends),
+        high=tuple(high for _, high in ends),
+        band="95 % interval",
+    )
+
+
+def _milliseconds(_row: Row, step: float) -> float:
+    return step / 1e3
 
 
 def _one_thread(table: Sequence[Row]) -> list[Row]:

@@ -57,6 +57,11 @@ PROTOCOL = (
     "runs until told to stop, and the communication starts when all computing threads run. Each window is "
     "measured in a steady state; warm-up uses the same buffers and sizes."
 )
+STEPS = (
+    " Points of the application time whole steps of one variant each, in random order inside each "
+    "repetition: none computes only (A), communication exchanges only (B), apart does one after the other, "
+    "overlap both at once (AB); their values are durations."
+)
 IMPORT = (
     "The values were measured by something else and imported from a file, one for each bandwidth: how often "
     "and how they were measured, and in what state the machine was, the file does not tell."
@@ -135,7 +140,8 @@ def protocol(manifest: Mapping[str, Any]) -> str:
     """How the run was measured; of imported values that is not known."""
     if manifest.get("launcher") == "imported":
         return IMPORT
-    return SIMULATION if _is_virtual(manifest) else PROTOCOL
+    runs = any(point.get("application") for point in manifest.get("points", ()))
+    return (SIMULATION if _is_virtual(manifest) else PROTOCOL) + STEPS * runs
 
 
 def _is_virtual(manifest: Mapping[str, Any]) -> bool:
