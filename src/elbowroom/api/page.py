@@ -13,10 +13,16 @@ from elbowroom.report.page import Page
 if TYPE_CHECKING:
     from elbowroom.campaign.results import Results
     from elbowroom.plan.point import Note
+    from elbowroom.report.jobs import Jobbed
     from elbowroom.report.modelled import Modelled
 
 
-def page_of(results: Results, models: tuple[Modelled, ...] = (), doubts: tuple[Note, ...] = ()) -> Page:
+def page_of(
+    results: Results,
+    models: tuple[Modelled, ...] = (),
+    doubts: tuple[Note, ...] = (),
+    job: Jobbed | None = None,
+) -> Page:
     """The report's page for the results of a run; `doubts`: why a model of the run is not shown."""
     manifest = results.manifest
     plan = manifest.plan
@@ -33,6 +39,7 @@ def page_of(results: Results, models: tuple[Modelled, ...] = (), doubts: tuple[N
         figures=results.figures(),
         notes=(*results.notes, *doubts),
         models=models,
+        job=job,
         uses={
             point.id: Use(
                 comp_cores=point.comp_cores,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
+    from elbowroom.advise.job import Job
     from elbowroom.campaign.results import Results
     from elbowroom.draw.figure import Figure
     from elbowroom.machine.topology import Machine
@@ -121,18 +122,28 @@ class Run:
             **({"steps": table_object(steps)} if steps else {}),
         }
 
-    def report(self, path: Path | str | None = None, *, models: Sequence[Path | str] = ()) -> Path:
+    def report(
+        self,
+        path: Path | str | None = None,
+        *,
+        models: Sequence[Path | str] = (),
+        job: Job | Path | str | None = None,
+    ) -> Path:
         """Writes the report, one HTML file without network; default: report.html in the run folder.
 
-        It shows the models of `models` (files, or names of published machines), else those of the run folder.
+        It shows the models of `models` (files, or names of published machines), else those of the run folder;
+        and the `job` on the contention map of the first of them. UsageError for a job that does not fit it.
         """
+        from elbowroom.api.mapping import jobbed
         from elbowroom.api.modelled import modelled
         from elbowroom.api.page import page_of
         from elbowroom.report.page import render
         from elbowroom.store.files import write_atomically
 
         target = Path(path) if path is not None else self._folder.report_path
-        write_atomically(target, render(page_of(self._results, *modelled(self, models))).encode())
+        shown, doubts = modelled(self, models)
+        asked = None if job is None else jobbed(self, shown, job)
+        write_atomically(target, render(page_of(self._results, shown, doubts, asked)).encode())
         return target
 
     def export(self, kind: Format, path: Path | str) -> list[Path]:

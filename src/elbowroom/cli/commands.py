@@ -299,12 +299,15 @@ def compare(first: str, second: str, as_json: bool) -> int:
     metavar="M.json",
     help="Show this model (several times: several); default: those in the run folder.",
 )
+@click.option(
+    "--job", metavar="JOB.toml", help="Show this job on the contention map of the first of its models."
+)
 @_json
-def report(path: str, out: str | None, models: tuple[str, ...], as_json: bool) -> int:
+def report(path: str, out: str | None, models: tuple[str, ...], job: str | None, as_json: bool) -> int:
     """Write the report: one HTML file that needs no network."""
     from elbowroom import api
 
-    _print_files([api.open(path).report(out, models=models)], as_json)
+    _print_files([api.open(path).report(out, models=models, job=job)], as_json)
     return 0
 
 

@@ -16,8 +16,9 @@ from elbowroom.draw import numbers, svg
 from elbowroom.draw.figure import Figure, Series
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.point import Note
-from elbowroom.report import columns, machine, modelled, words
+from elbowroom.report import columns, jobs, machine, modelled, words
 from elbowroom.report.columns import Use
+from elbowroom.report.jobs import Jobbed
 from elbowroom.report.modelled import Modelled
 from elbowroom.stats.drift import Drift
 from elbowroom.stats.result import Finding, PointResult, Side, Summary, Verdict
@@ -50,6 +51,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     drifts: tuple[Drift, ...] = ()
     method: tuple[tuple[str, str], ...] = ()
     models: tuple[Modelled, ...] = ()
+    job: Jobbed | None = None
 
 
 def render(page: Page) -> str:
@@ -64,6 +66,7 @@ def render(page: Page) -> str:
     html: str = _template("page.html.j2").render(
         page=page,
         models=_models(page.models, table),
+        job=_job(page.job),
         style=_asset("page.css") + svg.style(),
         script="".join(_asset(name) for name in scripts),
         data=columns.embed(data),
@@ -127,6 +130,15 @@ def _models(parts: Sequence[Modelled], table: Table) -> str:
     ]
     data = columns.embed(modelled.embedded(parts))
     html: str = _template("model.html.j2").render(parts=views, data=data)
+    return html
+
+
+def _job(part: Jobbed | None) -> str:
+    """The section of a job, empty without one."""
+    if part is None:
+        return ""
+    drawings = [(figure, svg.svg(figure)) for figure in part.figures]
+    html: str = _template("job.html.j2").render(job=jobs.section(part), drawings=drawings)
     return html
 
 

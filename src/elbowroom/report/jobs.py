@@ -1,0 +1,180 @@
+"""What the page says of a job: where it stands on the machine's contention map, and what is advised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from elbowroom.advise.advice import Advice, Choice, Configuration
+from elbowroom.advise.contention_map import ContentionMap, Spot
+from elbowroom.advise.reasons import percent, seconds
+from elbowroom.draw import numbers
+from elbowroom.draw.figure import Figure
+from elbowroom.model.prediction import Interval
+from elbowroom.plan.sizes import format_size
+
+AXES = {
+    "cores": "computing cores",
+    "cores_other": "computing cores of the second socket",
+    "comp_node": "data of computations on node",
+    "comp_node_other": "data of the second socket's computations on node",
+    "comm_node": "data of messages on node",
+    "comm_socket": "communication threads on socket",
+    "comm_threads": "communication threads",
+    "size": "message size",
+    "overlap": "communication beside computation",
+    "w": "share of the work on the accelerators",
+}
+"""What a setup's fields are called on the page, in the order of its table."""
+ALWAYS = ("cores", "comp_node", "comm_node", "size", "comm_threads", "overlap")
+"""Those that are told even where they are nothing out of the ordinary."""
+
+
+class Jobbed(msgspec.Struct, frozen=True, kw_only=True):
+    """A job in the page: `model` is the file that was asked; `maps` and their `figures`; `notes`: to know."""
+
+    model: str
+    advice: Advice
+    maps: tuple[ContentionMap, ...]
+    figures: tuple[Figure, ...]
+    notes: tuple[str, ...] = ()
+
+
+def section(part: Jobbed) -> dict[str, Any]:
+    """The template's view of a job."""
+    advice = part.advice
+    spots = {spot.name: spot for found in part.maps for spot in found.spots}
+    changed = bool(advice.changes)
+    columns = [advice.now, advice.advised] if changed else [advice.now]
+    there = [spots["now"], spots.get("advised", spots["now"])][: len(columns)]
+    return {
+        "name": advice.job.name,
+        "machine": advice.machine.name,
+        "virtual": advice.machine.virtual,
+        "model": part.model,
+        "word": "Advice" if changed else "No advice",
+        "kind": "neutral" if changed else "quiet",
+        "sentence": advice.sentence,
+        "standing": [_standing(spot) for spot in there],
+        "heads": ["now", "advised"][: len(columns)],
+        "setup": _setup_rows(advice, there),
+        "step": _step_rows(columns, there),
+        "gain": (percent(advice.gain.value), f"({_between(advice.gain, percent)})") if changed else None,
+        "choices": [_choice(choice) for choice in advice.choices],
+        "considered": advice.considered,
+        "left_out": [f"{count}: {reason}" for reason, count in advice.left_out.items()],
+        "notes": (*part.notes, *advice.notes),
+    }
+
+
+def _standing(spot: Spot) -> str:
+    """Where the job stands and what it loses there, in a sentence."""
+    cores = f"{spot.count} computing core{'s' if spot.count != 1 else ''}"
+    if spot.setup.cores_other and spot.setup.cores and spot.count == spot.setup.cores:
+        cores += f" and {spot.setup.cores_other} of the second socket"
+    where = f"{spot.name}: {cores} beside messages of {format_size(spot.size)}: {spot.loses}"
+    if not spot.setup.overlap:
+        return f"{where}."
+    comm, comp = (_kept(kept) for kept in (spot.kept_comm, spot.kept_comp))
+    return f"{where}; communication keeps {comm}, computation {comp}."
+
+
+def _kept(found: Interval) -> str:
+    return numbers.interval(found.value, found.low, found.high)
+
+
+def _between(found: Interval, said: Callable[[float], str]) -> str:
+    return f"{said(found.low)} to {said(found.high)}"
+
+
+def _setup_rows(advice: Advice, columns: Sequence[Spot]) -> list[dict[str, Any]]:
+    rows = []
+    default = {"cores_other": 0, "comp_node_other": None, "comm_socket": None, "w": 0.0}
+    for axis, name in AXES.items():
+        values = [getattr(column.setup, axis) for column in columns]
+        if axis not in ALWAYS and all(value == default[axis] for value in values):
+            continue
+        rows.append(
+            {
+                "name": name,
+                "cells": [(said(axis, value), "") for value in values],
+                "changed": len(set(values)) > 1,
+                "may": getattr(advice.job.may, axis) is not None,
+            }
+        )
+    return rows
+
+
+def said(axis: str, value: Any) -> str:
+    """A value of one of a setup's fields, as people say it."""
+    if axis == "overlap":
+        return "at the same time" if value else "one after the other"
+    if axis == "size":
+        return "the model's" if value is None else format_size(value)
+    if axis == "comm_socket" and value is None:
+        return "the last one"
+    if axis == "comp_node_other" and value is None:
+        return "as the first socket's"
+    return numbers.number(value) if isinstance(value, float) else str(value)
+
+
+def _step_rows(columns: Sequence[Configuration], spots: Sequence[Spot]) -> list[dict[str, Any]]:
+    """The predicted step: times alone, losses, and what it takes."""
+
+    def row(name: str, cells: Sequence[str]) -> dict[str, Any]:
+        return {"name": name, "cells": [_cell(cell) for cell in cells], "total": False}
+
+    rows = []
+    if any(column.separator for column in columns):
+        rows.append(row("separator, before the communication", [seconds(c.separator) for c in columns]))
+    rows += [
+        row("computation alone, T_M", [seconds(column.t_comp) for column in columns]),
+        row("communication alone, T_N", [seconds(column.t_comm) for column in columns]),
+        row("loss ratio of the computation, L_M", [_loss(column, column.l_comp) for column in columns]),
+        row("loss ratio of the communication, L_N", [_loss(column, column.l_comm) for column in columns]),
+        row("kept by computation", [_kept(s.kept_comp) if s.setup.overlap else "all" for s in spots]),
+        row("kept by communication", [_kept(s.kept_comm) if s.setup.overlap else "all" for s in spots]),
+    ]
+    if any(column.t_acc for column in columns):
+        rows.append(row("accelerators", [seconds(column.t_acc) for column in columns]))
+    totals = [f"{seconds(column.total.value)} ({_between(column.total, seconds)})" for column in columns]
+    return [*rows, {**row("a step", totals), "total": True}]
+
+
+def _cell(text: str) -> tuple[str, str]:
+    """A value and its interval, if it has one."""
+    value, space, rest = text.partition(" [" if " [" in text else " (")
+    return value, f"{space.strip()}{rest}"
+
+
+def _loss(column: Configuration, ratio: float) -> str:
+    return f"{ratio:.2f}" if column.setup.overlap else "none: one after the other"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _choice(choice: Choice) -> dict[str, Any]:
+    """One of the job's choices: what becomes of it, why, and what it is worth."""
+    changed = choice.now != choice.advised
+    worth = []
+    if changed and choice.alone is not None:
+        worth.append(
+            f"Changing only this gains {percent(choice.alone.value)} ({_between(choice.alone, percent)})"
+        )
+    if changed and choice.back is not None:
+        along = f" (with {', '.join(AXES[axis] for axis in choice.goes_with)})" if choice.goes_with else ""
+        lost = f"{percent(choice.back.value)} ({_between(choice.back, percent)})"
+        worth.append(f"keeping it as now{along} would lose {lost}")
+    now, advised = (said(choice.axis, value) for value in (choice.now, choice.advised))
+    return {
+        "name": AXES[choice.axis],
+        "value": f"{now} → {advised}" if changed else now,
+        "word": "change" if changed else "stays",
+        "changed": changed,
+        "reason": _sentence(choice.reason.removeprefix("stays: ")),
+        "worth": "; ".join(worth),
+    }
