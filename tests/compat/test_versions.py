@@ -158,6 +158,38 @@ def test_a_model_that_lacks_a_required_part_breaks_its_schema(
         check(found, rules, rules)
 
 
+JOB: dict[str, Any] = {
+    "name": "stencil",
+    "step": {"comp_bytes": "3GB", "comm_bytes": 1e9, "direction": "both", "separator": 0.1},
+    "now": {"cores": 18, "comp_node": 0, "comm_node": 0, "overlap": True, "w": 0.0},
+    "may": {"cores": ["1-8", 12], "comm_node": "every", "overlap": False, "w": "best"},
+    "accelerator": {"bandwidth": 20e3},
+}
+
+
+def test_a_job_and_its_advice_keep_to_their_schemas() -> None:
+    check(JOB, schema("job-1"), schema("job-1"))
+    advice = elbowroom.load_model(ROOT / "tests" / "data" / "model-1.json").advise(JOB)
+    rules = schema("advice-1")
+    found = json.loads(msgspec.json.encode(advice))
+    check(found, rules, rules)
+    assert set(rules["properties"]) == set(found)
+    assert rules["properties"]["version"]["const"] == found["version"]
+    del found["advised"]["total"]
+    with pytest.raises(AssertionError, match="total"):
+        check(found, rules, rules)
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value"),
+    [("step", "direction", "up"), ("now", "cores", "all"), ("may", "overlap", "no")],
+)
+def test_a_wrong_job_breaks_its_schema(table: str, key: str, value: str) -> None:
+    wrong = {**JOB, table: {**JOB[table], key: value}}
+    with pytest.raises(AssertionError):
+        check(wrong, schema("job-1"), schema("job-1"))
+
+
 def test_schemas_are_of_the_versions_that_are_written() -> None:
     assert schema("model-1")["properties"]["version"]["const"] == document.VERSION
     parts = {field.encode_name for field in msgspec.structs.fields(Document)}
