@@ -15,7 +15,6 @@ from elbowroom.plan.point import Expansion, Losses, Point
 from elbowroom.plan.reading import Plan
 from elbowroom.predict.answering import predict
 from elbowroom.predict.collecting import layout, situation
-from elbowroom.predict.fitting import of_published
 from elbowroom.store.models import read_model
 from elbowroom.virtual.volumes import scaled
 
@@ -52,6 +51,9 @@ def with_losses(expansion: Expansion, plan: Plan, machine: Machine) -> Expansion
     """
     if not plan.model:
         return expansion
+    # Imported here: fitting is heavy, and only published machines need it.
+    from elbowroom.predict.fitting import of_published
+
     path = Path(plan.model)
     known = plan.model in published.names() and not path.is_file()
     document = of_published(plan.model) if known else read_model(path)

@@ -19,7 +19,8 @@ def print_steps(table: Sequence[Row], simulated: bool) -> None:
 
     what = "Steps of a simulated cluster" if simulated else "Steps"
     _say(f"{what}, ms (Langguth 2018, Table II)", style="bold")
-    names = ("nodes", "k", "T_M", "T_M^C", "T_N", "T_N^C", "sep.", "T_tot", "measured", "95 %")
+    seen = "simulated" if simulated else "measured"
+    names = ("nodes", "k", "T_M", "T_M^C", "T_N", "T_N^C", "sep.", "T_tot", seen, "95 %")
     columns = _table(*((name, "right") for name in names[:-1]), (names[-1], ""))
     for row in table:
         step, real = row.step, row.measured
@@ -31,9 +32,9 @@ def print_steps(table: Sequence[Row], simulated: bool) -> None:
     console().print(_errors(table))
     _say(
         "k: communication threads; T_M: a step without communication (no comm.) less its separator (sep.), "
-        "which is added to each prediction. Errors: (predicted - measured) / measured."
+        "which is added to each prediction. Errors: (predicted - overlap) / overlap."
     )
-    _means(table)
+    _means(table, seen)
     _ratios(table)
 
 
@@ -58,11 +59,11 @@ def _errors(table: Sequence[Row]) -> object:
     return columns
 
 
-def _means(table: Sequence[Row]) -> None:
+def _means(table: Sequence[Row], seen: str) -> None:
     from elbowroom.cli.tables import _table, console
     from elbowroom.experiments.step_table import mean_errors
 
-    columns = _table(("mean absolute error", ""), ("of the measured", "right"), ("of the predicted", "right"))
+    columns = _table(("mean absolute error", ""), (f"of the {seen}", "right"), ("of the predicted", "right"))
     for rival, (of_measured, of_predicted) in mean_errors(table).items():
         columns.add_row(NAMES[rival], f"{of_measured:.2%}", f"{of_predicted:.2%}")
     print()

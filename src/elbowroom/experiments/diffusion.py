@@ -211,7 +211,7 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
     """Whether overlapping paid, how far the model is from the measured steps, the benchmark's loss ratios."""
     table = rows(results)
     found = [_paid(row, results) for row in table[-1:]]
-    found += [_errors(table)] if table else []
+    found += [_errors(table, machine)] if table else []
     found += [_together(table)] if table else []
     benchmark = [item for item in results if item.pattern == "ring"]
     if benchmark:
@@ -236,17 +236,18 @@ def _paid(row: Row, results: Sequence[PointResult]) -> Finding:
     )
 
 
-def _errors(table: Sequence[Row]) -> Finding:
+def _errors(table: Sequence[Row], machine: Machine) -> Finding:
     """Mean errors of the model and of the naive answers."""
     errors = mean_errors(table)
     said = ", ".join(f"{NAMES[rival]} by {errors[rival][0]:.1%}" for rival in RIVALS)
-    steps = "step" if len(table) == 1 else f"{len(table)} steps (mean)"
+    seen = "simulated" if machine.virtual else "measured"
+    steps = f"{seen} step" if len(table) == 1 else f"{len(table)} {seen} steps (mean)"
     values: Values = {f"error_{rival}": errors[rival][0] for rival in RIVALS}
     values |= {f"error_of_predicted_{rival}": errors[rival][1] for rival in RIVALS}
     return Finding(
         key="diffusion-errors",
         level="note",
-        text=f"Off the measured {steps}: {said} (of the measured; the separator added to each).",
+        text=f"Off the {steps}: {said} (of the {seen}; the separator added to each).",
         values=values,
     )
 

@@ -66,7 +66,7 @@ def performance(table: Sequence[Row]) -> Figure:
     if most > 1:
         name = f"overlap, {most} threads"
         series.append(_steps(name, "communication", several, lambda row: row.measured, _rate))
-    predicted = _line("predicted overlap", "both", "line", one, lambda row: _rate(row, row.predicted))
+    predicted = _line("predicted overlap", "computation", "line", one, lambda row: _rate(row, row.predicted))
     return Figure(
         name="diffusion-performance",
         title="Diffusion: performance of a node under strong scaling",
@@ -84,7 +84,7 @@ def step_over_threads(table: Sequence[Row]) -> Figure:
         _steps("not overlapped", "communication", table, lambda row: row.apart, _milliseconds),
         _steps("no communication", "computation", table, lambda row: row.silent, _milliseconds),
     ]
-    predicted = _line("overlap predicted", "both", "line", table, lambda row: row.predicted / 1e3)
+    predicted = _line("overlap predicted", "computation", "line", table, lambda row: row.predicted / 1e3)
     return Figure(
         name="diffusion-step",
         title="Diffusion: one step",
