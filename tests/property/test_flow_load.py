@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from elbowroom.model.curves import Shape, Situation
 from elbowroom.model.flow import NAMES, cases
 from elbowroom.model.flow import evaluate as situations_of
-from elbowroom.model.flow_load import NEUTRAL, Extension, evaluate, regime_names
+from elbowroom.model.flow_extras import NEUTRAL, Extension, regime_names
+from elbowroom.model.flow_load import evaluate
 from elbowroom.model.load import Computing, Copy, Load, Messages, load_of
 
 Array = NDArray[np.float64]

@@ -106,8 +106,8 @@ class LoadPart(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def parameters(self) -> tuple[FlowParameter, ...]:
         """The parameters with interval, unit and meaning."""
+        from elbowroom.model.flow_extras import meaning
         from elbowroom.model.flow_fit import FlowParameter
-        from elbowroom.model.flow_load import meaning
 
         rows = zip(self.names, self.values, self.low, self.high, strict=True)
         return tuple(

@@ -19,14 +19,14 @@ BOTH_COST. Beside the load's cores and copies they get Z: the law of model/flow.
 in the places of its parameters, or that of model/flow_network.py where cores of one socket are more than one
 group, where their data is in several nodes, and for copies. K = Z / COMM' is what large messages keep.
 
-Messages of s bytes. One takes T + M alone, M of it moves data. T = LATENCY_r (us), M = s U q / V with
-U = (1 - LATENCY_e COMM / S) / (COMM SPEED_r); S is the calibrated size, r the regime of s (the library's
-protocols: it counts the switches <= s), e that of S, SPEED_e = 1; q = 2 directions at once of both, else 1.
-k threads reach alone: V / U G Y(k, A), A = G (1 + T / M).
-Together: K' V / U G Y(k, A'), A' = G (1 + K' T' / M), T' = T (1 + LATENCY_LOAD (1 / K - 1)), and
-K' = K + RELIEF (1 - K) (1 - min(1, Y(k, A) / Y(k, G))): a NIC that is idle at times loses less.
-The NIC then moves data for the part B = min(1, Y(k, A') / Y(k, G)) of the time: cores and copies get B of
-what they get beside large messages and 1 - B of what they get without any. Of large messages B = 1.
+Messages of s bytes. One takes T + M alone, M of it moves data. T = LATENCY_r (us), M = s U q / V with U =
+max(0.01, 1 - LATENCY_e COMM / S) / (COMM SPEED_r); S is the calibrated size, r the regime of s (the library's
+protocols: it counts the switches <= s), e that of S, SPEED_e = 1; q = 2 directions at once of both, else 1. k
+threads reach alone: V / U G Y(k, A), A = G (1 + T / M). Together: K' V / U G Y(k, A'), A' = G (1 + K' T' /
+M), T' = T (1 + LATENCY_LOAD (1 / K - 1)), and K' = K + RELIEF (1 - K) (1 - min(1, Y(k, A) / Y(k, G))): a NIC
+that is idle at times loses less. The NIC then moves data for the part B = min(1, Y(k, A') / Y(k, G)) of the
+time: cores and copies get B of what they get beside large messages and 1 - B of what they get without any. Of
+large messages B = 1.
 
 Sources: the parts of a message, the switches: Denis et al. 2021, 4.4; roofline: 4.5 there; waiting for the
 NIC: Lazowska et al., Quantitative System Performance, 1984, chapter 6; the rest is of this project.
@@ -34,7 +34,6 @@ NIC: Lazowska et al., Quantitative System Performance, 1984, chapter 6; the rest
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Sequence
 
 import msgspec
@@ -42,93 +41,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elbowroom.model.curves import Shape
-from elbowroom.model.flow import INDEX, NAMES, Array, Cases, Meaning, parts
+from elbowroom.model.flow import INDEX, NAMES, Array, Cases, parts
+from elbowroom.model.flow_extras import Extension
+from elbowroom.model.flow_messages import WAYS, by_way, gain, of_size
 from elbowroom.model.flow_network import Form, shared
 from elbowroom.model.load import Computing, Copy, Load
-
-EXTRAS = (
-    Meaning("peak", "Mflop/s", "what a computing core computes at most"),
-    Meaning("roofline", "1", "how sharp the corner between memory and arithmetic is"),
-    Meaning("thrift", "1", "power of what a core asks for in its weight"),
-    Meaning("latency_load", "1", "part of a message's latency that grows as large messages slow down"),
-    Meaning("relief", "1", "what messages that leave the NIC idle lose less than large ones"),
-    Meaning("thread_gain", "1", "bandwidth of many communication threads over that of one"),
-    Meaning("queueing", "1", "how much communication threads wait for each other"),
-    Meaning("send", "1", "bandwidth alone of sending over receiving"),
-    Meaning("send_floor", "1", "floor of sending over that of receiving"),
-    Meaning("send_cost", "1", "cost of a sent byte over a received one"),
-    Meaning("both", "1", "bandwidth alone of both directions together over receiving"),
-    Meaning("both_floor", "1", "floor of both directions over that of receiving"),
-    Meaning("both_cost", "1", "cost of a byte of both directions over a received one"),
-    Meaning("copy_floor", "1", "floor of a copy over that of receiving"),
-    Meaning("copy_weight", "1", "weight of a copy's MB/s over that of receiving"),
-    Meaning("copy_cost", "1", "cost of a copied byte over a received one"),
-    Meaning("devices", "MB/s", "messages and copies together"),
-)
-"""Beside these, for each regime r of message sizes: `latency_r` (us) and `speed_r`."""
-
-NEUTRAL = {
-    "peak": 1e9,
-    "roofline": 4.0,
-    "thrift": 1.0,
-    "latency_load": 1.0,
-    "relief": 0.0,
-    "thread_gain": 1.0,
-    "queueing": 1.0,
-    "send": 1.0,
-    "send_floor": 1.0,
-    "send_cost": 1.0,
-    "both": 1.0,
-    "both_floor": 1.0,
-    "both_cost": 1.0,
-    "copy_floor": 1.0,
-    "copy_weight": 1.0,
-    "copy_cost": 1.0,
-    "devices": 1e9,
-}
-"""Where nothing was measured: sending and copying as receiving, threads as one, nothing limits devices."""
-
-WAYS = {"receive": 0, "send": 1, "both": 2}
-DIRECTIONS = (1.0, 1.0, 2.0)
-
-
-def meaning(name: str, switches: Sequence[int]) -> Meaning:
-    """Unit and text of a parameter, those of message sizes included."""
-    found = {item.name: item for item in EXTRAS}
-    if name in found:
-        return found[name]
-    word, _, regime = name.rpartition("_")
-    ends = [0, *switches]
-    sizes = f"from {ends[int(regime)]} B" + (
-        f" to {switches[int(regime)] - 1} B" if int(regime) < len(switches) else " on"
-    )
-    if word == "latency":
-        return Meaning(name, "us", f"what a message takes besides its data, {sizes}")
-    return Meaning(name, "1", f"bandwidth of a message that is moving over the calibrated one's, {sizes}")
-
-
-def regime_names(regimes: int) -> tuple[str, ...]:
-    """Names of the parameters of message sizes."""
-    return tuple(f"{name}_{r}" for r in range(regimes) for name in ("latency", "speed"))
-
-
-class Extension(msgspec.Struct, frozen=True, kw_only=True):
-    """The parameters beyond FLOW's: `values` (D, E) in the order of `names`, those of EXTRAS that are missing
-    are NEUTRAL; `size` the calibrated one (bytes), `switches` the first sizes of all regimes but the first,
-    `intensity` (flop/B) that of the calibrated kernel.
-    """
-
-    size: int
-    names: tuple[str, ...]
-    values: Array
-    switches: tuple[int, ...] = ()
-    intensity: float = 0.0
-
-    def get(self, name: str) -> Array:
-        """One parameter, (D, 1); a speed that is missing is the calibrated size's."""
-        if name in self.names:
-            return self.values[:, [self.names.index(name)]]
-        return np.full((len(self.values), 1), NEUTRAL.get(name, 1.0))
 
 
 class LoadRates(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,14 +90,33 @@ def evaluate(parameters: Array, extension: Extension, shape: Shape, loads: Seque
     positions: dict[_Reference, int] = {}
     where = np.array([positions.setdefault(_reference(load), len(positions)) for load in loads], dtype=int)
     found = _answers(parameters, extension, shape, list(positions))
-    busy, comm_alone, comm = _messages(parameters, extension, shape, loads, where, found)
+    busy, alone, together = _messages(parameters, extension, shape, loads, found, where)
     groups = (1 - busy) * found.without[:, :, where] + busy * found.together[:, :, where]
     copies = (1 - busy) * found.copies_without[:, :, where] + busy * found.copies[:, :, where]
     return LoadRates(
-        streams=np.stack([found.alone[:, :, where].sum(axis=0), comm_alone, groups.sum(axis=0), comm]),
+        streams=np.stack([found.alone[:, :, where].sum(axis=0), alone, groups.sum(axis=0), together]),
         groups=groups,
         copies=copies,
     )
+
+
+def _messages(
+    parameters: Array,
+    extension: Extension,
+    shape: Shape,
+    loads: Sequence[Load],
+    found: _Answers,
+    where: NDArray[np.intp],
+) -> tuple[Array, Array, Array]:
+    """B, and what messages reach alone and together, (D, L) each; `where`: each load among the references."""
+    alone, kept = found.large[:, where], found.kept[:, where]
+    busy, together = np.ones_like(alone), alone * kept
+    sized = {place: load.messages for place, load in enumerate(loads) if load.messages and load.messages.size}
+    if sized:
+        chosen = list(sized)
+        answers = of_size(parameters, extension, shape, list(sized.values()), kept[:, chosen])
+        busy[:, chosen], alone[:, chosen], together[:, chosen] = answers
+    return busy, alone, together
 
 
 def _reference(load: Load) -> _Reference:
@@ -192,14 +128,6 @@ def _reference(load: Load) -> _Reference:
         threads=1 if messages is None else messages.threads,
         copies=load.copies,
     )
-
-
-def part_of_nic(threads: Array, apart: Array, queueing: Array) -> Array:
-    """Y(k, A): the part of the NIC that k threads use, each of which alone would use 1/A."""
-    total = apart + threads - 1
-    root = np.sqrt(np.maximum(total**2 - 4 * (threads - 1) * (apart - queueing), 0.0))
-    found: Array = np.minimum(2 * threads / (total + root), 1.0)
-    return found
 
 
 def core_demand(core: Array, intensity: Array, extension: Extension) -> Array:
@@ -239,22 +167,9 @@ def _large(parameters: Array, extension: Extension, shape: Shape, asked: Sequenc
     second = np.array([item.node is not None and not shape.local(item.node) for item in asked], dtype=bool)
     comm = np.where(second, parameters[:, [INDEX["comm_second"]]], parameters[:, [INDEX["comm_first"]]])
     there = np.array([item.node is not None for item in asked], dtype=bool)
-    return np.where(there, comm * _gain(extension, asked), 0.0)
-
-
-def _gain(extension: Extension, asked: Sequence[_Reference]) -> Array:
-    """COMM' / COMM, (D, R)."""
     way = np.array([item.way for item in asked], dtype=int)
     threads = np.array([item.threads for item in asked], dtype=float)
-    gain = extension.get("thread_gain")
-    share = part_of_nic(threads, gain, extension.get("queueing"))
-    return _by_way(extension, "{}", way) * gain * share
-
-
-def _by_way(extension: Extension, name: str, way: NDArray[np.intp]) -> Array:
-    """1 of receiving, else the parameter of sending or of both, (D, R)."""
-    send, both = (extension.get(name.format(word)) for word in ("send", "both"))
-    return np.where(way == WAYS["send"], send, np.where(way == WAYS["both"], both, 1.0))
+    return np.where(there, comm * gain(extension, way, threads), 0.0)
 
 
 def _plain(shape: Shape, item: _Reference) -> bool:
@@ -333,13 +248,13 @@ def _effective(
         values[name] = demand[:, :, None]
         served.append(((demand / core) ** extension.get("thrift"))[:, :, None])
     way = np.array([item.way for item in asked], dtype=int)
-    gain = _gain(extension, asked)[:, :, None]
+    more = gain(extension, way, np.array([item.threads for item in asked], dtype=float))[:, :, None]
     for socket in ("first", "second"):
-        floor = _by_way(extension, "{}_floor", way)[:, :, None]
-        values[f"comm_{socket}"] = values[f"comm_{socket}"] * gain
-        values[f"weight_{socket}"] = values[f"weight_{socket}"] * gain
+        floor = by_way(extension, "_floor", way)[:, :, None]
+        values[f"comm_{socket}"] = values[f"comm_{socket}"] * more
+        values[f"weight_{socket}"] = values[f"weight_{socket}"] * more
         values[f"floor_{socket}"] = np.minimum(values[f"floor_{socket}"] * floor, 1.0)
-        values[f"cost_{socket}"] = values[f"cost_{socket}"] * _by_way(extension, "{}_cost", way)[:, :, None]
+        values[f"cost_{socket}"] = values[f"cost_{socket}"] * by_way(extension, "_cost", way)[:, :, None]
     return values, (served[0], served[1])
 
 
@@ -405,59 +320,3 @@ def _copy(
     weight = of["weight"] * extension.get("copy_weight") * demand / of["comm"]
     cost = of["cost"] * extension.get("copy_cost") + np.zeros_like(demand)
     return demand, floor * demand, weight, cost
-
-
-def _messages(
-    parameters: Array,
-    extension: Extension,
-    shape: Shape,
-    loads: Sequence[Load],
-    where: NDArray[np.intp],
-    found: _Answers,
-) -> tuple[Array, Array, Array]:
-    """B', and what messages reach alone and together, (D, L) each."""
-    large, kept = found.large[:, where], found.kept[:, where]
-    there = np.array([load.messages is not None for load in loads], dtype=bool)
-    busy = np.where(there, np.ones_like(large), 0.0)
-    alone, together = large.copy(), large * kept
-    sized = [place for place, load in enumerate(loads) if load.messages is not None and load.messages.size]
-    if sized:
-        chosen = np.array(sized)
-        of_size = _sized(parameters, extension, shape, [loads[place] for place in sized], kept[:, chosen])
-        busy[:, chosen], alone[:, chosen], together[:, chosen] = of_size
-    return busy, alone, together
-
-
-def _sized(
-    parameters: Array, extension: Extension, shape: Shape, loads: Sequence[Load], kept: Array
-) -> tuple[Array, Array, Array]:
-    messages = [load.messages for load in loads if load.messages is not None]
-    size = np.array([item.size for item in messages], dtype=float)
-    threads = np.array([item.threads for item in messages], dtype=float)
-    way = np.array([WAYS[item.direction] for item in messages], dtype=int)
-    second = np.array([not shape.local(item.node) for item in messages], dtype=bool)
-    comm = np.where(second, parameters[:, [INDEX["comm_second"]]], parameters[:, [INDEX["comm_first"]]])
-    gain, queueing = extension.get("thread_gain"), extension.get("queueing")
-    speed = _by_way(extension, "{}", way)
-    latency, unit = _regimes(extension, comm, size)
-    moving = size * unit * np.array(DIRECTIONS)[way] / speed
-    most = part_of_nic(threads, gain, queueing)
-    apart = part_of_nic(threads, gain * (1 + latency / moving), queueing)
-    idle = 1 - np.minimum(apart / most, 1.0)
-    burst = kept + extension.get("relief") * idle * (1 - kept)
-    slower = latency * (1 + extension.get("latency_load") * (1 / kept - 1))
-    beside = part_of_nic(threads, gain * (1 + burst * slower / moving), queueing)
-    nic = speed * gain / unit
-    return np.minimum(beside / most, 1.0), nic * apart, nic * burst * beside
-
-
-def _regimes(extension: Extension, comm: Array, size: Array) -> tuple[Array, Array]:
-    """LATENCY (us) of each message and U (us/B), (D, L)."""
-    latencies, speeds = (
-        np.concatenate([extension.get(f"{name}_{r}") for r in range(len(extension.switches) + 1)], axis=1)
-        for name in ("latency", "speed")
-    )
-    regime = np.searchsorted(extension.switches, size, side="right")
-    calibrated = bisect.bisect_right(extension.switches, extension.size)
-    rest = 1 - latencies[:, [calibrated]] * comm / extension.size
-    return latencies[:, regime], rest / (comm * speeds[:, regime])

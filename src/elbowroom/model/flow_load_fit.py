@@ -19,6 +19,7 @@ from elbowroom.errors import UsageError
 from elbowroom.model.curves import Curves, Row, Shape
 from elbowroom.model.document import Bands, LoadPart
 from elbowroom.model.flow import INDEX, NAMES, Array, cases
+from elbowroom.model.flow_extras import Extension
 from elbowroom.model.flow_fit import (
     ERRORS,
     FIRST_ERROR,
@@ -28,7 +29,7 @@ from elbowroom.model.flow_fit import (
     FlowFit,
     spread_of,
 )
-from elbowroom.model.flow_load import Extension, evaluate
+from elbowroom.model.flow_load import evaluate
 from elbowroom.model.flow_load_prior import (
     KERNEL,
     PATTERN,

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from elbowroom.model.flow import Array
-from elbowroom.model.flow_load import NEUTRAL
+from elbowroom.model.flow_extras import NEUTRAL
 from elbowroom.model.load import LoadRow, Question
 from elbowroom.model.regimes import Regime, regimes
 

@@ -12,7 +12,8 @@ from elbowroom.errors import UsageError
 from elbowroom.model.curves import STREAMS, Situation
 from elbowroom.model.document import Document, FlowPart, LoadPart, ModelName
 from elbowroom.model.flow import NAMES
-from elbowroom.model.flow_load import Extension, LoadRates, evaluate
+from elbowroom.model.flow_extras import Extension
+from elbowroom.model.flow_load import LoadRates, evaluate
 from elbowroom.model.load import Load, LoadPrediction, check_load
 from elbowroom.model.prediction import NORMAL_90, Interval
 from elbowroom.plan.sizes import format_size
@@ -117,23 +118,23 @@ def extension_of(document: Document) -> Extension:
     """
     part = document.models.flow
     assert part is not None
-    known, size = part.load, document.calibration.size
+    known, law, rows = part.load, document.message_size, 1 + len(part.draws)
+    names: tuple[str, ...] = ()
+    values = np.zeros((rows, 0))
     if known is not None:
-        return Extension(
-            size=size,
-            names=known.names,
-            values=np.array([known.values, *known.draws]),
-            switches=known.switches,
-            intensity=known.intensity,
-        )
-    law, rows = document.message_size, 1 + len(part.draws)
-    if law is None:
-        return Extension(size=size, names=(), values=np.zeros((rows, 0)))
-    # Evenly over the interval, in an order of its own: a draw of FLOW's parameters knows nothing of t0.
-    steps = law.low + (law.high - law.low) * (np.arange(1, rows) * GOLDEN % 1.0)
-    times = np.concatenate([[law.t0], steps])
-    values = np.stack([times, np.ones(rows)], axis=1)
-    return Extension(size=size, names=("latency_0", "speed_0"), values=values)
+        names, values = known.names, np.array([known.values, *known.draws])
+    if law is not None and "latency_0" not in names:
+        # Evenly over the interval, in an order of its own: FLOW's draws know nothing of t0.
+        steps = law.low + (law.high - law.low) * (np.arange(1, rows) * GOLDEN % 1.0)
+        names = (*names, "latency_0")
+        values = np.column_stack([values, [law.t0, *steps]])
+    return Extension(
+        size=document.calibration.size,
+        names=names,
+        values=values,
+        switches=() if known is None else known.switches,
+        intensity=0.0 if known is None else known.intensity,
+    )
 
 
 def _check_known(document: Document, known: LoadPart | None, load: Load) -> None:
