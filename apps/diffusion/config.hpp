@@ -10,7 +10,7 @@
 
 #include "diffusion/order.hpp"
 #include "diffusion/partition.hpp"
-#include "diffusion/steps.hpp"
+#include "diffusion/variant.hpp"
 #include "protocol/request.hpp"
 
 namespace elbowroom::diffusion {
@@ -22,7 +22,7 @@ struct Config {
   std::array<double, 2> kappa{1, 1};  // of the lower and the upper half of the box
   std::optional<double> dt;           // as long as is stable when absent
   Partitioner partitioner = Partitioner::metis;
-  Order order = Order::natural;
+  Order order = Order::tiles;
   Placement all{{}, {}, kNearest, kNearest};          // of ranks that have none of their own
   std::vector<std::pair<int, Placement>> placements;  // by rank
   bool scheduling = false;  // a computing thread may share its core (flagged; METHOD.md, rule 4)

@@ -1,10 +1,14 @@
-// A count that threads raise and others wait for.
+// Ways of waiting: for messages, and for a count that other threads raise.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
 namespace elbowroom::diffusion {
+
+// How a thread waits for messages, by what else runs on its core: nothing; other communication threads, to which it
+// yields; computing threads, for which it sleeps.
+enum class Waiting { spin, yield, sleep };
 
 class Gate {
  public:

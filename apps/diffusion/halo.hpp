@@ -5,14 +5,11 @@
 
 #include <vector>
 
+#include "diffusion/gate.hpp"
 #include "diffusion/part.hpp"
 #include "machine/machine.hpp"
 
 namespace elbowroom::diffusion {
-
-// How a thread waits for messages, by what else runs on its core: nothing; other communication threads, to which it
-// yields; computing threads, for which it sleeps.
-enum class Waiting { spin, yield, sleep };
 
 // Returns when all requests are complete. The MPI is polled, never blocked in: so this decides how to wait, not the MPI.
 void complete(std::vector<MPI_Request>& requests, Waiting waiting);

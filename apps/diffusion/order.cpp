@@ -60,6 +60,15 @@ void by_hilbert(const Mesh& mesh, std::vector<CellId>& cells) {
   std::transform(keyed.begin(), keyed.end(), cells.begin(), [](const auto& one) { return one.second; });
 }
 
+// Cubes of a strip. A cell's neighbours are a plane of the strip away, strip x length x 6 cells: below 100 kB up to 250
+// cubes. The sweep was as fast, within 2 %, with 4 and with 16, and an eighth slower without strips.
+constexpr int kStrip = 8;
+
+void by_strips(const Mesh& mesh, std::vector<CellId>& cells) {
+  std::stable_sort(cells.begin(), cells.end(),
+                   [&mesh](CellId a, CellId b) { return mesh.cube(a)[1] / kStrip < mesh.cube(b)[1] / kStrip; });
+}
+
 // The graph of the listed cells alone, by their places in the list.
 class OwnGraph {
  public:
@@ -122,8 +131,8 @@ void by_cuthill_mckee(const Mesh& mesh, std::vector<CellId>& cells) {
   cells = std::move(ordered);
 }
 
-constexpr std::array<std::pair<const char*, Order>, 3> kOrders{
-    {{"natural", Order::natural}, {"hilbert", Order::hilbert}, {"rcm", Order::rcm}}};
+constexpr std::array<std::pair<const char*, Order>, 4> kOrders{
+    {{"tiles", Order::tiles}, {"natural", Order::natural}, {"hilbert", Order::hilbert}, {"rcm", Order::rcm}}};
 
 }  // namespace
 
@@ -133,7 +142,7 @@ Order order_of(const std::string& name) {
       return order;
     }
   }
-  throw RequestError("reorder", name, "there is no such order of cells", "known: natural, hilbert, rcm");
+  throw RequestError("reorder", name, "there is no such order of cells", "known: tiles, natural, hilbert, rcm");
 }
 
 std::string name_of(Order order) {
@@ -142,6 +151,7 @@ std::string name_of(Order order) {
 
 void arrange(const Mesh& mesh, Order order, std::vector<CellId>& cells) {
   switch (order) {
+    case Order::tiles: return by_strips(mesh, cells);
     case Order::natural: return;
     case Order::hilbert: return by_hilbert(mesh, cells);
     case Order::rcm: return by_cuthill_mckee(mesh, cells);

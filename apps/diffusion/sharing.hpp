@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "diffusion/halo.hpp"
+#include "diffusion/gate.hpp"
 #include "protocol/request.hpp"
 
 namespace elbowroom::diffusion {

@@ -3,22 +3,14 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <utility>
 
 #include "machine/machine.hpp"
 #include "observe/clock.hpp"
-#include "protocol/request.hpp"
 
 namespace elbowroom::diffusion {
 namespace {
-
-constexpr std::array<std::pair<const char*, Variant>, 5> kVariants{{{"none", Variant::none},
-                                                                    {"communication", Variant::communication},
-                                                                    {"apart", Variant::apart},
-                                                                    {"overlap", Variant::overlap},
-                                                                    {"triad", Variant::triad}}};
 
 // Some tens of microseconds: longer than neighbours on their own cores keep each other waiting, shorter than a time slice.
 constexpr int kSpins = 1000;
@@ -45,23 +37,6 @@ double lasted(const std::vector<std::vector<std::int64_t>>& stamps, std::size_t 
 }
 
 }  // namespace
-
-Variant variant_of(const std::string& name) {
-  for (const auto& [known, variant] : kVariants) {
-    if (name == known) {
-      return variant;
-    }
-  }
-  throw RequestError("variant", name, "there is no such variant", "known: none, communication, apart, overlap, triad");
-}
-
-std::string name_of(Variant variant) {
-  return std::find_if(kVariants.begin(), kVariants.end(), [&](const auto& one) { return one.second == variant; })
-      ->first;
-}
-
-bool computes(Variant variant) { return variant != Variant::communication; }
-bool communicates(Variant variant) { return variant != Variant::none && variant != Variant::triad; }
 
 Crew::Crew(std::vector<int> comp_cores, std::vector<int> comm_cores, bool comp_shared, bool comm_shared,
            const std::function<void(int)>& bind)

@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "diffusion/sweep.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target.h, as Highway wants it.
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -12,6 +13,20 @@ namespace elbowroom::diffusion::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using Doubles = hn::CappedTag<double, kSlice>;
 
+// How far ahead rows and own values are asked for: long enough for the memory to answer, short enough to stay in the first
+// cache. Without it the sweep is an eighth slower: the gathers fill the window in which the core finds loads by itself. Addresses
+// beyond the end are named, not read.
+inline constexpr std::size_t kAhead = 8;  // slices
+
+HWY_INLINE void PrefetchSlice(const Slice* HWY_RESTRICT slices, const double* HWY_RESTRICT old, std::size_t i) {
+  constexpr std::size_t line = 64;
+  const char* rows = reinterpret_cast<const char*>(slices + i + kAhead);
+  for (std::size_t offset = 0; offset < sizeof(Slice); offset += line) {
+    hwy::Prefetch(rows + offset);
+  }
+  hwy::Prefetch(old + (i + kAhead) * kSlice);
+}
+
 HWY_NOINLINE void Sweep(const Slice* HWY_RESTRICT slices, const double* HWY_RESTRICT old, double* HWY_RESTRICT next,
                         std::size_t first, std::size_t last) {
   const Doubles d;
@@ -19,6 +34,7 @@ HWY_NOINLINE void Sweep(const Slice* HWY_RESTRICT slices, const double* HWY_REST
   const hn::Rebind<std::int32_t, Doubles> narrow;
   const std::size_t lanes = hn::Lanes(d);
   for (std::size_t i = first; i < last; ++i) {
+    PrefetchSlice(slices, old, i);
     const Slice& slice = slices[i];
     for (std::size_t lane = 0; lane < kSlice; lane += lanes) {
       const std::size_t at = i * kSlice + lane;

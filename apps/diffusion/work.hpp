@@ -5,10 +5,17 @@
 #include <vector>
 
 #include "diffusion/block.hpp"
-#include "diffusion/steps.hpp"
 #include "machine/machine.hpp"
 
 namespace elbowroom::diffusion {
+
+// What one computing thread does in a step. Called by all computing threads at once.
+class Work {
+ public:
+  virtual ~Work() = default;
+  virtual void separator(std::size_t thread, std::int64_t step) = 0;
+  virtual void interior(std::size_t thread, std::int64_t step) = 0;
+};
 
 // Items first to last - 1 of `count` for one of `threads` threads: equal shares, one behind the other.
 struct Share {
