@@ -85,12 +85,15 @@ def test_show_keeps_to_its_schema() -> None:
     check(json.loads(msgspec.json.encode(elbowroom.open(DATA).show())), rules, rules)
 
 
-def test_a_run_on_a_virtual_machine_keeps_to_the_schemas(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("plan", "settings"), [("ring", {"n": "2"}), ("diffusion", {"nodes": "4"})])
+def test_a_run_on_a_virtual_machine_keeps_to_the_schemas(
+    tmp_path: Path, plan: str, settings: dict[str, str]
+) -> None:
     where = tmp_path / "virtual"
     run = elbowroom.run(
-        "ring",
+        plan,
         machine="henri",
-        overrides=elbowroom.Overrides(repeat=1, settings={"n": "2"}),
+        overrides=elbowroom.Overrides(repeat=1, settings=settings),
         out=str(where),
         report=False,
         tell=lambda _: None,
