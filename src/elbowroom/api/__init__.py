@@ -9,6 +9,7 @@ elbowroom.run("quick", overrides=elbowroom.Overrides(kernels=("triad",)))
 
 from elbowroom.api.advising import advise, load_advice, load_job, save_advice, verify_advice
 from elbowroom.api.calibrating import Calibrated, calibrate, resume_calibration
+from elbowroom.api.diffusion import step_table
 from elbowroom.api.doctoring import doctor
 from elbowroom.api.machines import machine_from_run, machine_names, machine_text, virtual_machine
 from elbowroom.api.mapping import contention_maps, map_figures, save_map
@@ -76,6 +77,7 @@ __all__ = [
     "simulate_questions",
     "simulated_figure",
     "simulated_node",
+    "step_table",
     "verify_advice",
     "virtual_machine",
 ]
