@@ -26,6 +26,7 @@ class Elbowroom(PythonPackage):
     depends_on("cli11@2:", type=("build", "run"))
     depends_on("nlohmann-json@3.10:", type=("build", "run"))
     depends_on("fmt@8:", type=("build", "link", "run"))
+    depends_on("metis@5:", type=("build", "link", "run"))
     depends_on("mpi@3:", type=("build", "link", "run"))
 
     depends_on("python@3.11:", type=("build", "run"))
