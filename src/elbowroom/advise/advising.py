@@ -1,11 +1,13 @@
 """The advice: the best setup by predicted step time, with the fewest changes that surely gain.
 
-The exhaustive product is compared at the best fit. Then every change is taken back whose loss is not sure
-(its 90 % interval holds 0), the least valuable first; a value is taken up where that alone surely gains.
+The exhaustive product is compared at the best fit. Of the best setup's changes the fewest are kept that
+surely gain (the 90 % interval leaves out 0) and over which the best one itself does not; a value is taken up
+where that alone surely gains.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 
@@ -27,10 +29,13 @@ from elbowroom.predict.answering import VIRTUAL, chosen
 RUNNERS_UP = 5
 
 ROUNDS = 4
-"""Of taking back and taking up; one settles it nearly always."""
+"""Of taking up one change more; one settles it nearly always."""
 
 TIE = 1e-3
-"""Setups whose predicted times differ by less than this share are equal: the one nearest to now is taken."""
+"""Setups whose predicted times differ by less than this share are equally good."""
+
+EQUALS = 200
+"""So many equally good setups are looked at, those nearest to now."""
 
 
 def advise(document: Document, job: Job, *, model: str = "", name: ModelName | None = None) -> Advice:
@@ -44,8 +49,7 @@ def advise(document: Document, job: Job, *, model: str = "", name: ModelName | N
     answered, left_out = answerable(document, job, every, name)
     totals = _totals(document, job, answered, name)
     ask = Predictor(document, job, name)
-    best = _first_best(answered, totals, job.now)
-    advised = _settled(ask, job, _Fitting(set(answered)), best)
+    advised = _settled(ask, job, _Fitting(set(answered)), _equally_good(answered, totals, job.now))
     order = np.argsort(totals, kind="stable")
     ranked = [
         answered[index] for index in order[: RUNNERS_UP + 2] if answered[index] not in (advised, job.now)
@@ -150,8 +154,8 @@ def _totals(document: Document, job: Job, every: Sequence[Setup], name: ModelNam
     return list(steps(job, every, given).total[0].tolist())
 
 
-def _first_best(every: Sequence[Setup], totals: Sequence[float], now: Setup) -> Setup:
-    """The least time; among equal ones the fewest changes, and the smallest."""
+def _equally_good(every: Sequence[Setup], totals: Sequence[float], now: Setup) -> list[Setup]:
+    """The setups of the least time, those with the fewest and the smallest changes first."""
     least = min(totals)
     equal = [setup for setup, total in zip(every, totals, strict=True) if total <= least * (1 + TIE)]
 
@@ -159,7 +163,7 @@ def _first_best(every: Sequence[Setup], totals: Sequence[float], now: Setup) -> 
         counts = ("cores", "cores_other", "comm_threads")
         return len(differing(setup, now)), sum(abs(getattr(setup, n) - getattr(now, n)) for n in counts)
 
-    return min(equal, key=away)
+    return sorted(equal, key=away)[:EQUALS]
 
 
 class _Fitting:
@@ -193,28 +197,43 @@ class _Fitting:
         return [other for other in others if other in self]
 
 
-def _settled(ask: Predictor, job: Job, fitting: _Fitting, best: Setup) -> Setup:
-    """Changes that do not surely gain are taken back, and those that do by themselves are taken up."""
-    setup = best
-    for _ in range(ROUNDS):
-        before = setup
-        setup = _taken_up(ask, job, fitting, _taken_back(ask, job, fitting, setup))
-        if setup == before:
+def _settled(ask: Predictor, job: Job, fitting: _Fitting, equal: Sequence[Setup]) -> Setup:
+    """The fewest changes that surely gain, than which nothing known surely gains more: towards the nearest of
+    the equally good setups, or else the one whose time is surest.
+    """
+    surest = min(ask.ask(equal), key=lambda item: item.interval.high).setup
+    setup = job.now
+    for best in dict.fromkeys((equal[0], surest)):
+        setup = _fewest(ask, job, fitting, best)
+        if setup != job.now:
             break
-    setup = _taken_back(ask, job, fitting, setup)
-    whole = gain(ask(job.now), ask(setup))
-    return setup if whole.low > 0 else job.now
+    for _ in range(ROUNDS):
+        more = _taken_up(ask, job, fitting, setup)
+        if more == setup:
+            break
+        setup = _fewest(ask, job, fitting, more)
+    return setup
 
 
-def _taken_back(ask: Predictor, job: Job, fitting: _Fitting, setup: Setup) -> Setup:
-    """Without the changes whose loss is not sure, one at a time, the least valuable first."""
-    while True:
-        backs = [fitting.backwards(setup, axis, job.now) for axis in differing(setup, job.now)]
-        tried = [(gain(ask(back[0]), ask(setup)), back[0]) for back in backs if back is not None]
-        unsure = [(saved.value, back) for saved, back in tried if saved.low <= 0]
-        if not unsure:
-            return setup
-        setup = min(unsure, key=lambda item: item[0])[1]
+def _fewest(ask: Predictor, job: Job, fitting: _Fitting, best: Setup) -> Setup:
+    """Of all ways to make some of the best setup's changes, the one with the fewest that surely gains and
+    that the best one does not surely gain over; of several, the one that gains most. The present setup where
+    the best one does not surely gain over it.
+    """
+    present, whole = ask(job.now), ask(best)
+    if gain(present, whole).low <= 0:
+        return job.now
+    axes = differing(best, job.now)
+    for count in range(1, len(axes)):
+        some = [
+            msgspec.structs.replace(job.now, **{axis: getattr(best, axis) for axis in chosen_axes})
+            for chosen_axes in itertools.combinations(axes, count)
+        ]
+        asked = ask.ask(setup for setup in some if setup in fitting)
+        enough = [item for item in asked if gain(present, item).low > 0 and gain(item, whole).low <= 0]
+        if enough:
+            return min(enough, key=lambda item: item.total).setup
+    return best
 
 
 def _taken_up(ask: Predictor, job: Job, fitting: _Fitting, setup: Setup) -> Setup:
@@ -257,7 +276,7 @@ def _change(
         axis=axis,
         now=_value(ask, job.now, axis),
         advised=_value(ask, advised, axis),
-        sure=True,
+        sure=sure(saved),
         reason=reason(
             axis, ask(back[0]), ask(advised), _counted(document, job, name, axis, back[0], advised)
         ),
