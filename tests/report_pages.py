@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from elbowroom.advise.advising import advise
+from elbowroom.advise.contention_map import contention_maps
+from elbowroom.advise.job import of_data
+from elbowroom.advise.map_figures import figures
 from elbowroom.draw.figure import Axis, Figure, Mark, Series
 from elbowroom.machine.topology import Cache, Core, Machine, Nic, Node
 from elbowroom.model import flow
@@ -17,6 +21,7 @@ from elbowroom.predict.answering import predict, situations
 from elbowroom.predict.figures import panels
 from elbowroom.predict.fitting import of_published
 from elbowroom.report.columns import Use
+from elbowroom.report.jobs import Jobbed
 from elbowroom.report.modelled import Modelled
 from elbowroom.report.page import Page
 from elbowroom.stats.drift import Drift
@@ -346,3 +351,11 @@ def modelled(document: Document, name: str = "M.json") -> Modelled:
         shown=shown,
         figures=panels(document.machine, lines, calibrated=[(0, 0)]),
     )
+
+
+def jobbed(job: Mapping[str, object], *, seed: int = 1) -> Jobbed:
+    """A job (as its file gives it) on henri with a FLOW that is made up, as the page shows it."""
+    made = document(seed=seed)
+    advice = advise(made, of_data(job), model="M.json")
+    maps = contention_maps(made, advice)
+    return Jobbed(model="M.json", advice=advice, maps=maps, figures=figures(maps, made.machine))

@@ -23,8 +23,10 @@ KEPT = (LOSES, 0.9, 0.75, 0.5)
 """Levels of what is kept."""
 LONGER = (1.02, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0)
 """Levels of a step's time, relative to the least one on the job's maps."""
-NAMES = {"now": "now", "advised": "advised", "moved": "now, moved only"}
+NAMES = {"now": "now", "advised": "advised", "moved": "now's cores and size"}
 SIZES = "Message size"
+FEW = 4
+"""Fewer numbers of cores than these have each its tick on the scale of GB/s."""
 _SHADES = "Shades: what communication keeps of its bandwidth alone; lines: what computation keeps."
 _AT_POINTS = "At the points: kept by communication / by computation."
 _IN_TURN = "Here both take turns and lose nothing: the map shows what overlapping would cost."
@@ -61,6 +63,8 @@ def placement(found: ContentionMap, shape: Shape) -> str:
         parts.append(f"{at.comm_threads} communication threads")
     if at.comm_socket is not None and shape.sockets > 1:
         parts.append(f"of socket {comm_socket(at, shape)}")
+    if not at.overlap:
+        parts.append("one after the other")
     if at.w:
         parts.append(f"{float(at.w):.0%} on the accelerators")
     return ", ".join(parts)
@@ -256,33 +260,27 @@ def _one_size(found: ContentionMap) -> str:
 def _cores(found: ContentionMap) -> Axis:
     """Cores, and what they ask for: each what one gets alone."""
     of = {"cores": "computing cores", "cores_other": "computing cores of the second socket"}[found.axis]
-    first, last = found.counts[0], found.counts[-1]
-    whole = scales.axis_scale(
-        Axis(label=""), (first * found.one_core / 1e3, last * found.one_core / 1e3), from_zero=False
-    )
-    ticks = tuple(
-        (tick.value * 1e3 / found.one_core, tick.label)
-        for tick in whole.ticks
-        if first <= tick.value * 1e3 / found.one_core <= last
-    )
-    second = Second(label="what they ask of memory (GB/s)", ticks=ticks) if len(found.sizes) > 1 else None
-    return Axis(label=f"Number of {of}", whole=True, second=second)
+    second = Second(label="what they ask of memory (GB/s)", ticks=_asked_ticks(found))
+    return Axis(label=f"Number of {of}", whole=True, second=second if len(found.sizes) > 1 else None)
+
+
+def _asked_ticks(found: ContentionMap) -> tuple[tuple[float, str], ...]:
+    """At round numbers of GB/s, or at each number of cores where there are few."""
+    each, counts = found.one_core / 1e3, found.counts
+    if len(counts) < FEW:
+        return tuple((float(count), numbers.number(count * each, 3)) for count in counts)
+    ends = (counts[0] * each, counts[-1] * each)
+    ticks = scales.axis_scale(Axis(label=""), ends, from_zero=False).ticks
+    return tuple((tick.value / each, tick.label) for tick in ticks if ends[0] <= tick.value <= ends[1])
 
 
 def _sizes(found: ContentionMap) -> Axis:
     axis = Axis(label=SIZES, scale="log2", bytes=True)
-    labelled = [
-        tick.value
-        for tick in scales.axis_scale(axis, [float(size) for size in found.sizes], from_zero=False).ticks
-        if tick.label
-    ]
+    labelled = [round(t.value) for t in scales.axis_scale(axis, _ys(found), from_zero=False).ticks if t.label]
     asked = dict(zip(found.sizes, found.asked, strict=True))
-    ticks = tuple(
-        (value, numbers.number(asked[round(value)] / 1e3, 3)) for value in labelled if round(value) in asked
-    )
-    return Axis(
-        label=SIZES, scale="log2", bytes=True, second=Second(label="what messages ask (GB/s)", ticks=ticks)
-    )
+    ticks = tuple((float(size), numbers.number(asked[size] / 1e3, 3)) for size in labelled if size in asked)
+    second = Second(label="what messages ask (GB/s)", ticks=ticks)
+    return Axis(label=SIZES, scale="log2", bytes=True, second=second)
 
 
 def _xs(found: ContentionMap) -> tuple[float, ...]:

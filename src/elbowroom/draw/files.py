@@ -183,14 +183,15 @@ def _draw_panels(figures: Sequence[Figure], columns: int, title: str, *, shared:
         before = len(canvas.axes)
         found, marks = _panel(axes, figure)
         handles = handles or found
-        below |= dict.fromkeys(line for line in (*marks, plain(figure.caption)) if line)
+        caption = [plain(figure.caption)] if shared else _sentences(plain(figure.caption))
+        below |= dict.fromkeys(line for line in (*marks, *caption) if line)
         if shared:
             _label_edges(axes, canvas.axes[before:], index, columns, len(figures))
         else:
             axes.legend(handles=found, **_OWN_LEGEND)
     if below:
         letters = int(LETTERS * columns * width / SIZE_INCHES[0])
-        lines = "\n".join(textwrap.fill(line, letters) for line in below)
+        lines = "\n".join(textwrap.fill(line, letters) for line in (below if shared else [" ".join(below)]))
         canvas.supxlabel(lines, fontsize=8.5, ha="left", x=0.08)
     if not shared:
         canvas.suptitle(plain(title), fontsize=11)
@@ -205,6 +206,11 @@ def _draw_panels(figures: Sequence[Figure], columns: int, title: str, *, shared:
         handlelength=3.6,
     )
     return canvas
+
+
+def _sentences(text: str) -> list[str]:
+    """Panels of one kind say much the same below them."""
+    return re.split(r"(?<=\.) (?=[A-Z])", text)
 
 
 def _label_edges(axes: Axes, others: Sequence[Axes], index: int, columns: int, count: int) -> None:

@@ -84,9 +84,11 @@ def names(figure: Figure, top: Axes, x: AxisScale, sides: Mapping[str, AxisScale
     for start, end in found.whiskers:
         (x0, y0), (x1, y1) = _share(start), _share(end)
         cap = "|" if y0 == y1 else "_"
-        top.plot([x0, x1], [y0, y1], marker=cap, color=INK, linewidth=1.4, transform=top.transAxes)
+        look = {"marker": cap, "color": INK, "linewidth": 1.4, "path_effects": _halo()}
+        top.plot([x0, x1], [y0, y1], transform=top.transAxes, **look)
     for start, end in found.arrows:
-        _join(top, _share(end), _share(start), arrowstyle="-|>", linewidth=1.4, shrinkA=0, shrinkB=0)
+        arrow = {"arrowstyle": "-|>", "linewidth": 1.4, "shrinkA": 0, "shrinkB": 0, "path_effects": _halo()}
+        _join(top, _share(end), _share(start), **arrow)
     for text in found.levels:
         colour = palette.ON_LIGHT[palette.FAMILIES[figure.fields[text.field].side][0]]
         _write(top, (text.x, text.y), text.text, color=colour, weight="bold", fontsize=8.0)
@@ -98,6 +100,13 @@ def names(figure: Figure, top: Axes, x: AxisScale, sides: Mapping[str, AxisScale
         top.plot([across], [up], "o", mfc=face, mec=edge, markersize=6, transform=top.transAxes)
         _join(top, _share(spot), _share((place.x, place.y)), arrowstyle="-", linewidth=0.8)
         _write(top, (place.x, place.y), label.text, color=INK, weight="bold", fontsize=8.5)
+
+
+def _halo() -> Any:
+    """White around strokes, which shades may be as dark as."""
+    from matplotlib.patheffects import withStroke
+
+    return [withStroke(linewidth=3.5, foreground="white")]
 
 
 def _join(axes: Axes, to: Spot, start: Spot, **look: Any) -> None:
