@@ -104,18 +104,12 @@ def simulate(
     from elbowroom.virtual.requests import Requests
 
     node = simulated_node(machine, settings)
-    truth = Requests(node, run, seed=seed)
     counts = _counts(node, cores)
-    curves = tuple(
-        curve(
-            truth,
-            _load(comp_node, comm_node, intensity, direction, size, comm_threads, copy),
-            counts,
-            pattern=kernel,
-            far=far_thread,
-        )
-        for size in sizes
-    )
+    loads = [_load(comp_node, comm_node, intensity, direction, size, comm_threads, copy) for size in sizes]
+    for load in loads:
+        _check(node, load)
+    truth = Requests(node, run, seed=seed)
+    curves = tuple(curve(truth, load, counts, pattern=kernel, far=far_thread) for load in loads)
     return Simulated(node, curves, tuple(finding(one) for one in curves))
 
 
@@ -134,6 +128,27 @@ def _counts(node: Node, cores: Sequence[int] | None) -> tuple[int, ...]:
                 mend=f"1 to {most}",
             )
     return tuple(sorted(set(cores)))
+
+
+_SAID = {
+    # What is wrong with a load, by the names that it was told by here.
+    "computing.node": "comp_node",
+    "computing.intensity": "intensity",
+    "messages.node": "comm_node",
+    "messages.size": "sizes",
+    "messages.threads": "comm_threads",
+    "copies.demand": "copy",
+}
+
+
+def _check(node: Node, load: Load) -> None:
+    from elbowroom.model.load import check_load
+
+    try:
+        check_load(node.shape, load)
+    except UsageError as error:
+        field = _SAID.get(error.field, error.field)
+        raise UsageError(error.message, field=field, value=error.value, mend=error.mend) from error
 
 
 def _load(

@@ -39,7 +39,9 @@ PATTERNS: dict[Pattern, tuple[str, float]] = {
 }
 
 WARM_NS, MEASURE_NS = 10_000, 60_000
-LEAST_MESSAGES = 16
+LEAST_MESSAGES, ENOUGH_MESSAGES, ENOUGH_NS = 16, 100, 150_000
+"""Messages that are simulated at least; as many as are enough for 1 % if that takes no longer than ENOUGH_NS.
+"""
 LONGEST = 65_536
 """Bytes of the largest message that is simulated as a whole."""
 
@@ -91,11 +93,12 @@ def experiment(node: Node, moment: Moment, seed: int) -> dict[str, Any]:
     sources = [cores(node, group, moment.pattern) for group in moment.computing]
     sources += [nic(node, flow) for flow in moment.flows]
     sources += [copying(node, copy) for copy in moment.copies]
-    longest = max((_message_ns(node, flow) for flow in moment.flows if flow.size is not None), default=0)
+    one = max((_message_ns(node, flow) for flow in moment.flows if flow.size is not None), default=0)
+    measure = max(MEASURE_NS, LEAST_MESSAGES * one, min(ENOUGH_MESSAGES * one, ENOUGH_NS))
     return {
         "seed": seed,
         "warm": 1000 * WARM_NS,
-        "measure": 1000 * max(MEASURE_NS, LEAST_MESSAGES * longest),
+        "measure": 1000 * measure,
         "jitter": node.jitter,
         "sources": sources,
     }
@@ -199,8 +202,8 @@ def nic(node: Node, flow: Flow) -> dict[str, Any]:
     access = _of_side(node, data, node.load_latency_local, node.load_latency_remote)
     way = found["read" if flow.sending else "write"]
     # What the latency of the smallest message holds besides its one line and the thread's own accesses.
-    waiting = node.setup_accesses * (1e3 * access + controller_ps(node)) + sum(way)
-    waiting += controller_ps(node) if flow.sending else 0
+    waiting = node.setup_accesses * (1e3 * access + _line_ps(node)) + sum(way)
+    waiting += _line_ps(node) if flow.sending else 0
     return {
         **found,
         "messages": {
@@ -216,7 +219,11 @@ def nic(node: Node, flow: Flow) -> dict[str, Any]:
 
 def controller_ps(node: Node) -> float:
     """Picoseconds that an idle controller takes for a read: a row to open and a line."""
-    return 1e3 * node.row + 1e6 * LINE * node.channels / node.memory_read
+    return 1e3 * node.row + _line_ps(node)
+
+
+def _line_ps(node: Node) -> float:
+    return 1e6 * LINE * node.channels / node.memory_read
 
 
 def copying(node: Node, copy: Copy) -> dict[str, Any]:
