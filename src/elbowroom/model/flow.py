@@ -226,14 +226,21 @@ class System:
         self.weight = np.where(second, p["weight_second"], p["weight_first"])
         self.cost: Array = np.where(second, p["cost_second"], p["cost_first"])
         self.port_cost: Array = self.cost / p["remote_cost"]
+        # Beside messages that leave a controller less room than receptions (model/flow_load.py).
+        self.beside_messages: Array = p["controller"] * p["room"] if "room" in p else p["controller"]
 
-    def controller(self, messages: Array | float, guaranteed: Array | float) -> Array:
-        """Capacity of comp_node's controller with that demand and floor of messages."""
+    def controller(
+        self, messages: Array | float, guaranteed: Array | float, whole: Array | None = None
+    ) -> Array:
+        """Capacity of comp_node's controller with that demand and floor of messages; `whole` in the place of
+        CONTROLLER.
+        """
         p, only_remote = self.p, self.local == 0
+        whole = p["controller"] if whole is None else whole
         cores = self.local * p["core_local"] + p["remote_cost"] * self.remote * p["core_remote"]
-        over: Array = np.maximum(cores + self.cost * messages - p["controller"], 0.0)
+        over: Array = np.maximum(cores + self.cost * messages - whole, 0.0)
         excess = np.where(only_remote, p["excess_remote"], p["excess_local"])
-        left: Array = np.maximum(p["controller"] - excess * over, self.cost * guaranteed)
+        left: Array = np.maximum(whole - excess * over, self.cost * guaranteed)
         return left * np.where(only_remote, self.h, self.g)
 
     def port(self, messages: Array | float, guaranteed: Array | float) -> Array:
@@ -253,14 +260,16 @@ class System:
 
 def _same_local(system: System) -> tuple[Array, Array, Array]:
     s = system
-    controller = s.controller(s.comm, s.floor)
+    controller = s.controller(s.comm, s.floor, s.beside_messages)
     cores, messages = pair(s.local_demand, s.local_weight, s.comm, s.weight, s.floor, s.cost, controller)
     return cores, np.zeros_like(cores), messages
 
 
 def _same_remote(system: System) -> tuple[Array, Array, Array]:
     s = system
-    capacity = np.minimum(s.port(s.comm, s.floor), s.controller(s.comm, s.floor) / s.p["remote_cost"])
+    capacity = np.minimum(
+        s.port(s.comm, s.floor), s.controller(s.comm, s.floor, s.beside_messages) / s.p["remote_cost"]
+    )
     cores, messages = pair(s.remote_demand, s.remote_weight, s.comm, s.weight, s.floor, s.port_cost, capacity)
     return np.zeros_like(cores), cores, messages
 
@@ -276,7 +285,7 @@ def _same_both(system: System) -> tuple[Array, Array, Array]:
         demands=table(s.local_demand, s.remote_demand, s.comm),
         floors=table(0.0, 0.0, s.floor),
         weights=table(s.local_weight, s.remote_weight, s.weight),
-        capacities=table(s.controller(s.comm, s.floor), s.port(s.comm, s.floor)),
+        capacities=table(s.controller(s.comm, s.floor, s.beside_messages), s.port(s.comm, s.floor)),
         costs=np.stack([table(1.0, s.p["remote_cost"], s.cost), table(0.0, 1.0, s.port_cost)]),
     ).reshape(3, *size)
     return rates[0], rates[1], rates[2]

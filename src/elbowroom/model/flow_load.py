@@ -10,14 +10,15 @@ C = CORE_LOCAL or CORE_REMOTE: a roofline with a rounded corner. Its weight is (
 a core of intensity 0.
 
 Large messages. One stream, whatever the number k of threads, that alone reaches COMM' = COMM V G Y(k, G) with
-G = THREAD_GAIN and V = 1, SEND or BOTH (receive, send, both), where
-Y(k, A) = min(1, 2 k / (A + k - 1 + sqrt(max(0, (A + k - 1)^2 - 4 (k - 1) (A - QUEUEING)))))
-is the part of the NIC in use if each of k threads alone used 1/A of it: they queue for it (QUEUEING = 1: mean
-value analysis in Schweitzer's approximation; 0: nobody waits before the NIC is full). Floor, weight and cost:
-min(1, FLOOR X) COMM', W COMM' / COMM, and Q X', with X, X' = 1, or SEND_FLOOR, SEND_COST, or BOTH_FLOOR,
-BOTH_COST. Beside the load's cores and copies they get Z: the law of model/flow.py with C(I), COMM' and these
-in the places of its parameters, or that of model/flow_network.py where cores of one socket are more than one
-group, where their data is in several nodes, and for copies. K = Z / COMM' is what large messages keep.
+G = THREAD_GAIN and V = 1, SEND or BOTH (receive, send, both), where Y(k, A) = min(1, 2 k / (A + k - 1 +
+sqrt(max(0, (A + k - 1)^2 - 4 (k - 1) (A - QUEUEING))))) is the part of the NIC in use if each of k threads
+alone used 1/A of it: they queue for it (QUEUEING = 1: mean value analysis in Schweitzer's approximation; 0:
+nobody waits before the NIC is full). Floor, weight and cost: min(1, FLOOR X) COMM', W COMM' / COMM, and Q X';
+X and X' are 1 of receiving, else SEND_FLOOR and SEND_COST, or BOTH_FLOOR and BOTH_COST, each by the socket of
+comm_node (.._FIRST, .._SECOND). Beside the load's cores and copies they get Z: the law of model/flow.py with
+C(I), COMM' and these in the places of its parameters, or that of model/flow_network.py where cores of one
+socket are more than one group, where their data is in several nodes, and for copies. K = Z / COMM' is what
+large messages keep.
 
 Messages of s bytes. One takes T + M alone, M of it moves data. T = LATENCY_r (us), M = s U q / V with U =
 max(0.01, 1 - LATENCY_e COMM / S) / (COMM SPEED_r); S is the calibrated size, r the regime of s (the library's
@@ -248,13 +249,16 @@ def _effective(
         values[name] = demand[:, :, None]
         served.append(((demand / core) ** extension.get("thrift"))[:, :, None])
     way = np.array([item.way for item in asked], dtype=int)
+    values["room"] = by_way(extension, "_room", way)[:, :, None]
     more = gain(extension, way, np.array([item.threads for item in asked], dtype=float))[:, :, None]
     for socket in ("first", "second"):
-        floor = by_way(extension, "_floor", way)[:, :, None]
+        floor = by_way(extension, f"_floor_{socket}", way)[:, :, None]
         values[f"comm_{socket}"] = values[f"comm_{socket}"] * more
         values[f"weight_{socket}"] = values[f"weight_{socket}"] * more
         values[f"floor_{socket}"] = np.minimum(values[f"floor_{socket}"] * floor, 1.0)
-        values[f"cost_{socket}"] = values[f"cost_{socket}"] * by_way(extension, "_cost", way)[:, :, None]
+        values[f"cost_{socket}"] = (
+            values[f"cost_{socket}"] * by_way(extension, f"_cost_{socket}", way)[:, :, None]
+        )
     return values, (served[0], served[1])
 
 

@@ -5,11 +5,13 @@ A parameter is there only if a run tells of it. The fit works in logarithms, but
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 
+from elbowroom.model.curves import Shape
 from elbowroom.model.flow import Array
 from elbowroom.model.flow_extras import NEUTRAL
 from elbowroom.model.load import LoadRow, Question
@@ -38,6 +40,8 @@ WIDTHS = {
     "queueing": 0.4,
     "copy_weight": 0.7,
     "devices": 0.7,
+    "way_floor": 0.7,
+    "way_room": 0.25,
     "latency": 0.5,
     "speed": 0.5,
     "kernel": 0.3,
@@ -52,6 +56,7 @@ BOUNDS = {
     "relief": (0.0, 1.0),
     "thread_gain": (0.0, float(np.log(8.0))),
     "queueing": (0.0, 1.2),
+    "way_room": (float(np.log(0.3)), float(np.log(1.2))),
 }
 REACH = 2.0
 """Bounds of other logarithms around their centre."""
@@ -106,9 +111,11 @@ def questions(rows: Sequence[LoadRow], size: int, intensity: float) -> tuple[Que
     return tuple(name for name, there in found.items() if there)
 
 
-def load_prior(rows: Sequence[LoadRow], size: int, intensity: float, bandwidth: float) -> LoadPrior:
+def load_prior(
+    rows: Sequence[LoadRow], shape: Shape, size: int, intensity: float, bandwidth: float
+) -> LoadPrior:
     """From the rows; `size`, `intensity`: the calibrated ones, `bandwidth` of messages of that size, MB/s."""
-    values = _first_sight(rows, size, intensity, bandwidth)
+    values = _first_sight(rows, shape, size, intensity, bandwidth)
     found = _regimes(rows, size)
     if found:
         values |= {"latency_load": CENTRES["latency_load"], "relief": CENTRES["relief"]}
@@ -127,7 +134,9 @@ def load_prior(rows: Sequence[LoadRow], size: int, intensity: float, bandwidth: 
     )
 
 
-def _first_sight(rows: Sequence[LoadRow], size: int, intensity: float, bandwidth: float) -> dict[str, float]:
+def _first_sight(
+    rows: Sequence[LoadRow], shape: Shape, size: int, intensity: float, bandwidth: float
+) -> dict[str, float]:
     """The parameters that the rows tell of, but for those of message sizes, and where to begin."""
     measured = questions(rows, size, intensity)
     values: dict[str, float] = {}
@@ -138,7 +147,9 @@ def _first_sight(rows: Sequence[LoadRow], size: int, intensity: float, bandwidth
         values |= {name: CENTRES[name] for name in ("thread_gain", "queueing")}
     for way in ("send", "both"):
         if way in measured:
-            values |= {way: CENTRES.get(way, 1.0), f"{way}_floor": 1.0, f"{way}_cost": 1.0}
+            values |= {way: CENTRES.get(way, 1.0), f"{way}_room": 1.0}
+            for socket in _sockets(rows, shape, way):
+                values |= {f"{way}_floor_{socket}": 1.0, f"{way}_cost_{socket}": 1.0}
     if "copies" in measured:
         most = max(sum(copy.demand for copy in row.load.copies) for row in rows)
         values |= dict.fromkeys(("copy_floor", "copy_weight", "copy_cost"), 1.0)
@@ -146,8 +157,21 @@ def _first_sight(rows: Sequence[LoadRow], size: int, intensity: float, bandwidth
     return values
 
 
+def _sockets(rows: Sequence[LoadRow], shape: Shape, way: str) -> list[str]:
+    """Whose nodes messages of that direction were measured on beside computations."""
+    nodes = {
+        row.load.messages.node
+        for row in rows
+        if row.load.messages is not None and row.load.messages.direction == way and row.load.computing
+    }
+    return sorted({"first" if shape.local(node) else "second" for node in nodes})
+
+
 def _kind(name: str) -> str:
     """The name that WIDTHS and BOUNDS know it by."""
+    found = re.fullmatch(r"(send|both)_(floor|cost|room)(_\w+)?", name)
+    if found:
+        return f"way_{found[2]}"
     for kind in ("latency", "speed"):
         if name.startswith(f"{kind}_") and name not in NEUTRAL:
             return kind

@@ -17,8 +17,8 @@ Capitals, g and h (the jitter, value by value) are those of model/flow.py. In th
    node with remote groups (these at cost 1, devices at q'); the controller of each node with groups, or with
    several devices (local groups at cost 1, remote ones at REMOTE_COST, devices at q). Over-demand costs
    controllers and ports capacity as in model/flow.py, by the demands before step 1, and never what is
-   guaranteed, the sum of q f. A controller follows g and EXCESS_LOCAL, unless remote groups are its only
-   ones: then h and EXCESS_REMOTE.
+   guaranteed, the sum of q f; the controller of the messages' node has CONTROLLER ROOM. A controller follows
+   g and EXCESS_LOCAL, unless remote groups are its only ones: then h and EXCESS_REMOTE.
 
 Floors are never above what is left of the demand. Rates are means over the jitter's values.
 """
@@ -63,9 +63,9 @@ def shared(
 ) -> Array:
     """Rates of the groups, the copies and the messages, in this order: (K, D, S).
 
-    values: FLOW's parameters, (D, S or 1, 1), those of messages as they are here; demands, weights: of each
-    group, (D, S); large: the messages' demand (D, S); copies: of each of the form's; devices: DEVICES, (D, 1,
-    1).
+    values: FLOW's parameters and `room`, (D, S or 1, 1), those of messages as they are here; demands,
+    weights: of each group, (D, S); large: the messages' demand (D, S); copies: of each of the form's;
+    devices: DEVICES, (D, 1, 1).
     """
     count = len(form.groups) + len(form.copies) + (form.messages is not None)
     draws, loads = large.shape
@@ -95,7 +95,7 @@ class _Network:
 
     def __init__(self, form: Form, shape: Shape, p: Mapping[str, Array], devices: Array) -> None:
         self.p, self.shape, self.devices_capacity = p, shape, devices
-        self.groups = form.groups
+        self.groups, self.with_messages = form.groups, form.messages is not None
         self.devices = (*form.copies, *(() if form.messages is None else (form.messages,)))
         self.g, self.h = jitter(p)
         self.demand: list[Array] = []
@@ -212,7 +212,9 @@ class _Network:
         sure = sum(costs[d] * self.floor[d] for d in devices)
         only_remote = bool(groups) and all(self._remote(k) for k in groups)
         excess = p["excess_remote" if only_remote else "excess_local"]
-        left = p["controller"] - excess * np.maximum(load - p["controller"], 0.0)
+        messages = len(self.demand) - 1 if self.with_messages else None
+        whole = p["controller"] * p["room"] if messages in devices else p["controller"]
+        left = whole - excess * np.maximum(load - whole, 0.0)
         return np.maximum(left, sure) * (self.h if only_remote else self.g), costs
 
     def _share(
