@@ -141,7 +141,7 @@ def test_a_wrong_advice_is_told_as_such(tmp_path: Path, capfd: pytest.CaptureFix
     code = cli.run([*words, "--run", str(tmp_path / "t")])
     out = " ".join(capfd.readouterr().out.split())
     assert code == 0
-    assert "The advice was wrong: the advised setup saves -100.0 %" in out
+    assert "The advice was wrong: the advised setup costs 100.0 %" in out
 
 
 def test_a_timing_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:

@@ -22,7 +22,9 @@ def headline(present: Predicted, advised: Predicted, whole: Interval, choices: S
     if present.setup == advised.setup:
         might = [choice.back for choice in choices if choice.back is not None]
         best = max(might, key=lambda item: item.high, default=None)
-        said = f"; the most that one change might gain is {percent(best.high)}" if best is not None else ""
+        said = ""
+        if best is not None and best.high > 0:
+            said = f"; the most that one change might gain is {percent(best.high)}"
         return f"No advice: nothing surely gains over {seconds(present.total)} a step{said}."
     names = [choice.axis for choice in choices if choice.now != choice.advised]
     listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -6,7 +6,8 @@ other: journalled, resumable, with a report.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -19,7 +20,7 @@ from elbowroom.advise.setups import comm_socket
 from elbowroom.campaign.collecting import collect
 from elbowroom.campaign.parts import Tell
 from elbowroom.campaign.results import Results
-from elbowroom.campaign.running import Prepared, Request, concrete, resume, start
+from elbowroom.campaign.running import Prepared, Request, Stopped, concrete, resume, start
 from elbowroom.campaign.sources import Source
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.machine.topology import Core, Machine
@@ -273,9 +274,24 @@ def verify(
 ) -> tuple[RunFolder, Results, Compared]:
     """Measures the present and the advised configuration into a new run folder."""
     prepared = prepare(advice, document, source, repetitions, request.seed or 1)
-    folder, results = start(request, tell, source, prepared)
+    with _resumed_by_verify():
+        folder, results = start(request, tell, source, prepared)
     write_atomically(folder.path / ADVICE, msgspec.json.encode(advice))
     return folder, results, _compared(folder, results, advice, document)
+
+
+@contextlib.contextmanager
+def _resumed_by_verify() -> Iterator[None]:
+    """A check that was stopped goes on as a check."""
+    try:
+        yield
+    except Stopped as stopped:
+        raise Stopped(
+            stopped.message,
+            field="verify",
+            value=stopped.value,
+            mend="go on with the same command and --resume in place of --run",
+        ) from stopped
 
 
 def verify_again(
@@ -291,7 +307,8 @@ def verify_again(
             value=str(path),
             mend="start anew: --run RUN",
         )
-    folder, results = resume(path, tell, source=source)
+    with _resumed_by_verify():
+        folder, results = resume(path, tell, source=source)
     return folder, results, _compared(folder, results, advice, document)
 
 
