@@ -1,14 +1,15 @@
 """How far FLOW predicts loads: intensity, message sizes, threads, directions, both sockets, copies.
 
-    python benchmarks/extended.py [--machines henri,billy] [--truths G2,moved] [--noise 0,1,3] [--seeds 5]
+    python benchmarks/extended.py [--machines henri,billy] [--truths G2,moved,G3] [--noise 0,1,3] [--seeds 5]
                                   [--processes 2] [--json]
 
-Truths: G2, the network of credits of nine virtual machines (elbowroom.virtual.loads), and moved, the same
-with every number changed at random (benchmarks/prediction.py), the peak of cores and the latency of messages
-too. FLOW is calibrated with 24 runs of one kernel beside large receptions (`flow_design.design`), 3 with both
-sockets, and 24 runs of loads: 7 of other intensities, 8 message sizes, 3 with several threads, 2 that send, 2
-in both directions, 2 with a copy. Asked are random loads, none of which was measured, by what they add to the
-24: LOADS of each family and machine, the same for every noise and seed. Errors are means of
+Truths: G2, the network of credits of nine virtual machines (elbowroom.virtual.loads); moved, the same with
+every number changed at random (benchmarks/prediction.py), the peak of cores and the latency of messages too;
+G3, the same machines simulated line by line (docs/simulate.md), which wants a C++ compiler. FLOW is
+calibrated with 24 runs of one kernel beside large receptions (`flow_design.design`), 3 with both sockets, and
+24 runs of loads: 7 of other intensities, 8 message sizes, 3 with several threads, 2 that send, 2 in both
+directions, 2 with a copy. Asked are random loads, none of which was measured, by what they add to the 24:
+LOADS of each family and machine, the same for every noise and seed. Errors are means of
 |true - predicted| / true in percent, against the truth without noise, mean over machines and seeds, and in
 brackets the worst machine; `covered` is the share of true values together inside FLOW's 90 % intervals.
 Beside it:
@@ -19,7 +20,7 @@ Beside it:
 - told alone: no contention, but told what each side gets alone in that very load;
 - plain max-min: told the same; cores, threads and copies share a node's capacity fairly.
 
-Five minutes; no result depends on the machine (docs/models.md).
+Ten minutes; no result depends on the machine (docs/models.md).
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ import numpy as np
 from naive_loads import Answer, max_min, roofline, told_alone
 from prediction import VALUES, moved, names_of
 
+from elbowroom.launch.simulator import simulate
 from elbowroom.model import flow_fit, flow_load_fit, published
 from elbowroom.model.curves import STREAMS, Curves, Row, Shape, Situation, Streams
 from elbowroom.model.document import Calibration, Document, FlowPart, LoadPart, Models
@@ -47,6 +49,9 @@ from elbowroom.model.load import Computing, Copy, Load, LoadRow, Messages, load_
 from elbowroom.predict.loading import load_draws, predict_loads
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.loads import load_streams
+from elbowroom.virtual.machines import of_name
+from elbowroom.virtual.machines import truth_of as truth_with
+from elbowroom.virtual.requests import Requests, request_load_streams
 from elbowroom.virtual.scaling import credits
 
 BUDGET = 24
@@ -57,12 +62,15 @@ FAMILIES = ("base", "intensity", "sizes", "threads", "directions", "sockets", "c
 MODELS = ("FLOW", "base FLOW", "roofline", "told alone", "plain max-min")
 SIDES = ("together", "alone")
 TOLD = ("told alone", "plain max-min")  # know what each side gets alone
-TRUTHS = ("G2", "moved")
+TRUTHS = ("G2", "moved", "G3")
 SMALLEST, LARGEST = 64, 64_000_000  # bytes of the messages asked
 INTENSITIES = (0.05, 30.0)  # flop/B
 DEMANDS = (2_000.0, 12_000.0)  # MB/s of copies
 THREADS = 8
 AFTER = 1000  # repetition number of what naive models are told, apart from what is calibrated on
+
+
+Simulated = Credits | Requests
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -87,7 +95,12 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @cache
-def truth_of(name: str, machine: str) -> Credits:
+def truth_of(name: str, machine: str) -> Simulated:
+    if name == "G3":
+        definition = msgspec.structs.replace(of_name(machine), truth="requests")
+        simulated = truth_with(definition, simulate)
+        assert isinstance(simulated, Requests)
+        return simulated
     found = credits(published.load(machine).model)
     if name == "G2":
         return found
@@ -100,12 +113,14 @@ def truth_of(name: str, machine: str) -> Credits:
     )
 
 
-def exact(truth: Credits, load: Load) -> Streams:
-    found = load_streams(truth, load)
+@cache
+def exact(truth: Simulated, load: Load) -> Streams:
+    asked = load_streams if isinstance(truth, Credits) else request_load_streams
+    found = asked(truth, load)
     return found.comp_alone, found.comm_alone, found.comp_together, found.comm_together
 
 
-def measured(truth: Credits, loads: Sequence[Load], task: Task, repetition: int = 0) -> list[LoadRow]:
+def measured(truth: Simulated, loads: Sequence[Load], task: Task, repetition: int = 0) -> list[LoadRow]:
     """One run of each load: every value times a normal factor of its own, the same in whatever order."""
     rows = []
     for load in loads:
