@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from elbowroom import api, cli
@@ -95,6 +96,25 @@ def test_what_does_not_overlap_is_measured_alone_on_all_cores() -> None:
     assert found.now.sequence == ("A", "B", "AB", "AB", "B", "A")
     assert len({point.id for point in found.points}) == len(found.points)
     assert found.control.kernel == "prime"
+
+
+def test_another_kernel_counts_as_what_it_moves_of_the_models_bytes(tmp_path: Path) -> None:
+    given = advice(verify={"kernel": "triad"})
+    found = api.verify_advice(
+        given, HENRI, repetitions=4, run=tmp_path / "r", machine="henri", noise=0.001, tell=lambda _: None
+    )
+    assert found.now_measured.value == pytest.approx(given.now.total.value, rel=0.02)
+
+
+def test_the_probe_computes_at_the_jobs_intensity() -> None:
+    given = advice()
+    step = msgspec.structs.replace(given.job.step, intensity=2.0)
+    at_two = msgspec.structs.replace(given, job=msgspec.structs.replace(given.job, step=step))
+    found = placed(at_two, HENRI.document, choose(Where(machine="henri")).machine())
+    # Of the bus memset_nt moves 1 byte for each of its own, TRIAD 4/3: 2 flop/B there are 2.67 of TRIAD.
+    assert found.now.kernel == "triad_cursor"
+    assert found.now.cursor == 32
+    assert found.scale == pytest.approx(0.75)
 
 
 def test_an_advice_is_not_checked_on_another_machine() -> None:

@@ -30,6 +30,7 @@ from elbowroom.plan.kernels import Kernel, find
 from elbowroom.plan.point import Expansion, Pattern, Point
 from elbowroom.plan.reading import Plan
 from elbowroom.predict.collecting import Layout, layout
+from elbowroom.predict.load_rows import bus_share
 from elbowroom.store.files import write_atomically
 from elbowroom.store.folder import RunFolder
 
@@ -46,13 +47,15 @@ ONE_WAY: dict[Pattern, float] = {"receive": 1.0, "pingpong": 1.0, "bidirectional
 
 class Placed(msgspec.Struct, frozen=True, kw_only=True):
     """The points of a check: one for each configuration (the same where they differ only in whether they
-    overlap), one where T_M was measured, and the control.
+    overlap), one where T_M was measured, and the control. `scale`: bytes of the computing kernel for one of
+    the model's, by what both move on the bus.
     """
 
     now: Point
     other: Point
     reference: Point | None
     control: Point
+    scale: float
 
     @property
     def points(self) -> tuple[Point, ...]:
@@ -70,7 +73,7 @@ def placed(advice: Advice, document: Document, machine: Machine) -> Placed:
     """The points that check an advice on a machine; UsageError for what the probe cannot measure there."""
     found = layout(machine)
     _same_shape(advice, found)
-    kernel, cursor = _kernel(advice.job, document)
+    kernel, cursor, scale = _kernel(advice.job, document)
     seats = _Seats(machine, found, advice, kernel, cursor, document.calibration.size)
     other = compared_with(advice)
     return Placed(
@@ -78,6 +81,7 @@ def placed(advice: Advice, document: Document, machine: Machine) -> Placed:
         other=seats.point(other.setup),
         reference=seats.reference(advice.job.step, advice.now.setup),
         control=seats.control(advice.now.setup),
+        scale=scale,
     )
 
 
@@ -93,8 +97,10 @@ def _same_shape(advice: Advice, found: Layout) -> None:
             )
 
 
-def _kernel(job: Job, document: Document) -> tuple[Kernel, int]:
-    """What computes in the job's place, and how many repetitions per item."""
+def _kernel(job: Job, document: Document) -> tuple[Kernel, int, float]:
+    """What computes in the job's place, how many repetitions per item, and its bytes for one of the model's
+    kernel.
+    """
     name = job.verify.kernel or (CURSOR if job.step.intensity > 0 else document.calibration.kernel)
     kernel = find(name)
     if kernel is None or kernel.rate_unit != "MB/s":
@@ -104,9 +110,13 @@ def _kernel(job: Job, document: Document) -> tuple[Kernel, int]:
             value=name,
             mend="name a kernel in MB/s, for instance triad",
         )
+    own = find(document.calibration.kernel)
+    scale = 1.0
+    if own is not None and own.name != name and own.moves_memory and kernel.moves_memory:
+        scale = bus_share(kernel) / bus_share(own)
     if not kernel.uses_cursor:
-        return kernel, 1
-    return kernel, max(1, round(job.step.intensity * kernel.algorithmic_bytes / kernel.flops))
+        return kernel, 1, scale
+    return kernel, max(1, round(job.step.intensity / scale * kernel.algorithmic_bytes / kernel.flops)), scale
 
 
 class _Seats:
@@ -316,10 +326,10 @@ def _compared(folder: RunFolder, results: Results, advice: Advice, document: Doc
     found = placed(advice, document, folder.manifest.machine)
     columns = _columns(folder)
     asked = [(found.now, advice.now), (found.other, compared_with(advice))]
-    measured = [_streams(columns, point, item) for point, item in asked]
+    measured = [_streams(columns, point, item, found.scale) for point, item in asked]
     reference = None
     if found.reference is not None:
-        reference = columns[found.reference.id, "comp", "alone"]
+        reference = _scaled(columns[found.reference.id, "comp", "alone"], 1 / found.scale)
     totals = steps_of_rates(
         advice.job, [item for _, item in asked], measured, reference, folder.manifest.seed
     )
@@ -347,9 +357,13 @@ def _columns(folder: RunFolder) -> Mapping[Key, Column]:
     return {key: Column(*columns) for key, columns in found.items()}
 
 
-def _streams(columns: Mapping[Key, Column], point: Point, item: Configuration) -> dict[str, Column]:
-    """The four streams of a configuration, MB/s; those together only where it overlaps."""
-    found = {}
+def _streams(
+    columns: Mapping[Key, Column], point: Point, item: Configuration, scale: float
+) -> dict[str, Column]:
+    """The four streams of a configuration, MB/s as the model counts them; those together only where it
+    overlaps.
+    """
+    found, factors = {}, {"comp": 1 / scale, "comm": ONE_WAY[point.pattern]}
     for side in ("comp", "comm"):
         for state in ("alone", "together") if item.setup.overlap else ("alone",):
             if (point.id, side, state) not in columns:
@@ -359,7 +373,9 @@ def _streams(columns: Mapping[Key, Column], point: Point, item: Configuration) -
                     value=point.id,
                     mend="see the run's report, and measure again",
                 )
-            column = columns[point.id, side, state]
-            both = ONE_WAY[point.pattern] if side == "comm" else 1.0
-            found[f"{side}_{state}"] = Column([both * value for value in column.values], column.repetitions)
+            found[f"{side}_{state}"] = _scaled(columns[point.id, side, state], factors[side])
     return found
+
+
+def _scaled(column: Column, factor: float) -> Column:
+    return Column([factor * value for value in column.values], column.repetitions)

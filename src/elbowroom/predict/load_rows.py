@@ -83,7 +83,7 @@ def _row(item: PointResult, cores: Sequence[int], base: Base) -> LoadRow:
     bus.
     """
     own, kernel = find(base.setting.kernel), find(item.kernel)
-    scale = 1.0 if kernel is None or own is None else _share(kernel) / _share(own)
+    scale = 1.0 if kernel is None or own is None else bus_share(kernel) / bus_share(own)
     comp = [None if value is None else value / scale for value in _bandwidths(item.comp, item.size)]
     same_pattern = item.pattern == base.setting.pattern
     ways = 2 if item.pattern in TWO_WAYS and not same_pattern else 1
@@ -129,7 +129,7 @@ def _intensity(kernel: Kernel | None, cursor: int) -> float:
     return kernel.flops * (cursor if kernel.uses_cursor else 1) / kernel.algorithmic_bytes
 
 
-def _share(kernel: Kernel) -> float:
+def bus_share(kernel: Kernel) -> float:
     """Bytes of the algorithm per byte on the bus."""
     return kernel.algorithmic_bytes / kernel.bus_bytes
 
