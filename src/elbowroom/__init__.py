@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from elbowroom.api import best_split as best_split
     from elbowroom.api import calibrate as calibrate
     from elbowroom.api import compare as compare
+    from elbowroom.api import contention_maps as contention_maps
     from elbowroom.api import doctor as doctor
     from elbowroom.api import dry_run as dry_run
     from elbowroom.api import evaluate as evaluate
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from elbowroom.api import load_model as load_model
     from elbowroom.api import machine_from_run as machine_from_run
     from elbowroom.api import machine_names as machine_names
+    from elbowroom.api import map_figures as map_figures
     from elbowroom.api import open as open
     from elbowroom.api import overlap as overlap
     from elbowroom.api import overlap_predicted as overlap_predicted
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from elbowroom.api import resume_calibration as resume_calibration
     from elbowroom.api import run as run
     from elbowroom.api import save_advice as save_advice
+    from elbowroom.api import save_map as save_map
     from elbowroom.api import save_overlap_figure as save_overlap_figure
     from elbowroom.api import verify_advice as verify_advice
     from elbowroom.api import virtual_machine as virtual_machine
@@ -41,6 +44,7 @@ __all__ = [
     "best_split",
     "calibrate",
     "compare",
+    "contention_maps",
     "doctor",
     "dry_run",
     "evaluate",
@@ -50,6 +54,7 @@ __all__ = [
     "load_model",
     "machine_from_run",
     "machine_names",
+    "map_figures",
     "open",
     "overlap",
     "overlap_predicted",
@@ -59,6 +64,7 @@ __all__ = [
     "resume_calibration",
     "run",
     "save_advice",
+    "save_map",
     "save_overlap_figure",
     "verify_advice",
     "virtual_machine",

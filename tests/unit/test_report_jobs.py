@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from elbowroom import api
+from elbowroom import api, cli
 from elbowroom.errors import UsageError
 from elbowroom.report import jobs
 from elbowroom.report.jobs import Jobbed
@@ -24,6 +24,12 @@ JOB: dict[str, Any] = {
     "now": {"cores": 6, "comp_node": 0, "comm_node": 0, "size": "64KiB", "overlap": True},
     "may": {"cores": "every", "size": ["64KiB", "1MiB"], "overlap": [True, False]},
 }
+TOML = """
+name = "stencil"
+step = {comp_bytes = "2GB", comm_bytes = "64MB"}
+now = {cores = 6, comp_node = 0, comm_node = 0, size = "64KiB"}
+may = {cores = "every"}
+"""
 CURVES = """# name: toy
 # cores_first_socket: 18
 # numa_per_socket: 1
@@ -143,10 +149,19 @@ def test_a_job_that_does_not_fit_the_machine_is_refused(run: api.Run) -> None:
         run.report(job=api.load_job({**JOB, "now": {**JOB["now"], "cores": 40}}))
 
 
-def test_the_map_is_saved_as_one_picture(part: Jobbed, tmp_path: Path) -> None:
-    found = api.save_map(part.advice, tmp_path / "map.svg", api.Model(PAGES["document"]()))
-    text = found.read_text()
+def test_advise_draws_the_map_where_the_name_ends_so(tmp_path: Path) -> None:
+    write_model(tmp_path / "M.json", PAGES["document"]())
+    (tmp_path / "job.toml").write_text(TOML)
+    out = str(tmp_path / "a.SVG")
+    words = ["advise", str(tmp_path / "M.json"), "--job", str(tmp_path / "job.toml"), "-o", out]
+    assert cli.run(words) == 0
+    text = Path(out).read_text()
     assert "kept by communication" in text
     assert "stencil on henri" in text
-    with pytest.raises(UsageError, match=r"\.png or \.svg"):
-        api.save_map(part.advice, tmp_path / "map.pdf", api.Model(PAGES["document"]()))
+
+
+def test_advise_refuses_a_picture_of_another_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=r"is neither advice \(.json\) nor a picture"):
+        cli.group.main(["advise", "henri", "--job", "job.toml", "-o", "m.pdf"], standalone_mode=False)
+    assert not list(tmp_path.iterdir())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -59,9 +61,9 @@ def advise(source: str, as_json: bool, **options: Any) -> int:
     from elbowroom import api
 
     _check(options)
+    save = _saver(options["out"])
     found = api.advise(source, options["job"], name=options["name"])
     if options["out"] is not None:
-        save = api.save_map if options["out"].lower().endswith((".svg", ".png")) else api.save_advice
         save(found, options["out"])
     if not as_json:
         print_advice(found)
@@ -94,6 +96,23 @@ def _check(options: dict[str, Any]) -> None:
     for name in _OF_VERIFY:
         if options[name] is not None and not options["verify"]:
             raise UsageError("goes with --verify only", field=name, value=options[name], mend="add --verify")
+
+
+def _saver(out: str | None) -> Callable[[Advice, str], object]:
+    """What writes a file of that name; refused before anything is computed."""
+    from elbowroom import api
+
+    suffix = Path(out or "").suffix.lower()
+    if suffix in ("", ".json"):
+        return api.save_advice
+    if suffix in (".svg", ".png"):
+        return api.save_map
+    raise UsageError(
+        "is neither advice (.json) nor a picture of the map (.svg, .png)",
+        field="out",
+        value=out,
+        mend="end the name in one of these",
+    )
 
 
 def _verified(found: Advice, source: str, options: dict[str, Any]) -> Compared:
