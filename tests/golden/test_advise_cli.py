@@ -42,3 +42,8 @@ def test_an_advice_is_printed_with_its_reasons(
     assert code == 0, err
     assert max(len(line) for line in out.splitlines()) <= 80
     assert out == snapshot
+
+
+def test_help_names_every_option(capfd: pytest.CaptureFixture[str], snapshot: SnapshotAssertion) -> None:
+    assert cli.run(["advise", "--help"]) == 0
+    assert capfd.readouterr().out == snapshot
