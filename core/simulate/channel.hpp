@@ -106,7 +106,7 @@ class Channel {
       start += node_.turnaround;
     }
     const QueuedLine line = (writing_ ? writes_ : reads_).take(static_cast<std::size_t>(node_.lookahead), start);
-    if (writing_ && left_ > 0) --left_;
+    if (left_ > 0) --left_;
     return {line.request, std::max(start, line.ready) + line.cost};
   }
 
@@ -118,10 +118,12 @@ class Channel {
     std::uint32_t row_before = ~std::uint32_t{0};
   };
 
-  // Reads go first until a batch of writes has gathered; then a whole batch is written.
+  // Reads go first until a batch of writes has gathered; then a whole batch is written, and as many reads are served
+  // before the next one.
   bool turns() const {
     if (writing_) return !reads_.empty() && (left_ == 0 || writes_.empty());
-    return !writes_.empty() && (reads_.empty() || writes_.size() >= static_cast<std::size_t>(node_.write_batch));
+    if (writes_.empty()) return false;
+    return reads_.empty() || (left_ == 0 && writes_.size() >= static_cast<std::size_t>(node_.write_batch));
   }
 
   const Node& node_;
@@ -129,7 +131,7 @@ class Channel {
   LineQueue writes_;
   std::vector<Bank> banks_;
   bool writing_ = false;
-  int left_ = 0;
+  int left_ = 0;  // of the batch
 };
 
 }  // namespace elbowroom::simulate

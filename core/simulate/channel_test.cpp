@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
+
 using namespace elbowroom::simulate;
 
 namespace {
@@ -81,4 +83,20 @@ TEST_CASE("writes wait for a batch while there are reads, and turning the bus ro
   const auto read = channel.serve(123'000);
   CHECK(read.request == 2);
   CHECK(read.end == 136'000);
+}
+
+TEST_CASE("after a batch of writes as many reads are served, however many writes wait") {
+  const Node shape = node();
+  Channel channel(shape);
+  for (Id id = 0; id < 4; ++id) {
+    channel.admit(false, id, {1, 0}, 3'000, 0);
+    channel.admit(true, kNone, {1, 0}, 5'000, 0);
+  }
+  std::string served;
+  for (Time now = 100'000; channel.has_work();) {
+    const auto line = channel.serve(now);
+    served += line.request == kNone ? 'w' : 'r';
+    now = line.end;
+  }
+  CHECK(served == "wwrrwwrr");
 }

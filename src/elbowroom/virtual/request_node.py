@@ -234,7 +234,7 @@ PARAMETERS = (
         1,
         1e6,
         "idle way of a NIC's write and back of its credit",
-        f"{TYPICAL}: 300, Vuppalapati et al., SIGCOMM 2024",
+        f"{TYPICAL}: 300",
     ),
     _parameter(
         "nic_read_latency",
@@ -242,7 +242,7 @@ PARAMETERS = (
         1,
         1e6,
         "idle way of a NIC's read and back, without the controller's part",
-        f"{TYPICAL}: 550, Neugebauer et al., SIGCOMM 2018",
+        f"{TYPICAL}: 550, of the order of a PCIe round trip (Neugebauer et al., SIGCOMM 2018)",
     ),
     _parameter(
         "nic_hop",
