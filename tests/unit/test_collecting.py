@@ -11,6 +11,7 @@ from elbowroom.errors import UsageError
 from elbowroom.machine.made import made
 from elbowroom.machine.topology import Nic, Node
 from elbowroom.model.curves import Situation
+from elbowroom.model.load import Computing, Messages
 from elbowroom.predict.collecting import Collected, collect, layout
 from elbowroom.stats.result import PointResult, Side, Summary
 
@@ -148,3 +149,68 @@ def test_cards_on_different_nodes_leave_the_nic_unknown() -> None:
 def test_sockets_that_differ_in_nodes_are_refused() -> None:
     with pytest.raises(UsageError, match="differ in NUMA nodes"):
         layout(msgspec.structs.replace(MACHINE, nodes=MACHINE.nodes[:3]))
+
+
+def other(**changes: Any) -> PointResult:
+    return point("b", **changes)
+
+
+def test_another_size_and_pattern_is_a_row_and_no_situation() -> None:
+    found = collected(
+        point("a"), point("c", n=3), other(pattern="pingpong", size=4096), cores={"c": (0, 1, 2)}
+    )
+    assert len(found.curves.rows) == 2
+    (row,) = found.loads
+    assert row.load.messages == Messages(node=0, size=4096)
+    assert (row.kernel, row.pattern, row.source) == ("", "pingpong", "b")
+    assert found.unused == {}
+
+
+def test_a_latency_is_a_bandwidth() -> None:
+    side = Side(alone=summary(2.0, unit="us"), together=summary(4.0, unit="us"))
+    found = collected(
+        point("a"), point("c", n=3), other(pattern="pingpong", size=4096, metric="latency", comm=side)
+    )
+    assert (found.loads[0].comm_alone, found.loads[0].comm_together) == (2048.0, 1024.0)
+
+
+def test_another_kernel_is_told_by_what_it_moves_on_the_bus() -> None:
+    """triad_cursor moves 32 B over the bus for 24 of its own, memset_nt 8 for 8."""
+    found = collected(
+        point("a"), point("c", n=3), other(kernel="triad_cursor", cursor=12, pattern="pingpong")
+    )
+    (row,) = found.loads
+    assert row.comp_alone == pytest.approx(8000.0 * 32 / 24)
+    assert row.load.computing == (Computing(socket=0, node=0, count=2, intensity=0.75),)
+    assert row.kernel == "triad_cursor"
+    assert row.load.messages == Messages(node=0)
+
+
+def test_both_ways_at_once_are_counted_together() -> None:
+    found = collected(point("a"), point("c", n=3), other(pattern="ring", comm_threads=2))
+    (row,) = found.loads
+    assert row.load.messages == Messages(node=0, direction="both", threads=2)
+    assert (row.comm_alone, row.pattern) == (16000.0, "")
+
+
+def test_the_pattern_of_most_points_is_the_calibrated_one() -> None:
+    found = collected(point("a", pattern="ring"), point("c", n=3, pattern="ring"), other(pattern="pingpong"))
+    assert found.pattern == "ring"
+    assert found.loads[0].load.messages == Messages(node=0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"kernel": "fma"}, "fma moves no memory"),
+        ({"size": 4096}, "two messages of another size in flight"),
+        ({"reuse": "rotate", "pattern": "pingpong"}, "another reuse"),
+        ({"comm_core": 1, "pattern": "pingpong"}, "communication thread on another socket"),
+        ({"status": "failed"}, "status failed"),
+        ({"role": "control"}, "control"),
+    ],
+)
+def test_a_point_that_is_no_load_is_left_out_and_said(changes: dict[str, Any], reason: str) -> None:
+    found = collected(point("a"), point("c", n=3), other(**changes))
+    assert found.loads == ()
+    assert found.unused == {reason: 1}

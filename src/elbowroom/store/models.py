@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.model.document import SCHEMA, VERSION, Document, FlowPart, ThresholdPart
+from elbowroom.model.document import SCHEMA, VERSION, Document, FlowPart, LoadPart, ThresholdPart
 from elbowroom.model.threshold import Parameters
 from elbowroom.store.files import write_atomically
 from elbowroom.store.versions import check_version
@@ -111,20 +111,46 @@ def _check_parameters(path: Path, where: str, parameters: Parameters) -> None:
 def _check_flow(path: Path, flow: FlowPart) -> None:
     from elbowroom.model.flow import PARAMETERS
 
-    where = "models.flow"
     if not flow.draws:
-        raise _wrong(path, f"{where}.draws", None, "holds no set of parameters")
-    for index, value in enumerate(flow.discrepancy):
+        raise _wrong(path, "models.flow.draws", None, "holds no set of parameters")
+    above_zero = {item.name for item in PARAMETERS if item.unit == "MB/s" or "cost" in item.name}
+    _check_rows(path, "models.flow", flow, above_zero)
+    if flow.load is not None:
+        _check_load(path, flow.load, len(flow.draws))
+
+
+def _check_load(path: Path, load: LoadPart, draws: int) -> None:
+    from elbowroom.model.flow_extras import NEUTRAL, regime_names
+    from elbowroom.model.flow_load_prior import LINEAR
+
+    where = "models.flow.load"
+    known = {*NEUTRAL, *regime_names(len(load.switches) + 1)}
+    for name in load.names:
+        if name not in known:
+            raise _wrong(path, f"{where}.names", name, "is no parameter of this release")
+    if "sizes" in load.measured and not {name for name in load.names if name.startswith("latency_")} >= {
+        f"latency_{regime}" for regime in range(len(load.switches) + 1)
+    }:
+        raise _wrong(path, f"{where}.names", None, "hold no latency for each regime of sizes")
+    if len(load.draws) != draws:
+        message = f"{len(load.draws)} sets of parameters beside {draws} of FLOW's"
+        raise _wrong(path, f"{where}.draws", None, message)
+    if list(load.switches) != sorted({size for size in load.switches if size > 0}):
+        raise _wrong(path, f"{where}.switches", None, "are no rising sizes above 0")
+    _check_rows(path, where, load, known - set(LINEAR))
+
+
+def _check_rows(path: Path, where: str, part: FlowPart | LoadPart, above_zero: set[str]) -> None:
+    for index, value in enumerate(part.discrepancy):
         if not 0 <= value <= MOST_DISCREPANCY:
             raise _wrong(path, f"{where}.discrepancy[{index}]", value, "is no relative standard deviation")
-    above_zero = {item.name for item in PARAMETERS if item.unit == "MB/s" or "cost" in item.name}
-    rows = [("values", flow.values), ("low", flow.low), ("high", flow.high)]
-    rows += [(f"draws[{number}]", draw) for number, draw in enumerate(flow.draws)]
+    rows = [("values", part.values), ("low", part.low), ("high", part.high)]
+    rows += [(f"draws[{number}]", draw) for number, draw in enumerate(part.draws)]
     for field, row in rows:
-        if len(row) != len(flow.names):
-            message = f"{len(row)} numbers for {len(flow.names)} parameters"
+        if len(row) != len(part.names):
+            message = f"{len(row)} numbers for {len(part.names)} parameters"
             raise _wrong(path, f"{where}.{field}", None, message)
-        for name, value in zip(flow.names, row, strict=True):
+        for name, value in zip(part.names, row, strict=True):
             if name in above_zero and value <= 0:
                 raise _wrong(path, f"{where}.{field}", value, f"{name} is not above 0")
 
