@@ -23,7 +23,8 @@ import msgspec
 
 from elbowroom.errors import ElbowroomError, MachineError
 from elbowroom.launch.build import application
-from elbowroom.launch.mpi import Mpi, find_mpi, launch_environment
+from elbowroom.launch.launchers import LaunchRequest, build_launch
+from elbowroom.launch.mpi import Mpi, find_mpi
 from elbowroom.stats.result import Kept, Summary
 from elbowroom.stats.summary import kept, summarise
 
@@ -66,12 +67,15 @@ def answers(program: Path, mpi: Mpi, settings: dict[str, Any], requests: list[di
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(settings, file)
         file.flush()
+        words = ("measure", "--config", file.name)
+        request = LaunchRequest(ranks=1, ranks_per_host=1, probe=str(program), mpi=mpi, arguments=words)
+        launch = build_launch("local", request)
         done = subprocess.run(
-            [mpi.launcher, "-n", "1", str(program), "measure", "--config", file.name],
+            launch.command,
             input="".join(json.dumps(request) + "\n" for request in [*requests, {"op": "quit"}]),
             capture_output=True,
             text=True,
-            env={**os.environ, **launch_environment()},
+            env={**os.environ, **launch.env},
         )
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     wrong = [line["error"] for line in lines if "error" in line]
