@@ -10,7 +10,7 @@ GAP = 9.0
 """From the point to its name."""
 HEIGHT = 15.0
 
-# Where a name may stand, in order of preference: beside its point, and then a line of text farther away.
+# Where a name may stand, in order of preference: beside its point, then a line of text farther away, or two.
 BESIDE = ((0, -1), (0, 1), (1, 0), (-1, 0), (1, -1), (-1, -1), (1, 1), (-1, 1))
 FARTHER = ((0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1))
 FAR_COST = 1.0
@@ -65,15 +65,16 @@ def places(
     result = []
     for (x, y), wide, count in zip(spots, widths, lines or [1] * len(spots), strict=True):
         high = HEIGHT * count
-        candidates = [
-            (x + across * (GAP + wide / 2), y + down * (GAP + away + high / 2))
-            for directions, away in ((BESIDE, 0.0), (FARTHER, HEIGHT + 2.0))
+        tried = [
+            ((x + across * (GAP + wide / 2), y + down * (GAP + away * (HEIGHT + 2.0) + high / 2)), away)
+            for away, directions in enumerate((BESIDE, FARTHER, FARTHER))
             for across, down in directions
         ]
+        candidates = [place for place, _ in tried]
         rectangles = [around(place, wide, high) for place in candidates]
         costs = [
-            sum(r.overlap(other) for other in covered) + 4 * r.outside(plot) + FAR_COST * (at >= len(BESIDE))
-            for at, r in enumerate(rectangles)
+            sum(r.overlap(other) for other in covered) + 4 * r.outside(plot) + FAR_COST * away
+            for r, (_, away) in zip(rectangles, tried, strict=True)
         ]
         best = costs.index(min(costs))
         chosen = rectangles[best]

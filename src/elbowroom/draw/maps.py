@@ -181,14 +181,22 @@ def _regions(regions: Sequence[Region], plane: Plane, taken: Sequence[Rectangle]
         places = sorted(
             (-_room((x, y), ends, plane), x, y)
             for y, row in zip(ys, region.inside, strict=True)
-            for x, within in zip(xs, row, strict=True)
-            if within
+            for x in _middles(xs, row)
         )
         wide = len(region.name) * LETTER
         for _, x, y in places:
             if _free(labels.around((x, y), wide), plane, ends, taken):
                 yield Written(x=x, y=y, text=region.name)
                 break
+
+
+def _middles(xs: Sequence[float], row: Sequence[bool]) -> Iterator[float]:
+    """The nodes of a row inside a region, and halfway from one to the next."""
+    for i, within in enumerate(row):
+        if within:
+            yield xs[i]
+            if i + 1 < len(row) and row[i + 1]:
+                yield (xs[i] + xs[i + 1]) / 2
 
 
 def _rim(region: Region) -> list[tuple[int, int]]:
