@@ -98,6 +98,35 @@ def test_what_does_not_overlap_is_measured_alone_on_all_cores() -> None:
     assert found.control.kernel == "prime"
 
 
+def test_one_after_the_other_is_measured_with_the_communicating_core_computing(tmp_path: Path) -> None:
+    flow = api.load_model(Path(__file__).parents[1] / "data" / "model-1.json")
+    given = flow.advise(
+        {
+            "step": {"comp_bytes": "3GB", "comm_bytes": "10MB"},
+            "now": {"cores": 18, "cores_other": 17, "comp_node": 0, "comm_node": 0, "overlap": False},
+            "may": {"cores_other": [18]},
+        }
+    )
+    found = placed(given, flow.document, choose(Where(machine="henri")).machine())
+    assert set(found.other.comm_cores) <= set(found.other.comp_cores)
+    assert found.other.scheduling
+    assert found.other.sequence == ("A", "B", "B", "A")
+    assert not found.now.scheduling
+    told = api.verify_advice(
+        given, flow, repetitions=4, run=tmp_path / "r", machine="henri", tell=lambda _: None
+    )
+    assert told.repetitions == 4
+
+
+def test_a_measured_time_is_checked_by_measuring_where_it_was_measured(tmp_path: Path) -> None:
+    given = advice(step={"comm_bytes": "1GB", "t_comp": {"seconds": 0.2, "cores": 4, "comp_node": 0}})
+    found = api.verify_advice(
+        given, HENRI, repetitions=4, run=tmp_path / "r", machine="henri", noise=0.001, tell=lambda _: None
+    )
+    assert found.now_measured.value == pytest.approx(given.now.total.value, rel=0.02)
+    assert found.measured.value == pytest.approx(found.predicted.value, abs=0.02)
+
+
 def test_another_kernel_counts_as_what_it_moves_of_the_models_bytes(tmp_path: Path) -> None:
     given = advice(verify={"kernel": "triad"})
     found = api.verify_advice(

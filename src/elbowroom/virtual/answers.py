@@ -96,7 +96,7 @@ class VirtualMachine:
 
     def refuse(self, point: Point) -> str:
         """Why a point cannot be answered; empty when it can."""
-        if point.scheduling:
+        if point.scheduling and "AB" in point.sequence:
             return SCHEDULING
         try:
             if point.application is not None:
