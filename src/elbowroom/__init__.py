@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from elbowroom.api import save_advice as save_advice
     from elbowroom.api import save_map as save_map
     from elbowroom.api import save_overlap_figure as save_overlap_figure
+    from elbowroom.api import simulate as simulate
+    from elbowroom.api import simulate_questions as simulate_questions
+    from elbowroom.api import simulated_node as simulated_node
     from elbowroom.api import verify_advice as verify_advice
     from elbowroom.api import virtual_machine as virtual_machine
 
@@ -66,6 +69,9 @@ __all__ = [
     "save_advice",
     "save_map",
     "save_overlap_figure",
+    "simulate",
+    "simulate_questions",
+    "simulated_node",
     "verify_advice",
     "virtual_machine",
 ]
