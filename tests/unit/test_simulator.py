@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -273,3 +274,10 @@ def test_without_a_compiler_the_simulator_is_missed(monkeypatch: pytest.MonkeyPa
 def test_a_number_is_kept_to_the_parameter_of_its_name() -> None:
     assert BY_NAME["nic_hop"].unit == "ns"
     assert all(item.text and item.source for item in PARAMETERS)
+
+
+def test_the_documentation_lists_every_number_of_a_node_with_its_source() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "simulate.md").read_text(encoding="utf-8")
+    for item in PARAMETERS:
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{item.name}` |"))
+        assert row.endswith(f"| {item.text} | {item.source} |")
