@@ -75,9 +75,9 @@ class Plane:
     def _grid(self, field: Field) -> tuple[list[float], list[float]]:
         return [self.across(x) for x in field.x], [self.down(y) for y in field.y]
 
-    def inside(self, spot: Spot) -> bool:
-        """Whether a place lies in the plot."""
-        return 0 <= spot[0] <= self.width and 0 <= spot[1] <= self.height
+    def shows(self, value: float) -> bool:
+        """Whether a value has a place on the x axis."""
+        return self._x.shows(value)
 
 
 def drawn(figure: Figure, plane: Plane, sides: dict[str, AxisScale], letter: float) -> Drawn:
@@ -85,7 +85,7 @@ def drawn(figure: Figure, plane: Plane, sides: dict[str, AxisScale], letter: flo
     shown = [
         (label, (plane.across(label.x), (1 - y.place(label.y)) * plane.height))
         for label in figure.labels
-        if plane._x.shows(label.x) and (y := sides.get(label.axis, sides["left"])).shows(label.y)
+        if plane.shows(label.x) and (y := sides.get(label.axis, sides["left"])).shows(label.y)
     ]
     whiskers = [ends for label, spot in shown for ends in _whiskers(label, spot, plane)]
     arrows = [
