@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from elbowroom.api import simulate as simulate
     from elbowroom.api import simulate_questions as simulate_questions
     from elbowroom.api import simulated_node as simulated_node
+    from elbowroom.api import step_table as step_table
     from elbowroom.api import verify_advice as verify_advice
     from elbowroom.api import virtual_machine as virtual_machine
 
@@ -72,6 +73,7 @@ __all__ = [
     "simulate",
     "simulate_questions",
     "simulated_node",
+    "step_table",
     "verify_advice",
     "virtual_machine",
 ]
