@@ -12,9 +12,12 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from elbowroom.launch import build
-from elbowroom.model.curves import STREAMS
+from elbowroom.model.curves import STREAMS, Situation
+from elbowroom.model.load import Load
+from elbowroom.predict.loading import UNKNOWN
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -27,7 +30,104 @@ class Answer(ctypes.Structure):
     _fields_ = [*((name, Interval) for name in STREAMS), ("flags", ctypes.c_uint)]
 
 
-FLAGS = {"extrapolated": 1, "virtual": 2, "repaired": 4, "interval: sample placements only": 8}
+class Group(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_int) for name in ("socket", "node", "count")),
+        ("intensity", ctypes.c_double),
+    ]
+
+
+class Messages(ctypes.Structure):
+    _fields_ = [
+        ("node", ctypes.c_int),
+        ("direction", ctypes.c_int),
+        ("size", ctypes.c_size_t),
+        ("threads", ctypes.c_int),
+    ]
+
+
+class Copy(ctypes.Structure):
+    _fields_ = [("node", ctypes.c_int), ("demand", ctypes.c_double)]
+
+
+class LoadArgument(ctypes.Structure):
+    _fields_ = [
+        ("groups", ctypes.POINTER(Group)),
+        ("group_count", ctypes.c_size_t),
+        ("messages", ctypes.POINTER(Messages)),
+        ("copies", ctypes.POINTER(Copy)),
+        ("copy_count", ctypes.c_size_t),
+    ]
+
+
+class LoadAnswer(ctypes.Structure):
+    _fields_ = [
+        *((name, Interval) for name in STREAMS),
+        ("flags", ctypes.c_uint),
+        ("groups", ctypes.POINTER(Interval)),
+        ("copies", ctypes.POINTER(Interval)),
+    ]
+
+
+DIRECTIONS = ("receive", "send", "both")
+
+FLAGS = {
+    "extrapolated": 1,
+    "virtual": 2,
+    "repaired": 4,
+    "interval: sample placements only": 8,
+    UNKNOWN["send"]: 16,
+    UNKNOWN["both"]: 32,
+    UNKNOWN["threads"]: 64,
+    UNKNOWN["copies"]: 128,
+    UNKNOWN["nodes"]: 256,
+}
+
+
+class Loaded:
+    """A model in the library."""
+
+    def __init__(self, library: Any, path: Path, model: str | None = None, size: int | None = None) -> None:
+        self.library = library
+        self.handle = library.elbow_predict_load(str(path).encode(), model.encode() if model else None)
+        assert self.handle, library.elbow_predict_error().decode()
+        if size is not None:
+            loaded, self.handle = self.handle, library.elbow_predict_at_size(self.handle, size)
+            library.elbow_predict_free(loaded)
+            assert self.handle, library.elbow_predict_error().decode()
+
+    def __enter__(self) -> Loaded:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.library.elbow_predict_free(self.handle)
+
+    def ask(self, at: Situation) -> Answer:
+        answer = Answer()
+        place = (at.n, at.n_other, at.comp_node, at.comm_node)
+        done = self.library.elbow_predict(self.handle, *place, ctypes.byref(answer))
+        assert done == 0, self.library.elbow_predict_error().decode()
+        return answer
+
+    def ask_load(self, load: Load) -> LoadAnswer | tuple[int, str]:
+        """The answer, else errno and the sentence."""
+        groups = [Group(g.socket, g.node, g.count, g.intensity) for g in load.computing]
+        copies = [Copy(c.node, c.demand) for c in load.copies]
+        argument = LoadArgument(
+            groups=(Group * len(groups))(*groups),
+            group_count=len(groups),
+            copies=(Copy * len(copies))(*copies),
+            copy_count=len(copies),
+        )
+        if load.messages is not None:
+            m = load.messages
+            messages = Messages(m.node, DIRECTIONS.index(m.direction), m.size or 0, m.threads)
+            argument.messages = ctypes.pointer(messages)
+        answer = LoadAnswer(groups=(Interval * len(groups))(), copies=(Interval * len(copies))())
+        done = self.library.elbow_predict_for_load(self.handle, ctypes.byref(argument), ctypes.byref(answer))
+        if done == 0:
+            return answer
+        return ctypes.get_errno(), self.library.elbow_predict_error().decode()
 
 
 def tree() -> Path:
@@ -65,6 +165,11 @@ def load() -> ctypes.CDLL:
     library.elbow_predict_at_size.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
     library.elbow_predict_free.argtypes = [ctypes.c_void_p]
     library.elbow_predict.argtypes = [ctypes.c_void_p, *[ctypes.c_int] * 4, ctypes.POINTER(Answer)]
+    library.elbow_predict_for_load.argtypes = [
+        ctypes.c_void_p,
+        ctypes.POINTER(LoadArgument),
+        ctypes.POINTER(LoadAnswer),
+    ]
     library.elbow_predict_error.restype = ctypes.c_char_p
     return library
 

@@ -42,7 +42,13 @@ enum {
   ELBOW_EXTRAPOLATED = 1, /* other numbers of computing cores than were measured, or data on a socket with none */
   ELBOW_VIRTUAL = 2,      /* the machine is a simulated one */
   ELBOW_REPAIRED = 4,     /* threshold model: differs from the published equations, which cannot be so here */
-  ELBOW_SAMPLES_ONLY = 8  /* threshold model: the interval was estimated on other placements */
+  ELBOW_SAMPLES_ONLY = 8, /* threshold model: the interval was estimated on other placements */
+  /* Loads, where no run told of them: */
+  ELBOW_SEND_UNKNOWN = 16,    /* sending is taken for receiving */
+  ELBOW_BOTH_UNKNOWN = 32,    /* both directions together are taken for receiving */
+  ELBOW_THREADS_UNKNOWN = 64, /* what one communication thread drives is taken for the NIC's limit */
+  ELBOW_COPIES_UNKNOWN = 128, /* copies are served as messages are */
+  ELBOW_NODES_UNKNOWN = 256   /* cores of one socket on several nodes, or of several kinds */
 };
 
 typedef struct elbow_prediction {
@@ -52,6 +58,53 @@ typedef struct elbow_prediction {
   elbow_interval comm_together;
   unsigned flags;
 } elbow_prediction;
+
+/* `count` cores of `socket` (from 0) compute on data of `node`, at `intensity` flop/B (0: that of the calibration). */
+typedef struct elbow_group {
+  int socket;
+  int node;
+  int count;
+  double intensity;
+} elbow_group;
+
+enum { ELBOW_RECEIVE = 0, ELBOW_SEND = 1, ELBOW_BOTH = 2 };
+
+/* `threads` communication threads exchange messages of `size` bytes (0: elbow_machine.message_size) with data in `node`.
+ * Of both directions at once bandwidths are those of both together. */
+typedef struct elbow_messages {
+  int node;
+  int direction;
+  size_t size;
+  int threads;
+} elbow_messages;
+
+/* An accelerator copies from or to `node`, and alone it would at `demand` MB/s. */
+typedef struct elbow_copy {
+  int node;
+  double demand;
+} elbow_copy;
+
+/* All that goes on at once. Groups may share a socket or a node. */
+typedef struct elbow_load {
+  const elbow_group* groups;
+  size_t group_count;
+  const elbow_messages* messages; /* NULL: none */
+  const elbow_copy* copies;
+  size_t copy_count;
+} elbow_load;
+
+/* As elbow_prediction. `groups` and `copies` are the caller's: as many as the load has, for what each of them gets together
+ * with everything; NULL where that is of no interest. comp_alone is the computing cores together, without messages and
+ * copies. */
+typedef struct elbow_load_prediction {
+  elbow_interval comp_alone;
+  elbow_interval comm_alone;
+  elbow_interval comp_together;
+  elbow_interval comm_together;
+  unsigned flags;
+  elbow_interval* groups;
+  elbow_interval* copies;
+} elbow_load_prediction;
 
 /* The machine that the model was fitted to. Strings live as long as the model. */
 typedef struct elbow_machine {
@@ -84,6 +137,12 @@ ELBOW_API void elbow_predict_free(elbow_model* model);
  * fitted without such accesses). */
 ELBOW_API int elbow_predict(const elbow_model* model, int n, int n_other, int comp_node, int comm_node,
                             elbow_prediction* prediction);
+
+/* The same for any load: computed when asked for. -1 with errno: EINVAL (what the machine does not have, NULL), ENOTSUP (the
+ * model has no runs for that question), EDOM (it was fitted without such accesses), ENOMEM (some twenty groups and copies
+ * need no memory). */
+ELBOW_API int elbow_predict_for_load(const elbow_model* model, const elbow_load* load,
+                                     elbow_load_prediction* prediction);
 
 /* What the model was fitted to: check that it is the machine at hand. -1 with EINVAL for NULL. */
 ELBOW_API int elbow_predict_machine(const elbow_model* model, elbow_machine* machine);

@@ -36,10 +36,10 @@ Kind chosen(const ModelFile& file, const std::string& wanted) {
     }
   }
   if (there.empty()) {
-    throw FileError(ENOTSUP, "there is no model in the file; fit it again: elbowroom fit RUN -o M.json");
+    throw Refusal(ENOTSUP, "there is no model in the file; fit it again: elbowroom fit RUN -o M.json");
   }
   const bool exists = std::find(std::begin(names), std::end(names), wanted) != std::end(names);
-  throw FileError(exists ? ENOTSUP : EINVAL, "model '" + wanted + "' is not in the file; it has: " + there);
+  throw Refusal(exists ? ENOTSUP : EINVAL, "model '" + wanted + "' is not in the file; it has: " + there);
 }
 
 constexpr unsigned flag(bool set, unsigned value) { return set ? value : 0U; }
@@ -72,23 +72,25 @@ Bands bands_of(const ThresholdPart& part, const std::optional<Streams>& own) {
 
 }  // namespace
 
-Answers::Answers(ModelFile file, const std::string& model) : file_(std::move(file)), kind_(chosen(file_, model)) {
+Answers::Answers(File file, const std::string& model, double size)
+    : file_(std::move(file)), kind_(chosen(*file_, model)), size_(size > 0 ? size : file_->message_size) {
   if (kind_ == Kind::flow) {
+    loads_.emplace(*file_);
     tabulate_flow();
   } else {
-    tabulate_threshold(kind_ == Kind::threshold ? *file_.threshold : *file_.robust);
+    tabulate_threshold(kind_ == Kind::threshold ? *file_->threshold : *file_->robust);
   }
 }
 
 const char* Answers::model() const { return names[static_cast<int>(kind_)]; }
 
 int Answers::placement_index(int comp_node, int comm_node) const {
-  const bool comp_local = comp_node < file_.machine.numa_per_socket;
-  const bool comm_local = comm_node < file_.machine.numa_per_socket;
+  const bool comp_local = comp_node < file_->machine.numa_per_socket;
+  const bool comm_local = comm_node < file_->machine.numa_per_socket;
   if (comp_node != comm_node) {
     return 4 + 2 * (comp_local ? 1 : 0) + (comm_local ? 1 : 0);
   }
-  const bool sampled = comp_node == 0 || comp_node == file_.machine.numa_per_socket;
+  const bool sampled = comp_node == 0 || comp_node == file_->machine.numa_per_socket;
   return 2 * (sampled ? 1 : 0) + (comp_local ? 1 : 0);
 }
 
@@ -101,22 +103,30 @@ Answers::Placement Answers::placement(int index) {
 }
 
 std::size_t Answers::place(int index, int n, int n_other) const {
-  const auto cores = static_cast<std::size_t>(file_.machine.cores_first_socket) + 1;
+  const auto cores = static_cast<std::size_t>(file_->machine.cores_first_socket) + 1;
   return (static_cast<std::size_t>(index) * rows_other_ + n_other) * cores + n;
 }
 
 unsigned Answers::flags(const Placement& where, int n, int n_other) const {
-  const Calibration& known = file_.calibration;
+  const Calibration& known = file_->calibration;
   const bool cores = (n == 0 || (known.n_low <= n && n <= known.n_high)) && n_other <= known.n_other_high;
-  const bool inside = cores && !file_.beyond_sizes && known.comp_seen[where.comp_local ? 1 : 0] &&
-                      known.comm_seen[where.comm_local ? 1 : 0];
-  return flag(!inside, ELBOW_EXTRAPOLATED) | flag(file_.machine.is_virtual, ELBOW_VIRTUAL);
+  const bool beyond = size_ != file_->message_size && (size_ < file_->sizes->smallest || size_ > file_->sizes->largest);
+  const bool inside =
+      cores && !beyond && known.comp_seen[where.comp_local ? 1 : 0] && known.comm_seen[where.comm_local ? 1 : 0];
+  return flag(!inside, ELBOW_EXTRAPOLATED) | flag(file_->machine.is_virtual, ELBOW_VIRTUAL);
 }
 
 void Answers::tabulate_flow() {
-  const int cores = file_.machine.cores_first_socket;
-  cores_other_ = file_.machine.sockets > 1 ? cores : 0;
-  const std::size_t of_a_row = placement_count * (static_cast<std::size_t>(cores) + 1) * file_.flow->vectors.size();
+  const int cores = file_->machine.cores_first_socket;
+  cores_other_ = file_->machine.sockets > 1 ? cores : 0;
+  by_loads_ = size_ != file_->message_size && loads_->knows_sizes();
+  flow_ = *file_->flow;
+  for (std::vector<double>& vector : flow_.vectors) {
+    for (double* comm : {&vector[flow_index("comm_first")], &vector[flow_index("comm_second")]}) {
+      *comm = by_loads_ ? *comm : bandwidth_at_size(*file_, *comm, size_);
+    }
+  }
+  const std::size_t of_a_row = placement_count * (static_cast<std::size_t>(cores) + 1) * flow_.vectors.size();
   const std::size_t rows = most_evaluations / of_a_row;
   rows_other_ = rows > static_cast<std::size_t>(cores_other_) ? cores_other_ + 1 : 1;
   table_.resize(place(placement_count, 0, 0));
@@ -133,6 +143,9 @@ void Answers::tabulate_flow() {
 }
 
 elbow_prediction Answers::flow_prediction(const Placement& where, int n, int n_other) const {
+  if (by_loads_) {
+    return load_prediction(where, n, n_other);
+  }
   const FlowCase asked = {
       .local = static_cast<double>(where.comp_local ? n : n_other),
       .remote = static_cast<double>(where.comp_local ? n_other : n),
@@ -140,13 +153,35 @@ elbow_prediction Answers::flow_prediction(const Placement& where, int n, int n_o
       .beside = !where.same && where.comp_local == where.comm_local,
       .second = !where.comm_local,
   };
-  const FlowAnswer found = flow_answer(*file_.flow, asked);
-  const auto stream = [&](int k) { return elbow_interval{found.value[k], found.low[k], found.high[k]}; };
-  return {stream(0), stream(1), stream(2), stream(3), flags(where, n, n_other)};
+  const auto [comp_alone, comm_alone, comp, comm] = flow_answer(flow_, asked);
+  return {comp_alone, comm_alone, comp, comm, flags(where, n, n_other)};
 }
 
-void Answers::tabulate_threshold(const ThresholdPart& part) {
-  const int cores = file_.machine.cores_first_socket;
+elbow_prediction Answers::load_prediction(const Placement& where, int n, int n_other) const {
+  // Any nodes of that placement: where a socket has one node only, nobody asks for two in it.
+  const int far = file_->machine.numa_per_socket;
+  const int comp_node = where.comp_local ? 0 : far;
+  const int beside = where.comm_local == where.comp_local ? comp_node + 1 : where.comm_local ? 0 : far;
+  elbow_group groups[2];
+  std::size_t count = 0;
+  for (const auto& [socket, cores] : {std::pair{0, n}, std::pair{1, n_other}}) {
+    if (cores > 0) {
+      groups[count++] = {socket, comp_node, cores, 0.0};
+    }
+  }
+  const elbow_messages messages = {where.same ? comp_node : beside, ELBOW_RECEIVE, 0, 1};
+  elbow_load_prediction found{};
+  loads_->answer({groups, count, &messages, nullptr, 0}, size_, found);
+  return {found.comp_alone, found.comm_alone, found.comp_together, found.comm_together, found.flags};
+}
+
+void Answers::tabulate_threshold(ThresholdPart part) {
+  for (std::optional<Parameters>* side : {&part.local, &part.remote}) {
+    if (side->has_value()) {
+      (*side)->b_comm_seq = bandwidth_at_size(*file_, (*side)->b_comm_seq, size_);
+    }
+  }
+  const int cores = file_->machine.cores_first_socket;
   table_.resize(place(placement_count, 0, 0));
   for (int index = 0; index < placement_count; ++index) {
     const Placement where = placement(index);

@@ -1,10 +1,13 @@
 // All answers of one model of a file, computed while loading as far as they are few enough; immutable afterwards.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "elbowroom/predict.h"
+#include "flow_loads.hpp"
 #include "model_file.hpp"
 
 namespace elbowroom::predict {
@@ -13,17 +16,24 @@ enum class Kind { flow, robust, threshold };
 
 class Answers {
  public:
-  // `model`: which model answers; the empty string: the best one there is. Throws FileError (ENOTSUP, EINVAL).
-  Answers(ModelFile file, const std::string& model);
+  using File = std::shared_ptr<const ModelFile>;
 
-  const Shape& machine() const { return file_.machine; }
-  const ModelFile& file() const { return file_; }
-  const Calibration& calibration() const { return file_.calibration; }
+  // `model`: which model answers; the empty string: the best one there is. `size`: bytes of a message, 0: those of the
+  // calibration. Throws Refusal (ENOTSUP, EINVAL, EDOM).
+  Answers(File file, const std::string& model, double size);
+
+  const Shape& machine() const { return file_->machine; }
+  const File& file() const { return file_; }
+  const Calibration& calibration() const { return file_->calibration; }
   const char* model() const;
+  double message_size() const { return size_; }
   int cores_other() const { return cores_other_; }
 
   // False where the model was fitted without such accesses. Cores and nodes must be those of the machine.
   bool answer(int n, int n_other, int comp_node, int comm_node, elbow_prediction& prediction) const;
+
+  // What answers loads where the model is FLOW, else nullptr.
+  const FlowLoads* loads() const { return loads_ ? &*loads_ : nullptr; }
 
   // How many numbers of cores of the second socket are in the table, 0 included.
   int tabled_other() const { return rows_other_; }
@@ -43,12 +53,17 @@ class Answers {
   std::size_t place(int index, int n, int n_other) const;
 
   void tabulate_flow();
-  void tabulate_threshold(const ThresholdPart& part);
+  void tabulate_threshold(ThresholdPart part);
   elbow_prediction flow_prediction(const Placement& where, int n, int n_other) const;
+  elbow_prediction load_prediction(const Placement& where, int n, int n_other) const;
   unsigned flags(const Placement& where, int n, int n_other) const;
 
-  ModelFile file_;
+  File file_;
   Kind kind_;
+  double size_;
+  std::optional<FlowLoads> loads_;
+  FlowPart flow_;          // for messages of that size, where no runs with loads tell of it
+  bool by_loads_ = false;  // where they do
   int cores_other_ = 0;
   int rows_other_ = 1;
   std::vector<elbow_prediction> table_;

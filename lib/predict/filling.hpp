@@ -1,5 +1,5 @@
 // Sharing capacities: streams with a demand, a floor and a weight fill the resources they pass. The law is that of
-// src/elbowroom/model/filling.py, step by step.
+// src/elbowroom/model/filling.py, step by step, for L networks at once that differ in numbers only.
 #pragma once
 
 #include <algorithm>
@@ -7,103 +7,163 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <span>
 
 namespace elbowroom::predict {
 
-template <std::size_t K, std::size_t R>
+template <std::size_t L>
+using Lanes = std::array<double, L>;
+
+// A stream passes a resource.
+struct Passage {
+  std::size_t stream;
+  std::size_t resource;
+};
+
+// Views into memory of the caller: by stream demand, floor, weight and what comes out, rate; by resource its capacity;
+// by passage what a unit of the stream takes of the resource (0: it passes by). `active` (by stream), `free`, `taken`
+// (by resource) are for `fill` to work in.
+template <std::size_t L>
 struct Network {
-  std::array<double, K> demand{};
-  std::array<double, K> floor{};
-  std::array<double, K> weight{};
-  std::array<double, R> capacity{};
-  std::array<std::array<double, K>, R> cost{};  // what a unit of the stream takes of the resource; 0: passes by
+  std::span<const Lanes<L>> demand;
+  std::span<const Lanes<L>> floor;
+  std::span<const double> weight;
+  std::span<const Lanes<L>> capacity;
+  std::span<const Passage> passages;
+  std::span<const Lanes<L>> cost;
+  std::span<Lanes<L>> rate;
+  std::span<Lanes<L>> active;
+  std::span<Lanes<L>> free;
+  std::span<Lanes<L>> taken;
 };
 
 namespace filling {
 
 constexpr double exhausted = 1e-12;  // relative: what is less than this from being full is full
+constexpr double endless = std::numeric_limits<double>::infinity();
 
-template <std::size_t K, std::size_t R>
-double load(const Network<K, R>& net, std::size_t r, const std::array<double, K>& of) {
-  double sum = 0;
-  for (std::size_t k = 0; k < K; ++k) {
-    sum += net.cost[r][k] * of[k];
+// What the resources have left, and which streams of that kind still grow. False if none does.
+template <std::size_t L>
+bool look(const Network<L>& net, bool eager) {
+  std::copy(net.capacity.begin(), net.capacity.end(), net.free.begin());
+  for (std::size_t p = 0; p < net.passages.size(); ++p) {
+    const auto [k, r] = net.passages[p];
+    for (std::size_t i = 0; i < L; ++i) {
+      net.free[r][i] -= net.cost[p][i] * net.rate[k][i];
+    }
   }
-  return sum;
+  for (Lanes<L>& free : net.free) {
+    for (std::size_t i = 0; i < L; ++i) {
+      free[i] = std::max(free[i], 0.0);
+    }
+  }
+  for (std::size_t k = 0; k < net.demand.size(); ++k) {
+    const double weight = eager ? std::max(net.weight[k], 0.0) : net.weight[k] > 0 ? 0.0 : 1.0;
+    for (std::size_t i = 0; i < L; ++i) {
+      const double demand = net.demand[k][i];
+      net.active[k][i] = demand - net.rate[k][i] <= exhausted * demand ? 0.0 : weight;
+    }
+  }
+  for (std::size_t p = 0; p < net.passages.size(); ++p) {
+    const auto [k, r] = net.passages[p];
+    for (std::size_t i = 0; i < L; ++i) {
+      const bool full = net.free[r][i] <= exhausted * net.capacity[r][i] && net.cost[p][i] > 0;
+      net.active[k][i] = full ? 0.0 : net.active[k][i];
+    }
+  }
+  double most = 0;
+  for (const Lanes<L>& active : net.active) {
+    for (std::size_t i = 0; i < L; ++i) {
+      most = std::max(most, active[i]);
+    }
+  }
+  return most > 0;
 }
 
-// Lets the streams of positive weight grow together until each has met its demand or a full resource.
-template <std::size_t K, std::size_t R>
-void grow(const Network<K, R>& net, const std::array<double, K>& weight, std::array<double, K>& rate) {
-  for (std::size_t round = 0; round < K; ++round) {
-    std::array<double, R> free{};
-    std::array<bool, R> full{};
-    for (std::size_t r = 0; r < R; ++r) {
-      free[r] = std::max(net.capacity[r] - load(net, r, rate), 0.0);
-      full[r] = free[r] <= exhausted * (std::isfinite(net.capacity[r]) ? net.capacity[r] : 0.0);
+// How far the active streams grow before one has met its demand or a full resource.
+template <std::size_t L>
+Lanes<L> step(const Network<L>& net) {
+  Lanes<L> least;
+  least.fill(endless);
+  for (std::size_t k = 0; k < net.demand.size(); ++k) {
+    for (std::size_t i = 0; i < L; ++i) {
+      const double active = net.active[k][i];
+      const double own = (net.demand[k][i] - net.rate[k][i]) / active;
+      least[i] = std::min(least[i], active > 0 ? own : endless);
     }
-    std::array<double, K> active{};
-    double step = std::numeric_limits<double>::infinity();
-    bool any = false;
-    for (std::size_t k = 0; k < K; ++k) {
-      bool stopped = net.demand[k] - rate[k] <= exhausted * net.demand[k];
-      for (std::size_t r = 0; r < R; ++r) {
-        stopped = stopped || (net.cost[r][k] > 0 && full[r]);
-      }
-      active[k] = stopped ? 0.0 : weight[k];
-      if (active[k] > 0) {
-        any = true;
-        step = std::min(step, (net.demand[k] - rate[k]) / active[k]);
+  }
+  std::fill(net.taken.begin(), net.taken.end(), Lanes<L>{});
+  for (std::size_t p = 0; p < net.passages.size(); ++p) {
+    const auto [k, r] = net.passages[p];
+    for (std::size_t i = 0; i < L; ++i) {
+      net.taken[r][i] += net.cost[p][i] * net.active[k][i];
+    }
+  }
+  for (std::size_t r = 0; r < net.capacity.size(); ++r) {
+    for (std::size_t i = 0; i < L; ++i) {
+      const double taken = net.taken[r][i];
+      const double common = net.free[r][i] / taken;
+      least[i] = std::min(least[i], taken > 0 ? common : endless);
+    }
+  }
+  return least;
+}
+
+// Lets the streams of positive weight (eager), or those of none, grow together until each has met its demand or a full
+// resource.
+template <std::size_t L>
+void grow(const Network<L>& net, bool eager) {
+  for (std::size_t round = 0; round < net.demand.size() && look(net, eager); ++round) {
+    const Lanes<L> by = step(net);
+    for (std::size_t k = 0; k < net.demand.size(); ++k) {
+      for (std::size_t i = 0; i < L; ++i) {
+        net.rate[k][i] += net.active[k][i] * (by[i] < endless ? by[i] : 0.0);
       }
     }
-    if (!any) {
-      return;
+  }
+}
+
+// The floors, less where a resource cannot hold them all.
+template <std::size_t L>
+void guarantee(const Network<L>& net) {
+  std::fill(net.taken.begin(), net.taken.end(), Lanes<L>{});
+  for (std::size_t p = 0; p < net.passages.size(); ++p) {
+    const auto [k, r] = net.passages[p];
+    for (std::size_t i = 0; i < L; ++i) {
+      net.taken[r][i] += net.cost[p][i] * net.floor[k][i];
     }
-    for (std::size_t r = 0; r < R; ++r) {
-      const double sum = load(net, r, active);
-      if (sum > 0) {
-        step = std::min(step, free[r] / sum);
-      }
+  }
+  std::fill(net.active.begin(), net.active.end(), [] {
+    Lanes<L> all;
+    all.fill(1.0);
+    return all;
+  }());
+  for (std::size_t p = 0; p < net.passages.size(); ++p) {
+    const auto [k, r] = net.passages[p];
+    for (std::size_t i = 0; i < L; ++i) {
+      const double wanted = net.taken[r][i];
+      const double part = net.capacity[r][i] / wanted;
+      const bool less = wanted > net.capacity[r][i] && net.cost[p][i] > 0;
+      net.active[k][i] = std::min(net.active[k][i], less ? part : 1.0);
     }
-    if (std::isfinite(step)) {
-      for (std::size_t k = 0; k < K; ++k) {
-        rate[k] += active[k] * step;
-      }
+  }
+  for (std::size_t k = 0; k < net.demand.size(); ++k) {
+    for (std::size_t i = 0; i < L; ++i) {
+      net.rate[k][i] = net.floor[k][i] * net.active[k][i];
     }
   }
 }
 
 }  // namespace filling
 
-// The rate of each stream.
-template <std::size_t K, std::size_t R>
-std::array<double, K> fill(const Network<K, R>& net) {
-  std::array<double, K> least{};
-  least.fill(1.0);
-  for (std::size_t r = 0; r < R; ++r) {
-    const double wanted = filling::load(net, r, net.floor);
-    const double kept = wanted > net.capacity[r] ? net.capacity[r] / wanted : 1.0;
-    for (std::size_t k = 0; k < K; ++k) {
-      if (net.cost[r][k] > 0) {
-        least[k] = std::min(least[k], kept);
-      }
-    }
+// Fills net.rate.
+template <std::size_t L>
+void fill(const Network<L>& net) {
+  filling::guarantee(net);
+  filling::grow(net, true);
+  if (std::any_of(net.weight.begin(), net.weight.end(), [](double weight) { return !(weight > 0); })) {
+    filling::grow(net, false);
   }
-  std::array<double, K> rate{};
-  std::array<double, K> eager{};
-  std::array<double, K> patient{};
-  bool any_patient = false;
-  for (std::size_t k = 0; k < K; ++k) {
-    rate[k] = net.floor[k] * least[k];
-    eager[k] = net.weight[k] > 0 ? net.weight[k] : 0.0;
-    patient[k] = net.weight[k] > 0 ? 0.0 : 1.0;
-    any_patient = any_patient || patient[k] > 0;
-  }
-  filling::grow(net, eager, rate);
-  if (any_patient) {
-    filling::grow(net, patient, rate);
-  }
-  return rate;
 }
 
 }  // namespace elbowroom::predict

@@ -6,28 +6,14 @@
 #include <limits>
 
 #include "filling.hpp"
+#include "spread.hpp"
 
 namespace elbowroom::predict {
 namespace {
 
 // Medians of nine equally likely slices of a normal variable, scaled to variance 1.
-constexpr std::array<double, 9> jitter = {-1.711094, -1.038997, -0.633067, -0.303096, 0.0,
-                                          0.303096,  0.633067,  1.038997,  1.711094};
-
-constexpr double normal_90 = 1.6448536269514722;  // half of the 90 % interval, in standard deviations
-constexpr double least_rate = 1e-9;               // MB/s; below it a logarithm means nothing
-
-struct FlowParameters {
-  double core_local, core_remote, comm_first, comm_second, uplink, link, controller, port, crossing, root, floor_first,
-      floor_second, weight_first, weight_second, cost_first, cost_second, remote_weight, remote_cost, dip_local,
-      dip_remote, rise_local, rise_remote, excess_local, excess_remote;
-};
-static_assert(sizeof(FlowParameters) == flow_names.size() * sizeof(double));
-
-FlowParameters named(const double* p) {
-  return {p[0],  p[1],  p[2],  p[3],  p[4],  p[5],  p[6],  p[7],  p[8],  p[9],  p[10], p[11],
-          p[12], p[13], p[14], p[15], p[16], p[17], p[18], p[19], p[20], p[21], p[22], p[23]};
-}
+constexpr Lanes<jitter_values> normal = {-1.711094, -1.038997, -0.633067, -0.303096, 0.0,
+                                         0.303096,  0.633067,  1.038997,  1.711094};
 
 struct Stream {
   double demand;
@@ -45,6 +31,12 @@ struct Shared {
 struct Rates {
   double first;
   double second;
+};
+
+struct Parts {
+  double local;
+  double remote;
+  double messages;
 };
 
 // Two streams that pass the same resources, the second with a floor: `fill` in closed form.
@@ -70,51 +62,54 @@ Rates pair(const Stream& x, const Stream& y, std::initializer_list<Shared> passe
 // Demands and capacities in one situation at one value of the jitter.
 class System {
  public:
-  System(const FlowParameters& p, const FlowCase& asked, double z)
+  System(const FlowParameters& p, const FlowCase& asked, double g, double h)
       : p_(p),
         asked_(asked),
-        g_(std::max(1 + (z < 0 ? p.dip_local : p.rise_local) * z, 0.0)),
-        h_(std::max(1 + (z < 0 ? p.dip_remote : p.rise_remote) * z, 0.0)),
+        g_(g),
+        h_(h),
         cost_(asked.second ? p.cost_second : p.cost_first),
         port_cost_(cost_ / p.remote_cost) {
     const double comm = asked.second ? p.comm_second : p.comm_first;
-    local_ = {std::min(asked.local * p.core_local, p.uplink * g_), asked.local};
-    remote_ = {std::min(asked.remote * p.core_remote, p.link * h_), asked.remote * p.remote_weight};
+    local_ = {std::min(asked.local * p.core_local, p.uplink * g_), asked.local * asked.local_served};
+    remote_ = {std::min(asked.remote * p.core_remote, p.link * h_),
+               asked.remote * asked.remote_served * p.remote_weight};
     messages_ = {comm, asked.second ? p.weight_second : p.weight_first,
                  (asked.second ? p.floor_second : p.floor_first) * comm};
   }
 
   // Computation without messages in its node, the remote cores with that demand.
-  double alone(double remote_demand) const {
+  Rates alone(double remote_demand) const {
     const Stream none{0, 0};
     const Stream remote{std::min(remote_demand, port(none)), remote_.weight};
-    const Rates rates = pair(local_, remote, {{controller(none), 1, p_.remote_cost}});
-    return rates.first + rates.second;
+    return pair(local_, remote, {{controller(none, p_.controller), 1, p_.remote_cost}});
   }
-  double alone() const { return alone(remote_.demand); }
+  Rates alone() const { return alone(remote_.demand); }
 
-  // Both sides: computation, communication.
-  Rates together() const {
+  Parts together() const {
     if (!asked_.same) {
       return in_different_nodes();
     }
     if (asked_.remote <= 0) {
-      return pair(local_, messages_, {{controller(messages_), 1, cost_}});
+      const Rates rates = pair(local_, messages_, {{controller(messages_, p_.controller * asked_.room), 1, cost_}});
+      return {rates.first, 0, rates.second};
     }
     if (asked_.local <= 0) {
-      return pair(remote_, messages_,
-                  {{controller(messages_), p_.remote_cost, cost_}, {port(messages_), 1, port_cost_}});
+      const Rates rates = pair(remote_, messages_,
+                               {{controller(messages_, p_.controller * asked_.room), p_.remote_cost, cost_},
+                                {port(messages_), 1, port_cost_}});
+      return {0, rates.first, rates.second};
     }
     return from_both_sockets();
   }
 
  private:
-  double controller(const Stream& messages) const {
+  // `whole`: the capacity without over-demand.
+  double controller(const Stream& messages, double whole) const {
     const bool only_remote = asked_.local <= 0;
     const double load =
         asked_.local * p_.core_local + p_.remote_cost * asked_.remote * p_.core_remote + cost_ * messages.demand;
     const double excess = only_remote ? p_.excess_remote : p_.excess_local;
-    const double left = p_.controller - excess * std::max(load - p_.controller, 0.0);
+    const double left = whole - excess * std::max(load - whole, 0.0);
     return std::max(left, cost_ * messages.floor) * (only_remote ? h_ : g_);
   }
 
@@ -124,28 +119,32 @@ class System {
     return std::max(left, port_cost_ * messages.floor) * h_;
   }
 
-  Rates from_both_sockets() const {
-    Network<3, 2> net;
-    net.demand = {local_.demand, remote_.demand, messages_.demand};
-    net.floor = {0, 0, messages_.floor};
-    net.weight = {local_.weight, remote_.weight, messages_.weight};
-    net.capacity = {controller(messages_), port(messages_)};
-    net.cost[0] = {1, p_.remote_cost, cost_};
-    net.cost[1] = {0, 1, port_cost_};
-    const std::array<double, 3> rates = fill(net);
-    return {rates[0] + rates[1], rates[2]};
+  Parts from_both_sockets() const {
+    using Numbers = std::array<Lanes<1>, 3>;
+    static constexpr std::array<Passage, 5> passages = {{{0, 0}, {1, 0}, {2, 0}, {1, 1}, {2, 1}}};
+    const Numbers demand = {{{local_.demand}, {remote_.demand}, {messages_.demand}}};
+    const Numbers floor = {{{0.0}, {0.0}, {messages_.floor}}};
+    const std::array<double, 3> weight = {local_.weight, remote_.weight, messages_.weight};
+    const std::array<Lanes<1>, 2> capacity = {
+        {{controller(messages_, p_.controller * asked_.room)}, {port(messages_)}}};
+    const std::array<Lanes<1>, 5> cost = {{{1.0}, {p_.remote_cost}, {cost_}, {1.0}, {port_cost_}}};
+    Numbers rate, active;
+    std::array<Lanes<1>, 2> free, taken;
+    fill(Network<1>{demand, floor, weight, capacity, passages, cost, rate, active, free, taken});
+    return {rate[0][0], rate[1][0], rate[2][0]};
   }
 
-  Rates in_different_nodes() const {
+  Parts in_different_nodes() const {
     const double pressing = std::max(asked_.local * p_.core_local, asked_.remote * p_.core_remote);
     const double root = std::max(p_.root * g_ - pressing, p_.floor_first * messages_.demand);
     Stream messages = messages_;
     messages.demand = std::min(messages_.demand, root);
-    if (!asked_.beside || asked_.remote <= 0) {
-      return {alone(), messages.demand};
+    Rates crossed{remote_.demand, messages.demand};
+    if (asked_.beside && asked_.remote > 0) {
+      crossed = pair(remote_, messages, {{p_.crossing * h_}});
     }
-    const Rates crossed = pair(remote_, messages, {{p_.crossing * h_}});
-    return {alone(crossed.first), crossed.second};
+    const Rates cores = alone(crossed.first);
+    return {cores.first, cores.second, crossed.second};
   }
 
   const FlowParameters& p_;
@@ -161,46 +160,67 @@ class System {
 
 }  // namespace
 
-Streams flow_streams(const double* parameters, const FlowCase& asked) {
-  const FlowParameters p = named(parameters);
-  const double comm_alone = asked.second ? p.comm_second : p.comm_first;
-  if (asked.local + asked.remote <= 0) {
-    return {0.0, comm_alone, 0.0, comm_alone};
-  }
-  Streams sum{0.0, 0.0, 0.0, 0.0};
-  for (const double z : jitter) {
-    const System system(p, asked, z);
-    const Rates together = system.together();
-    sum[0] += system.alone();
-    sum[2] += together.first;
-    sum[3] += together.second;
-  }
-  const double values = static_cast<double>(jitter.size());
-  return {sum[0] / values, comm_alone, sum[2] / values, sum[3] / values};
+FlowParameters named(const double* p) {
+  return {p[0],  p[1],  p[2],  p[3],  p[4],  p[5],  p[6],  p[7],  p[8],  p[9],  p[10], p[11],
+          p[12], p[13], p[14], p[15], p[16], p[17], p[18], p[19], p[20], p[21], p[22], p[23]};
 }
 
-FlowAnswer flow_answer(const FlowPart& model, const FlowCase& asked) {
-  FlowAnswer found;
-  found.value = flow_streams(model.vectors.front().data(), asked);
-  // The variance of the draws' logarithms, by Welford's recurrence: no memory, no cancellation.
-  Streams mean{};
-  Streams squares{};
-  double count = 0;
+Jitter jitter(const FlowParameters& p) {
+  Jitter found;
+  for (std::size_t i = 0; i < jitter_values; ++i) {
+    const double z = normal[i];
+    found.g[i] = std::max(1 + (z < 0 ? p.dip_local : p.rise_local) * z, 0.0);
+    found.h[i] = std::max(1 + (z < 0 ? p.dip_remote : p.rise_remote) * z, 0.0);
+  }
+  return found;
+}
+
+FlowRates flow_rates(const FlowParameters& p, const FlowCase& asked) {
+  FlowRates sum;
+  if (asked.local + asked.remote <= 0) {
+    sum.messages = asked.second ? p.comm_second : p.comm_first;
+    return sum;
+  }
+  const Jitter capacities = jitter(p);
+  for (std::size_t i = 0; i < jitter_values; ++i) {
+    const System system(p, asked, capacities.g[i], capacities.h[i]);
+    const Rates alone = system.alone();
+    const Parts together = system.together();
+    sum.local_alone += alone.first;
+    sum.remote_alone += alone.second;
+    sum.local += together.local;
+    sum.remote += together.remote;
+    sum.messages += together.messages;
+  }
+  for (double* rate : {&sum.local_alone, &sum.remote_alone, &sum.local, &sum.remote, &sum.messages}) {
+    *rate /= static_cast<double>(jitter_values);
+  }
+  return sum;
+}
+
+namespace {
+
+Streams streams(const std::vector<double>& parameters, const FlowCase& asked) {
+  const FlowParameters p = named(parameters.data());
+  const FlowRates rates = flow_rates(p, asked);
+  return {rates.local_alone + rates.remote_alone, asked.second ? p.comm_second : p.comm_first,
+          rates.local + rates.remote, rates.messages};
+}
+
+}  // namespace
+
+std::array<elbow_interval, stream_count> flow_answer(const FlowPart& model, const FlowCase& asked) {
+  std::array<Spread, stream_count> spreads;
   for (std::size_t draw = 1; draw < model.vectors.size(); ++draw) {
-    const Streams drawn = flow_streams(model.vectors[draw].data(), asked);
-    count += 1;
+    const Streams drawn = streams(model.vectors[draw], asked);
     for (int k = 0; k < stream_count; ++k) {
-      const double log = std::log(std::max(drawn[k], least_rate));
-      const double delta = log - mean[k];
-      mean[k] += delta / count;
-      squares[k] += delta * (log - mean[k]);
+      spreads[k].add(drawn[k]);
     }
   }
+  const Streams best = streams(model.vectors.front(), asked);
+  std::array<elbow_interval, stream_count> found;
   for (int k = 0; k < stream_count; ++k) {
-    const double variance = count > 0 ? squares[k] / count : 0.0;
-    const double factor = std::exp(normal_90 * std::sqrt(variance + model.discrepancy[k] * model.discrepancy[k]));
-    found.low[k] = found.value[k] / factor;
-    found.high[k] = found.value[k] * factor;
+    found[k] = spreads[k].around(best[k], model.discrepancy[k]);
   }
   return found;
 }

@@ -14,9 +14,9 @@ namespace elbowroom::predict {
 constexpr int stream_count = 4;
 using Streams = std::array<double, stream_count>;
 
-// A file that cannot be used: the errno it means, and a sentence.
-struct FileError : std::runtime_error {
-  FileError(int code_, const std::string& sentence) : std::runtime_error(sentence), code(code_) {}
+// What cannot be read or answered: the errno it means, and a sentence.
+struct Refusal : std::runtime_error {
+  Refusal(int code_, const std::string& sentence) : std::runtime_error(sentence), code(code_) {}
   int code;
 };
 
@@ -64,23 +64,57 @@ struct ThresholdPart {
   std::optional<Streams> other_bands;
 };
 
+// What runs told of beyond situations, as bits.
+enum Question : unsigned {
+  asks_intensity = 1,
+  asks_sizes = 2,
+  asks_send = 4,
+  asks_both = 8,
+  asks_threads = 16,
+  asks_copies = 32,
+  asks_nodes = 64
+};
+
+// FLOW's parameters for loads (flow_load.hpp): rows as FlowPart::vectors, each ordered as load_names, then latency (us)
+// and speed of every regime of messages. `switches`: first sizes (bytes) of all regimes but the first; `intensity`
+// (flop/B): that of the calibrated kernel.
+struct Extension {
+  std::vector<std::vector<double>> vectors;
+  std::vector<double> switches;
+  double intensity = 0;
+};
+
+// The same with what it rests on: bits of Question, and where the runs end.
+struct LoadPart {
+  Extension extension;
+  Streams discrepancy{};
+  unsigned measured = 0;
+  bool has_latency = false;
+  double intensity_high = 0;
+  double size_low = 0;
+  double size_high = 0;
+};
+
 // FLOW: values first, then the draws from the joint distribution, each ordered as flow_names.
 struct FlowPart {
   std::vector<std::vector<double>> vectors;
   Streams discrepancy{};
+  std::optional<LoadPart> load;
 };
 
-// Messages of s bytes take t0 + s/B (docs/models.md): t0 in us, and the sizes that it was fitted on, bytes.
+// Messages of s bytes take t0 + s/B (docs/models.md): t0 in us with its 90 % interval, and the sizes that it was fitted
+// on, bytes.
 struct MessageSize {
   double t0 = 0;
+  double low = 0;
+  double high = 0;
   double smallest = 0;
   double largest = 0;
 };
 
 struct ModelFile {
   Shape machine;
-  double message_size = 0;           // bytes, of the messages that are predicted
-  bool beyond_sizes = false;         // that is outside of what `sizes` was fitted on
+  double message_size = 0;           // bytes, of the messages of the calibration
   std::optional<MessageSize> sizes;  // how other sizes fare, where that is known
   Calibration calibration;
   std::optional<ThresholdPart> threshold;
@@ -88,15 +122,15 @@ struct ModelFile {
   std::optional<FlowPart> flow;
 };
 
-// Throws FileError: EBADMSG for what is damaged or no model, ENOTSUP for a newer version. Fields that are not known are
+// Throws Refusal: EBADMSG for what is damaged or no model, ENOTSUP for a newer version. Fields that are not known are
 // passed over.
 ModelFile read_model(std::string_view text);
 
-// The same models for messages of `size` bytes. Throws FileError: ENOTSUP where the file knows one size only, EDOM where
-// its law has no bandwidth for that one.
-ModelFile at_size(const ModelFile& file, double size);
+// What messages of `size` bytes reach where those of the calibration reach `bandwidth`. Throws Refusal: ENOTSUP where the
+// file knows one size only, EDOM where its law has no bandwidth for that one.
+double bandwidth_at_size(const ModelFile& file, double bandwidth, double size);
 
-// The content of a file; throws FileError with what the system says, and for files too large to be a model.
+// The content of a file; throws Refusal with what the system says, and for files too large to be a model.
 std::string read_text(const std::string& path);
 
 }  // namespace elbowroom::predict

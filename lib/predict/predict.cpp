@@ -5,10 +5,12 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <string>
 
 #include "answers.hpp"
+#include "loads.hpp"
 #include "model_file.hpp"
 
 struct elbow_model {
@@ -18,7 +20,7 @@ struct elbow_model {
 namespace {
 
 using elbowroom::predict::Answers;
-using elbowroom::predict::FileError;
+using elbowroom::predict::Refusal;
 using elbowroom::predict::Shape;
 
 // Long enough for a sentence with a path in it; what is longer ends early.
@@ -44,7 +46,7 @@ template <typename Make>
 elbow_model* guarded(Make make) {
   try {
     return make();
-  } catch (const FileError& error) {
+  } catch (const Refusal& error) {
     remember(error.code, error.what());
   } catch (const std::bad_alloc&) {
     remember(ENOMEM, "there is not enough memory for the model");
@@ -55,7 +57,8 @@ elbow_model* guarded(Make make) {
 }
 
 elbow_model* made(std::string_view text, const char* model) {
-  return new elbow_model{Answers(elbowroom::predict::read_model(text), model == nullptr ? "" : model)};
+  auto file = std::make_shared<const elbowroom::predict::ModelFile>(elbowroom::predict::read_model(text));
+  return new elbow_model{Answers(std::move(file), model == nullptr ? "" : model, 0)};
 }
 
 int refuse_node(const Shape& machine, const char* field, int node) {
@@ -75,8 +78,8 @@ elbow_model* elbow_predict_load(const char* path, const char* model) {
     const std::string text = elbowroom::predict::read_text(path);
     try {
       return made(text, model);
-    } catch (const FileError& error) {
-      throw FileError(error.code, std::string(path) + ": " + error.what());
+    } catch (const Refusal& error) {
+      throw Refusal(error.code, std::string(path) + ": " + error.what());
     }
   });
 }
@@ -96,8 +99,7 @@ elbow_model* elbow_predict_at_size(const elbow_model* model, size_t message_size
   }
   return guarded([&] {
     const Answers& answers = model->answers;
-    const auto size = static_cast<double>(message_size);
-    return new elbow_model{Answers(elbowroom::predict::at_size(answers.file(), size), answers.model())};
+    return new elbow_model{Answers(answers.file(), answers.model(), static_cast<double>(message_size))};
   });
 }
 
@@ -134,6 +136,20 @@ int elbow_predict(const elbow_model* model, int n, int n_other, int comp_node, i
   return 0;
 }
 
+int elbow_predict_for_load(const elbow_model* model, const elbow_load* load, elbow_load_prediction* prediction) {
+  if (model == nullptr || load == nullptr || prediction == nullptr) {
+    return refuse(EINVAL, "%s is NULL", model == nullptr ? "model" : load == nullptr ? "load" : "prediction");
+  }
+  try {
+    elbowroom::predict::answer_load(model->answers, *load, *prediction);
+    return 0;
+  } catch (const Refusal& error) {
+    return refuse(error.code, "%s", error.what());
+  } catch (const std::exception&) {
+    return refuse(ENOMEM, "there is not enough memory for the load");
+  }
+}
+
 int elbow_predict_machine(const elbow_model* model, elbow_machine* machine) {
   if (model == nullptr || machine == nullptr) {
     return refuse(EINVAL, "%s is NULL", model == nullptr ? "model" : "machine");
@@ -146,7 +162,7 @@ int elbow_predict_machine(const elbow_model* model, elbow_machine* machine) {
               shape.sockets,
               shape.numa_per_socket,
               shape.nodes(),
-              model->answers.file().message_size};
+              model->answers.message_size()};
   return 0;
 }
 

@@ -283,21 +283,28 @@ TEST_CASE("files are read from the disk, and what the system says of them is pas
 }
 
 TEST_CASE("streams fill a resource by their weights above their floors") {
-  Network<2, 1> net;
-  net.demand = {10, 10};
-  net.floor = {0, 2};
-  net.weight = {1, 1};
-  net.capacity = {8};
-  net.cost[0] = {1, 1};
-  std::array<double, 2> rates = fill(net);
-  CHECK(rates[0] == doctest::Approx(3));
-  CHECK(rates[1] == doctest::Approx(5));
-  net.weight = {1, 0};  // only its floor until the other has enough
-  rates = fill(net);
-  CHECK(rates[0] == doctest::Approx(6));
-  CHECK(rates[1] == doctest::Approx(2));
-  net.demand = {3, 10};
-  rates = fill(net);
-  CHECK(rates[0] == doctest::Approx(3));
-  CHECK(rates[1] == doctest::Approx(5));
+  using Numbers = std::array<Lanes<2>, 2>;
+  // The second lane has a resource that holds the floor only in part.
+  const std::array<Lanes<2>, 1> capacity = {{{8, 1}}};
+  const std::array<Passage, 2> passages = {{{0, 0}, {1, 0}}};
+  const Numbers cost = {{{1, 1}, {1, 1}}};
+  const Numbers floor = {{{0, 0}, {2, 2}}};
+  Numbers demand = {{{10, 10}, {10, 10}}};
+  std::array<double, 2> weight = {1, 1};
+  Numbers rate{}, active{};
+  std::array<Lanes<2>, 1> free{}, taken{};
+  const auto filled = [&] {
+    fill(Network<2>{demand, floor, weight, capacity, passages, cost, rate, active, free, taken});
+    CHECK(rate[0][1] == doctest::Approx(0));
+    CHECK(rate[1][1] == doctest::Approx(1));
+    return Streams{rate[0][0], rate[1][0], 0, 0};
+  };
+  CHECK(filled()[0] == doctest::Approx(3));
+  CHECK(filled()[1] == doctest::Approx(5));
+  weight = {1, 0};  // only its floor until the other has enough
+  CHECK(filled()[0] == doctest::Approx(6));
+  CHECK(filled()[1] == doctest::Approx(2));
+  demand[0] = {3, 3};
+  CHECK(filled()[0] == doctest::Approx(3));
+  CHECK(filled()[1] == doctest::Approx(5));
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import runpy
 import subprocess
 from collections.abc import Iterator
@@ -35,32 +34,6 @@ def library() -> Any:
     return TOOLS["load"]()
 
 
-class Loaded:
-    """A model in the library."""
-
-    def __init__(self, library: Any, path: Path, model: str | None = None, size: int | None = None) -> None:
-        self.library = library
-        self.handle = library.elbow_predict_load(str(path).encode(), model.encode() if model else None)
-        assert self.handle, library.elbow_predict_error().decode()
-        if size is not None:
-            loaded, self.handle = self.handle, library.elbow_predict_at_size(self.handle, size)
-            library.elbow_predict_free(loaded)
-            assert self.handle, library.elbow_predict_error().decode()
-
-    def __enter__(self) -> Loaded:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.library.elbow_predict_free(self.handle)
-
-    def ask(self, at: Situation) -> Any:
-        answer = TOOLS["Answer"]()
-        place = (at.n, at.n_other, at.comp_node, at.comm_node)
-        done = self.library.elbow_predict(self.handle, *place, ctypes.byref(answer))
-        assert done == 0, self.library.elbow_predict_error().decode()
-        return answer
-
-
 def situations(shape: Shape, most_other: int = 0) -> Iterator[Situation]:
     for comp in range(shape.nodes):
         for comm in range(shape.nodes):
@@ -79,7 +52,7 @@ def compare(
 ) -> None:
     """Every value and end of every interval within 1e-6, and the same flags."""
     api.Model(document).save(path)
-    with Loaded(library, path, name, size) as loaded:
+    with TOOLS["Loaded"](library, path, name, size) as loaded:
         for said in predict(document, asked, name=name, size=size):
             answer = loaded.ask(said.situation)
             for stream in STREAMS:

@@ -1,0 +1,178 @@
+#include "loads.hpp"
+
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <string>
+
+namespace elbowroom::predict {
+namespace {
+
+std::string written(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+
+// `field`: of the load, `index`: which of its groups or copies.
+std::string placed(const char* field, std::size_t index) {
+  const std::string name = field;
+  const std::size_t dot = name.find('.');
+  return name.substr(0, dot) + "[" + std::to_string(index) + "]" + name.substr(dot);
+}
+
+[[noreturn]] void refuse_value(const std::string& field, const std::string& value, const std::string& why) {
+  throw Refusal(EINVAL, field + " " + value + ": " + why);
+}
+
+void check_within(const Shape& machine, const std::string& field, int value, int count, const char* what) {
+  if (value < 0 || value >= count) {
+    const std::string last = std::to_string(count - 1);
+    refuse_value(field, std::to_string(value),
+                 machine.name + " has " + std::to_string(count) + " " + what + (count > 1 ? "s" : "") +
+                     (count > 1 ? "; ask for 0 to " + last : "; ask for 0"));
+  }
+}
+
+void check_positive(const std::string& field, int value, const char* what) {
+  if (value < 1) {
+    refuse_value(field, std::to_string(value), std::string("is no number of ") + what + "; give 1 or more");
+  }
+}
+
+void check_groups(const Shape& machine, const elbow_load& load) {
+  for (std::size_t k = 0; k < load.group_count; ++k) {
+    const elbow_group& group = load.groups[k];
+    check_within(machine, placed("groups.socket", k), group.socket, machine.sockets, "socket");
+    check_within(machine, placed("groups.node", k), group.node, machine.nodes(), "NUMA node");
+    check_positive(placed("groups.count", k), group.count, "computing cores");
+    if (!(group.intensity >= 0) || !std::isfinite(group.intensity)) {
+      refuse_value(placed("groups.intensity", k), written(group.intensity),
+                   "is no arithmetic intensity; give flop/B, 0 or more");
+    }
+    double cores = 0;
+    for (std::size_t other = 0; other <= k; ++other) {
+      cores += load.groups[other].socket == group.socket ? load.groups[other].count : 0;
+    }
+    if (cores > machine.cores_first_socket) {
+      const std::string most = std::to_string(machine.cores_first_socket);
+      refuse_value(placed("groups.count", k), std::to_string(group.count),
+                   machine.name + " has " + most + " cores on socket " + std::to_string(group.socket) +
+                       "; ask for 1 to " + most + " there in all");
+    }
+  }
+}
+
+void check_messages(const Shape& machine, const elbow_messages& messages) {
+  check_within(machine, "messages.node", messages.node, machine.nodes(), "NUMA node");
+  if (messages.direction < ELBOW_RECEIVE || messages.direction > ELBOW_BOTH) {
+    refuse_value("messages.direction", std::to_string(messages.direction),
+                 "is no direction; one of ELBOW_RECEIVE, ELBOW_SEND, ELBOW_BOTH");
+  }
+  check_positive("messages.threads", messages.threads, "communication threads");
+}
+
+void check_load(const Shape& machine, const elbow_load& load) {
+  if ((load.group_count > 0 && load.groups == nullptr) || (load.copy_count > 0 && load.copies == nullptr)) {
+    throw Refusal(EINVAL,
+                  load.groups == nullptr && load.group_count > 0 ? "load.groups is NULL" : "load.copies is NULL");
+  }
+  check_groups(machine, load);
+  if (load.messages != nullptr) {
+    check_messages(machine, *load.messages);
+  }
+  for (std::size_t k = 0; k < load.copy_count; ++k) {
+    check_within(machine, placed("copies.node", k), load.copies[k].node, machine.nodes(), "NUMA node");
+    if (!(load.copies[k].demand > 0) || !std::isfinite(load.copies[k].demand)) {
+      refuse_value(placed("copies.demand", k), written(load.copies[k].demand), "is no bandwidth; give MB/s above 0");
+    }
+  }
+}
+
+// Refuses questions that FLOW has no runs for.
+void check_known(const ModelFile& file, const FlowLoads& known, const elbow_load& load, double size) {
+  for (std::size_t k = 0; k < load.group_count; ++k) {
+    if (load.groups[k].intensity > 0 && !known.knows(asks_intensity)) {
+      throw Refusal(ENOTSUP, placed("groups.intensity", k) + " " + written(load.groups[k].intensity) +
+                                 ": the model of " + file.machine.name +
+                                 " knows no other arithmetic intensity than that of its calibration; fit it with the "
+                                 "plan `intensity` too: elbowroom run intensity --out RUN2; elbowroom fit RUN RUN2");
+    }
+  }
+  if (load.messages != nullptr && size != file.message_size && !known.knows(asks_sizes)) {
+    throw Refusal(ENOTSUP, "messages.size " + written(size) + ": is not the size of the model, " +
+                               written(file.message_size) +
+                               " B, and it knows no other; fit it with the plan `sizes` too: elbowroom run sizes --out "
+                               "RUN2; elbowroom fit RUN RUN2");
+  }
+}
+
+// One group of cores of the first socket, or none, and messages that one thread receives, or none.
+void check_threshold(const Answers& answers, const elbow_load& load) {
+  const std::string model = answers.model();
+  bool plain = load.copy_count == 0 && load.group_count <= 1;
+  plain = plain && (load.group_count == 0 || load.groups[0].intensity == 0);
+  plain =
+      plain && (load.messages == nullptr || (load.messages->direction == ELBOW_RECEIVE && load.messages->threads == 1));
+  if (!plain) {
+    throw Refusal(ENOTSUP,
+                  "the " + model +
+                      " model answers one group of cores at the calibrated intensity and messages that one "
+                      "thread receives; fit FLOW to a run of the machine: elbowroom run model; elbowroom fit RUN");
+  }
+  if (load.group_count > 0 && load.groups[0].socket != 0) {
+    throw Refusal(ENOTSUP, "groups[0].socket " + std::to_string(load.groups[0].socket) + ": the " + model +
+                               " model of " + answers.machine().name +
+                               " knows computing cores of the first socket only; fit FLOW to a run of the machine");
+  }
+}
+
+void answer_threshold(const Answers& answers, const elbow_load& load, double size, elbow_load_prediction& prediction) {
+  if (load.messages == nullptr) {
+    size = answers.file()->message_size;
+  }
+  if (size != answers.message_size()) {
+    answer_threshold(Answers(answers.file(), answers.model(), size), load, size, prediction);
+    return;
+  }
+  const bool computes = load.group_count > 0;
+  const int n =
+      computes ? load.groups[0].count : 1;  // without cores nobody loses: one core's alone is what messages reach
+  const int other = load.messages == nullptr ? 0 : load.messages->node;
+  const int comp_node = computes ? load.groups[0].node : other;
+  const int comm_node = load.messages == nullptr ? comp_node : other;
+  elbow_prediction found;
+  if (!answers.answer(n, 0, comp_node, comm_node, found)) {
+    throw Refusal(EDOM, "the load: the " + std::string(answers.model()) + " model of " + answers.machine().name +
+                            " was calibrated without such accesses");
+  }
+  constexpr elbow_interval none = {0, 0, 0};
+  const bool communicates = load.messages != nullptr;
+  prediction.comp_alone = computes ? found.comp_alone : none;
+  prediction.comm_alone = communicates ? found.comm_alone : none;
+  prediction.comp_together = !computes ? none : communicates ? found.comp_together : found.comp_alone;
+  prediction.comm_together = !communicates ? none : computes ? found.comm_together : found.comm_alone;
+  prediction.flags = found.flags;
+  if (computes && prediction.groups != nullptr) {
+    prediction.groups[0] = prediction.comp_together;
+  }
+}
+
+}  // namespace
+
+void answer_load(const Answers& answers, const elbow_load& load, elbow_load_prediction& prediction) {
+  check_load(answers.machine(), load);
+  double size = answers.message_size();
+  if (load.messages != nullptr && load.messages->size > 0) {
+    size = static_cast<double>(load.messages->size);
+  }
+  if (answers.loads() == nullptr) {
+    check_threshold(answers, load);
+    answer_threshold(answers, load, size, prediction);
+    return;
+  }
+  check_known(*answers.file(), *answers.loads(), load, size);
+  answers.loads()->answer(load, size, prediction);
+}
+
+}  // namespace elbowroom::predict

@@ -1,0 +1,13 @@
+// Any load, by whichever model answers; what is refused and what is flagged is that of src/elbowroom/predict/loading.py.
+#pragma once
+
+#include "answers.hpp"
+#include "elbowroom/predict.h"
+
+namespace elbowroom::predict {
+
+// Throws Refusal: EINVAL for what the machine, or no machine, has; ENOTSUP for what the model has no runs for; EDOM where
+// it was fitted without such accesses. Then `prediction` is as it was.
+void answer_load(const Answers& answers, const elbow_load& load, elbow_load_prediction& prediction);
+
+}  // namespace elbowroom::predict
