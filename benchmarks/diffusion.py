@@ -63,12 +63,16 @@ def configuration(chosen: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def answers(program: Path, mpi: Mpi, settings: dict[str, Any], requests: list[dict[str, Any]]) -> list[Any]:
+def answers(
+    program: Path, mpi: Mpi, settings: dict[str, Any], requests: list[dict[str, Any]], ranks: int = 1
+) -> list[Any]:
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(settings, file)
         file.flush()
         words = ("measure", "--config", file.name)
-        request = LaunchRequest(ranks=1, ranks_per_host=1, probe=str(program), mpi=mpi, arguments=words)
+        request = LaunchRequest(
+            ranks=ranks, ranks_per_host=ranks, probe=str(program), mpi=mpi, arguments=words
+        )
         launch = build_launch("local", request)
         done = subprocess.run(
             launch.command,
