@@ -75,7 +75,7 @@ def fit(curves: Curves, source: Source, *, created: str) -> Document:
         machine=curves.shape,
         calibration=calibration,
         models=models,
-        validity=(*doubts, *([_other_sizes(sizes)] if sizes is not None else [])),
+        validity=(*doubts, *_loads(models, calibration, sizes)),
         message_size=sizes,
     )
 
@@ -277,10 +277,37 @@ def validity(
     return found
 
 
+def _loads(models: Models, calibration: Calibration, sizes: MessageSize | None) -> list[str]:
+    """What was learned beyond situations, and from how little."""
+    found = []
+    load = models.flow.load if models.flow is not None else None
+    if load is not None:
+        told = {
+            "intensity": f"arithmetic intensities up to {load.intensity_high:g} flop/B",
+            "sizes": f"messages of {format_size(load.size_low)} to {format_size(load.size_high)}",
+            "send": "sending",
+            "both": "both directions at once",
+            "threads": "several communication threads",
+            "copies": "accelerators' copies",
+            "nodes": "cores of one socket on several nodes",
+        }
+        what = ", ".join(told[item] for item in load.measured)
+        found.append(f"flow: other loads from {load.runs} runs ({what}); what they did not show is marked.")
+    if calibration.pattern != "receive":
+        found.append(
+            f"Messages were exchanged by {calibration.pattern}: receiving and sending are not told apart."
+        )
+    by_law = models.threshold is not None or models.robust is not None
+    if sizes is not None and (by_law or load is None or "sizes" not in load.measured):
+        found.append(_other_sizes(sizes))
+    return found
+
+
 def _other_sizes(found: MessageSize) -> str:
     return (
-        f"Other message sizes follow t0 + s/B, t0 = {found.t0:.3g} us, which misses the bandwidths alone of "
-        f"{len(found.sizes)} sizes by {found.misfit:.1%} on average; beside computations it is not checked."
+        f"Where only messages alone tell of other sizes they follow t0 + s/B, t0 = {found.t0:.3g} us, which "
+        f"misses the bandwidths alone of {len(found.sizes)} sizes by {found.misfit:.1%} on average; beside "
+        "computations it is not checked."
     )
 
 

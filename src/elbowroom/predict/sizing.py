@@ -59,7 +59,8 @@ def at_size(document: Document, size: int) -> Document:
             f"is not the size of the model, {format_size(known)}, and it knows no other",
             field="size",
             value=format_size(size) if size > 0 else size,
-            mend=f"measure at least {SIZES_NEEDED} sizes in one run and fit that: --sizes 64KiB,1MiB,64MB",
+            mend="fit it with the plan `sizes` too: elbowroom run sizes --out RUN2; elbowroom fit RUN RUN2; "
+            f"or measure at least {SIZES_NEEDED} sizes in one run: --sizes 64KiB,1MiB,64MB",
         )
     models = document.models
     return msgspec.structs.replace(
