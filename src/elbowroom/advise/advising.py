@@ -48,8 +48,8 @@ def advise(document: Document, job: Job, *, model: str = "", name: ModelName | N
     every = setups(job, document.machine)
     answered, left_out = answerable(document, job, every, name)
     totals = _totals(document, job, answered, name)
-    ask = Predictor(document, job, name)
-    advised = _settled(ask, job, _Fitting(set(answered)), _equally_good(answered, totals, job.now))
+    ask, fitting = Predictor(document, job, name), _Fitting(set(answered))
+    advised = _settled(ask, job, fitting, _equally_good(answered, totals, job.now))
     order = np.argsort(totals, kind="stable")
     ranked = [
         answered[index] for index in order[: RUNNERS_UP + 2] if answered[index] not in (advised, job.now)
@@ -57,7 +57,7 @@ def advise(document: Document, job: Job, *, model: str = "", name: ModelName | N
     present, found = ask(job.now), ask(advised)
     whole = gain(present, found)
     configurations = [_configuration(document, job, name, item) for item in (present, found)]
-    choices = _choices(ask, job, document, name, _Fitting(set(answered)), advised)
+    choices = _choices(ask, job, document, name, fitting, advised)
     return Advice(
         elbowroom=__version__,
         model=model,
