@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from elbowroom.predict import answering
 from elbowroom.predict.fitting import of_published
 from elbowroom.predict.load_file import decode, parse_copy, parse_group
 from elbowroom.predict.loading import load_draws, predict_loads
+from elbowroom.store.models import read_model, write_model
 
 SHAPE = Shape(name="made", cores_first_socket=12, numa_per_socket=2)
 VALUES = {
@@ -252,3 +254,37 @@ def test_groups_and_copies_are_read_from_words() -> None:
     ):
         with pytest.raises(UsageError, match="for instance"):
             parse()
+
+
+def test_what_is_known_of_loads_is_kept_in_the_file(tmp_path: Path) -> None:
+    write_model(tmp_path / "M.json", FULL)
+    assert read_model(tmp_path / "M.json") == FULL
+
+
+def test_every_parameter_has_a_meaning() -> None:
+    assert FULL.models.flow is not None
+    assert FULL.models.flow.load is not None
+    said = {item.name: (item.unit, item.text) for item in FULL.models.flow.load.parameters}
+    assert said["peak"][0] == "Mflop/s"
+    assert said["latency_1"] == ("us", "what a message takes besides its data, from 4096 B on")
+    assert said["speed_0"][1].endswith("from 0 B to 4095 B")
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"names": ("peak", "roofline", "latency_0", "latency_1", "speed_7")}, "names"),
+        ({"names": ("peak", "roofline", "latency_0", "send", "speed_0")}, "names"),
+        ({"draws": ()}, "draws"),
+        ({"values": (1.0, 2.0)}, "values"),
+        ({"low": (-1.0, 1.0, 1.0, 1.0, 1.0)}, "low"),
+        ({"switches": (0,)}, "switches"),
+        ({"discrepancy": (0.0, 0.0, -1.0, 0.0)}, r"discrepancy\[2\]"),
+    ],
+)
+def test_a_damaged_part_is_refused_by_its_field(changes: dict[str, Any], field: str, tmp_path: Path) -> None:
+    data = msgspec.to_builtins(FULL)
+    data["models"]["flow"]["load"].update(msgspec.to_builtins(changes))
+    (tmp_path / "M.json").write_bytes(msgspec.json.encode(data))
+    with pytest.raises(UsageError, match=f"^models.flow.load.{field}"):
+        read_model(tmp_path / "M.json")
