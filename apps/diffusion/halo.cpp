@@ -52,8 +52,7 @@ void barrier(MPI_Comm comm, Waiting waiting) {
   complete(request, waiting);
 }
 
-Halo::Halo(const Part& part, MPI_Comm comm, int node, int threads, Waiting waiting)
-    : part_(part), comms_(static_cast<std::size_t>(threads)), requests_(comms_.size()), waiting_(waiting) {
+Halo::Halo(const Part& part, int node, Waiting waiting) : part_(part), waiting_(waiting) {
   std::size_t doubles = 0;
   for (const Link& link : part.links) {
     starts_.push_back(doubles);
@@ -62,6 +61,11 @@ Halo::Halo(const Part& part, MPI_Comm comm, int node, int threads, Waiting waiti
   if (doubles > 0) {
     memory_ = Arena(doubles * sizeof(double), node);
   }
+}
+
+void Halo::connect(MPI_Comm comm, int threads) {
+  comms_.resize(static_cast<std::size_t>(threads));
+  requests_.resize(comms_.size());
   for (MPI_Comm& one : comms_) {
     MPI_Comm_dup(comm, &one);
   }

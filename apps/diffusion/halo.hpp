@@ -18,13 +18,14 @@ void barrier(MPI_Comm comm, Waiting waiting);
 
 class Halo {
  public:
-  // Messages are packed in memory of NUMA node `node`. `threads` is the largest number of threads that will exchange at once:
-  // each has a communicator of its own. Collective.
-  Halo(const Part& part, MPI_Comm comm, int node, int threads, Waiting waiting);
+  // Messages are packed in memory of NUMA node `node`. Throws std::runtime_error when there is not enough.
+  Halo(const Part& part, int node, Waiting waiting);
   ~Halo();
   Halo(const Halo&) = delete;
   Halo& operator=(const Halo&) = delete;
 
+  // Gives each of `threads` threads, as many as will ever exchange at once, a communicator of its own. Collective.
+  void connect(MPI_Comm comm, int threads);
   // What thread `thread` of `threads` does in one exchange of `field`: each message is cut into as many pieces as there are
   // threads, one for each, so that all have equal shares and two ranks suffice.
   void exchange(double* field, int thread, int threads);

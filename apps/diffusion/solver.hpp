@@ -38,7 +38,7 @@ class Solver {
   bool valid(const Steps& steps);
   bool conserved(std::int64_t step) const;
   bool ghosts_hold(std::int64_t step);
-  nlohmann::json flags_of(bool holds) const;
+  nlohmann::json flags_of(bool holds, bool brief) const;
   double step_bytes() const;     // of this rank
   nlohmann::json facts() const;  // of this rank; not collective
 
