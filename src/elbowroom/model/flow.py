@@ -165,7 +165,8 @@ def parts(
     """Rates by the jitter's values, (D, chosen, 9), of the situations where cores compute, some at a time:
     which they are, local and remote cores alone, local and remote cores and messages together.
 
-    values: each parameter as (D or 1, S or 1, 1), so that it may differ from one situation to another;
+    values: each parameter as (D or 1, S or 1, 1), so that it may differ from one situation to another, and
+    `room`, where CONTROLLER is another beside messages: its factor (model/flow_load.py);
     served: (D or 1, S, 1) each, what the weights of local and of remote cores are times one.
     """
     local, remote = asked.local > 0, asked.remote > 0

@@ -1,33 +1,48 @@
 """FLOW for any load: cores of both sockets on any nodes, messages of any size and direction, copies.
 
-The law of model/flow.py with more streams, and a few parameters more (EXTRAS, here in capitals too). For a
-load that says no more than a `Situation` it is that law. Only + - * / min max and powers, so that another
-language computes the same. Everything is for one set of parameters; D sets are D answers.
+The law of model/flow.py with more streams, and a few parameters more (EXTRAS of model/flow_extras.py, here in
+capitals too). For a load that says no more than a `Situation` it is that law. Only + - * / min max and
+powers, so that another language computes the same. Everything is for one set of parameters; D sets are D
+answers.
 
 Cores. Of arithmetic intensity I (flop/B), where I0 is that of the calibrated kernel, a core asks for
-C(I) = C (1 + max(0, (C I / PEAK)^ROOFLINE - (C I0 / PEAK)^ROOFLINE))^(-1 / ROOFLINE),
+
+    C(I) = C (1 + max(0, (C I / PEAK)^ROOFLINE - (C I0 / PEAK)^ROOFLINE))^(-1 / ROOFLINE),
+
 C = CORE_LOCAL or CORE_REMOTE: a roofline with a rounded corner. Its weight is (C(I) / C)^THRIFT times that of
 a core of intensity 0.
 
-Large messages. One stream, whatever the number k of threads, that alone reaches COMM' = COMM V G Y(k, G) with
-G = THREAD_GAIN and V = 1, SEND or BOTH (receive, send, both), where Y(k, A) = min(1, 2 k / (A + k - 1 +
-sqrt(max(0, (A + k - 1)^2 - 4 (k - 1) (A - QUEUEING))))) is the part of the NIC in use if each of k threads
-alone used 1/A of it: they queue for it (QUEUEING = 1: mean value analysis in Schweitzer's approximation; 0:
-nobody waits before the NIC is full). Floor, weight and cost: min(1, FLOOR X) COMM', W COMM' / COMM, and Q X';
-X and X' are 1 of receiving, else SEND_FLOOR and SEND_COST, or BOTH_FLOOR and BOTH_COST, each by the socket of
-comm_node (.._FIRST, .._SECOND). Beside the load's cores and copies they get Z: the law of model/flow.py with
-C(I), COMM' and these in the places of its parameters, or that of model/flow_network.py where cores of one
-socket are more than one group, where their data is in several nodes, and for copies. K = Z / COMM' is what
-large messages keep.
+Large messages are one stream, whatever the number k of threads, that alone reaches COMM' = COMM V G Y(k, G)
+with G = THREAD_GAIN and V = 1, SEND or BOTH (receive, send, both), where
 
-Messages of s bytes. One takes T + M alone, M of it moves data. T = LATENCY_r (us), M = s U q / V with U =
-max(0.01, 1 - LATENCY_e COMM / S) / (COMM SPEED_r); S is the calibrated size, r the regime of s (the library's
-protocols: it counts the switches <= s), e that of S, SPEED_e = 1; q = 2 directions at once of both, else 1. k
-threads reach alone: V / U G Y(k, A), A = G (1 + T / M). Together: K' V / U G Y(k, A'), A' = G (1 + K' T' /
-M), T' = T (1 + LATENCY_LOAD (1 / K - 1)), and K' = K + RELIEF (1 - K) (1 - min(1, Y(k, A) / Y(k, G))): a NIC
-that is idle at times loses less. The NIC then moves data for the part B = min(1, Y(k, A') / Y(k, G)) of the
-time: cores and copies get B of what they get beside large messages and 1 - B of what they get without any. Of
-large messages B = 1.
+    Y(k, A) = min(1, 2 k / (A + k - 1 + sqrt(max(0, (A + k - 1)^2 - 4 (k - 1) (A - QUEUEING)))))
+
+is the part of the NIC in use if each of k threads alone used 1/A of it: they queue for it (QUEUEING = 1: mean
+value analysis in Schweitzer's approximation; 0: nobody waits before the NIC is full). Their floor is min(1,
+FLOOR X) COMM', their weight W COMM' / COMM, their cost Q X'; of receiving X = X' = 1, else X is SEND_FLOOR or
+BOTH_FLOOR and X' SEND_COST or BOTH_COST, those of FIRST or SECOND by the socket of comm_node. Together, where
+cores have data in comm_node, its controller has CONTROLLER R, R = 1, SEND_ROOM or BOTH_ROOM: to turn from
+writing to reading costs memory time. Beside the load's cores and copies large messages get Z: by the law of
+model/flow.py with C(I), COMM', CONTROLLER R (not for computation alone) and these in the places of its
+parameters; by that of model/flow_network.py where cores of one socket are more than one group, where their
+data is in several nodes, and for copies. K = max(1e-9, Z / COMM') is what large messages keep.
+
+Messages of s bytes. One takes T + M alone, M of it moves data:
+
+    T = LATENCY_r (us), M = s U q / V, U = max(0.01, 1 - LATENCY_e COMM / S) / (COMM SPEED_r),
+
+S the calibrated size, r the regime of s (the library's protocols: it counts the switches <= s), e that of S,
+SPEED_e = 1, q = 2 directions at once of both, else 1. k threads reach
+
+    alone    V / U G Y(k, A),     A = G (1 + T / M);
+    together K' V / U G Y(k, A'), A' = G (1 + K' T' / M), T' = T (1 + LATENCY_LOAD (1 / K - 1)),
+             K' = K + RELIEF (1 - K) (1 - min(1, Y(k, A) / Y(k, G))): a NIC that is idle at times loses less.
+
+The NIC then moves data for the part B = min(1, Y(k, A') / Y(k, G)) of the time: cores and copies get B of
+what they get beside large messages and 1 - B of what they get without any. Of large messages B = 1.
+
+Copies. One of demand d has the floor min(1, FLOOR COPY_FLOOR) d, the weight W COPY_WEIGHT d / COMM, the cost
+Q COPY_COST, with FLOOR, W, COMM and Q of the socket of its node.
 
 Sources: the parts of a message, the switches: Denis et al. 2021, 4.4; roofline: 4.5 there; waiting for the
 NIC: Lazowska et al., Quantitative System Performance, 1984, chapter 6; the rest is of this project.
