@@ -187,11 +187,14 @@ def test_more_nodes_are_drawn_as_volumes_and_as_performance() -> None:
     assert keys == ["diffusion-overlap", "diffusion-errors", "diffusion-sum"]
 
 
-def test_one_number_of_nodes_is_drawn_as_its_step() -> None:
-    points = measured(steps_of(expanded(SMALL)))
-    [figure] = DIFFUSION.figures(points, SMALL)
+def test_one_number_of_nodes_is_drawn_over_communication_threads() -> None:
+    here = machine(36, 2, 2, hosts=2)
+    points = measured(steps_of(expanded(here, comm_threads="1,2")))
+    [figure] = DIFFUSION.figures(points, here)
     assert figure.name == "diffusion-step"
+    assert figure.series[0].x == (1, 2)
     sound([figure], {item.id for item in points})
+    assert DIFFUSION.figures(measured(steps_of(expanded(SMALL))), SMALL) == ()
 
 
 def test_several_threads_on_one_host_are_known_to_crash_open_mpi() -> None:

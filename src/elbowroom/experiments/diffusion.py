@@ -36,6 +36,7 @@ PAPER_NODES = (4, 8, 16, 32, 64, 128, 256)
 CONTENTION = 1.03
 """A loss ratio whose interval lies above it shows contention; register-only kernels vary that much."""
 
+SHORT = {"predicted": "model", "naive_max": "longer", "naive_sum": "sum"}
 NAMES = {"predicted": "the overlap model", "naive_max": "the longer of the two", "naive_sum": "their sum"}
 
 
@@ -231,9 +232,23 @@ def _paid(row: Row, results: Sequence[PointResult]) -> Finding:
         key="diffusion-overlap",
         level="interference" if contended else "quiet",
         text=of + sentence(row),
-        values=values | {"step_ms": row.measured.median / 1e3, "predicted_ms": row.predicted / 1e3},
+        values=values | _table_values(row),
         points=points,
     )
+
+
+def _table_values(row: Row) -> Values:
+    """Its columns of Table II, times in ms."""
+    times = {
+        "T_M": row.step.t_comp,
+        "T_M^C": row.step.comp_contended,
+        "T_N": row.step.t_comm,
+        "T_N^C": row.step.comm_contended,
+        "separator": row.separator,
+        "T_tot": row.predicted,
+        "step": row.measured.median,
+    }
+    return {f"{name} (ms)": value / 1e3 for name, value in times.items()}
 
 
 def _errors(table: Sequence[Row], machine: Machine) -> Finding:
@@ -242,8 +257,8 @@ def _errors(table: Sequence[Row], machine: Machine) -> Finding:
     said = ", ".join(f"{NAMES[rival]} by {errors[rival][0]:.1%}" for rival in RIVALS)
     seen = "simulated" if machine.virtual else "measured"
     steps = f"{seen} step" if len(table) == 1 else f"{len(table)} {seen} steps (mean)"
-    values: Values = {f"error_{rival}": errors[rival][0] for rival in RIVALS}
-    values |= {f"error_of_predicted_{rival}": errors[rival][1] for rival in RIVALS}
+    values: Values = {f"{name} off": errors[rival][0] for rival, name in SHORT.items()}
+    values |= {f"{name} off, of the predicted": errors[rival][1] for rival, name in SHORT.items()}
     return Finding(
         key="diffusion-errors",
         level="note",
@@ -274,14 +289,12 @@ def _together(table: Sequence[Row]) -> Finding:
 
 def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:  # noqa: ARG001
     """Over nodes the volumes (Fig. 8) and the performance of a node (Fig. 9); of one number of nodes the step
-    over communication threads.
+    over communication threads, where there are several numbers of them.
     """
     table = rows(results)
-    if not table:
-        return ()
     if len({row.nodes for row in table}) > 1:
         return (volumes(table), performance(table))
-    return (step_over_threads(table),)
+    return (step_over_threads(table),) if len(table) > 1 else ()
 
 
 EXPERIMENT = Experiment(

@@ -57,7 +57,7 @@ def pack(results: Sequence[PointResult], uses: Mapping[str, Use]) -> dict[str, A
         "words": {
             "kernel": _words((kernel_label(r), kernel_label(r)) for r in results),
             "size": _words((r.size, size_label(r)) for r in results),
-            "metric": _words((r.metric, r.metric) for r in results),
+            "metric": _words((metric_label(r), metric_label(r)) for r in results),
             "variant": _words((variant_label(r), variant_label(r)) for r in results),
             "status": _words((r.status, r.status) for r in results),
             "flags": _words((" ".join(r.flags), " ".join(r.flags)) for r in results),
@@ -79,6 +79,11 @@ def kernel_label(result: PointResult) -> str:
     if result.application is not None:
         return result.application.name
     return result.kernel if result.role == "point" else f"{result.kernel} ({result.role})"
+
+
+def metric_label(result: PointResult) -> str:
+    """What the communication's value is; of an application all values are durations of a step's parts."""
+    return result.metric if result.application is None else "step"
 
 
 def size_label(result: PointResult) -> str:

@@ -212,7 +212,7 @@ def _row(result: PointResult) -> dict[str, Any]:
         "n": result.n,
         "size": columns.size_label(result),
         "placement": columns.placement_label(result),
-        "metric": result.metric,
+        "metric": columns.metric_label(result),
         "cells": (*_cells(result.comp), *_cells(result.comm)),
         "status": result.status,
         "flags": " ".join(result.flags),
