@@ -14,6 +14,7 @@ from elbowroom.model import flow_fit, flow_load_fit, published, threshold_fit
 from elbowroom.model.curves import STREAMS, Curves, Row
 from elbowroom.model.document import Bands, Calibration, Document, FlowPart, Models, Origin, ThresholdPart
 from elbowroom.model.flow import NAMES
+from elbowroom.model.flow_load_prior import questions
 from elbowroom.model.load import LoadRow
 from elbowroom.model.message_size import MessageSize, Observation
 from elbowroom.model.prediction import NORMAL_90
@@ -125,11 +126,13 @@ def _part(found: threshold_fit.Fitted, curves: Curves) -> ThresholdPart:
 
 
 def _flow_part(curves: Curves, source: Source) -> FlowPart:
-    """FLOW, where there are at least as many measured bandwidths as it has parameters, those of other loads
-    counted; with what these tell.
+    """FLOW, where there are at least as many measured bandwidths as it has parameters, with what other loads
+    tell; their bandwidths count where they tell of something.
     """
-    rows: list[Row | LoadRow] = [*curves.rows, *source.loads]
-    values = sum(value is not None for row in rows for value in row.streams)
+    own = sum(value is not None for row in curves.rows for value in row.streams)
+    others = sum(value is not None for row in source.loads for value in row.streams)
+    told = bool(questions(source.loads, curves.size, source.intensity))
+    values = own + others if told else own
     if values < len(NAMES):
         raise UsageError(
             f"{values} measured bandwidths are fewer than the {len(NAMES)} parameters of FLOW",
@@ -138,10 +141,9 @@ def _flow_part(curves: Curves, source: Source) -> FlowPart:
             mend=f"measure at least {-(-len(NAMES) // len(STREAMS))} runs with all four bandwidths",
         )
     found, load = flow_fit.fit(curves), None
-    if source.loads:
-        more = flow_load_fit.fit(found, curves, source.loads, intensity=source.intensity)
-        if more is not None:
-            found, load = more.flow, more.load
+    more = flow_load_fit.fit(found, curves, source.loads, intensity=source.intensity)
+    if more is not None:
+        found, load = more.flow, more.load
     return FlowPart(
         names=found.names,
         values=found.values,
