@@ -79,6 +79,7 @@ def test_it_says_in_a_sentence_whether_overlapping_paid(run: Any, tmp_path: Path
     report = (tmp_path / "r" / "report.html").read_text()
     assert "Overlapping paid" in report
     assert "overlap k=1" in report
+    assert "T_M^C (ms)" in report or "T M^C (ms)" in report
 
 
 def test_variants_are_in_random_order_inside_each_repetition(run: Any, tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ def test_more_nodes_are_drawn_as_volumes_and_as_performance() -> None:
     assert silent.x == (2, 4)
     assert silent.y == pytest.approx((6400 / 2 / 1010, 6400 / 4 / 510), rel=1e-3)
     keys = [finding.key for finding in DIFFUSION.findings(points, here)]
-    assert keys == ["diffusion-overlap", "diffusion-errors", "diffusion-sum"]
+    assert keys == ["diffusion-overlap", "diffusion-step", "diffusion-errors", "diffusion-sum"]
 
 
 def test_one_number_of_nodes_is_drawn_over_communication_threads() -> None:

@@ -211,7 +211,7 @@ def _processes(seats: Seats, threads: int, node: tuple[int, int]) -> tuple[Place
 def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:
     """Whether overlapping paid, how far the model is from the measured steps, the benchmark's loss ratios."""
     table = rows(results)
-    found = [_paid(row, results) for row in table[-1:]]
+    found = [told for row in table[-1:] for told in (_paid(row, results), _predicted(row, machine))]
     found += [_errors(table, machine)] if table else []
     found += [_together(table)] if table else []
     benchmark = [item for item in results if item.pattern == "ring"]
@@ -232,13 +232,13 @@ def _paid(row: Row, results: Sequence[PointResult]) -> Finding:
         key="diffusion-overlap",
         level="interference" if contended else "quiet",
         text=of + sentence(row),
-        values=values | _table_values(row),
+        values=values,
         points=points,
     )
 
 
-def _table_values(row: Row) -> Values:
-    """Its columns of Table II, times in ms."""
+def _predicted(row: Row, machine: Machine) -> Finding:
+    """The same row's columns of Table II, times in ms."""
     times = {
         "T_M": row.step.t_comp,
         "T_M^C": row.step.comp_contended,
@@ -248,7 +248,14 @@ def _table_values(row: Row) -> Values:
         "T_tot": row.predicted,
         "step": row.measured.median,
     }
-    return {f"{name} (ms)": value / 1e3 for name, value in times.items()}
+    seen = "simulated" if machine.virtual else "measured"
+    off = row.error("predicted")
+    text = (
+        f"Predicted {row.predicted / 1e3:.4g} ms, {seen} {row.measured.median / 1e3:.4g} ms ({off:+.1%}), "
+        "from T_M, T_N, both loss ratios and the separator."
+    )
+    values: Values = {f"{name} (ms)": value / 1e3 for name, value in times.items()}
+    return Finding(key="diffusion-step", level="note", text=text, values=values)
 
 
 def _errors(table: Sequence[Row], machine: Machine) -> Finding:
