@@ -19,8 +19,9 @@ from elbowroom.model.overlap import Step
 from elbowroom.plan import Overrides, Point, apply, load
 from elbowroom.plan.ordering import order
 from elbowroom.plan.point import Expansion, Losses, Note
+from elbowroom.stats.comparing import compare
 from elbowroom.stats.points import results
-from elbowroom.stats.result import PointResult
+from elbowroom.stats.result import PointResult, Summary
 from elbowroom.stats.summary import Samples
 from studies import SMALL, machine, sound
 
@@ -195,6 +196,30 @@ def test_one_number_of_nodes_is_drawn_over_communication_threads() -> None:
     assert figure.series[0].x == (1, 2)
     sound([figure], {item.id for item in points})
     assert DIFFUSION.figures(measured(steps_of(expanded(SMALL))), SMALL) == ()
+
+
+def test_whole_steps_of_two_runs_are_compared() -> None:
+    a, b = (measured(steps_of(expanded(SMALL)), wiggle) for wiggle in (0.001, 0.0))
+    slower = [
+        msgspec.structs.replace(
+            item, steps=msgspec.structs.replace(item.steps, total=twice(item.steps.total))
+        )
+        for item in b
+        if item.steps is not None
+    ]
+    changes = [change for change in compare(a, slower) if change.side == "step"]
+    assert {change.point.split("-")[1]: change.phase for change in changes} == {
+        "none": "alone",
+        "communication": "alone",
+        "apart": "alone",
+        "overlap": "together",
+    }
+    assert all(change.change == pytest.approx(1, abs=0.01) and change.better == "a" for change in changes)
+
+
+def twice(step: Summary) -> Summary:
+    values = {name: 2 * getattr(step, name) for name in ("median", "d1", "d9", "low", "high")}
+    return msgspec.structs.replace(step, **values)
 
 
 def test_several_threads_on_one_host_are_known_to_crash_open_mpi() -> None:

@@ -174,6 +174,8 @@ def collect(
 def _why_not(item: PointResult) -> str:
     if item.role != "point":
         return "control"
+    if item.application is not None:
+        return "steps of an application"
     if item.metric != "bandwidth":
         return "measured as latency"
     if item.status != "ok":

@@ -22,7 +22,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
     point: str
     metric: str
-    side: Literal["comp", "comm"]
+    side: Literal["comp", "comm", "step"]
     phase: Literal["alone", "together", "kept"]
     a: float
     b: float
@@ -58,6 +58,9 @@ def _changes(a: PointResult, b: PointResult) -> Iterator[Change]:
                 )
         if left.kept is not None and right.kept is not None:
             yield from _change(a.id, side, "kept", "kept", left.kept, right.kept, True)
+    if a.application is not None and a.steps is not None and b.steps is not None:
+        phase = "together" if a.application.variant == "overlap" else "alone"
+        yield from _change(a.id, "step", phase, "step (us)", a.steps.total, b.steps.total, False)
 
 
 def _metric(result: PointResult, side: str, unit: str) -> str:
