@@ -195,7 +195,7 @@ def _overrides(options: dict[str, Any]) -> Overrides:
                 "is no KEY=VALUE", field="set", value=setting, mend="for instance --set window=0.2"
             )
         settings[key.strip()] = value.strip()
-    if options["nodes"] is not None:
+    if options.get("nodes") is not None:
         settings["nodes"] = options["nodes"]
     kernels, cores, sizes = options["kernels"], options["comp_cores"], options["sizes"]
     return Overrides(
