@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::uint64_t kMostRounds = 1U << 20;  // more than a row has, so that all of them differ
 
+constexpr int kAhead = 4;  // lines that a channel decides on at once
+
 Time scaled(Time cost, double work) { return static_cast<Time>(std::llround(static_cast<double>(cost) * work)); }
 
 class Simulation {
@@ -301,25 +303,31 @@ class Simulation {
     if (sender.remote) leave_link(sender.link, now);
   }
 
-  // Only while the channel has work and its bus is free.
+  // Only while the channel has work and its bus is free. Controllers schedule commands ahead of the data: a few lines
+  // are decided on at once.
   void serve(Id number, Time now) {
     Controlled& at = channels_[number];
-    const Channel::Served served = at.channel.serve(now);
-    at.free_at = served.end;
-    at.use.add(now, served.end);
-    if (served.request != kNone) {
-      Line& line = lines_[served.request];
-      Sender& sender = senders_[line.source];
-      if (sender.remote) {
-        line.stage = Stage::way_back;
-        wheel_.schedule(served.request, served.end);
-      } else {
-        back(served.request, line, sender, served.end + sender.read.back);
-      }
+    at.free_at = now;
+    for (int i = 0; i < kAhead && at.channel.has_work(); ++i) {
+      const Channel::Served served = at.channel.serve(at.free_at);
+      at.free_at = served.end;
+      if (served.request != kNone) serve_read(served.request, served.end);
     }
+    at.use.add(now, at.free_at);
     admit(at, now);
     at.woken = at.channel.has_work();
-    if (at.woken) wheel_.schedule(number, served.end);
+    if (at.woken) wheel_.schedule(number, at.free_at);
+  }
+
+  void serve_read(Id id, Time end) {
+    Line& line = lines_[id];
+    Sender& sender = senders_[line.source];
+    if (sender.remote) {
+      line.stage = Stage::way_back;
+      wheel_.schedule(id, end);
+    } else {
+      back(id, line, sender, end + sender.read.back);
+    }
   }
 
   // The line is with its source at `then`, not before now. Of endless sources, whose lines come back in order, the

@@ -18,7 +18,13 @@ namespace elbowroom::simulate {
 class Use {
  public:
   Use(Time from, Time to) : from_(from), to_(to) {}
-  void add(Time start, Time end) { used_ += std::max<Time>(0, std::min(end, to_) - std::max(start, from_)); }
+  void add(Time start, Time end) {
+    if (start >= from_ && end <= to_) {
+      used_ += end - start;
+    } else {
+      used_ += std::max<Time>(0, std::min(end, to_) - std::max(start, from_));
+    }
+  }
   double share() const { return static_cast<double>(used_) / static_cast<double>(to_ - from_); }
 
  private:
