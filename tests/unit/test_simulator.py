@@ -75,7 +75,7 @@ def test_a_node_reaches_alone_what_was_published(name: str) -> None:
         every = Computing(socket=0, node=data, count=found.cores_first_socket)
         one = msgspec.structs.replace(every, count=1)
         assert of(truth, one).comp_alone == pytest.approx(p.b_comp_seq, rel=0.01)
-        assert of(truth, every).comp_alone == pytest.approx(p.t_seq_max, rel=0.015)
+        assert of(truth, every).comp_alone == pytest.approx(p.t_seq_max, rel=0.025)
         assert of(truth, node=data).comm_alone == pytest.approx(p.b_comm_seq, rel=0.01)
 
 
