@@ -4,7 +4,8 @@
  *
  * A runtime system loads the model once and then asks at any time, from any thread. All answers are computed while
  * loading; asking is looking up in a table (some ten ns), without locks or allocation. Only computing cores of both
- * sockets of machines with far more than 64 on each are computed when they are asked for (some ten us), as freely.
+ * sockets of machines with far more than 64 on each are computed when they are asked for (some ten us), as freely, and so
+ * are loads (elbow_predict_for_load): messages of any size and direction, any groups of cores, copies of accelerators.
  *
  * Concepts. `n` cores of the first socket and `n_other` of the second one compute on data of NUMA node `comp_node`
  * while messages arrive in NUMA node `comm_node`. Nodes are counted from 0, those of the first socket first; the
@@ -139,8 +140,8 @@ ELBOW_API int elbow_predict(const elbow_model* model, int n, int n_other, int co
                             elbow_prediction* prediction);
 
 /* The same for any load: computed when asked for. -1 with errno: EINVAL (what the machine does not have, NULL), ENOTSUP (the
- * model has no runs for that question), EDOM (it was fitted without such accesses), ENOMEM (some twenty groups and copies
- * need no memory). */
+ * model has no runs for that question), EDOM (it was fitted without such accesses), ENOMEM (up to
+ * about twenty groups and copies nothing is allocated). Then `prediction` stays as it is. */
 ELBOW_API int elbow_predict_for_load(const elbow_model* model, const elbow_load* load,
                                      elbow_load_prediction* prediction);
 

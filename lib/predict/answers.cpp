@@ -144,7 +144,11 @@ void Answers::tabulate_flow() {
 
 elbow_prediction Answers::flow_prediction(const Placement& where, int n, int n_other) const {
   if (by_loads_) {
-    return load_prediction(where, n, n_other);
+    // Any nodes of that placement: where a socket has one node only, nobody asks for two in it.
+    const int far = file_->machine.numa_per_socket;
+    const int comp_node = where.comp_local ? 0 : far;
+    const int first = where.comm_local ? 0 : far;
+    return load_prediction(n, n_other, comp_node, !where.same && first == comp_node ? first + 1 : first);
   }
   const FlowCase asked = {
       .local = static_cast<double>(where.comp_local ? n : n_other),
@@ -157,11 +161,7 @@ elbow_prediction Answers::flow_prediction(const Placement& where, int n, int n_o
   return {comp_alone, comm_alone, comp, comm, flags(where, n, n_other)};
 }
 
-elbow_prediction Answers::load_prediction(const Placement& where, int n, int n_other) const {
-  // Any nodes of that placement: where a socket has one node only, nobody asks for two in it.
-  const int far = file_->machine.numa_per_socket;
-  const int comp_node = where.comp_local ? 0 : far;
-  const int beside = where.comm_local == where.comp_local ? comp_node + 1 : where.comm_local ? 0 : far;
+elbow_prediction Answers::load_prediction(int n, int n_other, int comp_node, int comm_node) const {
   elbow_group groups[2];
   std::size_t count = 0;
   for (const auto& [socket, cores] : {std::pair{0, n}, std::pair{1, n_other}}) {
@@ -169,7 +169,7 @@ elbow_prediction Answers::load_prediction(const Placement& where, int n, int n_o
       groups[count++] = {socket, comp_node, cores, 0.0};
     }
   }
-  const elbow_messages messages = {where.same ? comp_node : beside, ELBOW_RECEIVE, 0, 1};
+  const elbow_messages messages = {comm_node, ELBOW_RECEIVE, 0, 1};
   elbow_load_prediction found{};
   loads_->answer({groups, count, &messages, nullptr, 0}, size_, found);
   return {found.comp_alone, found.comm_alone, found.comp_together, found.comm_together, found.flags};
@@ -201,6 +201,11 @@ void Answers::tabulate_threshold(ThresholdPart part) {
 }
 
 bool Answers::answer(int n, int n_other, int comp_node, int comm_node, elbow_prediction& prediction) const {
+  if (by_loads_ && std::max(comp_node, comm_node) >= 2 * file_->machine.numa_per_socket) {
+    // FLOW for loads tells a third socket from the second one.
+    prediction = load_prediction(n, n_other, comp_node, comm_node);
+    return true;
+  }
   const int index = placement_index(comp_node, comm_node);
   if (!known_[index]) {
     return false;

@@ -55,7 +55,7 @@ class Answers {
   void tabulate_flow();
   void tabulate_threshold(ThresholdPart part);
   elbow_prediction flow_prediction(const Placement& where, int n, int n_other) const;
-  elbow_prediction load_prediction(const Placement& where, int n, int n_other) const;
+  elbow_prediction load_prediction(int n, int n_other, int comp_node, int comm_node) const;
   unsigned flags(const Placement& where, int n, int n_other) const;
 
   File file_;

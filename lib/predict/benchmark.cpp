@@ -1,5 +1,5 @@
-// How long elbow_predict takes a call, and elbow_predict_load, in CPU time of this thread: what other processes do does
-// not count. Prints one JSON object.
+// How long elbow_predict and elbow_predict_for_load take a call, and elbow_predict_load, in CPU time of this thread: what
+// other processes do does not count. Prints one JSON object.
 //
 //     predict_benchmark M.json [flow|robust|threshold]
 #include <time.h>
@@ -16,6 +16,8 @@ namespace {
 constexpr int rounds = 201;
 constexpr int calls = 20'000;
 constexpr int loads = 11;
+constexpr int load_rounds = 101;
+constexpr int load_calls = 10;
 
 double now_ns() {
   timespec time{};
@@ -66,6 +68,48 @@ Times call_times(const elbow_model* model, const std::vector<Asked>& asked) {
   return sum < 0 ? Times{} : of(times);
 }
 
+// Microseconds of a call for that load, the median; below 0 where it is refused.
+double load_time(const elbow_model* model, const elbow_load& load) {
+  std::vector<double> times;
+  elbow_interval groups[4];
+  elbow_interval copies[2];
+  elbow_load_prediction found{};
+  found.groups = groups;
+  found.copies = copies;
+  for (int round = 0; round < load_rounds; ++round) {
+    const double start = now_ns();
+    for (int call = 0; call < load_calls; ++call) {
+      if (elbow_predict_for_load(model, &load, &found) != 0) {
+        return -1;
+      }
+    }
+    times.push_back((now_ns() - start) / 1e3 / load_calls);
+  }
+  return of(times).median;
+}
+
+// Loads of real programs, from one that is nearly a situation to one that uses all of a node.
+void print_loads(const elbow_model* model, const elbow_machine& machine) {
+  const int half = std::max(machine.cores_first_socket / 2, 1);
+  const int last = machine.nodes - 1;
+  const elbow_group one[] = {{0, 0, half, 0.0}};
+  const elbow_group several[] = {{0, 0, half, 0.5}, {1, last, half, 0.0}, {1, 0, 1, 0.0}, {0, last, 1, 0.0}};
+  const elbow_messages large = {0, ELBOW_RECEIVE, 0, 1};
+  const elbow_messages small = {0, ELBOW_BOTH, 4096, 2};
+  const elbow_copy copies[] = {{0, 12000.0}, {last, 12000.0}};
+  const struct {
+    const char* name;
+    elbow_load load;
+  } asked[] = {
+      {"one_group", {one, 1, &large, nullptr, 0}},      {"small_messages", {one, 1, &small, nullptr, 0}},
+      {"two_groups", {several, 2, &large, nullptr, 0}}, {"four_groups", {several, 4, &large, nullptr, 0}},
+      {"everything", {several, 4, &small, copies, 2}},
+  };
+  for (const auto& [name, load] : asked) {
+    std::printf(", \"%s_us\": %.1f", name, load_time(model, load));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -91,8 +135,10 @@ int main(int argc, char** argv) {
   const Times both = call_times(model, situations(machine, true));
   std::printf(
       "{\"machine\": \"%s\", \"model\": \"%s\", \"load_ms\": %.2f, \"call_ns\": %.1f, \"call_ns_least\": %.1f, "
-      "\"both_sockets_call_ns\": %.1f, \"both_sockets_call_ns_least\": %.1f}\n",
+      "\"both_sockets_call_ns\": %.1f, \"both_sockets_call_ns_least\": %.1f",
       machine.name, machine.model, of(loading).median, one.median, one.least, both.median, both.least);
+  print_loads(model, machine);
+  std::printf("}\n");
   elbow_predict_free(model);
   return 0;
 }

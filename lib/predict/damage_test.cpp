@@ -75,6 +75,33 @@ std::string wrong(Random& random) {
   return file.dump();
 }
 
+// All that a load may hold, by both laws of FLOW.
+void ask_for_loads(const elbow_model* model, const elbow_machine& machine) {
+  const int last = machine.nodes - 1;
+  const elbow_group groups[] = {{0, 0, 1, 0.5}, {machine.sockets - 1, 0, 1, 0.0}, {0, last, 1, 0.0}};
+  const elbow_copy copies[] = {{0, 9000.0}, {last, 5000.0}};
+  const elbow_messages messages[] = {{last, ELBOW_RECEIVE, 0, 1}, {0, ELBOW_SEND, 1, 3}, {0, ELBOW_BOTH, 1u << 30, 2}};
+  elbow_interval of_groups[3];
+  elbow_interval of_copies[2];
+  for (const std::size_t count : {1, 3}) {
+    for (const std::size_t copying : {0, 2}) {
+      for (const elbow_messages& message : messages) {
+        const elbow_load load = {groups, count, &message, copies, copying};
+        elbow_load_prediction found{};
+        found.groups = of_groups;
+        found.copies = of_copies;
+        errno = 0;
+        if (elbow_predict_for_load(model, &load, &found) == 0) {
+          CHECK(found.comm_together.value >= 0);
+          CHECK(of_groups[0].value >= 0);
+        } else {
+          CHECK((errno == EINVAL || errno == ENOTSUP || errno == EDOM));
+        }
+      }
+    }
+  }
+}
+
 void read_and_ask(const std::string& text) {
   for (const char* name : {static_cast<const char*>(nullptr), "threshold"}) {
     errno = 0;
@@ -93,6 +120,7 @@ void read_and_ask(const std::string& text) {
         elbow_predict(model, n, n_other, machine.nodes - 1, machine.nodes - 1, &found);
       }
     }
+    ask_for_loads(model, machine);
     elbow_model* resized = elbow_predict_at_size(model, 1000);
     elbow_predict(resized, 1, 0, 0, 0, &found);
     elbow_predict_free(resized);

@@ -1,10 +1,28 @@
-/* How many computing cores may run before messages keep less than 90 % of their bandwidth?
+/* How many computing cores may run before messages keep less than 90 % of their bandwidth? And what do that many leave to
+ * messages when an accelerator copies to their data's node, too?
  *
  *     elbowroom fit RUN -o M.json && ./predict_example M.json 0 0
  */
 #include <elbowroom/predict.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+/* A load: any groups of cores, messages, copies at once. */
+static void copy_too(const elbow_model* model, int n, int comp_node, int comm_node) {
+  elbow_group group = {0, comp_node, n, 0.0}; /* socket, node, count, intensity in flop/B (0: as calibrated) */
+  elbow_messages messages = {comm_node, ELBOW_RECEIVE, 0, 1}; /* node, direction, size (0: as calibrated), threads */
+  elbow_copy copy = {comp_node, 12000.0};                     /* node, MB/s that it would reach alone */
+  elbow_load load = {&group, n > 0, &messages, &copy, 1};
+  elbow_interval of_copy;
+  elbow_load_prediction p = {0};
+  p.copies = &of_copy; /* p.groups stays NULL: one group is all of the computation */
+  if (elbow_predict_for_load(model, &load, &p) != 0) {
+    fprintf(stderr, "beside a copy: %s\n", elbow_predict_error());
+    return;
+  }
+  printf("beside a copy of %.0f MB/s (alone 12000): %.0f of %.0f MB/s\n", of_copy.value, p.comm_together.value,
+         p.comm_alone.value);
+}
 
 int main(int argc, char** argv) {
   if (argc != 4) {
@@ -28,6 +46,7 @@ int main(int argc, char** argv) {
     most = n;
   }
   printf("%s: up to %d of %d cores\n", machine.name, most, machine.cores_first_socket);
+  copy_too(model, most, atoi(argv[2]), atoi(argv[3]));
   elbow_predict_free(model);
   return 0;
 }

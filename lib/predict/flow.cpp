@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <initializer_list>
 #include <limits>
 
@@ -59,6 +60,24 @@ Rates pair(const Stream& x, const Stream& y, std::initializer_list<Shared> passe
   return {std::min(x.demand, std::max(first, 0.0)), second};
 }
 
+// Local and remote cores and messages in one node, at all values of the jitter: they pass its controller, and all but the
+// local ones its port.
+struct BothSockets {
+  using Lane = Lanes<jitter_values>;
+
+  void fill_rates() {
+    static constexpr std::array<Passage, 5> passages = {{{0, 0}, {1, 0}, {2, 0}, {1, 1}, {2, 1}}};
+    std::array<Lane, 3> active;
+    std::array<Lane, 2> free, taken;
+    fill(Network<jitter_values>{demand, floor, weight, capacity, passages, cost, rate, active, free, taken});
+  }
+
+  std::array<Lane, 3> demand{}, floor{}, rate{};
+  std::array<double, 3> weight{};
+  std::array<Lane, 2> capacity{};
+  std::array<Lane, 5> cost{};
+};
+
 // Demands and capacities in one situation at one value of the jitter.
 class System {
  public:
@@ -85,6 +104,7 @@ class System {
   }
   Rates alone() const { return alone(remote_.demand); }
 
+  // But for cores of both sockets and messages in one node, which have a network.
   Parts together() const {
     if (!asked_.same) {
       return in_different_nodes();
@@ -93,13 +113,24 @@ class System {
       const Rates rates = pair(local_, messages_, {{controller(messages_, p_.controller * asked_.room), 1, cost_}});
       return {rates.first, 0, rates.second};
     }
-    if (asked_.local <= 0) {
-      const Rates rates = pair(remote_, messages_,
-                               {{controller(messages_, p_.controller * asked_.room), p_.remote_cost, cost_},
-                                {port(messages_), 1, port_cost_}});
-      return {0, rates.first, rates.second};
+    const Rates rates = pair(remote_, messages_,
+                             {{controller(messages_, p_.controller * asked_.room), p_.remote_cost, cost_},
+                              {port(messages_), 1, port_cost_}});
+    return {0, rates.first, rates.second};
+  }
+
+  void put_into(BothSockets& network, std::size_t at) const {
+    network.demand[0][at] = local_.demand;
+    network.demand[1][at] = remote_.demand;
+    network.demand[2][at] = messages_.demand;
+    network.floor[2][at] = messages_.floor;
+    network.weight = {local_.weight, remote_.weight, messages_.weight};
+    network.capacity[0][at] = controller(messages_, p_.controller * asked_.room);
+    network.capacity[1][at] = port(messages_);
+    const double costs[] = {1.0, p_.remote_cost, cost_, 1.0, port_cost_};
+    for (std::size_t n = 0; n < std::size(costs); ++n) {
+      network.cost[n][at] = costs[n];
     }
-    return from_both_sockets();
   }
 
  private:
@@ -117,21 +148,6 @@ class System {
     const double load = asked_.remote * p_.core_remote + port_cost_ * messages.demand;
     const double left = p_.port - p_.excess_remote * std::max(load - p_.port, 0.0);
     return std::max(left, port_cost_ * messages.floor) * h_;
-  }
-
-  Parts from_both_sockets() const {
-    using Numbers = std::array<Lanes<1>, 3>;
-    static constexpr std::array<Passage, 5> passages = {{{0, 0}, {1, 0}, {2, 0}, {1, 1}, {2, 1}}};
-    const Numbers demand = {{{local_.demand}, {remote_.demand}, {messages_.demand}}};
-    const Numbers floor = {{{0.0}, {0.0}, {messages_.floor}}};
-    const std::array<double, 3> weight = {local_.weight, remote_.weight, messages_.weight};
-    const std::array<Lanes<1>, 2> capacity = {
-        {{controller(messages_, p_.controller * asked_.room)}, {port(messages_)}}};
-    const std::array<Lanes<1>, 5> cost = {{{1.0}, {p_.remote_cost}, {cost_}, {1.0}, {port_cost_}}};
-    Numbers rate, active;
-    std::array<Lanes<1>, 2> free, taken;
-    fill(Network<1>{demand, floor, weight, capacity, passages, cost, rate, active, free, taken});
-    return {rate[0][0], rate[1][0], rate[2][0]};
   }
 
   Parts in_different_nodes() const {
@@ -158,11 +174,18 @@ class System {
   Stream messages_{};
 };
 
+void add(FlowRates& sum, const Parts& parts) {
+  sum.local += parts.local;
+  sum.remote += parts.remote;
+  sum.messages += parts.messages;
+}
+
 }  // namespace
 
 FlowParameters named(const double* p) {
-  return {p[0],  p[1],  p[2],  p[3],  p[4],  p[5],  p[6],  p[7],  p[8],  p[9],  p[10], p[11],
-          p[12], p[13], p[14], p[15], p[16], p[17], p[18], p[19], p[20], p[21], p[22], p[23]};
+  FlowParameters found;
+  std::memcpy(&found, p, sizeof found);
+  return found;
 }
 
 Jitter jitter(const FlowParameters& p) {
@@ -182,15 +205,24 @@ FlowRates flow_rates(const FlowParameters& p, const FlowCase& asked) {
     return sum;
   }
   const Jitter capacities = jitter(p);
+  const bool both = asked.same && asked.local > 0 && asked.remote > 0;
+  BothSockets network;
   for (std::size_t i = 0; i < jitter_values; ++i) {
     const System system(p, asked, capacities.g[i], capacities.h[i]);
     const Rates alone = system.alone();
-    const Parts together = system.together();
     sum.local_alone += alone.first;
     sum.remote_alone += alone.second;
-    sum.local += together.local;
-    sum.remote += together.remote;
-    sum.messages += together.messages;
+    if (both) {
+      system.put_into(network, i);
+    } else {
+      add(sum, system.together());
+    }
+  }
+  if (both) {
+    network.fill_rates();
+    for (std::size_t i = 0; i < jitter_values; ++i) {
+      add(sum, {network.rate[0][i], network.rate[1][i], network.rate[2][i]});
+    }
   }
   for (double* rate : {&sum.local_alone, &sum.remote_alone, &sum.local, &sum.remote, &sum.messages}) {
     *rate /= static_cast<double>(jitter_values);

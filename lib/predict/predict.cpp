@@ -56,6 +56,18 @@ elbow_model* guarded(Make make) {
   return nullptr;
 }
 
+// Calls `answer`, which returns 0 or -1; -1 with errno where it throws.
+template <typename Answer>
+int answered(Answer answer) {
+  try {
+    return answer();
+  } catch (const Refusal& error) {
+    return refuse(error.code, "%s", error.what());
+  } catch (const std::exception&) {
+    return refuse(ENOMEM, "there is not enough memory for the load");
+  }
+}
+
 elbow_model* made(std::string_view text, const char* model) {
   auto file = std::make_shared<const elbowroom::predict::ModelFile>(elbowroom::predict::read_model(text));
   return new elbow_model{Answers(std::move(file), model == nullptr ? "" : model, 0)};
@@ -129,25 +141,23 @@ int elbow_predict(const elbow_model* model, int n, int n_other, int comp_node, i
   if (comm_node < 0 || comm_node >= machine.nodes()) {
     return refuse_node(machine, "comm_node", comm_node);
   }
-  if (!answers.answer(n, n_other, comp_node, comm_node, *prediction)) {
+  return answered([&] {
+    if (answers.answer(n, n_other, comp_node, comm_node, *prediction)) {
+      return 0;
+    }
     return refuse(EDOM, "comp_node %d, comm_node %d: the %s model of %s was calibrated without such accesses",
                   comp_node, comm_node, answers.model(), name);
-  }
-  return 0;
+  });
 }
 
 int elbow_predict_for_load(const elbow_model* model, const elbow_load* load, elbow_load_prediction* prediction) {
   if (model == nullptr || load == nullptr || prediction == nullptr) {
     return refuse(EINVAL, "%s is NULL", model == nullptr ? "model" : load == nullptr ? "load" : "prediction");
   }
-  try {
+  return answered([&] {
     elbowroom::predict::answer_load(model->answers, *load, *prediction);
     return 0;
-  } catch (const Refusal& error) {
-    return refuse(error.code, "%s", error.what());
-  } catch (const std::exception&) {
-    return refuse(ENOMEM, "there is not enough memory for the load");
-  }
+  });
 }
 
 int elbow_predict_machine(const elbow_model* model, elbow_machine* machine) {

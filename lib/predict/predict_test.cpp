@@ -117,7 +117,9 @@ TEST_CASE("placements without an interval of their own take the widest, and say 
 }
 
 TEST_CASE("messages of another size have the bandwidth that the law of their latency gives") {
-  const Model model = made(document());
+  json file = document();
+  file["models"]["flow"]["load"] = nullptr;
+  const Model model = made(file);
   const Model small(elbow_predict_at_size(model.get(), 4096));
   REQUIRE(small != nullptr);
   const double rest = 64e6 / 11000 - 5.0;
@@ -137,11 +139,13 @@ TEST_CASE("messages of another size have the bandwidth that the law of their lat
 
 TEST_CASE("a model that knows one message size only, or whose law has no bandwidth, says so") {
   json file = document();
+  file["models"]["flow"]["load"] = nullptr;
   file["message_size"] = nullptr;
   CHECK(elbow_predict_at_size(made(file).get(), 4096) == nullptr);
   CHECK(errno == ENOTSUP);
   CHECK(Model(elbow_predict_at_size(made(file).get(), 64000000)) != nullptr);
   file = document();
+  file["models"]["flow"]["load"] = nullptr;
   file["message_size"]["t0"] = 1e9;
   CHECK(elbow_predict_at_size(made(file).get(), 4096) == nullptr);
   CHECK(errno == EDOM);
@@ -158,6 +162,7 @@ TEST_CASE("what does not fit into the table is computed when asked for, and is t
     draws.push_back(values[i % 2]);
   }
   file["models"]["flow"]["draws"] = draws;
+  file["models"]["flow"]["load"] = nullptr;
   const Model large = made(file);
   for (int n_other = 0; n_other <= cores; ++n_other) {
     for (int place = 0; place < 4; ++place) {
@@ -167,6 +172,18 @@ TEST_CASE("what does not fit into the table is computed when asked for, and is t
       CHECK(a.comm_together.low == doctest::Approx(b.comm_together.low).epsilon(1e-9));
     }
   }
+}
+
+TEST_CASE("runs of loads know other sizes better than the law of their latency") {
+  const Model model = made(document());
+  const Model small(elbow_predict_at_size(model.get(), 4096));
+  REQUIRE(small != nullptr);
+  CHECK(asked(small, 2, 2, 0, 0).comm_alone.value ==
+        doctest::Approx(4096 / (5.0 + (64e6 / 11000 - 5.0) * 4096 / 64e6)));
+  CHECK(asked(small, 2, 2, 0, 0).flags == 0);
+  const Model smaller(elbow_predict_at_size(model.get(), 63));
+  CHECK(asked(smaller, 2, 0, 0, 0).flags == ELBOW_EXTRAPOLATED);
+  CHECK(asked(smaller, 0, 0, 0, 1).comp_alone.value == 0);
 }
 
 TEST_CASE("a side that was not calibrated has no answer") {

@@ -6,6 +6,7 @@
 
 #include "elbowroom/predict.h"
 #include "flow.hpp"
+#include "flow_load.hpp"
 
 namespace elbowroom::predict::test {
 
@@ -38,6 +39,39 @@ inline json threshold_part() {
       {"flags", json::array()}};
 }
 
+// Two regimes of messages, and runs that told of everything.
+inline json load_part() {
+  json names = json::array();
+  json values = json::array();
+  json more = json::array();
+  const auto add = [&](const std::string& name, double value) {
+    names.push_back(name);
+    values.push_back(value);
+    more.push_back(value * 1.05);
+  };
+  for (const LoadName& one : load_names) {
+    const std::string name = one.name;
+    add(name, name == "peak" ? 20000 : name == "relief" ? 0.3 : name == "thread_gain" ? 1.2 : one.neutral);
+  }
+  add("latency_0", 3.0);
+  add("speed_0", 0.8);
+  add("latency_1", 5.0);
+  add("speed_1", 1.0);
+  return {{"names", names},
+          {"values", values},
+          {"low", values},
+          {"high", more},
+          {"draws", {values, more}},
+          {"discrepancy", {0.0, 0.02, 0.03, 0.02}},
+          {"measured", {"intensity", "sizes", "send", "both", "threads", "copies", "nodes"}},
+          {"switches", {4096}},
+          {"intensity", 0.1},
+          {"intensity_high", 2.0},
+          {"size_low", 64},
+          {"size_high", 64000000},
+          {"runs", 30}};
+}
+
 inline json flow_part() {
   json names = json::array();
   json values = json::array();
@@ -47,8 +81,9 @@ inline json flow_part() {
     values.push_back(plausible(name));
     more.push_back(plausible(name) * 1.1);
   }
-  return {{"names", names}, {"values", values},        {"low", values},
-          {"high", more},   {"draws", {values, more}}, {"discrepancy", {0.01, 0.01, 0.02, 0.03}}};
+  return {{"names", names},     {"values", values},        {"low", values},
+          {"high", more},       {"draws", {values, more}}, {"discrepancy", {0.01, 0.01, 0.02, 0.03}},
+          {"load", load_part()}};
 }
 
 inline json document() {

@@ -35,6 +35,15 @@ TEST_CASE("threads that ask at once get the same answers, and errors of their ow
           elbow_predict(model, n, round % (cores + 1), round % 2, thread % 2, &second) != 0 || !same(first, second)) {
         wrong += 1;
       }
+      const elbow_group groups[] = {{0, 0, 1 + n % 2, 0.5}, {0, 1, 1, 0.0}};
+      const elbow_messages messages = {thread % 2, ELBOW_BOTH, 4096, 2};
+      const elbow_load load = {groups, 2, &messages, nullptr, 0};
+      elbow_load_prediction once{};
+      elbow_load_prediction again{};
+      if (elbow_predict_for_load(model, &load, &once) != 0 || elbow_predict_for_load(model, &load, &again) != 0 ||
+          once.comm_together.low != again.comm_together.low || !(once.comm_together.value > 0)) {
+        wrong += 1;
+      }
       if (elbow_predict(model, 100 + thread, 0, 0, 0, &first) != -1 ||
           std::string(elbow_predict_error()).find("n " + std::to_string(100 + thread) + ":") != 0) {
         wrong += 1;

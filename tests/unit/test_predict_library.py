@@ -181,6 +181,7 @@ def test_the_example_answers_its_question(tmp_path: Path) -> None:
     said = model.curves(comp_node=1, comm_node=1)
     most = next(p.situation.n for p in said if p.comm_together.value < 0.9 * p.comm_alone.value) - 1
     assert done.stdout == f"henri: up to {most} of 18 cores\n"
+    assert "beside a copy: the threshold model answers one group of cores" in done.stderr
 
 
 def test_the_example_says_what_is_wrong() -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import os
+import re
 import runpy
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +16,13 @@ import pytest
 
 from elbowroom import api
 from elbowroom.errors import UsageError
-from elbowroom.model.curves import STREAMS, Shape
+from elbowroom.model.curves import STREAMS, Shape, Situation
 from elbowroom.model.document import Calibration, Document, FlowPart, LoadPart, ModelName, Models
 from elbowroom.model.flow import NAMES
 from elbowroom.model.flow_extras import NEUTRAL, regime_names
 from elbowroom.model.load import Computing, Copy, Load, Messages
 from elbowroom.model.message_size import MessageSize
+from elbowroom.predict.answering import predict
 from elbowroom.predict.loading import predict_loads
 
 TOOLS = runpy.run_path(str(Path(__file__).parents[1] / "predict_library.py"))
@@ -202,3 +206,137 @@ def test_loads_are_answered_as_in_python_whatever_the_parameters(
         loads = [random_load(rng, document.machine) for _ in range(25)]
         answered = sum(compare(loaded, document, load) for load in loads)
     assert answered >= 3
+
+
+def test_the_library_knows_the_parameters_that_python_knows() -> None:
+    header = (TOOLS["ROOT"] / "lib" / "predict" / "flow_load.hpp").read_text()
+    table = re.search(r"load_names = \{\{(.*?)\}\};", header, re.DOTALL)
+    assert table is not None
+    found = re.findall(r'\{"(\w+)", ([\d.e+-]+)\}', table[1])
+    assert {name: float(value) for name, value in found} == NEUTRAL
+
+
+@pytest.mark.parametrize("seed", [1, 2, 7])
+@pytest.mark.parametrize("size", [64, 100_000, SIZE, 1_000_000_000])
+def test_a_model_at_another_size_knows_what_runs_of_loads_told(
+    library: Any, tmp_path: Path, seed: int, size: int
+) -> None:
+    document = random_document(seed)
+    part = document.models.flow
+    assert part is not None
+    assert part.load is not None
+    known = msgspec.structs.replace(part.load, measured=QUESTIONS)
+    models = Models(flow=msgspec.structs.replace(part, load=known))
+    document = msgspec.structs.replace(document, models=models)
+    path = api.Model(document).save(tmp_path / "M.json")
+    asked = [
+        Situation(comp_node=comp, comm_node=comm, n=n, n_other=other)
+        for comp in range(document.machine.nodes)
+        for comm in range(document.machine.nodes)
+        for n, other in ((0, 0), (2, 0), (6, 3), (0, 1))
+    ]
+    with TOOLS["Loaded"](library, path, size=size) as loaded:
+        for said in predict(document, asked, size=size):
+            answer = loaded.ask(said.situation)
+            for stream in STREAMS:
+                assert_close(getattr(answer, stream), getattr(said, stream), said.situation, stream)
+            assert answer.flags == sum(TOOLS["FLAGS"][flag] for flag in said.flags), said
+
+
+def test_a_threshold_model_answers_the_loads_that_it_does_in_python(library: Any, tmp_path: Path) -> None:
+    law = MessageSize(t0=4.0, low=3.0, high=5.0, sizes=(4096, 1_000_000, SIZE), misfit=0.02)
+    document = msgspec.structs.replace(api.load_model("henri").document, message_size=law)
+    path = api.Model(document).save(tmp_path / "M.json")
+    rng = np.random.default_rng(1)
+    loads = [
+        Load(
+            computing=tuple(Computing(socket=0, node=comp, count=count) for count in ([n] if n else [])),
+            messages=None if comm is None else Messages(node=comm, size=size),
+        )
+        for comp in (0, 1)
+        for comm in (None, 0, 1)
+        for n in (0, 1, 12, 18)
+        for size in (None, 64, 100_000, SIZE)
+    ]
+    with TOOLS["Loaded"](library, path, "threshold") as loaded:
+        assert all(compare(loaded, document, load, "threshold") for load in loads)
+        refused = [random_load(rng, document.machine) for _ in range(30)]
+        assert not all(compare(loaded, document, load, "threshold") for load in refused)
+
+
+def test_the_example_asks_for_a_load(tmp_path: Path) -> None:
+    document = random_document(5)
+    path = api.Model(document).save(tmp_path / "M.json")
+    done = run(str(TOOLS["built"]("predict_example")), str(path), "0", "1")
+    first, second = done.stdout.splitlines()
+    found = re.fullmatch(r"random: up to (\d) of 6 cores", first)
+    assert found is not None
+    load = Load(
+        computing=(Computing(socket=0, node=0, count=int(found[1])),) if int(found[1]) else (),
+        messages=Messages(node=1),
+        copies=(Copy(node=0, demand=12000.0),),
+    )
+    (said,) = predict_loads(document, [load])
+    copy, kept, alone = said.copies[0].value, said.comm_together.value, said.comm_alone.value
+    assert second == f"beside a copy of {copy:.0f} MB/s (alone 12000): {kept:.0f} of {alone:.0f} MB/s"
+
+
+def test_the_programs_of_the_page_run(tmp_path: Path) -> None:
+    """Its pieces of C one after the other, in a folder with a model."""
+    page = (TOOLS["ROOT"] / "docs" / "predict-library.md").read_text()
+    blocks = "".join(re.findall(r"```c\n(.*?)```", page, re.DOTALL))
+    assert blocks.count("#include") == 1
+    include, body = re.match(r"(#include.*?\n)(.*)", blocks, re.DOTALL).groups()  # type: ignore[union-attr]
+    source = (
+        f"#include <stdio.h>\n{include}int main(void) {{\n{body}elbow_predict_free(model);\nreturn 0;\n}}\n"
+    )
+    (tmp_path / "page.c").write_text(source)
+    shared = TOOLS["built"]("elbow_predict", "libelbow_predict.so")
+    headers, folder = TOOLS["ROOT"] / "include", shared.parent
+    strict = ("-std=c99", "-pedantic-errors", "-Wall", "-Werror")
+    done = run(
+        os.environ.get("CC", "cc"), *strict, f"-I{headers}", str(tmp_path / "page.c"), "-o",
+        str(tmp_path / "page"), f"-L{folder}", "-lelbow_predict", f"-Wl,-rpath,{folder}",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    document = page_document()
+    api.Model(document).save(tmp_path / "M.json")
+    said = run("./page", cwd=tmp_path)
+    assert said.stderr == ""
+    (expected,) = predict_loads(
+        document,
+        [
+            Load(
+                computing=(
+                    Computing(socket=0, node=0, count=4),
+                    Computing(socket=0, node=1, count=2, intensity=0.5),
+                ),
+                messages=Messages(node=0, direction="send", size=65536, threads=2),
+                copies=(Copy(node=1, demand=12000.0),),
+            )
+        ],
+    )
+    values = [expected.comm_together, *expected.groups, *expected.copies]
+    told = "messages {:g}, cores {:g} and {:g}, copy {:g} MB/s".format(*(item.value for item in values))
+    assert said.stdout.splitlines()[1] == told
+
+
+def page_document() -> Document:
+    document = random_document(5)
+    part = document.models.flow
+    assert part is not None
+    assert part.load is not None
+    known = msgspec.structs.replace(part.load, measured=QUESTIONS)
+    return msgspec.structs.replace(document, models=Models(flow=msgspec.structs.replace(part, load=known)))
+
+
+def test_the_header_is_plain_c() -> None:
+    text = "#include <elbowroom/predict.h>\nint main(void) { return elbow_predict_error()[0] != 0; }\n"
+    strict = ("-std=c89", "-pedantic-errors", "-Wall", "-Wextra", "-Werror", "-fsyntax-only")
+    compiler, headers = os.environ.get("CC", "cc"), TOOLS["ROOT"] / "include"
+    done = run(compiler, *strict, f"-I{headers}", "-x", "c", "-", input=text)
+    assert done.returncode == 0, done.stderr
+
+
+def run(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=60, **options)

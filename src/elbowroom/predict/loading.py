@@ -216,9 +216,11 @@ def _situation(load: Load) -> Situation | None:
     ):
         return None
     counts = {group.socket: group.count for group in load.computing}
-    comm = 0 if messages is None else messages.node
+    comp = nodes.pop() if nodes else None
+    # Where nobody communicates the cores' own node is as good as any; where nobody computes, the messages'.
+    comm = messages.node if messages is not None else comp or 0
     return Situation(
-        comp_node=nodes.pop() if nodes else comm,
+        comp_node=comm if comp is None else comp,
         comm_node=comm,
         n=counts.get(0, 0),
         n_other=counts.get(1, 0),

@@ -1,0 +1,273 @@
+// Loads: what holds for any model, refusals, flags. That answers are those of Python is tested there.
+#include <doctest/doctest.h>
+
+#include <cerrno>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "test_document.hpp"
+
+using namespace elbowroom::predict;
+using namespace elbowroom::predict::test;
+
+namespace {
+
+struct Freer {
+  void operator()(elbow_model* model) const { elbow_predict_free(model); }
+};
+using Model = std::unique_ptr<elbow_model, Freer>;
+
+Model made(const json& file, const char* model = nullptr) { return Model(parsed(file, model)); }
+
+// A load with memory of its own for what comes out.
+struct Asked {
+  std::vector<elbow_group> groups;
+  std::vector<elbow_messages> messages;  // none or one
+  std::vector<elbow_copy> copies;
+  std::vector<elbow_interval> of_groups = {};
+  std::vector<elbow_interval> of_copies = {};
+  elbow_load_prediction found = {};
+
+  int ask(const Model& model) {
+    of_groups.assign(groups.size(), {});
+    of_copies.assign(copies.size(), {});
+    found.groups = of_groups.data();
+    found.copies = of_copies.data();
+    const elbow_load load = {groups.data(), groups.size(), messages.empty() ? nullptr : messages.data(), copies.data(),
+                             copies.size()};
+    return elbow_predict_for_load(model.get(), &load, &found);
+  }
+};
+
+void check_refused(const Model& model, Asked asked, int code, const std::string& words) {
+  errno = 0;
+  asked.found.flags = 77;
+  CHECK(asked.ask(model) == -1);
+  CHECK(errno == code);
+  CHECK(asked.found.flags == 77);
+  const std::string said = elbow_predict_error();
+  CAPTURE(said);
+  CHECK(said.find(words) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("a load that is a situation has its bandwidths") {
+  for (const char* name : {"flow", "threshold"}) {
+    const Model model = made(document(), name);
+    elbow_prediction situation{};
+    REQUIRE(elbow_predict(model.get(), 2, 0, 0, 0, &situation) == 0);
+    Asked load{{{0, 0, 2, 0}}, {{0, ELBOW_RECEIVE, 0, 1}}, {}};
+    REQUIRE(load.ask(model) == 0);
+    CHECK(load.found.comp_alone.value == doctest::Approx(situation.comp_alone.value).epsilon(1e-12));
+    CHECK(load.found.comm_together.value == doctest::Approx(situation.comm_together.value).epsilon(1e-12));
+    CHECK(load.found.comm_together.low == doctest::Approx(situation.comm_together.low).epsilon(1e-9));
+    CHECK(load.of_groups[0].high == doctest::Approx(situation.comp_together.high).epsilon(1e-9));
+    CHECK(load.found.flags == situation.flags);
+  }
+}
+
+TEST_CASE("an empty load has no bandwidth, and one side alone is not slowed down") {
+  for (const char* name : {"flow", "threshold"}) {
+    const Model model = made(document(), name);
+    Asked nothing{{}, {}, {}};
+    REQUIRE(nothing.ask(model) == 0);
+    CHECK(nothing.found.comp_alone.value == 0);
+    CHECK(nothing.found.comm_together.value == 0);
+    Asked cores_only{{{0, 0, 3, 0}}, {}, {}};
+    REQUIRE(cores_only.ask(model) == 0);
+    CHECK(cores_only.found.comm_alone.value == 0);
+    CHECK(cores_only.found.comp_together.value == cores_only.found.comp_alone.value);
+    Asked messages_only{{}, {{1, ELBOW_RECEIVE, 0, 1}}, {}};
+    REQUIRE(messages_only.ask(model) == 0);
+    CHECK(messages_only.found.comm_together.value == doctest::Approx(11000));
+    CHECK(messages_only.found.comp_together.value == 0);
+  }
+}
+
+TEST_CASE("every group and copy has its part, and computation is the sum of its groups") {
+  const Model model = made(document());
+  Asked load{{{0, 0, 2, 0.5}, {0, 1, 1, 0}, {1, 1, 3, 0}}, {{0, ELBOW_BOTH, 4096, 2}}, {{1, 9000}, {0, 5000}}};
+  REQUIRE(load.ask(model) == 0);
+  double sum = 0;
+  for (const elbow_interval& group : load.of_groups) {
+    CHECK(group.low <= group.value);
+    CHECK(group.value <= group.high);
+    CHECK(group.value > 0);
+    sum += group.value;
+  }
+  CHECK(sum == doctest::Approx(load.found.comp_together.value).epsilon(1e-12));
+  CHECK(load.of_copies[0].value <= 9000 * (1 + 1e-12));
+  CHECK(load.of_copies[1].value <= 5000 * (1 + 1e-12));
+  CHECK(load.found.comp_together.value <= load.found.comp_alone.value * (1 + 1e-12));
+  CHECK(load.found.comm_together.value <= load.found.comm_alone.value * (1 + 1e-12));
+}
+
+TEST_CASE("groups and copies that nobody wants to know are not written") {
+  const Model model = made(document());
+  const elbow_group group = {0, 0, 2, 0};
+  const elbow_copy copy = {0, 9000};
+  const elbow_load load = {&group, 1, nullptr, &copy, 1};
+  elbow_load_prediction found{};
+  CHECK(elbow_predict_for_load(model.get(), &load, &found) == 0);
+  CHECK(found.comp_together.value > 0);
+}
+
+TEST_CASE("more groups and copies than fit the stack are answered as few are") {
+  json file = document();
+  file["machine"]["cores_first_socket"] = 200;
+  const Model model = made(file);
+  Asked few{{{0, 0, 150, 0}}, {{0, ELBOW_RECEIVE, 0, 1}}, {{0, 6000}}};
+  Asked many{{}, {{0, ELBOW_RECEIVE, 0, 1}}, {}};
+  many.groups.assign(150, {0, 0, 1, 0});
+  many.copies.assign(60, {0, 100});
+  REQUIRE(few.ask(model) == 0);
+  REQUIRE(many.ask(model) == 0);
+  CHECK(many.found.comp_together.value == doctest::Approx(few.found.comp_together.value).epsilon(1e-6));
+  CHECK(many.found.comm_together.value == doctest::Approx(few.found.comm_together.value).epsilon(1e-6));
+}
+
+TEST_CASE("a model for messages of another size answers loads for that size") {
+  const Model model = made(document());
+  const Model small(elbow_predict_at_size(model.get(), 4096));
+  Asked said{{{0, 0, 2, 0}}, {{0, ELBOW_RECEIVE, 4096, 1}}, {}};
+  Asked meant{{{0, 0, 2, 0}}, {{0, ELBOW_RECEIVE, 0, 1}}, {}};
+  REQUIRE(said.ask(model) == 0);
+  REQUIRE(meant.ask(small) == 0);
+  CHECK(said.found.comm_together.value == meant.found.comm_together.value);
+  Asked large{{{0, 0, 2, 0}}, {{0, ELBOW_RECEIVE, 64000000, 1}}, {}};
+  REQUIRE(large.ask(small) == 0);
+  REQUIRE(meant.ask(model) == 0);
+  CHECK(large.found.comm_together.value == meant.found.comm_together.value);
+  elbow_prediction situation{};
+  REQUIRE(elbow_predict(small.get(), 2, 0, 0, 0, &situation) == 0);
+  CHECK(situation.comm_together.value == doctest::Approx(said.found.comm_together.value).epsilon(1e-12));
+}
+
+TEST_CASE("what no run told of is flagged") {
+  json file = document();
+  const Asked load{{{0, 0, 1, 0}, {0, 1, 1, 0}}, {{0, ELBOW_SEND, 0, 2}}, {{0, 5000}}};
+  Asked known = load;
+  REQUIRE(known.ask(made(file)) == 0);
+  CHECK(known.found.flags == 0);
+  file["models"]["flow"]["load"]["measured"] = {"sizes", "a question of another release"};
+  Asked unknown = load;
+  REQUIRE(unknown.ask(made(file)) == 0);
+  CHECK(unknown.found.flags ==
+        (ELBOW_SEND_UNKNOWN | ELBOW_THREADS_UNKNOWN | ELBOW_COPIES_UNKNOWN | ELBOW_NODES_UNKNOWN));
+  unknown.messages[0].direction = ELBOW_BOTH;
+  REQUIRE(unknown.ask(made(file)) == 0);
+  CHECK((unknown.found.flags & ELBOW_BOTH_UNKNOWN) != 0);
+}
+
+TEST_CASE("more than was measured is extrapolated, in loads too") {
+  const Model model = made(document());
+  const auto flags = [&](Asked load) {
+    REQUIRE(load.ask(model) == 0);
+    return load.found.flags;
+  };
+  CHECK(flags({{{0, 0, 3, 2.0}}, {{0, ELBOW_RECEIVE, 64, 1}}, {}}) == 0);
+  CHECK(flags({{{0, 0, 4, 0}}, {}, {}}) == ELBOW_EXTRAPOLATED);
+  CHECK(flags({{{1, 0, 3, 0}}, {}, {}}) == ELBOW_EXTRAPOLATED);
+  CHECK(flags({{{0, 0, 1, 2.5}}, {}, {}}) == ELBOW_EXTRAPOLATED);
+  CHECK(flags({{}, {{0, ELBOW_RECEIVE, 63, 1}}, {}}) == ELBOW_EXTRAPOLATED);
+}
+
+TEST_CASE("what the machine, or no machine, has is refused") {
+  const Model model = made(document());
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const elbow_messages fine = {0, ELBOW_RECEIVE, 0, 1};
+  check_refused(model, {{{0, 0, 1, 0}, {2, 0, 1, 0}}, {}, {}}, EINVAL, "groups[1].socket 2: small has 2 sockets");
+  check_refused(model, {{{-1, 0, 1, 0}}, {}, {}}, EINVAL, "groups[0].socket -1");
+  check_refused(model, {{{0, 2, 1, 0}}, {}, {}}, EINVAL, "groups[0].node 2: small has 2 NUMA nodes; ask for 0 to 1");
+  check_refused(model, {{{0, 0, 0, 0}}, {}, {}}, EINVAL, "groups[0].count 0: is no number of computing cores");
+  check_refused(model, {{{0, 0, 3, 0}, {0, 1, 2, 0}}, {}, {}}, EINVAL,
+                "groups[1].count 2: small has 4 cores on socket 0");
+  check_refused(model, {{{0, 0, 1, nan}}, {}, {}}, EINVAL, "groups[0].intensity nan: is no arithmetic intensity");
+  check_refused(model, {{{0, 0, 1, -1}}, {}, {}}, EINVAL, "groups[0].intensity -1");
+  check_refused(model, {{}, {{5, ELBOW_RECEIVE, 0, 1}}, {}}, EINVAL, "messages.node 5");
+  check_refused(model, {{}, {{0, 3, 0, 1}}, {}}, EINVAL, "messages.direction 3: is no direction");
+  check_refused(model, {{}, {{0, ELBOW_RECEIVE, 0, 0}}, {}}, EINVAL, "messages.threads 0");
+  check_refused(model, {{}, {fine}, {{9, 1000}}}, EINVAL, "copies[0].node 9");
+  check_refused(model, {{}, {fine}, {{0, 1000}, {0, 0}}}, EINVAL, "copies[1].demand 0: is no bandwidth");
+  check_refused(model, {{}, {fine}, {{0, INFINITY}}}, EINVAL, "copies[0].demand inf");
+}
+
+TEST_CASE("what the model has no runs for is refused, with the plan that mends it") {
+  json file = document();
+  file["models"]["flow"]["load"] = nullptr;
+  file["message_size"] = nullptr;
+  const Model model = made(file);
+  check_refused(model, {{{0, 0, 1, 0.5}}, {}, {}}, ENOTSUP, "fit it with the plan `intensity` too");
+  check_refused(model, {{}, {{0, ELBOW_RECEIVE, 4096, 1}}, {}}, ENOTSUP, "fit it with the plan `sizes` too");
+  const Model threshold = made(file, "threshold");
+  const std::string plain = "the threshold model answers one group of cores";
+  check_refused(threshold, {{{0, 0, 1, 0}, {0, 1, 1, 0}}, {}, {}}, ENOTSUP, plain);
+  check_refused(threshold, {{{0, 0, 1, 0.5}}, {}, {}}, ENOTSUP, plain);
+  check_refused(threshold, {{}, {{0, ELBOW_SEND, 0, 1}}, {}}, ENOTSUP, plain);
+  check_refused(threshold, {{}, {{0, ELBOW_RECEIVE, 0, 2}}, {}}, ENOTSUP, plain);
+  check_refused(threshold, {{}, {}, {{0, 1000}}}, ENOTSUP, plain);
+  check_refused(threshold, {{{1, 0, 1, 0}}, {}, {}}, ENOTSUP, "cores of the first socket only");
+  check_refused(threshold, {{}, {{0, ELBOW_RECEIVE, 4096, 1}}, {}}, ENOTSUP, "messages of one size only");
+  file["models"]["threshold"]["remote"] = nullptr;
+  check_refused(made(file, "threshold"), {{{0, 1, 1, 0}}, {}, {}}, EDOM, "calibrated without such accesses");
+}
+
+TEST_CASE("null is refused in loads too") {
+  const Model model = made(document());
+  elbow_load load{};
+  elbow_load_prediction found{};
+  CHECK(elbow_predict_for_load(nullptr, &load, &found) == -1);
+  CHECK(elbow_predict_for_load(model.get(), nullptr, &found) == -1);
+  CHECK(elbow_predict_for_load(model.get(), &load, nullptr) == -1);
+  load.group_count = 1;
+  CHECK(elbow_predict_for_load(model.get(), &load, &found) == -1);
+  CHECK(std::string(elbow_predict_error()) == "load.groups is NULL");
+  load = {};
+  load.copy_count = 1;
+  CHECK(elbow_predict_for_load(model.get(), &load, &found) == -1);
+  CHECK(errno == EINVAL);
+}
+
+TEST_CASE("a damaged part for loads is refused with what is wrong") {
+  const auto refused = [](const char* field, const json& value, const std::string& words) {
+    json file = document();
+    file["models"]["flow"]["load"][field] = value;
+    errno = 0;
+    CHECK(parsed(file) == nullptr);
+    CHECK(errno == EBADMSG);
+    const std::string said = elbow_predict_error();
+    CAPTURE(said);
+    CHECK(said.find("models.flow.load." + words) != std::string::npos);
+  };
+  json load = document()["models"]["flow"]["load"];
+  const json values = load["values"];
+  refused("draws", json::array({values}), "draws: 1 sets of parameters beside 2 of FLOW");
+  refused("values", {1, 2}, "values: 2 numbers for");
+  refused("values", nullptr, "values: is missing");
+  refused("names", 7, "names: is no list");
+  refused("switches", {4096, 4096}, "switches[1]: is not above the one before");
+  refused("switches", {-1}, "switches[0]: is not above the one before");
+  refused("switches", {"4 KiB"}, "switches[0]: is no number");
+  refused("intensity", "much", "intensity: is no number");
+  refused("measured", {1}, "measured[0]: is no text");
+  refused("discrepancy", {0, 0, 0, -1}, "discrepancy[3]: is negative");
+  json many = json::array();
+  for (int i = 0; i < 1000; ++i) {
+    many.push_back(i);
+  }
+  refused("switches", many, "switches: are more than");
+}
+
+TEST_CASE("parameters that make no bandwidth are refused, not answered") {
+  json file = document();
+  json& values = file["models"]["flow"]["load"]["values"];
+  for (json& value : values) {
+    value = 0;
+  }
+  check_refused(made(file), {{{0, 0, 1, 0}}, {{0, ELBOW_RECEIVE, 4096, 1}}, {}}, EDOM,
+                "has no bandwidth for that load");
+}
