@@ -48,7 +48,7 @@ class Simulation {
  private:
   // Those of the channels come first: a channel's number is that of its bus.
   static std::size_t events(const Node& node, const Experiment& experiment) {
-    auto count = static_cast<std::size_t>(node.nodes() * node.channels);
+    std::size_t count = static_cast<std::size_t>(node.nodes()) * static_cast<std::size_t>(node.channels);
     for (const Source& source : experiment.sources) {
       count += static_cast<std::size_t>(source.count) * static_cast<std::size_t>(source.window);
       if (source.messages) count += static_cast<std::size_t>(source.messages->threads);
@@ -113,7 +113,7 @@ class Simulation {
     found.remote = from != to;
     found.link = from * sockets + to;
     found.link_back = to * sockets + from;
-    found.first_channel = static_cast<std::size_t>(source.node * node_.channels);
+    found.first_channel = static_cast<std::size_t>(source.node) * static_cast<std::size_t>(node_.channels);
     found.interval = source.interval;
     found.think = source.think;
     found.read = source.read;
@@ -404,11 +404,10 @@ class Simulation {
     for (const Passage& uplink : uplinks_) found.uplinks.push_back(uplink.use.share());
     for (const Passage& root : roots_) found.roots.push_back(root.use.share());
     for (const Link& link : links_) found.links.push_back(link.passage.use.share());
-    for (int node = 0; node < node_.nodes(); ++node) {
+    const auto channels = static_cast<std::size_t>(node_.channels);
+    for (std::size_t first = 0; first < channels_.size(); first += channels) {
       double sum = 0;
-      for (int i = 0; i < node_.channels; ++i) {
-        sum += channels_[static_cast<std::size_t>(node * node_.channels + i)].use.share();
-      }
+      for (std::size_t i = first; i < first + channels; ++i) sum += channels_[i].use.share();
       found.memories.push_back(sum / node_.channels);
     }
     return found;
