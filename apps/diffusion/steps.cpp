@@ -38,7 +38,7 @@ double lasted(const std::vector<std::vector<std::int64_t>>& stamps, std::size_t 
 
 }  // namespace
 
-Crew::Crew(std::vector<int> comp_cores, std::vector<int> comm_cores, bool comp_shared, bool comm_shared,
+Crew::Crew(const std::vector<int>& comp_cores, std::vector<int> comm_cores, bool comp_shared, bool comm_shared,
            const std::function<void(int)>& bind)
     : comm_cores_(std::move(comm_cores)),
       comp_spins_(comp_shared ? 0 : kSpins),

@@ -28,9 +28,9 @@ using Field = std::function<double*(std::int64_t)>;  // values after a step
 // The threads of one rank. The thread that makes a Crew is its first communication thread.
 class Crew {
  public:
-  // One computing thread for each of `comp_cores`, communication threads for `comm_cores`. Those
-  // that share their core with another thread (of any rank) must not spin.
-  Crew(std::vector<int> comp_cores, std::vector<int> comm_cores, bool comp_shared, bool comm_shared,
+  // One computing thread for each of `comp_cores`, communication threads for `comm_cores`. Those that share their core with
+  // another thread (of any rank) must not spin.
+  Crew(const std::vector<int>& comp_cores, std::vector<int> comm_cores, bool comp_shared, bool comm_shared,
        const std::function<void(int)>& bind);
 
   std::size_t computing() const { return computing_.size(); }
