@@ -51,7 +51,7 @@ from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.loads import load_streams
 from elbowroom.virtual.machines import of_name
 from elbowroom.virtual.machines import truth_of as truth_with
-from elbowroom.virtual.requests import Requests, request_load_streams
+from elbowroom.virtual.requests import Requests
 from elbowroom.virtual.scaling import credits
 
 BUDGET = 24
@@ -115,8 +115,7 @@ def truth_of(name: str, machine: str) -> Simulated:
 
 @cache
 def exact(truth: Simulated, load: Load) -> Streams:
-    asked = load_streams if isinstance(truth, Credits) else request_load_streams
-    found = asked(truth, load)
+    found = load_streams(truth, load)
     return found.comp_alone, found.comm_alone, found.comp_together, found.comm_together
 
 

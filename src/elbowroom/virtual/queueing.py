@@ -39,7 +39,7 @@ def served(rate: float, capacity: float, size: float, customers: int) -> tuple[f
 
 
 class Cores(Stream, frozen=True, kw_only=True):
-    """Cores with `buffers` lines under way each, whose arithmetic is done with `capacity` MB/s of them all."""
+    """Cores with `buffers` lines under way each; arithmetic of them all does `capacity` MB/s."""
 
     buffers: int
     capacity: float
