@@ -163,6 +163,11 @@ def test_the_questions_are_answered_with_figures(
             "comm_threads 0: is no number of communication threads",
         ),
         (["--machine", "henri", "--intensity", "-1"], "intensity -1.0: is no arithmetic intensity"),
+        (
+            ["--machine", "henri", "--intensity", "1e9"],
+            "intensity 1000000000.0: leaves 6956.52 ms between two lines of 64 B, too long",
+        ),
+        (["--machine", "henri", "--copy", "1e-9"], "copy 1e-09: leaves 6.4e+07 ms between two lines"),
         (["--machine", "henri", "--copy", "0"], "copy 0.0: is no bandwidth"),
         (["--machine", "henri", "--set", "lines=3"], "set 'lines': no such parameter of a node"),
         (["--machine", "henri", "--set", "row"], "set 'row': is no KEY=VALUE"),

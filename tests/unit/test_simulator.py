@@ -11,6 +11,7 @@ import pytest
 
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.launch import build, simulator
+from elbowroom.launch.virtual import load
 from elbowroom.model import published
 from elbowroom.model.curves import Situation
 from elbowroom.model.load import Computing, Copy, Load, Messages, load_of
@@ -152,6 +153,12 @@ def test_high_intensity_frees_communications(henri: Requests) -> None:
     assert min(kept(of(henri, busy, node=1))) > 0.97
 
 
+def test_a_core_that_moves_a_line_now_and_then_moves_as_many_as_it_computes(henri: Requests) -> None:
+    rare = of(henri, Computing(socket=0, node=0, count=4, intensity=5e4), node=0)
+    assert rare.comp_alone == pytest.approx(4 * 9.2e3 / 5e4, rel=0.1)
+    assert rare.comp_together == pytest.approx(rare.comp_alone, rel=0.1)
+
+
 def test_smaller_messages_take_less_from_computations(henri: Requests) -> None:
     far = msgspec.structs.replace(CORES, node=1)
     shares = [kept(of(henri, far, node=1, size=size))[0] for size in (64, 4096, LONGEST, 10 * LONGEST, None)]
@@ -207,6 +214,10 @@ def test_a_virtual_machine_of_requests_answers_plans() -> None:
     assert 0 < triad.comp_alone < 2 * 12_000
     prime = found.exact(msgspec.structs.replace(work, kernel="prime"), sent)
     assert prime.comp_alone == prime.comp_together
+
+
+def test_a_machine_is_named_with_its_truth_behind_it() -> None:
+    assert load("henri:requests").definition == msgspec.structs.replace(of_name("henri"), truth="requests")
 
 
 def test_without_somebody_to_run_the_simulator_it_is_refused() -> None:

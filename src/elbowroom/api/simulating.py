@@ -143,9 +143,11 @@ _SAID = {
 
 def _check(node: Node, load: Load) -> None:
     from elbowroom.model.load import check_load
+    from elbowroom.virtual.requests import Moment, experiment
 
     try:
         check_load(node.shape, load)
+        experiment(node, Moment(load.computing, copies=load.copies), 1)
     except UsageError as error:
         field = _SAID.get(error.field, error.field)
         raise UsageError(error.message, field=field, value=error.value, mend=error.mend) from error

@@ -42,6 +42,9 @@ WARM_NS, MEASURE_NS = 10_000, 60_000
 LEAST_MESSAGES, ENOUGH_MESSAGES, ENOUGH_NS = 16, 100, 150_000
 """Messages that are simulated at least; as many as are enough for 1 % if that takes no longer than ENOUGH_NS.
 """
+LEAST_LINES, SLOWEST_NS = 20, 500_000
+"""Lines of each core that are simulated at least, and the longest that one may take."""
+
 LONGEST = 65_536
 """Bytes of the largest message that is simulated as a whole."""
 
@@ -95,6 +98,7 @@ def experiment(node: Node, moment: Moment, seed: int) -> dict[str, Any]:
     sources += [copying(node, copy) for copy in moment.copies]
     one = max((_message_ns(node, flow) for flow in moment.flows if flow.size is not None), default=0)
     measure = max(MEASURE_NS, LEAST_MESSAGES * one, min(ENOUGH_MESSAGES * one, ENOUGH_NS))
+    measure = max(measure, LEAST_LINES * _slowest_ns(moment, sources))
     return {
         "seed": seed,
         "warm": 1000 * WARM_NS,
@@ -102,6 +106,25 @@ def experiment(node: Node, moment: Moment, seed: int) -> dict[str, Any]:
         "jitter": node.jitter,
         "sources": sources,
     }
+
+
+def _slowest_ns(moment: Moment, sources: Sequence[Json]) -> int:
+    """How long a core or copy takes for a line at least; UsageError where too few could be simulated."""
+    asked: list[tuple[str, float]] = [("computing.intensity", group.intensity) for group in moment.computing]
+    asked += [("", 0.0) for _ in moment.flows]
+    asked += [("copies.demand", copy.demand) for copy in moment.copies]
+    slowest = 0
+    for (field, value), source in zip(asked, sources, strict=True):
+        taken = max(source["think"], source["interval"]) // 1000
+        if taken > SLOWEST_NS:
+            raise UsageError(
+                f"leaves {taken * 1e-6:g} ms between two lines of 64 B, too long to simulate",
+                field=field,
+                value=value,
+                mend=f"what takes at most {SLOWEST_NS * 1e-6:g} ms for a line",
+            )
+        slowest = max(slowest, taken)
+    return slowest
 
 
 def _message_ns(node: Node, flow: Flow) -> int:
