@@ -119,9 +119,7 @@ class Model:
 
         return predict_loads(self.document, loads, name=model)
 
-    def advise(
-        self, job: Job | Mapping[str, Any] | Path | str, *, model: ModelName | None = None
-    ) -> Advice:
+    def advise(self, job: Job | Mapping[str, Any] | Path | str, *, model: ModelName | None = None) -> Advice:
         """How a job (its file, or plain data as that would give it) should run on this machine."""
         from elbowroom.api.advising import advise
 

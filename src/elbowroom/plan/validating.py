@@ -15,8 +15,8 @@ LEAST_CELLS = 100
 """Cells of a process below which most of them lie on its border, and partitioners leave parts empty."""
 
 MESH_BYTES = 250
-"""Of a cell, while the first process holds the partition of the whole mesh: 123 B were seen in the larger of two
-processes, both on one host.
+"""Of a cell, while the first process holds the partition of the whole mesh: 123 B were seen in the larger of
+two processes, both on one host.
 """
 
 
