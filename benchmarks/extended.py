@@ -25,7 +25,6 @@ Ten minutes; no result depends on the machine (docs/models.md).
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import multiprocessing
@@ -37,7 +36,7 @@ from itertools import product
 import msgspec
 import numpy as np
 from naive_loads import Answer, max_min, roofline, told_alone
-from prediction import VALUES, moved, names_of
+from prediction import VALUES, arguments, moved
 
 from elbowroom.launch.simulator import simulate
 from elbowroom.model import flow_fit, flow_load_fit, published
@@ -349,28 +348,8 @@ def covered(scores: Sequence[Score], family: str | None) -> float:
     return float(np.mean(shares))
 
 
-def truths_of(text: str) -> list[str]:
-    names = text.split(",")
-    unknown = set(names) - set(TRUTHS)
-    if unknown:
-        raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: choose from {', '.join(TRUTHS)}")
-    return names
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--machines", type=names_of, default=list(published.names()))
-    parser.add_argument("--truths", type=truths_of, default=list(TRUTHS))
-    parser.add_argument("--noise", type=lambda text: [float(part) / 100 for part in text.split(",")])
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--json", action="store_true")
-    parser.set_defaults(noise=[0.0, 0.01, 0.03])
-    return parser.parse_args()
-
-
 def main() -> None:
-    options = arguments()
+    options = arguments((__doc__ or "").splitlines()[0], TRUTHS, TRUTHS)
     tasks = [
         Task(truth, machine, noise, seed)
         for truth, noise, machine in product(options.truths, options.noise, options.machines)

@@ -317,20 +317,20 @@ def names_of(text: str) -> list[str]:
     return names
 
 
-def truths_of(text: str) -> list[str]:
-    names = text.split(",")
-    known = (*TRUTHS, LINE_BY_LINE)
-    unknown = set(names) - set(known)
-    if unknown:
-        raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: choose from {', '.join(known)}")
-    return names
+def arguments(text: str, truths: Sequence[str], default: Sequence[str]) -> argparse.Namespace:
+    """What both tables of errors take on their command lines; `text`: the first line of the help."""
 
+    def truths_of(said: str) -> list[str]:
+        names = said.split(",")
+        unknown = set(names) - set(truths)
+        if unknown:
+            raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: choose from {', '.join(truths)}")
+        return names
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(description=text)
     parser.add_argument("--machines", type=names_of, default=list(published.names()))
-    parser.add_argument("--truths", type=truths_of, default=list(TRUTHS))
-    parser.add_argument("--noise", type=lambda text: [float(part) / 100 for part in text.split(",")])
+    parser.add_argument("--truths", type=truths_of, default=list(default))
+    parser.add_argument("--noise", type=lambda said: [float(part) / 100 for part in said.split(",")])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--json", action="store_true")
@@ -339,7 +339,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    options = arguments()
+    options = arguments((__doc__ or "").splitlines()[0], (*TRUTHS, LINE_BY_LINE), TRUTHS)
     tasks = [
         Task(truth, machine, noise, seed)
         for truth, noise, machine in product(options.truths, options.noise, options.machines)

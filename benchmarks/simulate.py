@@ -26,7 +26,7 @@ from elbowroom.model.load import Computing, Load, Messages
 from elbowroom.virtual.machines import of_name
 from elbowroom.virtual.request_node import Node
 from elbowroom.virtual.request_scaling import scaled
-from elbowroom.virtual.requests import Moment, experiment, flows_of, machine
+from elbowroom.virtual.requests import Moment, experiment, flows_at, machine
 
 MEASURE = 400_000_000  # picoseconds: long enough that starting up does not count
 
@@ -36,7 +36,7 @@ def moments(node: Node) -> dict[str, Moment]:
     most, far = node.shape.cores_first_socket, node.shape.numa_per_socket
 
     def moment(count: int, data: int, pattern: str = "N", size: int | None = None) -> Moment:
-        flows = flows_of(node, Load(messages=Messages(node=data, size=size)))
+        flows = flows_at(node, Load(messages=Messages(node=data, size=size)))
         return Moment((Computing(socket=0, node=data, count=count),), flows, (), pattern)
 
     return {

@@ -102,7 +102,7 @@ def load_streams(machine: Truth | Definition, load: Load) -> LoadStreams:
             mend=f"ask the network of credits: {truth.shape.name}:credits",
         )
     check_load(truth.shape, load)
-    flows = flows_of(truth, load)
+    flows = flows_of(load, truth.network.near_latency)
     together = rates(truth, load.computing, flows, load.copies)
     return LoadStreams(
         comp_alone=sum(rates(truth, load.computing, (), ()).groups),
@@ -114,8 +114,8 @@ def load_streams(machine: Truth | Definition, load: Load) -> LoadStreams:
     )
 
 
-def flows_of(truth: Credits, load: Load) -> tuple[Flow, ...]:
-    """The load's messages, one at a time from each thread; the threads are on the NIC's socket."""
+def flows_of(load: Load, latency: float, *, far: bool = False) -> tuple[Flow, ...]:
+    """The load's messages, one at a time from each thread; `latency` (us) and `far` as in `Flow`."""
     messages = load.messages
     if messages is None:
         return ()
@@ -126,7 +126,8 @@ def flows_of(truth: Credits, load: Load) -> tuple[Flow, ...]:
             sending=way,
             size=messages.size,
             in_flight=messages.threads,
-            latency=truth.network.near_latency,
+            latency=latency,
+            far=far,
         )
         for way in sending
     )

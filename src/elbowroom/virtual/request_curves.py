@@ -14,7 +14,7 @@ from elbowroom.virtual.requests import (
     Moment,
     Pattern,
     Requests,
-    flows_of,
+    flows_at,
     home,
     request_load_streams,
 )
@@ -42,7 +42,7 @@ def _shown(truth: Requests, load: Load, pattern: Pattern, far: bool) -> tuple[Mo
     long messages it is the long middle that is shown.
     """
     letters, _ = PATTERNS[pattern]
-    flows = flows_of(truth.node, load, far=far)
+    flows = flows_at(truth.node, load, far=far)
     if any(flow.size is not None and flow.size > LONGEST for flow in flows):
         flows = tuple(msgspec.structs.replace(flow, size=None) for flow in flows)
     return (

@@ -20,7 +20,7 @@ from elbowroom.errors import UsageError
 from elbowroom.model.curves import Situation, Streams
 from elbowroom.model.load import Computing, Copy, Load, check_load, load_of
 from elbowroom.model.simulated import Observation
-from elbowroom.virtual.loads import Flow, LoadStreams, Rates
+from elbowroom.virtual.loads import Flow, LoadStreams, Rates, flows_of
 from elbowroom.virtual.request_node import LINE, Node
 from elbowroom.virtual.truth import Truth, check_situation
 
@@ -294,27 +294,13 @@ class Requests(Truth):
 
     def _moments(self, load: Load) -> list[Moment]:
         """Alone, alone, together."""
-        flows = flows_of(self.node, load)
+        flows = flows_at(self.node, load)
         return [Moment(load.computing), Moment(flows=flows), Moment(load.computing, flows)]
 
 
-def flows_of(node: Node, load: Load, *, far: bool = False) -> tuple[Flow, ...]:
-    """The load's messages, one at a time from each thread; `far`: the threads are not on the NIC's socket."""
-    messages = load.messages
-    if messages is None:
-        return ()
-    sending = {"receive": (False,), "send": (True,), "both": (False, True)}[messages.direction]
-    return tuple(
-        Flow(
-            node=messages.node,
-            sending=way,
-            size=messages.size,
-            in_flight=messages.threads,
-            latency=node.setup_far if far else node.setup_near,
-            far=far,
-        )
-        for way in sending
-    )
+def flows_at(node: Node, load: Load, *, far: bool = False) -> tuple[Flow, ...]:
+    """The load's messages with that node's latencies; `far`: the threads are not on the NIC's socket."""
+    return flows_of(load, node.setup_far if far else node.setup_near, far=far)
 
 
 def request_load_streams(
@@ -327,7 +313,7 @@ def request_load_streams(
     """
     check_load(truth.shape, load)
     letters, known = PATTERNS[pattern]
-    flows = flows_of(truth.node, load, far=far)
+    flows = flows_at(truth.node, load, far=far)
     together = rates(truth, Moment(load.computing, flows, load.copies, letters))
     groups = tuple(known * value for value in together.groups)
     return LoadStreams(
