@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +27,13 @@ def data(**tables: dict[str, Any]) -> dict[str, Any]:
     for name, table in tables.items():
         found[name] = {**found.get(name, {}), **table}
     return found
+
+
+def test_the_job_of_the_page_can_be_read() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    text = (docs / "job.toml").read_text(encoding="utf-8")
+    assert text.partition("\n")[2] in (docs / "advise.md").read_text(encoding="utf-8")
+    assert decode(text, "job.toml").name == "stencil"
 
 
 def test_a_job_is_read_from_toml() -> None:
