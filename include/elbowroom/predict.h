@@ -141,7 +141,7 @@ ELBOW_API int elbow_predict(const elbow_model* model, int n, int n_other, int co
 
 /* The same for any load: computed when asked for. -1 with errno: EINVAL (what the machine does not have, NULL), ENOTSUP (the
  * model has no runs for that question), EDOM (it was fitted without such accesses), ENOMEM (up to
- * about twenty groups and copies nothing is allocated). Then `prediction` stays as it is. */
+ * a dozen groups and copies nothing is allocated). Then `prediction` stays as it is. */
 ELBOW_API int elbow_predict_for_load(const elbow_model* model, const elbow_load* load,
                                      elbow_load_prediction* prediction);
 

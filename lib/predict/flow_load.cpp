@@ -75,7 +75,8 @@ LoadLaw::LoadLaw(const Shape& shape, const Extension& extension, double calibrat
       numbers_(3 * (groups_.size() + copies_.size() + 1), memory),
       places_(memory),
       devices_(memory),
-      streams_(memory) {
+      streams_(memory),
+      room_(memory) {
   const std::size_t count = groups_.size() + copies_.size() + 1;
   parts_ = {{numbers_.data(), count}, {numbers_.data() + count, count}, {numbers_.data() + 2 * count, count}};
   if (plain_) {
@@ -91,13 +92,14 @@ LoadLaw::LoadLaw(const Shape& shape, const Extension& extension, double calibrat
     devices_.push_back(messages_->node);
   }
   streams_.resize(places_.size() + devices_.size());
-  cores_.emplace(shape, places_, std::span<const int>(), false, memory);
-  if (!copies_.empty() && (messages_ == nullptr || sized())) {
-    without_.emplace(shape, places_, std::span<const int>(devices_).first(copies_.size()), false, memory);
-  }
+  const std::span<const int> devices = devices_;
   if (messages_ != nullptr) {
-    together_.emplace(shape, places_, devices_, true, memory);
+    together_.emplace(shape, places_, devices, true, room_, memory);
   }
+  if (!copies_.empty() && (messages_ == nullptr || sized())) {
+    without_.emplace(shape, places_, devices.first(copies_.size()), false, room_, memory);
+  }
+  cores_.emplace(shape, places_, devices.first(0), false, room_, memory);
 }
 
 // Whether it is a situation but for its parameters: one node, at most one group of either kind.

@@ -109,6 +109,7 @@ class LoadLaw {
   std::pmr::vector<GroupPlace> places_;
   std::pmr::vector<int> devices_;
   std::pmr::vector<NetworkStream> streams_;
+  NetworkRoom room_;
   std::optional<FlowNetwork> cores_;     // groups only
   std::optional<FlowNetwork> without_;   // and copies
   std::optional<FlowNetwork> together_;  // and messages

@@ -13,7 +13,7 @@
 namespace elbowroom::predict {
 namespace {
 
-// Enough for about twenty groups and copies; what is more comes from the heap.
+// Enough for a dozen groups and copies, which predict.h promises; what is more comes from the heap.
 constexpr std::size_t on_the_stack = 24 * 1024;
 
 // Multiples of it modulo 1 are spread evenly however many there are.

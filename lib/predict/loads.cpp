@@ -2,8 +2,10 @@
 
 #include <cerrno>
 #include <cmath>
+#include <cstddef>
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 namespace elbowroom::predict {
 namespace {
@@ -14,18 +16,28 @@ std::string written(double value) {
   return text;
 }
 
-// `field`: of the load, `index`: which of its groups or copies.
-std::string placed(const char* field, std::size_t index) {
-  const std::string name = field;
-  const std::size_t dot = name.find('.');
-  return name.substr(0, dot) + "[" + std::to_string(index) + "]" + name.substr(dot);
+// A field of the load, of one of its groups or copies where it has an index; written only when it is refused.
+struct Field {
+  std::string_view table;
+  std::string_view name;
+  std::ptrdiff_t index = -1;
+
+  std::string text() const {
+    const std::string place = index < 0 ? "" : "[" + std::to_string(index) + "]";
+    return std::string(table) + place + "." + std::string(name);
+  }
+};
+
+Field of_group(std::size_t index, std::string_view name) {
+  return {"groups", name, static_cast<std::ptrdiff_t>(index)};
+}
+Field of_copy(std::size_t index, std::string_view name) { return {"copies", name, static_cast<std::ptrdiff_t>(index)}; }
+
+[[noreturn]] void refuse_value(const Field& field, const std::string& value, const std::string& why) {
+  throw Refusal(EINVAL, field.text() + " " + value + ": " + why);
 }
 
-[[noreturn]] void refuse_value(const std::string& field, const std::string& value, const std::string& why) {
-  throw Refusal(EINVAL, field + " " + value + ": " + why);
-}
-
-void check_within(const Shape& machine, const std::string& field, int value, int count, const char* what) {
+void check_within(const Shape& machine, const Field& field, int value, int count, const char* what) {
   if (value < 0 || value >= count) {
     const std::string last = std::to_string(count - 1);
     refuse_value(field, std::to_string(value),
@@ -34,7 +46,7 @@ void check_within(const Shape& machine, const std::string& field, int value, int
   }
 }
 
-void check_positive(const std::string& field, int value, const char* what) {
+void check_positive(const Field& field, int value, const char* what) {
   if (value < 1) {
     refuse_value(field, std::to_string(value), std::string("is no number of ") + what + "; give 1 or more");
   }
@@ -43,11 +55,11 @@ void check_positive(const std::string& field, int value, const char* what) {
 void check_groups(const Shape& machine, const elbow_load& load) {
   for (std::size_t k = 0; k < load.group_count; ++k) {
     const elbow_group& group = load.groups[k];
-    check_within(machine, placed("groups.socket", k), group.socket, machine.sockets, "socket");
-    check_within(machine, placed("groups.node", k), group.node, machine.nodes(), "NUMA node");
-    check_positive(placed("groups.count", k), group.count, "computing cores");
+    check_within(machine, of_group(k, "socket"), group.socket, machine.sockets, "socket");
+    check_within(machine, of_group(k, "node"), group.node, machine.nodes(), "NUMA node");
+    check_positive(of_group(k, "count"), group.count, "computing cores");
     if (!(group.intensity >= 0) || !std::isfinite(group.intensity)) {
-      refuse_value(placed("groups.intensity", k), written(group.intensity),
+      refuse_value(of_group(k, "intensity"), written(group.intensity),
                    "is no arithmetic intensity; give flop/B, 0 or more");
     }
     double cores = 0;
@@ -56,7 +68,7 @@ void check_groups(const Shape& machine, const elbow_load& load) {
     }
     if (cores > machine.cores_first_socket) {
       const std::string most = std::to_string(machine.cores_first_socket);
-      refuse_value(placed("groups.count", k), std::to_string(group.count),
+      refuse_value(of_group(k, "count"), std::to_string(group.count),
                    machine.name + " has " + most + " cores on socket " + std::to_string(group.socket) +
                        "; ask for 1 to " + most + " there in all");
     }
@@ -64,12 +76,12 @@ void check_groups(const Shape& machine, const elbow_load& load) {
 }
 
 void check_messages(const Shape& machine, const elbow_messages& messages) {
-  check_within(machine, "messages.node", messages.node, machine.nodes(), "NUMA node");
+  check_within(machine, {"messages", "node"}, messages.node, machine.nodes(), "NUMA node");
   if (messages.direction < ELBOW_RECEIVE || messages.direction > ELBOW_BOTH) {
-    refuse_value("messages.direction", std::to_string(messages.direction),
+    refuse_value({"messages", "direction"}, std::to_string(messages.direction),
                  "is no direction; one of ELBOW_RECEIVE, ELBOW_SEND, ELBOW_BOTH");
   }
-  check_positive("messages.threads", messages.threads, "communication threads");
+  check_positive({"messages", "threads"}, messages.threads, "communication threads");
 }
 
 void check_load(const Shape& machine, const elbow_load& load) {
@@ -82,9 +94,9 @@ void check_load(const Shape& machine, const elbow_load& load) {
     check_messages(machine, *load.messages);
   }
   for (std::size_t k = 0; k < load.copy_count; ++k) {
-    check_within(machine, placed("copies.node", k), load.copies[k].node, machine.nodes(), "NUMA node");
+    check_within(machine, of_copy(k, "node"), load.copies[k].node, machine.nodes(), "NUMA node");
     if (!(load.copies[k].demand > 0) || !std::isfinite(load.copies[k].demand)) {
-      refuse_value(placed("copies.demand", k), written(load.copies[k].demand), "is no bandwidth; give MB/s above 0");
+      refuse_value(of_copy(k, "demand"), written(load.copies[k].demand), "is no bandwidth; give MB/s above 0");
     }
   }
 }
@@ -93,7 +105,7 @@ void check_load(const Shape& machine, const elbow_load& load) {
 void check_known(const ModelFile& file, const FlowLoads& known, const elbow_load& load, double size) {
   for (std::size_t k = 0; k < load.group_count; ++k) {
     if (load.groups[k].intensity > 0 && !known.knows(asks_intensity)) {
-      throw Refusal(ENOTSUP, placed("groups.intensity", k) + " " + written(load.groups[k].intensity) +
+      throw Refusal(ENOTSUP, of_group(k, "intensity").text() + " " + written(load.groups[k].intensity) +
                                  ": the model of " + file.machine.name +
                                  " knows no other arithmetic intensity than that of its calibration; fit it with the "
                                  "plan `intensity` too: elbowroom run intensity --out RUN2; elbowroom fit RUN RUN2");
@@ -109,19 +121,18 @@ void check_known(const ModelFile& file, const FlowLoads& known, const elbow_load
 
 // One group of cores of the first socket, or none, and messages that one thread receives, or none.
 void check_threshold(const Answers& answers, const elbow_load& load) {
-  const std::string model = answers.model();
   bool plain = load.copy_count == 0 && load.group_count <= 1;
   plain = plain && (load.group_count == 0 || load.groups[0].intensity == 0);
   plain =
       plain && (load.messages == nullptr || (load.messages->direction == ELBOW_RECEIVE && load.messages->threads == 1));
   if (!plain) {
     throw Refusal(ENOTSUP,
-                  "the " + model +
+                  std::string("the ") + answers.model() +
                       " model answers one group of cores at the calibrated intensity and messages that one "
                       "thread receives; fit FLOW to a run of the machine: elbowroom run model; elbowroom fit RUN");
   }
   if (load.group_count > 0 && load.groups[0].socket != 0) {
-    throw Refusal(ENOTSUP, "groups[0].socket " + std::to_string(load.groups[0].socket) + ": the " + model +
+    throw Refusal(ENOTSUP, "groups[0].socket " + std::to_string(load.groups[0].socket) + ": the " + answers.model() +
                                " model of " + answers.machine().name +
                                " knows computing cores of the first socket only; fit FLOW to a run of the machine");
   }

@@ -1,10 +1,13 @@
-// Loads: what holds for any model, refusals, flags. That answers are those of Python is tested there.
+// Loads: what holds for any model, refusals, flags, memory. That answers are those of Python is tested there.
 #include <doctest/doctest.h>
 
 #include <cerrno>
 #include <cmath>
+#include <cstddef>
+#include <cstdlib>
 #include <limits>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -53,7 +56,27 @@ void check_refused(const Model& model, Asked asked, int code, const std::string&
   CHECK(said.find(words) != std::string::npos);
 }
 
+thread_local long allocations = 0;
+
+void* allocated(std::size_t bytes, std::size_t alignment) {
+  allocations += 1;
+  void* found = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  return found != nullptr || bytes == 0 ? found : throw std::bad_alloc();
+}
+
+constexpr std::size_t plain = alignof(std::max_align_t);
+
 }  // namespace
+
+// The whole test program's, which is why they are here and count by thread.
+void* operator new(std::size_t bytes) { return allocated(bytes, plain); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return allocated(bytes, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 TEST_CASE("a load that is a situation has its bandwidths") {
   for (const char* name : {"flow", "threshold"}) {
@@ -270,4 +293,37 @@ TEST_CASE("parameters that make no bandwidth are refused, not answered") {
   }
   check_refused(made(file), {{{0, 0, 1, 0}}, {{0, ELBOW_RECEIVE, 4096, 1}}, {}}, EDOM,
                 "has no bandwidth for that load");
+}
+
+TEST_CASE("a situation, and a load of up to a dozen groups and copies, is answered without memory from the heap") {
+  json file = document();
+  file["machine"]["numa_per_socket"] = 8;
+  file["machine"]["cores_first_socket"] = 40;
+  elbow_model* model = parsed(file);
+  REQUIRE(model != nullptr);
+  const elbow_messages messages = {15, ELBOW_BOTH, 4096, 2};
+  for (int group_count = 0; group_count <= 12; ++group_count) {
+    // Every one on another node, and all of both kinds: as many resources as there can be.
+    std::vector<elbow_group> groups;
+    std::vector<elbow_copy> copies;
+    for (int k = 0; k < 12; ++k) {
+      if (k < group_count) {
+        groups.push_back({k % 2, k, 1, 0.5});
+      } else {
+        copies.push_back({k, 1000.0 + k});
+      }
+    }
+    const elbow_load load = {groups.data(), groups.size(), &messages, copies.data(), copies.size()};
+    elbow_load_prediction found{};
+    elbow_prediction situation{};
+    const long before = allocations;
+    const int done = elbow_predict_for_load(model, &load, &found);
+    const int done_too = elbow_predict(model, 2, 1, 0, 1, &situation);
+    const long after = allocations;
+    CHECK(done == 0);
+    CHECK(done_too == 0);
+    CHECK(after == before);
+  }
+  CHECK(allocations > 0);
+  elbow_predict_free(model);
 }

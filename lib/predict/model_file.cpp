@@ -23,24 +23,14 @@ constexpr int most_cores = 4096;
 constexpr int most_nodes = 4096;
 constexpr std::size_t most_bytes = std::size_t{64} << 20;
 
-json parse(std::string_view text) {
-  try {
-    return json::parse(text.begin(), text.end());
-  } catch (const json::parse_error& error) {
-    throw Refusal(EBADMSG, std::string("the file is no JSON (byte ") + std::to_string(error.byte) + ")" + mend);
-  } catch (const json::out_of_range&) {
-    throw Refusal(EBADMSG, std::string("the file holds a number that is too large") + mend);
-  }
-}
-
 void check_version(const Place& root) {
-  if (!root.has("schema") || !root.value().at("schema").is_string() || root.at("schema").text() != schema) {
+  if (!root.has_text("schema") || root.at("schema").text() != schema) {
     throw Refusal(EBADMSG, std::string("the file is no model of elbowroom (schema ") + schema + ")" + mend);
   }
   const int version = root.at("version").whole(1, std::numeric_limits<int>::max());
   if (version > ELBOW_PREDICT_FORMAT) {
-    const bool told = root.has("elbowroom") && root.value().at("elbowroom").is_string();
-    const std::string writer = told ? "elbowroom " + root.at("elbowroom").text() : "a newer release";
+    const std::string writer =
+        root.has_text("elbowroom") ? "elbowroom " + root.at("elbowroom").text() : "a newer release";
     throw Refusal(ENOTSUP, "the file is of " + std::string(schema) + " version " + std::to_string(version) +
                                ", written by " + writer + ", and this library reads up to version " +
                                std::to_string(ELBOW_PREDICT_FORMAT) + "; use the library of that release");
@@ -53,13 +43,7 @@ Shape read_shape(const Place& machine) {
   shape.cores_first_socket = machine.at("cores_first_socket").whole(1, most_cores);
   shape.numa_per_socket = machine.at("numa_per_socket").whole(1, most_nodes);
   shape.sockets = machine.has("sockets") ? machine.at("sockets").whole(1, most_nodes) : 2;
-  if (machine.has("virtual")) {
-    const Place found = machine.at("virtual");
-    if (!found.value().is_boolean()) {
-      refuse(found.path(), "is neither true nor false");
-    }
-    shape.is_virtual = found.value().get<bool>();
-  }
+  shape.is_virtual = machine.has("virtual") && machine.at("virtual").yes();
   if (shape.nodes() > most_nodes) {
     refuse("machine", "has more than " + std::to_string(most_nodes) + " NUMA nodes");
   }
@@ -147,8 +131,8 @@ MessageSize read_sizes(const Place& place) {
 }  // namespace
 
 ModelFile read_model(std::string_view text) {
-  const json document = parse(text);
-  const Place root(document, "");
+  const Json document(text);
+  const Place root = document.root();
   check_version(root);
   ModelFile found;
   found.machine = read_shape(root.at("machine"));

@@ -29,8 +29,32 @@ void tidy(std::pmr::vector<int>& values) {
 
 }  // namespace
 
+NetworkRoom::NetworkRoom(std::pmr::memory_resource* memory)
+    : asked(memory),
+      demand(memory),
+      floor(memory),
+      rate(memory),
+      active(memory),
+      weight(memory),
+      capacity(memory),
+      free(memory),
+      taken(memory),
+      cost(memory) {}
+
+void NetworkRoom::hold(std::size_t streams, std::size_t resources, std::size_t passages) {
+  const auto grow = [](auto& vector, std::size_t count) { vector.resize(std::max(vector.size(), count)); };
+  for (Vector<Lane>* of_streams : {&asked, &demand, &floor, &rate, &active}) {
+    grow(*of_streams, streams);
+  }
+  grow(weight, streams);
+  for (Vector<Lane>* of_resources : {&capacity, &free, &taken}) {
+    grow(*of_resources, resources);
+  }
+  grow(cost, passages);
+}
+
 FlowNetwork::FlowNetwork(const Shape& shape, std::span<const GroupPlace> groups, std::span<const int> devices,
-                         bool messages, std::pmr::memory_resource* memory)
+                         bool messages, NetworkRoom& room, std::pmr::memory_resource* memory)
     : groups_(groups),
       devices_(devices),
       messages_(messages),
@@ -38,16 +62,7 @@ FlowNetwork::FlowNetwork(const Shape& shape, std::span<const GroupPlace> groups,
       streams_(groups.size() + devices.size()),
       memory_(memory),
       stages_(memory),
-      asked_(streams_, memory),
-      demand_(streams_, memory),
-      floor_(streams_, memory),
-      rate_(streams_, memory),
-      active_(streams_, memory),
-      weight_(streams_, memory),
-      capacity_(memory),
-      free_(memory),
-      taken_(memory),
-      cost_(memory) {
+      work_(room) {
   Vector<int> sockets(memory);
   for (const int node : devices) {
     sockets.push_back(socket(node));
@@ -65,10 +80,7 @@ FlowNetwork::FlowNetwork(const Shape& shape, std::span<const GroupPlace> groups,
     resources = std::max(resources, stage.resources.size());
     passages = std::max(passages, stage.passages.size());
   }
-  for (Vector<Lane>* each : {&capacity_, &free_, &taken_}) {
-    each->resize(resources);
-  }
-  cost_.resize(passages);
+  work_.hold(streams_, resources, passages);
 }
 
 // One resource more, and the streams of the stage that pass it.
@@ -212,14 +224,14 @@ double FlowNetwork::pressing(int on, std::span<const NetworkStream> streams) con
 void FlowNetwork::press(const FlowParameters& p, std::span<const NetworkStream> streams) {
   for (std::size_t k = 0; k < streams_; ++k) {
     const double demand = streams[k].demand;
-    asked_[k] = everywhere(demand);
+    work_.asked[k] = everywhere(demand);
     const auto elsewhere = [&](const GroupPlace& group) { return group.node != node(k); };
     if (!device(k) || !std::any_of(groups_.begin(), groups_.end(), elsewhere)) {
       continue;
     }
     const double others = pressing(node(k), streams);
     for (std::size_t i = 0; i < jitter_values; ++i) {
-      asked_[k][i] = std::min(demand, std::max(p.root * jitter_.g[i] - others, p.floor_first * demand));
+      work_.asked[k][i] = std::min(demand, std::max(p.root * jitter_.g[i] - others, p.floor_first * demand));
     }
   }
 }
@@ -228,13 +240,13 @@ void FlowNetwork::set_costs(const Stage& stage, const FlowParameters& p, std::sp
   for (std::size_t n = 0; n < stage.costs.size(); ++n) {
     const double own = streams[stage.streams[stage.passages[n].stream]].cost;
     switch (stage.costs[n]) {
-      case Cost::one: cost_[n] = everywhere(1.0); break;
-      case Cost::remote: cost_[n] = everywhere(p.remote_cost); break;
-      case Cost::device: cost_[n] = everywhere(own); break;
-      case Cost::device_in_port: cost_[n] = everywhere(own / p.remote_cost); break;
+      case Cost::one: work_.cost[n] = everywhere(1.0); break;
+      case Cost::remote: work_.cost[n] = everywhere(p.remote_cost); break;
+      case Cost::device: work_.cost[n] = everywhere(own); break;
+      case Cost::device_in_port: work_.cost[n] = everywhere(own / p.remote_cost); break;
       case Cost::across:
         for (std::size_t i = 0; i < jitter_values; ++i) {
-          cost_[n][i] = std::min(1.0, p.uplink * jitter_.g[i] / (p.link * jitter_.h[i]));
+          work_.cost[n][i] = std::min(1.0, p.uplink * jitter_.g[i] / (p.link * jitter_.h[i]));
         }
     }
   }
@@ -249,8 +261,8 @@ Lane FlowNetwork::capacity(const Stage& stage, std::size_t resource, const FlowP
     for (std::size_t n = 0; n < stage.passages.size(); ++n) {
       if (stage.passages[n].resource == resource) {
         const NetworkStream& stream = streams[stage.streams[stage.passages[n].stream]];
-        load += cost_[n][0] * stream.demand;
-        sure += cost_[n][0] * stream.floor;
+        load += work_.cost[n][0] * stream.demand;
+        sure += work_.cost[n][0] * stream.floor;
       }
     }
     return std::max(whole - excess * std::max(load - whole, 0.0), sure);
@@ -275,24 +287,24 @@ void FlowNetwork::fill_stage(const Stage& stage, std::span<const NetworkStream> 
   const std::size_t resources = stage.resources.size();
   for (std::size_t k = 0; k < count; ++k) {
     const NetworkStream& stream = streams[stage.streams[k]];
-    demand_[k] = asked_[stage.streams[k]];
-    weight_[k] = stream.weight;
+    work_.demand[k] = work_.asked[stage.streams[k]];
+    work_.weight[k] = stream.weight;
     for (std::size_t i = 0; i < jitter_values; ++i) {
-      floor_[k][i] = std::min(stream.floor, demand_[k][i]);
+      work_.floor[k][i] = std::min(stream.floor, work_.demand[k][i]);
     }
   }
-  fill(Network<jitter_values>{{demand_.data(), count},
-                              {floor_.data(), count},
-                              {weight_.data(), count},
-                              {capacity_.data(), resources},
+  fill(Network<jitter_values>{{work_.demand.data(), count},
+                              {work_.floor.data(), count},
+                              {work_.weight.data(), count},
+                              {work_.capacity.data(), resources},
                               stage.passages,
-                              {cost_.data(), stage.passages.size()},
-                              {rate_.data(), count},
-                              {active_.data(), count},
-                              {free_.data(), resources},
-                              {taken_.data(), resources}});
+                              {work_.cost.data(), stage.passages.size()},
+                              {work_.rate.data(), count},
+                              {work_.active.data(), count},
+                              {work_.free.data(), resources},
+                              {work_.taken.data(), resources}});
   for (std::size_t k = 0; k < count; ++k) {
-    asked_[stage.streams[k]] = rate_[k];
+    work_.asked[stage.streams[k]] = work_.rate[k];
   }
 }
 
@@ -305,13 +317,13 @@ void FlowNetwork::share(const FlowParameters& p, double devices, double room, st
   for (const Stage& stage : stages_) {
     set_costs(stage, p, streams);
     for (std::size_t r = 0; r < stage.resources.size(); ++r) {
-      capacity_[r] = capacity(stage, r, p, streams);
+      work_.capacity[r] = capacity(stage, r, p, streams);
     }
     fill_stage(stage, streams);
   }
   for (std::size_t k = 0; k < streams_; ++k) {
     double sum = 0;
-    for (const double rate : asked_[k]) {
+    for (const double rate : work_.asked[k]) {
       sum += rate;
     }
     rates[k] = sum / static_cast<double>(jitter_values);

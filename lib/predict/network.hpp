@@ -24,12 +24,31 @@ struct NetworkStream {
   double cost = 1;
 };
 
+// What networks work in, one after the other; what it holds means nothing between two calls.
+struct NetworkRoom {
+  explicit NetworkRoom(std::pmr::memory_resource* memory);
+
+  // Makes room for that many; cheapest if the largest comes first.
+  void hold(std::size_t streams, std::size_t resources, std::size_t passages);
+
+  template <typename T>
+  using Vector = std::pmr::vector<T>;
+  using Lane = Lanes<jitter_values>;
+
+  // What streams still ask for, and the numbers of the stage at hand.
+  Vector<Lane> asked;
+  Vector<Lane> demand, floor, rate, active;
+  Vector<double> weight;
+  Vector<Lane> capacity, free, taken;
+  Vector<Lane> cost;
+};
+
 // The networks of one form: who passes what is found out once, the numbers come with each set of parameters. Streams are
-// the groups, then the devices: copies and, if `messages`, these at the end. All memory is `memory`'s.
+// the groups, then the devices: copies and, if `messages`, these at the end. All other memory is `memory`'s.
 class FlowNetwork {
  public:
   FlowNetwork(const Shape& shape, std::span<const GroupPlace> groups, std::span<const int> devices, bool messages,
-              std::pmr::memory_resource* memory);
+              NetworkRoom& room, std::pmr::memory_resource* memory);
 
   std::size_t streams() const { return streams_; }
 
@@ -43,8 +62,8 @@ class FlowNetwork {
   template <typename T>
   using Vector = std::pmr::vector<T>;
 
-  enum class Capacity { devices, crossing, link, uplink, port, controller };
-  enum class Cost { one, across, remote, device, device_in_port };
+  enum class Capacity : unsigned char { devices, crossing, link, uplink, port, controller };
+  enum class Cost : unsigned char { one, across, remote, device, device_in_port };
 
   // Of a controller: whether all its groups are remote, and whether messages go there.
   struct Resource {
@@ -94,15 +113,11 @@ class FlowNetwork {
   std::size_t streams_;
   std::pmr::memory_resource* memory_;
   Vector<Stage> stages_;
-  // What changes with the parameters: what streams still ask for, and the numbers of the stage at hand.
+  NetworkRoom& work_;
+  // What changes with the parameters.
   Jitter jitter_{};
   double devices_capacity_ = 0;
   double room_ = 1;
-  Vector<Lane> asked_;
-  Vector<Lane> demand_, floor_, rate_, active_;
-  Vector<double> weight_;
-  Vector<Lane> capacity_, free_, taken_;
-  Vector<Lane> cost_;
 };
 
 }  // namespace elbowroom::predict

@@ -1,0 +1,104 @@
+#include "place.hpp"
+
+#include <cerrno>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace elbowroom::predict {
+
+using nlohmann::json;
+
+void refuse(const std::string& where, const std::string& what) { throw Refusal(EBADMSG, where + ": " + what + mend); }
+
+bool Place::has(const char* key) const {
+  return value_->is_object() && value_->contains(key) && !value_->at(key).is_null();
+}
+
+bool Place::has_text(const char* key) const { return has(key) && value_->at(key).is_string(); }
+
+Place Place::at(const char* key) const {
+  const std::string path = path_.empty() ? key : path_ + "." + key;
+  if (!value_->is_object()) {
+    refuse(path_.empty() ? "the file" : path_, "is no object");
+  }
+  if (!has(key)) {
+    refuse(path, "is missing");
+  }
+  return {value_->at(key), path};
+}
+
+std::vector<Place> Place::list() const {
+  if (!value_->is_array()) {
+    refuse(path_, "is no list");
+  }
+  std::vector<Place> found;
+  found.reserve(value_->size());
+  for (std::size_t i = 0; i < value_->size(); ++i) {
+    found.emplace_back((*value_)[i], path_ + "[" + std::to_string(i) + "]");
+  }
+  return found;
+}
+
+double Place::number() const {
+  if (!value_->is_number()) {
+    refuse(path_, "is no number");
+  }
+  const double found = value_->get<double>();
+  if (!std::isfinite(found)) {
+    refuse(path_, "is not finite");
+  }
+  return found;
+}
+
+int Place::whole(int least, int most) const {
+  const double found = number();
+  if (found != std::floor(found) || found < least || found > most) {
+    refuse(path_, "is no whole number from " + std::to_string(least) + " to " + std::to_string(most));
+  }
+  return static_cast<int>(found);
+}
+
+std::string Place::text() const {
+  if (!value_->is_string()) {
+    refuse(path_, "is no text");
+  }
+  return value_->get<std::string>();
+}
+
+bool Place::yes() const {
+  if (!value_->is_boolean()) {
+    refuse(path_, "is neither true nor false");
+  }
+  return value_->get<bool>();
+}
+
+Json::~Json() = default;
+
+Place Json::root() const { return {*value_, ""}; }
+
+Json::Json(std::string_view text) {
+  try {
+    value_ = std::make_unique<json>(json::parse(text.begin(), text.end()));
+  } catch (const json::parse_error& error) {
+    throw Refusal(EBADMSG, std::string("the file is no JSON (byte ") + std::to_string(error.byte) + ")" + mend);
+  } catch (const json::out_of_range&) {
+    throw Refusal(EBADMSG, std::string("the file holds a number that is too large") + mend);
+  }
+}
+
+Streams read_streams(const Place& place) {
+  const std::vector<Place> values = place.list();
+  if (values.size() != stream_count) {
+    refuse(place.path(), "has not four numbers");
+  }
+  Streams found{};
+  for (int i = 0; i < stream_count; ++i) {
+    found[i] = values[i].number();
+    if (found[i] < 0) {
+      refuse(values[i].path(), "is negative");
+    }
+  }
+  return found;
+}
+
+}  // namespace elbowroom::predict
