@@ -14,8 +14,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from elbowroom.launch import build
 from elbowroom.model.curves import STREAMS, Situation
+from elbowroom.model.flow import NAMES
 from elbowroom.model.load import Load
 from elbowroom.predict.loading import UNKNOWN
 
@@ -172,6 +175,26 @@ def load() -> ctypes.CDLL:
     ]
     library.elbow_predict_error.restype = ctypes.c_char_p
     return library
+
+
+def run(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """A program's output, whatever it says."""
+    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=60, **options)
+
+
+def flow_values(rng: np.random.Generator) -> tuple[float, ...]:
+    """FLOW's parameters without sense, zeros among them where they may be."""
+    values = []
+    for name in NAMES:
+        if name.startswith(("floor", "weight")):
+            values.append(float(rng.choice([0.0, rng.uniform(0, 1)])))
+        elif name.startswith(("dip", "rise", "excess")):
+            values.append(float(rng.choice([0.0, rng.uniform(0, 0.4)])))
+        elif name in ("remote_weight", "remote_cost", "cost_first", "cost_second"):
+            values.append(float(rng.uniform(0.3, 3)))
+        else:
+            values.append(float(rng.uniform(2e3, 5e4)))
+    return tuple(values)
 
 
 def _key() -> str:

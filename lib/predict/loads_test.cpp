@@ -3,14 +3,12 @@
 
 #include <cerrno>
 #include <cmath>
-#include <cstddef>
-#include <cstdlib>
 #include <limits>
 #include <memory>
-#include <new>
 #include <string>
 #include <vector>
 
+#include "test_allocations.hpp"
 #include "test_document.hpp"
 
 using namespace elbowroom::predict;
@@ -56,27 +54,7 @@ void check_refused(const Model& model, Asked asked, int code, const std::string&
   CHECK(said.find(words) != std::string::npos);
 }
 
-thread_local long allocations = 0;
-
-void* allocated(std::size_t bytes, std::size_t alignment) {
-  allocations += 1;
-  void* found = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-  return found != nullptr || bytes == 0 ? found : throw std::bad_alloc();
-}
-
-constexpr std::size_t plain = alignof(std::max_align_t);
-
 }  // namespace
-
-// The whole test program's, which is why they are here and count by thread.
-void* operator new(std::size_t bytes) { return allocated(bytes, plain); }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return allocated(bytes, static_cast<std::size_t>(alignment));
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 TEST_CASE("a load that is a situation has its bandwidths") {
   for (const char* name : {"flow", "threshold"}) {

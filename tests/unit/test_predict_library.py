@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import runpy
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -110,25 +109,10 @@ def test_messages_of_other_sizes_are_evaluated_as_in_python(library: Any, tmp_pa
 
 def sized() -> Document:
     """henri's thresholds, and FLOW with made-up parameters."""
-    values = drawn(np.random.default_rng(3))
+    values = TOOLS["flow_values"](np.random.default_rng(3))
     part = FlowPart(names=NAMES, values=values, low=values, high=values, draws=(values,))
     document = api.load_model("henri").document
     return msgspec.structs.replace(document, models=msgspec.structs.replace(document.models, flow=part))
-
-
-def drawn(rng: np.random.Generator) -> tuple[float, ...]:
-    """Parameters without sense, zeros among them where they may be."""
-    values = []
-    for name in NAMES:
-        if name.startswith(("floor", "weight")):
-            values.append(float(rng.choice([0.0, rng.uniform(0, 1)])))
-        elif name.startswith(("dip", "rise", "excess")):
-            values.append(float(rng.choice([0.0, rng.uniform(0, 0.4)])))
-        elif name in ("remote_weight", "remote_cost", "cost_first", "cost_second"):
-            values.append(float(rng.uniform(0.3, 3)))
-        else:
-            values.append(float(rng.uniform(2e3, 5e4)))
-    return tuple(values)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -136,7 +120,7 @@ def test_flow_is_evaluated_as_in_python_whatever_its_parameters(
     library: Any, tmp_path: Path, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    values, *draws = (drawn(rng) for _ in range(4))
+    values, *draws = (TOOLS["flow_values"](rng) for _ in range(4))
     part = FlowPart(
         names=NAMES,
         values=values,
@@ -153,7 +137,7 @@ def test_flow_is_evaluated_as_in_python_whatever_its_parameters(
 
 def test_a_table_that_is_too_large_is_computed_when_asked(library: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
-    values, *draws = (drawn(rng) for _ in range(40))
+    values, *draws = (TOOLS["flow_values"](rng) for _ in range(40))
     part = FlowPart(names=NAMES, values=values, low=values, high=values, draws=tuple(draws))
     shape = Shape(name="large", cores_first_socket=128, numa_per_socket=4)
     known = Calibration(
@@ -169,15 +153,11 @@ def test_a_table_that_is_too_large_is_computed_when_asked(library: Any, tmp_path
     compare(library, document, tmp_path / "M.json", "flow", asked)
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
-
-
 def test_the_example_answers_its_question(tmp_path: Path) -> None:
     """Beside remote data henri's messages keep less than 90 % of their bandwidth from 5 cores on."""
     model = api.load_model("henri")
     path = model.save(tmp_path / "M.json")
-    done = run(str(TOOLS["built"]("predict_example")), str(path), "1", "1")
+    done = TOOLS["run"](str(TOOLS["built"]("predict_example")), str(path), "1", "1")
     said = model.curves(comp_node=1, comm_node=1)
     most = next(p.situation.n for p in said if p.comm_together.value < 0.9 * p.comm_alone.value) - 1
     assert done.stdout == f"henri: up to {most} of 18 cores\n"
@@ -185,7 +165,7 @@ def test_the_example_answers_its_question(tmp_path: Path) -> None:
 
 
 def test_the_example_says_what_is_wrong() -> None:
-    done = run(str(TOOLS["built"]("predict_example")), "nowhere.json", "0", "0")
+    done = TOOLS["run"](str(TOOLS["built"]("predict_example")), "nowhere.json", "0", "0")
     assert done.returncode == 1
     assert "nowhere.json" in done.stderr
     assert "No such file" in done.stderr
@@ -203,7 +183,9 @@ def test_an_installed_library_is_found_by_cmake_and_pkg_config(tmp_path: Path) -
     TOOLS["built"]("elbow_predict", "libelbow_predict.so")
     tree, prefix = TOOLS["tree"](), tmp_path / "prefix"
     assert (
-        run("cmake", "--install", str(tree), "--prefix", str(prefix), "--component", "predict").returncode
+        TOOLS["run"](
+            "cmake", "--install", str(tree), "--prefix", str(prefix), "--component", "predict"
+        ).returncode
         == 0
     )
     source = tmp_path / "consumer"
@@ -214,10 +196,10 @@ def test_an_installed_library_is_found_by_cmake_and_pkg_config(tmp_path: Path) -
     where = ("-G", "Ninja", "-S", str(source), "-B", str(source / "build"))
     configure = ("cmake", *where, f"-DCMAKE_PREFIX_PATH={prefix}")
     for words in (configure, ("cmake", "--build", str(source / "build"))):
-        done = run(*words)
+        done = TOOLS["run"](*words)
         assert done.returncode == 0, done.stdout + done.stderr
-    assert "usage:" in run(str(source / "build" / "consumer")).stderr
+    assert "usage:" in TOOLS["run"](str(source / "build" / "consumer")).stderr
     (found,) = prefix.rglob("elbow_predict.pc")
-    said = run("pkg-config", "--variable=includedir", str(found)).stdout.strip()
+    said = TOOLS["run"]("pkg-config", "--variable=includedir", str(found)).stdout.strip()
     assert (Path(said) / "elbowroom" / "predict.h").exists()
-    assert "-lelbow_predict" in run("pkg-config", "--libs", str(found)).stdout
+    assert "-lelbow_predict" in TOOLS["run"]("pkg-config", "--libs", str(found)).stdout

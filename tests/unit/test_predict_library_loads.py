@@ -6,7 +6,6 @@ import errno
 import os
 import re
 import runpy
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -46,21 +45,6 @@ pytestmark = pytest.mark.skipif(bool(TOOLS["missing"]()), reason=f"{TOOLS['missi
 @pytest.fixture(scope="module")
 def library() -> Any:
     return TOOLS["load"]()
-
-
-def flow_values(rng: np.random.Generator) -> tuple[float, ...]:
-    """FLOW's parameters without sense, zeros among them where they may be."""
-    values = []
-    for name in NAMES:
-        if name.startswith(("floor", "weight")):
-            values.append(float(rng.choice([0.0, rng.uniform(0, 1)])))
-        elif name.startswith(("dip", "rise", "excess")):
-            values.append(float(rng.choice([0.0, rng.uniform(0, 0.4)])))
-        elif name in ("remote_weight", "remote_cost", "cost_first", "cost_second"):
-            values.append(float(rng.uniform(0.3, 3)))
-        else:
-            values.append(float(rng.uniform(2e3, 5e4)))
-    return tuple(values)
 
 
 def load_part(rng: np.random.Generator, draws: int) -> LoadPart:
@@ -103,7 +87,7 @@ def random_document(seed: int) -> Document:
         sockets=2 + seed % 2,
         virtual=seed % 3 == 0,
     )
-    values, *draws = (flow_values(rng) for _ in range(4))
+    values, *draws = (TOOLS["flow_values"](rng) for _ in range(4))
     part = FlowPart(
         names=NAMES,
         values=values,
@@ -267,7 +251,7 @@ def test_a_threshold_model_answers_the_loads_that_it_does_in_python(library: Any
 def test_the_example_asks_for_a_load(tmp_path: Path) -> None:
     document = random_document(5)
     path = api.Model(document).save(tmp_path / "M.json")
-    done = run(str(TOOLS["built"]("predict_example")), str(path), "0", "1")
+    done = TOOLS["run"](str(TOOLS["built"]("predict_example")), str(path), "0", "1")
     first, second = done.stdout.splitlines()
     found = re.fullmatch(r"random: up to (\d) of 6 cores", first)
     assert found is not None
@@ -294,14 +278,14 @@ def test_the_programs_of_the_page_run(tmp_path: Path) -> None:
     shared = TOOLS["built"]("elbow_predict", "libelbow_predict.so")
     headers, folder = TOOLS["ROOT"] / "include", shared.parent
     strict = ("-std=c99", "-pedantic-errors", "-Wall", "-Werror")
-    done = run(
+    done = TOOLS["run"](
         os.environ.get("CC", "cc"), *strict, f"-I{headers}", str(tmp_path / "page.c"), "-o",
         str(tmp_path / "page"), f"-L{folder}", "-lelbow_predict", f"-Wl,-rpath,{folder}",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     document = page_document()
     api.Model(document).save(tmp_path / "M.json")
-    said = run("./page", cwd=tmp_path)
+    said = TOOLS["run"]("./page", cwd=tmp_path)
     assert said.stderr == ""
     (expected,) = predict_loads(
         document,
@@ -334,9 +318,5 @@ def test_the_header_is_plain_c() -> None:
     text = "#include <elbowroom/predict.h>\nint main(void) { return elbow_predict_error()[0] != 0; }\n"
     strict = ("-std=c89", "-pedantic-errors", "-Wall", "-Wextra", "-Werror", "-fsyntax-only")
     compiler, headers = os.environ.get("CC", "cc"), TOOLS["ROOT"] / "include"
-    done = run(compiler, *strict, f"-I{headers}", "-x", "c", "-", input=text)
+    done = TOOLS["run"](compiler, *strict, f"-I{headers}", "-x", "c", "-", input=text)
     assert done.returncode == 0, done.stderr
-
-
-def run(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=60, **options)
