@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+import sanitized
 from elbowroom.cli import blas
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch import build
@@ -50,8 +51,9 @@ def _needs_probe(item: pytest.Item) -> bool:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sets ELBOWROOM_PROBE and ELBOWROOM_MPIRUN where a test wants the real probe; builds it before the
-    first.
+    first. The tests that wait for the sanitizers' builds come last.
     """
+    items.sort(key=lambda item: item.path.name == sanitized.MODULE)
     if not any(_needs_probe(item) for item in items):
         return
     try:
@@ -64,6 +66,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return
     os.environ.setdefault("ELBOWROOM_MPIRUN", mpi.launcher)
     os.environ.update(launch_environment())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _sanitized(request: pytest.FixtureRequest) -> None:
+    """Builds with sanitizers beside the other tests, where they are asked for."""
+    chosen = any(item.path.name == sanitized.MODULE for item in request.session.items)
+    if chosen and os.environ.get("ELBOWROOM_SANITIZERS"):
+        sanitized.begin()
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """Native code under the sanitizers: memory and undefined behaviour with ranks, data races without.
 
-Slow (two builds from nothing), so only when ELBOWROOM_SANITIZERS names a folder to build in.
+Slow (two builds from nothing, tests/sanitized.py), so only when ELBOWROOM_SANITIZERS names a folder to build
+in.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+import sanitized
+from sanitized import TESTS
+
 CORES = sorted(os.sched_getaffinity(0))
 # hwloc's plugin for PCI is unloaded before leaks are looked for, so those of its libpciaccess have no name to
 # suppress them by.
@@ -39,33 +42,14 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-TESTS = ("core_tests", "predict_tests")
-
-
 def program(folder: Path, name: str) -> Path:
     """A program of the build: those of a library are in the library's folder."""
     return next(path for path in folder.rglob(name) if path.is_file() and "CMakeFiles" not in path.parts)
 
 
-def build(sanitizers: str, *targets: str) -> Path:
-    """The build folder, with the tests and, where the MPI's compiler is known, the probe."""
-    folder = Path(os.environ["ELBOWROOM_SANITIZERS"]) / sanitizers.replace(",", "-")
-    compiler = Path(os.environ.get("ELBOWROOM_MPIRUN", "")).parent / "mpicxx"
-    command = ["cmake", "-S", str(ROOT), "-B", str(folder), "-G", "Ninja", "-DELBOWROOM_TESTS=ON"]
-    command += ["-DCMAKE_BUILD_TYPE=RelWithDebInfo", f"-DELBOWROOM_SANITIZE={sanitizers}"]
-    # Half the time of the usual flags, and the stacks stay readable.
-    command += ["-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1"]
-    command += [f"-DMPI_CXX_COMPILER={compiler}" if compiler.exists() else "-DELBOWROOM_MPI=OFF"]
-    for step in (command, ["cmake", "--build", str(folder), "--target", *targets]):
-        done = subprocess.run(step, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    return folder
-
-
 @pytest.fixture(scope="module")
 def address() -> Path:
-    with_mpi = (Path(os.environ.get("ELBOWROOM_MPIRUN", "")).parent / "mpicxx").exists()
-    return build("address,undefined", *TESTS, *(["probe"] if with_mpi else []))
+    return sanitized.built("address,undefined")
 
 
 def run(command: list[str], environment: dict[str, str], text: str = "") -> subprocess.CompletedProcess[str]:
@@ -74,7 +58,7 @@ def run(command: list[str], environment: dict[str, str], text: str = "") -> subp
 
 @pytest.fixture(scope="module")
 def thread() -> Path:
-    return build("thread", *TESTS)
+    return sanitized.built("thread")
 
 
 @pytest.mark.parametrize("tests", TESTS)
