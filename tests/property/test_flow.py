@@ -10,32 +10,12 @@ from numpy.typing import NDArray
 from elbowroom.model.curves import Shape, Situation
 from elbowroom.model.flow import INDEX, JITTER, NAMES, cases, evaluate
 from elbowroom.model.threshold import Parameters, bandwidths
+from made_flow import parameters
 
 Array = NDArray[np.float64]
 SHAPE = Shape(name="made", cores_first_socket=16, numa_per_socket=2)
 WIDE = 1e12
 """A capacity that never limits."""
-
-RANGES = {
-    "MB/s": (1e3, 1e5),
-    "floor": (0.0, 1.0),
-    "weight": (0.0, 20.0),
-    "cost": (0.3, 3.0),
-    "dip": (0.0, 0.3),
-    "rise": (0.0, 0.9),
-    "excess": (-0.05, 0.6),
-}
-
-
-@st.composite
-def parameters(draw: st.DrawFn) -> Array:
-    def one(name: str) -> float:
-        if name in ("remote_weight", "remote_cost"):
-            return draw(st.floats(0.3, 3.0))
-        low, high = RANGES.get(name.split("_")[0], RANGES["MB/s"])
-        return draw(st.floats(low, high))
-
-    return np.array([[one(name) for name in NAMES]])
 
 
 @st.composite

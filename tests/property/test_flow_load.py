@@ -9,24 +9,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from elbowroom.model.curves import Shape, Situation
-from elbowroom.model.flow import NAMES, cases
+from elbowroom.model.flow import cases
 from elbowroom.model.flow import evaluate as situations_of
 from elbowroom.model.flow_extras import NEUTRAL, Extension, regime_names
 from elbowroom.model.flow_load import evaluate
 from elbowroom.model.load import Computing, Copy, Load, Messages, load_of
+from made_flow import parameters
 
 Array = NDArray[np.float64]
 SHAPE = Shape(name="made", cores_first_socket=16, numa_per_socket=2)
 SIZE = 64_000_000
-RANGES = {
-    "MB/s": (1e3, 1e5),
-    "floor": (0.0, 1.0),
-    "weight": (0.0, 20.0),
-    "cost": (0.3, 3.0),
-    "dip": (0.0, 0.3),
-    "rise": (0.0, 0.5),
-    "excess": (-0.05, 0.6),
-}
 EXTRA_RANGES = {
     "peak": (1e3, 1e5),
     "roofline": (1.0, 8.0),
@@ -42,17 +34,6 @@ EXTRA_RANGES = {
     "speed_0": (0.2, 2.0),
     "speed_1": (1.0, 1.0),
 }
-
-
-@st.composite
-def parameters(draw: st.DrawFn) -> Array:
-    def one(name: str) -> float:
-        if name in ("remote_weight", "remote_cost"):
-            return draw(st.floats(0.3, 3.0))
-        low, high = RANGES.get(name.split("_")[0], RANGES["MB/s"])
-        return draw(st.floats(low, high))
-
-    return np.array([[one(name) for name in NAMES]])
 
 
 @st.composite

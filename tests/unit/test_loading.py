@@ -68,17 +68,7 @@ def document(**load: Any) -> Document:
         elbowroom="0",
         created="",
         machine=SHAPE,
-        calibration=Calibration(
-            run="r",
-            plan="model",
-            origin="measured",
-            kernel="memset_nt",
-            size=SIZE,
-            runs=9,
-            n_low=1,
-            n_high=12,
-            placements=((0, 0), (2, 2)),
-        ),
+        calibration=CALIBRATION,
         models=Models(
             flow=FlowPart(names=NAMES, values=flow, low=flow, high=flow, draws=(flow, more), load=part)
         ),
