@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from elbowroom.errors import MachineError
+from elbowroom.launch.programs import started_alike
 from elbowroom.launch.session import Conversation, SessionLost, error_of
 from elbowroom.machine.frequencies import FrequencyRefused
 from elbowroom.plan.ordering import request, sequence, step_seconds
@@ -36,7 +37,7 @@ def as_they_are(_core_khz: int | None, _uncore_khz: int | None) -> AbstractConte
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
     """Units answered by one probe: same number of ranks, same way of waiting, same thread level of MPI. Of an
-    application `started` is a point that has all its threads.
+    application `started` is a point that has all its threads, of a program one that is started alike.
     """
 
     ranks: int
@@ -62,13 +63,17 @@ def groups(
     """Units by the probe that answers them, each group in the order of the plan.
 
     Groups follow one another instead of alternating, since the ranks of a second, idle probe would poll
-    beside the measurement. Applications come last, by what they run and on how many nodes.
+    beside the measurement. Applications come last, by what they run and on how many nodes, then programs, by
+    what they are started with.
     """
     found: dict[tuple[int, bool, bool], list[Unit]] = {}
     started: dict[tuple[str, int, int], list[Unit]] = {}
+    programs: dict[tuple[object, ...], list[Unit]] = {}
     for unit in units:
         point = points[unit.point]
-        if point.application is not None:
+        if point.program is not None:
+            programs.setdefault(started_alike(point), []).append(unit)
+        elif point.application is not None:
             app = point.application
             started.setdefault((app.name, app.nodes, app.cells), []).append(unit)
         else:
@@ -77,7 +82,17 @@ def groups(
         Group(ranks=count, share_core=share, several_threads=several, units=tuple(members))
         for (count, share, several), members in found.items()
     )
-    return (*probes, *(_application_group(members, points) for _, members in sorted(started.items())))
+    return (
+        *probes,
+        *(_application_group(members, points) for _, members in sorted(started.items())),
+        *(_program_group(members, points) for members in programs.values()),
+    )
+
+
+def _program_group(units: Sequence[Unit], points: dict[str, Point]) -> Group:
+    first = points[units[0].point]
+    assert first.program is not None
+    return Group(ranks=first.program.ranks, share_core=shares_core(first), units=tuple(units), started=first)
 
 
 def _application_group(units: Sequence[Unit], points: dict[str, Point]) -> Group:

@@ -22,12 +22,13 @@ from elbowroom.launch.launchers import (
     missing_program,
 )
 from elbowroom.launch.mpi import find_mpi
+from elbowroom.launch.programs import ProgramSession
 from elbowroom.launch.replay import PREFIX, Recorded, Replay
 from elbowroom.launch.session import Conversation, Session
 from elbowroom.machine.frequencies import CORE, UNCORE, Frequencies
 from elbowroom.machine.made import topology_xml
 from elbowroom.machine.topology import Machine, here, read_topology
-from elbowroom.plan.point import Point
+from elbowroom.plan.point import Point, Program
 from elbowroom.store.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -163,13 +164,18 @@ class Live:
         missing = missing_program(self.name, self._mpi)
         if missing:
             raise MachineError(missing, field="launcher", value=self.name, mend="choose another --launcher")
-        return ApplicationSession(lambda config: self._launch_of(point, config), point, self._mpi)
+        session = ApplicationSession if point.program is None else ProgramSession
+        return session(lambda config: self._launch_of(point, config), point, self._mpi)
 
     def _launch_of(self, point: Point, config: str) -> Launch:
-        assert point.application is not None
         several = ("--threads", "multiple") if len(point.comm_cores) > 1 else ()
-        request = self._request(point.application.nodes, shares_core(point), bool(several))
-        program = build.application(point.application.name, self._mpi)
+        if point.program is not None:
+            ranks, name = point.program.ranks, program_name(point.program)
+        else:
+            assert point.application is not None
+            ranks, name = point.application.nodes, point.application.name
+        request = self._request(ranks, shares_core(point), bool(several))
+        program = build.application(name, self._mpi)
         arguments = ("measure", *several, "--config", config)
         asked = msgspec.structs.replace(request, probe=str(program), arguments=arguments)
         return build_launch(self.name, asked, self._env)
@@ -274,6 +280,10 @@ class Simulated:
 
     def refuse(self, point: Point) -> str:
         """What its laws say nothing about."""
+        if point.extraneous is not None:
+            return "a virtual machine has no caches: extraneous accesses are measured on a real one"
+        if point.program is not None:
+            return "a virtual machine runs no programs: measured on a real one"
         return self._virtual.refuse(point)
 
     def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
@@ -311,6 +321,11 @@ def _virtual_machine(spec: str, noise: float | None, seed: int | None) -> Virtua
         seed=SEED if seed is None else seed,
         simulate=simulate,
     )
+
+
+def program_name(program: Program) -> str:
+    """The executable of a program (launch.build.APPLICATIONS)."""
+    return program.name if program.name == "runtime" else f"{program.name}-{program.build}"
 
 
 def settable(machine: Machine, launcher: str, frequencies: Frequencies | None = None) -> Machine:

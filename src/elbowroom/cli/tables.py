@@ -161,6 +161,10 @@ def _points_table(points: Sequence[PointResult]) -> Table:
 def _kernel(point: PointResult) -> str:
     if point.application is not None:
         return point.application.label(point.comm_threads)
+    if point.program is not None:
+        return point.program.label()
+    if point.extraneous is not None:
+        return point.extraneous.label()
     marks = "" if point.cursor == 1 else f" x{point.cursor}"
     return point.kernel + marks + ("*" if point.role == "control" else "")
 
@@ -184,6 +188,14 @@ def _kept_cells(kept: Kept | None) -> list[str | Text]:
     return [Text(f"{kept.value:.2f}", style=style), f"{kept.low:.2f}-{kept.high:.2f}"]
 
 
+def _planned(point: Point) -> str:
+    """What runs in a point."""
+    if point.application is not None:
+        return point.application.label(len(point.comm_cores))
+    labelled = point.program or point.extraneous
+    return point.kernel + "*" * (point.role == "control") if labelled is None else labelled.label()
+
+
 def print_dry_run(prepared: Prepared) -> None:
     """Points, time, command lines and notes of what would be done."""
     plan, points = prepared.plan, prepared.expansion.points
@@ -204,9 +216,7 @@ def print_dry_run(prepared: Prepared) -> None:
         cores = f"{format_cores(point.comp_cores) or '-'} beside {comm}"
         app = point.application
         table.add_row(
-            point.kernel + "*" * (point.role == "control")
-            if app is None
-            else app.label(len(point.comm_cores)),
+            _planned(point),
             str(point.n),
             size(point.size) if app is None else "",
             point.metric if app is None else "step",

@@ -19,7 +19,11 @@ __all__ = ["Experiment", "all", "get", "names"]
 def names() -> tuple[str, ...]:
     """The names of all experiments, sorted; imports none of them."""
     return tuple(
-        sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in _HELPERS)
+        sorted(
+            module.name.replace("_", "-")
+            for module in pkgutil.iter_modules(__path__)
+            if module.name not in _HELPERS
+        )
     )
 
 
@@ -27,7 +31,7 @@ def get(name: str) -> Experiment:
     """The experiment of that name; UsageError with the known ones else."""
     if name not in names():
         raise UsageError("no such experiment", field="experiment", value=name, mend=closest(name, names()))
-    experiment: Experiment = import_module(f"{__name__}.{name}").EXPERIMENT
+    experiment: Experiment = import_module(f"{__name__}.{name.replace('-', '_')}").EXPERIMENT
     return experiment
 
 

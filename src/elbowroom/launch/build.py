@@ -27,8 +27,13 @@ DEBIAN_PACKAGES = (
 )
 """What building the probe and the applications needs, by the names of Debian and Ubuntu."""
 
-APPLICATIONS = ("diffusion",)
-"""The applications of apps/, each a folder and a program of this name."""
+APPLICATIONS = {
+    "diffusion": "diffusion",
+    "runtime": "runtime",
+    "kernels-openmp": "kernels",
+    "kernels-starpu": "kernels",
+}
+"""The programs of applications, and the folder of apps/ that each is built in."""
 
 SIMULATOR_PACKAGES = "g++ cmake ninja-build nlohmann-json3-dev"
 """The same of the simulator."""
@@ -68,7 +73,7 @@ def application(name: str, mpi: Mpi | None = None) -> Path:
         raise UsageError(
             "no such application", field="application", value=name, mend=f"one of: {', '.join(APPLICATIONS)}"
         )
-    return _with_mpi(name, f"apps/{name}", mpi)
+    return _with_mpi(name, f"apps/{APPLICATIONS[name]}", mpi)
 
 
 def simulator() -> Path:
@@ -116,7 +121,7 @@ def _with_mpi(name: str, folder: str, mpi: Mpi | None) -> Path:
 
 def _given(name: str) -> Path | None:
     """The program that the environment names."""
-    variable = f"ELBOWROOM_{name.upper()}"
+    variable = f"ELBOWROOM_{name.upper().replace('-', '_')}"
     path = os.environ.get(variable)
     if not path:
         return None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
+import msgspec
+
 from elbowroom.plan.point import Application, Phase, Point, Unit
 from elbowroom.plan.reading import Steady
 
@@ -48,12 +50,15 @@ def order(points: Sequence[Point], repetitions: int, seed: int, reverse: bool = 
 
 def closing_points(points: Sequence[Point]) -> tuple[Point, ...]:
     """Fewest points, in order, that hold every (kernel, cursor, n, node) and every (size, pattern, node,
-    core); of an application, those that compute or communicate only.
+    core); of an application, those that compute or communicate only; none of extraneous accesses and
+    programs, which have their baseline in every unit.
     """
     computations: set[tuple[object, ...]] = set()
     communications: set[tuple[object, ...]] = set()
     chosen = []
     for point in points:
+        if point.extraneous is not None or point.program is not None:
+            continue
         if point.application is not None:
             if point.application.variant in ("none", "communication"):
                 chosen.append(point)
@@ -69,9 +74,11 @@ def closing_points(points: Sequence[Point]) -> tuple[Point, ...]:
 
 
 def sequence(point: Point, closing: bool = False) -> tuple[Phase, ...]:
-    """The phases of one unit; without a kernel there is no A and AB becomes B."""
+    """The phases of one unit; without a kernel there is no A and AB becomes B. Extraneous accesses and
+    programs have no kernel, and all the phases of their point.
+    """
     phases = CLOSING if closing else point.sequence
-    if point.kernel != "none":
+    if point.kernel != "none" or (not closing and (point.extraneous or point.program)):
         return phases
     return tuple(phase for phase in phases if phase in ("B", "S")) or ("B",)
 
@@ -111,6 +118,10 @@ def request(point: Point, unit: Unit, steady: Steady) -> dict[str, object]:
     }
     if point.scheduling:
         message["scheduling"] = True
+    if point.extraneous is not None:
+        message["extraneous"] = msgspec.to_builtins(point.extraneous)
+    if point.program is not None:
+        message["program"] = msgspec.to_builtins(point.program)
     if point.placements:
         message["placements"] = [
             {

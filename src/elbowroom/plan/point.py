@@ -11,6 +11,10 @@ Pattern = Literal["pingpong", "receive", "bidirectional", "ring"]
 Reuse = Literal["same", "rotate", "off-cache"]
 Phase = Literal["A", "B", "AB", "S"]
 Variant = Literal["none", "communication", "apart", "overlap"]
+Who = Literal["none", "sender", "receiver", "both", "bystanders"]
+Access = Literal["read", "write"]
+Data = Literal["same", "different"]
+Build = Literal["openmp", "starpu"]
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,13 +66,68 @@ class Application(msgspec.Struct, frozen=True, kw_only=True):
         return f"{text} on {self.nodes}"
 
 
+class Extraneous(msgspec.Struct, frozen=True, kw_only=True):
+    """Extraneous memory accesses between two messages (Tan and Jarvis 2012, section 2): a window of sizes.
+
+    `who` touches memory that no message is in: 64 B lines of `first`, `first + step` ... bytes, `count`
+    sizes, read or written. `data`: whether the sender writes new contents before each message; `barrier`:
+    whether one parts the accesses from the message, else the sender waits by the clock. Each size has
+    `exchanges` timed messages with accesses, and as many without, interleaved, as a control.
+    """
+
+    who: Who
+    access: Access
+    first: int
+    step: int
+    count: int
+    data: Data = "same"
+    barrier: bool = True
+    exchanges: int = 16
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes of this window in bytes, rising."""
+        return tuple(self.first + number * self.step for number in range(self.count))
+
+    def label(self) -> str:
+        """The point in a table: `sender writes, 0 to 39600 B`."""
+        deeds = "reads" if self.access == "read" else "writes"
+        one = "no accesses" if self.who == "none" else f"{self.who} {deeds}"
+        more = "" if self.data == "same" else ", new data"
+        return f"{one}{more}{'' if self.barrier else ', no barrier'}, {self.first} to {self.sizes[-1]} B"
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """A program of apps/ that answers as the probe does (docs/protocol.md), in place of kernel and messages.
+
+    `runtime` passes messages through StarPU-MPI (`task` overhead), or by MPI beside StarPU's polling workers
+    (`task` polling, `backoff` nops at most, 0: paused). `kernels` solves by conjugate gradients (cg,
+    cg-sparse) or multiplies (gemm) matrices of `order`, in blocks of `block`, `iterations` times at most.
+    """
+
+    name: Literal["runtime", "kernels"]
+    task: Literal["overhead", "polling", "cg", "cg-sparse", "gemm"]
+    build: Build
+    ranks: int = 2
+    order: int = 0
+    block: int = 0
+    iterations: int = 0
+    backoff: int | None = None
+
+    def label(self) -> str:
+        """The program in a table: `gemm (starpu)`, `polling backoff 32 (starpu)`."""
+        pause = "paused" if self.backoff == 0 else f"backoff {self.backoff}"
+        return f"{self.task}{'' if self.backoff is None else ' ' + pause} ({self.build})"
+
+
 class Point(msgspec.Struct, frozen=True, kw_only=True):
     """One combination of the axes of a plan. Cores and nodes carry the operating system's numbers.
 
     `size` and `working_set` are bytes; `working_set` is per computing core, all arrays together; `n_other` of
     the `n` computing cores are of another socket than the first, where a plan tells points apart by that;
     `application`: what runs in place of kernel and messages (`kernel` is then `none`, `size` 0, and
-    `placements` say where each process of a host is); `role` is `point` for what the plan asks and `control`
+    `placements` say where each process of a host is), `program` likewise; `extraneous`: what is touched
+    between messages (`kernel` is `none`); `role` is `point` for what the plan asks and `control`
     for the register-only kernel that tells whether the machine was quiet (METHOD.md, rule 15).
     """
 
@@ -99,12 +158,16 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     scheduling: bool = False
     n_other: int = 0
     application: Application | None = None
+    extraneous: Extraneous | None = None
+    program: Program | None = None
 
     @property
     def id(self) -> str:
         """A readable name, equal for equal points and different for different ones within a plan."""
         if self.application is not None:
             return self._application_id(self.application)
+        if self.program is not None:
+            return self._program_id(self.program)
         parts = [
             self.kernel,
             f"n{self.n}",
@@ -129,8 +192,21 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
             parts.append(f"core{self.core_khz}kHz")
         if self.uncore_khz is not None:
             parts.append(f"uncore{self.uncore_khz}kHz")
+        if self.extraneous is not None:
+            parts += _extraneous_id(self.extraneous)
         if self.role != "point":
             parts.append(self.role)
+        return "-".join(parts)
+
+    def _program_id(self, program: Program) -> str:
+        parts = [program.task, program.build, f"n{self.n}", f"{program.ranks}ranks"]
+        parts += [f"{self.size}B", self.metric] if self.size else []
+        parts += [f"comp{self.comp_node}", f"comm{self.comm_node}", f"core{self.comm_core}"]
+        for name in ("order", "block", "iterations"):
+            if getattr(program, name):
+                parts.append(f"{name}{getattr(program, name)}")
+        if program.backoff is not None:
+            parts.append(f"backoff{program.backoff}")
         return "-".join(parts)
 
     def _application_id(self, application: Application) -> str:
@@ -139,6 +215,12 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
         if len(self.comm_cores) > 1:
             parts.append(f"k{len(self.comm_cores)}")
         return "-".join(parts)
+
+
+def _extraneous_id(extraneous: Extraneous) -> list[str]:
+    parts: list[str] = [extraneous.who, extraneous.access, extraneous.data]
+    parts += [] if extraneous.barrier else ["nobarrier"]
+    return [*parts, f"from{extraneous.first}", f"by{extraneous.step}", f"x{extraneous.count}"]
 
 
 class Unit(msgspec.Struct, frozen=True, kw_only=True):

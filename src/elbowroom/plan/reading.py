@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from elbowroom.errors import UsageError
 from elbowroom.plan.kernels import closest, find
-from elbowroom.plan.point import Metric, Pattern, Phase, Reuse
+from elbowroom.plan.point import Access, Build, Data, Metric, Pattern, Phase, Reuse, Who
 from elbowroom.plan.sizes import parse_cores, parse_size
 
 Positive = Annotated[int, Meta(ge=1)]
@@ -54,6 +54,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     when `comp_cores` does not name them. Of plans of an application: `cells` of its mesh (0: as many as the
     experiment chooses), `nodes` of a simulated cluster, `steps` timed in a repetition after `warmup` others,
     `partitioner` of the mesh, and `model`, a file whose loss ratios are used in place of measured ones.
+
+    Of extraneous accesses (`ema`): `who` touches memory, how (`access`), how much (`accesses`: the least and
+    the most, every `access_step` bytes, measured in windows of `window_sizes` sizes), `data` of the messages,
+    `barrier`, and `exchanges` timed for each size. Of `polling`: `backoffs` of StarPU's workers (0: paused).
+    Of `kernels`: `tasks`, `builds`, `order` and `block` of the matrices (0: chosen), `iterations` at most.
     """
 
     name: str
@@ -93,6 +98,20 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     warmup: Natural = 3
     partitioner: Literal["metis", "slabs"] = "metis"
     model: str = ""
+    who: tuple[Who, ...] = ("sender", "receiver", "both", "bystanders")
+    access: tuple[Access, ...] = ("write",)
+    accesses: tuple[Natural, Natural] = (0, 4_000_000)
+    access_step: Positive = 400
+    window_sizes: Positive = 100
+    data: tuple[Data, ...] = ("same",)
+    barrier: tuple[bool, ...] = (True,)
+    exchanges: Positive = 16
+    backoffs: tuple[Natural, ...] = ()
+    tasks: tuple[Literal["cg", "cg-sparse", "gemm"], ...] = ("cg", "cg-sparse", "gemm")
+    builds: tuple[Build, ...] = ("openmp", "starpu")
+    order: Natural = 0
+    block: Natural = 0
+    iterations: Natural = 0
     sweeps: tuple[Sweep, ...] = ()
 
 
@@ -195,8 +214,13 @@ def _scalar(text: str) -> object:
 _KEYS = {field.name for field in msgspec.structs.fields(Plan)}
 _DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Plan)}
 _SWEEP_KEYS = {field.name for field in msgspec.structs.fields(Sweep)}
-_APPLICATIONS = ("diffusion",)
-_APPLICATION_KEYS = ("cells", "nodes", "steps", "warmup", "partitioner", "model")
+_OWN_KEYS: dict[str, tuple[str, ...]] = {
+    "diffusion": ("cells", "nodes", "steps", "warmup", "partitioner", "model"),
+    "ema": ("who", "access", "accesses", "access_step", "window_sizes", "data", "barrier", "exchanges"),
+    "polling": ("backoffs",),
+    "kernels": ("tasks", "builds", "order", "block", "iterations"),
+}
+"""Keys of one experiment only; elsewhere they are refused."""
 _STEADY_KEYS = {field.name for field in msgspec.structs.fields(Steady)}
 _LISTS = {
     field.name
@@ -236,6 +260,11 @@ def _normal(raw: Mapping[str, Any]) -> dict[str, Any]:
         data["sizes"] = [parse_size(size) for size in data["sizes"]]
     if isinstance(data.get("working_set"), str):
         data["working_set"] = parse_size(data["working_set"], "working_set")
+    if "accesses" in data:
+        ends = [0 if end in (0, "0") else parse_size(end, "accesses") for end in data["accesses"]]
+        data["accesses"] = [0, *ends] if len(ends) == 1 else ends
+    if isinstance(data.get("access_step"), str):
+        data["access_step"] = parse_size(data["access_step"], "access_step")
     return data
 
 
@@ -278,6 +307,11 @@ def _allowed(field: str) -> str:
         "reuse": "same, rotate, off-cache",
         "sequence": "A, B, AB, S",
         "partitioner": "metis, slabs",
+        "who": "none, sender, receiver, both, bystanders",
+        "access": "read, write",
+        "data": "same, different",
+        "tasks": "cg, cg-sparse, gemm",
+        "builds": "openmp, starpu",
     }
     return (
         f"give one of: {words[field.split('.')[-1]]}"
@@ -287,14 +321,15 @@ def _allowed(field: str) -> str:
 
 
 def _check(plan: Plan) -> None:
-    for key in _APPLICATION_KEYS if plan.experiment not in _APPLICATIONS else ():
-        if getattr(plan, key) != _DEFAULTS[key]:
-            raise UsageError(
-                f"is of plans that run an application, and {plan.experiment} runs kernels",
-                field=key,
-                value=getattr(plan, key),
-                mend=f"leave it out, or: elbowroom run {_APPLICATIONS[0]}",
-            )
+    for owner, keys in _OWN_KEYS.items():
+        for key in keys if plan.experiment != owner else ():
+            if getattr(plan, key) != _DEFAULTS[key]:
+                raise UsageError(
+                    f"is of plans of {owner}, and this one is of {plan.experiment}",
+                    field=key,
+                    value=getattr(plan, key),
+                    mend=f"leave it out, or: elbowroom run {owner}",
+                )
     groups: tuple[Plan | Sweep, ...] = (plan, *plan.sweeps)
     for axes in groups:
         for key in ("kernels", "n", "sizes", "cursors", "comm_threads"):

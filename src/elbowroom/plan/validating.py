@@ -49,10 +49,10 @@ def validate(
         _metric(point)
         _nodes(point, machine)
         _cores(point, machine, scheduling)
-        if point.application is None:
-            _sizes(point, machine)
-        else:
+        if point.application is not None:
             _mesh(point.application, machine)
+        elif point.program is None:
+            _sizes(point, machine)
 
 
 def ranks_needed(point: Point, machine: Machine) -> int:
@@ -61,6 +61,8 @@ def ranks_needed(point: Point, machine: Machine) -> int:
     """
     if point.application is not None:
         return point.application.nodes
+    if point.program is not None:
+        return point.program.ranks
     if point.placements:
         return max(2, len(point.placements))
     return max(2, machine.hosts * (machine.packages if point.processes == "socket" else 1))

@@ -78,6 +78,10 @@ def kernel_label(result: PointResult) -> str:
     """The kernel, and whether it is there as the control that tells if the machine was quiet."""
     if result.application is not None:
         return result.application.name
+    if result.program is not None:
+        return result.program.label()
+    if result.extraneous is not None:
+        return result.extraneous.label()
     return result.kernel if result.role == "point" else f"{result.kernel} ({result.role})"
 
 

@@ -133,6 +133,9 @@ def _result(
         n_other=point.n_other,
         application=point.application,
         steps=_steps(sides["total"], sides["separator"], facts),
+        extraneous=point.extraneous,
+        program=point.program,
+        facts=facts if point.program is not None else {},
     )
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from elbowroom.plan.point import Application
+from elbowroom.plan.point import Application, Extraneous, Program
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,12 +29,57 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     high: float
 
 
+class Added(msgspec.Struct, frozen=True, kw_only=True):
+    """together - alone of a duration, in its unit (us); negative stays negative; 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+    unit: str = "us"
+
+
 class Side(msgspec.Struct, frozen=True, kw_only=True):
-    """One side of a point; None where it was not measured (communication only, for instance)."""
+    """One side of a point; None where it was not measured (communication only, for instance).
+
+    `added` is of durations only.
+    """
 
     alone: Summary | None = None
     together: Summary | None = None
     kept: Kept | None = None
+    added: Added | None = None
+
+
+class Spread(msgspec.Struct, frozen=True, kw_only=True):
+    """Statistics of the samples of each size of a window, in us; all of the window's length."""
+
+    median: tuple[float, ...]
+    d1: tuple[float, ...]
+    d9: tuple[float, ...]
+    minimum: tuple[float, ...]
+
+
+class Misses(msgspec.Struct, frozen=True, kw_only=True):
+    """Misses of one cache level during a message, on average, for each size of a window.
+
+    `source`: `measured` by a hardware counter, or `modelled` by a model of this machine's caches.
+    """
+
+    level: Literal["L1", "L2", "L3"]
+    rank: Literal["sender", "receiver"]
+    source: Literal["measured", "modelled"]
+    count: tuple[float, ...]
+
+
+class Series(msgspec.Struct, frozen=True, kw_only=True):
+    """A window of extraneous accesses, size by size: one-way times of messages `after` accesses of that many
+    `sizes` bytes, and of the control messages among them `without` any; cache misses where known.
+    """
+
+    sizes: tuple[int, ...]
+    after: Spread
+    without: Spread
+    misses: tuple[Misses, ...] = ()
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +108,8 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     """One measured point with both baselines and both ratios (METHOD.md, rule 19).
 
     Of an application, `comp` is its interior and `comm` its exchange, durations in us, and `steps` the whole.
+    Of extraneous accesses `comm` is the one-way time, alone without them and together after them, and
+    `series` each size's. Of a program, `facts` is what it said of its work and results.
     """
 
     id: str
@@ -92,6 +139,10 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     n_other: int = 0
     application: Application | None = None
     steps: Steps | None = None
+    extraneous: Extraneous | None = None
+    series: Series | None = None
+    program: Program | None = None
+    facts: dict[str, float] = {}
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
