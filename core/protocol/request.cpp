@@ -220,14 +220,6 @@ std::string name_of(Phase phase) {
 bool computes(Phase phase) { return phase == Phase::computation || phase == Phase::together; }
 bool communicates(Phase phase) { return phase == Phase::communication || phase == Phase::together; }
 
-RequestError::RequestError(std::string field_, std::string value_, const std::string& message, std::string mend_,
-                           std::string kind_)
-    : std::runtime_error(message),
-      field(std::move(field_)),
-      value(std::move(value_)),
-      mend(std::move(mend_)),
-      kind(std::move(kind_)) {}
-
 Request read_request(const json& object) {
   const Reader reader(object);
   Request request;

@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "protocol/request_error.hpp"
 
 namespace elbowroom {
 
@@ -49,16 +51,6 @@ struct Request {
   int hosts = 1;                                      // hosts needed, at least
   bool scheduling = false;  // a thread beside a computing thread on one core is wanted (flagged, METHOD.md, rule 4)
   std::string fault;        // "message" or "early_stop": breaks a rule on purpose, for tests
-};
-
-// A request that cannot be answered: which field, its value, why, and how to mend it.
-struct RequestError : std::runtime_error {
-  RequestError(std::string field_, std::string value_, const std::string& message, std::string mend_,
-               std::string kind_ = "usage");
-  std::string field;
-  std::string value;
-  std::string mend;
-  std::string kind;  // usage | machine
 };
 
 // Reads types and names; throws RequestError. Does not look at any machine.
