@@ -8,7 +8,6 @@ from typing import Literal
 from elbowroom.draw.figure import Axis, Figure
 from elbowroom.experiments.experiment import Experiment
 from elbowroom.experiments.panels import as_bandwidth, kept_figure, side_by_side
-from elbowroom.experiments.regimes import highest, regime, traffic
 from elbowroom.experiments.wording import (
     Values,
     cores_text,
@@ -28,6 +27,7 @@ from elbowroom.machine.topology import Machine
 from elbowroom.plan.expanding import expand
 from elbowroom.plan.kernels import find
 from elbowroom.stats.result import Finding, PointResult
+from elbowroom.stats.saturation import highest, regime, traffic
 
 
 def _size(item: PointResult) -> float:

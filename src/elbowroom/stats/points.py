@@ -131,6 +131,7 @@ def _result(
         uncore_khz=point.uncore_khz,
         traces=traces,
         n_other=point.n_other,
+        comp_cores=point.comp_cores,
         application=point.application,
         steps=_steps(sides["total"], sides["separator"], facts),
         extraneous=point.extraneous,
