@@ -16,6 +16,8 @@ from elbowroom.stats.result import Kept, Summary
 
 RESAMPLES = 1000
 CONFIDENCE = 0.95
+MANY = 600
+"""So many values, and medians of resamples are looked for in their middle only: it is faster."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -77,9 +79,11 @@ def resampled_medians(values: Floats, groups: Ints, drawn: NDArray[np.int16]) ->
     A resample that draws none of the values has the median of them all (it tells nothing).
     """
     by_value = np.argsort(values, kind="stable")
-    ordered = values[by_value]
+    ordered, members = values[by_value], groups[by_value]
+    if len(values) >= MANY and (found := _of_the_middle(ordered, members, drawn)) is not None:
+        return found
     narrow = 2 * len(values) * drawn.shape[0] < np.iinfo(np.int16).max
-    cumulative = np.cumsum(drawn[groups[by_value]], axis=0, dtype=np.int16 if narrow else np.int32)
+    cumulative = np.cumsum(drawn[members], axis=0, dtype=np.int16 if narrow else np.int32)
     total = cumulative[-1]
     doubled = cumulative * 2
     last = len(values) - 1
@@ -88,6 +92,24 @@ def resampled_medians(values: Floats, groups: Ints, drawn: NDArray[np.int16]) ->
     medians: Floats = (ordered[lower] + ordered[upper]) / 2
     if not total.all():
         medians[total == 0] = np.median(ordered)
+    return medians
+
+
+def _of_the_middle(ordered: Floats, members: Ints, drawn: NDArray[np.int16]) -> Floats | None:
+    """The same from the middle third of the sorted values, a third of the work; None where the median of some
+    resample lies outside it.
+    """
+    count, groups = len(ordered), drawn.shape[0]
+    first, end = count // 3, count - count // 3
+    wide = drawn.astype(np.int32)
+    total = np.bincount(members, minlength=groups) @ wide
+    before = np.bincount(members[:first], minlength=groups) @ wide
+    cumulative = before + np.cumsum(drawn[members[first:end]], axis=0, dtype=np.int32)
+    if (2 * before >= total).any() or (2 * cumulative[-1] <= total).any():
+        return None
+    lower = first + (2 * cumulative < total).sum(axis=0)
+    upper = first + (2 * cumulative <= total).sum(axis=0)
+    medians: Floats = (ordered[lower] + ordered[upper]) / 2
     return medians
 
 
