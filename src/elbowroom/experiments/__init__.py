@@ -11,7 +11,16 @@ from elbowroom.errors import UsageError
 from elbowroom.experiments.experiment import Experiment
 from elbowroom.plan.kernels import closest
 
-_HELPERS = ("experiment", "wording", "panels", "regimes", "step_table", "step_figures")
+_HELPERS = (
+    "experiment",
+    "wording",
+    "panels",
+    "regimes",
+    "step_table",
+    "step_figures",
+    "kernel_rows",
+    "kernel_figures",
+)
 
 __all__ = ["Experiment", "all", "get", "names"]
 
