@@ -57,6 +57,16 @@ def find_mpi(spec: str | None = None) -> Mpi:
     return _from_prefix(str(spec))
 
 
+def spec_of(mpi: Mpi) -> str:
+    """What `find_mpi` finds that MPI by: its prefix, or its kind where another is in the same prefix."""
+    try:
+        found = _from_prefix(mpi.prefix)
+    except ElbowroomError:
+        return mpi.kind
+    same = os.path.realpath(found.compiler) == os.path.realpath(mpi.compiler)
+    return mpi.prefix if same else mpi.kind
+
+
 def _embedded(wheel: Kind) -> Mpi:
     compiler = _wheel_compiler(wheel)
     if compiler is None:
