@@ -143,7 +143,7 @@ def _contrast(points: Sequence[PointResult]) -> Finding | None:
     most = max((item.n, item.size) for item in points)
     peers = [item for item in points if (item.n, item.size) == most]
     memory = [item for item in peers if (kernel := find(item.kernel)) is not None and kernel.moves_memory]
-    registers = [item for item in peers if (kernel := find(item.kernel)) is not None and kernel.arrays == 0]
+    registers = [item for item in peers if (kernel := find(item.kernel)) is not None and kernel.register_only]
     cached = [item for item in peers if (kernel := find(item.kernel)) is not None and kernel.shared_cache]
     if not memory or not registers:
         return None
