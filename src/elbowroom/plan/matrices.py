@@ -14,8 +14,14 @@ from elbowroom.machine.topology import Machine
 from elbowroom.plan.placing import CACHES
 from elbowroom.plan.point import Program
 
-ELEMENT = 8
-"""Bytes of a number."""
+ELEMENT, COLUMN = 8, 4
+"""Bytes of a number, and of a column's number in a sparse row."""
+
+NEIGHBOURS = 27
+"""Entries of a sparse row: a point of a grid and those around it."""
+
+VECTORS = 6
+"""Of conjugate gradients, whole in each process."""
 
 SLOW_FLOPS = 4e9
 """Flop/s of a slow core, for the ETA only."""
@@ -28,17 +34,21 @@ SHARE = 4
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """What a task's matrices cost. Bytes and flops are `square` times order squared and `linear` times order;
-    of a product the flops are times order once more.
+    """What a task's matrices cost, as apps/kernels/problem.cpp counts it. Bytes: `square` times order squared
+    and `linear` times order for all processes together, `each` times order and `panels` times order times
+    block for each of them. Flops of an iteration: `flops_square` times order squared (of a product once more
+    times order), `flops_linear` times order.
 
     `block`, `blocks` (on a side, at least) and `iterations` are chosen where the plan leaves them at 0;
-    `cached` tells tasks whose matrix must not stay in caches (METHOD.md, rule 8) from those that may.
+    `cached` tells tasks whose matrices may stay in caches from those that must not (METHOD.md, rule 8).
     """
 
-    square: float
-    linear: float
-    flops_square: float
-    flops_linear: float
+    square: float = 0.0
+    linear: float = 0.0
+    each: float = 0.0
+    panels: float = 0.0
+    flops_square: float = 0.0
+    flops_linear: float = 0.0
     block: int
     blocks: int
     iterations: int
@@ -48,7 +58,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 SHAPES = {
     "cg": Shape(
         square=ELEMENT,
-        linear=6 * ELEMENT,
+        each=VECTORS * ELEMENT,
         flops_square=2,
         flops_linear=10,
         block=512,
@@ -56,19 +66,17 @@ SHAPES = {
         iterations=100,
     ),
     "cg-sparse": Shape(
-        square=0,
-        linear=28 * 12 + 6 * ELEMENT,
-        flops_square=0,
-        flops_linear=2 * 27 + 10,
-        block=4096,
+        linear=NEIGHBOURS * (ELEMENT + COLUMN) + ELEMENT,
+        each=VECTORS * ELEMENT,
+        flops_linear=2 * NEIGHBOURS + 10,
+        block=16384,
         blocks=64,
-        iterations=500,
+        iterations=200,
     ),
     "gemm": Shape(
         square=3 * ELEMENT,
-        linear=0,
+        panels=2 * ELEMENT,
         flops_square=2,
-        flops_linear=0,
         block=512,
         blocks=6,
         iterations=1,
@@ -79,8 +87,9 @@ SHAPES = {
 
 def memory(program: Program) -> float:
     """Bytes of all processes' matrices and vectors together."""
-    shape = SHAPES[program.task]
-    return shape.square * program.order**2 + shape.linear * program.order
+    shape, order = SHAPES[program.task], program.order
+    each = shape.each + shape.panels * program.block
+    return shape.square * order**2 + (shape.linear + program.ranks * each) * order
 
 
 def seconds(program: Program, cores: float) -> float:
@@ -105,7 +114,7 @@ def completed(program: Program, cores: int, machine: Machine) -> Program:
     order, block = program.order, program.block
     if not order:
         block = block or shape.block
-        order = block * _blocks(shape, block, cores * program.ranks, program.ranks, machine)
+        order = block * _blocks(shape, block, cores, program.ranks, machine)
     elif not block:
         block = max(
             size for size in divisors(order) if size <= max(1, min(shape.block, order // program.ranks))
@@ -114,22 +123,20 @@ def completed(program: Program, cores: int, machine: Machine) -> Program:
     return msgspec.structs.replace(program, order=order, block=block, iterations=iterations)
 
 
-def _blocks(shape: Shape, block: int, workers: int, ranks: int, machine: Machine) -> int:
-    """Blocks on a side: two for each worker, out of the caches, and not more than fit."""
-    by_work = 2 * workers if shape.square == 0 else math.sqrt(2 * workers)
+def _blocks(shape: Shape, block: int, cores: int, ranks: int, machine: Machine) -> int:
+    """Blocks on a side: two for each core, out of the caches, not more than fit; as many for each process."""
+    workers = cores * ranks
+    by_work = math.sqrt(2 * workers) if shape.cached else 2 * workers
     out_of_cache = 0.0 if shape.cached else CACHES * machine.last_level_cache * machine.hosts
     wanted = max(shape.blocks, math.ceil(by_work), math.ceil(_order_of(shape, out_of_cache) / block))
     if machine.memory:
         wanted = min(wanted, int(_order_of(shape, machine.memory * machine.hosts / SHARE) / block))
-    return max(ranks, -(-wanted // ranks) * ranks if wanted % ranks else wanted)
+    return max(1, wanted // ranks) * ranks
 
 
 def _order_of(shape: Shape, size: float) -> float:
-    """The order whose matrices are so many bytes."""
-    if shape.square == 0:
-        return size / shape.linear
-    half = shape.linear / (2 * shape.square)
-    return math.sqrt(size / shape.square + half * half) - half
+    """The order whose matrices, without vectors, are so many bytes."""
+    return math.sqrt(size / shape.square) if shape.square else size / shape.linear
 
 
 def divisors(number: int) -> tuple[int, ...]:
