@@ -115,7 +115,7 @@ def patience(point: Point, unit: Unit, steady: Steady) -> float:
         steps = point.application.steps + point.application.warmup
         return 60.0 + 20.0 * steps * step_seconds(point.application)
     phases = len(sequence(point, unit.closing))
-    if is_kernels(point.program):
+    if is_kernels(point.program) or point.extraneous is not None:
         return 60.0 + 20.0 * phases * phase_seconds(point)
     return 60.0 + 4.0 * phases * (point.window + steady.limit) + point.working_set * max(1, point.n) / 1e8
 

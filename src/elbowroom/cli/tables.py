@@ -74,7 +74,10 @@ def print_run(run: Run) -> None:
     print()
     told = _print_steps(run)
     _print_kernels(points)
-    console().print(_points_table([point for point in points if point.application is None or not told]))
+    accesses = _print_accesses(run)
+    rest = [point for point in points if not (told and point.application) and not (accesses and point.series)]
+    if rest or not points:
+        console().print(_points_table(rest))
     _explain_control(points)
     _print_odd(points)
     if run.manifest.notes:
@@ -106,6 +109,18 @@ def _print_kernels(points: Sequence[PointResult]) -> None:
     if table:
         print_kernels(table)
         print()
+
+
+def _print_accesses(run: Run) -> bool:
+    """The tables of extraneous accesses, which tell their points; False where there are none."""
+    from elbowroom.api.accesses import accesses_tables
+
+    tables = accesses_tables(run)
+    if tables:
+        from elbowroom.cli.accesses_tables import print_accesses
+
+        print_accesses(tables)
+    return bool(tables)
 
 
 def _explain_control(points: Iterable[PointResult | Point]) -> None:

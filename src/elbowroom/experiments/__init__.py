@@ -18,8 +18,13 @@ _HELPERS = (
     "regimes",
     "step_table",
     "step_figures",
+    "ema_cases",
+    "ema_words",
+    "ema_figures",
+    "ema_table",
     "kernel_rows",
     "kernel_figures",
+    "polling_rows",
 )
 
 __all__ = ["Experiment", "all", "get", "names"]

@@ -8,7 +8,7 @@ from typing import TypeGuard
 
 import msgspec
 
-from elbowroom.plan import matrices
+from elbowroom.plan import accesses, matrices
 from elbowroom.plan.point import Application, Phase, Point, Program, Unit
 from elbowroom.plan.reading import Steady
 
@@ -140,10 +140,13 @@ def request(point: Point, unit: Unit, steady: Steady) -> dict[str, object]:
 
 def phase_seconds(point: Point) -> float:
     """Seconds one phase measures: the window, or what a few round trips of a slow exchange take; of an
-    application its timed steps, of a program of matrices a whole solution.
+    application its timed steps, of a program of matrices a whole solution, of extraneous accesses all
+    messages of its sizes, shared out among the phases, which are interleaved.
     """
     if point.application is not None:
         return point.application.steps * step_seconds(point.application)
+    if point.extraneous is not None:
+        return accesses.seconds(point) / len(point.sequence)
     if is_kernels(point.program):
         return matrices.seconds(point.program, _cores_each(point))
     return max(point.window, ROUND_TRIPS * 2 * point.size / SLOW_EXCHANGE)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
-from elbowroom.plan import matrices
+from elbowroom.plan import accesses, matrices
 from elbowroom.plan.kernels import find
 from elbowroom.plan.placing import usable
 from elbowroom.plan.point import Application, Point
@@ -56,6 +56,7 @@ def validate(
             matrices.check(point.program, machine)
         elif point.program is None:
             _sizes(point, machine)
+            accesses.check_memory(point, machine)
 
 
 def ranks_needed(point: Point, machine: Machine) -> int:
