@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 import msgspec
@@ -164,10 +164,10 @@ def _added(case: Case, machine: Machine) -> Finding:
         for nops, waits in case.waits().items()
         if nops is not None
     }
-    where = [f"{at_text(case, found.x)} with {name}" for name, found in onsets.items() if found.x is not None]
+    suffers = {name: found.x for name, found in onsets.items() if found.x is not None}
     hardest = worst(row for row in rows if row.nops is not None)
-    said = f"It suffers {'; '.join(where)}." if where else "It does not suffer"
-    if not where and hardest is not None and hardest.item.comm.kept is not None:
+    said = f"It suffers {_where_text(case, suffers)}." if suffers else "It does not suffer"
+    if not suffers and hardest is not None and hardest.item.comm.kept is not None:
         said += f": at most it is {1 / hardest.item.comm.kept.value:.2f} times that alone."
     values: Values = {"source": case.source, "size": case.size, "n": case.most}
     for row in rows:
@@ -208,9 +208,11 @@ def workers_text(n: int) -> str:
     return f"{n} worker{'' if n == 1 else 's'}"
 
 
-def at_text(case: Case, n: float) -> str:
-    """From how many workers, where there are several numbers of them."""
-    return f"from {workers_text(int(n))}" if len(case.counts) > 1 else f"beside {workers_text(int(n))}"
+def _where_text(case: Case, suffers: Mapping[str, float]) -> str:
+    """With which back-off, and from how many workers where there are several numbers of them."""
+    if len(case.counts) == 1:
+        return f"with {', '.join(suffers)}"
+    return "; ".join(f"from {workers_text(int(n))} with {name}" for name, n in suffers.items())
 
 
 def added_text(row: Row) -> str:
