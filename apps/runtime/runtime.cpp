@@ -113,6 +113,7 @@ Runtime::Runtime(const Job& job, const Settings& settings)
   if (task_ == Task::polling && settings.program.contains("backoff") && settings.program.at("backoff").is_number()) {
     backoff = settings.program.at("backoff").get<unsigned>();
   }
+  workers_poll_ = task_ == Task::polling && backoff != 0U;
   program::together(job_, [&] {
     starpu_.emplace(program::StarpuThreads{seats_.mpi_core, seats_.worker_cores, backoff});
   });
@@ -188,7 +189,8 @@ json Runtime::phase(const Asked& asked, const std::string& name, int index) {
   const bool together = name == "AB";
   const bool over_starpu = together && task_ == Task::overhead;
   bind(over_starpu ? seats_.waiting_core : seats_.mpi_core);
-  if (together && task_ == Task::polling && starpu_->workers() > 0) {
+  const bool polling = together && workers_poll_ && starpu_->workers() > 0;
+  if (polling) {
     starpu_->resume();
   } else {
     starpu_->pause();
@@ -221,7 +223,7 @@ json Runtime::phase(const Asked& asked, const std::string& name, int index) {
     const double ran = (after.on_core - before.on_core) / all;
     const double ready = ran + (after.waiting - before.waiting) / all;
     observed["workers_ran"] = ran;
-    if (together ? ready < awake : ready > 1 - awake) {
+    if (polling ? ready < awake : ready > 1 - awake) {
       flags.insert("not_overlapped");
     }
   }

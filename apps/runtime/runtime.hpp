@@ -40,6 +40,7 @@ class Runtime : public program::Program {
 
   const Job& job_;
   Task task_;
+  bool workers_poll_ = false;  // in AB; a back-off of 0 keeps them paused, as a control
   Seats seats_;
   std::set<std::string> flags_;  // of where the threads are
   std::optional<program::Starpu> starpu_;
