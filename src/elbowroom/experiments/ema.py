@@ -26,6 +26,7 @@ from elbowroom.experiments.wording import nothing
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import accesses, placing
 from elbowroom.plan.expanding import core_counts, node_pairs
+from elbowroom.plan.expanding import expand as multiply
 from elbowroom.plan.point import Expansion, Extraneous, Note, Phase, Point, Who
 from elbowroom.plan.reading import Plan
 from elbowroom.stats.result import Finding, PointResult
@@ -43,11 +44,14 @@ class Seats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def expand(plan: Plan, machine: Machine) -> Expansion:
-    """A point for each window of sizes of every who, access, data, barrier and message size; a note where no
-    core is left for bystanders.
+    """A point for each window of sizes of every who, access, data, barrier and message size, and the
+    register-only control; notes where there is one clock too many or no core left for bystanders.
     """
-    if plan.control:
-        plan = msgspec.structs.replace(plan, control=False)
+    control = _control(plan, machine) if plan.control else ()
+    if machine.hosts > 1:
+        reason = f"one-way times need one clock, and {machine.hosts} hosts have several (--launcher local)"
+        note = Note(what="extraneous accesses", reason=reason)
+        return Expansion(points=control, notes=(note,))
     seats = _seats(plan, machine)
     nodes, notes = node_pairs(plan, machine)
     points: dict[str, Point] = {}
@@ -63,18 +67,23 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
             value=",".join(plan.who),
             mend="choose among none, sender, receiver, both",
         )
-    return Expansion(points=tuple(points.values()), notes=tuple({note.what: note for note in notes}.values()))
+    once = {note.what: note for note in notes}
+    return Expansion(points=(*points.values(), *control), notes=tuple(once.values()))
+
+
+def _control(plan: Plan, machine: Machine) -> tuple[Point, ...]:
+    """Prime counting on all cores beside the largest message: tells whether the machine was quiet (METHOD.md,
+    rule 15); the messages without accesses tell it of what they share with those after accesses.
+    """
+    usual = msgspec.structs.replace(
+        plan, kernels=("prime",), n=("all",), sizes=(max(plan.sizes),), sweeps=(), control=False
+    )
+    first = multiply(usual, machine).points[:1]
+    return tuple(msgspec.structs.replace(point, role="control") for point in first)
 
 
 def _seats(plan: Plan, machine: Machine) -> Seats:
-    """Two cores of one host: one-way times need one clock, and both processes a core of their own."""
-    if machine.hosts > 1:
-        raise UsageError(
-            "one-way times need one clock, and several hosts have several",
-            field="hosts",
-            value=machine.hosts,
-            mend="run it on one host: --launcher local",
-        )
+    """Two cores, one for each process."""
     cores = placing.usable(machine)
     if len(cores) < 2:
         raise UsageError(

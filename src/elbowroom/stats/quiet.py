@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from elbowroom.stats.result import Finding, PointResult, Series, Verdict
+from elbowroom.stats.result import Finding, PointResult, Verdict
 
 QUIET_KEPT = 0.97  # what the register-only kernel must keep beside the communication
 WIDE = 0.06  # an interval wider than this around less than QUIET_KEPT does not show quietness
@@ -60,12 +60,10 @@ def judge(
 
 def _control_reasons(results: Sequence[PointResult]) -> list[str]:
     found = [result for result in controls(results) if result.comp.kept is not None]
-    windows = [result.series for result in results if result.series is not None]
-    if not found and windows:
-        return _window_reasons(windows)
+    reasons = _window_reasons(results)
     if not found:
-        return ["No register-only control kernel was measured, so nothing shows that the machine was quiet."]
-    reasons = []
+        unknown = "No register-only control kernel was measured, so nothing shows that the machine was quiet."
+        return [*reasons, unknown]
     for result in found:
         kept, alone = result.comp.kept, result.comp.alone
         if kept is None or alone is None:
@@ -91,11 +89,18 @@ def _control_reasons(results: Sequence[PointResult]) -> list[str]:
     return list(dict.fromkeys(reasons))
 
 
-def _window_reasons(windows: Sequence[Series]) -> list[str]:
-    """Runs of extraneous accesses are their own control: the messages without accesses of every window."""
-    medians = sorted(statistics.median(series.without.median) for series in windows)
-    tenth = len(medians) // 10
-    spread = (medians[-1 - tenth] - medians[tenth]) / statistics.median(medians)
+def _window_reasons(results: Sequence[PointResult]) -> list[str]:
+    """Of runs of extraneous accesses, whose windows all have messages without any: those of one kind of
+    messages should take the same in every window.
+    """
+    kinds: dict[tuple[object, ...], list[float]] = {}
+    for result in results:
+        if result.series is not None and result.extraneous is not None:
+            kind = (result.size, result.extraneous.data, result.extraneous.barrier)
+            kinds.setdefault(kind, []).append(statistics.median(result.series.without.median))
+    relative = sorted(one / statistics.median(several) for several in kinds.values() for one in several)
+    tenth = len(relative) // 10
+    spread = relative[-1 - tenth] - relative[tenth] if relative else 0.0
     if spread <= REPEATABLE:
         return []
     return [
