@@ -132,3 +132,9 @@ def test_what_cannot_be_run_is_refused_before_anything_starts(
     assert error["field"] == field
     assert said in error["message"]
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_virtual_machine_says_what_it_knows_instead(run: Any) -> None:
+    error = refused(run, "run", "kernels", "--machine", "henri")
+    assert "runs no programs" in error["value"]
+    assert error["value"].endswith("it knows: elbowroom run intensity")

@@ -108,7 +108,7 @@ def answerable(expansion: Expansion, plan: Plan, source: Source) -> Expansion:
         Note(what=points[0].id if len(points) == 1 else f"{len(points)} points", reason=reason)
         for reason, points in refused.items()
     ]
-    if notes and not answered:
+    if notes and all(point.role == "control" for point in answered):
         raise UsageError(
             "nothing of it can be answered here",
             field="plan",

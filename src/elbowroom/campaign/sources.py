@@ -293,7 +293,7 @@ class Simulated:
         if point.extraneous is not None:
             return "a virtual machine has no caches: extraneous accesses are measured on a real one"
         if point.program is not None:
-            return "a virtual machine runs no programs: measured on a real one"
+            return _no_program(point.program)
         return self._virtual.refuse(point)
 
     def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
@@ -331,6 +331,14 @@ def _virtual_machine(spec: str, noise: float | None, seed: int | None) -> Virtua
         seed=SEED if seed is None else seed,
         simulate=simulate,
     )
+
+
+def _no_program(program: Program) -> str:
+    """Why a virtual machine does not answer a program, and what it answers in its stead."""
+    said = "a virtual machine runs no programs: measured on a real one"
+    if program.name != "kernels":
+        return said
+    return f"{said}; of bandwidth beside an arithmetic intensity it knows: elbowroom run intensity"
 
 
 def with_starpu(where: Where, plan: Plan, tell: Callable[[str], object]) -> Where:

@@ -23,10 +23,10 @@ NEIGHBOURS = 27
 VECTORS = 6
 """Of conjugate gradients, whole in each process."""
 
-SLOW_FLOPS = 4e9
+SLOW_FLOPS = 1e10
 """Flop/s of a slow core, for the ETA only."""
 
-SLOW_MEMORY = 5e9
+SLOW_MEMORY = 1e10
 """B/s that a slow core reads, for the ETA only."""
 
 SHARE = 4
@@ -37,10 +37,11 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """What a task's matrices cost, as apps/kernels/problem.cpp counts it. Bytes: `square` times order squared
     and `linear` times order for all processes together, `each` times order and `panels` times order times
     block for each of them. Flops of an iteration: `flops_square` times order squared (of a product once more
-    times order), `flops_linear` times order.
+    times order), `flops_linear` times order; conjugate gradients usually end after `usual` iterations.
 
-    `block`, `blocks` (on a side, at least) and `iterations` are chosen where the plan leaves them at 0;
-    `cached` tells tasks whose matrices may stay in caches from those that must not (METHOD.md, rule 8).
+    Where the plan leaves them at 0: the order is `least` or more, `blocks` have one of these sizes, and there
+    are `iterations` at most. `cached` tells tasks whose matrices may stay in caches from those that must not
+    (METHOD.md, rule 8).
     """
 
     square: float = 0.0
@@ -49,10 +50,21 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     panels: float = 0.0
     flops_square: float = 0.0
     flops_linear: float = 0.0
-    block: int
-    blocks: int
-    iterations: int
+    least: int
+    blocks: tuple[int, ...]
+    iterations: int = 1
+    usual: int = 1
     cached: bool = False
+
+    def order(self, size: float) -> float:
+        """The order whose matrices, without vectors, are so many bytes."""
+        return math.sqrt(size / self.square) if self.square else size / self.linear
+
+    def rows(self, workers: int) -> int:
+        """Rows of blocks that keep so many cores at work: a block of the result, or a row of blocks, is one
+        core's at a time.
+        """
+        return math.ceil(math.sqrt(2 * workers)) if self.cached else workers
 
 
 SHAPES = {
@@ -61,26 +73,22 @@ SHAPES = {
         each=VECTORS * ELEMENT,
         flops_square=2,
         flops_linear=10,
-        block=512,
-        blocks=16,
+        least=8192,
+        blocks=(1024, 512),
         iterations=100,
+        usual=30,
     ),
     "cg-sparse": Shape(
         linear=NEIGHBOURS * (ELEMENT + COLUMN) + ELEMENT,
         each=VECTORS * ELEMENT,
         flops_linear=2 * NEIGHBOURS + 10,
-        block=16384,
-        blocks=64,
+        least=1 << 20,
+        blocks=(65536, 16384, 4096),
         iterations=200,
+        usual=40,
     ),
     "gemm": Shape(
-        square=3 * ELEMENT,
-        panels=2 * ELEMENT,
-        flops_square=2,
-        block=512,
-        blocks=6,
-        iterations=1,
-        cached=True,
+        square=3 * ELEMENT, panels=2 * ELEMENT, flops_square=2, least=3072, blocks=(512,), cached=True
     ),
 }
 
@@ -93,50 +101,43 @@ def memory(program: Program) -> float:
 
 
 def seconds(program: Program, cores: float) -> float:
-    """How long one solution or product takes on so many slow cores of each process."""
+    """How long one solution or product usually takes on so many slow cores of each process."""
     shape, order = SHAPES[program.task], program.order
+    times = min(program.iterations, shape.usual) if shape.usual > 1 else program.iterations
     flops = shape.flops_square * order**2 + shape.flops_linear * order
-    moved = memory(program) * program.iterations
     if program.task == "gemm":
-        flops, moved = flops * order, 0.0
-    each = cores * program.ranks
-    return (flops * program.iterations / SLOW_FLOPS + moved / SLOW_MEMORY) / each
+        return flops * order * times / SLOW_FLOPS / (cores * program.ranks)
+    return memory(program) * times / SLOW_MEMORY / (cores * program.ranks)
 
 
 def completed(program: Program, cores: int, machine: Machine) -> Program:
     """The program with an order, blocks and iterations for up to `cores` computing cores of each process,
     where it says 0.
 
-    A block's side divides the order. The matrix of a CG is at least four last-level caches of each host, but
-    no matrix takes more than a quarter of the memory.
+    A block's side divides the order, and is as large as leaves every core a row of blocks. The matrix of a CG
+    is at least four last-level caches of each host; no matrix takes more than a quarter of the memory.
     """
     shape = SHAPES[program.task]
     order, block = program.order, program.block
     if not order:
-        block = block or shape.block
-        order = block * _blocks(shape, block, cores, program.ranks, machine)
+        order, block = _chosen(shape, block, shape.rows(cores * program.ranks), program.ranks, machine)
     elif not block:
-        block = max(
-            size for size in divisors(order) if size <= max(1, min(shape.block, order // program.ranks))
-        )
+        most = max(1, min(shape.blocks[0], order // program.ranks))
+        block = max(size for size in divisors(order) if size <= most)
     iterations = program.iterations or shape.iterations
     return msgspec.structs.replace(program, order=order, block=block, iterations=iterations)
 
 
-def _blocks(shape: Shape, block: int, cores: int, ranks: int, machine: Machine) -> int:
-    """Blocks on a side: two for each core, out of the caches, not more than fit; as many for each process."""
-    workers = cores * ranks
-    by_work = math.sqrt(2 * workers) if shape.cached else 2 * workers
+def _chosen(shape: Shape, block: int, rows: int, ranks: int, machine: Machine) -> tuple[int, int]:
+    """Order and block: at least so many rows of blocks, as many for each process."""
     out_of_cache = 0.0 if shape.cached else CACHES * machine.last_level_cache * machine.hosts
-    wanted = max(shape.blocks, math.ceil(by_work), math.ceil(_order_of(shape, out_of_cache) / block))
+    wanted = max(float(shape.least), shape.order(out_of_cache))
+    sizes = (block,) if block else shape.blocks
+    size = next((size for size in sizes if size * rows <= wanted), sizes[-1])
+    count = max(rows, math.ceil(wanted / size))
     if machine.memory:
-        wanted = min(wanted, int(_order_of(shape, machine.memory * machine.hosts / SHARE) / block))
-    return max(1, wanted // ranks) * ranks
-
-
-def _order_of(shape: Shape, size: float) -> float:
-    """The order whose matrices, without vectors, are so many bytes."""
-    return math.sqrt(size / shape.square) if shape.square else size / shape.linear
+        count = min(count, int(shape.order(machine.memory * machine.hosts / SHARE) / size))
+    return max(1, -(-count // ranks)) * ranks * size, size
 
 
 def divisors(number: int) -> tuple[int, ...]:
@@ -162,7 +163,7 @@ def check(program: Program, machine: Machine) -> None:
     here = machine.memory * machine.hosts
     if here and memory(program) > here:
         shape = SHAPES[program.task]
-        most = int(_order_of(shape, here / SHARE))
+        most = int(shape.order(here / SHARE))
         mend = (
             f"{program.task} needs {memory(program) / 1e9:.3g} GB of {here / 1e9:.3g}; an order of {most} "
             "takes a quarter"
