@@ -76,6 +76,7 @@ def measured(
             cells += [("AB", "comm", comm_together, comm_unit)]
         if kernel:
             cells += [("A", "comp", comp_alone, comp_unit), ("AB", "comp", comp_together, comp_unit)]
+        if kernel or point.program is not None:
             cells += [("AB", "comm", comm_together, comm_unit)]
         for phase, side, value, unit in cells:
             for sample in range(2 * repetitions):
