@@ -10,16 +10,16 @@
 namespace elbowroom {
 namespace {
 
-constexpr int tag = 3;
+constexpr int window_tag = 3;
 constexpr int clock_rounds = 64;       // messages each way, of which the quickest tells about the clocks
 constexpr int warm_up_messages = 100;  // without accesses, before the first size
 constexpr int most_tries = 20;         // of messages that the receiver was late for
 constexpr double patience_after_barrier_ns = 1e3;
 constexpr double patience_without_ns = 5e3;
-constexpr double access_margin = 0.25;  // that the receiver's accesses may take longer than before
-constexpr std::uint64_t seed_step = 8;  // of different data
-constexpr std::uint64_t poison = 3;     // what lies in the receiver's buffer before a message is no message
-constexpr std::uint64_t corruption = 100;
+constexpr double access_margin = 0.25;   // that the receiver's accesses may take longer than before
+constexpr std::uint64_t data_step = 8;   // of different data
+constexpr std::uint64_t no_message = 3;  // what lies in the receiver's buffer before a message is no message
+constexpr std::uint64_t wrong_message = 100;
 
 }  // namespace
 
@@ -57,15 +57,15 @@ ClockCheck ExtraneousExchange::check_clocks() const {
     for (const int sender : {0, 1}) {
       std::int64_t there = host_ticks();
       if (sender == job_.rank()) {
-        MPI_Send(&there, 1, MPI_INT64_T, other, tag, job_.messages());
+        MPI_Send(&there, 1, MPI_INT64_T, other, window_tag, job_.messages());
       } else {
-        MPI_Recv(&there, 1, MPI_INT64_T, other, tag, job_.messages(), MPI_STATUS_IGNORE);
+        MPI_Recv(&there, 1, MPI_INT64_T, other, window_tag, job_.messages(), MPI_STATUS_IGNORE);
         least = std::min(least, host_ticks() - there);
       }
     }
   }
   std::int64_t others = least;
-  MPI_Sendrecv(&least, 1, MPI_INT64_T, other, tag, &others, 1, MPI_INT64_T, other, tag, job_.headers(),
+  MPI_Sendrecv(&least, 1, MPI_INT64_T, other, window_tag, &others, 1, MPI_INT64_T, other, window_tag, job_.headers(),
                MPI_STATUS_IGNORE);
   return {static_cast<double>(others) * host_tick_ns(), static_cast<double>(least) * host_tick_ns()};
 }
@@ -79,7 +79,7 @@ void ExtraneousExchange::calibrate() {
   }
   const auto count = static_cast<int>(extraneous_.count);
   if (job_.rank() == 0) {
-    MPI_Recv(receiver_ticks_.data(), count, MPI_INT64_T, 1, tag, job_.headers(), MPI_STATUS_IGNORE);
+    MPI_Recv(receiver_ticks_.data(), count, MPI_INT64_T, 1, window_tag, job_.headers(), MPI_STATUS_IGNORE);
     return;
   }
   for (std::int64_t size = 0; size < extraneous_.count; ++size) {
@@ -89,18 +89,18 @@ void ExtraneousExchange::calibrate() {
       receiver_ticks_[static_cast<std::size_t>(size)] = host_ticks() - start;
     }
   }
-  MPI_Send(receiver_ticks_.data(), count, MPI_INT64_T, 0, tag, job_.headers());
+  MPI_Send(receiver_ticks_.data(), count, MPI_INT64_T, 0, window_tag, job_.headers());
 }
 
 // The first message is checked byte by byte. Then messages of the same size and buffers, with the largest accesses last.
 void ExtraneousExchange::warm_up() {
   const auto size = static_cast<std::size_t>(request_.size);
-  seed_ += seed_step;
+  seed_ += data_step;
   if (job_.rank() == 0) {
     fill_message(message_, size, seed_);
-    MPI_Send(message_, static_cast<int>(size), MPI_BYTE, 1, tag, job_.messages());
+    MPI_Send(message_, static_cast<int>(size), MPI_BYTE, 1, window_tag, job_.messages());
   } else {
-    MPI_Recv(message_, static_cast<int>(size), MPI_BYTE, 0, tag, job_.messages(), MPI_STATUS_IGNORE);
+    MPI_Recv(message_, static_cast<int>(size), MPI_BYTE, 0, window_tag, job_.messages(), MPI_STATUS_IGNORE);
     holds_ = message_holds(message_, size, seed_);
   }
   for (int message = 0; message < warm_up_messages; ++message) {
@@ -135,7 +135,7 @@ void ExtraneousExchange::run(const Block& block) {
 
 Stamp ExtraneousExchange::exchange(const Block& block, bool corrupt) {
   Stamp stamp;
-  seed_ += extraneous_.different ? seed_step : 0;
+  seed_ += extraneous_.different ? data_step : 0;
   job_.rank() == 0 ? send(block, corrupt, stamp) : receive(block, stamp);
   return stamp;
 }
@@ -143,7 +143,7 @@ Stamp ExtraneousExchange::exchange(const Block& block, bool corrupt) {
 void ExtraneousExchange::send(const Block& block, bool corrupt, Stamp& stamp) {
   const auto size = static_cast<std::size_t>(request_.size);
   if (extraneous_.different || corrupt) {
-    fill_message(message_, size, corrupt ? seed_ + corruption : seed_);
+    fill_message(message_, size, corrupt ? seed_ + wrong_message : seed_);
   }
   touch(block);
   if (extraneous_.barrier) {
@@ -152,7 +152,7 @@ void ExtraneousExchange::send(const Block& block, bool corrupt, Stamp& stamp) {
   }
   wait_for_receiver(block);
   stamp.start = host_ticks();
-  MPI_Send(message_, static_cast<int>(size), MPI_BYTE, 1, tag, job_.messages());
+  MPI_Send(message_, static_cast<int>(size), MPI_BYTE, 1, window_tag, job_.messages());
   stamp.end = host_ticks();
   sent_ = stamp.end;
   if (corrupt) {
@@ -162,13 +162,13 @@ void ExtraneousExchange::send(const Block& block, bool corrupt, Stamp& stamp) {
 
 void ExtraneousExchange::receive(const Block& block, Stamp& stamp) {
   const auto size = static_cast<std::size_t>(request_.size);
-  stamp_message(message_, size, seed_ + poison);
+  stamp_message(message_, size, seed_ + no_message);
   touch(block);
   if (extraneous_.barrier) {
     MPI_Barrier(job_.messages());
   }
   stamp.start = host_ticks();
-  MPI_Recv(message_, static_cast<int>(size), MPI_BYTE, 0, tag, job_.messages(), MPI_STATUS_IGNORE);
+  MPI_Recv(message_, static_cast<int>(size), MPI_BYTE, 0, window_tag, job_.messages(), MPI_STATUS_IGNORE);
   stamp.end = host_ticks();
   stamp.holds = stamp_holds(message_, size, seed_) ? 1 : 0;
 }
@@ -192,28 +192,28 @@ void ExtraneousExchange::wait_for_receiver(const Block& block) const {
 void ExtraneousExchange::tell_stamps() const {
   std::vector<Stamp> all = stamps_;
   all.push_back({0, 0, holds_ && (!array_ || array_->holds()) ? 1 : 0});
-  MPI_Send(all.data(), static_cast<int>(all.size() * sizeof(Stamp)), MPI_BYTE, 0, tag, job_.headers());
+  MPI_Send(all.data(), static_cast<int>(all.size() * sizeof(Stamp)), MPI_BYTE, 0, window_tag, job_.headers());
 }
 
 // Those of the messages, and one more that tells whether all else holds.
 std::vector<Stamp> ExtraneousExchange::hear_stamps() const {
   std::vector<Stamp> all(stamps_.size() + 1);
-  MPI_Recv(all.data(), static_cast<int>(all.size() * sizeof(Stamp)), MPI_BYTE, 1, tag, job_.headers(),
+  MPI_Recv(all.data(), static_cast<int>(all.size() * sizeof(Stamp)), MPI_BYTE, 1, window_tag, job_.headers(),
            MPI_STATUS_IGNORE);
   return all;
 }
 
 void ExtraneousExchange::order(const std::vector<std::size_t>& again) const {
   const auto count = static_cast<std::uint64_t>(again.size());
-  MPI_Send(&count, 1, MPI_UINT64_T, 1, tag, job_.headers());
-  MPI_Send(again.data(), static_cast<int>(again.size()), MPI_UINT64_T, 1, tag, job_.headers());
+  MPI_Send(&count, 1, MPI_UINT64_T, 1, window_tag, job_.headers());
+  MPI_Send(again.data(), static_cast<int>(again.size()), MPI_UINT64_T, 1, window_tag, job_.headers());
 }
 
 std::vector<std::size_t> ExtraneousExchange::ordered() const {
   std::uint64_t count = 0;
-  MPI_Recv(&count, 1, MPI_UINT64_T, 0, tag, job_.headers(), MPI_STATUS_IGNORE);
+  MPI_Recv(&count, 1, MPI_UINT64_T, 0, window_tag, job_.headers(), MPI_STATUS_IGNORE);
   std::vector<std::size_t> again(count);
-  MPI_Recv(again.data(), static_cast<int>(count), MPI_UINT64_T, 0, tag, job_.headers(), MPI_STATUS_IGNORE);
+  MPI_Recv(again.data(), static_cast<int>(count), MPI_UINT64_T, 0, window_tag, job_.headers(), MPI_STATUS_IGNORE);
   return again;
 }
 
@@ -296,6 +296,11 @@ void ExtraneousExchange::follow(PhaseObserver& observer) {
   }
   bystanders_.stop();
   observer.leave();
+}
+
+std::size_t ExtraneousExchange::bytes_on(int node) const {
+  const std::size_t own = array_ && array_->node() == node ? array_->size() : 0;
+  return own + bystanders_.bytes_on(node);
 }
 
 std::vector<PageReport> ExtraneousExchange::own_pages() const {

@@ -42,6 +42,7 @@ class ExtraneousExchange {
   ExtraneousReport lead(PhaseObserver& observer);  // rank 0
   void follow(PhaseObserver& observer);            // rank 1
 
+  std::size_t bytes_on(int node) const;  // that the next use() gives back
   std::vector<PageReport> own_pages() const;
   std::vector<PageReport> bystanders_pages() const { return bystanders_.pages(); }
 

@@ -46,7 +46,7 @@ Site Station::site(const Placement& placement) const {
   for (const NodeInfo& node : machine_.nodes()) {
     std::size_t own = 0;
     if (node.number == placement.comp_node || node.number == placement.comm_node) {
-      own = cache_.bytes_on(node.number);
+      own = cache_.bytes_on(node.number) + extraneous_.bytes_on(node.number);
       for (const Arena& arena : message_arenas_) {
         own += arena.node() == node.number ? arena.size() : 0;
       }

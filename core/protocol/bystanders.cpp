@@ -125,6 +125,14 @@ bool Bystanders::stop() {
   return holds;
 }
 
+std::size_t Bystanders::bytes_on(int node) const {
+  std::size_t bytes = 0;
+  for (const auto& slot : all_) {
+    bytes += slot->array && slot->array->node() == node ? slot->array->size() : 0;
+  }
+  return bytes;
+}
+
 std::vector<PageReport> Bystanders::pages() const {
   std::vector<PageReport> reports;
   for (const Slot* slot : used_) {

@@ -36,6 +36,7 @@ class Bystanders {
   bool stop();
 
   std::vector<PageReport> pages() const;
+  std::size_t bytes_on(int node) const;
 
  private:
   struct Slot;

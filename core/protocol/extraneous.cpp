@@ -9,7 +9,7 @@ namespace {
 
 constexpr double digits = 1e4;  // a tenth of a nanosecond, in microseconds
 
-double rounded(double us) { return std::round(us * digits) / digits; }
+double tenths_of_ns(double us) { return std::round(us * digits) / digits; }
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -72,10 +72,10 @@ std::vector<double> one_way_times(const std::vector<Stamp>& sender, const std::v
 nlohmann::json one_way_record(const std::vector<double>& times, std::int64_t size) {
   nlohmann::json batches = nlohmann::json::array();
   for (const double time : times) {
-    batches.push_back(rounded(time));
+    batches.push_back(tenths_of_ns(time));
   }
   const auto messages = static_cast<std::int64_t>(times.size());
-  return {{"value", rounded(median(times))},
+  return {{"value", tenths_of_ns(median(times))},
           {"unit", "us"},
           {"batches", std::move(batches)},
           {"messages", messages},

@@ -17,6 +17,9 @@ class TouchedArray {
   void touch(std::size_t bytes);
   // False when something was read, or is there now, that had not been written.
   bool holds() const;
+  void* data() const { return arena_.data(); }
+  std::size_t size() const { return arena_.size(); }
+  int node() const { return arena_.node(); }
   PageReport verify() const { return arena_.verify(bytes_); }
 
  private:
