@@ -98,9 +98,9 @@ def which_side(sender: Case, receiver: Case) -> Finding:
     }[sides.sign(found.median)]
     where = ", ".join(f"{name} {nanoseconds(one)}" for name, one in found.regions.items())
     text = (
-        f"{said} ({kind_text(sender)}): the median one-way time after the receiver's, less that after as "
-        f"many bytes of the sender's, is {nanoseconds(found.median)} over {found.windows} windows ({where}); "
-        f"lower bounds of averages differ by {nanoseconds(found.lower)}, upper ones by "
+        f"{said} ({kind_text(sender)}): what the receiver's add to the median one-way time, less what as "
+        f"many bytes of the sender's add, is {nanoseconds(found.median)} over {found.windows} windows "
+        f"({where}); lower bounds of averages differ by {nanoseconds(found.lower)}, upper ones by "
         f"{nanoseconds(found.upper)}. "
         f"Variance of {_scatter_text(sender)}; of {_scatter_text(receiver)}."
     )

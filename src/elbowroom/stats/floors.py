@@ -3,8 +3,10 @@
 The fastest message of a size tells what it takes when nothing else interferes. The floor of a window is the
 median of these over its sizes, each repetition apart; a region's (all sizes that are past one cache and not
 past the next) is the median of its windows' floors. Unlike the least of all values it does not fall when
-more is measured, so regions of different width compare. Intervals come from drawing windows and repetitions
-again, and inside each its sizes: what moved while the run went on is in them.
+more is measured, so regions of different width compare. What accesses add is told against the messages
+without any that were measured among them, repetition by repetition, so that what moves from one repetition
+to the next (where pages lie, the machine's own drift) cancels. Intervals come from drawing windows and
+repetitions again, and inside each its sizes.
 """
 
 from __future__ import annotations
@@ -45,8 +47,9 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
 
     `name`: `without` accesses, `within L1`, `past L1` ...; `low`, `high`: the least and most bytes accessed,
     `sizes` how many. `floor` as above; `median`, `d1`, `d9`: medians over the sizes of each one's own.
-    `over`: the floor over that of the messages without accesses of the same windows, less 1. `rise`: over
-    that of the region before it, less 1; `control`: the same of the messages without, which nothing raises.
+    `over`: the floor over that of the messages without accesses among them, less 1. `rise`: how far that
+    ratio lies over the one of the region before, less 1; of the first region `over`. `control`: the floor
+    without accesses in these windows over that in those of the region before, less 1: 0 where nothing moved.
     """
 
     name: str
@@ -143,15 +146,16 @@ def _row(name: str, told: Sequence[Series], inside: Sequence[Mask], *, after: bo
 def _with_rises(
     row: Region, told: Sequence[Series], inside: Sequence[Mask], before: Sequence[Mask] | None, seed: int
 ) -> Region:
-    after, without = (clusters(told, inside, after=which) for which in (True, False))
-    over = ratio(after, without, seed, paired=True)
+    here, without = excess(told, inside, seed), Floors(clusters(told, inside, after=False), seed)
     if before is None:
-        return msgspec.structs.replace(row, over=over, rise=over)
-    rise, control = (
-        ratio(here, clusters(told, before, after=which), seed)
-        for here, which in ((after, True), (without, False))
+        return msgspec.structs.replace(row, over=here.less_1(), rise=here.less_1())
+    there = excess(told, before, seed + 1)
+    return msgspec.structs.replace(
+        row,
+        over=here.less_1(),
+        rise=here.over(there),
+        control=without.over(Floors(clusters(told, before, after=False), seed + 1)),
     )
-    return msgspec.structs.replace(row, over=over, rise=rise, control=control)
 
 
 def clusters(told: Sequence[Series], inside: Sequence[Mask], *, after: bool) -> list[Floats]:
@@ -168,29 +172,54 @@ def _floor(parts: Sequence[Floats]) -> float:
     return float(np.median([np.median(part) for part in parts]))
 
 
-def ratio(over: Sequence[Floats], under: Sequence[Floats], seed: int, paired: bool = False) -> Estimate:
-    """The floor of one group of clusters over that of another, less 1. `paired`: the clusters of both were
-    measured together, and are drawn together.
+class Floors:
+    """The median over clusters of each one's median, and as many of resamples: `value`, `drawn`.
+
+    With `under`, clusters that were measured together with these, of their ratios.
     """
-    first = resampled(over, seed)
-    second = resampled(under, seed if paired else seed + 1)
-    value = _floor(over) / _floor(under) - 1
-    low, high = interval(first / second - 1)
+
+    def __init__(self, parts: Sequence[Floats], seed: int, under: Sequence[Floats] | None = None) -> None:
+        rng = np.random.default_rng(seed)
+        middles, again = _medians(parts), _resampled(parts, rng)
+        if under is not None:
+            middles, again = middles / _medians(under), again / _resampled(under, rng)
+        drawn = rng.integers(0, len(parts), size=(RESAMPLES, len(parts)))
+        self.value = float(np.median(middles))
+        self.drawn: Floats = np.median(again[drawn, np.arange(RESAMPLES)[:, None]], axis=1)
+
+    def less_1(self) -> Estimate:
+        """Of a ratio: how far it lies over 1."""
+        return _estimate(self.value - 1, self.drawn - 1)
+
+    def over(self, other: Floors) -> Estimate:
+        """How far these lie over others that were drawn apart from them."""
+        return _estimate(self.value / other.value - 1, self.drawn / other.drawn - 1)
+
+
+def excess(told: Sequence[Series], inside: Sequence[Mask], seed: int) -> Floors:
+    """Floors after accesses over those without, cluster by cluster."""
+    without = clusters(told, inside, after=False)
+    return Floors(clusters(told, inside, after=True), seed, without)
+
+
+def _estimate(value: float, drawn: Floats) -> Estimate:
+    low, high = interval(drawn)
     return Estimate(value=value, low=min(low, value), high=max(high, value))
 
 
-def resampled(parts: Sequence[Floats], seed: int) -> Floats:
-    """Floors of resamples: clusters drawn again, and in each its sizes. Shape (RESAMPLES,)."""
-    rng = np.random.default_rng(seed)
+def _medians(parts: Sequence[Floats]) -> Floats:
+    return np.array([np.median(part) for part in parts])
+
+
+def _resampled(parts: Sequence[Floats], rng: np.random.Generator) -> Floats:
+    """Medians of clusters whose sizes are drawn again: shape (clusters, RESAMPLES)."""
     ranks = {size: _median_ranks(size, rng) for size in sorted({len(part) for part in parts})}
     medians = np.empty((len(parts), RESAMPLES))
     for row, part in zip(medians, parts, strict=True):
         # The ranks are shared by clusters of one size; each takes them in an order of its own.
         mine = ranks[len(part)][:, rng.permutation(RESAMPLES)]
         row[:] = (part[mine[0]] + part[mine[1]]) / 2
-    drawn = rng.integers(0, len(parts), size=(RESAMPLES, len(parts)))
-    found: Floats = np.median(medians[drawn, np.arange(RESAMPLES)[:, None]], axis=1)
-    return found
+    return medians
 
 
 def _median_ranks(size: int, rng: np.random.Generator) -> NDArray[np.int64]:

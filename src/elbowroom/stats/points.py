@@ -161,7 +161,7 @@ def _side(columns: _Columns, rows: slice, mask: Mask, drawn: NDArray[np.int16] |
         return Side()
     value, repetition, together = columns.value[rows], columns.repetition[rows], columns.together[rows]
     apart, both = mask & ~together, mask & together
-    alone, joined, ratio = side_of(
+    return side_of(
         value[apart],
         repetition[apart],
         value[both],
@@ -170,7 +170,6 @@ def _side(columns: _Columns, rows: slice, mask: Mask, drawn: NDArray[np.int16] |
         seed=seed,
         drawn=drawn,
     )
-    return Side(alone=alone, together=joined, kept=ratio)
 
 
 def _drifted(closing: Floats, side: Side) -> bool:

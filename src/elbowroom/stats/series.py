@@ -119,10 +119,9 @@ def side_of_window(times: Times, seed: int) -> Side:
     if not times.after or not times.without:
         return Side()
     (alone, apart), (together, joined) = _column(times.without), _column(times.after)
-    first, second, kept = side_of(
+    return side_of(
         alone, apart, together, joined, unit="us", seed=seed, drawn=_weights(len(times.after[0]), seed)
     )
-    return Side(alone=first, together=second, kept=kept)
 
 
 def _column(repetitions: Sequence[Floats]) -> tuple[Floats, Ints]:

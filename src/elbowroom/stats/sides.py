@@ -50,9 +50,10 @@ class Scatter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """Accesses of the receiver less those of the sender, us: medians over windows of the same sizes, of the
-    lower bounds, the upper bounds, the medians and the averages; `regions`: that of the medians in each
-    region; `variances`, `within`: the receiver's variance over the sender's, less 1.
+    """Accesses of the receiver less those of the sender, us: medians over windows of the same sizes. `lower`,
+    `upper`: of the bounds; `median`, `average`: of what accesses add to those of the messages without among
+    them; `regions`: `median` in each region; `variances`, `within`: the receiver's variance over that of the
+    sender, less 1.
     """
 
     windows: int
@@ -169,16 +170,16 @@ def difference(
         windows=len(pairs),
         lower=less(lambda series: min(series.after.mean)),
         upper=less(lambda series: max(series.after.mean)),
-        median=less(_median),
-        average=less(lambda series: float(np.mean(series.after.mean))),
+        median=less(_added),
+        average=less(lambda series: float(np.mean(series.after.mean) - np.mean(series.without.mean))),
         variances=over(1),
         within=over(2),
-        regions={name: less(_median, chosen) for name, chosen in _by_region(pairs, levels or {}).items()},
+        regions={name: less(_added, chosen) for name, chosen in _by_region(pairs, levels or {}).items()},
     )
 
 
-def _median(series: Series) -> float:
-    return float(np.median(series.after.median))
+def _added(series: Series) -> float:
+    return float(np.median(series.after.median) - np.median(series.without.median))
 
 
 def _by_region(

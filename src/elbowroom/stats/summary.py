@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from elbowroom.stats.result import Kept, Summary
+from elbowroom.stats.result import Added, Kept, Side, Summary
 
 RESAMPLES = 1000
 CONFIDENCE = 0.95
@@ -173,7 +173,7 @@ def kept(
     Both are samples by repetition. None where one side is empty or a median is not positive.
     """
     columns = [_column(side) for side in (alone, together)]
-    return side_of(*columns[0], *columns[1], unit="us" if duration else "", seed=seed)[2]
+    return side_of(*columns[0], *columns[1], unit="us" if duration else "", seed=seed).kept
 
 
 def _column(side: Mapping[int, Sequence[float]]) -> tuple[Floats, Ints]:
@@ -192,11 +192,11 @@ def side_of(
     unit: str,
     seed: int = 0,
     drawn: NDArray[np.int16] | None = None,
-) -> tuple[Summary | None, Summary | None, Kept | None]:
-    """(alone, together, kept) of one side of one point; `us` is a duration, every other unit a rate."""
+) -> Side:
+    """One side of one point; `us` is a duration, every other unit a rate."""
     numbered = _numbered(np.concatenate([alone_repetitions, together_repetitions]))
     if numbered.size == 0:
-        return None, None, None
+        return Side()
     count = int(numbered.max()) + 1
     if drawn is None or drawn.shape[0] != count:
         drawn = weights(count, seed)
@@ -204,10 +204,19 @@ def side_of(
     for values, groups in ((alone, numbered[: alone.size]), (together, numbered[alone.size :])):
         sides.append((values, resampled_medians(values, groups, drawn)) if values.size else None)
     summaries = [None if side is None else _summary(side[0], unit, side[1]) for side in sides]
-    ratio = None
+    ratio = more = None
     if sides[0] is not None and sides[1] is not None and summaries[0] and summaries[1]:
-        ratio = _ratio(summaries[0].median, summaries[1].median, sides[0][1], sides[1][1], unit == "us")
-    return summaries[0], summaries[1], ratio
+        medians = summaries[0].median, summaries[1].median
+        ratio = _ratio(*medians, sides[0][1], sides[1][1], unit == "us")
+        more = _difference(*medians, sides[1][1] - sides[0][1]) if unit == "us" else None
+    return Side(alone=summaries[0], together=summaries[1], kept=ratio, added=more)
+
+
+def _difference(alone: float, together: float, resampled: Floats) -> Added:
+    """Paired as the ratio is: each resample holds the same repetitions of both."""
+    low, high = interval(resampled)
+    value = together - alone
+    return Added(value=value, low=min(low, value), high=max(high, value))
 
 
 def _ratio(
