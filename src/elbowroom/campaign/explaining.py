@@ -9,26 +9,32 @@ from typing import Any
 
 from elbowroom.campaign.collecting import collect
 from elbowroom.campaign.results import IMPORTED, Results
+from elbowroom.errors import UsageError
 from elbowroom.explain.explaining import Observed
-from elbowroom.stats.resampled import log_kept
+from elbowroom.stats.resampled import LEAST, log_kept
 from elbowroom.stats.result import PointResult
 from elbowroom.stats.traces import mean_mhz
 from elbowroom.store.folder import RunFolder
 
 
 def observed(folder: RunFolder, results: Results) -> Observed:
-    """The run as `explain` takes it. Resamples are drawn over the plan's repetitions; imported values have
-    none.
+    """The run as `explain` takes it. Resamples are drawn over the plan's repetitions; UsageError where there
+    is one or none, since nothing tells how sure a contrast is.
     """
     manifest = folder.manifest
-    logs = None
-    if manifest.launcher != IMPORTED:
-        samples = collect(folder.entries(), manifest.points).samples
-        logs = log_kept(manifest.points, samples, int(manifest.plan["repetitions"]), seed=manifest.seed)
+    repetitions = int(manifest.plan["repetitions"])
+    if manifest.launcher == IMPORTED or repetitions < LEAST:
+        raise UsageError(
+            "has one value of each, so nothing tells how sure a contrast is",
+            field="run",
+            value=str(folder.path),
+            mend="measure with several repetitions: elbowroom run contrast",
+        )
+    samples = collect(folder.entries(), manifest.points).samples
     return Observed(
         run=str(folder.path),
         results=results.points,
-        logs=logs,
+        logs=log_kept(manifest.points, samples, repetitions, seed=manifest.seed),
         trusted=results.verdict.trusted,
         reasons=results.verdict.reasons,
         frequency=_frequency(results.points, manifest.observers),

@@ -14,7 +14,7 @@ from elbowroom.experiments.wording import Values, nothing
 from elbowroom.explain import figures as drawn
 from elbowroom.explain import words
 from elbowroom.explain.explaining import of_results
-from elbowroom.explain.explanation import Case, Explanation, Told
+from elbowroom.explain.explanation import Case, Told
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.expanding import expand as multiply
 from elbowroom.plan.kernels import find
@@ -61,18 +61,19 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
     found = of_results(results, machine)
     if found is None or not found.shown:
         return (nothing("contrast", "Contrasts"),)
-    kernel = found.shown[0].kernel
-    others = [case for case in found.cases if case.kernel == kernel and case not in found.shown]
-    return (_answer(found), *(_source(item) for item in found.told), *(_other(case) for case in others))
-
-
-def _answer(found: Explanation) -> Finding:
-    return Finding(
-        key="answer",
-        level=_level(*found.shown),
-        text=" ".join(found.summary),
-        points=tuple(case.point for case in found.shown),
+    first = found.shown[0]
+    others = [case for case in found.cases if case.kernel == first.kernel and case is not first]
+    counted = Finding(key="regimes", level="note", text=words.regimes(found.cases))
+    return (
+        _answer(first),
+        *(_source(item) for item in found.told),
+        *(_other(case) for case in others),
+        *((counted,) if counted.text else ()),
     )
+
+
+def _answer(case: Case) -> Finding:
+    return Finding(key="answer", level=_level(case), text=words.summary(case), points=(case.point,))
 
 
 def _source(item: Told) -> Finding:
@@ -88,9 +89,8 @@ def _other(case: Case) -> Finding:
     )
 
 
-def _level(*cases: Case) -> Level:
-    lost = [affected(split.kept) for case in cases for split in case.splits]
-    return "interference" if any(lost) else "quiet"
+def _level(case: Case) -> Level:
+    return "interference" if any(affected(split.kept) for split in case.splits) else "quiet"
 
 
 def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:
@@ -101,7 +101,7 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
 
 EXPERIMENT = Experiment(
     name="contrast",
-    question="Where does the loss come from: frequency, caches, memory controller, link?",
+    question="Where does the loss come from: frequency, caches, memory controller, link, polling?",
     expand=expand,
     findings=findings,
     figures=figures,

@@ -26,19 +26,12 @@ def _polling(points: Sequence[Seen]) -> Iterator[Contrast]:
         item = found.item
         if item.program is None and item.kernel == POLLING:
             control = _nearest(found, [other for other in points if other.item.kernel == PAUSED], "cursor")
-            yield from _against("polling", found, control, f"workers poll, backoff {item.cursor}")
+            setting = f"workers poll, backoff {item.cursor},"
+            yield from _against("polling", found, control, setting, "beside paused ones")
         elif item.program is not None and item.program.task == "polling" and item.program.backoff:
-            paused = [
-                other
-                for other in points
-                if other.item.program is not None
-                and other.item.program.task == "polling"
-                and other.item.program.backoff == 0
-            ]
-            control = _nearest(found, paused, "program")
-            yield from _against(
-                "polling", found, control, f"StarPU's workers poll, backoff {item.program.backoff}"
-            )
+            # Alone means paused there: the point is its own control.
+            setting = f"StarPU's workers poll, backoff {item.program.backoff},"
+            yield from _against("polling", found, None, setting, "beside paused ones")
 
 
 def _runtime(points: Sequence[Seen]) -> Iterator[Contrast]:
@@ -53,6 +46,7 @@ def _runtime(points: Sequence[Seen]) -> Iterator[Contrast]:
             source="runtime overhead",
             side="comm",
             setting="messages through StarPU",
+            control="through MPI",
             n=found.item.n,
             size=found.item.size,
             point=found.item.id,
@@ -75,7 +69,8 @@ def _scheduling(points: Sequence[Seen]) -> Iterator[Contrast]:
             ]
             control = _nearest(found, alike, "comp_cores", "comm_core")
             if control is not None:
-                yield from _against("scheduling", found, control, "two threads on one core")
+                setting = "two threads on one core, in all"
+                yield from _against("scheduling", found, control, setting, "with a core for each")
 
 
 def _nearest(found: Seen, controls: Sequence[Seen], *free: str) -> Seen | None:
@@ -89,24 +84,24 @@ def _nearest(found: Seen, controls: Sequence[Seen], *free: str) -> Seen | None:
     alike = [
         other for other in controls if all(getattr(other.item, n) == getattr(found.item, n) for n in same)
     ]
-    if found.item.program is not None:
-        build = found.item.program.build
-        alike = [other for other in alike if other.item.program and other.item.program.build == build]
     return min(alike, key=lambda other: (other.run != found.run, other.run, other.item.id), default=None)
 
 
-def _against(source: Source, found: Seen, control: Seen | None, setting: str) -> Iterator[Contrast]:
-    """One contrast for each side that both points have; without a control the point's own (alone)."""
-    for side in SIDES:
+def _against(
+    source: Source, found: Seen, control: Seen | None, setting: str, instead: str
+) -> Iterator[Contrast]:
+    """One contrast for each side that both points have; without a control the point's own. What workers that
+    poll compute is nobody's loss.
+    """
+    for side in SIDES if source != "polling" else SIDES[:1]:
         if side not in found.logs or (control is not None and side not in control.logs):
             continue
-        if control is None and side == "comp":
-            continue  # workers that poll compute nothing of their own
         kept = _kept(found, control, side)
         yield Contrast(
             source=source,
             side=side,
             setting=setting,
+            control=instead if control is not None or found.item.program is not None else "alone",
             n=found.item.n,
             size=found.item.size,
             point=found.item.id,

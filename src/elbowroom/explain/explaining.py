@@ -56,12 +56,13 @@ def explain(
         )
     chosen = _chosen(every, kernel=kernel, n=n, size=size)
     shown = _shown(chosen)
+    trusted = all(run.trusted for run in runs)
     frequency = "; ".join(dict.fromkeys(run.frequency for run in runs if run.frequency))
     return Explanation(
         runs=tuple(run.run for run in runs),
         machine=machine.name,
         virtual=machine.virtual,
-        trusted=all(run.trusted for run in runs),
+        trusted=trusted,
         reasons=_reasons(runs),
         estimate=(
             "intervals of the points"
@@ -69,7 +70,7 @@ def explain(
             else "bootstrap over repetitions"
         ),
         summary=_summary(shown, chosen),
-        told=told(shown, others, _kernels(points), machine, frequency),
+        told=told(shown, others, _kernels(points), machine, frequency, trusted=trusted),
         shown=shown,
         cases=chosen,
         contrasts=others,

@@ -90,12 +90,14 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 class Contrast(msgspec.Struct, frozen=True, kw_only=True):
     """A source with a control of its own: what a side keeps with it, relative to `reference` without it.
 
-    `setting`: what was on, in words; `reference` is empty where the control is inside the point itself.
+    `setting`: what was on, and `control` what instead of it, in words; `reference` is empty where the control
+    is inside the point itself.
     """
 
     source: Source
     side: SideName
     setting: str
+    control: str
     n: int
     size: int
     point: str

@@ -11,11 +11,14 @@ import numpy as np
 from elbowroom.explain.explanation import SIDES, Decision, SideName, Stream
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.placing import nic_node
-from elbowroom.stats.resampled import LogKept, log_of
-from elbowroom.stats.result import Kept, PointResult
+from elbowroom.stats.resampled import LEAST, LogKept, log_of
+from elbowroom.stats.result import Kept, PointResult, Side
 from elbowroom.stats.summary import Floats, interval
 
 Logs = Mapping[tuple[str, str], LogKept]
+
+FEWEST = 2 * LEAST
+"""Samples of a phase; a repetition has two."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +45,19 @@ def seen(results: Sequence[PointResult], run: int = 0, logs: Logs | None = None)
             continue
         own: dict[SideName, LogKept] = {}
         for side in SIDES:
-            kept: Kept | None = getattr(item, side).kept
+            of: Side = getattr(item, side)
             if logs is not None and (item.id, side) in logs:
                 own[side] = logs[item.id, side]
-            elif logs is None and kept is not None and kept.low > 0:
-                own[side] = log_of(kept, (run, zlib.crc32(f"{item.id} {side}".encode())))
+            elif logs is None and of.kept is not None and of.kept.low > 0 and _several(of):
+                own[side] = log_of(of.kept, (run, zlib.crc32(f"{item.id} {side}".encode())))
         if own:
             found.append(Seen(item, run, own))
     return found
+
+
+def _several(side: Side) -> bool:
+    """Whether there were samples of more than one repetition: else the interval says nothing."""
+    return all(summary is not None and summary.count >= FEWEST for summary in (side.alone, side.together))
 
 
 def ratio(value: float, draws: Floats) -> Kept:

@@ -24,13 +24,15 @@ def told(
     kernels: Mapping[str, str],
     machine: Machine,
     frequency: str,
+    *,
+    trusted: bool = True,
 ) -> tuple[Told, ...]:
     """What is told of each source. `shown`: the local case, and the remote one where there is one; `kernels`
-    by point id; `frequency`: what is known of the cores' frequencies.
+    by point id; `frequency`: what is known of the cores' frequencies; `trusted`: the machine was quiet.
     """
     found: list[Told] = []
     for case in shown[:1]:
-        found += _of_chain(case, kernels, machine, frequency)
+        found += _of_chain(case, kernels, machine, _beside(frequency, trusted))
     found += _link(shown, kernels, machine)
     for source, plan in OWN_PLANS.items():
         found.append(_of_controls(source, contrasts) or _not_measured(source, plan, machine))
@@ -53,13 +55,20 @@ def _of_chain(case: Case, kernels: Mapping[str, str], machine: Machine, frequenc
         by = words.contrast_text(case, steps[0][1], kernels)
         text = f"{words.upper(words.sources_text(sources))}: {said}; contrast: {by}."
         if "frequency" in sources and frequency:
-            text = f"{text} Frequencies {frequency}."
+            text = f"{text} {frequency}"
         mend = ""
         if len(sources) > 1 and "on-chip network" not in sources:
             mend = words.command(case, machine.name, virtual=machine.virtual)
             text = f"{text} No point between tells them apart; measure: {mend}"
         status: Status = "measured" if len(sources) == 1 else "not told apart"
         yield Told(sources=sources, status=status, text=text, share=_share(steps), mend=mend)
+
+
+def _beside(frequency: str, trusted: bool) -> str:
+    """What else is known where registers alone lose."""
+    said = f"Frequencies {frequency}." if frequency else ""
+    noisy = "" if trusted else " The machine was not quiet: other work on it takes its part of this."
+    return f"{said}{noisy}".strip()
 
 
 def _share(steps: Sequence[tuple[Split, Step]]) -> float | None:

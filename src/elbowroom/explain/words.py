@@ -129,18 +129,23 @@ def contrast_text(case: Case, step: Step, kernels: Mapping[str, str]) -> str:
 
 def shares_text(case: Case) -> str:
     """All steps of a case in one line: for cases that are not told source by source."""
-    sides = []
-    for split in case.splits:
-        if split.decided != "loses":
-            continue
-        parts = [
-            f"{sources_text(step.sources)} "
-            + ("undecided" if step.decided == "undecided" else f"{100 * step.share.value:.0f} %")
-            for step in split.steps
-            if step.share is not None
-        ]
-        sides.append(f"of what the {SIDE_NAMES[split.side]} loses: {', '.join(parts)}")
+    sides = [_shares(split) for split in case.splits if split.decided == "loses"]
     return f"{summary(case)} {upper('; '.join(sides))}." if sides else summary(case)
+
+
+def _shares(split: Split) -> str:
+    """`of what the communication loses: link 71 %, memory controller 26 %; cache undecided`."""
+    told = [step for step in split.steps if step.share is not None]
+    sure = [step for step in told if step.decided != "undecided"]
+    sure.sort(key=lambda step: -(step.share.value if step.share is not None else 0.0))
+    parts = [
+        f"{sources_text(step.sources)} {100 * step.share.value:.0f} %"
+        for step in sure
+        if step.share is not None
+    ]
+    open_ = [sources_text(step.sources) for step in told if step.decided == "undecided"]
+    parts += [f"{', '.join(open_)} undecided"] if open_ else []
+    return f"of what the {SIDE_NAMES[split.side]} loses: {', '.join(parts)}"
 
 
 def added_text(contrast: Contrast) -> str:
@@ -151,10 +156,11 @@ def added_text(contrast: Contrast) -> str:
         span = f"{more.value:.3g} {more.unit} ({more.low:.3g} to {more.high:.3g})"
         told = f"messages of {size} through StarPU take {span} longer than through MPI"
         return f"{told} (the latency keeps {span_text(contrast.kept)})"
-    than = "than alone" if not contrast.reference else "than without"
-    sure = {"loses": "less", "gains": "more", "undecided": "undecided whether less or more"}
+    sure = {"loses": "less", "gains": "more", "undecided": "(undecided) as much"}
     side = SIDE_NAMES[contrast.side]
-    return f"{at}: the {side} keeps {sure[contrast.decided]} {than}, {kept_text(contrast.kept)}"
+    return (
+        f"{at}: the {side} keeps {sure[contrast.decided]} than {contrast.control}, {kept_text(contrast.kept)}"
+    )
 
 
 def command(case: Case, machine: str, *, virtual: bool) -> str:

@@ -116,7 +116,7 @@ class Table:
 
     def _same(self, series: Series, i: int, row: int) -> bool:
         """Whether vertex `i` shows the median, d1 and d9 of the table (and not, for instance, GB/s)."""
-        if series.style == "line":
+        if series.style not in ("alone", "together"):
             return False
         result = self.results[row]
         side = result.comp if series.side == "computation" else result.comm

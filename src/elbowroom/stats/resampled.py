@@ -19,6 +19,8 @@ from elbowroom.stats.summary import RESAMPLES, Floats, Ints, Samples, resampled_
 
 NORMAL_95 = 1.959963984540054
 """Standard deviations on either side of a normal value that hold 95 % of it."""
+LEAST = 2
+"""Repetitions: resamples of one are all alike, and tell nothing of how sure it is."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,9 @@ class LogKept:
 def log_kept(
     points: Sequence[Point], samples: Samples, repetitions: int, seed: int = 0
 ) -> dict[tuple[str, str], LogKept]:
-    """By point id and side (comp, comm), from raw samples; without those whose alone or together is missing
-    or not positive. Void samples and closing baselines are left out, as in `results`.
+    """By point id and side (comp, comm), from raw samples; without those whose alone or together is not
+    positive, or was seen in one repetition or none. Void samples and closing baselines are left out, as in
+    `results`.
 
     `repetitions`: of the run's plan; resamples are drawn over them, once for all points.
     """
@@ -54,11 +57,10 @@ def log_kept(
         for side in ("comp", "comm"):
             mask = good[here] & (sides[here] == side)
             both, apart = mask & together[here], mask & ~together[here]
-            if not both.any() or not apart.any():
+            at = repetition[here]
+            if min(len(np.unique(at[both])), len(np.unique(at[apart]))) < LEAST:
                 continue
-            alone, joined = (
-                _medians(value[here][chosen], repetition[here][chosen], drawn) for chosen in (apart, both)
-            )
+            alone, joined = (_medians(value[here][chosen], at[chosen], drawn) for chosen in (apart, both))
             if min(float(alone.min()), float(joined.min())) <= 0:
                 continue
             logs = np.log(joined / alone)
