@@ -7,6 +7,7 @@
 #include <iostream>
 #include <string>
 
+#include "caches/question.hpp"
 #include "exchange/follower.hpp"
 #include "exchange/job.hpp"
 #include "exchange/leader.hpp"
@@ -79,6 +80,66 @@ int run_kernel(const KernelOptions& options) {
   return 0;
 }
 
+struct MissOptions {
+  std::string who = "sender";
+  std::string access = "write";
+  std::string message = "400";
+  std::string first = "0";
+  std::string step = "400";
+  std::int64_t count = 100;
+  std::string cores = "0,1";
+  bool barrier = true;
+  bool different = false;
+};
+
+void add_miss_options(CLI::App& command, MissOptions& options) {
+  command.add_option("--who", options.who, "who touches memory between messages")
+      ->check(CLI::IsMember({"none", "sender", "receiver", "both", "bystanders"}))
+      ->capture_default_str();
+  command.add_option("--access", options.access, "what they do")
+      ->check(CLI::IsMember({"read", "write"}))
+      ->capture_default_str();
+  command.add_option("--size", options.message, "of a message, as 400 or 4KiB")->capture_default_str();
+  command.add_option("--first", options.first, "bytes touched, of the first size")->capture_default_str();
+  command.add_option("--step", options.step, "bytes from one size to the next")->capture_default_str();
+  command.add_option("--count", options.count, "sizes")->check(CLI::Range(1, 1'000'000))->capture_default_str();
+  command.add_option("--cores", options.cores, "sender's, receiver's, then bystanders' cores")->capture_default_str();
+  command.add_flag("!--no-barrier", options.barrier, "no barrier between accesses and message");
+  command.add_flag("--different", options.different, "the sender writes new data before each message");
+}
+
+nlohmann::json misses(const MissOptions& options) {
+  const std::vector<int> cores = parse_core_list("cores", options.cores);
+  const bool beside = options.who == "bystanders";
+  if (cores.size() < 2 || (cores.size() == 2 && beside)) {
+    throw RequestError("cores", options.cores, "too few",
+                       "name the sender's, the receiver's and the bystanders' cores");
+  }
+  for (const int core : cores) {
+    if (Machine::here().core(core) == nullptr) {
+      throw RequestError("cores", options.cores, fmt::format("core {} does not exist", core), "see `probe topology`");
+    }
+  }
+  const auto size = [](const char* field, const std::string& text) {
+    return static_cast<std::uint64_t>(parse_size(field, text));
+  };
+  MissQuestion question;
+  question.sender = cores[0];
+  question.receiver = cores[1];
+  question.bystanders.assign(cores.begin() + 2, cores.end());
+  question.touching = {options.who == "sender" || options.who == "both",
+                       options.who == "receiver" || options.who == "both",
+                       beside,
+                       options.access == "write",
+                       options.different,
+                       options.barrier};
+  question.message = size("size", options.message);
+  question.sizes = {size("first", options.first), size("step", options.step),
+                    static_cast<std::uint64_t>(options.count)};
+  const MissAnswer answer = modelled_misses(question);
+  return {{"record", "misses"}, {"after", answer.after}, {"without", answer.without}};
+}
+
 int print(const nlohmann::json& record) {
   std::cout << record.dump() << std::endl;
   return 0;
@@ -100,6 +161,9 @@ int main(int argc, char** argv) {
   KernelOptions options;
   auto* kernel = app.add_subcommand("kernel", "runs one kernel without MPI, one JSON line per repetition");
   add_kernel_options(*kernel, options);
+  MissOptions miss_options;
+  auto* missing = app.add_subcommand("misses", "cache misses of a message after extraneous accesses, by a model");
+  add_miss_options(*missing, miss_options);
   auto* measuring = app.add_subcommand("measure", "answers requests on stdin; start it as MPI ranks");
   std::string threads = "funneled";
   measuring
@@ -123,6 +187,7 @@ int main(int argc, char** argv) {
            : observe->parsed()    ? print(observers_available())
            : state->parsed()      ? print(machine_state())
            : kernel->parsed()     ? run_kernel(options)
+           : missing->parsed()    ? print(misses(miss_options))
            : measuring->parsed()  ? measure(argc, argv, threads)
                                   : 2;
   } catch (const RequestError& error) {

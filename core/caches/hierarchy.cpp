@@ -62,40 +62,6 @@ HierarchyShape shape_of(const std::vector<std::vector<CacheInfo>>& cores) {
   return shape;
 }
 
-HierarchyShape shape_of_cores(const std::vector<int>& cores) {
-  const auto& machine = Machine::here();
-  std::vector<std::vector<CacheInfo>> found;
-  for (const int core : cores) {
-    if (machine.core(core) == nullptr) {
-      throw std::invalid_argument(fmt::format("core {} does not exist", core));
-    }
-    found.push_back(machine.caches(core));
-    if (found.back().empty()) {
-      throw std::invalid_argument(fmt::format("hwloc tells no data cache of core {}", core));
-    }
-  }
-  return shape_of(found);
-}
-
-nlohmann::json hierarchy_record(const HierarchyShape& shape) {
-  nlohmann::json caches = nlohmann::json::array();
-  for (std::size_t index = 0; index < shape.caches.size(); ++index) {
-    const CacheShape& cache = shape.caches[index];
-    std::vector<std::size_t> users;
-    for (std::size_t core = 0; core < shape.paths.size(); ++core) {
-      if (std::count(shape.paths[core].begin(), shape.paths[core].end(), index) > 0) {
-        users.push_back(core);
-      }
-    }
-    caches.push_back({{"level", fmt::format("L{}", cache.level)},
-                      {"bytes", cache.bytes},
-                      {"ways", cache.ways},
-                      {"sets", cache.sets},
-                      {"cores", users}});
-  }
-  return {{"line", shape.line}, {"caches", caches}};
-}
-
 Lines lines_of(std::uint64_t address, std::uint64_t bytes, std::uint64_t line) {
   const std::uint64_t first = address / line;
   return {first, bytes == 0 ? 0 : (address + bytes - 1) / line - first + 1};

@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -37,10 +36,6 @@ struct HierarchyShape {
 // From what hwloc tells of each core's data caches, nearest first. Caches of equal level and number are one, shared. Throws
 // std::invalid_argument when a core has none.
 HierarchyShape shape_of(const std::vector<std::vector<CacheInfo>>& cores);
-// Of cores of this machine, by the operating system's numbers. Throws std::invalid_argument naming the core.
-HierarchyShape shape_of_cores(const std::vector<int>& cores);
-
-nlohmann::json hierarchy_record(const HierarchyShape& shape);
 
 // Follows every access: the general rule, that the fast way of model.hpp is tested against.
 class Hierarchy {

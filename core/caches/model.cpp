@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <numeric>
 #include <stdexcept>
 
@@ -247,23 +249,6 @@ MessageMisses simulated_misses(const HierarchyShape& shape, const AccessPattern&
     }
   }
   return misses;
-}
-
-nlohmann::json modelled_misses(const HierarchyShape& shape, const AccessPattern& pattern, const SizeWindow& sizes) {
-  SteadyMisses model(shape, pattern);
-  nlohmann::json record = {{"source", "modelled"}};
-  const auto append = [&](const char* side, std::size_t core, const std::vector<std::uint64_t>& misses) {
-    for (std::size_t place = 0; place < misses.size(); ++place) {
-      const int level = shape.caches[shape.paths[core][place]].level;
-      record[side][fmt::format("L{}", level)].push_back(misses[place]);
-    }
-  };
-  for (std::uint64_t i = 0; i < sizes.count; ++i) {
-    const MessageMisses misses = model.at(sizes.first + i * sizes.step);
-    append("sender", sender_core, misses.sender);
-    append("receiver", receiver_core, misses.receiver);
-  }
-  return record;
 }
 
 }  // namespace elbowroom

@@ -6,11 +6,7 @@
 // round, or that another core wrote in between, is told by the distinct lines between two uses.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <string>
 #include <vector>
 
 #include "caches/hierarchy.hpp"
@@ -83,14 +79,5 @@ class SteadyMisses {
 // The same by following every access for `rounds` rounds, the last one counted.
 MessageMisses simulated_misses(const HierarchyShape& shape, const AccessPattern& pattern, std::uint64_t bytes,
                                int rounds);
-
-struct SizeWindow {
-  std::uint64_t first;
-  std::uint64_t step;
-  std::uint64_t count;
-};
-
-// {"source": "modelled", "sender": {"L1": [count], ...}, "receiver": {...}}: misses of one message after each size.
-nlohmann::json modelled_misses(const HierarchyShape& shape, const AccessPattern& pattern, const SizeWindow& sizes);
 
 }  // namespace elbowroom

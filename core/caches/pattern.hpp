@@ -2,7 +2,7 @@
 //
 // Extraneous accesses as in Tan and Jarvis 2012, section 2. The message through shared memory: the sender reads what its
 // MPI library keeps and its buffer and writes the shared cell; the receiver reads what its library keeps and the cell, and
-// writes its buffer. The cell is one (libraries use several in turn), and the library's own data are one block.
+// writes its buffer. The cell is one, though libraries use several in turn.
 #pragma once
 
 #include <cstddef>
@@ -41,29 +41,39 @@ struct AccessPattern {
   std::vector<Step> steps;
 };
 
+// Bytes of the MPI library's own data and stack that a message touches on each side, and how many of them the barrier
+// before it has touched already. The defaults were counted for 400 B and Open MPI 4.1 and 5.0 (docs/method.md).
+struct Footprint {
+  std::uint64_t sender = 9216;
+  std::uint64_t receiver = 8192;
+  std::uint64_t sender_in_barrier = 5120;
+  std::uint64_t receiver_in_barrier = 5120;
+};
+
+inline constexpr std::uint64_t cell_header = 64;  // bytes before a message in the cell
+
 struct ExchangeMemory {
-  std::vector<Region> extraneous;  // of each core of the model; empty regions touch nothing
+  std::vector<Region> extraneous;  // of each core of the model
   Region sent;
   Region received;
   Region cell;
-  Region sender_library;
-  Region receiver_library;
+  std::vector<Region> sender_library;
+  std::vector<Region> receiver_library;
+  std::vector<Region> sender_barrier;  // what of the library's a barrier touches
+  std::vector<Region> receiver_barrier;
 };
 
-// Bytes of the MPI library's own data that a message touches on each side, unless told otherwise: docs/method.md says how
-// they were counted.
-inline constexpr std::uint64_t default_footprint = 4096;
-inline constexpr std::uint64_t cell_header = 64;  // bytes before a message in the cell
-
-// Memory at addresses of the model's own choice, all regions on pages of their own.
-ExchangeMemory made_up_memory(std::size_t cores, std::uint64_t message, std::uint64_t largest, std::uint64_t footprint);
+// Memory at addresses of the model's own choice, pages apart; the library's lines are spread evenly over 1 MiB.
+ExchangeMemory made_up_memory(std::size_t cores, std::uint64_t message, std::uint64_t largest,
+                              const Footprint& footprint);
 
 struct Touching {
   bool sender = false;
   bool receiver = false;
   bool bystanders = false;
   bool write = true;
-  bool fresh = false;  // the sender writes new contents into its buffer before each message, outside of it
+  bool fresh = false;    // the sender writes new contents into its buffer before its extraneous accesses
+  bool barrier = false;  // parts the accesses from the message
 };
 
 AccessPattern exchange_pattern(const ExchangeMemory& memory, const Touching& touching);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <ostream>
 
+#include "exchange/misses.hpp"
 #include "kernels/kernel.hpp"
 #include "observe/clock.hpp"
 #include "protocol/describe.hpp"
@@ -128,6 +129,7 @@ json Leader::extraneous(const Request& request) {
   for (const json& flag : followed.at("flags")) {
     window_flags.insert(flag.get<std::string>());
   }
+  const MissAnswer misses = misses_of(request);
   json phases = json::array();
   for (std::size_t kind = 0; kind < report.kinds.size(); ++kind) {
     const OneWayReport& own = report.kinds[kind];
@@ -144,6 +146,7 @@ json Leader::extraneous(const Request& request) {
                       {"status", phase_status(true, flags)},
                       {"flags", flags},
                       {"comm", std::move(comm)},
+                      {"misses", kind == 0 ? misses.without : misses.after},
                       {"observed", observed}});
   }
   return phases;

@@ -42,6 +42,12 @@ std::string counter_reason(int error, int paranoid, bool hypervisor) {
   return fmt::format("perf_event_open: {}", std::strerror(error));
 }
 
+std::string counter_reason_here(int error) {
+  const auto paranoid = read_number("/proc/sys/kernel/perf_event_paranoid").value_or(-1);
+  const auto flags = parse_cpuinfo(read_text("/proc/cpuinfo").value_or(""))["flags"];
+  return counter_reason(error, static_cast<int>(paranoid), flags.find("hypervisor") != std::string::npos);
+}
+
 Counter::Counter(std::uint32_t type, std::uint64_t config, bool with_kernel) {
   perf_event_attr attributes{};
   attributes.size = sizeof attributes;
@@ -96,9 +102,7 @@ std::string ThreadCounters::reason() const {
     }
     error = counter.error();
   }
-  const auto paranoid = read_number("/proc/sys/kernel/perf_event_paranoid").value_or(-1);
-  const auto flags = parse_cpuinfo(read_text("/proc/cpuinfo").value_or(""))["flags"];
-  return counter_reason(error, static_cast<int>(paranoid), flags.find("hypervisor") != std::string::npos);
+  return counter_reason_here(error);
 }
 
 Counter migration_counter() { return {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS, true}; }

@@ -14,6 +14,8 @@ namespace elbowroom {
 // /proc/sys/kernel/perf_event_paranoid, `error` an errno, `hypervisor` whether the processor says it is virtual.
 std::string counter_reason(int error, int paranoid, bool hypervisor);
 
+std::string counter_reason_here(int error);  // on this machine
+
 // Counts one event for the thread that made it, from then on.
 class Counter {
  public:
