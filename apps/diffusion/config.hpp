@@ -10,12 +10,11 @@
 
 #include "diffusion/order.hpp"
 #include "diffusion/partition.hpp"
+#include "diffusion/sharing.hpp"
 #include "diffusion/variant.hpp"
 #include "protocol/request.hpp"
 
 namespace elbowroom::diffusion {
-
-inline constexpr int kNearest = -1;  // the NUMA node of the first core of the threads that use the memory
 
 struct Config {
   std::array<int, 3> cubes{};

@@ -1,26 +1,14 @@
 #include "diffusion/halo.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 
-#include "diffusion/gate.hpp"
-#include "exchange/job.hpp"
+#include "diffusion/complete.hpp"
 
 namespace elbowroom::diffusion {
 namespace {
 
 constexpr int kTag = 1;
 constexpr std::size_t kLine = 8;  // doubles of a cache line: messages start on lines of their own
-constexpr double kNap = 20e-6;    // s: short beside the time slice that yielding to a computing thread would cost
-
-void wait_a_little(Waiting waiting) {
-  switch (waiting) {
-    case Waiting::spin: return relax();
-    case Waiting::yield: sched_yield(); return;
-    case Waiting::sleep: return sleep_for(kNap);
-  }
-}
 
 // The piece of `count` values that is thread `thread`'s.
 struct Piece {
@@ -34,23 +22,6 @@ Piece piece_of(std::int32_t count, int thread, int threads) {
 }
 
 }  // namespace
-
-void complete(std::vector<MPI_Request>& requests, Waiting waiting) {
-  for (;;) {
-    int done = 0;
-    MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
-    if (done != 0) {
-      return;
-    }
-    wait_a_little(waiting);
-  }
-}
-
-void barrier(MPI_Comm comm, Waiting waiting) {
-  std::vector<MPI_Request> request(1, MPI_REQUEST_NULL);
-  MPI_Ibarrier(comm, request.data());
-  complete(request, waiting);
-}
 
 Halo::Halo(const Part& part, int node, Waiting waiting) : part_(part), waiting_(waiting) {
   std::size_t doubles = 0;

@@ -11,11 +11,6 @@
 
 namespace elbowroom::diffusion {
 
-// Returns when all requests are complete. The MPI is polled, never blocked in: so this decides how to wait, not the MPI.
-void complete(std::vector<MPI_Request>& requests, Waiting waiting);
-// A barrier of the same kind.
-void barrier(MPI_Comm comm, Waiting waiting);
-
 class Halo {
  public:
   // Messages are packed in memory of NUMA node `node`. Throws std::runtime_error when there is not enough.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <set>
 
-#include "diffusion/config.hpp"
 #include "machine/machine.hpp"
 
 namespace elbowroom::diffusion {

@@ -9,6 +9,8 @@
 
 namespace elbowroom::diffusion {
 
+inline constexpr int kNearest = -1;  // the NUMA node of the first core of the threads that use the memory
+
 // The cores of one rank, by the operating system's numbers of their first processing units.
 struct Seat {
   std::string host;

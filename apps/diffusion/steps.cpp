@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "diffusion/complete.hpp"
 #include "machine/machine.hpp"
 #include "observe/clock.hpp"
 

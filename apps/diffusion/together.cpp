@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "diffusion/complete.hpp"
 #include "diffusion/config.hpp"
-#include "diffusion/halo.hpp"
 
 namespace elbowroom::diffusion {
 namespace {

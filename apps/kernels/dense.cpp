@@ -1,0 +1,60 @@
+#include "kernels/dense.hpp"
+
+#include <cblas.h>
+
+#include <algorithm>
+
+namespace elbowroom::kernels {
+namespace {
+
+constexpr double kLowest = 1;
+constexpr double kHighest = 10;
+
+}  // namespace
+
+Blocks::Blocks(std::size_t block, std::size_t blocks, std::size_t first, std::size_t last, int node)
+    : block_(block),
+      blocks_(blocks),
+      first_(first),
+      memory_((last - first) * blocks * block * block * sizeof(double), node) {}
+
+double definite_entry(const Problem& problem, std::size_t row, std::size_t column) {
+  const auto order = static_cast<double>(problem.order);
+  if (row == column) {
+    const double along = (static_cast<double>(row) + 0.5) / order;
+    return kLowest + (kHighest - kLowest) * along - problem.shift;
+  }
+  return uniform(problem.seed, std::min(row, column), std::max(row, column)) / (2 * order);
+}
+
+double left_entry(const Problem& problem, std::size_t row, std::size_t column) {
+  return uniform(problem.seed, row, column);
+}
+
+double right_entry(const Problem& problem, std::size_t row, std::size_t column) {
+  return uniform(problem.seed + 1, row, column);
+}
+
+void fill(const Problem& problem, Entry entry, std::size_t row, std::size_t column, double* block) {
+  for (std::size_t i = 0; i < problem.block; ++i) {
+    for (std::size_t j = 0; j < problem.block; ++j) {
+      *block++ = entry(problem, row * problem.block + i, column * problem.block + j);
+    }
+  }
+}
+
+void one_thread_each() { openblas_set_num_threads(1); }
+
+std::string blas() { return openblas_get_config() + std::string(" ") + openblas_get_corename(); }
+
+void multiply(std::size_t block, const double* a, const double* p, double* q, bool first) {
+  const auto n = static_cast<blasint>(block);
+  cblas_dgemv(CblasRowMajor, CblasNoTrans, n, n, 1, a, n, p, 1, first ? 0 : 1, q, 1);
+}
+
+void multiply_blocks(std::size_t block, const double* a, const double* b, double* c, bool first) {
+  const auto n = static_cast<blasint>(block);
+  cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1, a, n, b, n, first ? 0 : 1, c, n);
+}
+
+}  // namespace elbowroom::kernels

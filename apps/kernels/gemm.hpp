@@ -1,0 +1,45 @@
+// C = A B in blocks: the next block row of B travels while this one is multiplied (SUMMA, van de Geijn and Watts 1997, on
+// a grid of one column of ranks; two buffers).
+#pragma once
+
+#include <array>
+
+#include "kernels/algorithm.hpp"
+#include "kernels/dense.hpp"
+
+namespace elbowroom::kernels {
+
+class Gemm final : public Algorithm {
+ public:
+  Gemm(const Problem& problem, const Rows& rows, std::size_t rank, int comp_node, int comm_node, Engine& engine);
+
+  void fill() override;
+  Outcome run(std::size_t iterations) override;
+  Checked check(const Job& job) const override;
+  Counts counts(std::size_t iterations) const override;
+  std::vector<double> result() const override;
+  std::vector<PageReport> comp_pages() const override;
+  std::vector<PageReport> comm_pages() const override;
+
+ private:
+  bool owns(std::size_t row) const { return row >= first_ && row < last_; }
+  // Each asks for what belongs to one step of a product.
+  void pass_on(std::size_t step);
+  void multiply(std::size_t step);
+
+  const Problem problem_;
+  const Rows rows_;
+  const std::size_t rank_;
+  const std::size_t first_;
+  const std::size_t last_;
+  Engine& engine_;
+  std::vector<std::size_t> steps_;  // block rows of B in the order of their turns: ranks send by turns, too
+  Blocks a_, b_, c_;                // the rank's block rows
+  Blocks buffers_;                  // two block rows of B of others
+  std::vector<Datum> b_data_, c_data_, buffer_data_;  // by block
+};
+
+// Block rows in turns: the first of each rank, the second of each rank ...
+std::vector<std::size_t> turns(const Rows& rows);
+
+}  // namespace elbowroom::kernels

@@ -1,0 +1,145 @@
+// kernels: conjugate gradients and matrix products, beside whose messages they compute (README.md).
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <string>
+
+#include "kernels/kernels.hpp"
+#include "observe/clock.hpp"
+
+namespace {
+
+using namespace elbowroom;
+using namespace elbowroom::kernels;
+
+struct Options {
+  std::string config;
+  std::string task = "cg";
+  std::int64_t order = 2000;
+  std::int64_t block = 250;
+  std::int64_t iterations = 0;
+  double shift = 0;
+  int threads = 1;
+  std::string result;
+  bool json = false;
+};
+
+int with_ranks(int argc, char** argv, const std::function<int(const Job&)>& task) {
+  // As in the probe: the topology is read before MPI narrows what is seen of it.
+  Machine::here();
+  clock_info();
+  std::signal(SIGPIPE, SIG_IGN);
+  const Job job(&argc, &argv, Engine::thread_level);
+  try {
+    return task(job);
+  } catch (const std::exception& error) {
+    // The other ranks wait for this one in the middle of something: nothing but the end of the job helps them.
+    std::cerr << fmt::format("kernels-{}: rank {}: {}", Engine::name, job.rank(), error.what()) << std::endl;
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  return 1;
+}
+
+// A communication core and `threads` computing cores for each rank of this host; where there are too few, all ranks
+// share the same ones.
+program::Settings settings_for(const Job& job, const Options& options) {
+  std::vector<int> cores;
+  for (const CoreInfo& core : Machine::here().cores()) {
+    if (core.allowed) {
+      cores.push_back(core.number);
+    }
+  }
+  const auto each = static_cast<std::size_t>(options.threads) + 1;
+  const auto ranks = static_cast<std::size_t>(job.ranks_on_host_of(job.rank()));
+  if (cores.size() < each) {
+    throw RequestError("threads", std::to_string(options.threads),
+                       fmt::format("{} cores are needed, one to communicate; there are {}", each, cores.size()),
+                       fmt::format("give {} or less", cores.size() - 1));
+  }
+  program::Settings settings;
+  settings.program = {
+      {"task", options.task}, {"order", options.order}, {"block", options.block}, {"shift", options.shift}};
+  settings.program["iterations"] = options.iterations > 0 ? options.iterations : options.task == "gemm" ? 1 : 500;
+  settings.scheduling = cores.size() < each * ranks;
+  std::map<std::string, std::size_t> seated;  // ranks so far, by host
+  for (int rank = 0; rank < job.size(); ++rank) {
+    const std::size_t local = seated[job.hosts()[static_cast<std::size_t>(rank)]]++;
+    const auto begin = cores.begin() + static_cast<std::ptrdiff_t>(settings.scheduling ? 0 : local * each);
+    const std::vector<int> computing(begin + 1, begin + static_cast<std::ptrdiff_t>(each));
+    settings.placements.emplace_back(rank, Placement{computing, {*begin}, diffusion::kNearest, diffusion::kNearest});
+  }
+  return settings;
+}
+
+void print_line(const nlohmann::json& told) {
+  const nlohmann::json& facts = told.at("facts");
+  const auto number = [](const nlohmann::json& object, const char* key) { return object.at(key).get<double>(); };
+  fmt::print(
+      "{} of order {} in blocks of {}, {} rank(s) x {} thread(s): {:.4g} ms, {:.3g} Gflop/s, {} iteration(s), "
+      "residual {:.2g}, error {:.2g}, sends {}{}\n",
+      told.at("task").get<std::string>(), facts.at("order").get<std::size_t>(), facts.at("block").get<std::size_t>(),
+      told.at("ranks").get<int>(), told.at("threads").get<std::size_t>(), number(told, "time_us") * 1e-3,
+      number(told, "Mflop_s") * 1e-3, facts.at("iterations").get<std::size_t>(), number(facts, "residual"),
+      number(facts, "relative_error"),
+      told.at("send_MB_s").is_null() ? "none" : fmt::format("{:.4g} MB/s", number(told, "send_MB_s")),
+      told.at("flags").empty() ? "" : " " + told.at("flags").dump());
+}
+
+int solve(const Job& job, const Options& options) {
+  try {
+    Kernels kernels(job, settings_for(job, options));
+    const nlohmann::json told = kernels.solve(options.result);
+    if (job.rank() == 0) {
+      options.json ? void(std::cout << told.dump() << std::endl) : print_line(told);
+    }
+    return told.at("valid").get<bool>() ? 0 : 1;
+  } catch (const RequestError& error) {
+    if (job.rank() == 0) {
+      std::cout << program::error_record(error).dump() << std::endl;
+    }
+    return error.kind == "usage" ? 2 : 1;
+  }
+}
+
+void add_solve(CLI::App& command, Options& options) {
+  command.add_option("--task", options.task, "cg, cg-sparse or gemm")->capture_default_str();
+  command.add_option("--order", options.order, "rows of the matrix")->capture_default_str();
+  command.add_option("--block", options.block, "rows of a block; divides the order")->capture_default_str();
+  command.add_option("--iterations", options.iterations, "of CG at most (500), or products (1)");
+  command.add_option("--shift", options.shift, "taken off the diagonal of a CG's matrix");
+  command.add_option("--threads", options.threads, "computing threads of each rank")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--result", options.result, "file for the result: 8 B each, row by row");
+  command.add_flag("--json", options.json, "one JSON object");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app(fmt::format("conjugate gradients and matrix products in blocks on MPI ranks ({})", Engine::name));
+  app.set_version_flag("--version", ELBOWROOM_VERSION);
+  app.require_subcommand(1);
+  Options options;
+  auto* measuring = app.add_subcommand("measure", "answers requests on stdin; start it as MPI ranks");
+  measuring->add_option("--config", options.config, "JSON file: program, cores, nodes")->required();
+  auto* solving = app.add_subcommand("solve", "one solution or product, checked");
+  add_solve(*solving, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  return with_ranks(argc, argv, [&](const Job& job) {
+    if (solving->parsed()) {
+      return solve(job, options);
+    }
+    return program::serve(job, options.config, [](const Job& all, const program::Settings& settings) {
+      return std::make_unique<Kernels>(all, settings);
+    });
+  });
+}
