@@ -6,7 +6,7 @@
 namespace elbowroom {
 
 void Backoff::wait() {
-  for (std::uint32_t i = 0; i < next_; ++i) asm volatile("nop");
+  for (std::uint32_t left = next_; left > 0; --left) asm volatile("nop");
   next_ = std::min(most_, next_ > most_ / 2 ? most_ : next_ * 2);
 }
 

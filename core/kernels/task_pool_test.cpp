@@ -137,7 +137,7 @@ TEST_CASE("workers of a paused pool look at no task until it is resumed, and use
 }
 
 TEST_CASE("polling workers of one process find every task of each other, at once") {
-  const auto one = make_worker("polling", nullptr, 0, 2), other = make_worker("polling", nullptr, 0, 10000);
+  const auto one = make_worker("polling", nullptr, 0, 2), other = make_worker("polling", nullptr, 0, 1000);
   for (const auto* worker : {&one, &other}) (*worker)->first_touch();
   std::vector<std::thread> threads;
   for (const auto* worker : {&one, &other}) {

@@ -122,6 +122,14 @@ def test_without_back_offs_of_starpu_only_the_pool_is_measured() -> None:
     assert all(point.program is None for point in expanded(HENRI, backoffs=()))
 
 
+def test_paused_workers_alone_make_no_claim() -> None:
+    found = measured(expanded(EIGHT, kernels=("paused",), backoffs=()), billy)
+    only = polling.findings(found, EIGHT)
+    assert [item.key.rpartition("-4-")[0] for item in only] == ["polling-pool"]
+    assert only[0].level == "note"
+    assert "suffer" not in only[0].text
+
+
 def test_one_free_core_is_said_to_have_the_list_to_itself() -> None:
     notes = experiments.get("polling").expand(load("polling"), SMALL).notes
     assert any("the list to itself" in note.reason for note in notes)
@@ -168,7 +176,8 @@ def test_the_papers_henri_confirms_that_more_frequent_polls_cost_more(source: st
     assert added.values["from_10000"] is None
     assert added.values["from_2"] in (1, 2)
     assert (claim.values["verdict"], claim.values["rare"]) == ("confirmed", "confirmed")
-    assert "It suffers from" in added.text
+    assert "With back-off 2 it suffers from" in added.text
+    assert "With back-off 10000 it is not affected" in added.text
 
 
 def test_polls_are_told_per_second_and_worker() -> None:
@@ -183,7 +192,8 @@ def test_billy_refutes_it() -> None:
     assert {item.level for item in found} == {"quiet", "note"}
     claim = by_key(found, "polling-claim-pool")
     assert (claim.values["verdict"], claim.values["rare"]) == ("refuted", "confirmed")
-    assert "It does not suffer" in found[0].text
+    assert "it suffers" not in found[0].text
+    assert "It does not suffer: at most it is 1.0" in said(SMALL, billy)[0].text
 
 
 def test_one_worker_that_costs_nothing_leaves_it_undecided() -> None:

@@ -14,7 +14,7 @@ from elbowroom.errors import UsageError
 from elbowroom.experiments.cores import machine_notes, with_notes
 from elbowroom.experiments.experiment import Experiment
 from elbowroom.experiments.panels import curve, per_core
-from elbowroom.experiments.polling_rows import OWNERS, Case, Row, cases, claim, worst
+from elbowroom.experiments.polling_rows import OWNERS, Case, Row, cases, claim
 from elbowroom.experiments.wording import (
     Values,
     level_of,
@@ -22,6 +22,7 @@ from elbowroom.experiments.wording import (
     onset_over,
     place_text,
     size_text,
+    suffers,
 )
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.expanding import expand as multiply
@@ -29,6 +30,7 @@ from elbowroom.plan.expanding import with_control
 from elbowroom.plan.kernels import KERNELS
 from elbowroom.plan.point import Expansion, Note, Phase, Placement, Point, Program
 from elbowroom.plan.reading import Plan, Sweep
+from elbowroom.stats.curves import Onset
 from elbowroom.stats.result import Finding, PointResult
 
 PHASES: tuple[Phase, ...] = ("B", "AB", "AB", "B")
@@ -153,7 +155,11 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
     """Per source, size and placement: what each back-off adds to the latency, from how many workers it
     suffers; then what that says of the paper's claim.
     """
-    found = [judged for case in cases(results) for judged in (_added(case, machine), _claimed(case))]
+    found = []
+    for case in cases(results):
+        found.append(_added(case, machine))
+        if any(row.nops is not None for row in case.rows):
+            found.append(_claimed(case))
     return tuple(found) or (nothing("polling", "Polling workers"),)
 
 
@@ -164,11 +170,6 @@ def _added(case: Case, machine: Machine) -> Finding:
         for nops, waits in case.waits().items()
         if nops is not None
     }
-    suffers = {name: found.x for name, found in onsets.items() if found.x is not None}
-    hardest = worst(row for row in rows if row.nops is not None)
-    said = f"It suffers {_where_text(case, suffers)}." if suffers else "It does not suffer"
-    if not suffers and hardest is not None and hardest.item.comm.kept is not None:
-        said += f": at most it is {1 / hardest.item.comm.kept.value:.2f} times that alone."
     values: Values = {"source": case.source, "size": case.size, "n": case.most}
     for row in rows:
         values |= _values(row)
@@ -179,7 +180,7 @@ def _added(case: Case, machine: Machine) -> Finding:
         text=(
             f"{OWNERS[case.source]}, {place_text(rows[0].item, machine)}: beside {workers_text(case.most)} "
             f"the {size_text(case.size)} latency{_alone_text(rows)} changes by "
-            f"{', '.join(added_text(row) for row in rows)}. {said}{_polls_text(rows)}"
+            f"{', '.join(added_text(row) for row in rows)}.{_suffers_text(case, onsets)}{_polls_text(rows)}"
         ),
         values=values,
         points=tuple(row.item.id for row in case.rows),
@@ -208,11 +209,19 @@ def workers_text(n: int) -> str:
     return f"{n} worker{'' if n == 1 else 's'}"
 
 
-def _where_text(case: Case, suffers: Mapping[str, float]) -> str:
-    """With which back-off, and from how many workers where there are several numbers of them."""
-    if len(case.counts) == 1:
-        return f"with {', '.join(suffers)}"
-    return "; ".join(f"from {workers_text(int(n))} with {name}" for name, n in suffers.items())
+def _suffers_text(case: Case, onsets: Mapping[str, Onset]) -> str:
+    """From how many workers the latency suffers with each back-off; with one number of them, with which."""
+    if len(case.counts) > 1:
+        said = [
+            suffers(f"With {name} it", found, lambda n: workers_text(int(n)), times=True)
+            for name, found in onsets.items()
+        ]
+        return "".join(f" {sentence}" for sentence in said)
+    hurt = [name for name, found in onsets.items() if found.first is not None]
+    if hurt:
+        return f" It suffers with {', '.join(hurt)}."
+    worst = min((found.worst for found in onsets.values() if found.worst is not None), default=None)
+    return "" if worst is None else f" It does not suffer: at most it is {1 / worst:.2f} times that alone."
 
 
 def added_text(row: Row) -> str:

@@ -4,7 +4,7 @@ paper claims holds of them (Denis et al. 2021, section 5.4).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -199,11 +199,3 @@ def _also_beside_registers(row: Row, register: PointResult | None) -> bool:
     if register is None or register.comm.added is None or row.added is None:
         return False
     return register.comm.added.low > 0 and register.comm.added.high >= row.added.low
-
-
-def worst(rows: Iterable[Row]) -> Row | None:
-    """The row whose latency suffers most, None where none was measured."""
-    measured = [row for row in rows if row.item.comm.kept is not None]
-    return min(
-        measured, key=lambda row: row.item.comm.kept.value if row.item.comm.kept else 1.0, default=None
-    )
