@@ -25,6 +25,8 @@ _HELPERS = (
     "kernel_rows",
     "kernel_figures",
     "polling_rows",
+    "runtime_rows",
+    "runtime_figures",
 )
 
 __all__ = ["Experiment", "all", "get", "names"]

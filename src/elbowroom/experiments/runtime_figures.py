@@ -1,0 +1,109 @@
+"""Figures of messages through StarPU-MPI: both latencies, what is added, and placements side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from elbowroom.draw.figure import Axis, Figure, Mark, Series
+from elbowroom.experiments.panels import curve
+from elbowroom.experiments.runtime_rows import Case, data_text, ends
+from elbowroom.experiments.sizes import as_latency
+from elbowroom.experiments.wording import size_text
+from elbowroom.machine.topology import Machine
+from elbowroom.stats.result import Added, PointResult, Summary
+
+SIZES = Axis(label="Message size", scale="log2", bytes=True)
+NAMES: dict[Literal["alone", "together"], str] = {"alone": "by MPI", "together": "through StarPU-MPI"}
+
+
+def latency_figure(case: Case, machine: Machine) -> Figure | None:
+    """Half the round trip by MPI (plain) and through StarPU-MPI (dashed), bands d1 to d9."""
+    drawn = [_latency(case, style, name) for style, name in NAMES.items()]
+    series = tuple(one for one in drawn if one is not None)
+    if not series:
+        return None
+    last, since = ends(case)
+    lines = () if since is None or last is None else (_mark(since),)
+    return Figure(
+        name=f"runtime-overhead-{case.key}",
+        title=f"Latency by MPI and through StarPU-MPI, {data_text(case.smallest, machine)}",
+        x=SIZES,
+        left=Axis(label="Half the round trip (µs)", scale="log10"),
+        series=series,
+        marks=lines,
+        caption="Plain by MPI, dashed through StarPU-MPI; the band goes from the first to the last decile.",
+    )
+
+
+def _mark(size: int) -> Mark:
+    return Mark(x=float(size), text=f"no difference shows from {size_text(size)} on")
+
+
+def _latency(case: Case, style: Literal["alone", "together"], name: str) -> Series | None:
+    found = curve(case.items, "comm", style, _size, name="", axis="left", transform=_as_latency)
+    return None if found is None else msgspec.structs.replace(found, name=name)
+
+
+def _size(item: PointResult) -> float:
+    return float(item.size)
+
+
+def _as_latency(item: PointResult, summary: Summary) -> tuple[float, float, float]:
+    told = as_latency(item, summary)
+    return told.median, told.d1, told.d9
+
+
+def added_figure(case: Case, machine: Machine) -> Figure | None:
+    """What StarPU-MPI adds, with its 95 % interval."""
+    rows = [(item, item.comm.added) for item in case.items if item.comm.added is not None]
+    told = [(item, added) for item, added in rows if _tells(added, rows[0][1])]
+    if not told:
+        return None
+    series = Series(
+        name="added by StarPU-MPI",
+        side="communication",
+        style="line",
+        x=tuple(float(item.size) for item, _ in told),
+        y=tuple(added.value for _, added in told),
+        low=tuple(added.low for _, added in told),
+        high=tuple(added.high for _, added in told),
+        points=tuple(item.id for item, _ in told),
+        value="added",
+        band="95 % interval",
+    )
+    left_out = len(rows) - len(told)
+    caption = "Through StarPU-MPI less by MPI; the band is the 95 % interval."
+    if left_out:
+        caption += f" {left_out} sizes whose interval is wider than what the smallest shows are left out."
+    return Figure(
+        name=f"runtime-added-{case.key}",
+        title=f"Latency that StarPU-MPI adds, {data_text(case.smallest, machine)}",
+        x=SIZES,
+        left=Axis(label="Added latency (µs)", reach=0.0),
+        series=(series,),
+        caption=caption,
+    )
+
+
+def _tells(added: Added, smallest: Added) -> bool:
+    """Whether the interval is narrower than the effect: that of large messages is not."""
+    return added is smallest or added.high - added.low <= abs(smallest.value)
+
+
+def placement_figure(told: Sequence[Case], machine: Machine) -> Figure | None:
+    """StarPU-MPI's latency at every placement in one panel (Figure 8); None where there is one only."""
+    series = [_latency(case, "together", data_text(case.smallest, machine)) for case in told]
+    drawn = tuple(one for one in series if one is not None)
+    if len(drawn) < 2:
+        return None
+    return Figure(
+        name="runtime-placement",
+        title="Latency through StarPU-MPI by where data and communication thread are",
+        x=SIZES,
+        left=Axis(label="Half the round trip (µs)", scale="log10"),
+        series=drawn,
+        caption="Through StarPU-MPI; the band goes from the first to the last decile.",
+    )
