@@ -108,6 +108,17 @@ def test_a_run_on_a_virtual_machine_keeps_to_the_schemas(
         check(json.loads(line), rules["$defs"]["entry"], rules)
 
 
+def test_an_explanation_keeps_to_its_schema() -> None:
+    rules = schema("explanation-1")
+    found = json.loads(msgspec.json.encode(elbowroom.explain(DATA)))
+    assert found["shown"]
+    assert found["told"]
+    check(found, rules, rules)
+    del found["told"][0]["status"]
+    with pytest.raises(AssertionError, match="status"):
+        check(found, rules, rules)
+
+
 @pytest.mark.parametrize(
     ("name", "part"),
     [("manifest-1", "points"), ("samples-1", "record"), ("show-1", "verdict")],

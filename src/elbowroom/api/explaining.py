@@ -9,8 +9,8 @@ from elbowroom.api.runs import Run, open
 from elbowroom.errors import UsageError
 
 if TYPE_CHECKING:
+    from elbowroom.attribution.explanation import Explanation
     from elbowroom.draw.figure import Figure
-    from elbowroom.explain.explanation import Explanation
 
 COLUMNS = 2
 
@@ -29,7 +29,7 @@ def explain(
     most cores and the largest message is told, and every point split. UsageError where the runs are of
     different machines, hold nothing to explain, or nothing of what is asked for.
     """
-    from elbowroom.explain.explaining import explain as explained
+    from elbowroom.attribution.explaining import explain as explained
 
     runs = [item if isinstance(item, Run) else open(item) for item in (run, *more)]
     _one_machine(runs)
@@ -40,7 +40,7 @@ def explain(
 
 def explanation_figures(explanation: Explanation) -> tuple[Figure, ...]:
     """What each side keeps, source by source, and the blue and red points, as figures."""
-    from elbowroom.explain.figures import figures
+    from elbowroom.attribution.figures import figures
 
     return figures(explanation.shown, explanation.cases)
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import pyarrow
 
     from elbowroom.advise.job import Job
+    from elbowroom.attribution.explaining import Observed
     from elbowroom.campaign.results import Results
     from elbowroom.draw.figure import Figure
-    from elbowroom.explain.explaining import Observed
     from elbowroom.machine.topology import Machine
     from elbowroom.stats.result import Finding, PointResult, Verdict
     from elbowroom.store.folder import Manifest

@@ -15,7 +15,7 @@ from elbowroom.errors import UsageError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from elbowroom.explain.explanation import Case, Explanation, Split, Step
+    from elbowroom.attribution.explanation import Case, Explanation, Split, Step
 
 COLUMNS = ("frequency", "cache", "last-level cache", "memory controller", "link")
 HEADS = {"frequency": "freq", "cache": "cache", "last-level cache": "LLC", "memory controller": "memory"}
@@ -93,7 +93,7 @@ def print_explanation(found: Explanation) -> None:
 
 
 def _listed(found: Explanation) -> list[Case]:
-    """All points of the kernel that is told; others that move memory beside its messages, on as many cores."""
+    """All points of the kernel that is told; others that move memory beside its messages on its cores."""
     shown = found.shown[0]
     return [
         case
@@ -105,9 +105,9 @@ def _listed(found: Explanation) -> list[Case]:
 
 def _table_of(cases: Sequence[Case]) -> Table:
     """Two lines for each point, one for each side."""
+    from elbowroom.attribution.words import kernel_text
     from elbowroom.cli.tables import _table
     from elbowroom.draw.numbers import size
-    from elbowroom.explain.words import kernel_text
 
     heads = [(HEADS.get(name, name), "right") for name in COLUMNS]
     table = _table(

@@ -152,8 +152,9 @@ def describe(figure: Figure) -> str:
     points = " ".join(f"{' '.join(label.text.split())}." for label in figure.labels if figure.fields)
     marks = " ".join(mark.text for mark in figure.marks)
     right = f" and {figure.right.label}" if figure.right else ""
+    over = figure.x.label or ", ".join(figure.x.names)
     said = (
-        f"{figure.left.label}{right} over {figure.x.label}. {what or 'Curves: no curve.'} {points} {marks} "
+        f"{figure.left.label}{right} over {over}. {what or 'Curves: no curve.'} {points} {marks} "
         f"{figure.caption}"
     )
     if figure.highlight:
@@ -260,6 +261,7 @@ def _axis_labels(figure: Figure, box: Box) -> str:
     across, down = box.left + box.width / 2, box.top + box.height / 2
     under = box.top + box.height + 37
     below = f'<text class="axis-label" x="{across:g}" y="{under:g}">{escape(figure.x.label)}</text>'
+    below = below if figure.x.label else ""
     beside = ""
     if figure.x.second is not None:
         label = escape(figure.x.second.label)

@@ -7,14 +7,14 @@ from typing import Literal
 
 import msgspec
 
+from elbowroom.attribution import figures as drawn
+from elbowroom.attribution import words
+from elbowroom.attribution.explaining import of_results
+from elbowroom.attribution.explanation import Case, Told
 from elbowroom.draw.figure import Figure
 from elbowroom.experiments.cores import machine_notes, with_notes
 from elbowroom.experiments.experiment import Experiment
 from elbowroom.experiments.wording import Values, nothing
-from elbowroom.explain import figures as drawn
-from elbowroom.explain import words
-from elbowroom.explain.explaining import of_results
-from elbowroom.explain.explanation import Case, Told
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.expanding import expand as multiply
 from elbowroom.plan.kernels import find

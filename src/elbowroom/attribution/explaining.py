@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from elbowroom.attribution import words
+from elbowroom.attribution.chain import cases as split_cases
+from elbowroom.attribution.contrasts import contrasts as controlled
+from elbowroom.attribution.explanation import Case, Explanation
+from elbowroom.attribution.seen import Logs, Seen, seen
+from elbowroom.attribution.telling import told
 from elbowroom.errors import UsageError
-from elbowroom.explain import words
-from elbowroom.explain.chain import cases as split_cases
-from elbowroom.explain.contrasts import contrasts as controlled
-from elbowroom.explain.explanation import Case, Explanation
-from elbowroom.explain.seen import Logs, Seen, seen
-from elbowroom.explain.telling import told
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.kernels import closest
 from elbowroom.plan.sizes import format_size
@@ -109,8 +109,12 @@ def _refuse(field: str, wanted: str | int, values: Sequence[str | int]) -> None:
     mend = f"measured: {', '.join(known) or 'nothing that computes'}"
     if isinstance(wanted, str) and known:
         mend = closest(wanted, known).replace("known:", "measured:")
-    name = "cores" if field == "n" else field
-    raise UsageError("was not measured alone and together", field=name, value=text(wanted), mend=mend)
+    raise UsageError(
+        "was not measured alone and together",
+        field="cores" if field == "n" else field,
+        value=text(wanted) if field == "size" else wanted,
+        mend=mend,
+    )
 
 
 def _shown(chosen: Sequence[Case]) -> tuple[Case, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from elbowroom.explain.explanation import SIDE_NAMES, Case, Contrast, Source, Split, Step
+from elbowroom.attribution.explanation import SIDE_NAMES, Case, Contrast, Source, Split, Step
 from elbowroom.plan.sizes import format_cores, format_size
 from elbowroom.stats.result import Kept
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from elbowroom.explain.explanation import SIDES, Decision, SideName, Stream
+from elbowroom.attribution.explanation import SIDES, Decision, SideName, Stream
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.placing import nic_node
 from elbowroom.stats.resampled import LEAST, LogKept, log_of

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
+from elbowroom.attribution import words
+from elbowroom.attribution.explanation import SIDE_NAMES, SIDES, Case, SideName, Split, Step
 from elbowroom.draw.figure import Axis, Figure, Mark, Series
-from elbowroom.explain import words
-from elbowroom.explain.explanation import SIDE_NAMES, SIDES, Case, SideName, Split, Step
 from elbowroom.stats.saturation import SATURATED
 
 KEPT = Axis(label="Kept (1 = as alone)", reach=1.0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from elbowroom.explain import words
-from elbowroom.explain.explanation import Case, Contrast, Source, Split, Status, Step, Told
+from elbowroom.attribution import words
+from elbowroom.attribution.explanation import Case, Contrast, Source, Split, Status, Step, Told
 from elbowroom.machine.topology import Machine
 
 STATUSES: tuple[Status, ...] = ("measured", "not told apart", "not measured", "n/a")

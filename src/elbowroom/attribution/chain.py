@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from elbowroom.explain.explanation import SIDES, Case, Decision, SideName, Source, Split, Step
-from elbowroom.explain.seen import Seen, decide, ratio, remote
+from elbowroom.attribution.explanation import SIDES, Case, Decision, SideName, Source, Split, Step
+from elbowroom.attribution.seen import Seen, decide, ratio, remote
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.kernels import KERNELS, Kernel
 from elbowroom.stats.resampled import LogKept

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from elbowroom.explain.explanation import SIDES, Contrast, SideName, Source
-from elbowroom.explain.seen import Seen, decide, ratio
+from elbowroom.attribution.explanation import SIDES, Contrast, SideName, Source
+from elbowroom.attribution.seen import Seen, decide, ratio
 from elbowroom.stats.resampled import LogKept
 from elbowroom.stats.result import Kept
 
