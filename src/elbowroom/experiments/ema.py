@@ -52,6 +52,7 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
         reason = f"one-way times need one clock, and {machine.hosts} hosts have several (--launcher local)"
         note = Note(what="extraneous accesses", reason=reason)
         return Expansion(points=control, notes=(note,))
+    accesses.fits(1, plan.accesses[1], machine)
     seats = _seats(plan, machine)
     nodes, notes = node_pairs(plan, machine)
     points: dict[str, Point] = {}

@@ -11,14 +11,18 @@ from elbowroom.plan.reading import Plan
 from elbowroom.plan.sizes import format_size
 
 # For the ETA only, on the safe side.
-TOUCHED = 6e9  # B/s and core, beyond the caches
-EXCHANGE = 5e-6  # s, a message with the barrier before it
-WARM_UP = 2.0  # accesses of the largest size before any is timed
+TOUCHED = 7e9  # B/s and core, beyond the caches
+EXCHANGE = 3e-6  # s, a message and the barrier before it
+UNTIMED = 1  # messages of each size with accesses, and as many without, before those that are timed
+
+
+MOST_WINDOWS = 10_000
+"""Of one case; a report of more points is not read, and measuring them takes days."""
 
 
 def windows(plan: Plan) -> tuple[tuple[int, int], ...]:
-    """(first, count) of each window: all sizes of `accesses`, both ends included, `window_sizes` or one more
-    or less in each, and every size in one.
+    """(first, count) of each window: all sizes of `accesses`, both ends included, in windows as near to
+    `window_sizes` as divides them evenly, and every size in one.
 
     UsageError where the ends, the step and the number of sizes do not fit each other.
     """
@@ -45,6 +49,13 @@ def windows(plan: Plan) -> tuple[tuple[int, int], ...]:
         )
     sizes = (high - low) // step + 1
     count = max(1, round(sizes / plan.window_sizes))
+    if count > MOST_WINDOWS:
+        raise UsageError(
+            f"gives {sizes} sizes in {count} windows",
+            field="access_step",
+            value=format_size(step),
+            mend=f"give a larger step: at most {MOST_WINDOWS} windows of {plan.window_sizes} sizes",
+        )
     ends = [sizes * number // count for number in range(count + 1)]
     return tuple((low + start * step, end - start) for start, end in pairwise(ends))
 
@@ -54,18 +65,22 @@ def seconds(point: Point) -> float:
     extraneous = point.extraneous
     if extraneous is None:
         return 0.0
-    touched = 0.0 if extraneous.who == "none" else (extraneous.exchanges + WARM_UP) * sum(extraneous.sizes)
-    return touched / TOUCHED + 2 * extraneous.count * (extraneous.exchanges + WARM_UP) * EXCHANGE
+    messages = extraneous.exchanges + UNTIMED
+    touched = 0 if extraneous.who == "none" else messages * sum(extraneous.sizes) + extraneous.sizes[-1]
+    return touched / TOUCHED + 2 * extraneous.count * messages * EXCHANGE
 
 
 def check_memory(point: Point, machine: Machine) -> None:
     """UsageError where what is accessed does not fit in the memory of a host."""
     extraneous = point.extraneous
-    if extraneous is None or not machine.memory:
+    if extraneous is None:
         return
-    cores = accessing(extraneous, point.n)
-    most = extraneous.sizes[-1]
-    if cores * most > machine.memory:
+    fits(accessing(extraneous, point.n), extraneous.sizes[-1], machine)
+
+
+def fits(cores: int, most: int, machine: Machine) -> None:
+    """UsageError where so many bytes for each of these cores are more than the memory of a host."""
+    if machine.memory and cores * most > machine.memory:
         each = f"{cores} cores' accesses" if cores > 1 else "they"
         raise UsageError(
             "larger than memory",

@@ -40,20 +40,18 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scatter(msgspec.Struct, frozen=True, kw_only=True):
-    """Average (us) and variance (us^2) over all sizes of what each took on average (section 3.3); `within`:
-    the variance inside a window, its median over windows: what grows with the bytes accessed is not in it.
-    """
+    """Average (us) and variance (us^2) over all sizes of what each took on average (section 3.3)."""
 
     average: Estimate
     variance: Estimate
-    within: Estimate
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """Accesses of the receiver less those of the sender, us: medians over windows of the same sizes. `lower`,
-    `upper`: of the bounds; `median`, `average`: of what accesses add to those of the messages without among
-    them; `regions`: `median` in each region; `variances`, `within`: the receiver's variance over that of the
-    sender, less 1.
+    """Accesses of the receiver less those of the sender, us: medians over windows of the same sizes.
+
+    `lower`, `upper`: of the bounds; `median`, `average`, `spread` (d9 - d1): of what accesses add to those of
+    the messages without among them; `regions`: `median` in each region; `variances`: the receiver's variance
+    of averages over the sender's, less 1, None where the latter is 0.
     """
 
     windows: int
@@ -61,15 +59,15 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     upper: Estimate
     median: Estimate
     average: Estimate
-    variances: Estimate
-    within: Estimate
+    spread: Estimate
+    variances: Estimate | None
     regions: dict[str, Estimate] = {}
 
 
 class First(msgspec.Struct, frozen=True, kw_only=True):
     """The first observation: Kendall's rank correlation of lower bounds and bytes; how far the floor of the
-    last region lies over that without accesses, less 1; the largest change of the latter from region to
-    region, and whether it `moved` so far that nothing can be said.
+    last region lies over that without accesses, less 1; the change of the latter from the region before the
+    last one, and whether it `moved` so far in any that nothing can be said.
     """
 
     verdict: Verdict
@@ -95,38 +93,31 @@ def _spread(series: Series, after: bool) -> Spread:
 
 
 def scatter(windows: Sequence[PointResult], *, after: bool = True, seed: int = 0) -> Scatter | None:
-    """Average and variances of what the sizes took on average; intervals by drawing sizes again inside each
-    window. None where no window has two sizes.
+    """Average and variance of what the sizes took on average; intervals by drawing sizes again inside each
+    window. None of fewer than two sizes.
     """
     columns = [np.asarray(_spread(item.series, after).mean) for item in windows if item.series is not None]
-    if max(map(len, columns), default=0) < 2:
+    if sum(map(len, columns)) < 2:
         return None
-    values, drawn = _moments(columns), _moments(columns, np.random.default_rng(seed))
-    average, variance, within = (_estimate(float(v[0]), d) for v, d in zip(values, drawn, strict=True))
-    return Scatter(average=average, variance=variance, within=within)
+    values = np.concatenate(columns)
+    averages, variances = _moments(columns, seed)
+    return Scatter(
+        average=_estimate(float(values.mean()), averages),
+        variance=_estimate(float(values.var(ddof=1)), variances),
+    )
 
 
-def _moments(columns: Sequence[Floats], rng: np.random.Generator | None = None) -> tuple[Floats, ...]:
-    """Average, variance, and the median of the variances inside columns: of resamples, or once, of what was
-    measured. Values are taken from their mean, lest digits cancel.
-    """
-    count = sum(len(column) for column in columns)
+def _moments(columns: Sequence[Floats], seed: int) -> tuple[Floats, Floats]:
+    """Averages and variances of resamples; values are taken from their mean, lest digits cancel."""
+    rng = np.random.default_rng(seed)
+    count = sum(map(len, columns))
     middle = float(np.concatenate(columns).mean())
-    rows = 1 if rng is None else RESAMPLES
-    total, squares, inside = np.zeros(rows), np.zeros(rows), []
+    total, squares = np.zeros(RESAMPLES), np.zeros(RESAMPLES)
     for column in columns:
-        size = len(column)
-        chosen = column[None, :] if rng is None else column[rng.integers(0, size, size=(rows, size))]
-        off = chosen - middle
+        off = column[rng.integers(0, len(column), size=(RESAMPLES, len(column)))] - middle
         total += off.sum(axis=1)
         squares += (off * off).sum(axis=1)
-        if size > 1:
-            inside.append(off.var(axis=1, ddof=1))
-    within = np.array(inside)
-    if rng is not None:
-        within = within[rng.integers(0, len(within), size=within.shape), np.arange(rows)]
-    variance = (squares - total * total / count) / (count - 1)
-    return middle + total / count, variance, np.median(within, axis=0)
+    return middle + total / count, (squares - total * total / count) / (count - 1)
 
 
 def _estimate(value: float, resampled: Floats) -> Estimate:
@@ -142,7 +133,7 @@ def difference(
     seed: int = 0,
 ) -> Difference | None:
     """How much more the receiver's accesses delay than as many of the sender's; None without windows of the
-    same sizes on both sides, or with one size in each. `levels` tells the regions apart (`floors.edges`).
+    same sizes on both sides, or with one size only. `levels` tells the regions apart (`floors.edges`).
     """
     others = {item.series.sizes: item.series for item in receiver if item.series is not None}
     pairs = [
@@ -150,36 +141,51 @@ def difference(
         for item in sender
         if item.series is not None and item.series.sizes in others
     ]
-    means = [[np.asarray(pair[side].after.mean) for pair in pairs] for side in (0, 1)]
-    if not pairs or max(map(len, means[0])) < 2:
+    if sum(len(one.sizes) for one, _ in pairs) < 2:
         return None
-    found = [_moments(column) for column in means]
-    drawn = [_moments(column, np.random.default_rng(seed + side)) for side, column in enumerate(means)]
 
     def less(of: Callable[[Series], float], chosen: Sequence[tuple[Series, Series]] = pairs) -> Estimate:
         gaps = np.array([of(theirs) - of(ours) for ours, theirs in chosen])
         again = np.random.default_rng(seed).integers(0, len(gaps), size=(RESAMPLES, len(gaps)))
         return _estimate(float(np.median(gaps)), np.median(gaps[again], axis=1))
 
-    def over(which: int) -> Estimate:
-        value = float(found[1][which][0] / found[0][which][0]) - 1 if found[0][which][0] > 0 else 0.0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return _estimate(value, drawn[1][which] / drawn[0][which] - 1)
-
     return Difference(
         windows=len(pairs),
         lower=less(lambda series: min(series.after.mean)),
         upper=less(lambda series: max(series.after.mean)),
-        median=less(_added),
-        average=less(lambda series: float(np.mean(series.after.mean) - np.mean(series.without.mean))),
-        variances=over(1),
-        within=over(2),
-        regions={name: less(_added, chosen) for name, chosen in _by_region(pairs, levels or {}).items()},
+        median=less(lambda series: _added(series, _middle)),
+        average=less(lambda series: _added(series, lambda spread: float(np.mean(spread.mean)))),
+        spread=less(lambda series: _added(series, _deciles)),
+        variances=_variances(pairs, seed),
+        regions={
+            name: less(lambda series: _added(series, _middle), chosen)
+            for name, chosen in _by_region(pairs, levels or {}).items()
+        },
     )
 
 
-def _added(series: Series) -> float:
-    return float(np.median(series.after.median) - np.median(series.without.median))
+def _variances(pairs: Sequence[tuple[Series, Series]], seed: int) -> Estimate | None:
+    """Variance of the receiver's averages over that of the sender's, less 1."""
+    columns = [[np.asarray(pair[side].after.mean) for pair in pairs] for side in (0, 1)]
+    drawn = [_moments(column, seed + side)[1] for side, column in enumerate(columns)]
+    values = [np.concatenate(column).var(ddof=1) for column in columns]
+    if values[0] == 0:
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _estimate(float(values[1] / values[0]) - 1, drawn[1] / drawn[0] - 1)
+
+
+def _added(series: Series, of: Callable[[Spread], float]) -> float:
+    """What accesses add to the messages without among them."""
+    return of(series.after) - of(series.without)
+
+
+def _middle(spread: Spread) -> float:
+    return float(np.median(spread.median))
+
+
+def _deciles(spread: Spread) -> float:
+    return float(np.median(np.subtract(spread.d9, spread.d1)))
 
 
 def _by_region(
@@ -229,7 +235,7 @@ def first_observation(windows: Sequence[PointResult], found: Sequence[Region], s
     last = found[-1] if len(found) > 1 else None
     rise = None if last is None else last.over
     controls = [row.control for row in found if row.control is not None]
-    control = max(controls, key=lambda one: abs(one.value), default=None)
+    control = controls[-1] if controls else None
     moved = any(one.low > MOVED or one.high < -MOVED for one in controls)
     slope = trend(windows, seed)
     verdict: Verdict = "undecided"
