@@ -128,6 +128,7 @@ def test_paused_workers_alone_make_no_claim() -> None:
     assert [item.key.rpartition("-4-")[0] for item in only] == ["polling-pool"]
     assert only[0].level == "note"
     assert "suffer" not in only[0].text
+    assert [figure.x.label for figure in polling.figures(found, EIGHT)] == ["Number of polling workers"]
 
 
 def test_one_free_core_is_said_to_have_the_list_to_itself() -> None:
@@ -250,6 +251,14 @@ def test_a_single_number_of_workers_is_drawn_over_the_back_off_only() -> None:
     assert figures[0].series[0].x == (2.0, 32.0, 10000.0)
     assert figures[0].right is not None
     assert figures[1].right is None
+
+
+def test_a_single_back_off_is_drawn_beside_the_paused_workers() -> None:
+    found = measured(expanded(SMALL, cursors=(32,), backoffs=()), billy)
+    (figure,) = polling.figures(found, SMALL)
+    assert {line.name: line.x for line in figure.series if line.style == "line"} == {
+        "beside paused workers": (16.0, 64.0)
+    }
 
 
 def test_the_control_of_a_polling_plan_is_prime_counting_alone() -> None:

@@ -270,7 +270,8 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
     for case in cases(results):
         if len(case.counts) > 1:
             drawn.append(_over_workers(case))
-        drawn.append(_over_nops(case))
+        if any(row.nops is not None for row in case.rows):
+            drawn.append(_over_nops(case))
     return tuple(figure for figure in drawn if figure.series)
 
 
@@ -337,7 +338,9 @@ def _over_nops(case: Case) -> Figure:
 
 def _paused(rows: Sequence[Row], nops: Iterable[float]) -> Series | None:
     """The latency beside paused workers, straight across."""
-    ends = (min(nops, default=1.0), max(nops, default=1.0))
+    ends = (min(nops), max(nops))
+    if ends[0] == ends[1]:
+        ends = (ends[0] / 2, ends[1] * 2)
     found = [row.item for row in rows if row.nops is None and row.item.comm.together is not None]
     if not found or found[0].comm.together is None:
         return None
