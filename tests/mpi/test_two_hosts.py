@@ -190,6 +190,24 @@ def test_a_small_message_crosses_the_link_as_a_packet(two_hosts: TwoHosts) -> No
     assert crossed >= measured["messages"] // 2 * 54
 
 
+def test_one_way_times_between_two_hosts_are_refused(two_hosts: TwoHosts) -> None:
+    """Both have the same clock here, which nobody could know of two hosts."""
+    request = {
+        "op": "measure",
+        "sequence": ["B", "AB"],
+        "kernel": "none",
+        "size": 400,
+        "comm_cores": [0],
+        "peer_cores": [0],
+        "metric": "latency",
+        "extraneous": {"who": "sender", "first": 0, "step": 400, "count": 1},
+    }
+    with session(two_hosts) as live:
+        answer = live.ask(Unit(point="one way", repetition=0), request, patience=60.0)
+    assert (answer["record"], answer["field"], answer["value"]) == ("error", "hosts", "2"), answer
+    assert "clocks of a and b" in answer["message"]
+
+
 def test_a_slower_link_is_measured_as_slower(two_hosts: TwoHosts) -> None:
     with session(two_hosts) as live:
         free = ping_pong(live, 1 << 20, "bandwidth")["value"]
