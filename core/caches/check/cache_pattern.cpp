@@ -1,7 +1,8 @@
 // Touches memory as the cache model thinks an exchange does, on one core and in one process, so that valgrind's simulators
 // can count its misses; and tells what the model counts of the same addresses. benchmarks/caches.py compares them.
 //
-//   cache_pattern run ROUNDS CASE...      prints addresses (base, largest size), then performs each case ROUNDS times
+//   cache_pattern run ROUNDS CASE...      performs each case ROUNDS times and prints addresses: of the memory, the largest
+//       size, then for each case that of the return address of the functions called in a round
 //   cache_pattern model D1 LL ROUNDS CASE... <ADDRESSES      prints misses of D1 and LL: of one message of each case in the
 //       steady state, then of all accesses of `run` from empty caches; D1 and LL: BYTES,WAYS,LINE
 //   CASE: WHO:ACCESS:BYTES, as sender:write:65536
@@ -63,6 +64,7 @@ Case read_case(const std::string& text) {
   one.touching.sender = parts[0] == "sender" || parts[0] == "both";
   one.touching.receiver = parts[0] == "receiver" || parts[0] == "both";
   one.touching.write = parts[1] == "write";
+  one.touching.barrier = true;
   one.bytes = number_in(parts[2]);
   return one;
 }
@@ -83,70 +85,122 @@ std::uint64_t largest(const std::vector<Case>& cases) {
   return bytes;
 }
 
-// Regions one after the other, each on pages of its own.
-ExchangeMemory laid_out(std::uint64_t base, std::uint64_t largest_bytes) {
-  const auto place = [&base](std::uint64_t bytes) {
-    const Region region{base, bytes};
-    base += (bytes + 2 * page - 1) / page * page;
-    return region;
-  };
+// Where things are from the beginning of the memory on: constants, so that a message needs no memory to know them.
+constexpr std::uint64_t sent_at = 0;
+constexpr std::uint64_t received_at = sent_at + message + page;
+constexpr std::uint64_t cell_at = received_at + message + page;
+constexpr std::uint64_t sender_library_at = cell_at + message + 2 * page;
+constexpr std::uint64_t receiver_library_at = sender_library_at + library + page;
+constexpr std::uint64_t arrays_at = receiver_library_at + library + page;
+
+std::uint64_t second_array(std::uint64_t base, std::uint64_t most) {
+  return base + arrays_at + (most + 2 * page - 1) / page * page;
+}
+
+// The functions called in a round leave their return address at `frame`; the last of them before the message does so after
+// the extraneous accesses, as a barrier would touch something.
+ExchangeMemory laid_out(std::uint64_t base, std::uint64_t most, std::uint64_t frame) {
   ExchangeMemory memory;
-  memory.extraneous = {place(largest_bytes), place(largest_bytes)};
-  memory.sent = place(message);
-  memory.received = place(message);
-  memory.cell = place(message + cell_header);
-  memory.sender_library = {place(library)};
-  memory.receiver_library = {place(library)};
+  memory.extraneous = {{base + arrays_at, most}, {second_array(base, most), most}};
+  memory.sent = {base + sent_at, message};
+  memory.received = {base + received_at, message};
+  memory.cell = {base + cell_at, message + cell_header};
+  memory.sender_library = {{base + sender_library_at, library}};
+  memory.receiver_library = {{base + receiver_library_at, library}};
+  memory.sender_barrier = {{frame, sizeof(std::uint64_t)}};
   return memory;
 }
 
-inline void touch(const Region& region, std::uint64_t bytes, bool write) {
-  auto* at = reinterpret_cast<volatile std::uint64_t*>(region.address);
-  for (std::uint64_t i = 0; i < bytes; i += line, at += line / sizeof *at) {
-    if (write) {
-      *at = i;
+template <bool write>
+inline void touch(std::uint64_t address, std::uint64_t bytes) {
+  for (std::uint64_t at = address; at < address + bytes; at += line) {
+    auto* word = reinterpret_cast<volatile std::uint64_t*>(at);
+    if constexpr (write) {
+      *word = at;
     } else {
-      static_cast<void>(*at);
+      static_cast<void>(*word);
     }
   }
 }
 
-inline void steps_of(const AccessPattern& pattern) {
-  for (const Step& step : pattern.steps) {
-    touch(step.memory, step.memory.bytes, step.write);
-  }
+// The steps of exchange_pattern().
+inline void pass_message(std::uint64_t base) {
+  touch<false>(base + sender_library_at, library);
+  touch<false>(base + sent_at, message);
+  touch<true>(base + cell_at, message + cell_header);
+  touch<false>(base + receiver_library_at, library);
+  touch<false>(base + cell_at, message + cell_header);
+  touch<true>(base + received_at, message);
 }
+
+template <bool write>
+[[gnu::noinline]] void sweep(std::uint64_t address, std::uint64_t bytes) {
+  touch<write>(address, bytes);
+}
+
+std::uint64_t frame_seen = 0;
 
 }  // namespace
 
 // Functions that valgrind is told about by their names.
 extern "C" {
-[[gnu::noinline]] void first_messages(const AccessPattern* pattern) { steps_of(*pattern); }
-[[gnu::noinline]] void counted_message(const AccessPattern* pattern) { steps_of(*pattern); }
+[[gnu::noinline]] void first_message(std::uint64_t base) { pass_message(base); }
+[[gnu::noinline]] void counted_message(std::uint64_t base) { pass_message(base); }
 [[gnu::noinline]] void case_done() { asm volatile(""); }
+[[gnu::noinline]] void note_frame() {
+  frame_seen = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0)) + sizeof(void*);
+}
 }
 
 namespace {
 
+// Few enough values for registers: a round touches nothing besides what it is to touch, and return addresses.
+template <bool first, bool second, bool write>
+[[gnu::noinline]] void perform(std::uint64_t base, std::uint64_t other, std::uint64_t bytes, std::uint64_t rounds) {
+  note_frame();
+  for (; rounds > 0; --rounds) {
+    if constexpr (first) {
+      sweep<write>(base + arrays_at, bytes);
+    }
+    if constexpr (second) {
+      sweep<write>(other, bytes);
+    }
+    rounds == 1 ? counted_message(base) : first_message(base);
+  }
+  case_done();
+}
+
+template <bool write>
+void perform(const Case& one, std::uint64_t base, std::uint64_t most, std::uint64_t rounds) {
+  const std::uint64_t other = second_array(base, most);
+  if (one.touching.sender && one.touching.receiver) {
+    perform<true, true, write>(base, other, one.bytes, rounds);
+  } else if (one.touching.sender) {
+    perform<true, false, write>(base, other, one.bytes, rounds);
+  } else if (one.touching.receiver) {
+    perform<false, true, write>(base, other, one.bytes, rounds);
+  } else {
+    perform<false, false, write>(base, other, one.bytes, rounds);
+  }
+}
+
 int run(std::uint64_t rounds, const std::vector<Case>& cases) {
   const std::uint64_t most = largest(cases);
-  const std::uint64_t all = 2 * most + 3 * message + 2 * library + 64 * page;
-  const std::unique_ptr<void, decltype(&std::free)> arena(std::aligned_alloc(page, (all + page - 1) / page * page),
-                                                          &std::free);
+  const std::uint64_t all = (second_array(0, most) + most + page - 1) / page * page;
+  const std::unique_ptr<void, decltype(&std::free)> arena(std::aligned_alloc(page, all), &std::free);
   std::memset(arena.get(), 1, all);
   const auto base = reinterpret_cast<std::uint64_t>(arena.get());
-  std::cout << base << ' ' << most << std::endl;
-  const ExchangeMemory memory = laid_out(base, most);
-  for (const Case& one : cases) {
-    const AccessPattern pattern = exchange_pattern(memory, one.touching);
-    for (std::uint64_t round = 1; round <= rounds; ++round) {
-      for (const Sweep& sweep : pattern.sweeps) {
-        touch(sweep.memory, one.bytes, sweep.write);
-      }
-      round == rounds ? counted_message(&pattern) : first_messages(&pattern);
-    }
-    case_done();
+  std::vector<std::uint64_t> frames(cases.size());
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Case& one = cases[i];
+    one.touching.write ? perform<true>(one, base, most, rounds) : perform<false>(one, base, most, rounds);
+    frames[i] = frame_seen;
   }
+  std::cout << base << ' ' << most;
+  for (const std::uint64_t frame : frames) {
+    std::cout << ' ' << frame;
+  }
+  std::cout << std::endl;
   return 0;
 }
 
@@ -167,20 +221,23 @@ HierarchyShape shape_of_arguments(const std::string& nearest, const std::string&
 }
 
 int model(const HierarchyShape& shape, std::uint64_t rounds, const std::vector<Case>& cases) {
-  std::uint64_t base = 0;
-  std::uint64_t most = 0;
-  if (!(std::cin >> base >> most)) {
-    throw std::invalid_argument("the addresses that 'run' printed are expected on stdin");
-  }
-  const ExchangeMemory memory = laid_out(base, most);
+  const auto address = [] {
+    std::uint64_t number = 0;
+    if (!(std::cin >> number)) {
+      throw std::invalid_argument("the addresses that 'run' printed are expected on stdin");
+    }
+    return number;
+  };
+  const std::uint64_t base = address();
+  const std::uint64_t most = address();
   Hierarchy followed(shape);
   for (const Case& one : cases) {
-    const AccessPattern pattern = exchange_pattern(memory, one.touching);
+    const AccessPattern pattern = exchange_pattern(laid_out(base, most, address()), one.touching);
     const MessageMisses misses = SteadyMisses(shape, pattern).at(one.bytes);
     std::cout << misses.sender[0] + misses.receiver[0] << ' ' << misses.sender[1] + misses.receiver[1] << '\n';
     for (std::uint64_t round = 0; round < rounds; ++round) {
-      for (const Sweep& sweep : pattern.sweeps) {
-        followed.access(sweep.core, sweep.memory.address, one.bytes, sweep.write);
+      for (const Sweep& sweeps : pattern.sweeps) {
+        followed.access(sweeps.core, sweeps.memory.address, one.bytes, sweeps.write);
       }
       for (const Step& step : pattern.steps) {
         followed.access(step.core, step.memory.address, step.memory.bytes, step.write);
