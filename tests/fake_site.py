@@ -225,7 +225,7 @@ def solved(asked, request):
     kept = {"cg": 0.4, "cg-sparse": 0.5, "gemm": 0.9}[asked["task"]]
     rate, value = 4000.0 * wiggle, 5000.0 * wiggle
     found = {
-        "A": {"comp": {"rate": rate, "unit": "Mflop/s"}},
+        "A": {"comp": {"rate": rate, "unit": "Mflop/s"}, "total": {"value": 1e6, "unit": "us"}},
         "B": {"comm": {"value": value, "unit": "MB/s"}},
         "AB": {
             "comp": {"rate": rate * 0.95, "unit": "Mflop/s"},
@@ -237,7 +237,12 @@ def solved(asked, request):
         {"phase": phase, "index": index, "status": "ok", "flags": [], "measured_s": 0.01, **found[phase]}
         for index, phase in enumerate(request["sequence"])
     ]
-    facts = {"order": asked["order"], "arithmetic_intensity": 0.25, "residual": 1e-13, "error": 2e-13}
+    facts = {
+        "order": asked["order"],
+        "arithmetic_intensity": 0.25,
+        "residual": 1e-13,
+        "relative_error": 2e-13,
+    }
     return {
         **head,
         "status": "ok",

@@ -139,7 +139,7 @@ def concrete(plan: Plan, machine: Machine, expansion: Expansion, source: Source,
         groups=sorted_units,
         seconds=_seconds(points, units, machine),
         measured_seconds=0.0 if machine.virtual else measured(points, units),
-        commands=tuple(line for line in commands if line),
+        commands=tuple(dict.fromkeys(line for line in commands if line)),
     )
 
 

@@ -31,7 +31,7 @@ def print_kernels(table: Sequence[Row]) -> None:
             "-" if row.stalled is None else f"{row.stalled:.0%}",
             *["-" if row.normalised is None else f"{row.normalised[0]:.2f}"] * several,
             "-" if row.time is None else number(row.time.median / 1e3, 4),
-            *(_exponent(facts.get(name)) for name in ("residual", "error")),
+            *(_exponent(facts.get(name)) for name in ("residual", "relative_error")),
         )
     console().print(columns)
     sources = {row.source for row in table if row.stalled is not None}

@@ -18,6 +18,11 @@ BUILDS = {"openmp": "OpenMP", "starpu": "StarPU"}
 CONTRASTS = ("cg", "gemm")
 """The paper's two tasks; its CG is dense."""
 
+SCHEDULING = "scheduling"
+"""The flag of points where two computing threads share a core."""
+
+TURNS = "both processes compute on one core in turns, so a receiver may be late for the scheduler's reasons"
+
 Judged = Literal["confirmed", "refuted", "undecided"]
 
 
@@ -41,6 +46,13 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     def kept(self) -> Kept | None:
         """What sends keep of their bandwidth while the task computes."""
         return self.item.comm.kept
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether its processes compute on one core in turns: who sends then waits for whoever's turn it is,
+        which is the scheduler's doing (METHOD.md, rule 4).
+        """
+        return SCHEDULING in self.item.flags
 
     @property
     def stalled(self) -> float | None:
@@ -143,6 +155,8 @@ def judge(cg: Row, gemm: Row) -> tuple[Judged, str]:
     """The verdict on the paper's claim from what sends keep beside either, and why it is not decided."""
     if cg.kept is None or gemm.kept is None:
         return "undecided", ""
+    if cg.takes_turns or gemm.takes_turns:
+        return "undecided", f"; {TURNS}"
     if hit(cg.item, "comm") and cg.kept.high < gemm.kept.low:
         return "confirmed", ""
     if hit(gemm.item, "comm") and gemm.kept.high < cg.kept.low:
@@ -153,7 +167,9 @@ def judge(cg: Row, gemm: Row) -> tuple[Judged, str]:
 
 
 def faster(openmp: Row, starpu: Row) -> tuple[str, Values]:
-    """The time of the StarPU build over that of the OpenMP build, with the widest interval of both."""
+    """The time of the StarPU build over that of the OpenMP build, with the widest interval of both, and how
+    far their results' checksums are apart.
+    """
     place = f"{TASKS[openmp.task]} on {cores_text(openmp.n)}"
     one, other = openmp.time, starpu.time
     if one is None or other is None or min(one.low, other.low) <= 0:
@@ -164,17 +180,22 @@ def faster(openmp: Row, starpu: Row) -> tuple[str, Values]:
         f"{place}: {one.median / 1e3:.4g} ms with OpenMP, {other.median / 1e3:.4g} ms with StarPU, "
         f"{ratio:.2f} ({low:.2f} to {high:.2f}) times as long{sure}."
     )
-    return text, {"ratio": ratio, "low": low, "high": high, "task": openmp.task, "n": openmp.n}
+    values: Values = {"ratio": ratio, "low": low, "high": high, "task": openmp.task, "n": openmp.n}
+    sums = [row.item.facts.get("checksum") for row in (openmp, starpu)]
+    if sums[0] and sums[1] is not None:
+        values["apart"] = abs(sums[1] / sums[0] - 1)
+        text += f" The results of both are {values['apart']:.0e} apart (relative)."
+    return text, values
 
 
 def exactness(table: Sequence[Row]) -> tuple[str, Values]:
     """The largest residual and error of all results."""
     said, values = [], Values()
-    for fact in ("residual", "error"):
+    for fact, word in (("residual", "residual"), ("relative_error", "relative error")):
         known = [(row.item.facts[fact], row) for row in table if fact in row.item.facts]
         if known:
             worst, row = max(known, key=lambda entry: entry[0])
-            said.append(f"largest {fact} {worst:.1e} ({row.name})")
+            said.append(f"largest {word} {worst:.1e} ({row.name})")
             values[f"largest_{fact}"] = worst
     if not said:
         return "The programs told no residuals.", values

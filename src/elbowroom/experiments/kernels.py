@@ -12,7 +12,18 @@ from elbowroom.errors import UsageError
 from elbowroom.experiments.cores import machine_notes, with_notes
 from elbowroom.experiments.experiment import Experiment
 from elbowroom.experiments.kernel_figures import over_cores, over_intensity, scaling
-from elbowroom.experiments.kernel_rows import BUILDS, TASKS, Row, cases, claim, exactness, faster, rows, waits
+from elbowroom.experiments.kernel_rows import (
+    BUILDS,
+    TASKS,
+    TURNS,
+    Row,
+    cases,
+    claim,
+    exactness,
+    faster,
+    rows,
+    waits,
+)
 from elbowroom.experiments.wording import (
     Values,
     cores_text,
@@ -210,14 +221,15 @@ def _kept(group: Sequence[Row]) -> Finding:
     else:
         kept = kept_text(last.kept)
         text = f"{last.name} on {cores_text(last.n)}: sends keep {kept} of their bandwidth."
-    text += f" {waits(group)}"
+    turns = any(row.takes_turns for row in group)
+    text += f" {waits(group)}" + f" Not contention alone: {TURNS}." * turns
     values: Values = {"task": last.task, "build": last.build, "n": last.n, "stalled": last.stalled}
     values |= onset_values("send", onset)
     if last.kept is not None:
         values |= {"kept": last.kept.value, "low": last.kept.low, "high": last.kept.high}
     return Finding(
         key=f"kernels-{last.task}-{last.build}",
-        level=level_of(onset),
+        level="note" if turns else level_of(onset),
         text=text,
         values=values,
         points=tuple(item.id for item in items),

@@ -152,8 +152,8 @@ def _steps(total: Side, separator: Side, facts: dict[str, float]) -> Steps | Non
 
 
 def _either(side: Side) -> Summary | None:
-    """The one there is: a step is measured alone or together, not both in one point."""
-    return side.alone or side.together
+    """Of an application the one there is, since a step is alone or together; of a program the whole of it."""
+    return side.together or side.alone
 
 
 def _side(columns: _Columns, rows: slice, mask: Mask, drawn: NDArray[np.int16] | None, seed: int) -> Side:
