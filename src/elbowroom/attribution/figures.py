@@ -83,7 +83,7 @@ def _bars(split: Split, levels: Sequence[float], places: Sequence[int]) -> Serie
 def _text(step: Step) -> str:
     if step.decided == "undecided":
         return "?"
-    return f"{100 * (1 - step.kept.value):.0f} %" if step.share is None else f"{100 * step.share.value:.0f} %"
+    return f"× {step.kept.value:.2f}" if step.share is None else f"{100 * step.share.value:.0f} %"
 
 
 def _regimes(cases: Sequence[Case]) -> Figure | None:

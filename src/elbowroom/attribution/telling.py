@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from elbowroom.attribution import words
 from elbowroom.attribution.explanation import Case, Contrast, Source, Split, Status, Step, Told
 from elbowroom.machine.topology import Machine
+from elbowroom.plan.kernels import KERNELS
 
 STATUSES: tuple[Status, ...] = ("measured", "not told apart", "not measured", "n/a")
 OWN_PLANS: dict[Source, str] = {"polling": "polling", "runtime overhead": "runtime-overhead"}
@@ -81,6 +82,8 @@ def _link(shown: Sequence[Case], kernels: Mapping[str, str], machine: Machine) -
     """The link between sockets, from the remote case; or why nothing tells of it."""
     if any("link" in step.sources for case in shown[:1] for split in case.splits for step in split.steps):
         return
+    if shown and not KERNELS[shown[0].kernel].moves_memory:
+        return  # nothing of it crosses a link, wherever its pages are
     if machine.packages < 2:
         text = "Link: n/a, this machine has one socket."
         yield Told(sources=("link",), status="n/a", text=text)

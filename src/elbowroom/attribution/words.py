@@ -93,6 +93,11 @@ def summary(case: Case) -> str:
     return f"{found} {REGIMES[case.regime]} ({moved})."
 
 
+def largest(case: Case, split: Split) -> str:
+    """The side of the point that loses most."""
+    return f"The largest loss is of the {SIDE_NAMES[split.side]}, with {head(case)}: {kept_text(split.kept)}"
+
+
 def regimes(cases: Sequence[Case]) -> str:
     """How many of the points are of which regime; empty where no traffic is known."""
     counts: dict[str, int] = {}
@@ -156,11 +161,8 @@ def added_text(contrast: Contrast) -> str:
         span = f"{more.value:.3g} {more.unit} ({more.low:.3g} to {more.high:.3g})"
         told = f"messages of {size} through StarPU take {span} longer than through MPI"
         return f"{told} (the latency keeps {span_text(contrast.kept)})"
-    sure = {"loses": "less", "gains": "more", "undecided": "(undecided) as much"}
     side = SIDE_NAMES[contrast.side]
-    return (
-        f"{at}: the {side} keeps {sure[contrast.decided]} than {contrast.control}, {kept_text(contrast.kept)}"
-    )
+    return f"{at}: the {side} keeps {kept_text(contrast.kept)} of what it keeps {contrast.control}"
 
 
 def command(case: Case, machine: str, *, virtual: bool) -> str:
