@@ -10,11 +10,13 @@
 
 #include "diffusion/order.hpp"
 #include "diffusion/partition.hpp"
-#include "diffusion/sharing.hpp"
 #include "diffusion/variant.hpp"
+#include "program/sharing.hpp"
 #include "protocol/request.hpp"
 
 namespace elbowroom::diffusion {
+
+using program::kNearest;
 
 struct Config {
   std::array<int, 3> cubes{};

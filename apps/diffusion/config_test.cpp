@@ -2,13 +2,19 @@
 
 #include <doctest/doctest.h>
 
-#include "diffusion/sharing.hpp"
 #include "machine/machine.hpp"
+#include "program/sharing.hpp"
 
 namespace elbowroom::diffusion {
 namespace {
 
 using nlohmann::json;
+using program::node_of;
+using program::Seat;
+using program::Sharing;
+using program::sharing_of;
+using program::take_seat;
+using program::Waiting;
 
 std::string field_refused(const json& config) {
   try {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "diffusion/complete.hpp"
+#include "program/complete.hpp"
 
 namespace elbowroom::diffusion {
 namespace {
@@ -68,7 +68,7 @@ void Halo::exchange(double* field, int thread, int threads) {
     MPI_Isend(message + piece.first, piece.last - piece.first, MPI_DOUBLE, link.rank, kTag, comms_[own],
               &requests.back());
   }
-  complete(requests, waiting_);
+  program::complete(requests, waiting_);
 }
 
 }  // namespace elbowroom::diffusion

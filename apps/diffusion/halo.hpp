@@ -5,11 +5,13 @@
 
 #include <vector>
 
-#include "diffusion/gate.hpp"
 #include "diffusion/part.hpp"
 #include "machine/machine.hpp"
+#include "program/gate.hpp"
 
 namespace elbowroom::diffusion {
+
+using program::Waiting;
 
 class Halo {
  public:

@@ -83,19 +83,19 @@ void Solver::take_cores() {
     }
   }
   const Placement& own = config_.placement(job_.rank());
-  seat_ = take_seat(own, job_.hosts()[static_cast<std::size_t>(job_.rank())], config_.scheduling);
+  seat_ = program::take_seat(own, job_.hosts()[static_cast<std::size_t>(job_.rank())], config_.scheduling);
   std::vector<Seat> seats;
   for (int rank = 0; rank < job_.size(); ++rank) {
-    seats.push_back(seat_as_named(config_.placement(rank), job_.hosts()[static_cast<std::size_t>(rank)]));
+    seats.push_back(program::seat_as_named(config_.placement(rank), job_.hosts()[static_cast<std::size_t>(rank)]));
   }
-  sharing_ = sharing_of(seats, static_cast<std::size_t>(job_.rank()));
+  sharing_ = program::sharing_of(seats, static_cast<std::size_t>(job_.rank()));
   if (sharing_.computing && !config_.scheduling) {
     throw RequestError("comp_cores", fmt::format("{}", fmt::join(sharing_.cores, ",")),
                        "a core would run a computing thread beside another thread",
                        "give each rank cores of its own (placements), or \"scheduling\": true to measure that");
   }
-  comp_node_ = node_of("comp_node", own.comp_node, seat_.comp_cores.front());
-  comm_node_ = node_of("comm_node", own.comm_node, seat_.comm_cores.front());
+  comp_node_ = program::node_of("comp_node", own.comp_node, seat_.comp_cores.front());
+  comm_node_ = program::node_of("comm_node", own.comm_node, seat_.comm_cores.front());
 }
 
 void Solver::partition_cells() {

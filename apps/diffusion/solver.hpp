@@ -7,12 +7,15 @@
 #include "diffusion/block.hpp"
 #include "diffusion/config.hpp"
 #include "diffusion/halo.hpp"
-#include "diffusion/sharing.hpp"
 #include "diffusion/steps.hpp"
 #include "diffusion/work.hpp"
 #include "exchange/job.hpp"
+#include "program/sharing.hpp"
 
 namespace elbowroom::diffusion {
+
+using program::Seat;
+using program::Sharing;
 
 class Solver {
  public:

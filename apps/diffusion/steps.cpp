@@ -6,9 +6,9 @@
 #include <limits>
 #include <utility>
 
-#include "diffusion/complete.hpp"
 #include "machine/machine.hpp"
 #include "observe/clock.hpp"
+#include "program/complete.hpp"
 
 namespace elbowroom::diffusion {
 namespace {
@@ -159,7 +159,7 @@ void Crew::lead(const Steps& steps, const Field& field, Halo& halo, MPI_Comm com
     if (computing) {
       computed_.wait_for(after(step, computing_.size()), comm_spins_);
     }
-    barrier(comm, halo.waiting());
+    program::barrier(comm, halo.waiting());
     if (step >= steps.warmup) {
       ended_at_[static_cast<std::size_t>(step - steps.warmup)] = now_ns();
     }
@@ -178,7 +178,7 @@ StepTimes Crew::run(const Steps& steps, Work& work, const Field& field, Halo& ha
   for (std::size_t i = 0; i < helpers; ++i) {
     communicating_[i]->post([&, i] { assist(static_cast<int>(i) + 1, steps, field, halo); });
   }
-  barrier(comm, halo.waiting());
+  program::barrier(comm, halo.waiting());
   ended_at_.front() = now_ns();
   lead(steps, field, halo, comm);
   if (computes(steps.variant)) {

@@ -6,13 +6,15 @@
 #include <memory>
 #include <vector>
 
-#include "diffusion/gate.hpp"
 #include "diffusion/halo.hpp"
 #include "diffusion/variant.hpp"
 #include "diffusion/work.hpp"
+#include "program/gate.hpp"
 #include "protocol/pool.hpp"
 
 namespace elbowroom::diffusion {
+
+using program::Gate;
 
 // Seconds of each step on this rank: from the first thread's begin to the last one's end.
 struct StepTimes {

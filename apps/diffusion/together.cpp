@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "diffusion/complete.hpp"
 #include "diffusion/config.hpp"
+#include "program/complete.hpp"
 
 namespace elbowroom::diffusion {
 namespace {
@@ -34,7 +34,7 @@ void together(const Job& job, const std::function<void()>& task) {
   } catch (const std::exception& error) {
     failed = error_record(RequestError("", "", error.what(), "look at the machine, then try again", "machine"));
   }
-  barrier(job.headers(), Waiting::sleep);
+  program::barrier(job.headers(), program::Waiting::sleep);
   const int own = failed.is_null() ? job.size() : job.rank();
   int first = job.size();
   MPI_Allreduce(&own, &first, 1, MPI_INT, MPI_MIN, job.headers());

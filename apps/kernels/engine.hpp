@@ -5,10 +5,10 @@
 #include <memory>
 #include <vector>
 
-#include "diffusion/sharing.hpp"
 #include "exchange/job.hpp"
 #include "kernels/graph.hpp"
 #include "kernels/meter.hpp"
+#include "program/sharing.hpp"
 
 namespace elbowroom::kernels {
 
@@ -33,7 +33,7 @@ class Engine {
   static const char* const thread_level;
 
   // Threads for the computing cores of this rank. Throws RequestError.
-  Engine(const Job& job, const diffusion::Seat& seat, const diffusion::Sharing& sharing);
+  Engine(const Job& job, const program::Seat& seat, const program::Sharing& sharing);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;

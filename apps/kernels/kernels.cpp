@@ -108,14 +108,14 @@ Kernels::Kernels(const Job& job, const program::Settings& settings) : job_(job) 
 Kernels::~Kernels() = default;
 
 void Kernels::take_cores(const program::Settings& settings) {
-  std::vector<diffusion::Seat> seats;
+  std::vector<program::Seat> seats;
   for (int rank = 0; rank < job_.size(); ++rank) {
-    seats.push_back(diffusion::seat_as_named(settings.placement(rank, job_.same_host(rank)),
-                                             job_.hosts()[static_cast<std::size_t>(rank)]));
+    seats.push_back(program::seat_as_named(settings.placement(rank, job_.same_host(rank)),
+                                           job_.hosts()[static_cast<std::size_t>(rank)]));
   }
   const Placement own = settings.placement(job_.rank(), job_.same_host(job_.rank()));
-  seat_ = diffusion::take_seat(own, job_.hosts()[static_cast<std::size_t>(job_.rank())], settings.scheduling);
-  sharing_ = diffusion::sharing_of(seats, static_cast<std::size_t>(job_.rank()));
+  seat_ = program::take_seat(own, job_.hosts()[static_cast<std::size_t>(job_.rank())], settings.scheduling);
+  sharing_ = program::sharing_of(seats, static_cast<std::size_t>(job_.rank()));
   if (sharing_.computing && !settings.scheduling) {
     throw RequestError("comp_cores", fmt::format("{}", fmt::join(sharing_.cores, ",")),
                        "a core would run a computing thread beside another thread",
@@ -125,8 +125,8 @@ void Kernels::take_cores(const program::Settings& settings) {
     throw RequestError("comm_cores", fmt::format("{}", fmt::join(seat_.comm_cores, ",")),
                        "one thread of a rank communicates", "name one core");
   }
-  comp_node_ = diffusion::node_of("comp_node", own.comp_node, seat_.comp_cores.front());
-  comm_node_ = diffusion::node_of("comm_node", own.comm_node, seat_.comm_cores.front());
+  comp_node_ = program::node_of("comp_node", own.comp_node, seat_.comp_cores.front());
+  comm_node_ = program::node_of("comm_node", own.comm_node, seat_.comm_cores.front());
 }
 
 void Kernels::check_memory() const {

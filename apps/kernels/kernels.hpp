@@ -39,8 +39,8 @@ class Kernels final : public program::Program {
   const Job& job_;
   Problem problem_;
   Rows rows_;
-  diffusion::Seat seat_;
-  diffusion::Sharing sharing_;
+  program::Seat seat_;
+  program::Sharing sharing_;
   int comp_node_ = 0;
   int comm_node_ = 0;
   std::unique_ptr<Engine> engine_;

@@ -70,7 +70,7 @@ program::Settings settings_for(const Job& job, const Options& options) {
     const std::size_t local = seated[job.hosts()[static_cast<std::size_t>(rank)]]++;
     const auto begin = cores.begin() + static_cast<std::ptrdiff_t>(settings.scheduling ? 0 : local * each);
     const std::vector<int> computing(begin + 1, begin + static_cast<std::ptrdiff_t>(each));
-    settings.placements.emplace_back(rank, Placement{computing, {*begin}, diffusion::kNearest, diffusion::kNearest});
+    settings.placements.emplace_back(rank, Placement{computing, {*begin}, program::kNearest, program::kNearest});
   }
   return settings;
 }

@@ -12,15 +12,15 @@
 #include <mutex>
 #include <utility>
 
-#include "diffusion/complete.hpp"
 #include "kernels/engine.hpp"
 #include "machine/machine.hpp"
+#include "program/complete.hpp"
 #include "protocol/request_error.hpp"
 
 namespace elbowroom::kernels {
 namespace {
 
-using diffusion::Waiting;
+using program::Waiting;
 
 // Some tens of microseconds: a task that comes soon starts soon.
 constexpr int kSpins = 1000;
@@ -53,7 +53,7 @@ struct Engine::Impl {
     std::int64_t ready = 0;  // ns
   };
 
-  Impl(Engine& engine_, const Job& job_, std::vector<int> cores_, const diffusion::Sharing& sharing)
+  Impl(Engine& engine_, const Job& job_, std::vector<int> cores_, const program::Sharing& sharing)
       : engine(engine_),
         job(job_),
         cores(std::move(cores_)),
@@ -125,7 +125,7 @@ void Engine::Impl::complete(Graph::Node node) {
 void Engine::Impl::compute(std::size_t thread) {
   for (;;) {
     for (int look = 0; look < spins && startable.load(std::memory_order_acquire) == 0; ++look) {
-      diffusion::relax();
+      program::relax();
     }
     std::unique_lock lock(mutex);
     changed.wait(lock, [this] { return !tasks.empty() || closed; });
@@ -199,7 +199,7 @@ bool Engine::Impl::progress() {
   return moved || count > 0;
 }
 
-Engine::Engine(const Job& job, const diffusion::Seat& seat, const diffusion::Sharing& sharing)
+Engine::Engine(const Job& job, const program::Seat& seat, const program::Sharing& sharing)
     : threads_(seat.comp_cores.size()),
       meter_(seat.comp_cores),
       impl_(std::make_unique<Impl>(*this, job, seat.comp_cores, sharing)) {
@@ -277,7 +277,7 @@ void Engine::receive(Datum datum, int rank, std::size_t tag) {
 void Engine::wait() {
   while (impl_->left.load(std::memory_order_acquire) > 0) {
     if (!impl_->progress()) {
-      diffusion::wait_a_little(impl_->waiting);
+      program::wait_a_little(impl_->waiting);
     }
   }
   const std::lock_guard lock(impl_->mutex);
@@ -285,6 +285,6 @@ void Engine::wait() {
   impl_->asked.clear();
 }
 
-void Engine::align() { diffusion::barrier(impl_->job.headers(), impl_->waiting); }
+void Engine::align() { program::barrier(impl_->job.headers(), impl_->waiting); }
 
 }  // namespace elbowroom::kernels

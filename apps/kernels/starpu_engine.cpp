@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include "diffusion/gate.hpp"
 #include "kernels/engine.hpp"
 #include "machine/machine.hpp"
+#include "program/gate.hpp"
 #include "program/starpu.hpp"
 
 namespace elbowroom::kernels {
@@ -61,7 +61,7 @@ struct Engine::Impl {
     std::int64_t ready;  // ns
   };
 
-  Impl(Engine& engine_, const Job& job_, const diffusion::Seat& seat)
+  Impl(Engine& engine_, const Job& job_, const program::Seat& seat)
       : engine(engine_), job(job_), starpu({seat.comm_cores.front(), seat.comp_cores, {}}) {}
 
   Message* message(Datum datum, bool sends, bool counted);
@@ -74,7 +74,7 @@ struct Engine::Impl {
   std::vector<starpu_data_handle_t> data;
   std::vector<Memory> memory;
   std::uint32_t messages = 0;  // asked for since the last wait
-  diffusion::Gate done;        // messages
+  program::Gate done;          // messages
 };
 
 Engine::Impl::Message* Engine::Impl::message(Datum datum, bool sends, bool counted) {
@@ -99,7 +99,7 @@ void Engine::Impl::is_done(void* argument) {
 }
 
 // The thread that asks for tasks does not compute: it waits on the communication core.
-Engine::Engine(const Job& job, const diffusion::Seat& seat, const diffusion::Sharing&)
+Engine::Engine(const Job& job, const program::Seat& seat, const program::Sharing&)
     : threads_(seat.comp_cores.size()), meter_(seat.comp_cores), impl_(std::make_unique<Impl>(*this, job, seat)) {
   Machine::here().bind_this_thread(seat.comm_cores.front());
 }

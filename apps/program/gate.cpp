@@ -1,8 +1,8 @@
-#include "diffusion/gate.hpp"
+#include "program/gate.hpp"
 
 #include <hwy/cache_control.h>
 
-namespace elbowroom::diffusion {
+namespace elbowroom::program {
 
 void relax() { hwy::Pause(); }
 
@@ -22,4 +22,4 @@ void Gate::wait_for(std::uint32_t count, int spins) const {
   }
 }
 
-}  // namespace elbowroom::diffusion
+}  // namespace elbowroom::program

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace elbowroom::diffusion {
+namespace elbowroom::program {
 
 // How a thread waits for messages, by what else runs on its core: nothing; other communication threads, to which it
 // yields; computing threads, for which it sleeps.
@@ -28,4 +28,4 @@ class Gate {
 // One look in a loop of waiting, cheap for the other thread of the core.
 void relax();
 
-}  // namespace elbowroom::diffusion
+}  // namespace elbowroom::program

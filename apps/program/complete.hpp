@@ -5,9 +5,9 @@
 
 #include <vector>
 
-#include "diffusion/gate.hpp"
+#include "program/gate.hpp"
 
-namespace elbowroom::diffusion {
+namespace elbowroom::program {
 
 // One look in a loop of waiting for messages.
 void wait_a_little(Waiting waiting);
@@ -16,4 +16,4 @@ void complete(std::vector<MPI_Request>& requests, Waiting waiting);
 // A barrier of the same kind.
 void barrier(MPI_Comm comm, Waiting waiting);
 
-}  // namespace elbowroom::diffusion
+}  // namespace elbowroom::program

@@ -1,4 +1,4 @@
-#include "diffusion/sharing.hpp"
+#include "program/sharing.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "machine/machine.hpp"
 
-namespace elbowroom::diffusion {
+namespace elbowroom::program {
 namespace {
 
 struct Users {
@@ -113,4 +113,4 @@ int node_of(const std::string& field, int wanted, int core) {
   return wanted;
 }
 
-}  // namespace elbowroom::diffusion
+}  // namespace elbowroom::program

@@ -1,11 +1,11 @@
-#include "diffusion/gate.hpp"
+#include "program/gate.hpp"
 
 #include <doctest/doctest.h>
 
 #include <thread>
 #include <vector>
 
-namespace elbowroom::diffusion {
+namespace elbowroom::program {
 namespace {
 
 TEST_CASE("whoever waits goes on when all have come, asleep or not") {
@@ -38,4 +38,4 @@ TEST_CASE("whoever waits goes on when all have come, asleep or not") {
 }
 
 }  // namespace
-}  // namespace elbowroom::diffusion
+}  // namespace elbowroom::program

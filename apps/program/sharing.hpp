@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "diffusion/gate.hpp"
+#include "program/gate.hpp"
 #include "protocol/request.hpp"
 
-namespace elbowroom::diffusion {
+namespace elbowroom::program {
 
 inline constexpr int kNearest = -1;  // the NUMA node of the first core of the threads that use the memory
 
@@ -35,4 +35,4 @@ Seat seat_as_named(const Placement& placement, const std::string& host);
 // The node wanted, kNearest: that of the core. Throws RequestError when there is none of this number.
 int node_of(const std::string& field, int wanted, int core);
 
-}  // namespace elbowroom::diffusion
+}  // namespace elbowroom::program

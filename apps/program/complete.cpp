@@ -1,10 +1,10 @@
-#include "diffusion/complete.hpp"
+#include "program/complete.hpp"
 
 #include <sched.h>
 
 #include "exchange/job.hpp"
 
-namespace elbowroom::diffusion {
+namespace elbowroom::program {
 namespace {
 
 constexpr double kNap = 20e-6;  // s: short beside the time slice that yielding to a computing thread would cost
@@ -36,4 +36,4 @@ void barrier(MPI_Comm comm, Waiting waiting) {
   complete(request, waiting);
 }
 
-}  // namespace elbowroom::diffusion
+}  // namespace elbowroom::program
