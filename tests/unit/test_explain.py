@@ -365,3 +365,20 @@ def test_the_page_of_a_contrast_run_explains_itself() -> None:
     figures = experiment.figures(results, TWO)
     sound(figures, {item.id for item in results})
     assert [len(figure.x.names) for figure in figures[:4]] == [6, 6, 7, 7]
+
+
+def test_a_loss_of_another_kernel_than_the_first_is_told() -> None:
+    def cached(point: Point) -> tuple[float, float, float, float]:
+        rate = 1.5 if point.metric == "latency" else 10_000.0
+        kept = 0.77 if point.kernel == "triad_llc" and point.metric == "bandwidth" else 1.0
+        return 9000.0, 9000.0, rate, rate * kept
+
+    experiment, results = study("contrast", SMALL, cached)
+    answer = experiment.findings(results, SMALL)[0]
+    assert answer.level == "interference"
+    assert "The largest loss is of the communication, with triad_llc" in answer.text
+    explanation = explain([Observed(run="r", results=results)], SMALL)
+    assert any("`explain --kernel triad_llc`" in sentence for sentence in explanation.summary)
+    chosen = explain([Observed(run="r", results=results)], SMALL, kernel="triad_llc")
+    assert chosen.told[0].sources == ("last-level cache",)
+    assert not any("link" in item.sources for item in chosen.told)

@@ -139,17 +139,17 @@ def _tells_the_link(case: Case) -> bool:
 def _summary(shown: Sequence[Case], chosen: Sequence[Case]) -> tuple[str, ...]:
     found = [words.summary(case) for case in shown]
     if shown and not any(split.decided == "loses" for split in shown[0].splits):
-        found += ["Neither side surely loses there: there is nothing to attribute.", *_elsewhere(chosen)]
+        found += ["Neither side surely loses there: there is nothing to attribute.", *elsewhere(chosen)]
     counted = words.regimes(chosen)
     return (*found, counted) if counted else tuple(found)
 
 
-def _elsewhere(chosen: Sequence[Case]) -> Iterator[str]:
+def elsewhere(chosen: Sequence[Case]) -> Iterator[str]:
     """The largest sure loss of all points, where those that are told have none."""
     lost = [(case, split) for case in chosen for split in case.splits if split.decided == "loses"]
     if lost:
         case, split = min(lost, key=lambda found: found[1].kept.value)
-        yield f"{words.largest(case, split)}: --kernel {case.kernel} explains it."
+        yield f"{words.largest(case, split)} (`explain --kernel {case.kernel}`)."
 
 
 def _reasons(runs: Sequence[Observed]) -> tuple[str, ...]:

@@ -15,8 +15,8 @@ from elbowroom.stats.saturation import SATURATED
 KEPT = Axis(label="Kept (1 = as alone)", reach=1.0)
 BAND = "95 % interval"
 STEPS = (
-    "Each bar: what a source takes of what is left before it, with its share of the loss; the whisker is the "
-    "95 % interval. Hollow bars are undecided."
+    "Each bar: what a source takes of what is left before it, with its share of the loss (a factor where "
+    "nothing is surely lost); the whisker is the 95 % interval. Hollow bars are undecided."
 )
 POINTS = "Whiskers: 95 % intervals. Red: both slow. Blue: only the computation slows, left of the line."
 

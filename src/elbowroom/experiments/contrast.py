@@ -9,7 +9,7 @@ import msgspec
 
 from elbowroom.attribution import figures as drawn
 from elbowroom.attribution import words
-from elbowroom.attribution.explaining import of_results
+from elbowroom.attribution.explaining import elsewhere, of_results
 from elbowroom.attribution.explanation import Case, Told
 from elbowroom.draw.figure import Figure
 from elbowroom.experiments.cores import machine_notes, with_notes
@@ -62,18 +62,35 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
     if found is None or not found.shown:
         return (nothing("contrast", "Contrasts"),)
     first = found.shown[0]
-    others = [case for case in found.cases if case.kernel == first.kernel and case is not first]
+    others = [
+        case
+        for case in found.cases
+        if case is not first
+        and (case.kernel == first.kernel or (_level(case) == "interference" and _beside(case, first)))
+    ]
     counted = Finding(key="regimes", level="note", text=words.regimes(found.cases))
     return (
-        _answer(first),
+        _answer(first, found.cases),
         *(_source(item) for item in found.told),
         *(_other(case) for case in others),
         *((counted,) if counted.text else ()),
     )
 
 
-def _answer(case: Case) -> Finding:
-    return Finding(key="answer", level=_level(case), text=words.summary(case), points=(case.point,))
+def _beside(case: Case, first: Case) -> bool:
+    """On the same cores, beside the same messages."""
+    return (case.n, case.size) == (first.n, first.size)
+
+
+def _answer(first: Case, cases: Sequence[Case]) -> Finding:
+    """What the first case keeps; where that is all, but another point is not, which loses most."""
+    text = words.summary(first)
+    level: Level = "quiet"
+    if any(_level(case) == "interference" for case in cases):
+        level = "interference"
+        if _level(first) == "quiet":
+            text = " ".join((text, *elsewhere(cases)))
+    return Finding(key="answer", level=level, text=text, points=(first.point,))
 
 
 def _source(item: Told) -> Finding:
