@@ -109,3 +109,13 @@ def test_prime_counting_touches_no_memory(disassembly: dict[str, list[str]]) -> 
     # Memory operands: "8(%rsp)" on x86 (nop has one in form only), "[sp, #8]" on aarch64.
     computing = [line for line in bodies[0] if not re.search(r"\b(nop|lea)", line)]
     assert not [line for line in computing if re.search(r"\(%r|\[", line)]
+
+
+@pytest.mark.parametrize("name", ["write_elements", "read_elements"])
+def test_extraneous_accesses_are_plain_and_of_whole_vectors(
+    disassembly: dict[str, list[str]], name: str
+) -> None:
+    bodies = [body for full, body in disassembly.items() if f"elbowroom::{name}(" in full]
+    assert len(bodies) == 1
+    assert not [line for line in bodies[0] if NON_TEMPORAL_STORE.search(line) or CALL.search(line)]
+    assert any(re.search(r"%[xyz]mm\d|\b[qv]\d", line) for line in bodies[0])

@@ -109,9 +109,13 @@ def test_a_repetition_passes_under_the_address_sanitizer(address: Path, tmp_path
     }
     patterns = ("pingpong", "receive", "bidirectional", "ring")
     requests = [json.dumps(request | {"pattern": pattern}) for pattern in patterns]
+    window = {"who": "both", "first": 1001, "step": 4001, "count": 3, "exchanges": 4, "data": "different"}
+    others = {"sequence": ["B", "AB"], "kernel": "none", "peer_cores": [CORES[1]], "metric": "latency"}
+    for barrier in (True, False):
+        requests.append(json.dumps(request | others | {"extraneous": window | {"barrier": barrier}}))
     command = [mpirun, "--bind-to", "none", "--oversubscribe", "-n", "2", str(address / "probe"), "measure"]
     done = run(command, environment, "\n".join([*requests, '{"op": "quit"}']) + "\n")
     assert done.returncode == 0, done.stderr[-4000:]
     answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [answer["record"] for answer in answers] == ["hello"] + ["repetition"] * len(patterns)
+    assert [answer["record"] for answer in answers] == ["hello"] + ["repetition"] * len(requests)
     assert all(answer["validated"] for answer in answers[1:])
