@@ -119,6 +119,25 @@ def test_an_explanation_keeps_to_its_schema() -> None:
         check(found, rules, rules)
 
 
+def test_a_run_of_extraneous_accesses_keeps_to_the_schemas(site: Path, tmp_path: Path) -> None:
+    settings = {"access_step": "100000", "window_sizes": "10", "who": "sender,receiver"}
+    run = elbowroom.run(
+        "ema",
+        mpi=str(site),
+        overrides=elbowroom.Overrides(repeat=1, settings=settings),
+        out=str(tmp_path / "r"),
+        report=False,
+        tell=lambda _: None,
+    )
+    shown = json.loads(msgspec.json.encode(run.show()))
+    rules = schema("show-1")
+    check(shown, rules, rules)
+    assert set(shown["extraneous"]) == set(rules["properties"]["extraneous"]["required"])
+    rules = schema("samples-1")
+    for line in (run.path / "samples.jsonl").read_text().splitlines()[1:]:
+        check(json.loads(line), rules["$defs"]["entry"], rules)
+
+
 @pytest.mark.parametrize(
     ("name", "part"),
     [("manifest-1", "points"), ("samples-1", "record"), ("show-1", "verdict")],

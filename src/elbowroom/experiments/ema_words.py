@@ -218,22 +218,20 @@ def misses(case: Case) -> list[Finding]:
     found = []
     for rank in ("sender", "receiver"):
         lines = sides.miss_lines(case.windows, rank)
-        if not lines:
+        if not any(max(line.lower) for line in lines):
             continue
         source = lines[0].source
-        plateaus = ", ".join(f"{line.level} {_plateau(line)}" for line in lines)
-        follows = sides.follows(case.windows, lines[-1])
+        last = [line for line in lines if max(line.lower)][-1]
         text = (
-            f"Misses of a message at the {rank}, {source}, {who_text(case).lower()} ({kind_text(case)}): "
-            f"they reach nine tenths of their most from: {plateaus}."
+            f"Misses of a message at the {rank} ({source}), {who_text(case).lower()} ({kind_text(case)}): "
+            f"{'; '.join(_plateau(line) for line in lines)}."
         )
         values: Values = {"source": source, "rank": rank}
         for line in lines:
             values |= {f"{line.level}_most": max(line.lower), f"{line.level}_plateau_bytes": line.plateau}
+        follows = sides.follows(case.windows, last)
         if follows is not None:
-            text += (
-                f" The lower bound of the one-way time correlates with {lines[-1].level}'s by {follows:.2f}."
-            )
+            text += f" The lower bound of the one-way time correlates with those of {last.level} by {follows:.2f}."
             values["correlation"] = follows
         ids = tuple(item.id for item in case.windows)
         key = f"misses-{rank}-{case.key}"
@@ -243,5 +241,5 @@ def misses(case: Case) -> list[Finding]:
 
 def _plateau(line: sides.MissLine) -> str:
     if line.plateau is None:
-        return "none missed"
-    return f"{size_text(line.plateau)} ({max(line.lower):.3g})"
+        return f"{line.level} none"
+    return f"{line.level} up to {max(line.lower):.3g}, nine tenths of them from {size_text(line.plateau)}"

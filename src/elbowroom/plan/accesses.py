@@ -11,7 +11,7 @@ from elbowroom.plan.reading import Plan
 from elbowroom.plan.sizes import format_size
 
 # For the ETA only, on the safe side.
-TOUCHED = 7e9  # B/s and core, beyond the caches
+TOUCHED = 14e9  # B/s and core, some of them in the caches
 EXCHANGE = 3e-6  # s, a message and the barrier before it
 UNTIMED = 1  # messages of each size with accesses, and as many without, before those that are timed
 
