@@ -220,7 +220,10 @@ def _planned(point: Point) -> str:
     if point.application is not None:
         return point.application.label(len(point.comm_cores))
     labelled = point.program or point.extraneous
-    return point.kernel + "*" * (point.role == "control") if labelled is None else labelled.label()
+    if labelled is not None:
+        return labelled.label()
+    marks = "" if point.cursor == 1 else f" x{point.cursor}"
+    return point.kernel + marks + "*" * (point.role == "control")
 
 
 def print_dry_run(prepared: Prepared) -> None:
