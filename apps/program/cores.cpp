@@ -71,11 +71,13 @@ bool place(const Job& job, const std::vector<BusyThread>& own, bool scheduling) 
       if (scheduling || (one.thread.yields && other.thread.yields)) {
         continue;
       }
+      // The one that does not yield is the one that is in the way.
+      const Seat& named = other.thread.yields ? one : other;
       throw RequestError(
-          other.thread.field, std::to_string(other.thread.core),
+          named.thread.field, std::to_string(named.thread.core),
           fmt::format("{} of rank {} and {} of rank {} would share core {}: each waits for the other's time slice "
                       "to end",
-                      one.thread.what, one.rank, other.thread.what, other.rank, other.thread.core),
+                      one.thread.what, one.rank, other.thread.what, other.rank, named.thread.core),
           "give each a core of its own, or `scheduling = true` in the plan to measure the scheduler on purpose");
     }
   }

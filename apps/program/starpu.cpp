@@ -20,7 +20,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double falls_asleep = 2;  // s, at most
+constexpr double falls_asleep = 2;     // s, at most
+constexpr unsigned least_backoff = 1;  // nops: StarPU's default
 
 std::string file_of(int thread, const char* name) { return fmt::format("/proc/self/task/{}/{}", thread, name); }
 
@@ -123,8 +124,9 @@ void Starpu::start() {
   unsetenv("STARPU_MAIN_THREAD_BIND");
   setenv("STARPU_SILENT", "1", 0);  // it warns of the worker that sleeps beside the communication thread
   if (threads_.backoff) {
-    conf.driver_spinning_backoff_min = conf.driver_spinning_backoff_max = *threads_.backoff;
-    set("STARPU_BACKOFF_MIN", std::to_string(*threads_.backoff));
+    conf.driver_spinning_backoff_min = least_backoff;
+    conf.driver_spinning_backoff_max = *threads_.backoff;
+    set("STARPU_BACKOFF_MIN", std::to_string(least_backoff));
     set("STARPU_BACKOFF_MAX", std::to_string(*threads_.backoff));
   }
   const int failed = starpu_mpi_init_conf(nullptr, nullptr, 0, MPI_COMM_WORLD, &conf);

@@ -14,7 +14,8 @@ namespace elbowroom::program {
 struct StarpuThreads {
   int mpi_core = 0;
   std::vector<int> worker_cores;
-  std::optional<unsigned> backoff;  // nops between two polls, at least and at most; StarPU's own (1 to 32) when absent
+  std::optional<unsigned>
+      backoff;  // nops between two polls, at most (from 1 on, doubled); StarPU's own, 32, when absent
 };
 
 // Nanoseconds that threads ran, and waited for a core while they could run, since they were started.

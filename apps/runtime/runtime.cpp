@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "observe/clock.hpp"
@@ -30,6 +31,18 @@ Task task_of(const json& program) {
                        "known: overhead, polling");
   }
   return Task::polling;
+}
+
+// Nops between two polls, at most; 0: the workers stay paused. Nothing is said where it is StarPU's own.
+std::optional<unsigned> backoff_of(const json& program) {
+  const json backoff = program.value("backoff", json());
+  if (backoff.is_null()) {
+    return std::nullopt;
+  }
+  if (!backoff.is_number_unsigned()) {
+    throw RequestError("backoff", backoff.dump(), "is no number of nops", "0 (paused), 2, 32, 10000");
+  }
+  return backoff.get<unsigned>();
 }
 
 Seats seats_of(const Job& job, const Settings& settings, Task task) {
@@ -94,6 +107,22 @@ void check_phases(const std::vector<std::string>& sequence) {
   }
 }
 
+// Half the round trip in us, or what it carries in MB/s; of all batches, and of each.
+json messages_record(const Measured& found, std::size_t size, bool latency) {
+  const auto value = [&](double half_round_trip) {
+    return latency ? half_round_trip : static_cast<double>(size) / half_round_trip;
+  };
+  json batches = json::array();
+  for (const Batch& batch : found.batches) {
+    batches.push_back(value(static_cast<double>(batch.took_ns) * 1e-3 / 2 / static_cast<double>(batch.round_trips)));
+  }
+  return {{"value", value(found.half_round_trip())},
+          {"unit", latency ? "us" : "MB/s"},
+          {"batches", batches},
+          {"messages", found.round_trips()},
+          {"bytes", found.round_trips() * static_cast<std::int64_t>(size)}};
+}
+
 }  // namespace
 
 Runtime::Runtime(const Job& job, const Settings& settings)
@@ -109,13 +138,11 @@ Runtime::Runtime(const Job& job, const Settings& settings)
   if (program::place(job_, busy(seats_, task_), settings.scheduling)) {
     flags_.insert(settings.scheduling ? "scheduling" : "shared_comm_core");
   }
-  std::optional<unsigned> backoff;
-  if (task_ == Task::polling && settings.program.contains("backoff") && settings.program.at("backoff").is_number()) {
-    backoff = settings.program.at("backoff").get<unsigned>();
-  }
+  const std::optional<unsigned> backoff = backoff_of(settings.program);
+  polls_ = task_ == Task::polling && backoff != 0u && !seats_.worker_cores.empty();
   workers_poll_ = task_ == Task::polling && backoff != 0U;
   program::together(job_, [&] {
-    starpu_.emplace(program::StarpuThreads{seats_.mpi_core, seats_.worker_cores, backoff});
+    starpu_.emplace(program::StarpuThreads{seats_.mpi_core, seats_.worker_cores, polls_ ? backoff : std::nullopt});
   });
   threads_ = json::array();
   json own = starpu_->threads();
@@ -147,65 +174,58 @@ void Runtime::use(std::size_t size) {
   }
 }
 
+Runtime::Asked Runtime::read_asked(const json& request) {
+  Asked asked;
+  asked.point = read(request, "point", std::string());
+  asked.repetition = read(request, "repetition", std::int64_t{0});
+  asked.sequence = read(request, "sequence", std::vector<std::string>{"B", "AB", "AB", "B"});
+  check_phases(asked.sequence);
+  const auto size = read(request, "size", std::int64_t{0});
+  if (size < 1 || size > std::numeric_limits<int>::max()) {
+    throw RequestError("size", std::to_string(size), "is no size of a message", "from 1 B to 2 GiB");
+  }
+  asked.size = static_cast<std::size_t>(size);
+  asked.latency = read(request, "metric", std::string("latency")) == "latency";
+  const json steady = request.value("steady", json::object());
+  asked.window = {read(request, "window", 0.12), read(steady, "window", std::size_t{7}), read(steady, "cov", 0.05),
+                  read(steady, "limit", 1.0), read(request, "fault", std::string()) == "message"};
+  return asked;
+}
+
 json Runtime::answer(const json& request) {
   Asked asked;
   program::together(job_, [&] {
-    asked.point = read(request, "point", std::string());
-    asked.repetition = read(request, "repetition", std::int64_t{0});
-    asked.sequence = read(request, "sequence", std::vector<std::string>{"B", "AB", "AB", "B"});
-    check_phases(asked.sequence);
-    const auto size = read(request, "size", std::int64_t{0});
-    if (size < 1 || size > std::numeric_limits<int>::max()) {
-      throw RequestError("size", std::to_string(size), "is no size of a message", "from 1 B to 2 GiB");
-    }
-    asked.size = static_cast<std::size_t>(size);
-    asked.latency = read(request, "metric", std::string("latency")) == "latency";
-    const json steady = request.value("steady", json::object());
-    asked.window = {read(request, "window", 0.12), read(steady, "window", std::size_t{7}), read(steady, "cov", 0.05),
-                    read(steady, "limit", 1.0), read(request, "fault", std::string()) == "message"};
+    asked = read_asked(request);
     use(asked.size);
   });
   json phases = json::array();
   std::string status = "ok";
   for (const std::string& name : asked.sequence) {
     phases.push_back(phase(asked, name, static_cast<int>(phases.size())));
-    const std::string& one = phases.back().at("status").get_ref<const std::string&>();
+    const std::string one = phases.back().at("status");
     status = one == "void" ? "failed" : one == "not_stable" && status == "ok" ? one : status;
   }
-  json record = {{"record", "repetition"}, {"point", asked.point}, {"repetition", asked.repetition},
-                 {"status", status},       {"flags", flags_},      {"phases", phases}};
-  record["reason"] = status == "failed"       ? "a rule of measuring was broken: see the flags of the phases"
-                     : status == "not_stable" ? "no steady window inside the limit"
-                                              : "";
-  record["validated"] = true;
-  for (const json& one : phases) {
-    record["validated"] = record["validated"].get<bool>() && !one.at("flags").contains("validation_failed");
-  }
-  record["pages"] = {{"comm", pages_record(message_->pages())}};
-  return record;
+  const bool validated = std::none_of(phases.begin(), phases.end(), [](const json& one) {
+    return one.at("flags").get<std::set<std::string>>().contains("validation_failed");
+  });
+  const char* reason = status == "failed"       ? "a rule of measuring was broken: see the flags of the phases"
+                       : status == "not_stable" ? "no steady window inside the limit"
+                                                : "";
+  return {{"record", "repetition"},
+          {"point", asked.point},
+          {"repetition", asked.repetition},
+          {"status", status},
+          {"reason", reason},
+          {"flags", flags_},
+          {"validated", validated},
+          {"pages", {{"comm", pages_record(message_->pages())}}},
+          {"phases", phases}};
 }
 
-json Runtime::phase(const Asked& asked, const std::string& name, int index) {
-  const bool together = name == "AB";
-  const bool over_starpu = together && task_ == Task::overhead;
-  bind(over_starpu ? seats_.waiting_core : seats_.mpi_core);
-  const bool polling = together && workers_poll_ && starpu_->workers() > 0;
-  if (polling) {
-    starpu_->resume();
-  } else {
-    starpu_->pause();
-  }
-  program::gathered(job_, nullptr);  // so that nobody measures before the workers of all ranks poll, or sleep
-  const program::Ran before = starpu_->workers_ran();
-  const std::int64_t start = now_ns();
-  Measured found;
-  {
-    const std::unique_ptr<Path> path = over_starpu ? by_starpu(job_, *message_) : by_mpi(job_, *message_);
-    job_.rank() == 0 ? void(found = lead(job_, *path, asked.window)) : follow(job_, *path, asked.window);
-  }
-  const std::int64_t end = now_ns();
-  const program::Ran after = starpu_->workers_ran();
+// What this rank saw of a phase beside its messages: flags, and how long its polling workers were awake.
+json Runtime::seen(const Measured& found, bool polling, const program::Ran& before, double phase_ns) const {
   std::set<std::string> flags;
+  json seen = {{"observed", json::object()}};
   if (!found.valid) {
     flags.insert("validation_failed");
   }
@@ -216,44 +236,54 @@ json Runtime::phase(const Asked& asked, const std::string& name, int index) {
   if (pages.unknown.empty() && pages.share < on_its_node) {
     flags.insert("wrong_node");
   }
-  json observed = json::object();
   if (starpu_->workers() > 0) {
-    // Of the phase, and of all its workers: 1 when each was on its core or waited for it all the time.
-    const double all = static_cast<double>(end - start) * static_cast<double>(starpu_->workers());
+    // Of the phase, and of all workers: 1 when each was on its core, or waited for it, all the time.
+    const program::Ran after = starpu_->workers_ran();
+    const double all = phase_ns * static_cast<double>(starpu_->workers());
     const double ran = (after.on_core - before.on_core) / all;
     const double ready = ran + (after.waiting - before.waiting) / all;
-    observed["workers_ran"] = ran;
+    seen["observed"]["workers_ran"] = ran;
     if (polling ? ready < awake : ready > 1 - awake) {
       flags.insert("not_overlapped");
     }
   }
-  const bool broken =
-      flags.contains("validation_failed") || flags.contains("wrong_node") || flags.contains("not_overlapped");
+  seen["flags"] = flags;
+  return seen;
+}
+
+json Runtime::phase(const Asked& asked, const std::string& name, int index) {
+  const bool over_starpu = name == "AB" && task_ == Task::overhead;
+  const bool polling = name == "AB" && polls_;
+  bind(over_starpu ? seats_.waiting_core : seats_.mpi_core);
+  polling ? starpu_->resume() : starpu_->pause();
+  program::gathered(job_, nullptr);  // so that nobody measures before the workers of all ranks poll, or sleep
+  const program::Ran before = starpu_->workers_ran();
+  const std::int64_t start = now_ns();
+  Measured found;
+  found.valid = true;  // rank 0 finds out
+  {
+    const std::unique_ptr<Path> path = over_starpu ? by_starpu(job_, *message_) : by_mpi(job_, *message_);
+    job_.rank() == 0 ? void(found = lead(job_, *path, asked.window)) : follow(job_, *path, asked.window);
+  }
+  const std::int64_t end = now_ns();
   json record = {{"phase", name},
                  {"index", index},
                  {"start_ns", start},
                  {"end_ns", end},
                  {"measured_s", found.seconds()},
-                 {"status", broken         ? "void"
-                            : found.steady ? "ok"
-                                           : "not_stable"},
-                 {"flags", flags},
-                 {"observed", observed}};
-  if (job_.rank() != 0) {
-    return record;
+                 {"status", found.steady ? "ok" : "not_stable"}};
+  std::set<std::string> flags;
+  for (const json& rank : program::gathered(job_, seen(found, polling, before, static_cast<double>(end - start)))) {
+    flags.merge(rank.at("flags").get<std::set<std::string>>());
+    record.emplace("observed", rank.at("observed"));  // rank 0's
   }
-  const auto value = [&](double half_round_trip) {
-    return asked.latency ? half_round_trip : static_cast<double>(asked.size) / half_round_trip;
-  };
-  json batches = json::array();
-  for (const Batch& batch : found.batches) {
-    batches.push_back(value(static_cast<double>(batch.took_ns) * 1e-3 / 2 / static_cast<double>(batch.round_trips)));
+  record["flags"] = flags;
+  if (flags.contains("validation_failed") || flags.contains("wrong_node") || flags.contains("not_overlapped")) {
+    record["status"] = "void";
   }
-  record["comm"] = {{"value", value(found.half_round_trip())},
-                    {"unit", asked.latency ? "us" : "MB/s"},
-                    {"batches", batches},
-                    {"messages", found.round_trips()},
-                    {"bytes", found.round_trips() * static_cast<std::int64_t>(asked.size)}};
+  if (job_.rank() == 0) {
+    record["comm"] = messages_record(found, asked.size, asked.latency);
+  }
   return record;
 }
 

@@ -34,7 +34,9 @@ class Runtime : public program::Program {
 
  private:
   struct Asked;
+  static Asked read_asked(const nlohmann::json& request);
   nlohmann::json phase(const Asked& asked, const std::string& name, int index);
+  nlohmann::json seen(const Measured& found, bool polling, const program::Ran& before, double phase_ns) const;
   void use(std::size_t size);
   void bind(int core);
 
@@ -42,6 +44,7 @@ class Runtime : public program::Program {
   Task task_;
   bool workers_poll_ = false;  // in AB; a back-off of 0 keeps them paused, as a control
   Seats seats_;
+  bool polls_ = false;           // in phase AB
   std::set<std::string> flags_;  // of where the threads are
   std::optional<program::Starpu> starpu_;
   nlohmann::json threads_;  // of all ranks
