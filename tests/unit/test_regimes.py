@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from elbowroom.plan import Point
-from elbowroom.stats.saturation import highest, regime, traffic
+from elbowroom.stats.result import Kept
+from elbowroom.stats.saturation import colour, highest, regime, traffic
 from studies import HENRI, SMALL, by_key, study
 
 PEAK = 60_000.0  # bus MB/s of a node
@@ -89,3 +91,38 @@ def test_quick_says_how_much_of_the_bandwidth_seen_is_moved() -> None:
     assert "Blue: only the computation slows" in pair.text
     assert by_key(findings, "triad-n1-4").values["regime"] is None
     assert by_key(findings, "memset_nt").values["regime"] is None
+
+
+@pytest.mark.parametrize(
+    ("n", "comp", "comm", "expected"),
+    [
+        (10, 0.8, 0.6, "red"),
+        (3, 0.8, 1.0, "blue"),
+        (10, 0.8, 1.0, "computation only"),
+        (10, 1.0, 0.6, "communication only"),
+        (10, 1.0, 0.99, "neither"),
+    ],
+)
+def test_every_point_has_a_colour_or_a_name(n: int, comp: float, comm: float, expected: str) -> None:
+    def truth(point: Point) -> tuple[float, float, float, float]:
+        alone = 6000.0 * point.n * 24 / 32
+        # The others are undisturbed, and ten of them move most.
+        kept = (comp, comm) if point.n == n else (1.0, 1.0)
+        rate = 1.5 if point.metric == "latency" else 100.0
+        return alone, alone * kept[0], rate, rate * kept[1]
+
+    _, found = study("cores", HENRI, truth, settings={"n": "3,10"}, sizes=(64_000_000,))
+    peaks = {0: 70_000.0 if expected != "computation only" else 50_000.0}
+    (item,) = [item for item in found if item.n == n and item.kernel == "triad"]
+    assert colour(item, peaks) == expected
+
+
+def test_a_median_below_whose_interval_reaches_one_is_undecided() -> None:
+    _, found = study("cores", SMALL, lambda _: (9000.0, 9000.0, 1.0, 1.0))
+    item = next(item for item in found if item.kernel == "triad")
+    wide = msgspec.structs.replace(
+        item, comp=msgspec.structs.replace(item.comp, kept=Kept(value=0.9, low=0.8, high=1.01))
+    )
+    assert colour(wide, highest(found)) == "undecided"
+    control = next(item for item in found if item.kernel == "prime")
+    assert colour(control, highest(found)) is None

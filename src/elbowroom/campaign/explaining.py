@@ -37,11 +37,11 @@ def observed(folder: RunFolder, results: Results) -> Observed:
         logs=log_kept(manifest.points, samples, repetitions, seed=manifest.seed),
         trusted=results.verdict.trusted,
         reasons=results.verdict.reasons,
-        frequency=_frequency(results.points, manifest.observers),
+        frequency=frequency(results.points, manifest.observers),
     )
 
 
-def _frequency(points: Sequence[PointResult], observers: Mapping[str, Any]) -> str:
+def frequency(points: Sequence[PointResult], observers: Mapping[str, Any]) -> str:
     """What was seen of the frequencies of the cores, as a clause."""
     reading = observers.get("frequency", {})
     if reading.get("status") != "ok":

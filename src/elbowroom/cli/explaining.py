@@ -77,7 +77,8 @@ def print_explanation(found: Explanation) -> None:
     print()
     for sentence in found.summary:
         _say(sentence, style="bold")
-    print()
+    if found.summary:
+        print()
     for item in found.told:
         _say(item.text)
     if not found.cases:
