@@ -113,6 +113,16 @@ def test_on_one_host_only_one_rank_has_workers_and_each_core_one_thread() -> Non
     assert asked["program"] == {**msgspec.to_builtins(program.program)}
 
 
+def test_starpus_workers_are_named_as_those_of_the_pool_are() -> None:
+    labels = {point.program.label() for point in expanded(SMALL) if point.program is not None}
+    assert labels == {
+        "polling x2 (starpu)",
+        "polling x32 (starpu)",
+        "polling x10000 (starpu)",
+        "paused (starpu)",
+    }
+
+
 def test_both_hosts_have_workers_as_both_of_the_papers_nodes_had() -> None:
     assert {point.computing_ranks for point in expanded(HENRI)} == {"all"}
     assert {point.computing_ranks for point in expanded(machine(8))} == {"first"}

@@ -115,9 +115,10 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     backoff: int | None = None
 
     def label(self) -> str:
-        """The program in a table: `gemm (starpu)`, `polling backoff 32 (starpu)`."""
-        pause = "paused" if self.backoff == 0 else f"backoff {self.backoff}"
-        return f"{self.task}{'' if self.backoff is None else ' ' + pause} ({self.build})"
+        """The program in a table: `gemm (starpu)`, `polling x32 (starpu)`, `paused (starpu)`."""
+        if self.backoff == 0:
+            return f"paused ({self.build})"
+        return f"{self.task}{'' if self.backoff is None else f' x{self.backoff}'} ({self.build})"
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
