@@ -7,7 +7,6 @@
 namespace elbowroom::kernels {
 namespace {
 
-constexpr std::size_t kBuffers = 2;
 constexpr double kBlocksTouched = 4;  // by a task: those of A and B, and C twice
 
 using Rounding = std::numeric_limits<double>;
@@ -33,18 +32,6 @@ std::vector<double> times(const Problem& problem, const Blocks& blocks, std::siz
 
 }  // namespace
 
-std::vector<std::size_t> turns(const Rows& rows) {
-  std::vector<std::size_t> order;
-  for (std::size_t turn = 0; order.size() < rows.blocks; ++turn) {
-    for (std::size_t rank = 0; rank < rows.ranks; ++rank) {
-      if (rows.first(rank) + turn < rows.last(rank)) {
-        order.push_back(rows.first(rank) + turn);
-      }
-    }
-  }
-  return order;
-}
-
 Gemm::Gemm(const Problem& problem, const Rows& rows, std::size_t rank, int comp_node, int comm_node, Engine& engine)
     : problem_(problem),
       rows_(rows),
@@ -56,7 +43,10 @@ Gemm::Gemm(const Problem& problem, const Rows& rows, std::size_t rank, int comp_
       a_(problem.block, rows.blocks, first_, last_, comp_node),
       b_(problem.block, rows.blocks, first_, last_, comm_node),
       c_(problem.block, rows.blocks, first_, last_, comp_node),
-      buffers_(problem.block, rows.blocks, 0, kBuffers, comm_node) {
+      buffers_(problem.block, rows.blocks, 0, rows.blocks - (last_ - first_), comm_node) {
+  for (const std::size_t row : steps_) {
+    places_.push_back(row < first_ ? row : row - (last_ - first_));
+  }
   const std::size_t size = problem.block * problem.block;
   for (std::size_t row = first_; row < last_; ++row) {
     for (std::size_t column = 0; column < rows.blocks; ++column) {
@@ -64,7 +54,7 @@ Gemm::Gemm(const Problem& problem, const Rows& rows, std::size_t rank, int comp_
       c_data_.push_back(engine_.datum({c_.at(row, column), size}));
     }
   }
-  for (std::size_t buffer = 0; buffer < kBuffers; ++buffer) {
+  for (std::size_t buffer = 0; buffer < rows.blocks - (last_ - first_); ++buffer) {
     for (std::size_t column = 0; column < rows.blocks; ++column) {
       buffer_data_.push_back(engine_.datum({buffers_.at(buffer, column), size}));
     }
@@ -97,7 +87,7 @@ void Gemm::pass_on(std::size_t step) {
   for (std::size_t column = 0; column < rows_.blocks; ++column) {
     const std::size_t tag = row * rows_.blocks + column;
     if (!owns(row)) {
-      engine_.receive(buffer_data_[step % kBuffers * rows_.blocks + column], static_cast<int>(rows_.owner(row)), tag);
+      engine_.receive(buffer_data_[places_[step] * rows_.blocks + column], static_cast<int>(rows_.owner(row)), tag);
       continue;
     }
     for (std::size_t other = 1; other < rows_.ranks; ++other) {
@@ -109,7 +99,7 @@ void Gemm::pass_on(std::size_t step) {
 
 void Gemm::multiply(std::size_t step) {
   const std::size_t k = steps_[step];
-  const std::size_t buffer = step % kBuffers;
+  const std::size_t buffer = places_[step];
   for (std::size_t row = first_; row < last_; ++row) {
     for (std::size_t column = 0; column < rows_.blocks; ++column) {
       const Datum from =
@@ -166,6 +156,21 @@ Checked Gemm::check(const Job& job) const {
   checked.error = std::sqrt(summed(job, rest) / summed(job, norm));
   checked.holds = checked.residual <= 1;
   return checked;
+}
+
+void Gemm::plain(std::size_t thread, std::size_t threads) {
+  for (std::size_t step = 0; step < steps_.size(); ++step) {
+    const std::size_t k = steps_[step];
+    std::size_t block = 0;
+    for (std::size_t row = first_; row < last_; ++row) {
+      for (std::size_t column = 0; column < rows_.blocks; ++column) {
+        const double* b = owns(k) ? b_.at(k, column) : buffers_.at(step % kBuffers, column);
+        if (block++ % threads == thread) {
+          multiply_blocks(problem_.block, a_.at(row, k), b, c_.at(row, column), step == 0);
+        }
+      }
+    }
+  }
 }
 
 Counts Gemm::counts(std::size_t iterations) const {

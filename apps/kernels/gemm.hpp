@@ -1,5 +1,6 @@
-// C = A B in blocks: the next block row of B travels while this one is multiplied (SUMMA, van de Geijn and Watts 1997, on
-// a grid of one column of ranks; two buffers).
+// C = A B in blocks: block rows of B travel while others are multiplied (SUMMA, van de Geijn and Watts 1997, on a grid of
+// one column of ranks). Each has a buffer of its own, as in StarPU's cache of what was received: with two in turn, sends
+// would wait until the receiver has computed, and their bandwidth would tell that.
 #pragma once
 
 #include <array>
@@ -16,6 +17,7 @@ class Gemm final : public Algorithm {
   void fill() override;
   Outcome run(std::size_t iterations) override;
   Checked check(const Job& job) const override;
+  void plain(std::size_t thread, std::size_t threads) override;
   Counts counts(std::size_t iterations) const override;
   std::vector<double> result() const override;
   std::vector<PageReport> comp_pages() const override;
@@ -33,13 +35,11 @@ class Gemm final : public Algorithm {
   const std::size_t first_;
   const std::size_t last_;
   Engine& engine_;
-  std::vector<std::size_t> steps_;  // block rows of B in the order of their turns: ranks send by turns, too
-  Blocks a_, b_, c_;                // the rank's block rows
-  Blocks buffers_;                  // two block rows of B of others
+  std::vector<std::size_t> steps_;   // block rows of B in the order of their turns: ranks send by turns, too
+  Blocks a_, b_, c_;                 // the rank's block rows
+  Blocks buffers_;                   // block rows of B of others
+  std::vector<std::size_t> places_;  // by step: the row of buffers_ that others' rows come to
   std::vector<Datum> b_data_, c_data_, buffer_data_;  // by block
 };
-
-// Block rows in turns: the first of each rank, the second of each rank ...
-std::vector<std::size_t> turns(const Rows& rows);
 
 }  // namespace elbowroom::kernels

@@ -97,6 +97,18 @@ std::size_t Rows::owner(std::size_t row) const {
   return rank;
 }
 
+std::vector<std::size_t> turns(const Rows& rows) {
+  std::vector<std::size_t> order;
+  for (std::size_t turn = 0; order.size() < rows.blocks; ++turn) {
+    for (std::size_t rank = 0; rank < rows.ranks; ++rank) {
+      if (rows.first(rank) + turn < rows.last(rank)) {
+        order.push_back(rows.first(rank) + turn);
+      }
+    }
+  }
+  return order;
+}
+
 Rows rows_of(const Problem& problem, std::size_t ranks) {
   if (problem.order < ranks) {
     throw RequestError("order", std::to_string(problem.order), fmt::format("{} ranks need a row each", ranks),
@@ -116,7 +128,7 @@ double bytes_of(const Problem& problem, const Rows& rows) {
   switch (problem.task) {
     case Task::cg: return sizeof(double) * (most * order + kVectors * order);
     case Task::cg_sparse: return most * kSparseRowBytes + sizeof(double) * kVectors * order;
-    case Task::gemm: return sizeof(double) * (3 * most * order + 2 * static_cast<double>(problem.block) * order);
+    case Task::gemm: return sizeof(double) * (2 * most + order) * order;  // A and C, all of B
   }
   return 0;
 }

@@ -35,8 +35,8 @@ SHARE = 4
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """What a task's matrices cost, as apps/kernels/problem.cpp counts it. Bytes: `square` times order squared
-    and `linear` times order for all processes together, `each` times order and `panels` times order times
-    block for each of them. Flops of an iteration: `flops_square` times order squared (of a product once more
+    and `linear` times order for all processes together, `each` times order and `whole` times order squared
+    for each of them. Flops of an iteration: `flops_square` times order squared (of a product once more
     times order), `flops_linear` times order; conjugate gradients usually end after `usual` iterations.
 
     Where the plan leaves them at 0: the order is `least` or more, `blocks` have one of these sizes, and there
@@ -47,7 +47,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     square: float = 0.0
     linear: float = 0.0
     each: float = 0.0
-    panels: float = 0.0
+    whole: float = 0.0
     flops_square: float = 0.0
     flops_linear: float = 0.0
     least: int
@@ -56,9 +56,10 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     usual: int = 1
     cached: bool = False
 
-    def order(self, size: float) -> float:
+    def order(self, size: float, ranks: int) -> float:
         """The order whose matrices, without vectors, are so many bytes."""
-        return math.sqrt(size / self.square) if self.square else size / self.linear
+        square = self.square + ranks * self.whole
+        return math.sqrt(size / square) if square else size / self.linear
 
     def rows(self, workers: int) -> int:
         """Rows of blocks that keep so many cores at work: a block of the result, or a row of blocks, is one
@@ -87,17 +88,15 @@ SHAPES = {
         iterations=200,
         usual=40,
     ),
-    "gemm": Shape(
-        square=3 * ELEMENT, panels=2 * ELEMENT, flops_square=2, least=3072, blocks=(512,), cached=True
-    ),
+    "gemm": Shape(square=2 * ELEMENT, whole=ELEMENT, flops_square=2, least=3072, blocks=(512,), cached=True),
 }
 
 
 def memory(program: Program) -> float:
     """Bytes of all processes' matrices and vectors together."""
     shape, order = SHAPES[program.task], program.order
-    each = shape.each + shape.panels * program.block
-    return shape.square * order**2 + (shape.linear + program.ranks * each) * order
+    linear = shape.linear + program.ranks * shape.each
+    return (shape.square + program.ranks * shape.whole) * order**2 + linear * order
 
 
 def seconds(program: Program, cores: float) -> float:
@@ -131,12 +130,12 @@ def completed(program: Program, cores: int, machine: Machine) -> Program:
 def _chosen(shape: Shape, block: int, rows: int, ranks: int, machine: Machine) -> tuple[int, int]:
     """Order and block: at least so many rows of blocks, as many for each process."""
     out_of_cache = 0.0 if shape.cached else CACHES * machine.last_level_cache * machine.hosts
-    wanted = max(float(shape.least), shape.order(out_of_cache))
+    wanted = max(float(shape.least), shape.order(out_of_cache, ranks))
     sizes = (block,) if block else shape.blocks
     size = next((size for size in sizes if size * rows <= wanted), sizes[-1])
     count = max(rows, math.ceil(wanted / size))
     if machine.memory:
-        count = min(count, int(shape.order(machine.memory * machine.hosts / SHARE) / size))
+        count = min(count, int(shape.order(machine.memory * machine.hosts / SHARE, ranks) / size))
     return max(1, -(-count // ranks)) * ranks * size, size
 
 
@@ -163,7 +162,7 @@ def check(program: Program, machine: Machine) -> None:
     here = machine.memory * machine.hosts
     if here and memory(program) > here:
         shape = SHAPES[program.task]
-        most = int(shape.order(here / SHARE))
+        most = int(shape.order(here / SHARE, program.ranks))
         mend = (
             f"{program.task} needs {memory(program) / 1e9:.3g} GB of {here / 1e9:.3g}; an order of {most} "
             "takes a quarter"
