@@ -18,7 +18,10 @@ RISEN = 0.05
 """A floor that lies so far above that without accesses shows interference: as what keeps less than 0.95."""
 
 LIMITS = (1.0, 2.0)
-"""us; the paper tells from how many bytes on the average never falls below them (section 3.1)."""
+"""us; the paper tells beyond how many bytes the average never falls below them (section 3.1)."""
+
+TIMES = (1.0, 1.1, 1.25)
+"""The same as multiples of the average without accesses, for machines that are faster or slower."""
 
 
 def share(found: Estimate) -> str:
@@ -159,7 +162,11 @@ def first_observation(case: Case) -> Finding:
     if found.trend is not None:
         values["tau"] = found.trend.value
     for limit in LIMITS:
-        values[f"bytes_beyond_which_never_below_{limit:g}_us"] = never_below(case.windows, limit)
+        values[f"never_below_{limit:g}_us_beyond_bytes"] = never_below(case.windows, limit)
+    if case.scatter_without is not None:
+        for times in TIMES:
+            limit = times * case.scatter_without.average.value
+            values[f"never_below_{times:g}_times_without_beyond_bytes"] = never_below(case.windows, limit)
     ids = tuple(item.id for item in case.windows)
     return Finding(key=f"first-{case.key}", level="note", text=text, values=values, points=ids)
 
@@ -231,7 +238,7 @@ def misses(case: Case) -> list[Finding]:
             values |= {f"{line.level}_most": max(line.lower), f"{line.level}_plateau_bytes": line.plateau}
         follows = sides.follows(case.windows, last)
         if follows is not None:
-            text += f" The lower bound of the one-way time correlates with those of {last.level} by {follows:.2f}."
+            text += f" The lower bound of the one-way time correlates with {last.level}'s by {follows:.2f}."
             values["correlation"] = follows
         ids = tuple(item.id for item in case.windows)
         key = f"misses-{rank}-{case.key}"

@@ -20,6 +20,9 @@ from elbowroom.stats.summary import Floats, interval
 FEWEST_WINDOWS = 8
 """A trend over fewer says nothing."""
 
+FEWEST_PAIRS = 3
+"""Windows of a region that two sides are compared in; of fewer there is no interval."""
+
 FLAT = 0.05
 """A floor that surely rises less than this does not rise: what elsewhere counts as undisturbed."""
 
@@ -160,6 +163,7 @@ def difference(
         regions={
             name: less(lambda series: _added(series, _middle), chosen)
             for name, chosen in _by_region(pairs, levels or {}).items()
+            if len(chosen) >= FEWEST_PAIRS
         },
     )
 
