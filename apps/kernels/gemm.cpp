@@ -164,7 +164,7 @@ void Gemm::plain(std::size_t thread, std::size_t threads) {
     std::size_t block = 0;
     for (std::size_t row = first_; row < last_; ++row) {
       for (std::size_t column = 0; column < rows_.blocks; ++column) {
-        const double* b = owns(k) ? b_.at(k, column) : buffers_.at(step % kBuffers, column);
+        const double* b = owns(k) ? b_.at(k, column) : buffers_.at(places_[step], column);
         if (block++ % threads == thread) {
           multiply_blocks(problem_.block, a_.at(row, k), b, c_.at(row, column), step == 0);
         }
