@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from elbowroom.campaign.sources import settable
-from elbowroom.errors import ElbowroomError
-from elbowroom.launch import build, modes
+from elbowroom.errors import ElbowroomError, MachineError
+from elbowroom.launch import build, modes, starpu
 from elbowroom.launch.launchers import LaunchRequest, build_launch, detect
 from elbowroom.launch.mpi import Mpi, find_mpi, loaded_library
 from elbowroom.launch.session import Session
@@ -43,7 +43,25 @@ def gather(probe: Path | None = None, mpi: str | None = None) -> Facts:
         clock=_asked(built, "clock"),
         binding=_binding(),
         restored=restored,
+        starpu=_attempt(_starpu),
+        openblas=_attempt(_openblas),
     )
+
+
+def _starpu() -> str:
+    """StarPU-MPI and its MPI: runs over StarPU take that one."""
+    found = starpu.find_starpu()
+    return f"StarPU {found.version}, of {found.mpi.name} in {found.mpi.prefix}"
+
+
+def _openblas() -> str:
+    version = starpu.installed("openblas")
+    if not version:
+        raise MachineError(
+            "OpenBLAS is not installed (kernels needs it)",
+            mend="on Debian or Ubuntu `apt-get install libopenblas-dev`",
+        )
+    return f"OpenBLAS {version}"
 
 
 def _attempt(action: Callable[[], Answer]) -> Answer | Failure:

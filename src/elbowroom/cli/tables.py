@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from elbowroom.campaign.progress import duration
+from elbowroom.cli.runtime_tables import added_points, print_added
 from elbowroom.draw.numbers import number, size
 from elbowroom.plan.sizes import format_cores
 
@@ -75,7 +76,16 @@ def print_run(run: Run) -> None:
     told = _print_steps(run)
     _print_kernels(points)
     accesses = _print_accesses(run)
-    rest = [point for point in points if not (told and point.application) and not (accesses and point.series)]
+    added = added_points(points)
+    if added:
+        print_added(added)
+        print()
+    shown = {point.id for point in added}
+    rest = [
+        point
+        for point in points
+        if not (told and point.application) and not (accesses and point.series) and point.id not in shown
+    ]
     if rest or not points:
         console().print(_points_table(rest))
     _explain_control(points)

@@ -46,7 +46,7 @@ def find_starpu(env: Mapping[str, str] | None = None, ask: Ask | None = None) ->
     if env.get(HIDDEN) == "none":
         raise _absent(f"hidden by {HIDDEN}=none", f"unset {HIDDEN}")
     for module in MODULES:
-        version = ask("pkg-config", "--modversion", module).strip()
+        version = installed(module, ask)
         if version:
             break
     else:
@@ -56,6 +56,11 @@ def find_starpu(env: Mapping[str, str] | None = None, ask: Ask | None = None) ->
     if library is None:
         raise _absent(f"{version} in {folder} loads no MPI library", f"`apt-get install {DEBIAN_PACKAGES}`")
     return StarPU(version=version, module=module, library=library, mpi=_mpi_of(library, version, ask))
+
+
+def installed(module: str, ask: Ask | None = None) -> str:
+    """The version of a library by the name that pkg-config knows it by; empty where there is none."""
+    return (ask or _said)("pkg-config", "--modversion", module).strip()
 
 
 def refused(starpu: StarPU | ElbowroomError, mpi: Mpi) -> str:

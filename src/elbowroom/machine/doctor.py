@@ -59,7 +59,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of this machine; a Failure stands for what could not be found out.
 
     `state`, `observers` and `clock` are the probe's answers (docs/protocol.md); `binding` is None when this
-    process may bind itself; `restored` tells of frequencies that a killed run had left constant.
+    process may bind itself; `restored` tells of frequencies that a killed run had left constant. `starpu` and
+    `openblas` say which there is.
     """
 
     probe: str | Failure
@@ -70,6 +71,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     clock: dict[str, Any] | Failure = Failure(reason="not looked at")
     binding: Failure | None = None
     restored: str = ""
+    starpu: str | Failure = Failure(reason="not looked at")
+    openblas: str | Failure = Failure(reason="not looked at")
 
 
 def diagnose(facts: Facts) -> tuple[Check, ...]:
@@ -395,6 +398,19 @@ def _clock(facts: Facts) -> _Line:
     return _ok(text)
 
 
+def _optional(found: str | Failure) -> _Line:
+    """A component that some experiments need; without it the others work."""
+    return _absent(found.reason, found.mend) if isinstance(found, Failure) else _ok(found)
+
+
+def _starpu(facts: Facts) -> _Line:
+    return _optional(facts.starpu)
+
+
+def _openblas(facts: Facts) -> _Line:
+    return _optional(facts.openblas)
+
+
 _LOOKS: dict[str, Callable[[Facts], _Line]] = {
     "load": _load,
     "steal": _steal,
@@ -414,4 +430,6 @@ _LOOKS: dict[str, Callable[[Facts], _Line]] = {
     "nic": _nic,
     "counters": _counters,
     "clock": _clock,
+    "starpu": _starpu,
+    "openblas": _openblas,
 }
