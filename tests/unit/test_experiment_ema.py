@@ -62,6 +62,11 @@ def test_several_hosts_have_several_clocks() -> None:
     assert "one clock" in expansion.notes[0].reason
 
 
+def test_a_virtual_machine_has_no_caches() -> None:
+    [note] = ema.expand(load("ema"), msgspec.structs.replace(HERE, virtual=True)).notes
+    assert "no caches" in note.reason
+
+
 def test_every_axis_multiplies() -> None:
     settings = {"access": "read,write", "data": "same,different", "barrier": "true,false", "sizes": "4,400"}
     points = ema.expand(plan(**settings), HERE).points

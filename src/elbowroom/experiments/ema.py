@@ -45,11 +45,13 @@ class Seats(msgspec.Struct, frozen=True, kw_only=True):
 
 def expand(plan: Plan, machine: Machine) -> Expansion:
     """A point for each window of sizes of every who, access, data, barrier and message size, and the
-    register-only control; notes where there is one clock too many or no core left for bystanders.
+    register-only control; notes where there are no caches, a clock too many, no core left for bystanders.
     """
     control = _control(plan, machine) if plan.control else ()
-    if machine.hosts > 1:
+    if machine.virtual or machine.hosts > 1:
         reason = f"one-way times need one clock, and {machine.hosts} hosts have several (--launcher local)"
+        if machine.virtual:
+            reason = "a virtual machine has no caches: measured on a real one"
         note = Note(what="extraneous accesses", reason=reason)
         return Expansion(points=control, notes=(note,))
     accesses.fits(1, plan.accesses[1], machine)
