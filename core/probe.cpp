@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <iostream>
 #include <string>
@@ -136,6 +137,11 @@ nlohmann::json misses(const MissOptions& options) {
   question.message = size("size", options.message);
   question.sizes = {size("first", options.first), size("step", options.step),
                     static_cast<std::uint64_t>(options.count)};
+  const std::uint64_t steps = std::max<std::uint64_t>(question.sizes.count - 1, 1);
+  if (question.sizes.first > most_accesses || question.sizes.step > (most_accesses - question.sizes.first) / steps) {
+    throw RequestError("step", options.step, "the largest size would be above 16 TiB",
+                       "ask for fewer or smaller sizes");
+  }
   const MissAnswer answer = modelled_misses(question);
   return {{"record", "misses"}, {"after", answer.after}, {"without", answer.without}};
 }

@@ -42,3 +42,32 @@ TEST_CASE("what reading the counters costs is taken off, and what one reading la
   CHECK(counts[MissCounters::nearest] == 18.0);
   CHECK_FALSE(counts[MissCounters::last].has_value());
 }
+
+TEST_CASE("what happens between before and after is averaged over the messages, nothing else is") {
+  MessageCounter counter(MissCounters::of_time());
+  if (!counter.works()) {
+    MESSAGE("skipped: the kernel counts no thread's time");
+    return;
+  }
+  CHECK_FALSE(counter.take()[MissCounters::nearest].has_value());
+  volatile std::uint64_t sum = 0;
+  const auto work = [&](int steps) {
+    for (int i = 0; i < steps; ++i) {
+      sum = sum + 1;
+    }
+  };
+  counter.before();
+  work(3'000'000);
+  counter.after();
+  work(30'000'000);
+  counter.before();
+  counter.after();
+  const auto mean = counter.take();
+  counter.before();
+  work(30'000'000);
+  counter.after();
+  const auto longer = counter.take();
+  REQUIRE(mean[MissCounters::nearest].has_value());
+  CHECK(*mean[MissCounters::nearest] > 0);
+  CHECK(*longer[MissCounters::last] > *mean[MissCounters::last]);
+}

@@ -5,9 +5,9 @@
 namespace elbowroom {
 namespace {
 
-constexpr int process_bits = 48;                         // user space has 47, unless a program asks for more
-constexpr std::uint64_t apart = std::uint64_t{1} << 40;  // between made-up regions: above every size
-constexpr std::uint64_t shared_process = 65535;          // the cell is nobody's own
+constexpr int process_bits = 48;                 // user space has 47, unless a program asks for more
+constexpr std::uint64_t apart = most_accesses;   // between made-up regions
+constexpr std::uint64_t shared_process = 65535;  // the cell is nobody's own
 constexpr std::uint64_t page = 4096;
 constexpr std::uint64_t spread_line = 64;
 constexpr std::uint64_t spread_span = std::uint64_t{1} << 20;

@@ -11,6 +11,9 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::uint64_t largest_message =
+    65536;  // above it libraries cut messages, or have one side read the other's memory
+
 json model_record(const HierarchyShape& shape, const std::vector<int>& cores, const Footprint& footprint) {
   json assumptions = {"least recently used lines are replaced, no level holds or excludes another's on purpose",
                       "sets by virtual addresses, of arrays and buffers that begin on pages of their own",
@@ -95,6 +98,10 @@ MissAnswer modelled_misses(const MissQuestion& question) {
   cores.insert(cores.end(), question.bystanders.begin(), question.bystanders.end());
   HierarchyShape shape;
   try {
+    if (question.message > largest_message) {
+      throw std::invalid_argument(
+          fmt::format("messages above {} B pass in pieces, which the model does not know", largest_message));
+    }
     shape = shape_of_cores(cores);
   } catch (const std::invalid_argument& error) {
     const json unknown = {{"unknown", error.what()}};

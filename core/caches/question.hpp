@@ -37,7 +37,7 @@ struct MissQuestion {
 
 // {"source": "modelled", "sender": {"L1": [...], ...}, "receiver": {...}, "model": {hierarchy, footprint, assumptions}}.
 // Of each size, and without any accesses (`without`: the same misses for all sizes). What this machine's topology does
-// not tell is {"unknown": reason}.
+// not tell, and of messages above 64 KiB, is {"unknown": reason}.
 struct MissAnswer {
   nlohmann::json after;
   nlohmann::json without;

@@ -61,3 +61,9 @@ TEST_CASE("a window has a number for each size, level and side") {
     }
   }
 }
+
+TEST_CASE("messages that libraries cut into pieces have no misses, and the reason") {
+  MissQuestion question;
+  question.message = 65537;
+  CHECK(modelled_misses(question).after.contains("unknown"));
+}

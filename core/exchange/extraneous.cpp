@@ -1,8 +1,11 @@
 #include "exchange/extraneous.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
+#include <tuple>
+#include <utility>
 
 #include "observe/clock.hpp"
 #include "protocol/payload.hpp"
@@ -11,15 +14,17 @@ namespace elbowroom {
 namespace {
 
 constexpr int window_tag = 3;
-constexpr int clock_rounds = 64;       // messages each way, of which the quickest tells about the clocks
-constexpr int warm_up_messages = 100;  // without accesses, before the first size
-constexpr int most_tries = 20;         // of messages that the receiver was late for
+constexpr int clock_rounds = 64;             // messages each way, of which the quickest tells about the clocks
+constexpr int warm_up_messages = 32;         // without accesses, before the first size
+constexpr std::size_t counted_messages = 4;  // of a size and kind, where misses are counted
+constexpr int most_tries = 20;               // of messages that the receiver was late for
 constexpr double patience_after_barrier_ns = 1e3;
 constexpr double patience_without_ns = 5e3;
 constexpr double access_margin = 0.25;   // that the receiver's accesses may take longer than before
 constexpr std::uint64_t data_step = 8;   // of different data
 constexpr std::uint64_t no_message = 3;  // what lies in the receiver's buffer before a message is no message
 constexpr std::uint64_t wrong_message = 100;
+constexpr double lateness = 20e-3;  // s, of a test: far more than the sender waits, unless it is held up itself
 
 }  // namespace
 
@@ -122,9 +127,12 @@ void ExtraneousExchange::run(const Block& block) {
   MPI_Barrier(job_.messages());
   sent_ = host_ticks();
   exchange(block, false);
+  if (counter_) {
+    counter_->take();
+  }
   for (std::size_t message = 0; message < block.messages; ++message) {
     const std::size_t slot = block.first_slot + message;
-    stamps_[slot] = exchange(block, request_.fault == "message" && slot + 1 == stamps_.size());
+    stamps_[slot] = exchange(block, faulty(block, slot));
   }
   if (beside) {
     MPI_Barrier(job_.messages());  // the last message is received
@@ -133,10 +141,17 @@ void ExtraneousExchange::run(const Block& block) {
   seconds_[block.accesses ? 1 : 0] += static_cast<double>(host_ticks() - start) * host_tick_ns() * 1e-9;
 }
 
-Stamp ExtraneousExchange::exchange(const Block& block, bool corrupt) {
+// Whether a test wants this message to go wrong on this rank: the last one's contents, or the time of the first one's
+// receiver (once: a message that is sent again is a block of its own).
+bool ExtraneousExchange::faulty(const Block& block, std::size_t slot) const {
+  return job_.rank() == 0 ? request_.fault == "message" && slot + 1 == stamps_.size()
+                          : request_.fault == "late" && slot == 0 && block.messages > 1;
+}
+
+Stamp ExtraneousExchange::exchange(const Block& block, bool wrong) {
   Stamp stamp;
   seed_ += extraneous_.different ? data_step : 0;
-  job_.rank() == 0 ? send(block, corrupt, stamp) : receive(block, stamp);
+  job_.rank() == 0 ? send(block, wrong, stamp) : receive(block, wrong, stamp);
   return stamp;
 }
 
@@ -151,25 +166,40 @@ void ExtraneousExchange::send(const Block& block, bool corrupt, Stamp& stamp) {
     sent_ = host_ticks();
   }
   wait_for_receiver(block);
+  if (counter_) {
+    counter_->before();
+  }
   stamp.start = host_ticks();
   MPI_Send(message_, static_cast<int>(size), MPI_BYTE, 1, window_tag, job_.messages());
   stamp.end = host_ticks();
+  if (counter_) {
+    counter_->after();
+  }
   sent_ = stamp.end;
   if (corrupt) {
     fill_message(message_, size, seed_);
   }
 }
 
-void ExtraneousExchange::receive(const Block& block, Stamp& stamp) {
+void ExtraneousExchange::receive(const Block& block, bool late, Stamp& stamp) {
   const auto size = static_cast<std::size_t>(request_.size);
   stamp_message(message_, size, seed_ + no_message);
   touch(block);
   if (extraneous_.barrier) {
     MPI_Barrier(job_.messages());
   }
+  if (late) {
+    sleep_for(lateness);
+  }
+  if (counter_) {
+    counter_->before();
+  }
   stamp.start = host_ticks();
   MPI_Recv(message_, static_cast<int>(size), MPI_BYTE, 0, window_tag, job_.messages(), MPI_STATUS_IGNORE);
   stamp.end = host_ticks();
+  if (counter_) {
+    counter_->after();
+  }
   stamp.holds = stamp_holds(message_, size, seed_) ? 1 : 0;
 }
 
@@ -268,6 +298,43 @@ void ExtraneousExchange::judge(const std::vector<Stamp>& received, ExtraneousRep
   }
 }
 
+// Once more through all sizes, a few messages each, where a rank's processor counts misses: reading the counters takes
+// longer than a message, so that those that were timed are not counted.
+void ExtraneousExchange::count_misses(CountedMisses& misses) {
+  MessageCounter counter(request_.fault == "counters" ? MissCounters::of_time() : MissCounters());
+  misses.reasons = {counter.reason(MissCounters::nearest), counter.reason(MissCounters::last)};
+  const int other = 1 - job_.rank();
+  int counts[2] = {counter.works() ? 1 : 0, 0};
+  MPI_Sendrecv(&counts[0], 1, MPI_INT, other, window_tag, &counts[1], 1, MPI_INT, other, window_tag, job_.headers(),
+               MPI_STATUS_IGNORE);
+  if (counts[0] + counts[1] == 0) {
+    return;
+  }
+  const auto timed = std::make_pair(stamps_, seconds_);
+  counter_.emplace(std::move(counter));
+  std::vector<double> flat;  // not a number: absent
+  for (Block block : schedule(extraneous_)) {
+    block.messages = std::min(block.messages, counted_messages);
+    run(block);
+    for (const auto& count : counter_->take()) {
+      flat.push_back(count.value_or(std::numeric_limits<double>::quiet_NaN()));
+    }
+  }
+  counter_.reset();
+  std::tie(stamps_, seconds_) = timed;
+  std::vector<double> others(flat.size());
+  const auto length = static_cast<int>(flat.size());
+  MPI_Sendrecv(flat.data(), length, MPI_DOUBLE, other, window_tag, others.data(), length, MPI_DOUBLE, other, window_tag,
+               job_.headers(), MPI_STATUS_IGNORE);
+  for (std::size_t i = 0; i < flat.size(); i += 2) {
+    for (const int rank : {0, 1}) {
+      const auto& own = rank == job_.rank() ? flat : others;
+      const auto told = [&](std::size_t at) { return std::isnan(own[at]) ? std::nullopt : std::optional(own[at]); };
+      misses.sides[static_cast<std::size_t>(rank)][i / 2 % 2].push_back({told(i), told(i + 1)});
+    }
+  }
+}
+
 ExtraneousReport ExtraneousExchange::lead(PhaseObserver& observer) {
   ExtraneousReport report;
   begin(observer);
@@ -275,6 +342,7 @@ ExtraneousReport ExtraneousExchange::lead(PhaseObserver& observer) {
   calibrate();
   warm_up();
   const std::vector<Stamp> received = measure(report);
+  count_misses(report.misses);
   holds_ = bystanders_.stop() && holds_;
   judge(received, report);
   observer.leave();
@@ -294,6 +362,8 @@ void ExtraneousExchange::follow(PhaseObserver& observer) {
     tell_stamps();
     blocks = schedule_again(extraneous_, ordered());
   }
+  CountedMisses own;
+  count_misses(own);
   bystanders_.stop();
   observer.leave();
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "caches/counted.hpp"
 #include "exchange/job.hpp"
 #include "observe/observer.hpp"
 #include "protocol/bystanders.hpp"
@@ -26,9 +27,17 @@ struct OneWayReport {
   std::set<std::string> flags;
 };
 
+// Misses of one message that the processor counted: of each side (sender, receiver), kind, and size.
+struct CountedMisses {
+  using Sizes = std::vector<MissCounters::Counts>;
+  std::array<std::array<Sizes, 2>, 2> sides;
+  std::array<std::string, 2> reasons;  // why the nearest and the last level are not counted
+};
+
 struct ExtraneousReport {
   std::array<OneWayReport, 2> kinds;  // without accesses, with them
   ClockCheck clocks;
+  CountedMisses misses;
 };
 
 // A window is measured without a word between the ranks besides the messages and the barrier; what rank 1's clock said
@@ -52,9 +61,10 @@ class ExtraneousExchange {
   void calibrate();
   void warm_up();
   void run(const Block& block);
-  Stamp exchange(const Block& block, bool corrupt);
+  bool faulty(const Block& block, std::size_t slot) const;
+  Stamp exchange(const Block& block, bool wrong);
   void send(const Block& block, bool corrupt, Stamp& stamp);
-  void receive(const Block& block, Stamp& stamp);
+  void receive(const Block& block, bool late, Stamp& stamp);
   void touch(const Block& block);
   void wait_for_receiver(const Block& block) const;
   void tell_stamps() const;
@@ -63,6 +73,7 @@ class ExtraneousExchange {
   std::vector<std::size_t> ordered() const;
   std::vector<Stamp> measure(ExtraneousReport& report);
   void judge(const std::vector<Stamp>& received, ExtraneousReport& report);
+  void count_misses(CountedMisses& misses);
 
   const Job& job_;
   Bystanders bystanders_;
@@ -78,6 +89,7 @@ class ExtraneousExchange {
   bool holds_ = true;  // what is not of one message: its every byte at the beginning, and the arrays
   bool overlapped_ = true;
   std::array<double, 2> seconds_{};
+  std::optional<MessageCounter> counter_;  // while misses are counted: nothing is timed then
 };
 
 }  // namespace elbowroom

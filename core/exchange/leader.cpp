@@ -129,7 +129,7 @@ json Leader::extraneous(const Request& request) {
   for (const json& flag : followed.at("flags")) {
     window_flags.insert(flag.get<std::string>());
   }
-  const MissAnswer misses = misses_of(request);
+  const MissAnswer misses = misses_of(request, report.misses);
   json phases = json::array();
   for (std::size_t kind = 0; kind < report.kinds.size(); ++kind) {
     const OneWayReport& own = report.kinds[kind];

@@ -175,8 +175,9 @@ void read_protocol(const Reader& reader, Request& request) {
   }
   reader.truth("scheduling", request.scheduling);
   reader.text("fault", request.fault);
-  reader.require(request.fault.empty() || request.fault == "message" || request.fault == "early_stop", "fault",
-                 request.fault, "message or early_stop");
+  reader.require(request.fault.empty() || request.fault == "message" || request.fault == "early_stop" ||
+                     request.fault == "late" || request.fault == "counters",
+                 "fault", request.fault, "message, early_stop, late or counters");
 }
 
 void read_extraneous(const Reader& outer, Request& request) {

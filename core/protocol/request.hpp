@@ -55,7 +55,8 @@ struct Request {
   int hosts = 1;                                      // hosts needed, at least
   bool scheduling = false;  // a thread beside a computing thread on one core is wanted (flagged, METHOD.md, rule 4)
   std::optional<Extraneous> extraneous;  // in place of a kernel: accesses between one-way messages from rank 0 to 1
-  std::string fault;                     // "message" or "early_stop": breaks a rule on purpose, for tests
+  // For tests. "message", "early_stop", "late": breaks a rule on purpose; "counters": counts time in place of misses.
+  std::string fault;
 };
 
 // Reads types and names; throws RequestError. Does not look at any machine.

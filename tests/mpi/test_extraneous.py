@@ -101,7 +101,7 @@ def test_messages_of_every_size_arrive_with_the_right_contents(
 
 def test_the_time_of_the_accesses_is_not_in_the_messages(live: Session) -> None:
     """The accesses take most of the time of their blocks; the messages' own is what is left."""
-    answer = ask(live, first=16_000_000, count=1, exchanges=5)
+    answer = ask(live, first=8_000_000, count=1, exchanges=5)
     sound(answer)
     after = answer["phases"][1]
     assert sum(sorted(after["comm"]["batches"])[:3]) * 1e-6 < after["measured_s"] / 2
@@ -130,12 +130,20 @@ def test_a_corrupted_message_voids_its_phase_and_no_other(live: Session, data: s
     sound(ask(live, data=data))
 
 
+@pytest.mark.parametrize("barrier", [True, False])
+def test_a_message_sent_before_its_receiver_came_is_sent_again(live: Session, barrier: bool) -> None:
+    answer = ask(live, {"fault": "late"}, barrier=barrier)
+    sound(answer)
+    assert answer["phases"][0]["comm"]["late"] >= 1
+    assert len(answer["phases"][0]["comm"]["batches"]) == 30
+
+
 BESIDE = {"comp_cores": [CORES[1]], "scheduling": True}
 
 
 def test_bystanders_touch_memory_of_their_own_while_messages_pass(live: Session) -> None:
     """Here one shares the receiver's core, on purpose: small machines have no third."""
-    answer = ask(live, BESIDE, who="bystanders", first=4096, count=1)
+    answer = ask(live, BESIDE, who="bystanders", first=4096, count=1, exchanges=4)
     sound(answer)
     assert "scheduling" in answer["flags"]
     assert answer["pages"]["comp"]["wanted"] == 0
@@ -202,3 +210,39 @@ def test_a_window_needs_two_ranks(embedded_mpi: Mpi) -> None:
     finally:
         alone.close()
     assert (answer["record"], answer["field"], answer["value"]) == ("error", "ranks", "1")
+
+
+def test_misses_are_modelled_for_every_size_with_accesses_and_without(live: Session) -> None:
+    without, after = (phase["misses"] for phase in ask(live)["phases"])
+    if "unknown" in after:
+        pytest.skip(after["unknown"])
+    for one in (without, after):
+        assert one["source"] == "modelled"
+        for side in ("sender", "receiver"):
+            assert all(len(counts) == 3 for counts in one[side].values())
+    assert after["sender"]["L1"][0] == without["sender"]["L1"][0]
+
+
+def test_misses_that_cannot_be_counted_are_absent_with_the_reason(live: Session) -> None:
+    for phase in ask(live)["phases"]:
+        for side in ("sender", "receiver"):
+            counted = phase["misses"].get("measured", {}).get(side, {})
+            assert all(len(counts) == 3 for counts in counted.values())
+    after = ask(live)["phases"][1]["misses"]
+    counted = after.get("measured", {}).get("sender", {})
+    for level in ("L1", "L2", "L3"):
+        assert (level in counted) != bool(after["not_measured"].get(level))
+
+
+def test_misses_that_are_counted_have_a_number_for_each_size_side_and_kind(live: Session) -> None:
+    answer = ask(live, {"fault": "counters"})  # counts time in their place
+    sound(answer)
+    for phase in answer["phases"]:
+        measured = phase["misses"]["measured"]
+        assert measured["source"] == "measured"
+        for side in ("sender", "receiver"):
+            assert set(measured[side]) <= {"L1", "L2", "L3"}
+            assert "L1" in measured[side]
+            assert all(len(counts) == 3 for counts in measured[side].values())
+        assert phase["misses"]["source"] == "modelled"
+        assert len(phase["comm"]["batches"]) == 3 * 10
