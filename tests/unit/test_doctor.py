@@ -54,13 +54,25 @@ FREE = msgspec.structs.replace(
     permitted=("core_frequency", "uncore_frequency"),
     frequency_ranges={"core_frequency": (1_000_000, 2_300_000), "uncore_frequency": (1_200_000, 2_400_000)},
 )
-GOOD = Facts(probe="/x/probe", mpi=LAUNCHER, machine=FREE, state=STATE, observers=OBSERVERS, clock=CLOCK)
+GOOD = Facts(
+    probe="/x/probe",
+    mpi=LAUNCHER,
+    machine=FREE,
+    state=STATE,
+    observers=OBSERVERS,
+    clock=CLOCK,
+    starpu="StarPU 1.3.10, of Open MPI 4.1.4 in /usr",
+    openblas="OpenBLAS 0.3.21",
+)
+NO_STARPU = Failure(reason="StarPU is not installed", mend="apt-get install libstarpu-dev")
 BARE = Facts(
     probe=NO_PROBE,
     mpi=NO_MPI,
     machine=NO_PROBE,
     observers=NO_PROBE,
     clock=NO_PROBE,
+    starpu=NO_STARPU,
+    openblas=NO_STARPU,
 )
 
 
@@ -111,7 +123,13 @@ def test_without_probe_compiler_and_mpi_every_line_is_still_there_with_a_mend() 
     assert {check.name for check in lines if check.status == "warn"} == {"probe", "mpi"}
     assert {check.status for check in lines} == {"warn", "n/a"}
     for check in lines:
-        assert check.mend in (NO_PROBE.mend, NO_MPI.mend), check
+        assert check.mend in (NO_PROBE.mend, NO_MPI.mend, NO_STARPU.mend), check
+
+
+def test_optional_components_are_told_or_absent_with_the_command_that_installs_them() -> None:
+    assert _line(GOOD, "starpu").text == "StarPU 1.3.10, of Open MPI 4.1.4 in /usr"
+    absent = _line(_with(starpu=NO_STARPU), "starpu")
+    assert (absent.status, absent.mend) == ("n/a", "apt-get install libstarpu-dev")
 
 
 def test_constant_frequencies_are_told_with_their_range_or_the_reason() -> None:
