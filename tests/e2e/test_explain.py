@@ -27,7 +27,7 @@ def contrast(out: Path, machine: str = "henri", *, noise: float = 0.005, **setti
         noise=noise,
         seed=1,
         out=str(out),
-        overrides=elbowroom.Overrides(settings={"n": "all", "sizes": "64MB", **settings}),
+        overrides=elbowroom.Overrides(settings={"n": "all", "sizes": "64MB", "repetitions": "4", **settings}),
         report=False,
         tell=lambda _: None,
     )
@@ -91,7 +91,7 @@ def test_a_few_cores_lose_nothing_and_have_nothing_to_attribute(tmp_path: Path) 
 
 
 def test_noise_leaves_nearly_everything_undecided(tmp_path: Path) -> None:
-    found = elbowroom.explain(contrast(tmp_path / "noisy", noise=0.2, comp_nodes="near", repetitions="4"))
+    found = elbowroom.explain(contrast(tmp_path / "noisy", noise=0.2, comp_nodes="near"))
     steps = [step for case in found.cases for part in case.splits for step in part.steps]
     undecided = sum(step.decided == "undecided" for step in steps)
     assert undecided >= 0.75 * len(steps)

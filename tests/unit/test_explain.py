@@ -14,12 +14,11 @@ from elbowroom.attribution.contrasts import contrasts
 from elbowroom.attribution.explaining import Observed, explain
 from elbowroom.attribution.explanation import Case, Explanation, Split, Told
 from elbowroom.attribution.seen import remote, seen
-from elbowroom.campaign.explaining import frequency
 from elbowroom.errors import UsageError
 from elbowroom.experiments.contrast import one_socket
 from elbowroom.plan import Overrides, Point, apply, load
 from elbowroom.plan.point import Program
-from elbowroom.stats.result import Added, Kept, PointResult, Side, Summary, Trace
+from elbowroom.stats.result import Added, Kept, PointResult, Side, Summary
 from studies import HENRI, SMALL, Truth, by_key, machine, measured, sound, study
 
 TWO = machine(16, 2, 2, nic=0, hosts=2)
@@ -383,30 +382,3 @@ def test_a_loss_of_another_kernel_than_the_first_is_told() -> None:
     chosen = explain([Observed(run="r", results=results)], SMALL, kernel="triad_llc")
     assert chosen.told[0].sources == ("last-level cache",)
     assert not any("link" in item.sources for item in chosen.told)
-
-
-TRACED = tuple(
-    Trace(phase=phase, core=7, role="communication", interval_s=0.01, khz=(khz, khz))
-    for phase, khz in (("B", 2_500_000.0), ("AB", 2_400_000.0))
-)
-
-
-@pytest.mark.parametrize(
-    ("observer", "more", "said"),
-    [
-        ({}, {}, "cannot be read here: n/a, nothing was said of them"),
-        ({"status": "n/a", "reason": "no cpufreq"}, {}, "cannot be read here: n/a, no cpufreq"),
-        ({"status": "ok"}, {}, "moved by less than 2 % between alone and together"),
-        (
-            {"status": "ok"},
-            {"flags": ("frequency_moved",), "traces": TRACED},
-            "moved by more than 2 % between alone and together at 1 of 1 points; the communication core ran "
-            "at 2500 MHz alone and at 2400 together",
-        ),
-    ],
-)
-def test_what_was_read_of_frequencies_is_told(
-    observer: dict[str, str], more: dict[str, Any], said: str
-) -> None:
-    (item,) = measured([point_of()], truth, repetitions=2)
-    assert frequency([msgspec.structs.replace(item, **more)], {"frequency": observer}) == said
