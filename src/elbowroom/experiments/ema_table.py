@@ -9,6 +9,7 @@ import msgspec
 
 from elbowroom.draw.numbers import number
 from elbowroom.experiments.ema_cases import Case, cases, kind_text, region_text, who_text
+from elbowroom.experiments.ema_words import percent
 from elbowroom.machine.topology import Machine
 from elbowroom.stats import sides
 from elbowroom.stats.floors import Estimate, Region
@@ -44,14 +45,14 @@ def _told(case: Case) -> Told:
 
 def _cells(case: Case, row: Region) -> tuple[str, ...]:
     times = (row.floor, row.median, row.d1, row.d9)
-    rise = ("", "") if row.rise is None else (f"{row.rise.value:+.1%}", _ends(row.rise))
+    rise = ("", "") if row.rise is None else (f"{percent(row.rise.value)}%", _ends(row.rise))
     control = "" if row.control is None else _ends(row.control)
     name = region_text(case, row.name)
     return (name, *(number(time, 4) for time in times), *rise, control)
 
 
 def _ends(found: Estimate) -> str:
-    return f"{100 * found.low:+.1f}..{100 * found.high:+.1f}"
+    return f"{percent(found.low)}..{percent(found.high)}"
 
 
 def _below(case: Case) -> str:

@@ -25,8 +25,15 @@ TIMES = (1.0, 1.1, 1.25)
 
 
 def share(found: Estimate) -> str:
-    """`+45.1 % (44.0 to 46.2)`."""
-    return f"{found.value:+.1%} ({100 * found.low:+.1f} to {100 * found.high:+.1f})"
+    """`+45.1% (+44.0 to +46.2)`."""
+    return f"{percent(found.value)}% ({percent(found.low)} to {percent(found.high)})"
+
+
+def percent(value: float) -> str:
+    """`+45.1` of 0.451, `+1039` of 10.39, `+6.3e+06` of more than a hundredfold."""
+    if abs(value) >= 100:
+        return f"{100 * value:+.1e}"
+    return f"{100 * value:+.0f}" if abs(value) >= 10 else f"{100 * value:+.1f}"
 
 
 def nanoseconds(found: Estimate) -> str:

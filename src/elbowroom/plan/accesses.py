@@ -11,7 +11,9 @@ from elbowroom.plan.reading import Plan
 from elbowroom.plan.sizes import format_size
 
 # For the ETA only, on the safe side.
-TOUCHED = 14e9  # B/s and core, some of them in the caches
+SMALL = 8_000_000  # bytes up to which most of them stay in some cache
+TOUCHED = 14e9  # B/s and core, of small sizes
+FAR = 4e9  # B/s and core, of larger ones
 EXCHANGE = 3e-6  # s, a message and the barrier before it
 UNTIMED = 1  # messages of each size with accesses, and as many without, before those that are timed
 
@@ -66,8 +68,9 @@ def seconds(point: Point) -> float:
     if extraneous is None:
         return 0.0
     messages = extraneous.exchanges + UNTIMED
-    touched = 0 if extraneous.who == "none" else messages * sum(extraneous.sizes) + extraneous.sizes[-1]
-    return touched / TOUCHED + 2 * extraneous.count * messages * EXCHANGE
+    sizes = () if extraneous.who == "none" else (*extraneous.sizes * messages, extraneous.sizes[-1])
+    touching = sum(size / (TOUCHED if size <= SMALL else FAR) for size in sizes)
+    return touching + 2 * extraneous.count * messages * EXCHANGE
 
 
 def check_memory(point: Point, machine: Machine) -> None:
