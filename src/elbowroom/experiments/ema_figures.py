@@ -136,12 +136,13 @@ def _axis(members: Sequence[Case]) -> Axis:
 
 
 def _marks(members: Sequence[Case]) -> tuple[Mark, ...]:
-    """The caches that the accesses outgrow, each once."""
+    """The caches that the accesses outgrow between the first window and the last, each once."""
+    least = min(case.bounds()[0].bytes for case in members)
     most = max(case.most for case in members)
     seen: dict[float, Mark] = {}
     for case in members:
         for level, edge in sorted(case.levels.items()):
-            if edge < most:
+            if least < edge < most:
                 seen.setdefault(edge, Mark(x=edge, text=f"L{level}: {size_text(edge)}"))
     return tuple(mark for _, mark in sorted(seen.items()))
 
