@@ -9,7 +9,7 @@ using namespace elbowroom;
 namespace {
 
 // Two sets of two ways for each core, and a shared level of three sets of two ways.
-HierarchyShape two_cores() {
+HierarchyShape private_and_shared() {
   return shape_of({{{1, 0, 256, 2, 64}, {2, 0, 384, 2, 64}}, {{1, 1, 256, 2, 64}, {2, 0, 384, 2, 64}}});
 }
 
@@ -22,7 +22,7 @@ std::uint64_t misses_of(Hierarchy& caches, std::size_t core, std::uint64_t line,
 }  // namespace
 
 TEST_CASE("the least recently used line of a set is replaced") {
-  Hierarchy caches(two_cores());
+  Hierarchy caches(private_and_shared());
   CHECK(misses_of(caches, 0, 0) == 1);
   CHECK(misses_of(caches, 0, 2) == 1);
   CHECK(misses_of(caches, 0, 0) == 0);
@@ -32,7 +32,7 @@ TEST_CASE("the least recently used line of a set is replaced") {
 }
 
 TEST_CASE("lines of another set replace nothing") {
-  Hierarchy caches(two_cores());
+  Hierarchy caches(private_and_shared());
   misses_of(caches, 0, 0);
   for (const std::uint64_t line : {1, 3, 5, 7}) {
     misses_of(caches, 0, line);
@@ -41,7 +41,7 @@ TEST_CASE("lines of another set replace nothing") {
 }
 
 TEST_CASE("a line that another core wrote misses in the private level and hits in the shared one") {
-  Hierarchy caches(two_cores());
+  Hierarchy caches(private_and_shared());
   misses_of(caches, 1, 0);
   misses_of(caches, 0, 0, true);
   CHECK(misses_of(caches, 1, 0) == 1);
@@ -51,7 +51,7 @@ TEST_CASE("a line that another core wrote misses in the private level and hits i
 }
 
 TEST_CASE("sets need not be a power of two") {
-  Hierarchy caches(two_cores());
+  Hierarchy caches(private_and_shared());
   for (const std::uint64_t line : {0, 3, 6}) {  // one set of the shared level, two ways
     caches.access(0, line * 64, 1, false);
     caches.access(1, line * 64, 1, false);

@@ -5,9 +5,9 @@
 namespace elbowroom {
 namespace {
 
-constexpr int process_bits = 48;                 // user space has 47, unless a program asks for more
-constexpr std::uint64_t apart = most_accesses;   // between made-up regions
-constexpr std::uint64_t shared_process = 65535;  // the cell is nobody's own
+constexpr int process_bits = 48;                          // user space has 47, unless a program asks for more
+constexpr std::uint64_t region_distance = most_accesses;  // of made-up regions
+constexpr std::uint64_t shared_process = 65535;           // the cell is nobody's own
 constexpr std::uint64_t page = 4096;
 constexpr std::uint64_t spread_line = 64;
 constexpr std::uint64_t spread_span = std::uint64_t{1} << 20;
@@ -39,13 +39,13 @@ ExchangeMemory made_up_memory(std::size_t cores, std::uint64_t message, std::uin
                               const Footprint& footprint) {
   ExchangeMemory memory;
   for (std::size_t core = 0; core < cores; ++core) {
-    memory.extraneous.push_back({of_process(core, apart), largest});
+    memory.extraneous.push_back({of_process(core, region_distance), largest});
   }
-  memory.sent = {of_process(sender_core, 2 * apart + 5 * page), message};
-  memory.received = {of_process(receiver_core, 2 * apart + 9 * page), message};
-  memory.cell = {of_process(shared_process, 2 * apart + 13 * page), message + cell_header};
-  const std::uint64_t sender = of_process(sender_core, 3 * apart);
-  const std::uint64_t receiver = of_process(receiver_core, 3 * apart);
+  memory.sent = {of_process(sender_core, 2 * region_distance + 5 * page), message};
+  memory.received = {of_process(receiver_core, 2 * region_distance + 9 * page), message};
+  memory.cell = {of_process(shared_process, 2 * region_distance + 13 * page), message + cell_header};
+  const std::uint64_t sender = of_process(sender_core, 3 * region_distance);
+  const std::uint64_t receiver = of_process(receiver_core, 3 * region_distance);
   memory.sender_library = spread(sender, footprint.sender);
   memory.receiver_library = spread(receiver, footprint.receiver);
   memory.sender_barrier = spread(sender, footprint.sender_in_barrier);

@@ -60,6 +60,20 @@ def test_misses_are_averaged_over_repetitions_and_keep_their_source() -> None:
     ]
 
 
+def test_levels_that_were_counted_are_not_taken_from_the_model() -> None:
+    found = Times()
+    counted = {"source": "measured", "sender": {"L1": [3, 5, 7]}}
+    misses = {"source": "modelled", "sender": {"L1": [0, 4, 8], "L2": [1, 1, 1]}, "measured": counted}
+    series.add(found, WINDOW, {"phases": [phase("B", [1.0] * 6), phase("AB", [1.0] * 6, misses=misses)]})
+    point = {"extraneous": msgspec.to_builtins(WINDOW), **_axes(next(iter(USUAL)))}
+    told = series.series_of(msgspec.convert(point, series.Point), found)
+    assert told is not None
+    assert [(one.level, one.source, one.count) for one in told.misses] == [
+        ("L1", "measured", (3.0, 5.0, 7.0)),
+        ("L2", "modelled", (1.0, 1.0, 1.0)),
+    ]
+
+
 def _axes(point: PointResult) -> dict[str, object]:
     names = ("plan", "kernel", "n", "size", "comp_node", "comm_node", "comm_core", "metric")
     return {name: getattr(point, name) for name in names}

@@ -57,7 +57,9 @@ def add(times: Times, extraneous: Extraneous, record: Mapping[str, object]) -> s
         found = times.after if phase["phase"] == "AB" else times.without
         found.append(batches.reshape(extraneous.count, -1))
         if phase["phase"] == "AB":
-            _add_misses(times, extraneous, cast(Mapping[str, object], phase.get("misses") or {}))
+            misses = cast(Mapping[str, object], phase.get("misses") or {})
+            _add_misses(times, extraneous, misses)
+            _add_misses(times, extraneous, cast(Mapping[str, object], misses.get("measured") or {}))
     return ""
 
 
@@ -85,7 +87,8 @@ def series_of(point: Point, times: Times) -> Series | None:
                 count=_told(np.mean(several, axis=0)),
             )
             for (source, rank, level), several in sorted(times.misses.items())
-            if source in ("measured", "modelled")
+            if source == "measured"
+            or (source == "modelled" and ("measured", rank, level) not in times.misses)
         ),
         sender=(point.comm_cores or (point.comm_core,))[0],
         receiver=(point.peer_cores or point.comm_cores or (point.comm_core,))[0],
