@@ -9,7 +9,7 @@ import msgspec
 
 from elbowroom.draw.figure import Axis, Figure, Mark, Series
 from elbowroom.experiments.panels import curve
-from elbowroom.experiments.runtime_rows import Case, data_text, ends
+from elbowroom.experiments.runtime_rows import Case, ends
 from elbowroom.experiments.sizes import as_latency
 from elbowroom.experiments.wording import size_text
 from elbowroom.machine.topology import Machine
@@ -29,13 +29,23 @@ def latency_figure(case: Case, machine: Machine) -> Figure | None:
     lines = () if since is None or last is None else (_mark(since),)
     return Figure(
         name=f"runtime-overhead-{case.key}",
-        title=f"Latency by MPI and through StarPU-MPI, {data_text(case.smallest, machine)}",
+        title=f"Latency by MPI and through StarPU-MPI{_where(case, machine)}",
         x=SIZES,
         left=Axis(label="Half the round trip (µs)", scale="log10"),
         series=series,
         marks=lines,
         caption="Plain by MPI, dashed through StarPU-MPI; the band goes from the first to the last decile.",
     )
+
+
+def place_name(case: Case) -> str:
+    """Data and communication thread in a few words."""
+    item = case.smallest
+    return f"data on node {item.comp_node}, thread on {item.comm_node} (core {item.comm_core})"
+
+
+def _where(case: Case, machine: Machine) -> str:
+    return f", {place_name(case)}" if len(machine.nodes) > 1 else ""
 
 
 def _mark(size: int) -> Mark:
@@ -80,7 +90,7 @@ def added_figure(case: Case, machine: Machine) -> Figure | None:
         caption += f" {left_out} sizes whose interval is wider than what the smallest shows are left out."
     return Figure(
         name=f"runtime-added-{case.key}",
-        title=f"Latency that StarPU-MPI adds, {data_text(case.smallest, machine)}",
+        title=f"Latency that StarPU-MPI adds{_where(case, machine)}",
         x=SIZES,
         left=Axis(label="Added latency (µs)", reach=0.0),
         series=(series,),
@@ -93,9 +103,9 @@ def _tells(added: Added, smallest: Added) -> bool:
     return added is smallest or added.high - added.low <= abs(smallest.value)
 
 
-def placement_figure(told: Sequence[Case], machine: Machine) -> Figure | None:
+def placement_figure(told: Sequence[Case]) -> Figure | None:
     """StarPU-MPI's latency at every placement in one panel (Figure 8); None where there is one only."""
-    series = [_latency(case, "together", data_text(case.smallest, machine)) for case in told]
+    series = [_latency(case, "together", place_name(case)) for case in told]
     drawn = tuple(one for one in series if one is not None)
     if len(drawn) < 2:
         return None

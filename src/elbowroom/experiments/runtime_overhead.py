@@ -224,7 +224,7 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
     """
     told = cases(results)
     drawn = [draw(case, machine) for case in told for draw in (latency_figure, added_figure)]
-    drawn.append(placement_figure(told, machine))
+    drawn.append(placement_figure(told))
     return tuple(figure for figure in drawn if figure is not None)
 
 

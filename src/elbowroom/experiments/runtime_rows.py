@@ -77,7 +77,8 @@ def data_text(item: PointResult, machine: Machine) -> str:
     where = "data on the communication thread's node" if same else f"data on node {item.comp_node}"
     thread = f"thread on core {item.comm_core} of node {item.comm_node}"
     if nic_node(machine) is not None:
-        thread += f", {node_distance(machine, item.comm_node)} from the NIC"
+        near = node_distance(machine, item.comm_node) == "near"
+        thread += ", near the NIC" if near else ", far from the NIC"
     return f"{where} ({thread})"
 
 
