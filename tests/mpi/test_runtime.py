@@ -120,8 +120,6 @@ def test_workers_poll_beside_messages_only_when_they_should(
     ("settings", "field", "words"),
     [
         (config(peer_cores=[CORES[0]]), "comm_cores", "would share core"),
-        (config(comm_cores=[4096]), "comm_cores", "does not exist"),
-        (config("polling", 32), "comp_cores", "no core is left"),
         (config("polling", 32, comp_cores=[CORES[1]]), "comp_cores", "would share core"),
     ],
 )
