@@ -14,7 +14,7 @@ from elbowroom.stats.curves import affected, onset, recovery, steps
 from elbowroom.stats.points import results
 from elbowroom.stats.quiet import Observations, controls, judge, verdict
 from elbowroom.stats.result import Finding, Kept, PointResult, Side, Summary
-from elbowroom.stats.summary import Samples, kept, summarise
+from elbowroom.stats.summary import Samples, kept, side_of, summarise
 
 Row = tuple[int, int, bool, str, str, float, str, str]
 
@@ -449,3 +449,22 @@ def test_a_verdict_says_the_first_finding_and_whether_to_believe_it() -> None:
 
 def test_a_verdict_of_no_findings_says_nothing_about_interference() -> None:
     assert verdict([], [control(1.0)]).interference is None
+
+
+def test_what_is_added_to_a_duration_is_a_difference_in_which_drift_cancels() -> None:
+    repetitions = np.repeat(np.arange(12), 2)
+    alone = 1.0 + 0.5 * repetitions  # the machine gets slower, both alike
+    side = side_of(alone, repetitions, alone + 19.0, repetitions, unit="us")
+    assert side.added is not None
+    assert (side.added.value, side.added.low, side.added.high) == pytest.approx((19.0, 19.0, 19.0))
+    assert side.alone is not None
+    assert side.alone.high > side.alone.low + 1
+
+
+def test_nothing_is_added_to_a_rate_and_less_than_nothing_stays_so() -> None:
+    repetitions = np.arange(6)
+    values = np.full(6, 5.0)
+    assert side_of(values, repetitions, values, repetitions, unit="MB/s").added is None
+    faster = side_of(values, repetitions, values - 1.0, repetitions, unit="us").added
+    assert faster is not None
+    assert faster.value == pytest.approx(-1.0)
