@@ -9,6 +9,8 @@ namespace {
 
 __extension__ using Wide = __int128;
 
+constexpr double kWandering = 1e-6;  // how far the rate of two clocks moves between comparisons
+
 std::int64_t half_width(const SyncPoint& point) {
   return std::max(point.offset.high - point.offset.offset, point.offset.offset - point.offset.low);
 }
@@ -134,6 +136,18 @@ Corrected Correction::inside(std::size_t right, std::int64_t local) const {
   const SyncPoint& to = points_[right];
   const std::int64_t error = std::max(half_width(from), half_width(to)) + bend_[right - 1];
   return {local + on_line(from, to, local), error};
+}
+
+Corrected Correction::ahead(std::int64_t local) const {
+  if (points_.size() < 2 || local <= points_.back().local) {
+    return at(local);
+  }
+  const SyncPoint& before = points_[points_.size() - 2];
+  const SyncPoint& last = points_.back();
+  const double far = static_cast<double>(local - last.local);
+  const double open = static_cast<double>(half_width(before) + half_width(last));
+  const double rate = open / static_cast<double>(last.local - before.local) + kWandering;
+  return {local + on_line(before, last, local), half_width(last) + static_cast<std::int64_t>(std::ceil(rate * far))};
 }
 
 Corrected Correction::at(std::int64_t local) const {

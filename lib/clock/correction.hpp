@@ -43,6 +43,10 @@ class Correction {
   // grows with the distance, by the largest rate seen between points (100 ppm where there is one point only).
   Corrected at(std::int64_t local) const;
 
+  // The same for moments after the last point, where one cannot wait for the next: the rate between the last two points
+  // goes on, with what their bounds leave open of it and 1 ppm besides (100 ppm where there is one point only).
+  Corrected ahead(std::int64_t local) const;
+
   const std::vector<SyncPoint>& points() const { return points_; }
   const CorrectionFlags& flags() const { return flags_; }
 
