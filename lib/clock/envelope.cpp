@@ -6,7 +6,7 @@
 namespace elbowroom::clock {
 namespace {
 
-constexpr int kPatience = 16;
+constexpr int kPatience = 100;
 constexpr std::int64_t kShare = 20;  // a narrowing by less than one such part of the width is none
 
 }  // namespace

@@ -43,7 +43,7 @@ class Envelope {
   // The quickest exchange, ns.
   std::int64_t round_trip() const { return quickest_; }
   int exchanges() const { return exchanges_; }
-  // True when the last exchanges (an eighth of all, 16 at least) narrowed the bounds by less than a twentieth.
+  // True when the last exchanges (an eighth of all, 100 at least) narrowed the bounds by less than a twentieth.
   bool settled() const;
 
  private:

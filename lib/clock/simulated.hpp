@@ -71,6 +71,6 @@ std::optional<Exchange> simulated_exchange(const SimulatedClock& asker, const Si
 
 // Compares two simulated clocks from `truth` on, until the bounds settle or `most` exchanges were tried.
 std::optional<Offset> simulated_offset(const SimulatedClock& asker, const SimulatedClock& answerer,
-                                       const LinkSetup& link, Chance& chance, std::int64_t& truth, int most = 200);
+                                       const LinkSetup& link, Chance& chance, std::int64_t& truth, int most = 1000);
 
 }  // namespace elbowroom::clock
