@@ -137,11 +137,12 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A prefix of a made-up MPI; `--mpi PREFIX` runs tests/fake_site.py as compiler, launcher and probe."""
     prefix = tmp_path / "site"
     (prefix / "bin").mkdir(parents=True)
-    for name in ("mpicxx", "mpirun", "probe", "diffusion"):
+    for name in ("mpicxx", "mpirun", "probe", "diffusion", "kernels-openmp"):
         program = prefix / "bin" / name
         program.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E {FAKE} {name} "$@"\n')
         program.chmod(0o755)
     monkeypatch.setenv("ELBOWROOM_PROBE", str(prefix / "bin" / "probe"))
     monkeypatch.setenv("ELBOWROOM_DIFFUSION", str(prefix / "bin" / "diffusion"))
+    monkeypatch.setenv("ELBOWROOM_KERNELS_OPENMP", str(prefix / "bin" / "kernels-openmp"))
     monkeypatch.setenv("FAKE_TOPOLOGY", str(DATA / "quick" / "topology.xml"))
     return prefix

@@ -4,11 +4,13 @@ FAKE_DIE, FAKE_HANG, FAKE_ERROR: `point:repetition` (repetition `*`: every one) 
 hangs, or answers an error. FAKE_RANKS, FAKE_LIBRARY, FAKE_PROTOCOL, FAKE_LAUNCHER change what it says of
 itself; FAKE_MISSES is the share of TRIAD's cache misses that its counter sees (unset: it has no counter);
 FAKE_REFUSES is a variant that the diffusion solver refuses, FAKE_CELLS a number of cells it cannot cut;
+FAKE_DIVERGES is a task that the program of matrices does not solve;
 FAKE_LOG names a file that gets a line for each unit asked for; FAKE_SLEEP is the seconds a unit takes.
 """
 
 import json
 import os
+import random
 import sys
 import time
 
@@ -21,6 +23,8 @@ def main():
         mpirun(words)
     elif role == "diffusion":
         diffusion(words[-1])
+    elif role.startswith("kernels-"):
+        kernels(words[-1])
     elif words[0] == "measure":
         measure()
     elif words[0] == "topology":
@@ -91,6 +95,8 @@ def wanted(name, request):
 
 def answer(request):
     """Values that depend on the unit alone: the same unit is always answered alike."""
+    if "extraneous" in request:
+        return accesses(request)
     wiggle = 1 + 0.001 * (request["repetition"] % 5)
     slow = {"AB": 0.7, "A": 1.0, "B": 1.0}
     memory = request["kernel"] not in ("prime", "none")
@@ -124,6 +130,37 @@ def answer(request):
                 "batches": [value] * 3,
                 "messages": 3,
             }
+        phases.append(found)
+    head = {"record": "repetition", "point": request["point"], "repetition": request["repetition"]}
+    return {**head, "status": "ok", "reason": "", "flags": [], "validated": True, "phases": phases}
+
+
+def accesses(request):
+    """One-way times of a machine whose floor of 0.16 us rises by a twentieth past an L1 of 48 KiB and by half
+    past an L2 of 2 MiB, for the sender's accesses; the receiver's are a tenth less and scatter more.
+    """
+    asked = request["extraneous"]
+    rng = random.Random(f"{request['point']}/{request['repetition']}")
+    of = {"none": 0.0, "sender": 1.0, "receiver": 0.9, "both": 1.4, "bystanders": 0.05}[asked["who"]]
+    wide = 0.10 if asked["who"] in ("receiver", "both") else 0.03
+    phases = []
+    for index, phase in enumerate(request["sequence"]):
+        batches, misses = [], []
+        for number in range(asked["count"]):
+            size = asked["first"] + number * asked["step"]
+            past = (0.05 * (size > 49152) + 0.5 * (size > 2097152)) * of if phase == "AB" else 0.0
+            scatter = wide if phase == "AB" and size > 49152 else 0.02
+            misses.append(min(8.0, size / 49152 * 8) if phase == "AB" else 0.0)
+            for _ in range(asked["exchanges"]):
+                batches.append(
+                    round(0.16 * (1 + past + abs(rng.gauss(0, scatter)) + 0.002 * rng.random()), 6)
+                )
+        found = {"phase": phase, "index": index, "status": "ok", "flags": [], "measured_s": 0.01}
+        found |= {"start_ns": index * 10**7, "end_ns": index * 10**7 + 10**7, "observed": {"steal_s": 0.0}}
+        middle = sorted(batches)[len(batches) // 2]
+        found["comm"] = {"value": middle, "unit": "us", "batches": batches, "messages": len(batches)}
+        level = {"L1": misses, "L2": [0.5 * miss for miss in misses], "L3": [0.0 for _ in misses]}
+        found["misses"] = {"source": "modelled", "sender": level, "receiver": level}
         phases.append(found)
     head = {"record": "repetition", "point": request["point"], "repetition": request["repetition"]}
     return {**head, "status": "ok", "reason": "", "flags": [], "validated": True, "phases": phases}
@@ -166,6 +203,48 @@ def diffusion(config):
             "comm_threads": request["comm_threads"],
         }
         say({**said, **{name: [value] * count for name, value in times.items()}, "valid": True, "flags": []})
+
+
+def kernels(config):
+    """The program of apps/kernels: sends keep 0.4 beside dense CG, 0.5 beside sparse, 0.9 beside GEMM."""
+    with open(config) as file:
+        asked = json.load(file)["program"]
+    hello()
+    for line in sys.stdin:
+        request = json.loads(line)
+        if request.get("op") == "quit":
+            break
+        say(solved(asked, request))
+
+
+def solved(asked, request):
+    wiggle = 1 + 0.001 * (request["repetition"] % 5)
+    head = {"record": "repetition", "point": request["point"], "repetition": request["repetition"]}
+    if asked["task"] == os.environ.get("FAKE_DIVERGES"):
+        return {**head, "status": "failed", "reason": f"no convergence in {asked['iterations']} iterations"}
+    kept = {"cg": 0.4, "cg-sparse": 0.5, "gemm": 0.9}[asked["task"]]
+    rate, value = 4000.0 * wiggle, 5000.0 * wiggle
+    found = {
+        "A": {"comp": {"rate": rate, "unit": "Mflop/s"}},
+        "B": {"comm": {"value": value, "unit": "MB/s"}},
+        "AB": {
+            "comp": {"rate": rate * 0.95, "unit": "Mflop/s"},
+            "comm": {"value": value * kept, "unit": "MB/s"},
+            "total": {"value": 2e6 / wiggle, "unit": "us"},
+        },
+    }
+    phases = [
+        {"phase": phase, "index": index, "status": "ok", "flags": [], "measured_s": 0.01, **found[phase]}
+        for index, phase in enumerate(request["sequence"])
+    ]
+    facts = {"order": asked["order"], "arithmetic_intensity": 0.25, "residual": 1e-13, "error": 2e-13}
+    return {
+        **head,
+        "status": "ok",
+        "flags": [],
+        "phases": phases,
+        "facts": {**facts, "stalled_modelled": 0.6},
+    }
 
 
 def wanted_cells(asked):

@@ -14,8 +14,10 @@ from elbowroom.experiments.experiment import Experiment
 from elbowroom.machine.topology import Cache, Core, Machine, Nic, Node
 from elbowroom.plan import Overrides, Point, apply, load
 from elbowroom.plan.kernels import find
+from elbowroom.plan.point import Extraneous
 from elbowroom.stats.points import results
 from elbowroom.stats.result import Finding, PointResult
+from elbowroom.stats.series import Times
 from elbowroom.stats.summary import Samples
 
 MIB = 2**20
@@ -62,21 +64,38 @@ def measured(
     """
     rng = np.random.default_rng(0)
     rows = []
+    times = {}
     for index, point in enumerate(points):
         kernel = find(point.kernel)
         comp_unit = kernel.rate_unit if kernel else ""
         comm_unit = "us" if point.metric == "latency" else "MB/s"
         comp_alone, comp_together, comm_alone, comm_together = truth(point)
         cells = [("B", "comm", comm_alone, comm_unit)]
+        if point.extraneous is not None:
+            times[point.id] = accessed(point.extraneous, comm_alone, comm_together, rng)
+            cells += [("AB", "comm", comm_together, comm_unit)]
         if kernel:
             cells += [("A", "comp", comp_alone, comp_unit), ("AB", "comp", comp_together, comp_unit)]
+        if kernel or point.program is not None:
             cells += [("AB", "comm", comm_together, comm_unit)]
         for phase, side, value, unit in cells:
             for sample in range(2 * repetitions):
                 rows.append(
                     (index, sample // 2, False, phase, side, value * rng.normal(1, noise), unit, "ok")
                 )
-    return results(points, Samples(*zip(*rows, strict=True)))
+    return results(points, Samples(*zip(*rows, strict=True)), times=times)
+
+
+def accessed(
+    extraneous: Extraneous, without: float, after: float, rng: np.random.Generator, repetitions: int = 2
+) -> Times:
+    """One-way times of a window around those of its truth, never below it."""
+    shape = (extraneous.count, extraneous.exchanges)
+    columns = [
+        [value * (1 + 0.01 * rng.exponential(1, shape)) for _ in range(repetitions)]
+        for value in (after, without)
+    ]
+    return Times(after=columns[0], without=columns[1])
 
 
 def study(

@@ -23,6 +23,8 @@ class Follower {
       }
       if (what == "phase") {
         phase(order);
+      } else if (what == "extraneous") {
+        extraneous();
       } else {
         job_.send(0, attempt(what, order));
       }
@@ -83,6 +85,15 @@ class Follower {
     }
     station_.end_phase();
     job_.send(0, report(phase, computing, steady, communicating ? station_.exchanged().window : window));
+  }
+
+  void extraneous() {
+    station_.begin_phase();
+    station_.follow_extraneous();
+    station_.end_phase();
+    std::set<std::string> flags;
+    station_.observed(flags);
+    job_.send(0, {{"flags", flags}});
   }
 
   json report(Phase phase, bool computing, bool steady, const Window& window) {

@@ -99,11 +99,54 @@ json Leader::answer(const std::string& line) {
   } catch (const std::exception& error) {
     return error_record(object, RequestError("", "", error.what(), "look at the machine, then ask again", "machine"));
   }
+  return assemble(request, measure(request));
+}
+
+json Leader::measure(const Request& request) {
+  if (request.extraneous) {
+    return extraneous(request);
+  }
   json phases = json::array();
   for (std::size_t i = 0; i < request.sequence.size(); ++i) {
     phases.push_back(phase(request, request.sequence[i], static_cast<int>(i)));
   }
-  return assemble(request, phases);
+  return phases;
+}
+
+// Messages without accesses (B) and with them (AB) are of one window, in turn: both phases have its beginning and its end,
+// and what was observed in it.
+json Leader::extraneous(const Request& request) {
+  job_.send_to_others({{"order", "extraneous"}});
+  station_.begin_phase();
+  const std::int64_t start = now_ns();
+  const ExtraneousReport report = station_.lead_extraneous();
+  const std::int64_t end = now_ns();
+  station_.end_phase();
+  std::set<std::string> window_flags;
+  const json observed = station_.observed(window_flags);
+  const json followed = job_.receive(1);
+  for (const json& flag : followed.at("flags")) {
+    window_flags.insert(flag.get<std::string>());
+  }
+  json phases = json::array();
+  for (std::size_t kind = 0; kind < report.kinds.size(); ++kind) {
+    const OneWayReport& own = report.kinds[kind];
+    std::set<std::string> flags = own.flags;
+    flags.insert(window_flags.begin(), window_flags.end());
+    json comm = one_way_record(own.times, request.size);
+    comm["late"] = own.late;
+    comm["clocks"] = clocks_record(report.clocks);
+    phases.push_back({{"phase", name_of(request.sequence[kind])},
+                      {"index", kind},
+                      {"start_ns", start},
+                      {"end_ns", end},
+                      {"measured_s", own.seconds},
+                      {"status", phase_status(true, flags)},
+                      {"flags", flags},
+                      {"comm", std::move(comm)},
+                      {"observed", observed}});
+  }
+  return phases;
 }
 
 // Nothing starts before every rank has found its part of the request possible, and is ready.

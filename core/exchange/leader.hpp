@@ -25,7 +25,9 @@ class Leader {
   nlohmann::json answer(const std::string& line);
   void prepare_all(const nlohmann::json& json, const Request& request);
   void agree(const std::exception_ptr& own);
+  nlohmann::json measure(const Request& request);
   nlohmann::json phase(const Request& request, Phase phase, int index);
+  nlohmann::json extraneous(const Request& request);
   Window computation_alone(const Request& request, bool& steady);
   Window communication(const Request& request, Phase phase, bool& steady);
   bool start_all_computing(const Request& request);

@@ -34,7 +34,8 @@ Station::Station(const Job& job)
       machine_(Machine::here()),
       pool_([](int core) { Machine::here().bind_this_thread(core); }),
       cache_(cache_cap(machine_)),
-      exchange_(job, [](int core) { Machine::here().bind_this_thread(core); }) {}
+      exchange_(job, [](int core) { Machine::here().bind_this_thread(core); }),
+      extraneous_(job, [](int core) { Machine::here().bind_this_thread(core); }) {}
 
 // What this rank may use: free memory, and what its own caches would give back.
 Site Station::site(const Placement& placement) const {
@@ -45,7 +46,7 @@ Site Station::site(const Placement& placement) const {
   for (const NodeInfo& node : machine_.nodes()) {
     std::size_t own = 0;
     if (node.number == placement.comp_node || node.number == placement.comm_node) {
-      own = cache_.bytes_on(node.number);
+      own = cache_.bytes_on(node.number) + extraneous_.bytes_on(node.number);
       for (const Arena& arena : message_arenas_) {
         own += arena.node() == node.number ? arena.size() : 0;
       }
@@ -64,8 +65,12 @@ void Station::check(const Request& request) const {
                    ? 1
                    : 0;
   }
-  check_placement(request, placement, rank_computes(request, job_.rank()), site(placement), sharers);
-  if (job_.thread_level() == MPI_THREAD_SINGLE && request.kernel != "none") {
+  const bool bystanders = has_bystanders(request, job_.rank());
+  check_placement(request, placement, rank_computes(request, job_.rank()) || bystanders, site(placement), sharers);
+  if (job_.ranks_on_host_of(job_.rank()) == job_.size()) {
+    check_extraneous_site(request, placement, site(placement));
+  }
+  if (job_.thread_level() == MPI_THREAD_SINGLE && (request.kernel != "none" || bystanders)) {
     throw RequestError("kernel", request.kernel, "the MPI was started for programs of one thread",
                        "start the probe without --threads single, or leave the kernel out");
   }
@@ -133,6 +138,10 @@ void Station::prepare_communication() {
   layout_ = message_layout(request_, static_cast<std::int64_t>(machine_.last_level_cache()),
                            free / message_share / sharers / lanes);
   char* memory = message_memory(static_cast<std::size_t>(layout_.bytes() * lanes));
+  if (request_.extraneous) {
+    extraneous_.use(request_, placement_, memory);
+    return;
+  }
   std::vector<Lane> all;
   for (std::int64_t i = 0; i < lanes; ++i) {
     Lane lane;
@@ -148,11 +157,17 @@ void Station::prepare_communication() {
   exchange_.use(std::move(all), placement_.comm_cores, request_.fault == "message" && job_.rank() == 1);
 }
 
-void Station::begin_phase() {
+// Cores on which this rank runs threads.
+std::vector<int> Station::threads_cores() const {
   std::vector<int> cores = placement_.comm_cores;
-  if (computing_) {
+  if (computing_ || has_bystanders(request_, job_.rank())) {
     cores.insert(cores.end(), placement_.comp_cores.begin(), placement_.comp_cores.end());
   }
+  return cores;
+}
+
+void Station::begin_phase() {
+  const std::vector<int> cores = threads_cores();
   const auto& all = machine_.cores();
   const auto spare = std::find_if(all.begin(), all.end(), [&](const CoreInfo& core) {
     return core.allowed && std::find(cores.begin(), cores.end(), core.number) == cores.end();
@@ -226,6 +241,10 @@ json Station::pages(std::set<std::string>& flags) const {
       reports.push_back(worker->arena.verify(worker->key.bytes));
     }
   }
+  const bool extraneous = request_.extraneous.has_value();
+  if (extraneous) {
+    reports = extraneous_.bystanders_pages();
+  }
   if (const json comp = pages_record(reports, flags); !comp.is_null()) {
     record["comp"] = comp;
   }
@@ -234,7 +253,9 @@ json Station::pages(std::set<std::string>& flags) const {
   }
   for (const Arena& arena : message_arenas_) {
     if (arena.node() == placement_.comm_node) {
-      record["comm"] = pages_record({arena.verify(static_cast<std::size_t>(layout_.bytes()))}, flags);
+      reports = extraneous ? extraneous_.own_pages() : std::vector<PageReport>{};
+      reports.push_back(arena.verify(static_cast<std::size_t>(layout_.bytes())));
+      record["comm"] = pages_record(reports, flags);
     }
   }
   return record;

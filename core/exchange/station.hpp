@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "exchange/exchange.hpp"
+#include "exchange/extraneous.hpp"
 #include "exchange/job.hpp"
 #include "machine/machine.hpp"
 #include "observe/observer.hpp"
@@ -41,6 +42,8 @@ class Station {
   void lead_exchange();
   void follow_exchange();
   const ExchangeReport& exchanged() const { return exchanged_; }
+  ExtraneousReport lead_extraneous() { return extraneous_.lead(*observer_); }
+  void follow_extraneous() { extraneous_.follow(*observer_); }
   void end_phase();
 
   // "comp" and "comm" of the phase that ended, and what they flag. `window` is this rank's own.
@@ -57,12 +60,14 @@ class Station {
   void prepare_computation();
   void prepare_communication();
   char* message_memory(std::size_t bytes);
+  std::vector<int> threads_cores() const;
 
   const Job& job_;
   const Machine& machine_;
   ComputingPool pool_;
   WorkerCache cache_;
   Exchange exchange_;
+  ExtraneousExchange extraneous_;
   std::vector<Arena> message_arenas_;  // at most one for each node
 
   Request request_;

@@ -7,6 +7,7 @@
 
 #include "kernels/array_workers.hpp"
 #include "kernels/loops.hpp"
+#include "kernels/pool_workers.hpp"
 #include "kernels/register_workers.hpp"
 
 namespace elbowroom {
@@ -20,8 +21,8 @@ struct Entry {
 };
 
 // Bus bytes count a plain store twice: the line is read before it is written (METHOD.md, rule 9). A cache-resident
-// kernel moves nothing over the memory bus. Fields: name, description, unit, flops, read, written, bus, arrays,
-// non-temporal, cursor, cache-resident.
+// kernel moves nothing over the memory bus; the lines that workers of a pool pass from core to core are not counted.
+// Fields: name, description, unit, flops, read, written, bus, arrays, non-temporal, cursor, cache-resident.
 constexpr std::array kEntries{
     Entry{{"prime", "naive prime count, integer registers only; an item is a candidate", "M/s", 0, 0, 0, 0, 0, false,
            false, false},
@@ -61,6 +62,12 @@ constexpr std::array kEntries{
     Entry{{"triad_llc", "triad on arrays that stay in the last-level cache (its working set says how large)", "MB/s", 2,
            16, 8, 0, 3, false, false, true},
           [](void* memory, std::size_t bytes, int) { return make_triad(memory, bytes, false); }},
+    Entry{{"polling", "worker that polls a shared list of tasks, at most cursor nops apart; an item is a poll", "M/s",
+           0, 0, 0, 0, 0, false, true, false},
+          [](void*, std::size_t, int cursor) { return make_polling(cursor); }},
+    Entry{{"paused", "worker of a paused pool of tasks, blocked; an item is a wait of 5 ms", "M/s", 0, 0, 0, 0, 0,
+           false, false, false},
+          [](void*, std::size_t, int) { return make_paused(); }},
 };
 
 constexpr auto kInfos = [] {

@@ -11,7 +11,8 @@
 namespace elbowroom {
 
 // What one item of a kernel costs. `bytes_*` are algorithmic; `bus_bytes` adds what the hardware moves besides
-// (write-allocate of plain stores). `rate_unit` is "MB/s" (memory kernels), "M/s" (prime) or "Mflop/s" (fma).
+// (write-allocate of plain stores). `rate_unit` is "MB/s" (memory kernels), "M/s" (million items: prime, polling)
+// or "Mflop/s" (fma).
 struct KernelInfo {
   std::string_view name;
   std::string_view description;
@@ -20,9 +21,9 @@ struct KernelInfo {
   double bytes_read;     // per item
   double bytes_written;  // per item
   double bus_bytes;      // per item; 0 when cache-resident
-  int arrays;            // number of arrays the working set is split into; 0: register only
+  int arrays;            // number of arrays the working set is split into; 0: needs no memory of its own
   bool non_temporal;
-  bool uses_cursor;
+  bool uses_cursor;     // triad_cursor: repetitions per item; polling: most nops between two polls
   bool cache_resident;  // sweeps a working set that stays in the cache (METHOD.md, rule 20)
 };
 

@@ -188,6 +188,19 @@ const NodeInfo* Machine::node(int number) const {
   return found == impl_->nodes.end() ? nullptr : &*found;
 }
 
+std::vector<CacheInfo> Machine::caches(int core_number) const {
+  std::vector<CacheInfo> found;
+  auto* unit = hwloc_get_pu_obj_by_os_index(impl_->topology, static_cast<unsigned>(core_number));
+  for (hwloc_obj_t object = unit; object != nullptr; object = object->parent) {
+    if (hwloc_obj_type_is_dcache(object->type) != 0) {
+      const auto& cache = object->attr->cache;
+      found.push_back({static_cast<int>(cache.depth), static_cast<int>(object->logical_index), cache.size,
+                       cache.associativity, cache.linesize});
+    }
+  }
+  return found;
+}
+
 std::string Machine::hwloc_version() const {
   // The library says which release it is; its interface's number lags behind (2.9 keeps that of 2.8).
   const char* release = hwloc_obj_get_info_by_name(hwloc_get_root_obj(impl_->topology), "hwlocVersion");

@@ -23,6 +23,14 @@ struct NodeInfo {
   std::uint64_t available;  // bytes free or reclaimable when the topology was loaded, as the kernel says
 };
 
+struct CacheInfo {
+  int level;   // 1 is the nearest
+  int number;  // which of its level, hwloc's logical number
+  std::uint64_t bytes;
+  int associativity;   // ways; -1 fully associative, 0 unknown
+  std::uint64_t line;  // bytes; 0 unknown
+};
+
 struct PageReport {
   int wanted = -1;   // node asked for
   double share = 0;  // pages on it / pages looked at
@@ -40,8 +48,9 @@ class Machine {
   const std::vector<NodeInfo>& nodes() const;
   const CoreInfo* core(int number) const;  // nullptr when there is none; any processing unit names its core
   const NodeInfo* node(int number) const;
-  std::size_t last_level_cache() const;  // bytes; 0 unknown
-  std::string hwloc_version() const;     // of the library loaded at run time
+  std::size_t last_level_cache() const;           // bytes; 0 unknown
+  std::vector<CacheInfo> caches(int core) const;  // data and unified caches of a core, nearest first; empty: unknown
+  std::string hwloc_version() const;              // of the library loaded at run time
   // Whether this hwloc sees PCI devices: it found some, or the kernel has none either. False for a libhwloc built
   // without PCI support (as MPI wheels carry) on a machine whose /sys/bus/pci has devices.
   bool sees_pci() const;

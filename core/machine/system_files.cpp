@@ -119,9 +119,11 @@ std::string format_cpu_list(std::vector<int> numbers) {
     while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) {
       ++last;
     }
-    text += (text.empty() ? "" : ",") + std::to_string(numbers[first]);
+    text += text.empty() ? "" : ",";
+    text += std::to_string(numbers[first]);
     if (last > first) {
-      text += "-" + std::to_string(numbers[last]);
+      text += '-';
+      text += std::to_string(numbers[last]);
     }
     first = last + 1;
   }

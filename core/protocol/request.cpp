@@ -23,6 +23,11 @@ const Names<Pattern> patterns = {{"pingpong", Pattern::pingpong},
                                  {"receive", Pattern::receive},
                                  {"bidirectional", Pattern::bidirectional},
                                  {"ring", Pattern::ring}};
+const Names<Who> whos = {{"none", Who::none},
+                         {"sender", Who::sender},
+                         {"receiver", Who::receiver},
+                         {"both", Who::both},
+                         {"bystanders", Who::bystanders}};
 const Names<Reuse> reuses = {{"same", Reuse::same}, {"rotate", Reuse::rotate}, {"off-cache", Reuse::off_cache}};
 
 template <typename Value>
@@ -42,6 +47,16 @@ Value named(const Names<Value>& names, const std::string& field, const std::stri
     }
   }
   throw RequestError(field, text, fmt::format("there is no {} '{}'", field, text), "known: " + list_of(names));
+}
+
+template <typename Value>
+std::string name_in(const Names<Value>& names, Value wanted) {
+  for (const auto& [name, value] : names) {
+    if (value == wanted) {
+      return name;
+    }
+  }
+  return "";
 }
 
 std::string shown(const json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
@@ -78,6 +93,12 @@ class Reader {
       require(value->is_number() && value->get<double>() > 0 && std::isfinite(value->get<double>()), field, *value,
               "a positive number");
       out = value->get<double>();
+    }
+  }
+  void truth(const char* field, bool& out) const {
+    if (const json* value = find(field)) {
+      require(value->is_boolean(), field, *value, "true or false");
+      out = value->get<bool>();
     }
   }
   void cores(const char* field, std::vector<int>& out) const {
@@ -152,19 +173,38 @@ void read_protocol(const Reader& reader, Request& request) {
       request.observe.push_back(shown(name));
     }
   }
-  if (const json* scheduling = reader.find("scheduling")) {
-    reader.require(scheduling->is_boolean(), "scheduling", *scheduling, "true or false");
-    request.scheduling = scheduling->get<bool>();
-  }
+  reader.truth("scheduling", request.scheduling);
   reader.text("fault", request.fault);
   reader.require(request.fault.empty() || request.fault == "message" || request.fault == "early_stop", "fault",
                  request.fault, "message or early_stop");
 }
 
+void read_extraneous(const Reader& outer, Request& request) {
+  const json* object = outer.find("extraneous");
+  if (object == nullptr) {
+    return;
+  }
+  outer.require(object->is_object(), "extraneous", *object, "an object");
+  const Reader reader(*object, "extraneous.");
+  Extraneous& extraneous = request.extraneous.emplace();
+  std::string name = "none";
+  reader.text("who", name);
+  extraneous.who = named(whos, "extraneous.who", name);
+  reader.text("access", name = "write");
+  extraneous.writes = named<bool>({{"read", false}, {"write", true}}, "extraneous.access", name);
+  reader.text("data", name = "same");
+  extraneous.different = named<bool>({{"same", false}, {"different", true}}, "extraneous.data", name);
+  reader.integer("first", extraneous.first);
+  reader.integer("step", extraneous.step);
+  reader.integer("count", extraneous.count);
+  reader.integer("exchanges", extraneous.exchanges);
+  reader.truth("barrier", extraneous.barrier);
+}
+
 void check_computation(const Request& request) {
   const bool wanted = std::any_of(request.sequence.begin(), request.sequence.end(), computes);
   if (request.kernel == "none") {
-    if (wanted) {
+    if (wanted && !request.extraneous) {
       throw RequestError("kernel", "none", "kernel none computes nothing, but the sequence asks for computation",
                          "leave A and AB out of the sequence, or name a kernel");
     }
@@ -208,25 +248,12 @@ void check_communication(const Request& request) {
 
 }  // namespace
 
-std::string name_of(Phase phase) {
-  for (const auto& [name, value] : phases) {
-    if (value == phase) {
-      return name;
-    }
-  }
-  return "";
-}
+std::string name_of(Phase phase) { return name_in(phases, phase); }
+std::string name_of(Pattern pattern) { return name_in(patterns, pattern); }
+std::string name_of(Reuse reuse) { return name_in(reuses, reuse); }
 
 bool computes(Phase phase) { return phase == Phase::computation || phase == Phase::together; }
 bool communicates(Phase phase) { return phase == Phase::communication || phase == Phase::together; }
-
-RequestError::RequestError(std::string field_, std::string value_, const std::string& message, std::string mend_,
-                           std::string kind_)
-    : std::runtime_error(message),
-      field(std::move(field_)),
-      value(std::move(value_)),
-      mend(std::move(mend_)),
-      kind(std::move(kind_)) {}
 
 Request read_request(const json& object) {
   const Reader reader(object);
@@ -251,6 +278,7 @@ Request read_request(const json& object) {
   reader.text("metric", name = "bandwidth");
   request.latency = named<bool>({{"latency", true}, {"bandwidth", false}}, "metric", name);
   read_protocol(reader, request);
+  read_extraneous(reader, request);
   if (const json* list = reader.find("placements")) {
     read_placements(*list, request);
   }
@@ -261,6 +289,7 @@ Request read_request(const json& object) {
 void check_request(const Request& request) {
   check_computation(request);
   check_communication(request);
+  check_extraneous(request);
 }
 
 }  // namespace elbowroom

@@ -4,9 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "protocol/extraneous.hpp"
+#include "protocol/request_error.hpp"
 
 namespace elbowroom {
 
@@ -15,6 +19,8 @@ enum class Pattern { pingpong, receive, bidirectional, ring };
 enum class Reuse { same, rotate, off_cache };
 
 std::string name_of(Phase phase);  // A, B, AB, S
+std::string name_of(Pattern pattern);
+std::string name_of(Reuse reuse);
 bool computes(Phase phase);
 bool communicates(Phase phase);
 
@@ -48,17 +54,8 @@ struct Request {
   std::vector<std::pair<int, Placement>> placements;  // by rank; overrides the placement above
   int hosts = 1;                                      // hosts needed, at least
   bool scheduling = false;  // a thread beside a computing thread on one core is wanted (flagged, METHOD.md, rule 4)
-  std::string fault;        // "message" or "early_stop": breaks a rule on purpose, for tests
-};
-
-// A request that cannot be answered: which field, its value, why, and how to mend it.
-struct RequestError : std::runtime_error {
-  RequestError(std::string field_, std::string value_, const std::string& message, std::string mend_,
-               std::string kind_ = "usage");
-  std::string field;
-  std::string value;
-  std::string mend;
-  std::string kind;  // usage | machine
+  std::optional<Extraneous> extraneous;  // in place of a kernel: accesses between one-way messages from rank 0 to 1
+  std::string fault;                     // "message" or "early_stop": breaks a rule on purpose, for tests
 };
 
 // Reads types and names; throws RequestError. Does not look at any machine.

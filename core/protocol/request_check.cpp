@@ -162,7 +162,7 @@ std::vector<Claim> claims(const Request& request, const std::vector<std::string>
   for (std::size_t r = 0; r < hosts.size(); ++r) {
     const auto rank = static_cast<int>(r);
     const Placement placement = placement_of(request, rank, hosts[r] == hosts.front());
-    if (rank_computes(request, rank)) {
+    if (rank_computes(request, rank) || has_bystanders(request, rank)) {
       for (const int core : placement.comp_cores) {
         all.push_back({hosts[r], core, true, "comp_cores"});
       }
@@ -198,6 +198,7 @@ void check_job(const Request& request, const std::vector<std::string>& hosts) {
   if (communicating && ranks < 2) {
     throw RequestError("ranks", std::to_string(ranks), "a communication needs two ranks", "start the probe with -n 2");
   }
+  check_extraneous_job(request, hosts);
   const auto distinct = static_cast<int>(std::set<std::string>(hosts.begin(), hosts.end()).size());
   if (request.hosts > distinct) {
     throw RequestError("hosts", std::to_string(request.hosts),

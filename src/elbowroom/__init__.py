@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from elbowroom.api import doctor as doctor
     from elbowroom.api import dry_run as dry_run
     from elbowroom.api import evaluate as evaluate
+    from elbowroom.api import explain as explain
+    from elbowroom.api import explanation_figures as explanation_figures
     from elbowroom.api import fit as fit
     from elbowroom.api import import_curves as import_curves
     from elbowroom.api import load_advice as load_advice
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from elbowroom.api import resume_calibration as resume_calibration
     from elbowroom.api import run as run
     from elbowroom.api import save_advice as save_advice
+    from elbowroom.api import save_explanation as save_explanation
     from elbowroom.api import save_map as save_map
     from elbowroom.api import save_overlap_figure as save_overlap_figure
     from elbowroom.api import simulate as simulate
@@ -52,6 +55,8 @@ __all__ = [
     "doctor",
     "dry_run",
     "evaluate",
+    "explain",
+    "explanation_figures",
     "fit",
     "import_curves",
     "load_advice",
@@ -68,6 +73,7 @@ __all__ = [
     "resume_calibration",
     "run",
     "save_advice",
+    "save_explanation",
     "save_map",
     "save_overlap_figure",
     "simulate",

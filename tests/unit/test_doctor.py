@@ -11,6 +11,7 @@ import pytest
 
 from elbowroom.campaign import doctoring
 from elbowroom.errors import MachineError
+from elbowroom.launch.mpi import loaded_library
 from elbowroom.machine.doctor import Check, Facts, Failure, Launcher, diagnose
 from elbowroom.machine.state import known, unknowns, why_unknown
 from elbowroom.machine.topology import Machine, here, read_topology
@@ -292,5 +293,5 @@ def test_gathering_asks_the_probe_for_each_part(tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_library_a_program_loads_is_found_only_when_there_is_one(tmp_path: Path) -> None:
-    assert doctoring.loaded_library(Path("/bin/sh")) is None
-    assert doctoring.loaded_library(tmp_path / "absent") is None
+    assert loaded_library(Path("/bin/sh")) is None
+    assert loaded_library(tmp_path / "absent") is None

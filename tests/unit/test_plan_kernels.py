@@ -34,6 +34,19 @@ def test_without_memory_or_flops_there_is_no_arithmetic_intensity() -> None:
     assert arithmetic_intensity("none") is None
 
 
+def test_workers_of_a_pool_use_more_than_registers_though_they_have_no_memory() -> None:
+    pool = {name for name, kernel in KERNELS.items() if kernel.pool}
+    assert pool == {"polling", "paused"}
+    assert {name for name, kernel in KERNELS.items() if kernel.register_only} == {
+        "prime",
+        "fma",
+        "fma128",
+        "fma256",
+        "fma512",
+    }
+    assert not any(KERNELS[name].moves_memory for name in pool)
+
+
 def test_none_is_a_name_without_a_kernel() -> None:
     assert "none" in names()
     assert find("none") is None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from elbowroom.experiments.regimes import highest, regime, traffic
 from elbowroom.plan import Point
+from elbowroom.stats.saturation import highest, regime, traffic
 from studies import HENRI, SMALL, by_key, study
 
 PEAK = 60_000.0  # bus MB/s of a node

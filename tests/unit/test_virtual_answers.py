@@ -75,7 +75,9 @@ def test_a_kernel_moves_on_the_bus_what_memset_moves(kernel: str) -> None:
     assert said.comm_together == pytest.approx(memset.comm_together)
 
 
-@pytest.mark.parametrize("kernel", [name for name, facts in KERNELS.items() if not facts.moves_memory])
+@pytest.mark.parametrize(
+    "kernel", [name for name, facts in KERNELS.items() if not (facts.moves_memory or facts.pool)]
+)
 def test_a_kernel_without_memory_traffic_loses_nothing_and_takes_nothing(kernel: str) -> None:
     said = of(kernel)
     assert said.comp_together == said.comp_alone == pytest.approx(18 * (of(kernel, 1).comp_alone or 0))
@@ -225,6 +227,8 @@ def test_every_phase_and_side_has_noise_of_its_own() -> None:
 def test_what_no_law_covers_is_refused_with_the_reason() -> None:
     assert EXACT.refuse(point()) == ""
     assert "none is simulated" in EXACT.refuse(point(scheduling=True))
+    for kernel in ("polling", "paused"):
+        assert "no list of tasks is simulated" in EXACT.refuse(point(kernel=kernel))
 
 
 def test_a_side_that_is_not_known_is_refused_with_the_reason() -> None:

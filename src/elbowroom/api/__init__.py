@@ -11,6 +11,7 @@ from elbowroom.api.advising import advise, load_advice, load_job, save_advice, v
 from elbowroom.api.calibrating import Calibrated, calibrate, resume_calibration
 from elbowroom.api.diffusion import step_table
 from elbowroom.api.doctoring import doctor
+from elbowroom.api.explaining import explain, explanation_figures, save_explanation
 from elbowroom.api.machines import machine_from_run, machine_names, machine_text, virtual_machine
 from elbowroom.api.mapping import contention_maps, map_figures, save_map
 from elbowroom.api.measuring import compare, dry_run, resume, run
@@ -50,6 +51,8 @@ __all__ = [
     "doctor",
     "dry_run",
     "evaluate",
+    "explain",
+    "explanation_figures",
     "fit",
     "import_curves",
     "load_advice",
@@ -69,6 +72,7 @@ __all__ = [
     "resume_calibration",
     "run",
     "save_advice",
+    "save_explanation",
     "save_figure",
     "save_map",
     "save_overlap_figure",

@@ -121,7 +121,8 @@ def dry_run(
     request = running.Request(
         plan=plan, overrides=overrides or Overrides(), where=where, seed=seed, reverse=reverse
     )
-    return running.prepare(request, choose(where))
+    request = running.settled(request, lambda _: None)
+    return running.prepare(request, choose(request.where))
 
 
 def compare(a: Run | Path | str, b: Run | Path | str) -> list[Change]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from elbowroom.report.columns import Use
-from elbowroom.report.page import Page
+from elbowroom.report.page import Page, TextTable
 
 if TYPE_CHECKING:
     from elbowroom.campaign.results import Results
@@ -49,6 +49,7 @@ def page_of(
             for point in manifest.points
         },
         drifts=results.drifts,
+        tables=_tables(results),
         method=(
             ("repetitions", str(plan["repetitions"])),
             (
@@ -57,6 +58,22 @@ def page_of(
             ),
             ("time inside measured windows", _share(share, manifest.machine.virtual)),
         ),
+    )
+
+
+def _tables(results: Results) -> tuple[TextTable, ...]:
+    """What extraneous accesses did between caches, in place of hundreds of windows."""
+    from elbowroom.experiments.ema_table import COLUMNS, MEANING, tables
+
+    told = tables(results.points, results.machine)
+    return tuple(
+        TextTable(
+            title=table.title,
+            columns=COLUMNS,
+            rows=table.rows,
+            below=tuple(sentence for sentence in (table.below, MEANING) if sentence),
+        )
+        for table in told
     )
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from elbowroom.advise.job import Job
     from elbowroom.campaign.results import Results
     from elbowroom.draw.figure import Figure
+    from elbowroom.explain.explaining import Observed
     from elbowroom.machine.topology import Machine
     from elbowroom.stats.result import Finding, PointResult, Verdict
     from elbowroom.store.folder import Manifest
@@ -77,6 +78,12 @@ class Run:
         """The figures of the experiment, as data."""
         return self._results.figures()
 
+    def observed(self) -> Observed:
+        """The run as `explain` takes it: results, and resamples of the raw samples."""
+        from elbowroom.campaign.explaining import observed
+
+        return observed(self._folder, self._results)
+
     def table(self) -> pyarrow.Table:
         """All raw samples as an Arrow table (see store/sealed.py for its columns)."""
         from elbowroom.store.sealed import table
@@ -96,10 +103,12 @@ class Run:
 
     def show(self) -> dict[str, Any]:
         """What `show --json` prints, as plain data."""
+        from elbowroom.api.accesses import accesses_object
         from elbowroom.api.diffusion import step_table, table_object
 
         manifest = self.manifest
         steps = step_table(self)
+        touched = accesses_object(self)
         return {
             "schema": SHOW_SCHEMA,
             "version": VERSION,
@@ -120,6 +129,7 @@ class Run:
             "findings": msgspec.to_builtins(self.findings),
             "notes": msgspec.to_builtins(manifest.notes),
             **({"steps": table_object(steps)} if steps else {}),
+            **({"extraneous": touched} if touched else {}),
         }
 
     def report(

@@ -9,9 +9,11 @@ import msgspec
 
 from elbowroom.plan.kernels import find
 from elbowroom.plan.point import Point
+from elbowroom.stats import series
 from elbowroom.stats.counters import ratios, suspects
 from elbowroom.stats.quiet import Observations
 from elbowroom.stats.result import Trace
+from elbowroom.stats.series import Times
 from elbowroom.stats.summary import Samples
 from elbowroom.store.journal import Entry
 
@@ -20,13 +22,16 @@ SIDES = {"comp": "rate", "comm": "value", "total": "value", "separator": "value"
 
 
 class Collected(msgspec.Struct, frozen=True, kw_only=True):
-    """What a journal says: samples; by point id flags, failures, frequency traces, facts of applications."""
+    """What a journal says: samples; by point id flags, failures, frequency traces, facts of
+    applications, one-way times of windows of extraneous accesses.
+    """
 
     samples: Samples
     flags: dict[str, tuple[str, ...]]
     failures: dict[str, str]
     traces: dict[str, tuple[Trace, ...]]
     facts: dict[str, dict[str, float]]
+    times: dict[str, Times] = {}
 
 
 def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Collected:
@@ -39,6 +44,7 @@ def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Collected:
     traces: dict[str, tuple[Trace, ...]] = {}
     facts: dict[str, dict[str, float]] = {}
     agreement: dict[str, dict[str, list[float]]] = {}
+    times: dict[str, Times] = {}
     for entry in entries:
         if entry.point not in index:
             continue
@@ -50,6 +56,10 @@ def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Collected:
         for phase in record.get("phases", ()):
             seen.update(dict.fromkeys(phase.get("flags", ())))
             _rows(columns, index[entry.point], entry, phase)
+        if (extraneous := by_id[entry.point].extraneous) is not None:
+            wrong = series.add(times.setdefault(entry.point, Times()), extraneous, record)
+            if wrong:
+                failures.setdefault(entry.point, wrong)
         facts.setdefault(entry.point, dict(record.get("facts", {})))
         if entry.repetition == 0 and not entry.closing:
             traces[entry.point] = _traces(by_id[entry.point], record)
@@ -64,6 +74,7 @@ def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Collected:
         failures=failures,
         traces={point: several for point, several in traces.items() if several},
         facts={point: told for point, told in facts.items() if told},
+        times=times,
     )
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +13,7 @@ from elbowroom.campaign.sources import settable
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch import build, modes
 from elbowroom.launch.launchers import LaunchRequest, build_launch, detect
-from elbowroom.launch.mpi import Mpi, find_mpi
+from elbowroom.launch.mpi import Mpi, find_mpi, loaded_library
 from elbowroom.launch.session import Session
 from elbowroom.machine.doctor import Facts, Failure, Launcher
 from elbowroom.machine.frequencies import Frequencies
@@ -123,15 +121,3 @@ def _hello(mpi: Mpi, probe: Path) -> dict[str, Any]:
     session = Session(build_launch(name, request), ranks=_RANKS, mpi=mpi, patience=_PATIENCE)
     session.close()
     return session.hello
-
-
-def loaded_library(probe: Path) -> str | None:
-    """The MPI library that the dynamic linker gives the probe; None when `ldd` does not tell."""
-    try:
-        done = subprocess.run(
-            ["ldd", str(probe)], capture_output=True, text=True, errors="replace", timeout=30, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    found = re.search(r"^\s*libmpi(?:ch)?\.so\S* => (/\S+)", done.stdout, re.MULTILINE)
-    return str(Path(found.group(1)).resolve()) if found else None

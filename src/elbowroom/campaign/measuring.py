@@ -13,7 +13,7 @@ from elbowroom.errors import MachineError
 from elbowroom.launch.programs import started_alike
 from elbowroom.launch.session import Conversation, SessionLost, error_of
 from elbowroom.machine.frequencies import FrequencyRefused
-from elbowroom.plan.ordering import request, sequence, step_seconds
+from elbowroom.plan.ordering import is_kernels, phase_seconds, request, sequence, step_seconds
 from elbowroom.plan.point import Point, Unit
 from elbowroom.plan.reading import Steady
 from elbowroom.store.journal import Entry, Journal, failed_entry
@@ -115,6 +115,8 @@ def patience(point: Point, unit: Unit, steady: Steady) -> float:
         steps = point.application.steps + point.application.warmup
         return 60.0 + 20.0 * steps * step_seconds(point.application)
     phases = len(sequence(point, unit.closing))
+    if is_kernels(point.program) or point.extraneous is not None:
+        return 60.0 + 20.0 * phases * phase_seconds(point)
     return 60.0 + 4.0 * phases * (point.window + steady.limit) + point.working_set * max(1, point.n) / 1e8
 
 

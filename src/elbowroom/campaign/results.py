@@ -54,6 +54,7 @@ def point_results(manifest: Manifest, entries: Sequence[Entry]) -> tuple[list[Po
         repetitions=int(manifest.plan["repetitions"]),
         traces=collected.traces,
         facts=collected.facts,
+        times=collected.times,
         seed=manifest.seed,
     )
     return found, collected

@@ -29,7 +29,7 @@ from elbowroom.campaign.parts import (
 )
 from elbowroom.campaign.progress import Progress
 from elbowroom.campaign.results import Results, evaluate
-from elbowroom.campaign.sources import Source, Where, choose
+from elbowroom.campaign.sources import Source, Where, choose, with_starpu
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.launch.session import Conversation
 from elbowroom.machine.frequencies import Frequencies
@@ -77,6 +77,12 @@ class Stopped(ElbowroomError):
     """The person stopped the run; what was measured is kept."""
 
 
+def settled(request: Request, tell: Tell) -> Request:
+    """The request with the MPI that its plan needs, which the manifest keeps for a run that is resumed."""
+    plan = apply(load(request.plan), request.overrides)
+    return msgspec.structs.replace(request, where=with_starpu(request.where, plan, tell))
+
+
 def prepare(request: Request, source: Source) -> Prepared:
     """Loads, changes, expands, validates and orders a plan; measures nothing."""
     plan = apply(load(request.plan), request.overrides)
@@ -102,7 +108,7 @@ def answerable(expansion: Expansion, plan: Plan, source: Source) -> Expansion:
         Note(what=points[0].id if len(points) == 1 else f"{len(points)} points", reason=reason)
         for reason, points in refused.items()
     ]
-    if notes and not answered:
+    if notes and all(point.role == "control" for point in answered):
         raise UsageError(
             "nothing of it can be answered here",
             field="plan",
@@ -157,7 +163,9 @@ def start(
     """
     out = Path(request.out) if request.out else default_out(request.plan)
     refuse_existing(out)
-    source = source or choose(request.where)
+    if source is None:
+        request = settled(request, tell)
+        source = choose(request.where)
     mend_frequencies(source, tell)
     prepared = prepared or prepare(request, source)
     state = {"before": state_of(source, tell)}

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from elbowroom.campaign.measuring import shares_core
-from elbowroom.errors import MachineError, UsageError
-from elbowroom.launch import build, modes
+from elbowroom.errors import ElbowroomError, MachineError, UsageError
+from elbowroom.launch import build, modes, starpu
 from elbowroom.launch.application import ApplicationSession, refused_threads
 from elbowroom.launch.launchers import (
     Launch,
@@ -21,7 +21,7 @@ from elbowroom.launch.launchers import (
     host_count,
     missing_program,
 )
-from elbowroom.launch.mpi import find_mpi
+from elbowroom.launch.mpi import find_mpi, spec_of
 from elbowroom.launch.programs import ProgramSession
 from elbowroom.launch.replay import PREFIX, Recorded, Replay
 from elbowroom.launch.session import Conversation, Session
@@ -29,6 +29,7 @@ from elbowroom.machine.frequencies import CORE, UNCORE, Frequencies
 from elbowroom.machine.made import topology_xml
 from elbowroom.machine.topology import Machine, here, read_topology
 from elbowroom.plan.point import Point, Program
+from elbowroom.plan.reading import Plan
 from elbowroom.store.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -115,6 +116,7 @@ class Live:
         self.mpi = msgspec.to_builtins(self._mpi)
         self.probe = build.probe(self._mpi)
         self._topology: str | None = None
+        self._no_starpu: str | None = None
         # A wrong launcher is refused before anything is measured or written.
         self.command(2 * self._hosts)
 
@@ -139,9 +141,17 @@ class Live:
 
     def refuse(self, point: Point) -> str:
         """The probe says itself what it cannot measure; what an application cannot is known before."""
+        if point.program is not None and point.program.build == "starpu":
+            return self._without_starpu()
         if point.application is None or len(point.comm_cores) < 2:
             return ""
         return refused_threads(self._mpi, self._hosts)
+
+    def _without_starpu(self) -> str:
+        """Why programs over StarPU cannot run here; empty where they can."""
+        if self._no_starpu is None:
+            self._no_starpu = starpu.refused(starpu.look(self._env), self._mpi)
+        return self._no_starpu
 
     def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
         """The exact command line for that many ranks."""
@@ -283,7 +293,7 @@ class Simulated:
         if point.extraneous is not None:
             return "a virtual machine has no caches: extraneous accesses are measured on a real one"
         if point.program is not None:
-            return "a virtual machine runs no programs: measured on a real one"
+            return _no_program(point.program)
         return self._virtual.refuse(point)
 
     def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
@@ -321,6 +331,35 @@ def _virtual_machine(spec: str, noise: float | None, seed: int | None) -> Virtua
         seed=SEED if seed is None else seed,
         simulate=simulate,
     )
+
+
+def _no_program(program: Program) -> str:
+    """Why a virtual machine does not answer a program, and what it answers in its stead."""
+    said = "a virtual machine runs no programs: measured on a real one"
+    if program.name != "kernels":
+        return said
+    return f"{said}; of bandwidth beside an arithmetic intensity it knows: elbowroom run intensity"
+
+
+def with_starpu(where: Where, plan: Plan, tell: Callable[[str], object]) -> Where:
+    """Where a plan with programs over StarPU runs: with StarPU's MPI for the whole run, unless `where` names
+    another, or there is no StarPU.
+    """
+    real = where.machine is None and not (where.launcher or "").startswith(PREFIX)
+    if where.mpi is not None or not real or not wants_starpu(plan):
+        return where
+    found = starpu.look()
+    if isinstance(found, ElbowroomError):
+        return where
+    tell(f"programs over StarPU {found.version} run with its MPI, {found.mpi.name} in {found.mpi.prefix}")
+    return msgspec.structs.replace(where, mpi=spec_of(found.mpi))
+
+
+def wants_starpu(plan: Plan) -> bool:
+    """Whether points of the plan may be programs over StarPU."""
+    if plan.experiment == "polling":
+        return bool(plan.backoffs)
+    return plan.experiment == "runtime-overhead" or (plan.experiment == "kernels" and "starpu" in plan.builds)
 
 
 def program_name(program: Program) -> str:

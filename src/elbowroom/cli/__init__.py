@@ -15,6 +15,7 @@ import click
 
 import elbowroom.cli.advising
 import elbowroom.cli.calibrating
+import elbowroom.cli.explaining
 import elbowroom.cli.machines
 import elbowroom.cli.overlapping
 import elbowroom.cli.predicting

@@ -73,7 +73,11 @@ def print_run(run: Run) -> None:
             _say(f"- {finding.text}", indent="  ")
     print()
     told = _print_steps(run)
-    console().print(_points_table([point for point in points if point.application is None or not told]))
+    _print_kernels(points)
+    accesses = _print_accesses(run)
+    rest = [point for point in points if not (told and point.application) and not (accesses and point.series)]
+    if rest or not points:
+        console().print(_points_table(rest))
     _explain_control(points)
     _print_odd(points)
     if run.manifest.notes:
@@ -94,6 +98,29 @@ def _print_steps(run: Run) -> bool:
         print_steps(table, run.machine.virtual)
         print()
     return bool(table)
+
+
+def _print_kernels(points: Sequence[PointResult]) -> None:
+    """The table of a run of `kernels`, above that of its points; nothing where there is none."""
+    from elbowroom.cli.kernel_tables import print_kernels
+    from elbowroom.experiments.kernel_rows import rows
+
+    table = rows(points)
+    if table:
+        print_kernels(table)
+        print()
+
+
+def _print_accesses(run: Run) -> bool:
+    """The tables of extraneous accesses, which tell their points; False where there are none."""
+    from elbowroom.api.accesses import accesses_tables
+
+    tables = accesses_tables(run)
+    if tables:
+        from elbowroom.cli.accesses_tables import print_accesses
+
+        print_accesses(tables)
+    return bool(tables)
 
 
 def _explain_control(points: Iterable[PointResult | Point]) -> None:
@@ -143,7 +170,7 @@ def _points_table(points: Sequence[PointResult]) -> Table:
     table = _table(*columns)
     for point in points:
         cores = f"{point.n - point.n_other}+{point.n_other}" if point.n_other else str(point.n)
-        head = [_kernel(point), cores, size(point.size) if point.application is None else ""]
+        head = [_kernel(point), cores, size(point.size) if point.size else ""]
         if len(places) > 1:
             core = "?" if point.comm_core < 0 else point.comm_core
             head.append(f"{point.comp_node}/{point.comm_node} c{core}")
@@ -218,7 +245,7 @@ def print_dry_run(prepared: Prepared) -> None:
         table.add_row(
             _planned(point),
             str(point.n),
-            size(point.size) if app is None else "",
+            size(point.size) if point.size else "",
             point.metric if app is None else "step",
             str(point.comp_node),
             str(point.comm_node),

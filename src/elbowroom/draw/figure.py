@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 Scale = Literal["linear", "log2", "log10"]
-Drawn = Literal["curve", "smooth", "points", "area"]
+Drawn = Literal["curve", "smooth", "points", "area", "bars"]
 Spread = Literal["shades", "lines", "rising", "falling"]
 
 
@@ -16,12 +16,14 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
 
     `drawn`: a `curve` has a marker at each point, a `smooth` one none (a model's line), `points` have no line
     and whiskers for a band, an `area` is stacked on the areas before it on its axis (`y` is its own height,
-    `low` and `high` are not drawn). `value` and `band` say what y and the band are, where readers point.
+    `low` and `high` are not drawn), `bars` go from `base` (empty: 0) to y, with whiskers for a band and
+    `texts` at their ends; `undecided` ones are hollow. `value` and `band` say what y and the band are, where
+    readers point.
     """
 
     name: str
     side: Literal["computation", "communication", "both"]
-    style: Literal["alone", "together", "line"]
+    style: Literal["alone", "together", "line", "undecided"]
     x: tuple[float, ...]
     y: tuple[float, ...]
     low: tuple[float, ...] = ()
@@ -31,6 +33,8 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     drawn: Drawn = "curve"
     value: str = "median"
     band: str = "d1 – d9"
+    base: tuple[float, ...] = ()
+    texts: tuple[str, ...] = ()
 
 
 class Second(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +49,7 @@ class Axis(msgspec.Struct, frozen=True, kw_only=True):
 
     `whole` keeps its ticks on whole numbers (cores have no halves).
     `reach` is a value that a y axis shows whatever its curves need: panels side by side can be compared.
+    `names` stand at 0, 1, 2 … in place of numbers (x axis).
     `second` is another unit of the x axis, or of the left one where there is no right one.
     """
 
@@ -53,6 +58,7 @@ class Axis(msgspec.Struct, frozen=True, kw_only=True):
     bytes: bool = False
     whole: bool = False
     reach: float | None = None
+    names: tuple[str, ...] = ()
     second: Second | None = None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elbowroom.draw import map_files, palette, scales
+from elbowroom.draw import bars, map_files, palette, scales
 from elbowroom.draw.figure import Axis, Figure, Series
 from elbowroom.draw.map_files import plain
 from elbowroom.draw.scales import AxisScale
@@ -273,7 +273,9 @@ def _axis(axes: Axes, which: str, axis: Axis, scale: AxisScale) -> None:
         (axes.set_xscale if which == "x" else axes.set_yscale)("log", base=base)
     side = axes.xaxis if which == "x" else axes.yaxis
     labelled = [tick for tick in scale.ticks if tick.label]
-    side.set_ticks([tick.value for tick in labelled], labels=[plain(tick.label) for tick in labelled])
+    texts = ["\n".join(lines) for lines in bars.wrapped([tick.label for tick in labelled])]
+    texts = texts if axis.names else [tick.label for tick in labelled]
+    side.set_ticks([tick.value for tick in labelled], labels=[plain(text) for text in texts])
     side.set_ticks([tick.value for tick in scale.ticks if not tick.label], labels=None, minor=True)
     side.set_tick_params(which="minor", labelbottom=False, labelleft=False, labelright=False)
     (axes.set_xlim if which == "x" else axes.set_ylim)(scale.low, scale.high)
@@ -284,8 +286,11 @@ def _axis(axes: Axes, which: str, axis: Axis, scale: AxisScale) -> None:
 def _curve(
     axes: Axes, series: Series, base: Sequence[float], look: palette.Look, x: AxisScale, y: AxisScale
 ) -> None:
-    """Draws the curve with its band, area or whiskers."""
+    """Draws the curve with its band, area or whiskers, or the bars."""
     colour = palette.ON_LIGHT[look.colour]
+    if series.drawn == "bars":
+        bars.draw(axes, series, colour, hollow=look.dashed)
+        return
     level = [value + below for value, below in zip(series.y, base, strict=True)]
     for run in scales.runs(series.x, level, x, y):
         across = [series.x[i] for i in run]
@@ -304,11 +309,13 @@ def _curve(
 
 def _key(look: palette.Look) -> Line2D | Patch:
     """What stands for the curve in the legend."""
-    if look.drawn != "area":
+    if look.drawn not in ("area", "bars"):
         return _line(look, [], [])
     from matplotlib.patches import Rectangle
 
     colour = palette.ON_LIGHT[look.colour]
+    if look.drawn == "bars":
+        return Rectangle((0, 0), 1, 1, label=plain(look.label), **bars.filled(colour, hollow=look.dashed))
     return Rectangle((0, 0), 1, 1, color=colour, alpha=0.34, label=plain(look.label))
 
 

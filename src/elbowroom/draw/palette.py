@@ -81,7 +81,7 @@ def looks(figure: Figure) -> tuple[Look, ...]:
             Look(
                 label=label(series),
                 colour=family[index % len(family)],
-                dashed=series.style == "together",
+                dashed=series.style in ("together", "undecided"),
                 marker=markers[index // len(family) % len(markers)] if _marked(series) else None,
                 drawn=series.drawn,
             )

@@ -68,9 +68,13 @@ def bases(figure: Figure) -> tuple[tuple[float, ...], ...]:
 
 
 def horizontal(figure: Figure) -> AxisScale:
-    """The x axis: from the first to the last x of any series, mark or label; of a map from end to end."""
+    """The x axis: from the first to the last x of any series, mark or label; of a map from end to end; of
+    names one place each.
+    """
     if figure.fields:
         return _from_end_to_end(figure.x, figure.fields[0].x)
+    if figure.x.names:
+        return _named(figure.x.names)
     values = [x for series in figure.series for x in series.x]
     values += [mark.x for mark in figure.marks] + [label.x for label in figure.labels]
     return axis_scale(figure.x, values, from_zero=False)
@@ -89,11 +93,10 @@ def vertical(figure: Figure, side: str) -> AxisScale:
             continue
         values += [y + below for y, below in zip(series.y, base, strict=True)]
         if series.drawn != "area":
-            values += [*series.low, *series.high]
+            values += [*series.low, *series.high, *series.base]
     values += [label.y for label in figure.labels if label.axis == side]
-    return axis_scale(
-        axis, values, from_zero=True, headroom=HEADROOM_OF_LABELS if figure.labels else HEADROOM
-    )
+    named = figure.labels or any(series.texts for series in figure.series)
+    return axis_scale(axis, values, from_zero=True, headroom=HEADROOM_OF_LABELS if named else HEADROOM)
 
 
 def axis_scale(
@@ -117,6 +120,12 @@ def _from_end_to_end(axis: Axis, grid: Sequence[float]) -> AxisScale:
     low, high = grid[0], grid[-1]
     ticks = tuple(tick for tick in found.ticks if low <= tick.value <= high)
     return msgspec.structs.replace(found, low=low, high=high, ticks=ticks)
+
+
+def _named(names: Sequence[str]) -> AxisScale:
+    """A name at each whole number, with half a place of room at both ends."""
+    ticks = tuple(Tick(value=float(place), label=name) for place, name in enumerate(names))
+    return AxisScale(kind="linear", low=-0.5, high=len(names) - 0.5, ticks=ticks)
 
 
 def runs(xs: Sequence[float], ys: Sequence[float], x: AxisScale, y: AxisScale) -> list[list[int]]:

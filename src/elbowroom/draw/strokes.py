@@ -55,7 +55,7 @@ def shapes(identity: str, looks: Sequence[palette.Look]) -> str:
 
 def classes(look: palette.Look) -> str:
     """The classes of what is drawn in this look; the rules are those of `svg.style`."""
-    drawn = {"points": " points", "area": " area"}.get(look.drawn, "")
+    drawn = {"points": " points", "area": " area", "bars": " bars"}.get(look.drawn, "")
     return f"{look.colour}{' together' if look.dashed else ''}{drawn}"
 
 
@@ -89,7 +89,7 @@ def curve(
 
     for run in scales.runs(series.x, level, x, y):
         line += path(spots(level, run))
-        if not low or not high:
+        if not low or not high or series.drawn == "bars":
             continue
         if series.drawn == "points":
             behind += "".join(

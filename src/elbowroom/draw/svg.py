@@ -20,8 +20,8 @@ from html import escape
 
 import msgspec
 
-from elbowroom.draw import map_strokes, numbers, palette, scales, strokes
-from elbowroom.draw.figure import Axis, Field, Figure, Mark, Second, Series
+from elbowroom.draw import bars, map_strokes, numbers, palette, scales, strokes
+from elbowroom.draw.figure import Axis, Field, Figure, Second, Series
 from elbowroom.draw.scales import AxisScale
 from elbowroom.draw.strokes import LETTER, Box
 from elbowroom.plan.sizes import format_cores
@@ -67,7 +67,7 @@ def style() -> str:
         ".figure .axis-label{font-weight:600;fill:var(--curve,var(--ink))}"
         ".figure .mark{stroke:var(--faint);stroke-dasharray:2 3;fill:none}"
         ".figure .badge{fill:var(--ink)}.figure .badge-text{fill:var(--paper);font-size:10px;font-weight:700}"
-        f"{map_strokes.STYLE}{curves}"
+        f"{bars.STYLE}{map_strokes.STYLE}{curves}"
     )
 
 
@@ -96,7 +96,7 @@ def svg(figure: Figure, rows_of: Callable[[Series], Rows | None] = no_rows) -> s
     legend, legend_height = _legend(identity, palette.keys(looks))
     of_fields, more = map_strokes.legend(identity, figure.fields, LEFT, WIDTH - 4, legend_height + 14)
     box = _box(figure, legend_height + more)
-    marks, height = _marks(figure.marks, x, box)
+    marks, height = _marks(figure, x, box)
     curves = []
     common = next((_told_x(field, figure.x) for field in figure.fields if field.told), "")
     for series, look, base in zip(figure.series, looks, scales.bases(figure), strict=True):
@@ -106,7 +106,9 @@ def svg(figure: Figure, rows_of: Callable[[Series], Rows | None] = no_rows) -> s
         own = _x_texts(series, figure.x, drawn)
         common = common or own
         about = _about(series, look, axis, "" if own == common else own, drawn, rows_of(series))
-        curves.append(f"<g {about}>{strokes.curve(identity, series, base, look, (x, y), box)}</g>")
+        drawn_as_bars = bars.strokes(series, x, y, box) if series.drawn == "bars" else ""
+        curve = strokes.curve(identity, series, base, look, (x, y), box)
+        curves.append(f"<g {about}>{drawn_as_bars}{curve}</g>")
     return "".join(
         (
             f'<svg class="figure" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" '
@@ -180,8 +182,9 @@ def _legend(identity: str, looks: Sequence[palette.Look]) -> tuple[str, float]:
         y = 14 + index // columns * LINE
         place = f"url(#{strokes.shape_name(identity, look)})"
         middle = f' marker-mid="{place}"' if look.marker else ""
-        area = look.drawn == "area"
-        swatch = f'<path class="band" d="M{x:.0f} {y - 9}h30v10h-30z"/>' if area else ""
+        area = look.drawn in ("area", "bars")
+        kind = "bar" if look.drawn == "bars" else "band"
+        swatch = f'<path class="{kind}" d="M{x:.0f} {y - 9}h30v10h-30z"/>' if area else ""
         line = f'<path class="curve" d="M{x:.0f} {y - (9 if area else 4)}h15h15"{middle}/>'
         parts.append(
             f'<g class="key {strokes.classes(look)}">{swatch}{line}</g>'
@@ -194,12 +197,17 @@ def _axes(figure: Figure, x: AxisScale, sides: Mapping[str, AxisScale], box: Box
     bottom, end = box.top + box.height, box.left + box.width
     grid, ticks = "", ""
     texts = {"middle": "", "end": "", "start": ""}
+    named = bars.wrapped(figure.x.names)
     for tick in x.ticks:
         at = strokes.short(box.across(x.place(tick.value)))
         ticks += f"M{at} {bottom:g}v{5 if tick.label else 3}"
         if tick.label:
             grid += f"M{at} {box.top:g}V{bottom:g}"
-            texts["middle"] += f'<text x="{at}" y="{bottom + 18:g}">{escape(tick.label)}</text>'
+            told = named[round(tick.value)] if named else [tick.label]
+            texts["middle"] += "".join(
+                f'<text x="{at}" y="{bottom + 18 + line * bars.LINE:g}">{escape(text)}</text>'
+                for line, text in enumerate(told)
+            )
     for side, scale in sides.items():
         start, out, anchor = (box.left, -1, "end") if side == "left" else (end, 1, "start")
         for tick in scale.ticks:
@@ -280,6 +288,8 @@ def _told_x(field: Field, x: Axis) -> str:
 
 
 def _x_texts(series: Series, x: Axis, drawn: list[int]) -> str:
+    if x.names:
+        return "|".join(x.names[round(series.x[i])] for i in drawn)
     return "|".join(numbers.size(series.x[i]) if x.bytes else numbers.number(series.x[i]) for i in drawn)
 
 
@@ -308,13 +318,14 @@ def _about(
     return f'class="series {strokes.classes(look)}" {attributes}'
 
 
-def _marks(marks: tuple[Mark, ...], x: AxisScale, box: Box) -> tuple[str, float]:
+def _marks(figure: Figure, x: AxisScale, box: Box) -> tuple[str, float]:
     """Numbered vertical lines, their sentences below the plot; and the height of the whole figure."""
-    y = box.top + box.height + 46
+    names = max((len(lines) for lines in bars.wrapped(figure.x.names)), default=0)
+    y = box.top + box.height + 46 + max(0, names - 2) * bars.LINE
     bottom = box.top + box.height
     parts = []
     letters = math.floor((WIDTH - LEFT - 24) / LETTER)
-    for index, mark in enumerate(marks, start=1):
+    for index, mark in enumerate(figure.marks, start=1):
         if x.shows(mark.x):
             at = box.across(x.place(mark.x))
             parts.append(
@@ -325,7 +336,7 @@ def _marks(marks: tuple[Mark, ...], x: AxisScale, box: Box) -> tuple[str, float]
             y += LINE
             parts.append(f'<text x="{LEFT + 22}" y="{y:g}">{escape(line)}</text>')
         y += 3
-    return "".join(parts), y + (6 if marks else 0)
+    return "".join(parts), y + (6 if figure.marks else 0)
 
 
 def _unbroken(text: str) -> str:

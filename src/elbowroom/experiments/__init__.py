@@ -11,7 +11,21 @@ from elbowroom.errors import UsageError
 from elbowroom.experiments.experiment import Experiment
 from elbowroom.plan.kernels import closest
 
-_HELPERS = ("experiment", "wording", "panels", "regimes", "step_table", "step_figures")
+_HELPERS = (
+    "experiment",
+    "wording",
+    "panels",
+    "regimes",
+    "step_table",
+    "step_figures",
+    "ema_cases",
+    "ema_words",
+    "ema_figures",
+    "ema_table",
+    "kernel_rows",
+    "kernel_figures",
+    "polling_rows",
+)
 
 __all__ = ["Experiment", "all", "get", "names"]
 

@@ -11,7 +11,7 @@ import msgspec
 from elbowroom.draw.figure import Figure
 from elbowroom.experiments.experiment import Experiment
 from elbowroom.experiments.panels import CORES, per_core, side_by_side
-from elbowroom.experiments.regimes import highest, regimes_over
+from elbowroom.experiments.regimes import regimes_over
 from elbowroom.experiments.wording import (
     cores_text,
     grouped,
@@ -31,6 +31,7 @@ from elbowroom.plan.placing import nic_node
 from elbowroom.plan.point import Expansion, Note
 from elbowroom.plan.reading import Plan
 from elbowroom.stats.result import Finding, PointResult
+from elbowroom.stats.saturation import highest
 
 Case = tuple[str, int, int, int, int]
 

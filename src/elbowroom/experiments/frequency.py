@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from statistics import fmean
 from typing import Literal
 
 import msgspec
@@ -32,6 +31,7 @@ from elbowroom.plan.expanding import expand as multiply
 from elbowroom.plan.point import Expansion, Note, Point
 from elbowroom.plan.reading import Plan
 from elbowroom.stats.result import Finding, PointResult, Trace
+from elbowroom.stats.traces import mean_mhz
 
 MOVED = 0.02  # METHOD.md, rule 14: more than 2 % is a change of frequency
 GAINED = 0.02  # the paper's "slightly better" is 1.7 to 1.52 us; less than this is called unchanged
@@ -88,13 +88,6 @@ def _constant(points: Sequence[Point], key: str, wanted: Sequence[int]) -> list[
             )
             alone[bare.id] = bare
     return [msgspec.structs.replace(bare, **{key: khz}) for bare, khz in product(alone.values(), wanted)]
-
-
-def mean_mhz(items: Sequence[PointResult], phase: str, role: str) -> float | None:
-    """Mean frequency of the cores that play a role during a phase, MHz; None where none was readable."""
-    traces = [trace for item in items for trace in item.traces if trace.phase == phase and trace.role == role]
-    values = [khz / 1000 for trace in traces for khz in trace.khz]
-    return fmean(values) if values else None
 
 
 def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:  # noqa: ARG001

@@ -10,7 +10,7 @@ from elbowroom.draw.figure import Figure
 from elbowroom.experiments.cores import cores_of, machine_notes, with_notes
 from elbowroom.experiments.experiment import Experiment
 from elbowroom.experiments.panels import CORES, side_by_side
-from elbowroom.experiments.regimes import highest, regimes_over
+from elbowroom.experiments.regimes import regimes_over
 from elbowroom.experiments.wording import (
     Values,
     cores_text,
@@ -29,6 +29,7 @@ from elbowroom.plan.expanding import expand as multiply
 from elbowroom.plan.point import Expansion, Note
 from elbowroom.plan.reading import Plan
 from elbowroom.stats.result import Finding, PointResult
+from elbowroom.stats.saturation import highest
 
 Case = tuple[str | int, ...]
 

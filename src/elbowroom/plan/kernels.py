@@ -22,7 +22,9 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
     bus.
 
     Bus bytes add what the hardware moves besides: the write-allocate of plain stores (METHOD.md, rule 9).
-    Cache-resident kernels stay in the core's own cache, or with `shared_cache` in the last-level one.
+    Cache-resident kernels stay in the core's own cache, or with `shared_cache` in the last-level one. Workers
+    of a task pool (`pool`) move no memory of their own, but pass the lines of its list from core to core;
+    their cursor is the most `nop` instructions between two polls.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
     uses_cursor: bool = False
     cache_resident: bool = False
     shared_cache: bool = False
+    pool: bool = False
 
     @property
     def algorithmic_bytes(self) -> float:
@@ -46,6 +49,11 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
     def moves_memory(self) -> bool:
         """Whether it goes to memory at all (register-only and cache-resident kernels do not)."""
         return self.arrays > 0 and not self.cache_resident
+
+    @property
+    def register_only(self) -> bool:
+        """Whether it uses nothing but its core: what tells causes apart (METHOD.md, rules 15 and 20)."""
+        return self.arrays == 0 and not self.pool
 
 
 def _memory(
@@ -63,13 +71,13 @@ def _memory(
     )
 
 
-def _registers(name: str, unit: RateUnit, flops: float) -> Kernel:
+def _registers(name: str, unit: RateUnit, flops: float, **more: bool) -> Kernel:
     return Kernel(
-        name=name, rate_unit=unit, flops=flops, bytes_read=0, bytes_written=0, bus_bytes=0, arrays=0
+        name=name, rate_unit=unit, flops=flops, bytes_read=0, bytes_written=0, bus_bytes=0, arrays=0, **more
     )
 
 
-# One item is one 8-byte element; FMA counts two flops per item.
+# One item is one 8-byte element; FMA counts two flops per item. Of pools it is a poll, or a wait of 5 ms.
 KERNELS: dict[str, Kernel] = {
     kernel.name: kernel
     for kernel in (
@@ -88,6 +96,8 @@ KERNELS: dict[str, Kernel] = {
         _memory("load_cache", 1, 8, 0, 0, 1, cache_resident=True),
         _memory("triad_cache", 2, 16, 8, 0, 3, cache_resident=True),
         _memory("triad_llc", 2, 16, 8, 0, 3, cache_resident=True, shared_cache=True),
+        _registers("polling", "M/s", 0, uses_cursor=True, pool=True),
+        _registers("paused", "M/s", 0, pool=True),
     )
 }
 

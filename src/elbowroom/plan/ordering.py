@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import TypeGuard
 
 import msgspec
 
-from elbowroom.plan.point import Application, Phase, Point, Unit
+from elbowroom.plan import accesses, matrices
+from elbowroom.plan.point import Application, Phase, Point, Program, Unit
 from elbowroom.plan.reading import Steady
 
 CLOSING: tuple[Phase, ...] = ("A", "B", "B", "A")
@@ -138,11 +140,29 @@ def request(point: Point, unit: Unit, steady: Steady) -> dict[str, object]:
 
 def phase_seconds(point: Point) -> float:
     """Seconds one phase measures: the window, or what a few round trips of a slow exchange take; of an
-    application its timed steps.
+    application its timed steps, of a program of matrices a whole solution, of extraneous accesses all
+    messages of its sizes, shared out among the phases, which are interleaved.
     """
     if point.application is not None:
         return point.application.steps * step_seconds(point.application)
+    if point.extraneous is not None:
+        return accesses.seconds(point) / len(point.sequence)
+    if is_kernels(point.program):
+        return matrices.seconds(point.program, _cores_each(point))
     return max(point.window, ROUND_TRIPS * 2 * point.size / SLOW_EXCHANGE)
+
+
+def is_kernels(program: Program | None) -> TypeGuard[Program]:
+    """Whether a program solves or multiplies matrices."""
+    return program is not None and program.name == "kernels"
+
+
+def _cores_each(point: Point) -> float:
+    """Computing cores that a process has for itself: those that several share are divided among them."""
+    if not point.placements:
+        return max(1, len(point.comp_cores))
+    cores = {core for place in point.placements for core in place.comp_cores}
+    return max(1, len(cores)) / len(point.placements)
 
 
 def step_seconds(application: Application) -> float:
@@ -154,8 +174,15 @@ def _unit_seconds(point: Point, unit: Unit) -> float:
     if point.application is not None:
         steps = point.application.steps + point.application.warmup
         return UNIT_OVERHEAD + steps * step_seconds(point.application)
-    phases = len(sequence(point, unit.closing))
-    return UNIT_OVERHEAD + phases * (phase_seconds(point) + PHASE_OVERHEAD)
+    return UNIT_OVERHEAD + _long_phases(point, unit) * (phase_seconds(point) + PHASE_OVERHEAD)
+
+
+def _long_phases(point: Point, unit: Unit) -> int:
+    """Phases that take phase_seconds(); messages alone are short beside solving and multiplying."""
+    if point.application is not None:
+        return 1
+    phases = sequence(point, unit.closing)
+    return len(phases) - (phases.count("B") if is_kernels(point.program) else 0)
 
 
 def estimate(points: Sequence[Point], units: Sequence[Unit]) -> float:
@@ -166,6 +193,8 @@ def estimate(points: Sequence[Point], units: Sequence[Unit]) -> float:
     total = START + max(point.working_set for point in points) / FIRST_TOUCH
     cells = {point.application.cells for point in points if point.application is not None}
     total += sum(cells) / SET_UP
+    programs = [point.program for point in points if is_kernels(point.program)]
+    total += sum(START + matrices.memory(program) / FIRST_TOUCH for program in programs)
     return total + sum(_unit_seconds(by_id[unit.point], unit) for unit in units)
 
 
@@ -173,7 +202,5 @@ def measured(points: Sequence[Point], units: Sequence[Unit]) -> float:
     """Seconds inside measured windows, of those that `estimate` gives."""
     by_id = {point.id: point for point in points}
     return sum(
-        (1 if point.application is not None else len(sequence(point, unit.closing))) * phase_seconds(point)
-        for unit in units
-        for point in (by_id[unit.point],)
+        _long_phases(point, unit) * phase_seconds(point) for unit in units for point in (by_id[unit.point],)
     )

@@ -105,7 +105,7 @@ def seats(
     """
     cores = usable(machine)
     first_socket = cores[0].package if cores else 0
-    order = _from(cores, comm_core)
+    order = downwards(cores, comm_core)
     named = set(comp_cores)
     free = [core for core in order[1:] if core not in named]
     if len(free) < threads - 1:
@@ -126,7 +126,7 @@ def seats(
     return Seats(comm_cores=comm, peer_cores=peer, comp_cores=pool) if pool else None
 
 
-def _from(cores: tuple[Core, ...], start: int) -> list[int]:
+def downwards(cores: tuple[Core, ...], start: int) -> list[int]:
     """Core numbers from `start` downwards through its own node, then the others from the last one."""
     node = next((core.node for core in cores if core.number == start), None)
     own = [core.number for core in cores if core.node == node and core.number != start]

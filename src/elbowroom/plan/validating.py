@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
+from elbowroom.plan import accesses, matrices
 from elbowroom.plan.kernels import find
 from elbowroom.plan.placing import usable
 from elbowroom.plan.point import Application, Point
@@ -51,8 +52,11 @@ def validate(
         _cores(point, machine, scheduling)
         if point.application is not None:
             _mesh(point.application, machine)
+        elif point.program is not None and point.program.name == "kernels":
+            matrices.check(point.program, machine)
         elif point.program is None:
             _sizes(point, machine)
+            accesses.check_memory(point, machine)
 
 
 def ranks_needed(point: Point, machine: Machine) -> int:

@@ -91,8 +91,8 @@ def metric_label(result: PointResult) -> str:
 
 
 def size_label(result: PointResult) -> str:
-    """The message size; an application's messages have sizes of their own."""
-    return numbers.size(result.size) if result.application is None else "–"
+    """The message size; an application's and a program's messages have sizes of their own."""
+    return numbers.size(result.size) if result.size else "–"
 
 
 def placement_label(result: PointResult) -> str:

@@ -27,6 +27,17 @@ ROWS_WITHOUT_SCRIPT = 500
 DRIFTS_SHOWN = 40
 
 
+class TextTable(msgspec.Struct, frozen=True, kw_only=True):
+    """A table in words: the first column names its rows, the others hold numbers; `below` says what it
+    means.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    below: tuple[str, ...] = ()
+
+
 class Page(msgspec.Struct, frozen=True, kw_only=True):
     """All that a report says. `manifest` and `state` are those of the run folder, as plain data.
 
@@ -34,6 +45,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     the
     cores of a point by its id. `observers` is the probe's table of what it can observe: {name: {status,
     reason}}.
+    `tables` sum points up where there are too many of them to read.
     `method` adds rows (label, text) to how it was measured, or replaces those of the same label.
     """
 
@@ -52,6 +64,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     method: tuple[tuple[str, str], ...] = ()
     models: tuple[Modelled, ...] = ()
     job: Jobbed | None = None
+    tables: tuple[TextTable, ...] = ()
 
 
 def render(page: Page) -> str:

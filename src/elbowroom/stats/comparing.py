@@ -14,7 +14,7 @@ from elbowroom.stats.result import Kept, PointResult, Summary
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One value of one point in runs a and b.
+    """One value of one point in runs a and b; `step` is a whole step, solution or product.
 
     `change` is b/a - 1 with its 95 % interval; `better`: which run has more of a rate or less of a duration,
     `same` where the interval holds 0; `metric`: what was measured, with its unit.
@@ -61,6 +61,8 @@ def _changes(a: PointResult, b: PointResult) -> Iterator[Change]:
     if a.application is not None and a.steps is not None and b.steps is not None:
         phase = "together" if a.application.variant == "overlap" else "alone"
         yield from _change(a.id, "step", phase, "step (us)", a.steps.total, b.steps.total, False)
+    if a.program is not None and a.steps is not None and b.steps is not None:
+        yield from _change(a.id, "step", "together", "time (us)", a.steps.total, b.steps.total, False)
 
 
 def _metric(result: PointResult, side: str, unit: str) -> str:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from elbowroom.plan.kernels import arithmetic_intensity
 from elbowroom.plan.point import Point
 from elbowroom.stats.result import PointResult, Side, Steps, Summary, Trace
+from elbowroom.stats.series import Times, series_of, side_of_window
 from elbowroom.stats.summary import Floats, Ints, Samples, side_of, weights
 
 UNSTABLE_SHARE = 0.25  # of the phases: more, and the point is `not_stable`
@@ -27,13 +28,15 @@ def results(
     repetitions: int | None = None,
     traces: Mapping[str, Sequence[Trace]] | None = None,
     facts: Mapping[str, Mapping[str, float]] | None = None,
+    times: Mapping[str, Times] | None = None,
     seed: int = 0,
 ) -> list[PointResult]:
     """One result per point, in the points' order.
 
     `flags_by_point`: flags of the probe, by point id; `failures`: reasons by id of points that failed (a rank
     died or hung); `repetitions`: how many were asked for, so that fewer is `incomplete`; `traces`: frequency
-    traces by id; `facts`: what applications said of themselves, by id. Void samples are left out and counted
+    traces by id; `facts`: what applications said of themselves, by id; `times`: all
+    one-way times of windows of extraneous accesses, by id. Void samples are left out and counted
     in the flag `void:N`; samples not stable are kept and counted likewise.
     """
     columns = _Columns(samples, len(points))
@@ -49,6 +52,7 @@ def results(
             repetitions,
             tuple((traces or {}).get(point.id, ())),
             dict((facts or {}).get(point.id, {})),
+            (times or {}).get(point.id),
             seed,
         )
         for index, point in enumerate(points)
@@ -86,6 +90,7 @@ def _result(
     repetitions: int | None,
     traces: tuple[Trace, ...],
     facts: dict[str, float],
+    times: Times | None,
     seed: int,
 ) -> PointResult:
     rows = columns.of(index)
@@ -118,7 +123,7 @@ def _result(
         status=status,
         flags=tuple(dict.fromkeys((*flags, *more))),
         comp=sides["comp"],
-        comm=sides["comm"],
+        comm=sides["comm"] if times is None else side_of_window(times, seed),
         reason=reason,
         role=point.role,
         pattern=point.pattern,
@@ -131,9 +136,11 @@ def _result(
         uncore_khz=point.uncore_khz,
         traces=traces,
         n_other=point.n_other,
+        comp_cores=point.comp_cores,
         application=point.application,
         steps=_steps(sides["total"], sides["separator"], facts),
         extraneous=point.extraneous,
+        series=None if times is None else series_of(point, times),
         program=point.program,
         facts=facts if point.program is not None else {},
     )
@@ -154,7 +161,7 @@ def _side(columns: _Columns, rows: slice, mask: Mask, drawn: NDArray[np.int16] |
         return Side()
     value, repetition, together = columns.value[rows], columns.repetition[rows], columns.together[rows]
     apart, both = mask & ~together, mask & together
-    alone, joined, ratio = side_of(
+    return side_of(
         value[apart],
         repetition[apart],
         value[both],
@@ -163,7 +170,6 @@ def _side(columns: _Columns, rows: slice, mask: Mask, drawn: NDArray[np.int16] |
         seed=seed,
         drawn=drawn,
     )
-    return Side(alone=alone, together=joined, kept=ratio)
 
 
 def _drifted(closing: Floats, side: Side) -> bool:

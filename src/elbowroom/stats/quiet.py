@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 
 import msgspec
@@ -59,9 +60,10 @@ def judge(
 
 def _control_reasons(results: Sequence[PointResult]) -> list[str]:
     found = [result for result in controls(results) if result.comp.kept is not None]
+    reasons = _window_reasons(results)
     if not found:
-        return ["No register-only control kernel was measured, so nothing shows that the machine was quiet."]
-    reasons = []
+        unknown = "No register-only control kernel was measured, so nothing shows that the machine was quiet."
+        return [*reasons, unknown]
     for result in found:
         kept, alone = result.comp.kept, result.comp.alone
         if kept is None or alone is None:
@@ -85,6 +87,26 @@ def _control_reasons(results: Sequence[PointResult]) -> list[str]:
                 f"within {REPEATABLE:.0%}."
             )
     return list(dict.fromkeys(reasons))
+
+
+def _window_reasons(results: Sequence[PointResult]) -> list[str]:
+    """Of runs of extraneous accesses, whose windows all have messages without any: those of one kind of
+    messages should take the same in every window.
+    """
+    kinds: dict[tuple[object, ...], list[float]] = {}
+    for result in results:
+        if result.series is not None and result.extraneous is not None:
+            kind = (result.size, result.extraneous.data, result.extraneous.barrier)
+            kinds.setdefault(kind, []).append(statistics.median(result.series.without.median))
+    relative = sorted(one / statistics.median(several) for several in kinds.values() for one in several)
+    tenth = len(relative) // 10
+    spread = relative[-1 - tenth] - relative[tenth] if relative else 0.0
+    if spread <= REPEATABLE:
+        return []
+    return [
+        f"The one-way time without accesses varied by {spread:.0%} between the first and the last decile of "
+        f"the windows; a quiet machine stays within {REPEATABLE:.0%}."
+    ]
 
 
 def _load_reasons(observations: Observations) -> list[str]:

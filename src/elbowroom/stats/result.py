@@ -51,12 +51,17 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
-    """Statistics of the samples of each size of a window, in us; all of the window's length."""
+    """Statistics of the messages of each size of a window, in us to 0.1 ns; all of the window's length.
+
+    `minima`: the fastest message of each size in each repetition, one tuple a repetition.
+    """
 
     median: tuple[float, ...]
     d1: tuple[float, ...]
     d9: tuple[float, ...]
     minimum: tuple[float, ...]
+    mean: tuple[float, ...] = ()
+    minima: tuple[tuple[float, ...], ...] = ()
 
 
 class Misses(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,12 +79,17 @@ class Misses(msgspec.Struct, frozen=True, kw_only=True):
 class Series(msgspec.Struct, frozen=True, kw_only=True):
     """A window of extraneous accesses, size by size: one-way times of messages `after` accesses of that many
     `sizes` bytes, and of the control messages among them `without` any; cache misses where known.
+
+    `sender`, `receiver`, `bystanders`: the cores they were on.
     """
 
     sizes: tuple[int, ...]
     after: Spread
     without: Spread
     misses: tuple[Misses, ...] = ()
+    sender: int = -1
+    receiver: int = -1
+    bystanders: tuple[int, ...] = ()
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,6 +118,7 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     """One measured point with both baselines and both ratios (METHOD.md, rule 19).
 
     Of an application, `comp` is its interior and `comm` its exchange, durations in us, and `steps` the whole.
+    `comp_cores` are those of rank 0's computation, as the operating system numbers them.
     Of extraneous accesses `comm` is the one-way time, alone without them and together after them, and
     `series` each size's. Of a program, `facts` is what it said of its work and results.
     """
@@ -137,6 +148,7 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     uncore_khz: int | None = None
     traces: tuple[Trace, ...] = ()
     n_other: int = 0
+    comp_cores: tuple[int, ...] = ()
     application: Application | None = None
     steps: Steps | None = None
     extraneous: Extraneous | None = None

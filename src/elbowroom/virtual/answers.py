@@ -45,6 +45,7 @@ NOISE = 0.01
 SEED = 1
 
 SCHEDULING = "two threads on one core measure the scheduler, and none is simulated"
+POOL = "no list of tasks is simulated: polling and paused workers are measured on a real machine"
 
 
 class VirtualMachine:
@@ -98,6 +99,9 @@ class VirtualMachine:
         """Why a point cannot be answered; empty when it can."""
         if point.scheduling and "AB" in point.sequence:
             return SCHEDULING
+        kernel = find(point.kernel)
+        if kernel is not None and kernel.pool:
+            return POOL
         try:
             if point.application is not None:
                 scaled(point.application.cells, point.application.nodes)

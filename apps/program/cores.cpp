@@ -1,0 +1,85 @@
+#include "program/cores.hpp"
+
+#include <fmt/format.h>
+
+#include "machine/machine.hpp"
+#include "program/together.hpp"
+#include "protocol/request_error.hpp"
+
+namespace elbowroom::program {
+namespace {
+
+using nlohmann::json;
+
+struct Seat {
+  BusyThread thread;
+  int rank;
+  std::string host;
+};
+
+std::string cores_here() {
+  std::string text;
+  for (const CoreInfo& core : Machine::here().cores()) {
+    text += core.allowed ? fmt::format("{}{}", text.empty() ? "" : ", ", core.number) : "";
+  }
+  return text;
+}
+
+void check_cores(const std::vector<BusyThread>& own) {
+  for (const BusyThread& thread : own) {
+    const CoreInfo* core = Machine::here().core(thread.core);
+    if (core == nullptr || !core->allowed) {
+      throw RequestError(thread.field, std::to_string(thread.core),
+                         fmt::format("core {} {}", thread.core,
+                                     core == nullptr ? "does not exist" : "is outside the cpuset of this process"),
+                         "cores here: " + cores_here());
+    }
+  }
+}
+
+std::vector<Seat> seats_of(const Job& job, const std::vector<BusyThread>& own) {
+  json mine = json::array();
+  for (const BusyThread& thread : own) {
+    mine.push_back({{"what", thread.what}, {"core", thread.core}, {"field", thread.field}, {"yields", thread.yields}});
+  }
+  std::vector<Seat> seats;
+  int rank = 0;
+  for (const json& threads : gathered(job, mine)) {
+    for (const json& one : threads) {
+      seats.push_back({{one.at("what"), one.at("core"), one.at("field"), one.at("yields")},
+                       rank,
+                       job.hosts()[static_cast<std::size_t>(rank)]});
+    }
+    ++rank;
+  }
+  return seats;
+}
+
+}  // namespace
+
+bool place(const Job& job, const std::vector<BusyThread>& own, bool scheduling) {
+  together(job, [&] { check_cores(own); });
+  const std::vector<Seat> seats = seats_of(job, own);
+  bool shared = false;
+  for (std::size_t i = 0; i < seats.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const Seat &one = seats[j], &other = seats[i];
+      if (one.host != other.host || one.thread.core != other.thread.core) {
+        continue;
+      }
+      shared = true;
+      if (scheduling || (one.thread.yields && other.thread.yields)) {
+        continue;
+      }
+      throw RequestError(
+          other.thread.field, std::to_string(other.thread.core),
+          fmt::format("{} of rank {} and {} of rank {} would share core {}: each waits for the other's time slice "
+                      "to end",
+                      one.thread.what, one.rank, other.thread.what, other.rank, other.thread.core),
+          "give each a core of its own, or `scheduling = true` in the plan to measure the scheduler on purpose");
+    }
+  }
+  return shared;
+}
+
+}  // namespace elbowroom::program

@@ -1,0 +1,113 @@
+#include "program/serve.hpp"
+
+#include <unistd.h>
+
+#include <iostream>
+
+#include "program/together.hpp"
+#include "protocol/describe.hpp"
+#include "protocol/line_source.hpp"
+
+namespace elbowroom::program {
+namespace {
+
+using nlohmann::json;
+
+constexpr int protocol_version = 1;
+
+void say(const Job& job, const json& record) {
+  if (job.rank() == 0) {
+    std::cout << record.dump() << std::endl;
+  }
+}
+
+json hello(const Job& job, const Program& program) {
+  json record = {{"record", "hello"},      {"protocol", protocol_version}, {"version", ELBOWROOM_VERSION},
+                 {"ranks", job.ranks()},   {"mpi", job.mpi_facts()},       {"hwloc", hwloc_record()},
+                 {"clock", clock_record()}};
+  record.update(program.facts());
+  return record;
+}
+
+std::string point_of(const json& request) {
+  const json point = request.is_object() ? request.value("point", json()) : json();
+  return point.is_string() ? point.get<std::string>() : "";
+}
+
+void check_operation(const json& request, const std::string& line) {
+  if (!request.is_object()) {
+    throw RequestError("", line.substr(0, 80), "a request is one JSON object on one line", "see docs/protocol.md");
+  }
+  const json op = request.value("op", json());
+  if (op != "measure") {
+    throw RequestError("op", op.is_string() ? op.get<std::string>() : op.dump(), "there is no such request",
+                       "known: measure, quit");
+  }
+}
+
+json answer_of(Program& program, const json& request) {
+  try {
+    return program.answer(request);
+  } catch (const RequestError& error) {
+    return error_record(error, point_of(request));
+  }
+}
+
+// Some launchers keep the input open after their own has ended: so the end can be said, too.
+void lead(const Job& job, Program& program) {
+  const pid_t asker = grandparent();
+  LineSource lines(STDIN_FILENO, [asker] { return grandparent() != asker; });
+  while (std::cout.good()) {
+    const std::optional<std::string> line = lines.next();
+    if (!line) {
+      break;
+    }
+    if (line->find_first_not_of(" \t\r") == std::string::npos) {
+      continue;
+    }
+    const json request = json::parse(*line, nullptr, false);
+    if (request.is_object() && request.value("op", json()) == "quit") {
+      break;
+    }
+    try {
+      check_operation(request, *line);
+    } catch (const RequestError& error) {
+      say(job, error_record(error, point_of(request)));
+      continue;
+    }
+    job.send_to_others(request);
+    say(job, answer_of(program, request));
+  }
+  job.send_to_others(nullptr);
+}
+
+void follow(const Job& job, Program& program) {
+  for (;;) {
+    const json request = job.receive(0);
+    if (request.is_null()) {
+      return;
+    }
+    answer_of(program, request);
+  }
+}
+
+}  // namespace
+
+json error_record(const RequestError& error, const std::string& point) {
+  return {{"record", "error"},       {"point", point},     {"field", error.field}, {"value", error.value},
+          {"message", error.what()}, {"mend", error.mend}, {"kind", error.kind}};
+}
+
+int serve(const Job& job, const std::string& config, const Maker& make) {
+  try {
+    const std::unique_ptr<Program> program = make(job, settings_from(job, config));
+    say(job, hello(job, *program));
+    job.rank() == 0 ? lead(job, *program) : follow(job, *program);
+    return 0;
+  } catch (const RequestError& error) {
+    say(job, error_record(error));
+    return error.kind == "usage" ? 2 : 1;
+  }
+}
+
+}  // namespace elbowroom::program

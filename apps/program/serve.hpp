@@ -1,0 +1,35 @@
+// The probe's conversation (docs/protocol.md), held by a program: hello, then one answer for each line.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "exchange/job.hpp"
+#include "program/settings.hpp"
+#include "protocol/request_error.hpp"
+
+namespace elbowroom::program {
+
+// What a program adds to the conversation. All ranks do the same in the same order.
+class Program {
+ public:
+  virtual ~Program() = default;
+  // What hello says beside ranks, MPI and clock.
+  virtual nlohmann::json facts() const = 0;
+  // Answers a `measure` request: the record is rank 0's. Throws RequestError on all ranks alike (together.hpp), before
+  // it has measured anything.
+  virtual nlohmann::json answer(const nlohmann::json& request) = 0;
+};
+
+using Maker = std::function<std::unique_ptr<Program>(const Job&, const Settings&)>;
+
+// Makes the program with the settings of that file, says hello, and answers requests on stdin until its end. Returns the
+// exit code, the same on all ranks: 0, 1 (the machine) or 2 (what was asked). Rank 0 writes to stdout. Collective.
+int serve(const Job& job, const std::string& config, const Maker& make);
+
+// The `error` record of docs/protocol.md, for the request of that point.
+nlohmann::json error_record(const RequestError& error, const std::string& point = "");
+
+}  // namespace elbowroom::program

@@ -1,0 +1,56 @@
+// runtime: messages through a task runtime and through MPI (README.md).
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <iostream>
+#include <string>
+
+#include "exchange/job.hpp"
+#include "machine/machine.hpp"
+#include "observe/clock.hpp"
+#include "program/serve.hpp"
+#include "runtime/runtime.hpp"
+
+namespace {
+
+using namespace elbowroom;
+
+int measure(int argc, char** argv, const std::string& config) {
+  // As in the probe: the topology is read before MPI narrows what is seen of it.
+  Machine::here();
+  clock_info();
+  std::signal(SIGPIPE, SIG_IGN);
+  // StarPU's communication thread and this one both call MPI; both ways of a message are measured at this level.
+  const Job job(&argc, &argv, "multiple");
+  try {
+    return program::serve(job, config, [](const Job& all, const program::Settings& settings) {
+      return std::make_unique<runtime::Runtime>(all, settings);
+    });
+  } catch (const std::exception& error) {
+    // The other rank waits for this one in the middle of something: nothing but the end of the job helps it.
+    std::cerr << fmt::format("runtime: rank {}: {}", job.rank(), error.what()) << std::endl;
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("messages through StarPU-MPI and through MPI, in the same processes, threads and memory");
+  app.set_version_flag("--version", ELBOWROOM_VERSION);
+  app.require_subcommand(1);
+  std::string config;
+  std::string threads;
+  auto* measuring = app.add_subcommand("measure", "answers requests on stdin; start it as two MPI ranks");
+  measuring->add_option("--config", config, "JSON file: task, cores, nodes")->required();
+  measuring->add_option("--threads", threads, "accepted as by the probe: the level is multiple")
+      ->check(CLI::IsMember({"multiple"}));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  return measure(argc, argv, config);
+}

@@ -1,0 +1,260 @@
+#include "runtime/runtime.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <limits>
+
+#include "observe/clock.hpp"
+#include "program/cores.hpp"
+#include "program/together.hpp"
+
+namespace elbowroom::runtime {
+namespace {
+
+using nlohmann::json;
+using program::BusyThread;
+using program::Settings;
+
+// A polling worker sleeps in no window (METHOD.md, rule 1).
+constexpr double awake = 0.95;
+constexpr double on_its_node = 0.99;
+
+Task task_of(const json& program) {
+  const json task = program.at("task");
+  if (task == "overhead") {
+    return Task::overhead;
+  }
+  if (task != "polling") {
+    throw RequestError("task", task.is_string() ? task.get<std::string>() : task.dump(), "there is no such task",
+                       "known: overhead, polling");
+  }
+  return Task::polling;
+}
+
+Seats seats_of(const Job& job, const Settings& settings, Task task) {
+  const Placement own = settings.placement(job.rank(), job.same_host(job.rank()));
+  Seats seats{own.comm_cores.front(), own.comm_cores.front(), {}, own.comp_node, own.comm_node};
+  if (task == Task::overhead && own.comm_cores.size() > 1) {
+    seats.waiting_core = own.comm_cores[1];
+  }
+  // As in the probe, computing cores are of the first rank of a host where placements do not say otherwise.
+  const bool has_workers = job.rank() == 0 || !job.same_host(job.rank()) || !settings.placements.empty();
+  if (task == Task::polling && has_workers) {
+    seats.worker_cores = own.comp_cores;
+  }
+  return seats;
+}
+
+std::vector<BusyThread> busy(const Seats& seats, Task task) {
+  // By MPI a thread waits inside the library, which may be told to yield; StarPU's communication thread polls.
+  std::vector<BusyThread> threads = {{"the communication thread", seats.mpi_core, "comm_cores", task == Task::polling}};
+  if (seats.waiting_core != seats.mpi_core) {
+    threads.push_back({"the waiting thread", seats.waiting_core, "comm_cores"});
+  }
+  for (const int core : seats.worker_cores) {
+    threads.push_back({"a polling worker", core, "comp_cores"});
+  }
+  return threads;
+}
+
+json pages_record(const PageReport& report) {
+  json record = {{"wanted", report.wanted}, {"page_size", report.page_size}, {"huge_share", report.huge_share}};
+  report.unknown.empty() ? record["share"] = report.share : record["unknown"] = report.unknown;
+  return record;
+}
+
+}  // namespace
+
+struct Runtime::Asked {
+  std::string point;
+  std::int64_t repetition = 0;
+  std::vector<std::string> sequence;
+  std::size_t size = 0;
+  bool latency = true;
+  Window window;
+};
+
+namespace {
+
+template <typename Value>
+Value read(const json& object, const char* key, const Value& otherwise) {
+  try {
+    return object.value(key, otherwise);
+  } catch (const json::exception&) {
+    throw RequestError(key, object.at(key).dump(), "is of another type", "see docs/protocol.md");
+  }
+}
+
+void check_phases(const std::vector<std::string>& sequence) {
+  for (const std::string& phase : sequence) {
+    if (phase != "B" && phase != "AB") {
+      throw RequestError("sequence", phase, "is no phase of this program", "B by MPI alone, AB with StarPU");
+    }
+  }
+}
+
+}  // namespace
+
+Runtime::Runtime(const Job& job, const Settings& settings)
+    : job_(job), task_(task_of(settings.program)), seats_(seats_of(job, settings, task_)) {
+  program::together(job_, [&] {
+    if (job_.size() != 2) {
+      throw RequestError("ranks", std::to_string(job_.size()), "a ping-pong is between two ranks", "start two");
+    }
+    if (task_ == Task::polling && job_.rank() == 0 && seats_.worker_cores.empty()) {
+      throw RequestError("comp_cores", "[]", "no core is left for a polling worker", "name at least one");
+    }
+  });
+  if (program::place(job_, busy(seats_, task_), settings.scheduling)) {
+    flags_.insert(settings.scheduling ? "scheduling" : "shared_comm_core");
+  }
+  std::optional<unsigned> backoff;
+  if (task_ == Task::polling && settings.program.contains("backoff") && settings.program.at("backoff").is_number()) {
+    backoff = settings.program.at("backoff").get<unsigned>();
+  }
+  workers_poll_ = task_ == Task::polling && backoff != 0U;
+  program::together(job_, [&] {
+    starpu_.emplace(program::StarpuThreads{seats_.mpi_core, seats_.worker_cores, backoff});
+  });
+  threads_ = json::array();
+  json own = starpu_->threads();
+  own.push_back({{"name", "main"}, {"cores", {seats_.mpi_core, seats_.waiting_core}}, {"role", "messages"}});
+  int rank = 0;
+  for (const json& threads : program::gathered(job_, own)) {
+    threads_.push_back({{"rank", rank++}, {"threads", threads}});
+  }
+}
+
+json Runtime::facts() const {
+  return {{"starpu", {{"version", program::Starpu::version()}, {"threads", threads_}}},
+          {"task", task_ == Task::overhead ? "overhead" : "polling"}};
+}
+
+void Runtime::bind(int core) {
+  if (bound_ != core) {
+    Machine::here().bind_this_thread(core);
+    bound_ = core;
+  }
+}
+
+// The message of that size, on the data's node; kept while the size is the same.
+void Runtime::use(std::size_t size) {
+  if (!message_ || message_->size() != size) {
+    bind(seats_.mpi_core);
+    message_.reset();
+    message_.emplace(size, seats_.data_node);
+  }
+}
+
+json Runtime::answer(const json& request) {
+  Asked asked;
+  program::together(job_, [&] {
+    asked.point = read(request, "point", std::string());
+    asked.repetition = read(request, "repetition", std::int64_t{0});
+    asked.sequence = read(request, "sequence", std::vector<std::string>{"B", "AB", "AB", "B"});
+    check_phases(asked.sequence);
+    const auto size = read(request, "size", std::int64_t{0});
+    if (size < 1 || size > std::numeric_limits<int>::max()) {
+      throw RequestError("size", std::to_string(size), "is no size of a message", "from 1 B to 2 GiB");
+    }
+    asked.size = static_cast<std::size_t>(size);
+    asked.latency = read(request, "metric", std::string("latency")) == "latency";
+    const json steady = request.value("steady", json::object());
+    asked.window = {read(request, "window", 0.12), read(steady, "window", std::size_t{7}), read(steady, "cov", 0.05),
+                    read(steady, "limit", 1.0), read(request, "fault", std::string()) == "message"};
+    use(asked.size);
+  });
+  json phases = json::array();
+  std::string status = "ok";
+  for (const std::string& name : asked.sequence) {
+    phases.push_back(phase(asked, name, static_cast<int>(phases.size())));
+    const std::string& one = phases.back().at("status").get_ref<const std::string&>();
+    status = one == "void" ? "failed" : one == "not_stable" && status == "ok" ? one : status;
+  }
+  json record = {{"record", "repetition"}, {"point", asked.point}, {"repetition", asked.repetition},
+                 {"status", status},       {"flags", flags_},      {"phases", phases}};
+  record["reason"] = status == "failed"       ? "a rule of measuring was broken: see the flags of the phases"
+                     : status == "not_stable" ? "no steady window inside the limit"
+                                              : "";
+  record["validated"] = true;
+  for (const json& one : phases) {
+    record["validated"] = record["validated"].get<bool>() && !one.at("flags").contains("validation_failed");
+  }
+  record["pages"] = {{"comm", pages_record(message_->pages())}};
+  return record;
+}
+
+json Runtime::phase(const Asked& asked, const std::string& name, int index) {
+  const bool together = name == "AB";
+  const bool over_starpu = together && task_ == Task::overhead;
+  bind(over_starpu ? seats_.waiting_core : seats_.mpi_core);
+  const bool polling = together && workers_poll_ && starpu_->workers() > 0;
+  if (polling) {
+    starpu_->resume();
+  } else {
+    starpu_->pause();
+  }
+  program::gathered(job_, nullptr);  // so that nobody measures before the workers of all ranks poll, or sleep
+  const program::Ran before = starpu_->workers_ran();
+  const std::int64_t start = now_ns();
+  Measured found;
+  {
+    const std::unique_ptr<Path> path = over_starpu ? by_starpu(job_, *message_) : by_mpi(job_, *message_);
+    job_.rank() == 0 ? void(found = lead(job_, *path, asked.window)) : follow(job_, *path, asked.window);
+  }
+  const std::int64_t end = now_ns();
+  const program::Ran after = starpu_->workers_ran();
+  std::set<std::string> flags;
+  if (!found.valid) {
+    flags.insert("validation_failed");
+  }
+  if (sched_getcpu() != bound_) {
+    flags.insert("migrated");
+  }
+  const PageReport pages = message_->pages();
+  if (pages.unknown.empty() && pages.share < on_its_node) {
+    flags.insert("wrong_node");
+  }
+  json observed = json::object();
+  if (starpu_->workers() > 0) {
+    // Of the phase, and of all its workers: 1 when each was on its core or waited for it all the time.
+    const double all = static_cast<double>(end - start) * static_cast<double>(starpu_->workers());
+    const double ran = (after.on_core - before.on_core) / all;
+    const double ready = ran + (after.waiting - before.waiting) / all;
+    observed["workers_ran"] = ran;
+    if (polling ? ready < awake : ready > 1 - awake) {
+      flags.insert("not_overlapped");
+    }
+  }
+  const bool broken =
+      flags.contains("validation_failed") || flags.contains("wrong_node") || flags.contains("not_overlapped");
+  json record = {{"phase", name},
+                 {"index", index},
+                 {"start_ns", start},
+                 {"end_ns", end},
+                 {"measured_s", found.seconds()},
+                 {"status", broken         ? "void"
+                            : found.steady ? "ok"
+                                           : "not_stable"},
+                 {"flags", flags},
+                 {"observed", observed}};
+  if (job_.rank() != 0) {
+    return record;
+  }
+  const auto value = [&](double half_round_trip) {
+    return asked.latency ? half_round_trip : static_cast<double>(asked.size) / half_round_trip;
+  };
+  json batches = json::array();
+  for (const Batch& batch : found.batches) {
+    batches.push_back(value(static_cast<double>(batch.took_ns) * 1e-3 / 2 / static_cast<double>(batch.round_trips)));
+  }
+  record["comm"] = {{"value", value(found.half_round_trip())},
+                    {"unit", asked.latency ? "us" : "MB/s"},
+                    {"batches", batches},
+                    {"messages", found.round_trips()},
+                    {"bytes", found.round_trips() * static_cast<std::int64_t>(asked.size)}};
+  return record;
+}
+
+}  // namespace elbowroom::runtime

@@ -1,0 +1,52 @@
+// The program: StarPU started once with its threads in place, then phases as they are asked for.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "program/serve.hpp"
+#include "program/starpu.hpp"
+#include "runtime/pingpong.hpp"
+
+namespace elbowroom::runtime {
+
+enum class Task { overhead, polling };
+
+// Where the threads of one rank are. The calling thread passes messages by MPI on the core of the communication thread; it
+// waits for StarPU's asleep, on a core of its own where there is one (`comm_cores[1]`), as the paper has it (section 5.1).
+struct Seats {
+  int mpi_core;
+  int waiting_core;
+  std::vector<int> worker_cores;
+  int data_node;
+  int comm_node;
+};
+
+class Runtime : public program::Program {
+ public:
+  // Refuses threads that would share a core. Collective; throws RequestError on all ranks alike.
+  Runtime(const Job& job, const program::Settings& settings);
+
+  nlohmann::json facts() const override;
+  nlohmann::json answer(const nlohmann::json& request) override;
+
+ private:
+  struct Asked;
+  nlohmann::json phase(const Asked& asked, const std::string& name, int index);
+  void use(std::size_t size);
+  void bind(int core);
+
+  const Job& job_;
+  Task task_;
+  bool workers_poll_ = false;  // in AB; a back-off of 0 keeps them paused, as a control
+  Seats seats_;
+  std::set<std::string> flags_;  // of where the threads are
+  std::optional<program::Starpu> starpu_;
+  nlohmann::json threads_;  // of all ranks
+  int bound_ = -1;
+  std::optional<Message> message_;
+};
+
+}  // namespace elbowroom::runtime

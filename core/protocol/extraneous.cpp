@@ -1,0 +1,89 @@
+#include "protocol/extraneous.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace elbowroom {
+namespace {
+
+constexpr double digits = 1e4;  // a tenth of a nanosecond, in microseconds
+
+double tenths_of_ns(double us) { return std::round(us * digits) / digits; }
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) {
+    return *middle;
+  }
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+}  // namespace
+
+bool Extraneous::touches(int rank) const {
+  return who == Who::both || (who == Who::sender && rank == 0) || (who == Who::receiver && rank == 1);
+}
+
+std::vector<Block> schedule(const Extraneous& extraneous) {
+  std::vector<Block> blocks;
+  blocks.reserve(static_cast<std::size_t>(2 * extraneous.count));
+  const auto messages = static_cast<std::size_t>(extraneous.exchanges);
+  for (std::int64_t size = 0; size < extraneous.count; ++size) {
+    const std::size_t slot = static_cast<std::size_t>(size) * messages;
+    blocks.push_back({size, false, slot, messages});
+    blocks.push_back({size, true, static_cast<std::size_t>(extraneous.messages()) + slot, messages});
+  }
+  return blocks;
+}
+
+std::vector<Block> schedule_again(const Extraneous& extraneous, const std::vector<std::size_t>& slots) {
+  std::vector<Block> blocks;
+  const auto messages = static_cast<std::size_t>(extraneous.messages());
+  for (const std::size_t slot : slots) {
+    const auto size = static_cast<std::int64_t>(slot % messages) / extraneous.exchanges;
+    blocks.push_back({size, slot >= messages, slot, 1});
+  }
+  return blocks;
+}
+
+std::vector<std::size_t> late_slots(const std::vector<Stamp>& sender, const std::vector<Stamp>& receiver) {
+  std::vector<std::size_t> late;
+  for (std::size_t slot = 0; slot < sender.size(); ++slot) {
+    if (sender[slot].start < receiver[slot].start) {
+      late.push_back(slot);
+    }
+  }
+  return late;
+}
+
+std::vector<double> one_way_times(const std::vector<Stamp>& sender, const std::vector<Stamp>& receiver,
+                                  double tick_ns) {
+  std::vector<double> times;
+  times.reserve(sender.size());
+  for (std::size_t slot = 0; slot < sender.size(); ++slot) {
+    const std::int64_t ready = std::max(sender[slot].start, receiver[slot].start);
+    times.push_back(static_cast<double>(receiver[slot].end - ready) * tick_ns * 1e-3);
+  }
+  return times;
+}
+
+nlohmann::json one_way_record(const std::vector<double>& times, std::int64_t size) {
+  nlohmann::json batches = nlohmann::json::array();
+  for (const double time : times) {
+    batches.push_back(tenths_of_ns(time));
+  }
+  const auto messages = static_cast<std::int64_t>(times.size());
+  return {{"value", tenths_of_ns(median(times))},
+          {"unit", "us"},
+          {"batches", std::move(batches)},
+          {"messages", messages},
+          {"bytes", messages * size}};
+}
+
+nlohmann::json clocks_record(const ClockCheck& clocks) {
+  return {{"offset_ns", std::round(clocks.offset_ns())}, {"bound_ns", std::round(clocks.bound_ns())}};
+}
+
+}  // namespace elbowroom

@@ -1,0 +1,141 @@
+"""Finds StarPU and the MPI it was built with. An optional component: without it everything else works."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from elbowroom.errors import ElbowroomError, MachineError
+from elbowroom.launch.mpi import Mpi, describe, loaded_library
+
+DEBIAN_PACKAGES = "libstarpu-dev libopenmpi-dev openmpi-bin"
+"""StarPU and the MPI that Debian builds it with, launcher included."""
+
+MODULES = ("starpumpi-1.4", "starpumpi-1.3")
+"""StarPU-MPI by the names that pkg-config knows it by, newest first (as in CMakeLists.txt)."""
+
+HIDDEN = "ELBOWROOM_STARPU"
+"""Environment variable: `none` hides an installed StarPU."""
+
+Ask = Callable[..., str]
+"""What a command prints on stdout; empty where it fails."""
+
+
+class StarPU(msgspec.Struct, frozen=True, kw_only=True):
+    """StarPU-MPI as installed: its version, pkg-config's name, the MPI library it loads and that MPI."""
+
+    version: str
+    module: str
+    library: str
+    mpi: Mpi
+
+
+def find_starpu(env: Mapping[str, str] | None = None, ask: Ask | None = None) -> StarPU:
+    """StarPU-MPI and the MPI it belongs to: that whose library the dynamic linker gives it.
+
+    MachineError with the one command that mends it where StarPU, or the compiler of its MPI, is absent.
+    """
+    env = os.environ if env is None else env
+    ask = ask or _said
+    if env.get(HIDDEN) == "none":
+        raise _absent(f"hidden by {HIDDEN}=none", f"unset {HIDDEN}")
+    for module in MODULES:
+        version = ask("pkg-config", "--modversion", module).strip()
+        if version:
+            break
+    else:
+        raise _absent("is not installed", f"on Debian or Ubuntu `apt-get install {DEBIAN_PACKAGES}`")
+    folder = ask("pkg-config", "--variable=libdir", module).strip()
+    library = loaded_library(Path(folder) / f"lib{module}.so")
+    if library is None:
+        raise _absent(f"{version} in {folder} loads no MPI library", f"`apt-get install {DEBIAN_PACKAGES}`")
+    return StarPU(version=version, module=module, library=library, mpi=_mpi_of(library, version, ask))
+
+
+def refused(starpu: StarPU | ElbowroomError, mpi: Mpi) -> str:
+    """Why programs over StarPU cannot be part of a run with `mpi`; empty where they can.
+
+    Two MPIs in one process, or a launcher of another MPI, end in crashes or in jobs of one rank each.
+    """
+    if isinstance(starpu, ElbowroomError):
+        return starpu.sentence()
+    if os.path.realpath(starpu.mpi.compiler) == os.path.realpath(mpi.compiler):
+        return ""
+    return (
+        f"StarPU {starpu.version} is of {starpu.mpi.name} in {starpu.mpi.prefix}, and this run's MPI is "
+        f"{mpi.name} in {mpi.prefix}; leave --mpi out to take StarPU's for the whole run"
+    )
+
+
+def look(env: Mapping[str, str] | None = None) -> StarPU | ElbowroomError:
+    """StarPU, or why there is none."""
+    try:
+        return find_starpu(env)
+    except ElbowroomError as error:
+        return error
+
+
+def _absent(why: str, mend: str) -> MachineError:
+    return MachineError(f"StarPU {why}", field="starpu", mend=mend)
+
+
+def _mpi_of(library: str, version: str, ask: Ask) -> Mpi:
+    """The MPI whose compiler wrapper links that very library; its prefix is above the library or in PATH."""
+    linked = Path(library).name.partition(".so")[0] + ".so"
+    for compiler in _wrappers(library):
+        if any(_same(Path(folder) / linked, library) for folder in _folders(compiler, ask)):
+            return describe(compiler)
+    raise _absent(
+        f"{version} is of the MPI in {library}, whose mpicxx was not found",
+        f"on Debian or Ubuntu `apt-get install {DEBIAN_PACKAGES}`",
+    )
+
+
+def _wrappers(library: str) -> Iterator[Path]:
+    """Compiler wrappers below the folders that the library is in, the nearest first, then those of PATH."""
+    seen = set()
+    places = [parent / "bin" for parent in Path(library).parents]
+    places += [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
+    for place in places:
+        for name in ("mpicxx", "mpicxx.openmpi", "mpicxx.mpich"):
+            compiler = place / name
+            if compiler not in seen and os.access(compiler, os.X_OK):
+                seen.add(compiler)
+                yield compiler
+
+
+def _folders(compiler: Path, ask: Ask) -> list[str]:
+    """Where a wrapper looks for libraries; those beside it where it names none."""
+    named = re.findall(r"-L\s*(\S+)", ask(str(compiler), "-show"))
+    return named or [str(compiler.parent.parent / "lib"), str(compiler.parent.parent / "lib64")]
+
+
+def _same(one: Path, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
+
+
+def _said(*command: str) -> str:
+    if shutil.which(command[0]) is None:
+        return ""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=30,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""

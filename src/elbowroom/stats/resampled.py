@@ -1,0 +1,84 @@
+"""What each side of each point kept, in resamples that all points of a run share.
+
+The points of a run are measured in turns, repetition by repetition. Resamples of repetitions that are the
+same for all points keep what drifts with time in both terms of a contrast between two points, where it
+cancels (METHOD.md, rules 12 and 20).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elbowroom.plan.point import Point
+from elbowroom.stats.result import Kept
+from elbowroom.stats.summary import RESAMPLES, Floats, Ints, Samples, resampled_medians, weights
+
+NORMAL_95 = 1.959963984540054
+"""Standard deviations on either side of a normal value that hold 95 % of it."""
+
+
+@dataclass(frozen=True)
+class LogKept:
+    """ln of what one side kept, and of each resample: shape (RESAMPLES,)."""
+
+    value: float
+    draws: Floats
+
+
+def log_kept(
+    points: Sequence[Point], samples: Samples, repetitions: int, seed: int = 0
+) -> dict[tuple[str, str], LogKept]:
+    """By point id and side (comp, comm), from raw samples; without those whose alone or together is missing
+    or not positive. Void samples and closing baselines are left out, as in `results`.
+
+    `repetitions`: of the run's plan; resamples are drawn over them, once for all points.
+    """
+    index = np.asarray(samples.point, dtype=np.int64)
+    rows = np.argsort(index, kind="stable")
+    ends = np.searchsorted(index[rows], np.arange(len(points) + 1))
+    value = np.asarray(samples.value, dtype=np.float64)[rows]
+    repetition = np.asarray(samples.repetition, dtype=np.int64)[rows]
+    good = np.isfinite(value) & (np.asarray(samples.status, dtype="U10")[rows] != "void")
+    good &= ~np.asarray(samples.closing, dtype=bool)[rows] & (repetition < repetitions)
+    together = np.asarray(samples.phase, dtype="U2")[rows] == "AB"
+    sides = np.asarray(samples.side, dtype="U9")[rows]
+    units = np.asarray(samples.unit, dtype="U16")[rows]
+    drawn = weights(repetitions, seed)
+    found = {}
+    for number, point in enumerate(points):
+        here = slice(int(ends[number]), int(ends[number + 1]))
+        for side in ("comp", "comm"):
+            mask = good[here] & (sides[here] == side)
+            both, apart = mask & together[here], mask & ~together[here]
+            if not both.any() or not apart.any():
+                continue
+            alone, joined = (
+                _medians(value[here][chosen], repetition[here][chosen], drawn) for chosen in (apart, both)
+            )
+            if min(float(alone.min()), float(joined.min())) <= 0:
+                continue
+            logs = np.log(joined / alone)
+            logs = -logs if units[here][mask][0] == "us" else logs
+            found[point.id, side] = LogKept(value=float(logs[0]), draws=logs[1:])
+    return found
+
+
+def _medians(values: Floats, repetitions: Ints, drawn: NDArray[np.int16]) -> Floats:
+    """The median of all, then of each resample."""
+    return np.concatenate([[np.median(values)], resampled_medians(values, repetitions, drawn)])
+
+
+def log_of(kept: Kept, seed: Sequence[int]) -> LogKept:
+    """As many draws that agree with the interval of a value whose samples are not at hand: normal in the
+    logarithm, each half as wide as the interval's, and independent of every other value's.
+    """
+    value = float(np.log(kept.value))
+    if kept.low <= 0:
+        raise ValueError(f"the interval {kept.low} to {kept.high} has no logarithm")
+    below, above = (value - float(np.log(kept.low))), (float(np.log(kept.high)) - value)
+    normal = np.random.default_rng(seed).standard_normal(RESAMPLES)
+    return LogKept(value=value, draws=value + normal * np.where(normal < 0, below, above) / NORMAL_95)

@@ -1,0 +1,135 @@
+"""Extraneous accesses, window by window: from one-way times to what each size took (Tan and Jarvis 2012).
+
+A window is one point: some sizes of accesses, each with a few messages after them and as many without,
+interleaved, in every repetition. Times are in us.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elbowroom.plan.point import Extraneous, Point
+from elbowroom.stats.result import Misses, Series, Side, Spread
+from elbowroom.stats.summary import Floats, Ints, side_of, weights
+
+RESAMPLES = 200
+"""Of a window's medians: thousands of messages in each of hundreds of windows; fewer than elsewhere."""
+
+DECIMALS = 4
+"""Of us: 0.1 ns, below the resolution of any clock. The journal keeps all digits."""
+
+LEVELS = ("L1", "L2", "L3")
+RANKS = ("sender", "receiver")
+Level = Literal["L1", "L2", "L3"]
+Rank = Literal["sender", "receiver"]
+
+
+@dataclass
+class Times:
+    """What the repetitions of one window told: one array of shape (sizes, messages of a size) for each
+    repetition and phase, after accesses and without; misses per (source, rank, level), one array of shape
+    (sizes,) for each repetition.
+    """
+
+    after: list[Floats] = field(default_factory=list)
+    without: list[Floats] = field(default_factory=list)
+    misses: dict[tuple[str, str, str], list[Floats]] = field(default_factory=dict)
+
+
+def add(times: Times, extraneous: Extraneous, record: Mapping[str, object]) -> str:
+    """Adds a repetition's record (docs/protocol.md); what is wrong with it, or the empty string.
+
+    Phase B holds the messages without accesses, AB those after them; a void phase is left out.
+    """
+    for phase in cast(Sequence[Mapping[str, object]], record.get("phases", ())):
+        told = cast(Mapping[str, object], phase.get("comm") or {})
+        batches = np.asarray(told.get("batches", ()), dtype=np.float64)
+        if phase.get("status") == "void" or phase.get("phase") not in ("B", "AB"):
+            continue
+        if batches.size == 0 or batches.size % extraneous.count or not np.isfinite(batches).all():
+            return f"{batches.size} one-way times were answered for {extraneous.count} sizes"
+        found = times.after if phase["phase"] == "AB" else times.without
+        found.append(batches.reshape(extraneous.count, -1))
+        if phase["phase"] == "AB":
+            _add_misses(times, extraneous, cast(Mapping[str, object], phase.get("misses") or {}))
+    return ""
+
+
+def _add_misses(times: Times, extraneous: Extraneous, told: Mapping[str, object]) -> None:
+    for rank in RANKS:
+        for level, counts in cast(Mapping[str, Sequence[float]], told.get(rank) or {}).items():
+            if level in LEVELS and len(counts) == extraneous.count:
+                key = (str(told.get("source")), rank, level)
+                times.misses.setdefault(key, []).append(np.asarray(counts, dtype=np.float64))
+
+
+def series_of(point: Point, times: Times) -> Series | None:
+    """The window size by size; None where one of the phases is missing."""
+    if point.extraneous is None or not times.after or not times.without:
+        return None
+    return Series(
+        sizes=point.extraneous.sizes,
+        after=_spread(times.after),
+        without=_spread(times.without),
+        misses=tuple(
+            Misses(
+                level=cast(Level, level),
+                rank=cast(Rank, rank),
+                source=cast(Literal["measured", "modelled"], source),
+                count=_told(np.mean(several, axis=0)),
+            )
+            for (source, rank, level), several in sorted(times.misses.items())
+            if source in ("measured", "modelled")
+        ),
+        sender=(point.comm_cores or (point.comm_core,))[0],
+        receiver=(point.peer_cores or point.comm_cores or (point.comm_core,))[0],
+        bystanders=point.comp_cores,
+    )
+
+
+def _spread(repetitions: Sequence[Floats]) -> Spread:
+    values = np.concatenate(repetitions, axis=1)
+    d1, median, d9 = np.quantile(values, (0.1, 0.5, 0.9), axis=1)
+    return Spread(
+        median=_told(median),
+        d1=_told(d1),
+        d9=_told(d9),
+        minimum=_told(values.min(axis=1)),
+        mean=_told(values.mean(axis=1)),
+        minima=tuple(_told(one.min(axis=1)) for one in repetitions),
+    )
+
+
+def _told(values: NDArray[np.float64]) -> tuple[float, ...]:
+    return tuple(np.round(values, DECIMALS).tolist())
+
+
+def side_of_window(times: Times, seed: int) -> Side:
+    """One-way times of all messages of the window, alone (without accesses) and together (after them).
+
+    The intervals are those of medians resampled over the sizes, the messages of one size together with and
+    without accesses, as they were measured next to each other.
+    """
+    if not times.after or not times.without:
+        return Side()
+    (alone, apart), (together, joined) = _column(times.without), _column(times.after)
+    return side_of(
+        alone, apart, together, joined, unit="us", seed=seed, drawn=_weights(len(times.after[0]), seed)
+    )
+
+
+def _column(repetitions: Sequence[Floats]) -> tuple[Floats, Ints]:
+    """All messages in one column, and the number of each one's size."""
+    values = np.concatenate(repetitions, axis=1)
+    return values.ravel(), np.repeat(np.arange(values.shape[0]), values.shape[1])
+
+
+@lru_cache(maxsize=8)
+def _weights(sizes: int, seed: int) -> NDArray[np.int16]:
+    return weights(sizes, seed, RESAMPLES)
