@@ -177,9 +177,9 @@ const HostClock& host_clock() {
 
 std::int64_t now_ns() { return host_clock().now(); }
 
-std::int64_t host_ticks() { return converter().counter ? static_cast<std::int64_t>(counter()) : raw_ns(); }
+std::int64_t host_ticks() { return host_clock().counter ? static_cast<std::int64_t>(counter()) : raw_ns(); }
 
-double host_tick_ns() { return converter().counter ? std::ldexp(static_cast<double>(converter().scale), -32) : 1; }
+double host_tick_ns() { return host_clock().counter ? std::ldexp(static_cast<double>(host_clock().scale), -32) : 1; }
 
 const ClockInfo& clock_info() {
   static const ClockInfo info{host_clock().counter ? "tsc" : "CLOCK_MONOTONIC_RAW", smallest_step(), cost_of_call()};
