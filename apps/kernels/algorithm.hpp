@@ -45,6 +45,9 @@ class Algorithm {
   virtual Outcome run(std::size_t iterations) = 0;
   // Of the last run in Mode::all. Collective, not in a run of the engine.
   virtual Checked check(const Job& job) const = 0;
+  // What thread `thread` of `threads` has of the products of one iteration, one call of the BLAS after the other in a plain
+  // loop: what the tasks' rate is held against. Where messages would bring blocks there are those of the last whole run.
+  virtual void plain(std::size_t thread, std::size_t threads) = 0;
   virtual Counts counts(std::size_t iterations) const = 0;
   // This rank's part of the result, row by row.
   virtual std::vector<double> result() const = 0;

@@ -259,6 +259,15 @@ Checked Cg::check(const Job& job) const {
   return checked;
 }
 
+void Cg::plain(std::size_t thread, std::size_t threads) {
+  const auto* search = static_cast<const double*>(search_.data());
+  for (const Part& part : parts_) {
+    if ((part.row - first_) % threads == thread) {
+      matrix_->multiply(part, search, own(kQ, part.row));
+    }
+  }
+}
+
 Counts Cg::counts(std::size_t iterations) const {
   const auto times = static_cast<double>(iterations);
   Counts counts;

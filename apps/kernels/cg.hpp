@@ -19,6 +19,7 @@ class Cg final : public Algorithm {
   void fill() override;
   Outcome run(std::size_t iterations) override;
   Checked check(const Job& job) const override;
+  void plain(std::size_t thread, std::size_t threads) override;
   Counts counts(std::size_t iterations) const override;
   std::vector<double> result() const override;
   std::vector<PageReport> comp_pages() const override;

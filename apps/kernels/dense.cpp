@@ -13,10 +13,11 @@ constexpr double kHighest = 10;
 }  // namespace
 
 Blocks::Blocks(std::size_t block, std::size_t blocks, std::size_t first, std::size_t last, int node)
-    : block_(block),
-      blocks_(blocks),
-      first_(first),
-      memory_((last - first) * blocks * block * block * sizeof(double), node) {}
+    : block_(block), blocks_(blocks), first_(first) {
+  if (const std::size_t rows = last - first; rows > 0) {
+    memory_ = Arena(rows * blocks * size() * sizeof(double), node);
+  }
+}
 
 double definite_entry(const Problem& problem, std::size_t row, std::size_t column) {
   const auto order = static_cast<double>(problem.order);

@@ -19,7 +19,8 @@ class Blocks {
   double* at(std::size_t row, std::size_t column) const {
     return static_cast<double*>(memory_.data()) + ((row - first_) * blocks_ + column) * size();
   }
-  PageReport pages() const { return memory_.verify(memory_.size()); }
+  // Without rows there are none.
+  PageReport pages() const { return memory_.size() > 0 ? memory_.verify(memory_.size()) : PageReport{}; }
 
  private:
   std::size_t block_;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <fstream>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "kernels/dense.hpp"
@@ -435,6 +436,45 @@ json Kernels::solve(const std::string& path) {
           {"send_MB_s", comm.is_null() ? json() : comm.at("value")},
           {"facts", facts},
           {"flags", flags()}};
+}
+
+// Mflop/s of this rank's threads together, by the time that each spends in its loop.
+double Kernels::plain_rate(double flops) {
+  std::vector<double> seconds(engine_->threads());
+  std::vector<std::thread> threads;
+  for (std::size_t thread = 0; thread < seconds.size(); ++thread) {
+    threads.emplace_back([&, thread] {
+      Machine::here().bind_this_thread(seat_.comp_cores[thread]);
+      const std::int64_t start = now_ns();
+      for (std::size_t i = 0; i < outcome_.iterations; ++i) {
+        algorithm_->plain(thread, seconds.size());
+      }
+      seconds[thread] = static_cast<double>(now_ns() - start) * 1e-9;
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  return flops / mean(seconds) * kMega;
+}
+
+json Kernels::compare(std::size_t rounds) {
+  const double flops = algorithm_->counts(outcome_.iterations).product_flops;
+  json own = {{"tasks", json::array()}, {"plain", json::array()}};
+  for (std::size_t round = 0; round < rounds; ++round) {
+    gathered(job_, nullptr);
+    Phase phase;
+    run(Mode::computing, 1, phase);
+    own["tasks"].push_back(flops * static_cast<double>(engine_->threads()) / phase.last.product_s * kMega);
+    gathered(job_, nullptr);
+    own["plain"].push_back(plain_rate(flops));
+  }
+  return {{"record", "comparison"},
+          {"application", fmt::format("kernels-{}", Engine::name)},
+          {"task", name_of(problem_.task)},
+          {"unit", "Mflop/s"},
+          {"blas", blas()},
+          {"ranks", gathered(job_, own)}};
 }
 
 // Rank by rank, so that the first needs room for one part at a time.

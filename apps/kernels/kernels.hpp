@@ -22,6 +22,9 @@ class Kernels final : public program::Program {
   // One more whole run (README.md; rank 0's is the answer). With `path`, rank 0 writes the result there, 8 B each, row by
   // row. Throws RequestError when there is no result. Collective.
   nlohmann::json solve(const std::string& path);
+  // `rounds` times in turns: the products of a run that only computes, as tasks, and the same calls of the BLAS in plain
+  // loops of threads on the same cores; Mflop/s of each round (rank 0's is the answer). Collective.
+  nlohmann::json compare(std::size_t rounds);
 
  private:
   struct Phase;
@@ -34,6 +37,7 @@ class Kernels final : public program::Program {
   nlohmann::json told(Mode mode, const Phase& phase) const;
   nlohmann::json facts_of(const Checked& checked, const Phase& phase);
   nlohmann::json flags();
+  double plain_rate(double flops);
   void write_result(const std::string& path) const;
 
   const Job& job_;

@@ -1,13 +1,16 @@
 // kernels: conjugate gradients and matrix products, beside whose messages they compute (README.md).
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
+#include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <map>
 #include <string>
 
+#include "kernels/dense.hpp"
 #include "kernels/kernels.hpp"
 #include "observe/clock.hpp"
 
@@ -25,8 +28,26 @@ struct Options {
   double shift = 0;
   int threads = 1;
   std::string result;
+  std::size_t rounds = 0;
   bool json = false;
 };
+
+// An OpenBLAS that is older than the processor takes its oldest kernels (Prescott), a tenth as fast as those that would run. It
+// looks at the environment when it is loaded, so this program starts itself anew with a better name there.
+void choose_blas_kernels(char** argv) {
+#if defined(__x86_64__)
+  if (blas().find("Prescott") == std::string::npos || std::getenv("OPENBLAS_CORETYPE") != nullptr) {
+    return;
+  }
+  const char* name = __builtin_cpu_supports("avx512vl") ? "SkylakeX" : __builtin_cpu_supports("avx2") ? "Haswell" : "";
+  if (*name != 0) {
+    setenv("OPENBLAS_CORETYPE", name, 1);
+    execv("/proc/self/exe", argv);  // returns where it cannot: then the old kernels must do
+  }
+#else
+  (void)argv;
+#endif
+}
 
 int with_ranks(int argc, char** argv, const std::function<int(const Job&)>& task) {
   // As in the probe: the topology is read before MPI narrows what is seen of it.
@@ -92,6 +113,13 @@ void print_line(const nlohmann::json& told) {
 int solve(const Job& job, const Options& options) {
   try {
     Kernels kernels(job, settings_for(job, options));
+    if (options.rounds > 0) {
+      const nlohmann::json compared = kernels.compare(options.rounds);
+      if (job.rank() == 0) {
+        std::cout << compared.dump() << std::endl;
+      }
+      return 0;
+    }
     const nlohmann::json told = kernels.solve(options.result);
     if (job.rank() == 0) {
       options.json ? void(std::cout << told.dump() << std::endl) : print_line(told);
@@ -115,12 +143,16 @@ void add_solve(CLI::App& command, Options& options) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command.add_option("--result", options.result, "file for the result: 8 B each, row by row");
+  command.add_option(
+      "--compare", options.rounds,
+      "instead: so many rounds of its products as tasks, and of the same calls of OpenBLAS in plain loops");
   command.add_flag("--json", options.json, "one JSON object");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  choose_blas_kernels(argv);
   CLI::App app(fmt::format("conjugate gradients and matrix products in blocks on MPI ranks ({})", Engine::name));
   app.set_version_flag("--version", ELBOWROOM_VERSION);
   app.require_subcommand(1);

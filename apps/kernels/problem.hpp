@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "protocol/request_error.hpp"
 
@@ -38,6 +39,9 @@ struct Rows {
   std::size_t last(std::size_t rank) const { return first(rank + 1); }
   std::size_t owner(std::size_t row) const;
 };
+
+// Block rows in turns: the first of each rank, the second of each rank ...
+std::vector<std::size_t> turns(const Rows& rows);
 
 // Throws RequestError when a rank would have no rows.
 Rows rows_of(const Problem& problem, std::size_t ranks);

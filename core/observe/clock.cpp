@@ -10,6 +10,7 @@
 
 #include "machine/system_files.hpp"
 #include "observe/clock_source.hpp"
+#include "observe/host_clock.hpp"
 
 #if defined(__x86_64__)
 #include <x86intrin.h>
@@ -18,7 +19,7 @@
 namespace elbowroom {
 namespace {
 
-__extension__ using Wide = unsigned __int128;
+__extension__ using Signed = __int128;
 
 std::int64_t raw_ns() {
   timespec time{};
@@ -73,47 +74,29 @@ double ns_per_tick(const Anchor& from, const Anchor& to) {
   return static_cast<double>(to.ns - from.ns) / static_cast<double>(to.ticks - from.ticks);
 }
 
-struct Converter {
-  bool counter = false;
-  Anchor start;
-  std::uint64_t scale = 0;  // ns per tick, 32 bits of fraction
-
-  std::int64_t now() const {
-    if (!counter) {
-      return raw_ns();
-    }
-    const Wide ticks = elbowroom::counter() - start.ticks;
-    return start.ns + static_cast<std::int64_t>((ticks * scale) >> 32);
-  }
-};
-
 // Two successive stretches of 20 ms must give the same rate within 100 ppm, five times what the anchors' error
 // (some 20 ns) explains; a counter that does not is no clock, whatever it says of itself.
-Converter calibrate() {
+HostClock calibrate() {
   constexpr std::int64_t kStretch = 20'000'000;
   constexpr double kAgreement = 100e-6;
-  Converter converter;
+  HostClock clock;
   if (!counter_refusal().empty()) {
-    return converter;
+    return clock;
   }
   const Anchor first = take_anchor();
   const Anchor middle = anchor_after(first, kStretch);
   const Anchor last = anchor_after(middle, kStretch);
   if (middle.ticks <= first.ticks || last.ticks <= middle.ticks) {
-    return converter;
+    return clock;
   }
   if (std::abs(ns_per_tick(first, middle) / ns_per_tick(middle, last) - 1) > kAgreement) {
-    return converter;
+    return clock;
   }
-  converter.counter = true;
-  converter.start = first;
-  converter.scale = static_cast<std::uint64_t>(std::ldexp(ns_per_tick(first, last), 32) + 0.5);
-  return converter;
-}
-
-const Converter& converter() {
-  static const Converter chosen = calibrate();
-  return chosen;
+  clock.counter = true;
+  clock.start_ticks = first.ticks;
+  clock.start_ns = first.ns;
+  clock.scale = static_cast<std::uint64_t>(std::ldexp(ns_per_tick(first, last), 32) + 0.5);
+  return clock;
 }
 
 double smallest_step() {
@@ -180,14 +163,26 @@ std::string counter_refusal() {
       read_text("/sys/devices/system/clocksource/clocksource0/current_clocksource").value_or("unknown"), architecture);
 }
 
-std::int64_t now_ns() { return converter().now(); }
+std::int64_t HostClock::now() const { return counter ? at(elbowroom::counter()) : raw_ns(); }
 
-std::int64_t host_ticks() { return converter().counter ? static_cast<std::int64_t>(counter()) : raw_ns(); }
+std::int64_t HostClock::at(std::uint64_t ticks) const {
+  const auto passed = static_cast<std::int64_t>(ticks - start_ticks);
+  return start_ns + static_cast<std::int64_t>((static_cast<Signed>(passed) * static_cast<Signed>(scale)) >> 32);
+}
 
-double host_tick_ns() { return converter().counter ? std::ldexp(static_cast<double>(converter().scale), -32) : 1; }
+const HostClock& host_clock() {
+  static const HostClock chosen = calibrate();
+  return chosen;
+}
+
+std::int64_t now_ns() { return host_clock().now(); }
+
+std::int64_t host_ticks() { return host_clock().counter ? static_cast<std::int64_t>(counter()) : raw_ns(); }
+
+double host_tick_ns() { return host_clock().counter ? std::ldexp(static_cast<double>(host_clock().scale), -32) : 1; }
 
 const ClockInfo& clock_info() {
-  static const ClockInfo info{converter().counter ? "tsc" : "CLOCK_MONOTONIC_RAW", smallest_step(), cost_of_call()};
+  static const ClockInfo info{host_clock().counter ? "tsc" : "CLOCK_MONOTONIC_RAW", smallest_step(), cost_of_call()};
   return info;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "observe/clock_source.hpp"
+#include "observe/host_clock.hpp"
 
 using namespace elbowroom;
 
@@ -64,4 +65,15 @@ TEST_CASE("the time stamp counter is taken only when invariant and trusted by th
   CHECK(counter_refusal_in("", "arch_sys_counter", "aarch64").empty());
   CHECK_FALSE(counter_refusal_in("", "jiffies", "aarch64").empty());
   CHECK_FALSE(counter_refusal_in("", "timebase", "ppc64le").empty());
+}
+
+TEST_CASE("a shared calibration gives the same times to both processes, before it was made, too") {
+  const HostClock& clock = host_clock();
+  const HostClock shared = clock;
+  CHECK(shared.at(clock.start_ticks) == clock.start_ns);
+  if (clock.counter) {
+    CHECK(shared.at(clock.start_ticks - 1'000'000) < clock.start_ns);
+    CHECK(shared.at(clock.start_ticks + 1'000'000) > clock.start_ns);
+  }
+  CHECK(std::abs(static_cast<double>(shared.now() - now_ns())) < 1e9);
 }

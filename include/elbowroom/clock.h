@@ -1,0 +1,85 @@
+/* One time for all processes of a job, on any number of hosts, with an error bound.
+ *
+ *     elbow_clock* clock = elbow_clock_new(&peers);       every process, together
+ *     elbow_clock_synchronise(clock, NULL);               every process, together; again from time to time
+ *     elbow_clock_now(clock, &time, &error);              any process, at any moment
+ *     elbow_clock_barrier(clock, &point);                 every process, together: all leave at the same instant
+ *
+ * Times are ns of the reference: the clock of process 0's host (the processor's counter where it is invariant and the
+ * kernel trusts it, else CLOCK_MONOTONIC_RAW). Processes of one host share a clock, which is found out (boot identifier,
+ * time namespace); between hosts the clocks are compared by messages there and back, over a tree of hosts: log2 rounds.
+ * `error` is a bound, not a guess: the half width of what the exchanges leave possible, and what the clocks may have
+ * drifted apart since. Environment: ELBOW_CLOCK=raw keeps to CLOCK_MONOTONIC_RAW.
+ *
+ * The library needs no MPI: `elbow_peers` says how processes send and receive. elbowroom/clock_mpi.h does it with MPI.
+ *
+ * Functions for "every process, together" are collective and called by one thread of each; elbow_clock_now by any thread,
+ * but not while the same clock is synchronised.
+ *
+ * Errors: include/elbowroom/README.md (0 or -1, an object or NULL; errno, and elbow_clock_error()). A peer that cannot be
+ * reached is ECOMM.
+ */
+#ifndef ELBOWROOM_CLOCK_H
+#define ELBOWROOM_CLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ELBOW_CLOCK_API __attribute__((visibility("default")))
+
+/* How this process, `rank` of `size`, reaches the others. Both functions block, return 0, or -1 where it failed. Messages
+ * between two processes arrive in order. `self` is theirs. */
+typedef struct elbow_peers {
+  int rank;
+  int size;
+  void* self;
+  int (*send)(void* self, int to, const void* bytes, size_t count);
+  int (*receive)(void* self, int from, void* bytes, size_t count);
+} elbow_peers;
+
+typedef struct elbow_clock elbow_clock;
+
+/* When `local` ns had passed on this host's clock, the reference's was `offset` further, between `low` and `high`. */
+typedef struct elbow_sync_point {
+  int64_t local;
+  int64_t offset;
+  int64_t low;
+  int64_t high;
+} elbow_sync_point;
+
+/* Finds out who shares a clock with whom. `peers` is copied; what it points at must outlive the clock. Collective. */
+ELBOW_CLOCK_API elbow_clock* elbow_clock_new(const elbow_peers* peers);
+ELBOW_CLOCK_API void elbow_clock_free(elbow_clock* clock);
+
+/* Compares all clocks, and remembers the result besides the earlier ones. `point` may be NULL. Collective. */
+ELBOW_CLOCK_API int elbow_clock_synchronise(elbow_clock* clock, elbow_sync_point* point);
+
+/* The reference's time now, ns, and how wrong it may be at most; `error` may be NULL. EAGAIN before the first
+ * elbow_clock_synchronise. */
+ELBOW_CLOCK_API int elbow_clock_now(const elbow_clock* clock, int64_t* time, int64_t* error);
+
+/* All processes leave at the same instant of the reference, `point->local` of each one's own clock: the moment that was
+ * agreed on, whatever kept this process from leaving then. `late`, which may be NULL, is how long it was kept, ns: where it
+ * is not small, what is timed from now on is not timed from the same instant. Where a process heard of the moment after it
+ * had passed, all try again with twice the time. EAGAIN before the first elbow_clock_synchronise. Collective. */
+ELBOW_CLOCK_API int elbow_clock_barrier(elbow_clock* clock, elbow_sync_point* point, int64_t* late);
+
+/* This host's clock now, ns: that of the sync points' `local`, the same for all processes of a host. */
+ELBOW_CLOCK_API int64_t elbow_clock_local(const elbow_clock* clock);
+
+/* How many clocks there are in the job, hosts as a rule; and where local times come from: "tsc" or "raw". */
+ELBOW_CLOCK_API int elbow_clock_count(const elbow_clock* clock);
+ELBOW_CLOCK_API const char* elbow_clock_source(const elbow_clock* clock);
+
+/* The calling thread's last failure, as a sentence; "" before the first one. */
+ELBOW_CLOCK_API const char* elbow_clock_error(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

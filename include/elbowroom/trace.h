@@ -1,0 +1,235 @@
+/* What happens in a program, when, on every thread, for some ten ns an event.
+ *
+ *     elbow_trace_settings settings = {.directory = "trace", .rank = rank, .ranks = ranks};
+ *     elbow_trace_start(&settings);                                       once a process
+ *     int tasks = elbow_trace_category("task");
+ *     const elbow_trace_type* solve = elbow_trace_type_new("solve", tasks, "block", "row", "cells");
+ *     elbow_trace_thread("worker 3");                                     once a thread, before its first event
+ *     elbow_trace_begin(solve, block, row, cells);
+ *     elbow_trace_end(solve, block, row, cells);
+ *     elbow_trace_stop(&summary);                                         once a process, or left to its end
+ *
+ * Each thread writes into a ring of its own: no lock, no system call, no allocation, no write to a disk while events are
+ * recorded; a signal handler may record, too. The rings are files in memory, which outlive a process that is killed; when
+ * the trace is stopped they move to `directory`. A ring that is full loses the events that follow (ELBOW_TRACE_STOP: what
+ * was recorded stays undisturbed) or the oldest (ELBOW_TRACE_OVERWRITE: a flight recorder). What was lost is counted to the
+ * event: recorded = kept + lost.
+ *
+ * Each event has a type, each type a category; categories are switched on and off at any time by a mask, types by
+ * themselves. What is off costs a load and a branch; with ELBOW_TRACE_OFF defined before this header, nothing.
+ *
+ * Processes whose clocks differ compare them now and then (elbowroom/clock.h) and record it: elbow_trace_sync.
+ *
+ * Errors: include/elbowroom/README.md (0 or -1, an object or NULL; errno, and elbow_trace_error()). Recording itself has
+ * none: events of a process that was not started, or of a thread whose ring could not be made, are not recorded.
+ */
+#ifndef ELBOWROOM_TRACE_H
+#define ELBOWROOM_TRACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "elbowroom/clock.h"
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ELBOW_TRACE_API __attribute__((visibility("default")))
+
+/* The version of the files that this library writes. */
+#define ELBOW_TRACE_FORMAT 1
+
+enum { ELBOW_TRACE_STOP = 0, ELBOW_TRACE_OVERWRITE = 1 };
+
+/* Zero stands for a default: `directory` "trace", `memory` /dev/shm (where the rings are meanwhile), `bytes` 4 MiB for each
+ * thread's events, `text_bytes` 256 KiB for its descriptive records, `job` 0, `policy` ELBOW_TRACE_STOP, `ranks` 1. All
+ * processes of a job give the same `job`, any number; traces of different jobs are not merged. `categories`, which may be
+ * NULL for all, is a list of names: "task,mpi". */
+typedef struct elbow_trace_settings {
+  const char* directory;
+  const char* memory;
+  const char* categories;
+  size_t bytes;
+  size_t text_bytes;
+  uint64_t job;
+  int policy;
+  int rank;
+  int ranks;
+} elbow_trace_settings;
+
+/* Of all threads: events recorded = kept + lost; `fullest` events of the fullest ring, and how many it holds; `advised`
+ * bytes a thread for none to be lost; `overhead_ns` that recording took, estimated: events x what one took at the start. */
+typedef struct elbow_trace_summary {
+  uint64_t recorded;
+  uint64_t kept;
+  uint64_t lost;
+  uint64_t fullest;
+  uint64_t capacity;
+  uint64_t texts_kept;
+  uint64_t texts_lost;
+  size_t advised;
+  double event_ns;
+  double overhead_ns;
+  int threads;
+} elbow_trace_summary;
+
+/* Opaque but for the mask of its category, which is 0 while the type is off. */
+typedef struct elbow_trace_type {
+  uint64_t category;
+  uint16_t number;
+} elbow_trace_type;
+
+ELBOW_TRACE_API int elbow_trace_start(const elbow_trace_settings* settings);
+/* Moves the rings to the directory; `summary` may be NULL. Threads that still record do no harm, and are not heard. */
+ELBOW_TRACE_API int elbow_trace_stop(elbow_trace_summary* summary);
+
+/* The number of the category of that name, made when it is new; 63 at most. ENOSPC beyond. */
+ELBOW_TRACE_API int elbow_trace_category(const char* name);
+/* Which categories are recorded, bit i for number i; a change is an event of its own. */
+ELBOW_TRACE_API void elbow_trace_set_mask(uint64_t mask);
+ELBOW_TRACE_API uint64_t elbow_trace_mask(void);
+
+/* A type of events with names for up to three fields (NULL: not used): `small` of 32 bits, `first` and `second` of 64. */
+ELBOW_TRACE_API const elbow_trace_type* elbow_trace_type_new(const char* name, int category, const char* small,
+                                                             const char* first, const char* second);
+/* Switches a type off, or on again. */
+ELBOW_TRACE_API int elbow_trace_filter(const elbow_trace_type* type, int on);
+
+/* Makes this thread's ring, and names it; -1 where it is there already or cannot be made. Without, the first event does it. */
+ELBOW_TRACE_API int elbow_trace_thread(const char* name);
+
+/* A record without a time, kept apart from events: `key` of one is what the reader finds it by. */
+ELBOW_TRACE_API int elbow_trace_text(const elbow_trace_type* type, uint64_t key, const char* text);
+/* Clocks were compared: what elbow_clock_synchronise or elbow_clock_barrier said of this process, in times of `clock`. */
+ELBOW_TRACE_API int elbow_trace_sync(const elbow_clock* clock, const elbow_sync_point* point);
+/* The region of interest begins (1) or ends (0), for the whole process. */
+ELBOW_TRACE_API void elbow_trace_region(int on);
+
+ELBOW_TRACE_API const char* elbow_trace_error(void);
+
+/* From here on: how an event is recorded, in the calling program. Not to be used by itself. */
+enum {
+  ELBOW_TRACE_EVENT = 0,
+  ELBOW_TRACE_BEGIN = 1,
+  ELBOW_TRACE_END = 2,
+  ELBOW_TRACE_COUNTER = 3,
+  ELBOW_TRACE_SEND = 4,
+  ELBOW_TRACE_RECEIVE = 5,
+  ELBOW_TRACE_MASK = 6,
+  ELBOW_TRACE_REGION = 7
+};
+
+/* 32 bytes; `time` is written last, and 0 until then. */
+typedef struct elbow_trace_slot {
+  uint64_t time;
+  uint16_t type;
+  uint8_t kind;
+  uint8_t reserved;
+  uint32_t small;
+  uint64_t first;
+  uint64_t second;
+} elbow_trace_slot;
+
+typedef struct elbow_trace_ring {
+  uint64_t recorded; /* also those that were lost */
+  uint64_t limit;    /* events from this number on are lost */
+  uint64_t wrap;     /* number of slots - 1, a power of two less one */
+  elbow_trace_slot* slots;
+  int counter; /* times are the processor's counter, else ns of CLOCK_MONOTONIC_RAW */
+} elbow_trace_ring;
+
+extern ELBOW_TRACE_API uint64_t elbow_trace_recorded_categories;
+extern ELBOW_TRACE_API __thread elbow_trace_ring* elbow_trace_own __attribute__((tls_model("initial-exec")));
+ELBOW_TRACE_API elbow_trace_ring* elbow_trace_attach(void);
+ELBOW_TRACE_API uint64_t elbow_trace_raw(void);
+
+static inline uint64_t elbow_trace_time(const elbow_trace_ring* ring) {
+#if defined(__x86_64__)
+  if (__builtin_expect(ring->counter, 1)) {
+    return __rdtsc();
+  }
+#elif defined(__aarch64__)
+  if (__builtin_expect(ring->counter, 1)) {
+    uint64_t value;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(value)::"memory");
+    return value;
+  }
+#endif
+  (void)ring;
+  return elbow_trace_raw();
+}
+
+/* One instruction takes a number, so that a signal handler in between takes another; no other thread takes any. */
+static inline uint64_t elbow_trace_take(elbow_trace_ring* ring) {
+#if defined(__x86_64__)
+  uint64_t number = 1;
+  __asm__ volatile("xaddq %0, %1" : "+r"(number), "+m"(ring->recorded)::"cc", "memory");
+  return number;
+#else
+  return __atomic_fetch_add(&ring->recorded, 1, __ATOMIC_RELAXED);
+#endif
+}
+
+static inline void elbow_trace_write(const elbow_trace_type* type, uint8_t kind, uint32_t small, uint64_t first,
+                                     uint64_t second) {
+#ifndef ELBOW_TRACE_OFF
+  if (__builtin_expect((__atomic_load_n(&elbow_trace_recorded_categories, __ATOMIC_RELAXED) &
+                        __atomic_load_n(&type->category, __ATOMIC_RELAXED)) == 0,
+                       1)) {
+    return;
+  }
+  elbow_trace_ring* ring = elbow_trace_own;
+  if (__builtin_expect(ring == NULL, 0)) {
+    ring = elbow_trace_attach();
+  }
+  const uint64_t number = elbow_trace_take(ring);
+  if (__builtin_expect(number >= ring->limit, 0)) {
+    return;
+  }
+  elbow_trace_slot* slot = &ring->slots[number & ring->wrap];
+  __atomic_store_n(&slot->time, 0, __ATOMIC_RELAXED);
+  slot->type = type->number;
+  slot->kind = kind;
+  slot->small = small;
+  slot->first = first;
+  slot->second = second;
+  __atomic_store_n(&slot->time, elbow_trace_time(ring), __ATOMIC_RELEASE);
+#else
+  (void)type, (void)kind, (void)small, (void)first, (void)second;
+#endif
+}
+
+/* The public ways to record. */
+static inline void elbow_trace_event(const elbow_trace_type* type, uint32_t small, uint64_t first, uint64_t second) {
+  elbow_trace_write(type, ELBOW_TRACE_EVENT, small, first, second);
+}
+static inline void elbow_trace_begin(const elbow_trace_type* type, uint32_t small, uint64_t first, uint64_t second) {
+  elbow_trace_write(type, ELBOW_TRACE_BEGIN, small, first, second);
+}
+static inline void elbow_trace_end(const elbow_trace_type* type, uint32_t small, uint64_t first, uint64_t second) {
+  elbow_trace_write(type, ELBOW_TRACE_END, small, first, second);
+}
+/* A quantity from now on: `which` of several, `value` as a signed number. */
+static inline void elbow_trace_count(const elbow_trace_type* type, uint32_t which, int64_t value) {
+  elbow_trace_write(type, ELBOW_TRACE_COUNTER, which, (uint64_t)value, 0);
+}
+/* A message leaves for, or came from, rank `peer` over `communicator` (any number that both sides give it). */
+static inline void elbow_trace_send(const elbow_trace_type* type, int peer, uint32_t communicator, int tag,
+                                    uint64_t bytes) {
+  elbow_trace_write(type, ELBOW_TRACE_SEND, (uint32_t)tag, ((uint64_t)communicator << 32) | (uint32_t)peer, bytes);
+}
+static inline void elbow_trace_receive(const elbow_trace_type* type, int peer, uint32_t communicator, int tag,
+                                       uint64_t bytes) {
+  elbow_trace_write(type, ELBOW_TRACE_RECEIVE, (uint32_t)tag, ((uint64_t)communicator << 32) | (uint32_t)peer, bytes);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

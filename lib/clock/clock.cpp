@@ -1,0 +1,156 @@
+// The C interface: checks arguments, turns exceptions into errno and a sentence.
+#include "elbowroom/clock.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "clock/job_clock.hpp"
+
+struct elbow_clock {
+  elbowroom::clock::JobClock job;
+};
+
+namespace {
+
+using namespace elbowroom::clock;
+
+thread_local char last_error[512] = "";
+
+int refuse(int code, const char* sentence) {
+  std::snprintf(last_error, sizeof last_error, "%s", sentence);
+  errno = code;
+  return -1;
+}
+
+// Calls `work`; -1 with errno where it throws.
+template <typename Work>
+int guarded(Work work) {
+  try {
+    work();
+    return 0;
+  } catch (const Unreachable& error) {
+    return refuse(ECOMM, error.what());
+  } catch (const Unsteady& error) {
+    return refuse(EIO, error.what());
+  } catch (const std::bad_alloc&) {
+    return refuse(ENOMEM, "there is not enough memory for the clock");
+  } catch (const std::exception& error) {
+    return refuse(EIO, error.what());
+  }
+}
+
+int needs_synchronising(const elbow_clock* clock) {
+  return clock->job.synchronised()
+             ? 0
+             : refuse(EAGAIN, "the clocks were not compared yet: call elbow_clock_synchronise on every process first");
+}
+
+elbow_sync_point as_c(const SyncPoint& point) {
+  return {point.local, point.offset.offset, point.offset.low, point.offset.high};
+}
+
+Peers wrapped(const elbow_peers& peers) {
+  const auto done = [](int result, const char* what, int rank) {
+    if (result != 0) {
+      throw Unreachable(std::string(what) + " rank " + std::to_string(rank) +
+                        " failed: its process or the network is gone");
+    }
+  };
+  return {peers.rank, peers.size,
+          [peers, done](int to, const void* bytes, std::size_t count) {
+            done(peers.send(peers.self, to, bytes, count), "sending to", to);
+          },
+          [peers, done](int from, void* bytes, std::size_t count) {
+            done(peers.receive(peers.self, from, bytes, count), "receiving from", from);
+          }};
+}
+
+}  // namespace
+
+extern "C" {
+
+elbow_clock* elbow_clock_new(const elbow_peers* peers) {
+  if (peers == nullptr || (peers->size > 1 && (peers->send == nullptr || peers->receive == nullptr))) {
+    refuse(EINVAL, "peers: is or holds NULL; name a function to send and one to receive");
+    return nullptr;
+  }
+  if (peers->size < 1 || peers->rank < 0 || peers->rank >= peers->size) {
+    std::snprintf(last_error, sizeof last_error, "rank %d of %d: there is no such process; ranks are 0 to size - 1",
+                  peers->rank, peers->size);
+    errno = EINVAL;
+    return nullptr;
+  }
+  const char* wanted = std::getenv("ELBOW_CLOCK");
+  if (wanted != nullptr && *wanted != '\0' && std::strcmp(wanted, "raw") != 0) {
+    std::snprintf(last_error, sizeof last_error, "ELBOW_CLOCK '%.100s': no such clock; raw, or unset it", wanted);
+    errno = EINVAL;
+    return nullptr;
+  }
+  std::unique_ptr<elbow_clock> made;
+  const bool raw = wanted != nullptr && *wanted != '\0';
+  if (guarded([&] { made.reset(new elbow_clock{JobClock(wrapped(*peers), source_of_host(raw))}); }) != 0) {
+    return nullptr;
+  }
+  return made.release();
+}
+
+void elbow_clock_free(elbow_clock* clock) { delete clock; }
+
+int elbow_clock_synchronise(elbow_clock* clock, elbow_sync_point* point) {
+  if (clock == nullptr) {
+    return refuse(EINVAL, "clock: is NULL");
+  }
+  return guarded([&] {
+    const SyncPoint found = clock->job.synchronise();
+    if (point != nullptr) {
+      *point = as_c(found);
+    }
+  });
+}
+
+int elbow_clock_now(const elbow_clock* clock, int64_t* time, int64_t* error) {
+  if (clock == nullptr || time == nullptr) {
+    return refuse(EINVAL, clock == nullptr ? "clock: is NULL" : "time: is NULL");
+  }
+  if (needs_synchronising(clock) != 0) {
+    return -1;
+  }
+  const Corrected now = clock->job.now();
+  *time = now.time;
+  if (error != nullptr) {
+    *error = now.error;
+  }
+  return 0;
+}
+
+int elbow_clock_barrier(elbow_clock* clock, elbow_sync_point* point, int64_t* late) {
+  if (clock == nullptr) {
+    return refuse(EINVAL, "clock: is NULL");
+  }
+  if (needs_synchronising(clock) != 0) {
+    return -1;
+  }
+  return guarded([&] {
+    const Left left = clock->job.barrier();
+    if (point != nullptr) {
+      *point = as_c(left.point);
+    }
+    if (late != nullptr) {
+      *late = left.late;
+    }
+  });
+}
+
+int64_t elbow_clock_local(const elbow_clock* clock) { return clock->job.local(); }
+
+int elbow_clock_count(const elbow_clock* clock) { return clock->job.clocks(); }
+
+const char* elbow_clock_source(const elbow_clock* clock) { return clock->job.counter() ? "tsc" : "raw"; }
+
+const char* elbow_clock_error(void) { return last_error; }
+
+}  // extern "C"

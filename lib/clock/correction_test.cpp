@@ -1,0 +1,182 @@
+#include "correction.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "simulated.hpp"
+
+using namespace elbowroom::clock;
+
+namespace {
+
+constexpr std::int64_t second = 1'000'000'000;
+
+SyncPoint point(std::int64_t local, std::int64_t offset, std::int64_t half = 10) {
+  return {local, {offset, offset - half, offset + half}};
+}
+
+// 95 % of the errors of corrected times, at moments spread over the duration, are below what is returned.
+struct Judged {
+  std::int64_t p95;
+  double inside;  // share of the moments where the error is inside the bar
+};
+
+Judged judge(const Correction& correction, const SimulatedClock& reference, const SimulatedClock& other,
+             std::int64_t duration) {
+  std::vector<std::int64_t> errors;
+  int inside = 0;
+  constexpr int moments = 20'000;
+  for (int i = 0; i < moments; ++i) {
+    const std::int64_t truth = duration / moments * i;
+    const Corrected found = correction.at(other.at(truth));
+    const std::int64_t error = std::abs(found.time - reference.at(truth));
+    inside += error <= found.error + 1 ? 1 : 0;
+    errors.push_back(error);
+  }
+  std::sort(errors.begin(), errors.end());
+  return {errors[moments * 95 / 100], static_cast<double>(inside) / moments};
+}
+
+std::vector<SyncPoint> compared(const SimulatedClock& reference, const SimulatedClock& other, const LinkSetup& link,
+                                std::int64_t duration, std::int64_t interval, Chance& chance, double bad = 0) {
+  std::vector<SyncPoint> points;
+  for (std::int64_t at = 0; at <= duration; at += interval) {
+    std::int64_t truth = at;
+    auto offset = simulated_offset(reference, other, link, chance, truth);
+    REQUIRE(offset);
+    if (chance.even() < bad) {
+      // Told wrong, and its bounds with it: a process that was moved, or a clock that was read in the wrong place.
+      const auto wrong = static_cast<std::int64_t>((chance.even() - 0.5) * 200'000);
+      *offset = *offset + Offset{wrong, wrong, wrong};
+    }
+    points.push_back({other.at(truth), *offset});
+  }
+  return points;
+}
+
+const ClockSetup hour_clock{.offset = -7 * second,
+                            .drift_ppm = 12,
+                            .wave_ppm = 0.08,
+                            .wave_s = 1200,
+                            .wave_phase = 0.7,
+                            .walk_ppm = 0.001,
+                            .steps = {}};
+
+}  // namespace
+
+TEST_CASE("Without points times stay as they are, and it is said") {
+  const Correction none;
+  CHECK(none.flags().none);
+  CHECK(none.at(5).time == 5);
+}
+
+TEST_CASE("One point gives an offset, a flag, and an error that grows by 100 ppm") {
+  const Correction one({point(second, 500)});
+  CHECK(one.flags().single);
+  CHECK(one.at(second).time == second + 500);
+  CHECK(one.at(3 * second).time == 3 * second + 500);
+  CHECK(one.at(second).error == 10);
+  CHECK(one.at(3 * second).error == 10 + 200'000);
+}
+
+TEST_CASE("Between two points the offset is on the line, outside it is the nearest one's") {
+  const Correction two({point(0, 0), point(10 * second, 1000)});
+  CHECK(two.at(5 * second).time == 5 * second + 500);
+  CHECK(two.at(-second).time == -second);
+  CHECK(two.at(20 * second).time == 20 * second + 1000);
+  CHECK(two.at(20 * second).error > two.at(11 * second).error);
+}
+
+TEST_CASE("Times of a year and offsets of a century neither overflow nor lose a ns") {
+  constexpr std::int64_t year = 365LL * 86400 * second;
+  const Correction two({point(90 * year, -90 * year), point(91 * year, -90 * year + 1'000'003)});
+  CHECK(two.at(91 * year).time == year + 1'000'003);
+  CHECK(two.at(90 * year + year / 2).time == year / 2 + 500'002);
+}
+
+TEST_CASE("Corrected times rise with local ones") {
+  Chance chance(3);
+  for (int trial = 0; trial < 100; ++trial) {
+    std::vector<SyncPoint> points;
+    for (int i = 0; i < 12; ++i) {
+      points.push_back(point(i * second + static_cast<std::int64_t>(chance.even() * 1e8),
+                             static_cast<std::int64_t>(chance.normal() * 3e8), 100));
+    }
+    const Correction correction(points);
+    std::int64_t before = correction.at(-second).time;
+    for (std::int64_t local = -second; local < 13 * second; local += second / 7) {
+      const std::int64_t now = correction.at(local).time;
+      CHECK(now >= before);
+      before = now;
+    }
+  }
+}
+
+TEST_CASE("A clock that goes back between two points is flagged, never followed") {
+  const Correction correction({point(0, 0), point(second, -2 * second), point(2 * second, 0)});
+  CHECK(correction.flags().backwards);
+  CHECK(correction.at(second).time > correction.at(0).time);
+}
+
+TEST_CASE("The order in which points are given does not matter") {
+  const std::vector<SyncPoint> points = {point(0, 0), point(second, 40), point(2 * second, 90), point(3 * second, 130)};
+  std::vector<SyncPoint> turned(points.rbegin(), points.rend());
+  for (std::int64_t local = 0; local < 3 * second; local += second / 3) {
+    CHECK(Correction(points).at(local).time == Correction(turned).at(local).time);
+  }
+}
+
+TEST_CASE("A point far from the line of its neighbours is left out and counted") {
+  std::vector<SyncPoint> points;
+  for (int i = 0; i < 9; ++i) {
+    points.push_back(point(i * second, i * 100 + (i == 4 ? 50'000 : 0)));
+  }
+  const Correction correction(points);
+  CHECK(correction.flags().rejected == 1);
+  CHECK(correction.at(4 * second).time == 4 * second + 400);
+}
+
+TEST_CASE("Points on a steady line are all kept, whatever their bounds") {
+  Chance chance(5);
+  std::vector<SyncPoint> points;
+  for (int i = 0; i < 50; ++i) {
+    points.push_back(point(i * second, i * 1234 + static_cast<std::int64_t>(chance.even() * 20 - 10), 15));
+  }
+  CHECK(without_outliers(points).size() == points.size());
+}
+
+TEST_CASE("An hour with a point every 10 s is right to half a microsecond, its errors inside the bars") {
+  const SimulatedClock reference({}, 3600 * second, 1);
+  const SimulatedClock other(hour_clock, 3600 * second, 2);
+  Chance chance(9);
+  const LinkSetup link{.latency_ns = 1500, .jitter_ns = 200, .loss = 0.01, .preempted = 0.01};
+  const Correction correction(compared(reference, other, link, 3600 * second, 10 * second, chance));
+  const Judged judged = judge(correction, reference, other, 3600 * second);
+  CHECK(judged.p95 < 500);
+  CHECK(judged.inside > 0.95);
+}
+
+TEST_CASE("With one point in twenty told wrong the hour is right to a microsecond") {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    const SimulatedClock reference({}, 3600 * second, seed);
+    const SimulatedClock other(hour_clock, 3600 * second, seed + 100);
+    Chance chance(seed);
+    const LinkSetup link{.latency_ns = 1500, .jitter_ns = 200};
+    const Correction correction(compared(reference, other, link, 3600 * second, 10 * second, chance, 0.05));
+    CAPTURE(seed);
+    CHECK(correction.flags().rejected > 5);
+    CHECK(judge(correction, reference, other, 3600 * second).p95 < 1000);
+  }
+}
+
+TEST_CASE("Two points are worse than many: drift is not a line for ten minutes") {
+  const SimulatedClock reference({}, 600 * second, 1);
+  const SimulatedClock other(hour_clock, 600 * second, 2);
+  Chance chance(4);
+  const LinkSetup link{.latency_ns = 1500, .jitter_ns = 200};
+  const Correction two(compared(reference, other, link, 600 * second, 600 * second, chance));
+  const Correction many(compared(reference, other, link, 600 * second, 10 * second, chance));
+  CHECK(judge(two, reference, other, 600 * second).p95 > 5 * judge(many, reference, other, 600 * second).p95);
+}

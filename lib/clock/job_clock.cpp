@@ -1,0 +1,252 @@
+#include "clock/job_clock.hpp"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fstream>
+#include <map>
+
+namespace elbowroom::clock {
+namespace {
+
+constexpr double kDrift = 100e-6;            // clocks of computers differ by less
+constexpr int kWarmUp = 4;                   // exchanges that open connections and fill caches
+constexpr int kMost = 1000;                  // exchanges with one peer
+constexpr int kRestarts = 5;                 // envelopes that a step broke
+constexpr int kDoublings = 16;               // of a barrier's window: 200 us to 13 s
+constexpr std::size_t kRemembered = 10'000;  // sync points
+
+std::string first_line(const char* path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+std::string link(const char* path) {
+  std::array<char, 256> target{};
+  const ssize_t length = readlink(path, target.data(), target.size());
+  return length > 0 ? std::string(target.data(), static_cast<std::size_t>(length)) : "";
+}
+
+// The standard's own scramble of names is not the same in two builds: FNV-1a.
+std::uint64_t number_of(const std::string& name) {
+  std::uint64_t hash = 0xCBF29CE484222325U;
+  for (const char letter : name) {
+    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001B3U;
+  }
+  return hash;
+}
+
+}  // namespace
+
+// Everything that travels: as long for a question as for its answer, so that both take the same way in the same time.
+struct JobClock::Message {
+  enum Kind : std::int64_t { question, last, fine, late };
+  std::int64_t kind = question;
+  std::int64_t time = 0;
+  Offset offset;
+};
+
+Source source_of_host(bool raw) {
+  HostClock calibration;
+  if (!raw) {
+    calibration = host_clock();
+  }
+  // A counter is the processor's; the kernel's clock may be another one in each time namespace.
+  const std::string boot = first_line("/proc/sys/kernel/random/boot_id");
+  const std::string name = calibration.counter ? boot + " counter" : boot + " " + link("/proc/self/ns/time");
+  return {name, calibration, {}};
+}
+
+JobClock::JobClock(Peers peers, Source source) : peers_(std::move(peers)), source_(std::move(source)) {
+  gather_names();
+  share_calibration();
+}
+
+// Up the tree of ranks to rank 0, and down again.
+void JobClock::gather_names() {
+  const auto steps = meetings(peers_.rank, peers_.size);
+  std::vector<std::uint64_t> names(static_cast<std::size_t>(peers_.size), 0);
+  names[static_cast<std::size_t>(peers_.rank)] = number_of(source_.name);
+  const std::size_t bytes = names.size() * sizeof names[0];
+  std::vector<std::uint64_t> theirs(names.size());
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    if (!step->asks) {
+      peers_.send(step->peer, names.data(), bytes);
+      continue;
+    }
+    peers_.receive(step->peer, theirs.data(), bytes);
+    for (std::size_t rank = 0; rank < names.size(); ++rank) {
+      names[rank] |= theirs[rank];  // each is known on one of the two sides
+    }
+  }
+  for (const Meeting& step : steps) {
+    if (step.asks) {
+      peers_.send(step.peer, names.data(), bytes);
+    } else {
+      peers_.receive(step.peer, names.data(), bytes);
+    }
+  }
+  std::map<std::uint64_t, int> numbers;
+  for (int rank = 0; rank < peers_.size; ++rank) {
+    const std::uint64_t name = names[static_cast<std::size_t>(rank)];
+    if (numbers.emplace(name, clocks()).second) {
+      leaders_.push_back(rank);
+    }
+    if (name == names[static_cast<std::size_t>(peers_.rank)]) {
+      own_ = numbers.at(name);
+      others_.push_back(rank);
+    }
+  }
+}
+
+// From the first of `ranks`, this one among them, to all of them.
+void JobClock::tell(const std::vector<int>& ranks, void* bytes, std::size_t count) {
+  const auto place = std::find(ranks.begin(), ranks.end(), peers_.rank) - ranks.begin();
+  for (const Meeting& step : meetings(static_cast<int>(place), static_cast<int>(ranks.size()))) {
+    const int rank = ranks[static_cast<std::size_t>(step.peer)];
+    if (step.asks) {
+      peers_.send(rank, bytes, count);
+    } else {
+      peers_.receive(rank, bytes, count);
+    }
+  }
+}
+
+void JobClock::share_calibration() { tell(others_, &source_.calibration, sizeof source_.calibration); }
+
+// Compares clocks until more exchanges tell nothing more, then says how far the other one is from the root.
+Offset JobClock::ask(int rank) {
+  Envelope envelope(kDrift);
+  int restarts = 0;
+  for (int tried = 0; tried < kMost + kWarmUp && !envelope.settled(); ++tried) {
+    Message message;
+    Exchange exchange;
+    exchange.start = local();
+    peers_.send(rank, &message, sizeof message);
+    peers_.receive(rank, &message, sizeof message);
+    exchange.end = local();
+    exchange.middle = message.time;
+    if (tried >= kWarmUp && !envelope.add(exchange)) {
+      if (++restarts > kRestarts) {
+        throw Unsteady("clocks of rank " + std::to_string(peers_.rank) + " and rank " + std::to_string(rank) +
+                       " contradict each other again and again: one of them is stepped");
+      }
+      envelope = Envelope(kDrift);
+    }
+  }
+  const std::int64_t now = local();
+  const auto drifted = static_cast<std::int64_t>(std::ceil(kDrift * static_cast<double>(now - known_at_)));
+  const bool root = own_ == 0;
+  const Offset own = root ? Offset{} : to_root_ + Offset{0, -drifted, drifted};
+  const Message end{Message::last, 0, own + envelope.offset().value()};
+  peers_.send(rank, &end, sizeof end);
+  return end.offset;
+}
+
+Offset JobClock::answer(int rank) {
+  for (;;) {
+    Message message;
+    peers_.receive(rank, &message, sizeof message);
+    if (message.kind == Message::last) {
+      return message.offset;
+    }
+    message.time = local();
+    peers_.send(rank, &message, sizeof message);
+  }
+}
+
+SyncPoint JobClock::synchronise() {
+  SyncPoint point;
+  if (peers_.rank == leaders_[static_cast<std::size_t>(own_)]) {
+    to_root_ = {};
+    known_at_ = local();
+    for (const Meeting& step : meetings(own_, clocks())) {
+      const int rank = leaders_[static_cast<std::size_t>(step.peer)];
+      if (step.asks) {
+        ask(rank);
+      } else {
+        to_root_ = answer(rank);
+        known_at_ = local();
+      }
+    }
+    point = {known_at_, to_root_};
+  }
+  tell(others_, &point, sizeof point);
+  remember(point);
+  return point;
+}
+
+void JobClock::remember(const SyncPoint& point) {
+  if (history_.size() == kRemembered) {
+    history_.erase(history_.begin(), history_.begin() + kRemembered / 2);
+  }
+  history_.push_back(point);
+  correction_ = Correction(history_);
+}
+
+// The reference's own host knows without an error.
+Corrected JobClock::reference_at(std::int64_t local) const {
+  return own_ == 0 ? Corrected{local, 0} : correction_.ahead(local);
+}
+
+// When this clock shows what the reference shows at `reference`.
+std::int64_t JobClock::local_of(std::int64_t reference) const {
+  std::int64_t found = reference - history_.back().offset.offset;
+  for (int i = 0; i < 3; ++i) {
+    found -= reference_at(found).time - reference;
+  }
+  return found;
+}
+
+// Up the tree: `late` when any process is.
+JobClock::Message JobClock::reported(const Message& own) {
+  const auto steps = meetings(peers_.rank, peers_.size);
+  Message all = own;
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    if (!step->asks) {
+      peers_.send(step->peer, &all, sizeof all);
+      continue;
+    }
+    Message theirs;
+    peers_.receive(step->peer, &theirs, sizeof theirs);
+    all.kind = std::max(all.kind, theirs.kind);
+  }
+  return all;
+}
+
+Left JobClock::barrier() {
+  std::vector<int> everybody(static_cast<std::size_t>(peers_.size));
+  for (int rank = 0; rank < peers_.size; ++rank) {
+    everybody[static_cast<std::size_t>(rank)] = rank;
+  }
+  for (int tried = 0; tried <= kDoublings; ++tried) {
+    Message announced{Message::fine, local() + window_, {}};  // of rank 0, whose clock is the reference's
+    tell(everybody, &announced, sizeof announced);
+    const std::int64_t deadline = local_of(announced.time);
+    Message verdict = reported({local() < deadline ? Message::fine : Message::late, 0, {}});
+    // That all heard of the deadline in time must reach all before it, too.
+    if (peers_.rank == 0 && local() > deadline - window_ / 2) {
+      verdict.kind = Message::late;
+    }
+    tell(everybody, &verdict, sizeof verdict);
+    if (verdict.kind == Message::fine) {
+      std::int64_t now = local();
+      while (now < deadline) {
+        now = local();
+      }
+      const Corrected then = reference_at(deadline);
+      const std::int64_t offset = then.time - deadline;
+      return {{deadline, {offset, offset - then.error, offset + then.error}}, now - deadline};
+    }
+    window_ *= 2;
+  }
+  throw Unsteady("no deadline was met by all " + std::to_string(peers_.size) + " processes, the last one " +
+                 std::to_string(window_ / 2'000'000) + " ms ahead");
+}
+
+}  // namespace elbowroom::clock

@@ -1,0 +1,87 @@
+// The clocks of a job's processes: who shares one, how far they are apart, and leaving at one instant.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "clock/correction.hpp"
+#include "clock/tree.hpp"
+#include "observe/host_clock.hpp"
+
+namespace elbowroom::clock {
+
+// How this process reaches the others; both throw Unreachable.
+struct Peers {
+  int rank = 0;
+  int size = 1;
+  std::function<void(int to, const void* bytes, std::size_t count)> send;
+  std::function<void(int from, void* bytes, std::size_t count)> receive;
+};
+
+struct Unreachable : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Clocks that cannot be compared: they step all the time, or no deadline is ever met.
+struct Unsteady : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// A clock of this process, and what tells whether another process has the same: equal names, the same clock.
+struct Source {
+  std::string name;
+  HostClock calibration;
+  std::function<std::int64_t()> now;  // of tests; empty: that of the calibration
+};
+
+// This host's clock: boot identifier and, where the kernel's clock is read, time namespace. `raw` keeps to that one.
+Source source_of_host(bool raw);
+
+// What a barrier was left with.
+struct Left {
+  SyncPoint point;
+  std::int64_t late = 0;  // ns after the deadline
+};
+
+class JobClock {
+ public:
+  // Collective: learns the names of all processes' clocks; those that share one take over the calibration of its first.
+  JobClock(Peers peers, Source source);
+
+  SyncPoint synchronise();  // collective
+  Left barrier();           // collective
+  Corrected now() const { return reference_at(local()); }
+  std::int64_t local() const { return source_.now ? source_.now() : source_.calibration.now(); }
+  bool synchronised() const { return !history_.empty(); }
+  int clocks() const { return static_cast<int>(leaders_.size()); }
+  bool counter() const { return source_.calibration.counter; }
+
+ private:
+  struct Message;
+  void gather_names();
+  void share_calibration();
+  void tell(const std::vector<int>& ranks, void* bytes, std::size_t count);
+  Offset ask(int rank);
+  Offset answer(int rank);
+  Message reported(const Message& own);
+  void remember(const SyncPoint& point);
+  Corrected reference_at(std::int64_t local) const;
+  std::int64_t local_of(std::int64_t reference) const;
+
+  Peers peers_;
+  Source source_;
+  std::vector<int> leaders_;   // the first rank with each clock; that of clock 0 is rank 0
+  std::vector<int> others_;    // ranks that share this one's clock, in order
+  int own_ = 0;                // this rank's clock, as a number in leaders_
+  Offset to_root_;             // of this clock, as of `known_at_`
+  std::int64_t known_at_ = 0;  // ns, local
+  std::vector<SyncPoint> history_;
+  Correction correction_;
+  std::int64_t window_ = 200'000;  // ns between announcing a deadline and it
+};
+
+}  // namespace elbowroom::clock

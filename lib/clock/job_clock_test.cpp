@@ -1,0 +1,184 @@
+#include "clock/job_clock.hpp"
+
+#include <doctest/doctest.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "elbowroom/clock.h"
+
+using namespace elbowroom::clock;
+
+namespace {
+
+// Processes as threads, messages as copies in queues, clocks as shifted ones of the host.
+class Job {
+ public:
+  explicit Job(int size) : size_(size), queues_(static_cast<std::size_t>(size) * static_cast<std::size_t>(size)) {}
+
+  Peers peers(int rank) {
+    return {rank, size_, [this, rank](int to, const void* bytes, std::size_t count) { put(rank, to, bytes, count); },
+            [this, rank](int from, void* bytes, std::size_t count) { take(from, rank, bytes, count); }};
+  }
+
+  void run(const std::function<void(int rank)>& program) {
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < size_; ++rank) {
+      threads.emplace_back(program, rank);
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+  }
+
+ private:
+  std::deque<std::vector<char>>& queue(int from, int to) {
+    return queues_[static_cast<std::size_t>(from) * static_cast<std::size_t>(size_) + static_cast<std::size_t>(to)];
+  }
+  void put(int from, int to, const void* bytes, std::size_t count) {
+    const std::lock_guard lock(mutex_);
+    const char* first = static_cast<const char*>(bytes);
+    queue(from, to).emplace_back(first, first + count);
+    changed_.notify_all();
+  }
+  void take(int from, int to, void* bytes, std::size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !queue(from, to).empty(); });
+    REQUIRE(queue(from, to).front().size() == count);
+    std::memcpy(bytes, queue(from, to).front().data(), count);
+    queue(from, to).pop_front();
+  }
+
+  int size_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::deque<std::vector<char>>> queues_;
+};
+
+// A host whose clock is `shift` ns ahead of this one's.
+Source shifted(const std::string& name, std::int64_t shift) {
+  return {name, {}, [shift] { return elbowroom::host_clock().now() + shift; }};
+}
+
+constexpr std::int64_t second = 1'000'000'000;
+
+}  // namespace
+
+TEST_CASE("Processes of one host share a clock, and are right to the ns without a message in between") {
+  Job job(4);
+  job.run([&](int rank) {
+    JobClock clock(job.peers(rank), source_of_host(false));
+    CHECK(clock.clocks() == 1);
+    const SyncPoint point = clock.synchronise();
+    CHECK(point.offset.low == 0);
+    CHECK(point.offset.high == 0);
+  });
+}
+
+TEST_CASE("Clocks of several hosts are found apart by their true distance, inside the bounds") {
+  for (const int hosts : {2, 3, 5}) {
+    constexpr int per_host = 2;
+    Job job(hosts * per_host);
+    job.run([&](int rank) {
+      const int host = rank / per_host;
+      const std::int64_t shift = -(host * 17 + (host > 0 ? 100 : 0)) * second;
+      JobClock clock(job.peers(rank), shifted("host " + std::to_string(host), shift));
+      CHECK(clock.clocks() == hosts);
+      const SyncPoint point = clock.synchronise();
+      CHECK(point.offset.low <= -shift);
+      CHECK(-shift <= point.offset.high);
+      const Corrected now = clock.now();
+      CHECK(std::abs(now.time - elbowroom::host_clock().now()) < second);
+    });
+  }
+}
+
+TEST_CASE("Ranks of a host need not follow one another") {
+  Job job(6);
+  job.run([&](int rank) {
+    const std::int64_t shift = (rank % 2) * 40 * second;
+    JobClock clock(job.peers(rank), shifted(rank % 2 == 0 ? "even" : "odd", shift));
+    CHECK(clock.clocks() == 2);
+    const SyncPoint point = clock.synchronise();
+    CHECK(point.offset.low <= -shift);
+    CHECK(-shift <= point.offset.high);
+  });
+}
+
+TEST_CASE("All leave a barrier at one instant of the reference") {
+  constexpr int size = 5;
+  Job job(size);
+  std::vector<std::int64_t> left(size);
+  std::vector<std::int64_t> bounds(size);
+  job.run([&](int rank) {
+    const std::int64_t shift = rank * 3 * second;
+    JobClock clock(job.peers(rank), shifted("host " + std::to_string(rank), shift));
+    clock.synchronise();
+    const Left barrier = clock.barrier();
+    const auto own = static_cast<std::size_t>(rank);
+    left[own] = barrier.point.local - shift;
+    bounds[own] = barrier.point.offset.high - barrier.point.offset.low;
+    CHECK(barrier.late >= 0);
+    CHECK(clock.local() >= barrier.point.local);
+  });
+  for (std::size_t rank = 1; rank < size; ++rank) {
+    CHECK(std::abs(left[rank] - left[0]) <= bounds[rank]);
+  }
+}
+
+TEST_CASE("A second comparison tells the drift, and the error ahead of it is smaller than with one") {
+  Job job(2);
+  job.run([&](int rank) {
+    const auto ticking = [rank] {
+      const std::int64_t now = elbowroom::host_clock().now();
+      return rank == 0 ? now : now + now / 50'000;  // 20 ppm
+    };
+    JobClock clock(job.peers(rank), {"host " + std::to_string(rank), {}, ticking});
+    clock.synchronise();
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    clock.synchronise();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const std::int64_t before = elbowroom::host_clock().now();
+    const Corrected now = clock.now();
+    const std::int64_t after = elbowroom::host_clock().now();
+    CHECK(now.time >= before - now.error);
+    CHECK(now.time <= after + now.error);
+  });
+}
+
+TEST_CASE("The C interface refuses what cannot be, with a sentence") {
+  CHECK(elbow_clock_new(nullptr) == nullptr);
+  CHECK(errno == EINVAL);
+  elbow_peers peers{3, 2, nullptr, [](void*, int, const void*, std::size_t) { return 0; },
+                    [](void*, int, void*, std::size_t) { return 0; }};
+  CHECK(elbow_clock_new(&peers) == nullptr);
+  CHECK(std::string(elbow_clock_error()).find("rank 3 of 2") != std::string::npos);
+  peers = {0, 1, nullptr, nullptr, nullptr};
+  elbow_clock* clock = elbow_clock_new(&peers);
+  REQUIRE(clock != nullptr);
+  std::int64_t time = 0;
+  CHECK(elbow_clock_now(clock, &time, nullptr) == -1);
+  CHECK(errno == EAGAIN);
+  CHECK(elbow_clock_barrier(clock, nullptr, nullptr) == -1);
+  CHECK(elbow_clock_synchronise(clock, nullptr) == 0);
+  std::int64_t error = -1;
+  CHECK(elbow_clock_now(clock, &time, &error) == 0);
+  CHECK(error == 0);
+  CHECK(elbow_clock_barrier(clock, nullptr, nullptr) == 0);
+  CHECK(elbow_clock_count(clock) == 1);
+  CHECK(elbow_clock_now(clock, nullptr, nullptr) == -1);
+  elbow_clock_free(clock);
+  elbow_clock_free(nullptr);
+}
+
+TEST_CASE("A peer that cannot be reached is an error, not a hang or an exception") {
+  elbow_peers peers{0, 2, nullptr, [](void*, int, const void*, std::size_t) { return 0; },
+                    [](void*, int, void*, std::size_t) { return -1; }};
+  CHECK(elbow_clock_new(&peers) == nullptr);
+  CHECK(errno == ECOMM);
+  CHECK(std::string(elbow_clock_error()).find("receiving from rank 1 failed") != std::string::npos);
+}

@@ -1,0 +1,216 @@
+// The C interface: one recorder for the process; turns exceptions into errno and a sentence.
+#include "elbowroom/trace.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+#include "trace/recorder.hpp"
+
+std::uint64_t elbow_trace_recorded_categories = 0;
+__thread elbow_trace_ring* elbow_trace_own = nullptr;
+
+namespace {
+
+using elbowroom::trace::Recorder;
+using elbowroom::trace::Refusal;
+using elbowroom::trace::Ring;
+
+thread_local char last_error[1024] = "";
+// What a thread without a ring writes into: nothing fits.
+thread_local elbow_trace_ring nowhere{};
+thread_local Ring* own_ring = nullptr;
+
+std::mutex starting;
+// Never destroyed: threads may hold rings of it until the process ends.
+Recorder* made = nullptr;
+// The same while it records.
+std::atomic<Recorder*> recorder{nullptr};
+
+int refuse(int code, const char* sentence) {
+  std::snprintf(last_error, sizeof last_error, "%s", sentence);
+  errno = code;
+  return -1;
+}
+
+template <typename Work>
+int guarded(Work work) {
+  try {
+    work();
+    return 0;
+  } catch (const Refusal& refusal) {
+    return refuse(refusal.code, refusal.what());
+  } catch (const std::bad_alloc&) {
+    return refuse(ENOMEM, "there is not enough memory for the trace");
+  } catch (const std::exception& error) {
+    return refuse(EIO, error.what());
+  }
+}
+
+constexpr const char* not_started = "nothing is traced: call elbow_trace_start first";
+
+void own(Ring* ring) {
+  own_ring = ring;
+  elbow_trace_own = ring == nullptr ? &nowhere : &ring->header().ring;
+}
+
+// A child of fork shares its parent's rings: it must not write into them.
+void forget_after_fork() {
+  elbow_trace_recorded_categories = 0;
+  elbow_trace_own = &nowhere;
+  own_ring = nullptr;
+  recorder = nullptr;
+}
+
+// A program that ends without elbow_trace_stop keeps its trace.
+void stop_at_exit() {
+  if (recorder != nullptr) {
+    elbow_trace_stop(nullptr);
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+int elbow_trace_start(const elbow_trace_settings* settings) {
+  const std::lock_guard lock(starting);
+  if (settings == nullptr) {
+    return refuse(EINVAL, "settings: is NULL; give a structure of zeros for all defaults");
+  }
+  if (made != nullptr) {
+    return refuse(EBUSY, "a process is traced once: switch events on and off by elbow_trace_set_mask");
+  }
+  return guarded([&] {
+    auto fresh = std::make_unique<Recorder>(*settings);
+    const std::uint64_t mask = fresh->initial_mask();
+    pthread_atfork(nullptr, nullptr, forget_after_fork);
+    std::atexit(stop_at_exit);
+    recorder = made = fresh.release();
+    __atomic_store_n(&elbow_trace_recorded_categories, mask, __ATOMIC_RELAXED);
+  });
+}
+
+int elbow_trace_stop(elbow_trace_summary* summary) {
+  const std::lock_guard lock(starting);
+  if (recorder == nullptr) {
+    return refuse(EINVAL, not_started);
+  }
+  __atomic_store_n(&elbow_trace_recorded_categories, 0, __ATOMIC_RELAXED);
+  const int result = guarded([&] {
+    const elbow_trace_summary all = made->stop();
+    if (summary != nullptr) {
+      *summary = all;
+    }
+  });
+  if (result == 0) {
+    recorder = nullptr;
+  }
+  return result;
+}
+
+int elbow_trace_category(const char* name) {
+  if (recorder == nullptr || name == nullptr) {
+    return refuse(EINVAL, name == nullptr ? "name: is NULL" : not_started);
+  }
+  int number = -1;
+  return guarded([&] { number = recorder.load()->category(name); }) == 0 ? number : -1;
+}
+
+void elbow_trace_set_mask(uint64_t mask) {
+  if (Recorder* own = recorder) {
+    // The library's own events stay on: they say what is off.
+    const std::uint64_t whole = mask | 1ULL << 63;
+    elbow_trace_write(own->own_mask(), ELBOW_TRACE_MASK, 0, whole, 0);
+    __atomic_store_n(&elbow_trace_recorded_categories, whole, __ATOMIC_RELAXED);
+  }
+}
+
+uint64_t elbow_trace_mask(void) { return __atomic_load_n(&elbow_trace_recorded_categories, __ATOMIC_RELAXED); }
+
+const elbow_trace_type* elbow_trace_type_new(const char* name, int category, const char* small, const char* first,
+                                             const char* second) {
+  if (recorder == nullptr || name == nullptr) {
+    refuse(EINVAL, name == nullptr ? "name: is NULL" : not_started);
+    return nullptr;
+  }
+  const elbow_trace_type* type = nullptr;
+  const char* const fields[3] = {small, first, second};
+  guarded([&] {
+    if (category == 63) {
+      throw Refusal(EINVAL, "category 63: there is no such category; elbow_trace_category makes one");
+    }
+    type = recorder.load()->type(name, category, fields);
+  });
+  return type;
+}
+
+int elbow_trace_filter(const elbow_trace_type* type, int on) {
+  if (recorder == nullptr || type == nullptr) {
+    return refuse(EINVAL, type == nullptr ? "type: is NULL" : not_started);
+  }
+  return guarded([&] { recorder.load()->filter(type, on != 0); });
+}
+
+int elbow_trace_thread(const char* name) {
+  if (recorder == nullptr) {
+    return refuse(EINVAL, not_started);
+  }
+  if (own_ring != nullptr) {
+    return refuse(EEXIST, "this thread has its ring already: name it before its first event");
+  }
+  return guarded([&] { own(&recorder.load()->attach(name == nullptr ? "" : name)); });
+}
+
+elbow_trace_ring* elbow_trace_attach(void) {
+  Recorder* traced = recorder;
+  if (traced == nullptr || guarded([&] { own(&traced->attach("")); }) != 0) {
+    own(nullptr);
+  }
+  return elbow_trace_own;
+}
+
+int elbow_trace_text(const elbow_trace_type* type, uint64_t key, const char* text) {
+  if (recorder == nullptr || type == nullptr || text == nullptr) {
+    return refuse(EINVAL, recorder == nullptr ? not_started : "type or text: is NULL");
+  }
+  if ((elbow_trace_mask() & type->category) == 0) {
+    return 0;
+  }
+  if (elbow_trace_own == nullptr) {
+    elbow_trace_attach();
+  }
+  if (own_ring == nullptr || !own_ring->add_text(type->number, key, text)) {
+    return refuse(ENOSPC, "this thread's records are full: give more text_bytes");
+  }
+  return 0;
+}
+
+int elbow_trace_sync(const elbow_clock* clock, const elbow_sync_point* point) {
+  if (recorder == nullptr || clock == nullptr || point == nullptr) {
+    return refuse(EINVAL, recorder == nullptr ? not_started : "clock or point: is NULL");
+  }
+  return guarded([&] { recorder.load()->sync(clock, *point); });
+}
+
+void elbow_trace_region(int on) {
+  if (Recorder* own = recorder) {
+    elbow_trace_write(own->own_region(), ELBOW_TRACE_REGION, on != 0 ? 1 : 0, 0, 0);
+  }
+}
+
+uint64_t elbow_trace_raw(void) {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC_RAW, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000U + static_cast<uint64_t>(time.tv_nsec);
+}
+
+const char* elbow_trace_error(void) { return last_error; }
+
+}  // extern "C"
