@@ -184,7 +184,8 @@ def faster(openmp: Row, starpu: Row) -> tuple[str, Values]:
     sums = [row.item.facts.get("checksum") for row in (openmp, starpu)]
     if sums[0] and sums[1] is not None:
         values["apart"] = abs(sums[1] / sums[0] - 1)
-        text += f" The results of both are {values['apart']:.0e} apart (relative)."
+        apart = f"{values['apart']:.0e} apart (relative)" if values["apart"] else "equal"
+        text += f" The results of both are {apart}."
     return text, values
 
 
