@@ -133,7 +133,8 @@ void Kernels::take_cores(const program::Settings& settings) {
 void Kernels::check_memory() const {
   const double sharers = job_.ranks_on_host_of(job_.rank());
   const double there = kRoom * static_cast<double>(Machine::here().available_memory(comp_node_));
-  const double needed = sharers * bytes_of(problem_, rows_);
+  const double own = bytes_of(problem_, rows_);
+  const double needed = sharers * (own + roof_bytes(own));
   if (needed > there) {
     const double fits = static_cast<double>(problem_.order) * std::sqrt(there / needed);
     throw RequestError(
@@ -342,7 +343,7 @@ void Kernels::measure_roof() {
   if (roof_) {
     return;
   }
-  const Roof own = roof_of(*engine_, static_cast<std::size_t>(job_.ranks_on_host_of(job_.rank())), comp_node_);
+  const Roof own = roof_of(*engine_, bytes_of(problem_, rows_), comp_node_);
   roof_ = Roof{summed(job_, own.bytes_per_s), summed(job_, own.flops_per_s)};
 }
 

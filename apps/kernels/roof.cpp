@@ -8,8 +8,8 @@
 namespace elbowroom::kernels {
 namespace {
 
-constexpr std::size_t kCaches = 4;                     // METHOD.md, rule 8
-constexpr std::size_t kLeast = std::size_t{1} << 22U;  // doubles of a thread's arrays where no cache is known
+constexpr double kCaches = 4;                          // METHOD.md, rule 8: larger arrays are as slow
+constexpr std::size_t kLeast = std::size_t{1} << 14U;  // doubles of an array: what the clock can tell
 constexpr std::size_t kArrays = 3;
 constexpr double kBusBytes = 32;        // of an item: two loads, a store and the line that it reads
 constexpr std::size_t kResident = 192;  // three blocks of 288 KiB: in the second cache of most cores
@@ -39,11 +39,15 @@ double seconds(Engine& engine, const std::function<void(std::size_t)>& body) {
 
 }  // namespace
 
-Roof roof_of(Engine& engine, std::size_t sharers, int node) {
+double roof_bytes(double matrices) {
+  const auto cache = static_cast<double>(Machine::here().last_level_cache());
+  return cache > 0 ? std::min(matrices, kCaches * cache) : matrices;
+}
+
+Roof roof_of(Engine& engine, double matrices, int node) {
   const std::size_t threads = engine.threads();
-  const std::size_t cache = Machine::here().last_level_cache() / sizeof(double);
-  const std::size_t fits = Machine::here().available_memory(node) / sizeof(double) / 4 / sharers;
-  const std::size_t each = std::min(std::max(kLeast, kCaches * cache / threads / sharers), fits / threads) / kArrays;
+  const std::size_t each =
+      std::max(kLeast, static_cast<std::size_t>(roof_bytes(matrices) / sizeof(double)) / threads / kArrays);
   const std::size_t longest = std::max(each, kResident * kResident);
   const Arena memory(threads * longest * kArrays * sizeof(double), node);
   const auto array = [&](std::size_t thread, std::size_t which, std::size_t size) {

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -209,24 +211,28 @@ def test_a_cg_that_does_not_converge_fails_with_the_reason_and_the_conversation_
     assert all(reason in answer["reason"] for answer in answers)
 
 
-@pytest.mark.parametrize(
-    ("changes", "field", "words"),
-    [
-        ({"task": "lu"}, "task", "no such task"),
-        ({"block": 7}, "block", "does not divide the order 48"),
-        ({"block": 48}, "block", "leave some of 2 ranks without"),
-        ({"iterations": 0}, "iterations", "a whole number from 1"),
-        ({"order": 1 << 30, "block": 1 << 20}, "order", "does not fit"),
-        ({"build": "starpu"}, "build", "is the openmp build"),
-        ({"comp_cores": []}, "comp_cores", "needs comp_cores"),
-        ({"scheduling": False}, "comp_cores", "beside another thread"),
-    ],
+REFUSED: tuple[tuple[Record, str, str], ...] = (
+    ({"task": "lu"}, "task", "no such task"),
+    ({"block": 7}, "block", "does not divide the order 48"),
+    ({"block": 48}, "block", "leave some of 2 ranks without"),
+    ({"iterations": 0}, "iterations", "a whole number from 1"),
+    ({"order": 1 << 30, "block": 1 << 20}, "order", "does not fit"),
+    ({"build": "starpu"}, "build", "is the openmp build"),
+    ({"comp_cores": []}, "comp_cores", "needs comp_cores"),
+    ({"scheduling": False}, "comp_cores", "beside another thread"),
 )
-def test_what_cannot_be_met_ends_all_ranks_with_one_sentence(
-    openmp: Program, tmp_path: Path, changes: Record, field: str, words: str
-) -> None:
-    code, (answer,) = measure(openmp, tmp_path, settings(**changes))
-    assert code == 2
-    assert answer["field"] == field
-    assert words in answer["message"]
-    assert answer["mend"]
+
+
+def test_what_cannot_be_met_ends_all_ranks_with_one_sentence(openmp: Program, tmp_path: Path) -> None:
+    folders = [tmp_path / str(number) for number in range(len(REFUSED))]
+    for folder in folders:
+        folder.mkdir()
+    # All at once: a launcher takes a second or two to end after its ranks have failed.
+    with ThreadPoolExecutor() as pool:
+        configs = [settings(**changes) for changes, _, _ in REFUSED]
+        ended = list(pool.map(partial(measure, openmp), folders, configs))
+    for (_, field, words), (code, (answer,)) in zip(REFUSED, ended, strict=True):
+        assert code == 2
+        assert answer["field"] == field
+        assert words in answer["message"]
+        assert answer["mend"]
