@@ -109,11 +109,11 @@ def answerable(expansion: Expansion, plan: Plan, source: Source) -> Expansion:
         for reason, points in refused.items()
     ]
     if notes and all(point.role == "control" for point in answered):
+        # Reasons say what mends them, where anything does.
+        reason = notes[0].reason
+        mend = "" if ";" in reason else "choose other axes"
         raise UsageError(
-            "nothing of it can be answered here",
-            field="plan",
-            value=notes[0].reason,
-            mend="choose other axes",
+            f"nothing of it can be answered here: {reason}", field="plan", value=plan.name, mend=mend
         )
     return Expansion(points=answered, notes=(*expansion.notes, *notes))
 

@@ -323,11 +323,12 @@ def _allowed(field: str) -> str:
 def _check(plan: Plan) -> None:
     for owner, keys in _OWN_KEYS.items():
         for key in keys if plan.experiment != owner else ():
-            if getattr(plan, key) != _DEFAULTS[key]:
+            value = getattr(plan, key)
+            if value != _DEFAULTS[key]:
                 raise UsageError(
                     f"is of plans of {owner}, and this one is of {plan.experiment}",
                     field=key,
-                    value=getattr(plan, key),
+                    value=",".join(map(str, value)) if isinstance(value, tuple) else value,
                     mend=f"leave it out, or: elbowroom run {owner}",
                 )
     groups: tuple[Plan | Sweep, ...] = (plan, *plan.sweeps)
