@@ -72,7 +72,7 @@ def test_without_starpu_the_rest_is_measured_and_the_reason_said(run: Any) -> No
     shown = told(run, "run", "kernels", *QUICK)
     assert any("hidden by ELBOWROOM_STARPU=none" in note["reason"] for note in shown["notes"])
     error = refused(run, "run", "kernels", *QUICK, "--set", "builds=starpu", "--set", "control=false")
-    assert "hidden by ELBOWROOM_STARPU=none" in str(error["value"])
+    assert "hidden by ELBOWROOM_STARPU=none" in str(error["message"])
 
 
 def test_a_solution_that_does_not_converge_is_a_failed_point(
@@ -136,5 +136,5 @@ def test_what_cannot_be_run_is_refused_before_anything_starts(
 
 def test_a_virtual_machine_says_what_it_knows_instead(run: Any) -> None:
     error = refused(run, "run", "kernels", "--machine", "henri")
-    assert "runs no programs" in error["value"]
-    assert error["value"].endswith("it knows: elbowroom run intensity")
+    assert "runs no programs" in error["message"]
+    assert error["message"].endswith("it knows: elbowroom run intensity")

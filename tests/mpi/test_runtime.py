@@ -66,7 +66,9 @@ def run(program: Path, folder: Path, settings: Record, *requests: Record, ranks:
         timeout=PATIENCE,
         env={**os.environ, **launch.env, "STARPU_HOME": str(folder)},
     )
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert lines, f"exit code {done.returncode}: {done.stderr}"
+    return lines
 
 
 def test_messages_pass_both_ways_and_every_thread_is_where_it_was_put(runtime: Path, tmp_path: Path) -> None:
@@ -106,7 +108,7 @@ def test_workers_poll_beside_messages_only_when_they_should(
     runtime: Path, tmp_path: Path, backoff: int
 ) -> None:
     hello, answer = run(runtime, tmp_path, polling(backoff), ask(window=0.05))
-    assert answer["flags"] == ["shared_comm_core"]
+    assert set(answer["flags"]) - {"steal"} == {"shared_comm_core"}
     assert answer["validated"]
     alone, together = (phase["observed"]["workers_ran"] for phase in answer["phases"])
     assert alone < 0.05

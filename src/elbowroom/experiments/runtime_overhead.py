@@ -15,7 +15,15 @@ from elbowroom.errors import UsageError
 from elbowroom.experiments.cores import machine_notes, with_notes
 from elbowroom.experiments.experiment import Experiment
 from elbowroom.experiments.runtime_figures import added_figure, latency_figure, placement_figure
-from elbowroom.experiments.runtime_rows import Case, Judged, cases, data_text, nearness, recovered
+from elbowroom.experiments.runtime_rows import (
+    Case,
+    Judged,
+    cases,
+    data_text,
+    nearness,
+    recovered,
+    surely_kept,
+)
 from elbowroom.experiments.wording import Values, nothing, size_text
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placing
@@ -151,7 +159,8 @@ def _added(case: Case, machine: Machine) -> Finding | None:
     if side.added is None or side.alone is None or side.together is None:
         return None
     more = side.added
-    verdict: Judged = "confirmed" if more.low > 0 else "refuted" if more.high < 0 else "undecided"
+    same = side.kept is not None and surely_kept(side.kept)
+    verdict: Judged = "confirmed" if more.low > 0 else "refuted" if more.high < 0 or same else "undecided"
     text = (
         f"A message of {size_text(item.size)} takes {side.together.median:.3g} us through StarPU-MPI and "
         f"{side.alone.median:.3g} us by MPI, {data_text(item, machine)}: {more.value:.3g} us more "

@@ -96,7 +96,7 @@ def recovered(case: Case, same_from: int) -> Recovered:
     largest, kept = below[-1]
     if affected(kept):
         return Recovered(last=last, since=since, verdict="confirmed")
-    if any(_surely_kept(kept) for size, kept in below if size > (last or 0)):
+    if any(surely_kept(kept) for size, kept in below if size > (last or 0)):
         return Recovered(last=last, since=since, verdict="refuted", why="it ends earlier")
     why = f"at {largest} B the interval is too wide: repeat more often"
     return Recovered(last=last, since=since, verdict="undecided", why=why)
@@ -113,7 +113,8 @@ def ends(case: Case) -> tuple[int | None, int | None]:
     return last, next((size for size, _ in kepts if last is None or size > last), None)
 
 
-def _surely_kept(kept: Kept) -> bool:
+def surely_kept(kept: Kept) -> bool:
+    """Whether StarPU-MPI surely changes less than matters."""
     return kept.low >= 1 - TOLERANCE
 
 
