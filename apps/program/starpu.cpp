@@ -6,7 +6,9 @@
 #include <starpu.h>
 #include <starpu_mpi.h>
 #include <sys/types.h>
+#include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -79,6 +81,16 @@ unsigned logical_number(int core) {
   return static_cast<unsigned>(number);
 }
 
+// StarPU measures a host it does not know yet and keeps that in a file of the host's name. Ranks of one host that start for
+// the first time would write and read one file at once, and now and then one aborts: each has a name of its own.
+std::string own_name() {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return fmt::format("{}-rank{}", host.data(), rank);
+}
+
 void set(const char* name, const std::string& value) { setenv(name, value.c_str(), 1); }
 
 }  // namespace
@@ -122,6 +134,7 @@ void Starpu::start() {
   unsetenv("STARPU_MPI_NOBIND");
   unsetenv("STARPU_WORKERS_NOBIND");
   unsetenv("STARPU_MAIN_THREAD_BIND");
+  setenv("STARPU_HOSTNAME", own_name().c_str(), 0);
   setenv("STARPU_SILENT", "1", 0);  // it warns of the worker that sleeps beside the communication thread
   if (threads_.backoff) {
     conf.driver_spinning_backoff_min = least_backoff;
