@@ -20,6 +20,11 @@
  *
  * Processes whose clocks differ compare them now and then (elbowroom/clock.h) and record it: elbow_trace_sync.
  *
+ * What the tools know besides: in the category "task", `first` is the number of a task in its process, begun and ended on the
+ * thread that runs it, and a text with that key its name; an event of a type named "dependency" says that task `second` waits
+ * for task `first`. A message is sent or received by an event of any type; bytes given by elbow_trace_numbered say which
+ * one it is.
+ *
  * Errors: include/elbowroom/README.md (0 or -1, an object or NULL; errno, and elbow_trace_error()). Recording itself has
  * none: events of a process that was not started, or of a thread whose ring could not be made, are not recorded.
  */
@@ -44,7 +49,7 @@ extern "C" {
 /* The version of the files that this library writes. */
 #define ELBOW_TRACE_FORMAT 1
 
-enum { ELBOW_TRACE_STOP = 0, ELBOW_TRACE_OVERWRITE = 1 };
+enum { ELBOW_TRACE_STOP = 0, ELBOW_TRACE_OVERWRITE = 1, ELBOW_TRACE_DRAIN = 2, ELBOW_TRACE_GROW = 3 };
 
 /* Zero stands for a default: `directory` "trace", `memory` /dev/shm (where the rings are meanwhile), `bytes` 4 MiB for each
  * thread's events, `text_bytes` 256 KiB for its descriptive records, `job` 0, `policy` ELBOW_TRACE_STOP, `ranks` 1. All
@@ -85,6 +90,11 @@ typedef struct elbow_trace_type {
 } elbow_trace_type;
 
 ELBOW_TRACE_API int elbow_trace_start(const elbow_trace_settings* settings);
+/* The same with the settings of `elbowroom trace record`: ELBOW_TRACE_DIRECTORY, _MEMORY, _CATEGORIES, _BYTES, _TEXT_BYTES,
+ * _POLICY (stop, overwrite, drain, grow), _CORE (drain's), _JOB; rank and ranks as the launcher told them (ELBOW_TRACE_RANK and
+ * _RANKS, else those of Open MPI, PMI, PMIx or Slurm; 0 of 1 without). 0 also where the process is traced already; -1
+ * (EINVAL) where ELBOW_TRACE_DIRECTORY is not set. */
+ELBOW_TRACE_API int elbow_trace_start_from_environment(void);
 /* Moves the rings to the directory; `summary` may be NULL. Threads that still record do no harm, and are not heard. */
 ELBOW_TRACE_API int elbow_trace_stop(elbow_trace_summary* summary);
 
@@ -121,7 +131,8 @@ enum {
   ELBOW_TRACE_SEND = 4,
   ELBOW_TRACE_RECEIVE = 5,
   ELBOW_TRACE_MASK = 6,
-  ELBOW_TRACE_REGION = 7
+  ELBOW_TRACE_REGION = 7,
+  ELBOW_TRACE_LOST = 8 /* the recorder's own: `first` events of this thread are missing before this one */
 };
 
 /* 32 bytes; `time` is written last, and 0 until then. */
@@ -226,6 +237,14 @@ static inline void elbow_trace_send(const elbow_trace_type* type, int peer, uint
 static inline void elbow_trace_receive(const elbow_trace_type* type, int peer, uint32_t communicator, int tag,
                                        uint64_t bytes) {
   elbow_trace_write(type, ELBOW_TRACE_RECEIVE, (uint32_t)tag, ((uint64_t)communicator << 32) | (uint32_t)peer, bytes);
+}
+
+/* The same where messages of one sender, communicator and tag may be recorded in another order than they are sent or
+ * received in, or where some may be lost: `sequence` counts them from 1, alike on both sides (2^24 of them, then from 1
+ * again); messages of 2^40 bytes and more are recorded as 2^40 - 1. */
+static inline uint64_t elbow_trace_numbered(uint32_t sequence, uint64_t bytes) {
+  const uint64_t most = (1ULL << 40) - 1;
+  return ((uint64_t)((sequence - 1) % 0xFFFFFFU + 1) << 40) | (bytes < most ? bytes : most);
 }
 
 #ifdef __cplusplus

@@ -24,7 +24,7 @@ from elbowroom.launch.mpi import Mpi, find_mpi
 
 DEBIAN_PACKAGES = (
     "g++ cmake ninja-build pkg-config libhwloc-dev libhwy-dev libcli11-dev nlohmann-json3-dev libfmt-dev "
-    "libmetis-dev libopenblas-dev"
+    "libmetis-dev libopenblas-dev libprotozero-dev libotf2-trace-dev"
 )
 """What building the probe and the applications needs, by the names of Debian and Ubuntu."""
 
