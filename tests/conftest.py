@@ -51,9 +51,13 @@ def _needs_probe(item: pytest.Item) -> bool:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sets ELBOWROOM_PROBE and ELBOWROOM_MPIRUN where a test wants the real probe; builds it before the
-    first. The tests that wait for the sanitizers' builds come last.
+    first. The tests that wait for the sanitizers' builds come last. With several workers (pytest -n), one has
+    all tests with real ranks, so that these do not share their cores with others'.
     """
     items.sort(key=lambda item: item.path.name == sanitized.MODULE)
+    for item in items:
+        alone = _needs_probe(item) and item.path.name != sanitized.MODULE
+        item.add_marker(pytest.mark.xdist_group("ranks" if alone else item.path.stem))
     if not any(_needs_probe(item) for item in items):
         return
     try:
@@ -72,7 +76,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _sanitized(request: pytest.FixtureRequest) -> None:
     """Builds with sanitizers beside the other tests, where they are asked for."""
     chosen = any(item.path.name == sanitized.MODULE for item in request.session.items)
-    if chosen and os.environ.get("ELBOWROOM_SANITIZERS"):
+    first = os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0"
+    if chosen and first and os.environ.get("ELBOWROOM_SANITIZERS"):
         sanitized.begin()
 
 
