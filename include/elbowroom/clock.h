@@ -29,7 +29,9 @@
 extern "C" {
 #endif
 
-#define ELBOW_CLOCK_API __attribute__((visibility("default")))
+#ifndef ELBOW_API
+#define ELBOW_API __attribute__((visibility("default")))
+#endif
 
 /* How this process, `rank` of `size`, reaches the others. Both functions block, return 0, or -1 where it failed. Messages
  * between two processes arrive in order. `self` is theirs. */
@@ -52,31 +54,31 @@ typedef struct elbow_sync_point {
 } elbow_sync_point;
 
 /* Finds out who shares a clock with whom. `peers` is copied; what it points at must outlive the clock. Collective. */
-ELBOW_CLOCK_API elbow_clock* elbow_clock_new(const elbow_peers* peers);
-ELBOW_CLOCK_API void elbow_clock_free(elbow_clock* clock);
+ELBOW_API elbow_clock* elbow_clock_new(const elbow_peers* peers);
+ELBOW_API void elbow_clock_free(elbow_clock* clock);
 
 /* Compares all clocks, and remembers the result besides the earlier ones. `point` may be NULL. Collective. */
-ELBOW_CLOCK_API int elbow_clock_synchronise(elbow_clock* clock, elbow_sync_point* point);
+ELBOW_API int elbow_clock_synchronise(elbow_clock* clock, elbow_sync_point* point);
 
 /* The reference's time now, ns, and how wrong it may be at most; `error` may be NULL. EAGAIN before the first
  * elbow_clock_synchronise. */
-ELBOW_CLOCK_API int elbow_clock_now(const elbow_clock* clock, int64_t* time, int64_t* error);
+ELBOW_API int elbow_clock_now(const elbow_clock* clock, int64_t* time, int64_t* error);
 
 /* All processes leave at the same instant of the reference, `point->local` of each one's own clock: the moment that was
  * agreed on, whatever kept this process from leaving then. `late`, which may be NULL, is how long it was kept, ns: where it
  * is not small, what is timed from now on is not timed from the same instant. Where a process heard of the moment after it
  * had passed, all try again with twice the time. EAGAIN before the first elbow_clock_synchronise. Collective. */
-ELBOW_CLOCK_API int elbow_clock_barrier(elbow_clock* clock, elbow_sync_point* point, int64_t* late);
+ELBOW_API int elbow_clock_barrier(elbow_clock* clock, elbow_sync_point* point, int64_t* late);
 
 /* This host's clock now, ns: that of the sync points' `local`, the same for all processes of a host. */
-ELBOW_CLOCK_API int64_t elbow_clock_local(const elbow_clock* clock);
+ELBOW_API int64_t elbow_clock_local(const elbow_clock* clock);
 
 /* How many clocks there are in the job, hosts as a rule; and where local times come from: "tsc" or "raw". */
-ELBOW_CLOCK_API int elbow_clock_count(const elbow_clock* clock);
-ELBOW_CLOCK_API const char* elbow_clock_source(const elbow_clock* clock);
+ELBOW_API int elbow_clock_count(const elbow_clock* clock);
+ELBOW_API const char* elbow_clock_source(const elbow_clock* clock);
 
 /* The calling thread's last failure, as a sentence; "" before the first one. */
-ELBOW_CLOCK_API const char* elbow_clock_error(void);
+ELBOW_API const char* elbow_clock_error(void);
 
 #ifdef __cplusplus
 }

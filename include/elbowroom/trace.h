@@ -44,8 +44,6 @@
 extern "C" {
 #endif
 
-#define ELBOW_TRACE_API __attribute__((visibility("default")))
-
 /* The version of the files that this library writes. */
 #define ELBOW_TRACE_FORMAT 1
 
@@ -89,38 +87,38 @@ typedef struct elbow_trace_type {
   uint16_t number;
 } elbow_trace_type;
 
-ELBOW_TRACE_API int elbow_trace_start(const elbow_trace_settings* settings);
+ELBOW_API int elbow_trace_start(const elbow_trace_settings* settings);
 /* The same with the settings of `elbowroom trace record`: ELBOW_TRACE_DIRECTORY, _MEMORY, _CATEGORIES, _BYTES, _TEXT_BYTES,
  * _POLICY (stop, overwrite, drain, grow), _CORE (drain's), _JOB; rank and ranks as the launcher told them (ELBOW_TRACE_RANK and
  * _RANKS, else those of Open MPI, PMI, PMIx or Slurm; 0 of 1 without). 0 also where the process is traced already; -1
  * (EINVAL) where ELBOW_TRACE_DIRECTORY is not set. */
-ELBOW_TRACE_API int elbow_trace_start_from_environment(void);
+ELBOW_API int elbow_trace_start_from_environment(void);
 /* Moves the rings to the directory; `summary` may be NULL. Threads that still record do no harm, and are not heard. */
-ELBOW_TRACE_API int elbow_trace_stop(elbow_trace_summary* summary);
+ELBOW_API int elbow_trace_stop(elbow_trace_summary* summary);
 
 /* The number of the category of that name, made when it is new; 63 at most. ENOSPC beyond. */
-ELBOW_TRACE_API int elbow_trace_category(const char* name);
+ELBOW_API int elbow_trace_category(const char* name);
 /* Which categories are recorded, bit i for number i; a change is an event of its own. */
-ELBOW_TRACE_API void elbow_trace_set_mask(uint64_t mask);
-ELBOW_TRACE_API uint64_t elbow_trace_mask(void);
+ELBOW_API void elbow_trace_set_mask(uint64_t mask);
+ELBOW_API uint64_t elbow_trace_mask(void);
 
 /* A type of events with names for up to three fields (NULL: not used): `small` of 32 bits, `first` and `second` of 64. */
-ELBOW_TRACE_API const elbow_trace_type* elbow_trace_type_new(const char* name, int category, const char* small,
-                                                             const char* first, const char* second);
+ELBOW_API const elbow_trace_type* elbow_trace_type_new(const char* name, int category, const char* small,
+                                                       const char* first, const char* second);
 /* Switches a type off, or on again. */
-ELBOW_TRACE_API int elbow_trace_filter(const elbow_trace_type* type, int on);
+ELBOW_API int elbow_trace_filter(const elbow_trace_type* type, int on);
 
 /* Makes this thread's ring, and names it; -1 where it is there already or cannot be made. Without, the first event does it. */
-ELBOW_TRACE_API int elbow_trace_thread(const char* name);
+ELBOW_API int elbow_trace_thread(const char* name);
 
 /* A record without a time, kept apart from events: `key` of one is what the reader finds it by. */
-ELBOW_TRACE_API int elbow_trace_text(const elbow_trace_type* type, uint64_t key, const char* text);
+ELBOW_API int elbow_trace_text(const elbow_trace_type* type, uint64_t key, const char* text);
 /* Clocks were compared: what elbow_clock_synchronise or elbow_clock_barrier said of this process, in times of `clock`. */
-ELBOW_TRACE_API int elbow_trace_sync(const elbow_clock* clock, const elbow_sync_point* point);
+ELBOW_API int elbow_trace_sync(const elbow_clock* clock, const elbow_sync_point* point);
 /* The region of interest begins (1) or ends (0), for the whole process. */
-ELBOW_TRACE_API void elbow_trace_region(int on);
+ELBOW_API void elbow_trace_region(int on);
 
-ELBOW_TRACE_API const char* elbow_trace_error(void);
+ELBOW_API const char* elbow_trace_error(void);
 
 /* From here on: how an event is recorded, in the calling program. Not to be used by itself. */
 enum {
@@ -154,10 +152,10 @@ typedef struct elbow_trace_ring {
   int counter; /* times are the processor's counter, else ns of CLOCK_MONOTONIC_RAW */
 } elbow_trace_ring;
 
-extern ELBOW_TRACE_API uint64_t elbow_trace_recorded_categories;
-extern ELBOW_TRACE_API __thread elbow_trace_ring* elbow_trace_own __attribute__((tls_model("initial-exec")));
-ELBOW_TRACE_API elbow_trace_ring* elbow_trace_attach(void);
-ELBOW_TRACE_API uint64_t elbow_trace_raw(void);
+extern ELBOW_API uint64_t elbow_trace_recorded_categories;
+extern ELBOW_API __thread elbow_trace_ring* elbow_trace_own __attribute__((tls_model("initial-exec")));
+ELBOW_API elbow_trace_ring* elbow_trace_attach(void);
+ELBOW_API uint64_t elbow_trace_raw(void);
 
 static inline uint64_t elbow_trace_time(const elbow_trace_ring* ring) {
 #if defined(__x86_64__)
