@@ -52,11 +52,13 @@ enum { ELBOW_TRACE_STOP = 0, ELBOW_TRACE_OVERWRITE = 1, ELBOW_TRACE_DRAIN = 2, E
 /* Zero stands for a default: `directory` "trace", `memory` /dev/shm (where the rings are meanwhile), `bytes` 4 MiB for each
  * thread's events, `text_bytes` 256 KiB for its descriptive records, `job` 0, `policy` ELBOW_TRACE_STOP, `ranks` 1. All
  * processes of a job give the same `job`, any number; traces of different jobs are not merged. `categories`, which may be
- * NULL for all, is a list of names: "task,mpi". */
+ * NULL for all, is a list of names: "task,mpi". `core`, which may be NULL for any, is the number of the core that the
+ * library's own thread keeps to ("3"), which the policies ELBOW_TRACE_DRAIN and ELBOW_TRACE_GROW have. */
 typedef struct elbow_trace_settings {
   const char* directory;
   const char* memory;
   const char* categories;
+  const char* core;
   size_t bytes;
   size_t text_bytes;
   uint64_t job;
