@@ -70,6 +70,15 @@ ELBOW_API int elbow_clock_now(const elbow_clock* clock, int64_t* time, int64_t* 
  * had passed, all try again with twice the time. EAGAIN before the first elbow_clock_synchronise. Collective. */
 ELBOW_API int elbow_clock_barrier(elbow_clock* clock, elbow_sync_point* point, int64_t* late);
 
+/* Tells all processes alike, in `due` (1 or 0), whether `seconds` of the reference's time (rank 0's argument counts) went by
+ * since the clocks were compared last: for programs that compare again where they are together anyway, after a barrier of
+ * their own for instance. 1 before the first comparison. Clocks alone cannot agree on that, however right they are: some
+ * processes would read theirs just before the moment, some after it. So rank 0 decides, and says with each answer how many
+ * of the next calls are answered 0 without a message: as many as fit into an eighth of the time that is left, 16 at most
+ * (the answer 1 comes so many calls late at worst). Not while something is timed: some calls wait for a message. EINVAL for
+ * `seconds` below 0. Collective, and called equally often by every process. */
+ELBOW_API int elbow_clock_due(elbow_clock* clock, double seconds, int* due);
+
 /* This host's clock now, ns: that of the sync points' `local`, the same for all processes of a host. */
 ELBOW_API int64_t elbow_clock_local(const elbow_clock* clock);
 

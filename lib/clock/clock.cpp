@@ -145,6 +145,16 @@ int elbow_clock_barrier(elbow_clock* clock, elbow_sync_point* point, int64_t* la
   });
 }
 
+int elbow_clock_due(elbow_clock* clock, double seconds, int* due) {
+  if (clock == nullptr || due == nullptr) {
+    return refuse(EINVAL, clock == nullptr ? "clock: is NULL" : "due: is NULL");
+  }
+  if (!(seconds >= 0)) {
+    return refuse(EINVAL, "seconds: is below 0; give 0 or more");
+  }
+  return guarded([&] { *due = clock->job.due(seconds) ? 1 : 0; });
+}
+
 int64_t elbow_clock_local(const elbow_clock* clock) { return clock->job.local(); }
 
 int elbow_clock_count(const elbow_clock* clock) { return clock->job.clocks(); }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <numeric>
 
 namespace elbowroom::clock {
 namespace {
@@ -17,6 +18,7 @@ constexpr int kWarmUp = 4;                   // exchanges that open connections 
 constexpr int kMost = 1000;                  // exchanges with one peer
 constexpr int kRestarts = 5;                 // envelopes that a step broke
 constexpr int kDoublings = 16;               // of a barrier's window: 200 us to 13 s
+constexpr int kSilent = 16;                  // calls of due() in a row that send nothing, at most
 constexpr std::size_t kRemembered = 10'000;  // sync points
 
 std::string first_line(const char* path) {
@@ -186,6 +188,8 @@ void JobClock::remember(const SyncPoint& point) {
     history_.erase(history_.begin(), history_.begin() + kRemembered / 2);
   }
   history_.push_back(point);
+  silent_ = let_pass_ = 0;
+  asked_at_ = local();
   correction_ = Correction(history_);
 }
 
@@ -219,21 +223,45 @@ JobClock::Message JobClock::reported(const Message& own) {
   return all;
 }
 
-Left JobClock::barrier() {
-  std::vector<int> everybody(static_cast<std::size_t>(peers_.size));
-  for (int rank = 0; rank < peers_.size; ++rank) {
-    everybody[static_cast<std::size_t>(rank)] = rank;
+std::vector<int> JobClock::everybody() const {
+  std::vector<int> ranks(static_cast<std::size_t>(peers_.size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+bool JobClock::due(double seconds) {
+  if (!synchronised()) {
+    return true;
   }
+  if (silent_ > 0) {
+    --silent_;
+    return false;
+  }
+  Message told;  // `time`: how many calls are silent from now on
+  if (peers_.rank == 0) {
+    const std::int64_t now = local();
+    const double left = seconds * 1e9 - static_cast<double>(now - history_.back().local);
+    const double between = static_cast<double>(now - asked_at_) / (let_pass_ + 1);  // two calls
+    told.kind = left <= 0 ? Message::late : Message::fine;
+    told.time = left <= 0 ? 0 : static_cast<std::int64_t>(std::min(left / 8 / std::max(between, 1.0), kSilent * 1.0));
+    asked_at_ = now;
+  }
+  tell(everybody(), &told, sizeof told);
+  silent_ = let_pass_ = static_cast<int>(told.time);
+  return told.kind == Message::late;
+}
+
+Left JobClock::barrier() {
   for (int tried = 0; tried <= kDoublings; ++tried) {
     Message announced{Message::fine, local() + window_, {}};  // of rank 0, whose clock is the reference's
-    tell(everybody, &announced, sizeof announced);
+    tell(everybody(), &announced, sizeof announced);
     const std::int64_t deadline = local_of(announced.time);
     Message verdict = reported({local() < deadline ? Message::fine : Message::late, 0, {}});
     // That all heard of the deadline in time must reach all before it, too.
     if (peers_.rank == 0 && local() > deadline - window_ / 2) {
       verdict.kind = Message::late;
     }
-    tell(everybody, &verdict, sizeof verdict);
+    tell(everybody(), &verdict, sizeof verdict);
     if (verdict.kind == Message::fine) {
       std::int64_t now = local();
       while (now < deadline) {

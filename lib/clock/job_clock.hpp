@@ -52,8 +52,9 @@ class JobClock {
   // Collective: learns the names of all processes' clocks; those that share one take over the calibration of its first.
   JobClock(Peers peers, Source source);
 
-  SyncPoint synchronise();  // collective
-  Left barrier();           // collective
+  SyncPoint synchronise();   // collective
+  Left barrier();            // collective
+  bool due(double seconds);  // collective
   Corrected now() const { return reference_at(local()); }
   std::int64_t local() const { return source_.now ? source_.now() : source_.calibration.now(); }
   bool synchronised() const { return !history_.empty(); }
@@ -64,6 +65,7 @@ class JobClock {
   struct Message;
   void gather_names();
   void share_calibration();
+  std::vector<int> everybody() const;
   void tell(const std::vector<int>& ranks, void* bytes, std::size_t count);
   Offset ask(int rank);
   Offset answer(int rank);
@@ -82,6 +84,9 @@ class JobClock {
   std::vector<SyncPoint> history_;
   Correction correction_;
   std::int64_t window_ = 200'000;  // ns between announcing a deadline and it
+  int silent_ = 0;                 // calls of due() that send nothing,
+  int let_pass_ = 0;               // of these that were told last,
+  std::int64_t asked_at_ = 0;      // when that was, ns, local
 };
 
 }  // namespace elbowroom::clock
