@@ -35,6 +35,17 @@ from elbowroom.api.predicting import (
 )
 from elbowroom.api.runs import Run, open
 from elbowroom.api.simulating import simulate, simulate_questions, simulated_figure, simulated_node
+from elbowroom.api.tracing import (
+    check_trace,
+    merge_trace,
+    record_trace,
+    save_sync_report,
+    save_trace_figure,
+    trace_dag,
+    trace_figures,
+    trace_stat,
+    trace_sync,
+)
 from elbowroom.plan.reading import Overrides, names
 
 __all__ = [
@@ -46,6 +57,7 @@ __all__ = [
     "advise",
     "best_split",
     "calibrate",
+    "check_trace",
     "compare",
     "contention_maps",
     "doctor",
@@ -62,12 +74,14 @@ __all__ = [
     "machine_names",
     "machine_text",
     "map_figures",
+    "merge_trace",
     "names",
     "open",
     "overlap",
     "overlap_predicted",
     "overlap_table",
     "read_load",
+    "record_trace",
     "resume",
     "resume_calibration",
     "run",
@@ -77,11 +91,17 @@ __all__ = [
     "save_map",
     "save_overlap_figure",
     "save_panels",
+    "save_sync_report",
+    "save_trace_figure",
     "simulate",
     "simulate_questions",
     "simulated_figure",
     "simulated_node",
     "step_table",
+    "trace_dag",
+    "trace_figures",
+    "trace_stat",
+    "trace_sync",
     "verify_advice",
     "virtual_machine",
 ]

@@ -131,11 +131,11 @@ def describe(compiler: Path) -> Mpi:
     """The MPI of a compiler wrapper; UsageError where it is of none that is known here, or its launcher is of
     another.
     """
-    said = _output(str(compiler), "--showme:version")
+    said = output(str(compiler), "--showme:version")
     found = re.search(r"Open MPI (\d[\w.]*)", said)
     kind: Kind = "openmpi"
     if not found:
-        said = _output(str(compiler), "-v")
+        said = output(str(compiler), "-v")
         found = re.search(r"MPICH version (\d[\w.]*)", said)
         kind = "mpich"
     if not found:
@@ -174,7 +174,7 @@ def _launcher_beside(compiler: Path) -> Path:
 
 def _check_launcher(mpi: Mpi) -> None:
     """Launcher and library of different MPIs start N jobs of one rank each, or nothing: refuse early."""
-    said = _output(mpi.launcher, "--version")
+    said = output(mpi.launcher, "--version")
     kind, version = launcher_identity(said)
     if kind is not None and (kind != mpi.kind or version != mpi.version):
         raise mismatch(f"{'Open MPI' if kind == 'openmpi' else 'MPICH'} {version}", mpi.name, mpi.launcher)
@@ -276,7 +276,7 @@ def said(*command: str) -> str:
     return done.stdout if done.returncode == 0 else ""
 
 
-def _output(*command: str) -> str:
+def output(*command: str) -> str:
     """Both outputs of a short command; the reason when it cannot be started."""
     try:
         done = subprocess.run(

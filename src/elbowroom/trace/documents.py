@@ -62,13 +62,13 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TypeStat(msgspec.Struct, frozen=True, kw_only=True):
-    """Events of a type: all, per bin of time, and the time between their begins and ends."""
+    """Events of a type: all, those in each bin of time, and the time between their begins and ends."""
 
     name: str
     category: str
     fields: tuple[str, ...] = ()
     events: int
-    per_second: tuple[float, ...]
+    per_bin: tuple[float, ...] = msgspec.field(name="per_second")
     begins: int = 0
     ends: int = 0
     total_ns: int = 0
