@@ -140,7 +140,7 @@ typedef struct elbow_trace_slot {
   uint64_t time;
   uint16_t type;
   uint8_t kind;
-  uint8_t reserved;
+  uint8_t lap; /* how often the ring was full before, modulo 256 */
   uint32_t small;
   uint64_t first;
   uint64_t second;
@@ -151,7 +151,8 @@ typedef struct elbow_trace_ring {
   uint64_t limit;    /* events from this number on are lost */
   uint64_t wrap;     /* number of slots - 1, a power of two less one */
   elbow_trace_slot* slots;
-  int counter; /* times are the processor's counter, else ns of CLOCK_MONOTONIC_RAW */
+  int counter;    /* times are the processor's counter, else ns of CLOCK_MONOTONIC_RAW */
+  uint32_t shift; /* number >> shift: how often the ring was full before */
 } elbow_trace_ring;
 
 extern ELBOW_API uint64_t elbow_trace_recorded_categories;
@@ -204,11 +205,12 @@ static inline void elbow_trace_write(const elbow_trace_type* type, uint8_t kind,
   }
   elbow_trace_slot* slot = &ring->slots[number & ring->wrap];
   __atomic_store_n(&slot->time, 0, __ATOMIC_RELAXED);
-  slot->type = type->number;
-  slot->kind = kind;
-  slot->small = small;
-  slot->first = first;
-  slot->second = second;
+  __atomic_store_n(&slot->type, type->number, __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->kind, kind, __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->lap, (uint8_t)(number >> ring->shift), __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->small, small, __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->first, first, __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->second, second, __ATOMIC_RELAXED);
   __atomic_store_n(&slot->time, elbow_trace_time(ring), __ATOMIC_RELEASE);
 #else
   (void)type, (void)kind, (void)small, (void)first, (void)second;
