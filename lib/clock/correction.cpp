@@ -11,7 +11,6 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-constexpr double kDrift = 200e-6;    // two clocks of computers, each 100 ppm off
 constexpr double kWandering = 1e-6;  // how far the rate of two clocks moves between comparisons, where nothing tells
 constexpr double kStrictness = 8;    // medians
 
