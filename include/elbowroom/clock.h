@@ -86,6 +86,24 @@ ELBOW_API int64_t elbow_clock_local(const elbow_clock* clock);
 ELBOW_API int elbow_clock_count(const elbow_clock* clock);
 ELBOW_API const char* elbow_clock_source(const elbow_clock* clock);
 
+/* Local times as numbers: the processor's counter read `start_ticks` at `start_ns` of CLOCK_MONOTONIC_RAW, and goes on by
+ * `scale` / 2^32 ns a tick. `counter` 0: local times are CLOCK_MONOTONIC_RAW's. */
+typedef struct elbow_calibration {
+  int counter;
+  uint64_t start_ticks;
+  int64_t start_ns;
+  uint64_t scale;
+} elbow_calibration;
+
+/* How `clock` turns the counter into local times; of NULL, how this process does by itself (found out on first use, 40 ms).
+ * Readings of one host's counter are the same instant for all processes, whatever calibration each has. EINVAL where
+ * ELBOW_CLOCK names no clock. */
+ELBOW_API int elbow_clock_calibrated(const elbow_clock* clock, elbow_calibration* calibration);
+
+/* The same instant by the processor's counter and by CLOCK_MONOTONIC_RAW, known to `width` ns: taken now and then, they
+ * say how the counter drifts. ENOTSUP where no counter can be trusted. */
+ELBOW_API int elbow_clock_anchor(uint64_t* ticks, int64_t* raw, int64_t* width);
+
 /* The calling thread's last failure, as a sentence; "" before the first one. */
 ELBOW_API const char* elbow_clock_error(void);
 

@@ -61,6 +61,7 @@ class JobClock {
   int clocks() const { return static_cast<int>(leaders_.size()); }
   bool counter() const { return source_.calibration.counter; }
   const HostClock& calibration() const { return source_.calibration; }
+  const HostClock& calibration() const { return source_.calibration; }
 
  private:
   struct Message;
