@@ -35,6 +35,7 @@ from elbowroom.api.predicting import (
 )
 from elbowroom.api.runs import Run, open
 from elbowroom.api.simulating import simulate, simulate_questions, simulated_figure, simulated_node
+from elbowroom.api.trace_costs import overhead_figures, save_overhead_figure, trace_overhead
 from elbowroom.api.tracing import (
     check_trace,
     merge_trace,
@@ -77,6 +78,7 @@ __all__ = [
     "merge_trace",
     "names",
     "open",
+    "overhead_figures",
     "overlap",
     "overlap_predicted",
     "overlap_table",
@@ -89,6 +91,7 @@ __all__ = [
     "save_explanation",
     "save_figure",
     "save_map",
+    "save_overhead_figure",
     "save_overlap_figure",
     "save_panels",
     "save_sync_report",
@@ -100,6 +103,7 @@ __all__ = [
     "step_table",
     "trace_dag",
     "trace_figures",
+    "trace_overhead",
     "trace_stat",
     "trace_sync",
     "verify_advice",

@@ -12,6 +12,7 @@ from elbowroom.trace.stat_figures import rates
 if TYPE_CHECKING:
     from elbowroom.api.tracing import Merged, Recorded
     from elbowroom.trace.documents import Check, Stat, Sync
+    from elbowroom.trace.overhead import Overhead
 
 _MANY = 12
 """Rows of a kind that are shown; --json tells all."""
@@ -224,6 +225,38 @@ def print_sync(found: Sync) -> None:
         )
     console().print(table)
     _more(len(found.ranks), "ranks")
+
+
+def print_overhead(found: Overhead) -> None:
+    """Every set's median and cost, then the verdicts."""
+    unit = "s" if found.metric == "wall" else "metric"
+    several = len(found.verdicts) > 1
+    table = _table(
+        *([("threads", "right")] if several else []),
+        ("recorded", "wrap"), (unit, "right"), ("costs", "right"), ("95 %", ""), ("events", "right"),
+        ("per second", "right"), ("lost", "right"),
+    )  # fmt: skip
+    for case in found.cases:
+        cost = case.overhead
+        table.add_row(
+            *([str(case.threads)] if several else []),
+            case.set,
+            number(case.median.value),
+            "-" if cost is None else f"{cost.value:+.1%}",
+            "" if cost is None else f"{cost.low:+.1%}..{cost.high:+.1%}",
+            str(case.events),
+            number(case.events_per_second, 3),
+            str(case.lost),
+        )
+    console().print(table)
+    _say("none: nothing preloaded. off: preloaded, every category off.")
+    styles = {"trusted": "bold green", "costly": "bold red"}
+    for verdict in found.verdicts:
+        print()
+        head = f"{verdict.threads} threads: " if several else ""
+        _say(head + verdict.text, style=styles.get(verdict.state, "bold yellow"))
+        for sentence in verdict.advice:
+            _say(f"- {sentence}", indent="  ")
 
 
 def _span(values: Sequence[float]) -> str:

@@ -13,6 +13,7 @@ from elbowroom.cli.commands import NOISY, _json, _Ordered, group
 from elbowroom.cli.output import print_json
 
 if TYPE_CHECKING:
+    from elbowroom.api.trace_costs import Step
     from elbowroom.api.tracing import Merged, Recorded
     from elbowroom.launch.tracing import Tell
 
@@ -178,6 +179,60 @@ def sync(directory: str, report: str | None, as_json: bool) -> int:
     return 0
 
 
+@trace.command()
+@click.option("--repeat", type=int, default=10, show_default=True, metavar="N", help="Runs of each case.")
+@click.option("--categories", metavar="SET;SET", help="Sets: mpi;mpi,task; default: each by itself.")
+@click.option("--threads", metavar="N,N", help="Numbers of threads; for {threads} in CMD, if there.")
+@click.option(
+    "--metric", default="wall", show_default=True, metavar="wall|REGEX", help="Or a number that CMD prints."
+)
+@click.option("--rate", is_flag=True, help="More of the metric is better.")
+@click.option(
+    "--limit", type=float, default=5.0, show_default=True, metavar="PERCENT", help="What it may cost."
+)
+@click.option("--buffer", metavar="SIZE", default="4MiB", show_default=True, help="As of `record`.")
+@click.option("--adapters", metavar="A,A", help="As of `record`.")
+@click.option("--mpi", metavar="PREFIX", help="As of `record`.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the order of runs.")
+@click.option("-o", "--out", metavar="FILE", help="Figures: .svg, .png, or a page: .html.")
+@_json
+@click.argument("command", **_COMMAND)
+def overhead(command: tuple[str, ...], **options: Any) -> int:
+    """Say what recording costs CMD, and whether its trace can be trusted.
+
+    Runs CMD without and with a recorder in turns; exit code 3 where the machine is too noisy to tell.
+    """
+    from elbowroom import api
+    from elbowroom.cli import trace_tables
+    from elbowroom.plan.sizes import parse_cores
+
+    threads = options["threads"]
+    with _steps() as step:
+        found = api.trace_overhead(
+            command,
+            repeat=options["repeat"],
+            categories=options["categories"],
+            threads=None if threads is None else parse_cores(threads, "threads"),
+            metric=options["metric"],
+            rate=options["rate"],
+            limit=options["limit"] / 100,
+            buffer=options["buffer"],
+            adapters=_list(options["adapters"]),
+            mpi=options["mpi"],
+            seed=options["seed"],
+            step=step,
+        )
+    if options["out"] is not None:
+        api.save_overhead_figure(found, options["out"])
+    if options["as_json"]:
+        print_json(_plain(found))
+    else:
+        trace_tables.print_overhead(found)
+        if options["out"] is not None:
+            click.echo(f"figure: {options['out']}")
+    return 0 if found.decided else NOISY
+
+
 def _show_merged(done: Merged, as_json: bool) -> int:
     from elbowroom.cli import trace_tables
 
@@ -236,3 +291,24 @@ def _bar(what: str) -> Iterator[Tell | None]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextlib.contextmanager
+def _steps() -> Iterator[Step]:
+    """The same bar for runs, drawn between them only: it must not disturb what is measured."""
+    from elbowroom.campaign.progress import Progress
+
+    with contextlib.ExitStack() as stack:
+        shown: list[Progress] = []
+
+        def step(done: int, total: int, seconds: float) -> None:
+            if not done:
+                shown.append(stack.enter_context(Progress(total, seconds, _tell)))
+            else:
+                shown[0].step("")
+
+        yield step
+
+
+def _tell(text: str) -> None:
+    print(f"elbowroom: {text}", file=sys.stderr, flush=True)

@@ -46,7 +46,7 @@ APPLICATIONS = {
 SIMULATOR_PACKAGES = "g++ cmake ninja-build nlohmann-json3-dev"
 """The same of the simulators."""
 
-READER_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config libprotozero-dev libotf2-trace-dev"
+READER_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config libcli11-dev libprotozero-dev libotf2-trace-dev"
 """The same of the reader of traces."""
 
 LIBRARIES_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config"

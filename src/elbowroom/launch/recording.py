@@ -105,34 +105,39 @@ def prepare(
     *,
     adapters: Sequence[Adapter] | None = None,
     mpi: str | None = None,
+    variables: Mapping[str, str] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Recording:
     """The command `words`, recorded. `adapters`: those to preload, by default what the program's libraries
-    ask for, and MPI's behind a launcher. Without `settings` nothing is recorded, nor preloaded.
+    ask for, and MPI's behind a launcher. Without `settings` nothing is recorded, nor preloaded. `variables`:
+    what the program's processes are to be told besides.
 
     UsageError where there is no such command, an adapter is not there or the MPI cannot be told.
     """
     env = dict(os.environ if env is None else env)
     words = _found(words, env)
     place = launcher_of(words)
-    own = {} if place is None else {k: v for k, v in launch_environment().items() if k not in env}
-    if settings is None:
-        return Recording(tuple(words), env | own, (), None, ())
-    libraries = program_libraries(words[0 if place is None else place + 1 :])
-    chosen, notes = _chosen(adapters, place is not None, libraries)
-    found = _mpi_of(words, place, libraries, mpi) if "mpi" in chosen else None
-    if "mpi" in chosen and found is None and adapters is None:
-        chosen = tuple(name for name in chosen if name != "mpi")
-    preloads = _preloads(build.trace_libraries(found), chosen) if chosen else []
-    variables = settings.environment()
-    if preloads:
-        theirs = [env["LD_PRELOAD"]] if env.get("LD_PRELOAD") else []
-        variables["LD_PRELOAD"] = ":".join([*map(str, preloads), *theirs])
-    if place is None or Path(words[place]).name in DIRECT:
-        return Recording(tuple(words), env | own | variables, chosen, found, notes)
+    told = dict(variables or {})
+    chosen: tuple[Adapter, ...] = ()
+    notes: tuple[str, ...] = ()
+    found = None
+    if settings is not None:
+        libraries = program_libraries(words[0 if place is None else place + 1 :])
+        chosen, notes = _chosen(adapters, place is not None, libraries)
+        found = _mpi_of(words, place, libraries, mpi) if "mpi" in chosen else None
+        told |= settings.environment()
+        if chosen:
+            preloads = _preloads(build.trace_libraries(found), chosen)
+            theirs = [env["LD_PRELOAD"]] if env.get("LD_PRELOAD") else []
+            told["LD_PRELOAD"] = ":".join([*map(str, preloads), *theirs])
+    if place is None:
+        return Recording(tuple(words), env | told, chosen, found, notes)
+    whole = env | {name: value for name, value in launch_environment().items() if name not in env}
+    if Path(words[place]).name in DIRECT or not told:
+        return Recording(tuple(words), whole | told, chosen, found, notes)
     kind = found.kind if found is not None else _launcher_kind(words[place])
-    inherited = {name: value for name, value in variables.items() if name != "LD_PRELOAD"}
-    return Recording(forwarded(words, place, kind, variables), env | own | inherited, chosen, found, notes)
+    inherited = {name: value for name, value in told.items() if name != "LD_PRELOAD"}
+    return Recording(forwarded(words, place, kind, told), whole | inherited, chosen, found, notes)
 
 
 def launcher_of(words: Sequence[str]) -> int | None:
