@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from elbowroom.launch import build
+from elbowroom.launch import native
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "core" / "caches"
@@ -46,8 +46,8 @@ def missing() -> str:
 def program() -> Path:
     """The compiled check."""
     files = sorted(path for path in SOURCES.rglob("*") if path.is_file())
-    key = build.source_key(ROOT, files, [build.compiler_identity()])
-    folder = build.cache_folder().parent / f"caches-{key}"
+    key = native.source_key(ROOT, files, [native.compiler_identity()])
+    folder = native.cache_folder().parent / f"caches-{key}"
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "caches.lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from elbowroom.launch import build
+from elbowroom.launch import native
 from elbowroom.model.curves import STREAMS, Situation
 from elbowroom.model.flow import NAMES
 from elbowroom.model.load import Load
@@ -138,7 +138,7 @@ def tree() -> Path:
     given = Path(os.environ.get("ELBOWROOM_PREDICT") or os.devnull)
     if (given / "build.ninja").exists():
         return given
-    return build.cache_folder().parent / f"predict-{_key()}"
+    return native.cache_folder().parent / f"predict-{_key()}"
 
 
 def built(target: str, name: str = "") -> Path:
@@ -198,7 +198,7 @@ def flow_values(rng: np.random.Generator) -> tuple[float, ...]:
 
 
 def _key() -> str:
-    digest = hashlib.sha256(build.compiler_identity().encode())
+    digest = hashlib.sha256(native.compiler_identity().encode())
     for file in sorted([*(ROOT / "lib" / "predict").iterdir(), ROOT / "include" / "elbowroom" / "predict.h"]):
         digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()[:16]

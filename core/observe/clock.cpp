@@ -19,8 +19,6 @@
 namespace elbowroom {
 namespace {
 
-__extension__ using Signed = __int128;
-
 std::int64_t raw_ns() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC_RAW, &time);
@@ -42,27 +40,6 @@ std::uint64_t counter() {
 #else
 std::uint64_t counter() { return 0; }
 #endif
-
-// The same instant on both clocks, as near as the quickest of some tries tells.
-struct Anchor {
-  std::uint64_t ticks = 0;
-  std::int64_t ns = 0;
-};
-
-Anchor take_anchor() {
-  Anchor best;
-  std::int64_t narrowest = std::numeric_limits<std::int64_t>::max();
-  for (int attempt = 0; attempt < 200; ++attempt) {
-    const std::int64_t before = raw_ns();
-    const std::uint64_t ticks = counter();
-    const std::int64_t after = raw_ns();
-    if (after - before < narrowest) {
-      narrowest = after - before;
-      best = {ticks, before + (after - before) / 2};
-    }
-  }
-  return best;
-}
 
 Anchor anchor_after(const Anchor& start, std::int64_t ns) {
   while (raw_ns() - start.ns < ns) {
@@ -129,6 +106,19 @@ double cost_of_call() {
 
 }  // namespace
 
+Anchor take_anchor() {
+  Anchor best{0, 0, std::numeric_limits<std::int64_t>::max()};
+  for (int attempt = 0; attempt < 200; ++attempt) {
+    const std::int64_t before = raw_ns();
+    const std::uint64_t ticks = counter();
+    const std::int64_t after = raw_ns();
+    if (after - before < best.width) {
+      best = {ticks, before + (after - before) / 2, after - before};
+    }
+  }
+  return best;
+}
+
 std::string counter_refusal_in(std::string_view cpuinfo, std::string_view clocksource, std::string_view architecture) {
   if (architecture == "aarch64") {
     return clocksource == "arch_sys_counter" ? "" : "the kernel's clock source is not the architecture's counter";
@@ -164,11 +154,6 @@ std::string counter_refusal() {
 }
 
 std::int64_t HostClock::now() const { return counter ? at(elbowroom::counter()) : raw_ns(); }
-
-std::int64_t HostClock::at(std::uint64_t ticks) const {
-  const auto passed = static_cast<std::int64_t>(ticks - start_ticks);
-  return start_ns + static_cast<std::int64_t>((static_cast<Signed>(passed) * static_cast<Signed>(scale)) >> 32);
-}
 
 const HostClock& host_clock() {
   static const HostClock chosen = calibrate();

@@ -29,7 +29,9 @@
 extern "C" {
 #endif
 
-#define ELBOW_CLOCK_API __attribute__((visibility("default")))
+#ifndef ELBOW_API
+#define ELBOW_API __attribute__((visibility("default")))
+#endif
 
 /* How this process, `rank` of `size`, reaches the others. Both functions block, return 0, or -1 where it failed. Messages
  * between two processes arrive in order. `self` is theirs. */
@@ -52,31 +54,58 @@ typedef struct elbow_sync_point {
 } elbow_sync_point;
 
 /* Finds out who shares a clock with whom. `peers` is copied; what it points at must outlive the clock. Collective. */
-ELBOW_CLOCK_API elbow_clock* elbow_clock_new(const elbow_peers* peers);
-ELBOW_CLOCK_API void elbow_clock_free(elbow_clock* clock);
+ELBOW_API elbow_clock* elbow_clock_new(const elbow_peers* peers);
+ELBOW_API void elbow_clock_free(elbow_clock* clock);
 
 /* Compares all clocks, and remembers the result besides the earlier ones. `point` may be NULL. Collective. */
-ELBOW_CLOCK_API int elbow_clock_synchronise(elbow_clock* clock, elbow_sync_point* point);
+ELBOW_API int elbow_clock_synchronise(elbow_clock* clock, elbow_sync_point* point);
 
 /* The reference's time now, ns, and how wrong it may be at most; `error` may be NULL. EAGAIN before the first
  * elbow_clock_synchronise. */
-ELBOW_CLOCK_API int elbow_clock_now(const elbow_clock* clock, int64_t* time, int64_t* error);
+ELBOW_API int elbow_clock_now(const elbow_clock* clock, int64_t* time, int64_t* error);
 
 /* All processes leave at the same instant of the reference, `point->local` of each one's own clock: the moment that was
  * agreed on, whatever kept this process from leaving then. `late`, which may be NULL, is how long it was kept, ns: where it
  * is not small, what is timed from now on is not timed from the same instant. Where a process heard of the moment after it
  * had passed, all try again with twice the time. EAGAIN before the first elbow_clock_synchronise. Collective. */
-ELBOW_CLOCK_API int elbow_clock_barrier(elbow_clock* clock, elbow_sync_point* point, int64_t* late);
+ELBOW_API int elbow_clock_barrier(elbow_clock* clock, elbow_sync_point* point, int64_t* late);
+
+/* Tells all processes alike, in `due` (1 or 0), whether `seconds` of the reference's time (rank 0's argument counts) went by
+ * since the clocks were compared last: for programs that compare again where they are together anyway, after a barrier of
+ * their own for instance. 1 before the first comparison. Clocks alone cannot agree on that, however right they are: some
+ * processes would read theirs just before the moment, some after it. So rank 0 decides, and says with each answer how many
+ * of the next calls are answered 0 without a message: as many as fit into an eighth of the time that is left, 16 at most
+ * (the answer 1 comes so many calls late at worst). Not while something is timed: some calls wait for a message. EINVAL for
+ * `seconds` below 0. Collective, and called equally often by every process. */
+ELBOW_API int elbow_clock_due(elbow_clock* clock, double seconds, int* due);
 
 /* This host's clock now, ns: that of the sync points' `local`, the same for all processes of a host. */
-ELBOW_CLOCK_API int64_t elbow_clock_local(const elbow_clock* clock);
+ELBOW_API int64_t elbow_clock_local(const elbow_clock* clock);
 
 /* How many clocks there are in the job, hosts as a rule; and where local times come from: "tsc" or "raw". */
-ELBOW_CLOCK_API int elbow_clock_count(const elbow_clock* clock);
-ELBOW_CLOCK_API const char* elbow_clock_source(const elbow_clock* clock);
+ELBOW_API int elbow_clock_count(const elbow_clock* clock);
+ELBOW_API const char* elbow_clock_source(const elbow_clock* clock);
+
+/* Local times as numbers: the processor's counter read `start_ticks` at `start_ns` of CLOCK_MONOTONIC_RAW, and goes on by
+ * `scale` / 2^32 ns a tick. `counter` 0: local times are CLOCK_MONOTONIC_RAW's. */
+typedef struct elbow_calibration {
+  int counter;
+  uint64_t start_ticks;
+  int64_t start_ns;
+  uint64_t scale;
+} elbow_calibration;
+
+/* How `clock` turns the counter into local times; of NULL, how this process does by itself (found out on first use, 40 ms).
+ * Readings of one host's counter are the same instant for all processes, whatever calibration each has. EINVAL where
+ * ELBOW_CLOCK names no clock. */
+ELBOW_API int elbow_clock_calibrated(const elbow_clock* clock, elbow_calibration* calibration);
+
+/* The same instant by the processor's counter and by CLOCK_MONOTONIC_RAW, known to `width` ns: taken now and then, they
+ * say how the counter drifts. ENOTSUP where no counter can be trusted. */
+ELBOW_API int elbow_clock_anchor(uint64_t* ticks, int64_t* raw, int64_t* width);
 
 /* The calling thread's last failure, as a sentence; "" before the first one. */
-ELBOW_CLOCK_API const char* elbow_clock_error(void);
+ELBOW_API const char* elbow_clock_error(void);
 
 #ifdef __cplusplus
 }

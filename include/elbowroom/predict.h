@@ -23,7 +23,9 @@
 extern "C" {
 #endif
 
+#ifndef ELBOW_API
 #define ELBOW_API __attribute__((visibility("default")))
+#endif
 
 /* The version of the file format (schema elbowroom/model) that this library reads; older ones are read for ever. */
 #define ELBOW_PREDICT_FORMAT 1

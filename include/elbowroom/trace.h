@@ -44,8 +44,6 @@
 extern "C" {
 #endif
 
-#define ELBOW_TRACE_API __attribute__((visibility("default")))
-
 /* The version of the files that this library writes. */
 #define ELBOW_TRACE_FORMAT 1
 
@@ -54,11 +52,13 @@ enum { ELBOW_TRACE_STOP = 0, ELBOW_TRACE_OVERWRITE = 1, ELBOW_TRACE_DRAIN = 2, E
 /* Zero stands for a default: `directory` "trace", `memory` /dev/shm (where the rings are meanwhile), `bytes` 4 MiB for each
  * thread's events, `text_bytes` 256 KiB for its descriptive records, `job` 0, `policy` ELBOW_TRACE_STOP, `ranks` 1. All
  * processes of a job give the same `job`, any number; traces of different jobs are not merged. `categories`, which may be
- * NULL for all, is a list of names: "task,mpi". */
+ * NULL for all, is a list of names: "task,mpi". `core`, which may be NULL for any, is the number of the core that the
+ * library's own thread keeps to ("3"), which the policies ELBOW_TRACE_DRAIN and ELBOW_TRACE_GROW have. */
 typedef struct elbow_trace_settings {
   const char* directory;
   const char* memory;
   const char* categories;
+  const char* core;
   size_t bytes;
   size_t text_bytes;
   uint64_t job;
@@ -89,38 +89,38 @@ typedef struct elbow_trace_type {
   uint16_t number;
 } elbow_trace_type;
 
-ELBOW_TRACE_API int elbow_trace_start(const elbow_trace_settings* settings);
+ELBOW_API int elbow_trace_start(const elbow_trace_settings* settings);
 /* The same with the settings of `elbowroom trace record`: ELBOW_TRACE_DIRECTORY, _MEMORY, _CATEGORIES, _BYTES, _TEXT_BYTES,
  * _POLICY (stop, overwrite, drain, grow), _CORE (drain's), _JOB; rank and ranks as the launcher told them (ELBOW_TRACE_RANK and
  * _RANKS, else those of Open MPI, PMI, PMIx or Slurm; 0 of 1 without). 0 also where the process is traced already; -1
  * (EINVAL) where ELBOW_TRACE_DIRECTORY is not set. */
-ELBOW_TRACE_API int elbow_trace_start_from_environment(void);
+ELBOW_API int elbow_trace_start_from_environment(void);
 /* Moves the rings to the directory; `summary` may be NULL. Threads that still record do no harm, and are not heard. */
-ELBOW_TRACE_API int elbow_trace_stop(elbow_trace_summary* summary);
+ELBOW_API int elbow_trace_stop(elbow_trace_summary* summary);
 
 /* The number of the category of that name, made when it is new; 63 at most. ENOSPC beyond. */
-ELBOW_TRACE_API int elbow_trace_category(const char* name);
+ELBOW_API int elbow_trace_category(const char* name);
 /* Which categories are recorded, bit i for number i; a change is an event of its own. */
-ELBOW_TRACE_API void elbow_trace_set_mask(uint64_t mask);
-ELBOW_TRACE_API uint64_t elbow_trace_mask(void);
+ELBOW_API void elbow_trace_set_mask(uint64_t mask);
+ELBOW_API uint64_t elbow_trace_mask(void);
 
 /* A type of events with names for up to three fields (NULL: not used): `small` of 32 bits, `first` and `second` of 64. */
-ELBOW_TRACE_API const elbow_trace_type* elbow_trace_type_new(const char* name, int category, const char* small,
-                                                             const char* first, const char* second);
+ELBOW_API const elbow_trace_type* elbow_trace_type_new(const char* name, int category, const char* small,
+                                                       const char* first, const char* second);
 /* Switches a type off, or on again. */
-ELBOW_TRACE_API int elbow_trace_filter(const elbow_trace_type* type, int on);
+ELBOW_API int elbow_trace_filter(const elbow_trace_type* type, int on);
 
 /* Makes this thread's ring, and names it; -1 where it is there already or cannot be made. Without, the first event does it. */
-ELBOW_TRACE_API int elbow_trace_thread(const char* name);
+ELBOW_API int elbow_trace_thread(const char* name);
 
 /* A record without a time, kept apart from events: `key` of one is what the reader finds it by. */
-ELBOW_TRACE_API int elbow_trace_text(const elbow_trace_type* type, uint64_t key, const char* text);
+ELBOW_API int elbow_trace_text(const elbow_trace_type* type, uint64_t key, const char* text);
 /* Clocks were compared: what elbow_clock_synchronise or elbow_clock_barrier said of this process, in times of `clock`. */
-ELBOW_TRACE_API int elbow_trace_sync(const elbow_clock* clock, const elbow_sync_point* point);
+ELBOW_API int elbow_trace_sync(const elbow_clock* clock, const elbow_sync_point* point);
 /* The region of interest begins (1) or ends (0), for the whole process. */
-ELBOW_TRACE_API void elbow_trace_region(int on);
+ELBOW_API void elbow_trace_region(int on);
 
-ELBOW_TRACE_API const char* elbow_trace_error(void);
+ELBOW_API const char* elbow_trace_error(void);
 
 /* From here on: how an event is recorded, in the calling program. Not to be used by itself. */
 enum {
@@ -140,7 +140,7 @@ typedef struct elbow_trace_slot {
   uint64_t time;
   uint16_t type;
   uint8_t kind;
-  uint8_t reserved;
+  uint8_t lap; /* how often the ring was full before, modulo 256 */
   uint32_t small;
   uint64_t first;
   uint64_t second;
@@ -151,13 +151,14 @@ typedef struct elbow_trace_ring {
   uint64_t limit;    /* events from this number on are lost */
   uint64_t wrap;     /* number of slots - 1, a power of two less one */
   elbow_trace_slot* slots;
-  int counter; /* times are the processor's counter, else ns of CLOCK_MONOTONIC_RAW */
+  int counter;    /* times are the processor's counter, else ns of CLOCK_MONOTONIC_RAW */
+  uint32_t shift; /* number >> shift: how often the ring was full before */
 } elbow_trace_ring;
 
-extern ELBOW_TRACE_API uint64_t elbow_trace_recorded_categories;
-extern ELBOW_TRACE_API __thread elbow_trace_ring* elbow_trace_own __attribute__((tls_model("initial-exec")));
-ELBOW_TRACE_API elbow_trace_ring* elbow_trace_attach(void);
-ELBOW_TRACE_API uint64_t elbow_trace_raw(void);
+extern ELBOW_API uint64_t elbow_trace_recorded_categories;
+extern ELBOW_API __thread elbow_trace_ring* elbow_trace_own __attribute__((tls_model("initial-exec")));
+ELBOW_API elbow_trace_ring* elbow_trace_attach(void);
+ELBOW_API uint64_t elbow_trace_raw(void);
 
 static inline uint64_t elbow_trace_time(const elbow_trace_ring* ring) {
 #if defined(__x86_64__)
@@ -204,11 +205,12 @@ static inline void elbow_trace_write(const elbow_trace_type* type, uint8_t kind,
   }
   elbow_trace_slot* slot = &ring->slots[number & ring->wrap];
   __atomic_store_n(&slot->time, 0, __ATOMIC_RELAXED);
-  slot->type = type->number;
-  slot->kind = kind;
-  slot->small = small;
-  slot->first = first;
-  slot->second = second;
+  __atomic_store_n(&slot->type, type->number, __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->kind, kind, __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->lap, (uint8_t)(number >> ring->shift), __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->small, small, __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->first, first, __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->second, second, __ATOMIC_RELAXED);
   __atomic_store_n(&slot->time, elbow_trace_time(ring), __ATOMIC_RELEASE);
 #else
   (void)type, (void)kind, (void)small, (void)first, (void)second;

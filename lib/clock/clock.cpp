@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <system_error>
 
 #include "clock/job_clock.hpp"
 
@@ -38,6 +39,8 @@ int guarded(Work work) {
     return refuse(EIO, error.what());
   } catch (const std::bad_alloc&) {
     return refuse(ENOMEM, "there is not enough memory for the clock");
+  } catch (const std::system_error& error) {
+    return refuse(error.code().value(), error.what());
   } catch (const std::exception& error) {
     return refuse(EIO, error.what());
   }
@@ -47,6 +50,18 @@ int needs_synchronising(const elbow_clock* clock) {
   return clock->job.synchronised()
              ? 0
              : refuse(EAGAIN, "the clocks were not compared yet: call elbow_clock_synchronise on every process first");
+}
+
+// Which clock ELBOW_CLOCK asks for.
+int read_wanted(bool& raw) {
+  const char* wanted = std::getenv("ELBOW_CLOCK");
+  raw = wanted != nullptr && *wanted != '\0';
+  if (raw && std::strcmp(wanted, "raw") != 0) {
+    std::snprintf(last_error, sizeof last_error, "ELBOW_CLOCK '%.100s': no such clock; raw, or unset it", wanted);
+    errno = EINVAL;
+    return -1;
+  }
+  return 0;
 }
 
 elbow_sync_point as_c(const SyncPoint& point) {
@@ -84,14 +99,11 @@ elbow_clock* elbow_clock_new(const elbow_peers* peers) {
     errno = EINVAL;
     return nullptr;
   }
-  const char* wanted = std::getenv("ELBOW_CLOCK");
-  if (wanted != nullptr && *wanted != '\0' && std::strcmp(wanted, "raw") != 0) {
-    std::snprintf(last_error, sizeof last_error, "ELBOW_CLOCK '%.100s': no such clock; raw, or unset it", wanted);
-    errno = EINVAL;
+  bool raw = false;
+  if (read_wanted(raw) != 0) {
     return nullptr;
   }
   std::unique_ptr<elbow_clock> made;
-  const bool raw = wanted != nullptr && *wanted != '\0';
   if (guarded([&] { made.reset(new elbow_clock{JobClock(wrapped(*peers), source_of_host(raw))}); }) != 0) {
     return nullptr;
   }
@@ -145,11 +157,52 @@ int elbow_clock_barrier(elbow_clock* clock, elbow_sync_point* point, int64_t* la
   });
 }
 
+int elbow_clock_due(elbow_clock* clock, double seconds, int* due) {
+  if (clock == nullptr || due == nullptr) {
+    return refuse(EINVAL, clock == nullptr ? "clock: is NULL" : "due: is NULL");
+  }
+  if (!(seconds >= 0)) {
+    return refuse(EINVAL, "seconds: is below 0; give 0 or more");
+  }
+  return guarded([&] { *due = clock->job.due(seconds) ? 1 : 0; });
+}
+
 int64_t elbow_clock_local(const elbow_clock* clock) { return clock->job.local(); }
 
 int elbow_clock_count(const elbow_clock* clock) { return clock->job.clocks(); }
 
 const char* elbow_clock_source(const elbow_clock* clock) { return clock->job.counter() ? "tsc" : "raw"; }
+
+int elbow_clock_calibrated(const elbow_clock* clock, elbow_calibration* calibration) {
+  bool raw = false;
+  if (calibration == nullptr) {
+    return refuse(EINVAL, "calibration: is NULL");
+  }
+  if (clock == nullptr && read_wanted(raw) != 0) {
+    return -1;
+  }
+  return guarded([&] {
+    const elbowroom::HostClock own = clock != nullptr ? clock->job.calibration()
+                                     : raw            ? elbowroom::HostClock{}
+                                                      : elbowroom::host_clock();
+    *calibration = {own.counter ? 1 : 0, own.start_ticks, own.start_ns, own.scale};
+  });
+}
+
+int elbow_clock_anchor(uint64_t* ticks, int64_t* raw, int64_t* width) {
+  if (ticks == nullptr || raw == nullptr || width == nullptr) {
+    return refuse(EINVAL, "ticks, raw or width: is NULL");
+  }
+  return guarded([&] {
+    if (!elbowroom::host_clock().counter) {
+      throw std::system_error(ENOTSUP, std::generic_category(), "no counter of this processor can be trusted");
+    }
+    const elbowroom::Anchor anchor = elbowroom::take_anchor();
+    *ticks = anchor.ticks;
+    *raw = anchor.ns;
+    *width = anchor.width;
+  });
+}
 
 const char* elbow_clock_error(void) { return last_error; }
 

@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
+#include <optional>
 
 namespace elbowroom::clock {
 namespace {
 
 __extension__ using Wide = __int128;
 
-constexpr double kWandering = 1e-6;  // how far the rate of two clocks moves between comparisons
+constexpr double kWandering = 1e-6;  // how far the rate of two clocks moves between comparisons, where nothing tells
+constexpr double kStrictness = 8;    // medians
 
 std::int64_t half_width(const SyncPoint& point) {
   return std::max(point.offset.high - point.offset.offset, point.offset.offset - point.offset.low);
@@ -43,56 +46,93 @@ std::int64_t explained(const SyncPoint& point, const SyncPoint& left, const Sync
   return half_width(point) + static_cast<std::int64_t>(std::ceil(ends));
 }
 
-// The two points whose line tells of point `i`: its neighbours, at the ends the nearest two.
-std::pair<std::size_t, std::size_t> witnesses(std::size_t i, std::size_t count) {
-  if (i == 0) {
-    return {1, 2};
-  }
-  return i + 1 == count ? std::pair{count - 3, count - 2} : std::pair{i - 1, i + 1};
-}
-
-std::int64_t median(std::vector<std::int64_t> values) {
+template <typename Number>
+Number median(std::vector<Number> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
+}
+
+// Pairs of points whose lines tell of point `i` of `count` (four or more): both neighbours, two before, two after; at the
+// ends the next two as well, since one of the nearest may be the wrong one.
+std::vector<std::pair<std::size_t, std::size_t>> witnesses(std::size_t i, std::size_t count) {
+  if (i == 0) {
+    return {{1, 2}, {2, 3}};
+  }
+  if (i + 1 == count) {
+    return {{count - 3, count - 2}, {count - 4, count - 3}};
+  }
+  std::vector<std::pair<std::size_t, std::size_t>> found = {{i - 1, i + 1}};
+  if (i >= 2) {
+    found.emplace_back(i - 2, i - 1);
+  }
+  if (i + 2 < count) {
+    found.emplace_back(i + 1, i + 2);
+  }
+  return found;
+}
+
+// How much further each point is from all of its lines than is explained, ns; 0 where one of them explains it.
+std::vector<double> contradictions(const std::vector<SyncPoint>& points, double strictness) {
+  const std::size_t count = points.size();
+  std::vector<std::int64_t> far(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto [left, right] = witnesses(i, count).front();
+    far[i] = distance(points[i], points[left], points[right]);
+  }
+  const double wandering = strictness * static_cast<double>(median(far));
+  std::vector<double> found(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    double least = std::numeric_limits<double>::max();
+    for (const auto& [left, right] : witnesses(i, count)) {
+      const auto bounds = static_cast<double>(explained(points[i], points[left], points[right]));
+      const double beyond =
+          static_cast<double>(distance(points[i], points[left], points[right])) - std::max(wandering, bounds / 4);
+      least = std::min(least, beyond);
+    }
+    // Lines that are made longer show an end's error twice.
+    const bool end = i == 0 || i + 1 == count;
+    found[i] = std::max(least, 0.0) / (end ? 2 : 1);
+  }
+  return found;
+}
+
+// Whether point `i` is the first of the worst around it: bad points spoil their neighbours' lines.
+bool worst_around(const std::vector<double>& wrong, std::size_t i) {
+  for (std::size_t j = i < 2 ? 0 : i - 2; j < std::min(wrong.size(), i + 3); ++j) {
+    if (wrong[j] > wrong[i] || (wrong[j] == wrong[i] && j < i)) {
+      return false;
+    }
+  }
+  return wrong[i] > 0;
 }
 
 }  // namespace
 
 std::vector<SyncPoint> without_outliers(std::vector<SyncPoint> points, double strictness) {
   constexpr std::size_t kFewest = 4;  // of three points none can be told from the others
-  while (points.size() >= kFewest) {
-    std::vector<std::int64_t> far(points.size());
+  bool found = true;
+  while (found && points.size() >= kFewest) {
+    const std::vector<double> wrong = contradictions(points, strictness);
+    std::vector<SyncPoint> left;
     for (std::size_t i = 0; i < points.size(); ++i) {
-      const auto [left, right] = witnesses(i, points.size());
-      far[i] = distance(points[i], points[left], points[right]);
-    }
-    const double wandering = strictness * static_cast<double>(median(far));
-    std::size_t worst = points.size();
-    double most = 0;
-    for (std::size_t i = 0; i < points.size(); ++i) {
-      const auto [left, right] = witnesses(i, points.size());
-      const double beyond = static_cast<double>(far[i] - explained(points[i], points[left], points[right])) - wandering;
-      // A bad point spoils its neighbours' lines, too, by half at most: it is the worst itself, unless it is an end.
-      const bool end = i == 0 || i + 1 == points.size();
-      if (beyond > most * (end ? 2 : 1)) {
-        most = beyond;
-        worst = i;
+      if (!worst_around(wrong, i)) {
+        left.push_back(points[i]);
       }
     }
-    if (worst == points.size()) {
-      break;
-    }
-    points.erase(points.begin() + static_cast<std::ptrdiff_t>(worst));
+    found = left.size() < points.size();
+    points = std::move(left);
   }
   return points;
 }
 
-Correction::Correction(std::vector<SyncPoint> points) {
+Correction::Correction() : wander_(kWandering), rate_(kDrift) { flags_.none = true; }
+
+Correction::Correction(std::vector<SyncPoint> points) : Correction() {
   std::stable_sort(points.begin(), points.end(),
                    [](const SyncPoint& a, const SyncPoint& b) { return a.local < b.local; });
   const std::size_t given = points.size();
-  points = without_outliers(std::move(points));
+  points = without_outliers(std::move(points), kStrictness);
   flags_.rejected = static_cast<int>(given - points.size());
   for (const SyncPoint& point : points) {
     // Both clocks must go on from one point to the next.
@@ -106,24 +146,106 @@ Correction::Correction(std::vector<SyncPoint> points) {
   }
   flags_.none = points_.empty();
   flags_.single = points_.size() == 1;
-  if (points_.size() < 2) {
-    return;
+  if (points_.size() >= 2) {
+    find_steps();
+    find_bends();
   }
+}
+
+double Correction::span(std::size_t i) const { return static_cast<double>(points_[i + 1].local - points_[i].local); }
+
+// A stretch has a jump where its rate is not among those of the two stretches before and the two after, or is no rate
+// that a clock has.
+void Correction::find_steps() {
+  const std::size_t count = points_.size() - 1;
+  between_.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    between_[i].slope = static_cast<double>(points_[i + 1].offset.offset - points_[i].offset.offset) / span(i);
+  }
+  std::vector<std::int64_t> beyond(count, 0);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::vector<double> around;
+    for (std::size_t j = i < 2 ? 0 : i - 2; j < std::min(count, i + 3); ++j) {
+      if (j != i) {
+        around.push_back(between_[j].slope);
+      }
+    }
+    std::sort(around.begin(), around.end());
+    const std::size_t outer = around.size() >= 3 ? 1 : 0;  // one of them may have a jump itself
+    const double slope = between_[i].slope;
+    const double low = around.empty() ? -2 * kDrift : std::max(around[outer], -2 * kDrift);
+    const double high = around.empty() ? 2 * kDrift : std::min(around[around.size() - 1 - outer], 2 * kDrift);
+    beyond[i] = static_cast<std::int64_t>(std::ceil(std::max({low - slope, slope - high, 0.0}) * span(i)));
+  }
+  const double usual = kStrictness * static_cast<double>(median(beyond));
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto bounds = static_cast<double>(half_width(points_[i]) + half_width(points_[i + 1]));
+    if (count > 1 || std::abs(between_[i].slope) > 2 * kDrift) {
+      between_[i].stepped = static_cast<double>(beyond[i]) > std::max(usual, bounds / 4);
+    }
+    if (between_[i].stepped) {
+      between_[i].bend = beyond[i];
+      ++flags_.steps;
+    } else {
+      steady_ = i + 1;
+    }
+  }
+}
+
+// A clock whose rate stays between those of the neighbouring stretches, and a little beyond, leaves the line no further
+// than one that runs at the lowest of them first and at the highest then.
+void Correction::find_bends() {
+  std::vector<double> turns;
+  std::optional<double> before;
   rate_ = 0;
-  for (std::size_t i = 0; i + 1 < points_.size(); ++i) {
-    const double step = static_cast<double>(points_[i + 1].offset.offset - points_[i].offset.offset);
-    rate_ = std::max(rate_, std::abs(step) / static_cast<double>(points_[i + 1].local - points_[i].local));
+  for (const Stretch& stretch : between_) {
+    if (stretch.stepped) {
+      before.reset();
+      continue;
+    }
+    rate_ = std::max(rate_, std::abs(stretch.slope));
+    if (before) {
+      turns.push_back(std::abs(stretch.slope - *before));
+    }
+    before = stretch.slope;
   }
-  bend_.assign(points_.size() - 1, 0);
-  for (std::size_t i = 1; i + 1 < points_.size(); ++i) {
-    // A parabola through three points leaves the line between two of them by a quarter of what the middle one is off
-    // the line between the others, where they are equally far apart.
-    const std::int64_t off = distance(points_[i], points_[i - 1], points_[i + 1]);
-    const std::int64_t before = points_[i].local - points_[i - 1].local;
-    const std::int64_t after = points_[i + 1].local - points_[i].local;
-    bend_[i - 1] = std::max(bend_[i - 1], share(off, before, 4 * after));
-    bend_[i] = std::max(bend_[i], share(off, after, 4 * before));
+  constexpr std::size_t kTelling = 3;  // changes of the rate
+  wander_ = turns.size() >= kTelling ? 2 * median(turns) : kWandering;
+  rate_ = (steady_ == 0 ? kDrift : rate_) + wander_;
+  for (std::size_t i = 0; i < between_.size(); ++i) {
+    if (between_[i].stepped) {
+      between_[i].bend += static_cast<std::int64_t>(std::ceil(span(i) * wander_));
+      continue;
+    }
+    const double slope = between_[i].slope;
+    const bool has_left = i > 0 && !between_[i - 1].stepped;
+    const bool has_right = i + 1 < between_.size() && !between_[i + 1].stepped;
+    const double right = has_right ? between_[i + 1].slope : has_left ? 2 * slope - between_[i - 1].slope : slope;
+    const double left = has_left ? between_[i - 1].slope : 2 * slope - right;
+    const double low = std::min({left, slope, right}) - wander_;
+    const double high = std::max({left, slope, right}) + wander_;
+    if (high > low) {
+      between_[i].bend = static_cast<std::int64_t>(std::ceil(span(i) * (high - slope) * (slope - low) / (high - low)));
+    }
   }
+}
+
+std::vector<Segment> Correction::segments() const {
+  std::vector<Segment> found;
+  for (std::size_t i = 0; i < between_.size(); ++i) {
+    found.push_back({points_[i].local, points_[i + 1].local, points_[i].offset.offset, between_[i].slope * 1e9,
+                     inside(i + 1, points_[i].local).error, between_[i].stepped});
+  }
+  return found;
+}
+
+std::int64_t Correction::gained(std::int64_t passed) const {
+  if (steady_ == 0) {
+    return 0;
+  }
+  const SyncPoint& from = points_[steady_ - 1];
+  const SyncPoint& to = points_[steady_];
+  return share(to.offset.offset - from.offset.offset, passed, to.local - from.local);
 }
 
 Corrected Correction::outside(const SyncPoint& nearest, std::int64_t local) const {
@@ -134,20 +256,20 @@ Corrected Correction::outside(const SyncPoint& nearest, std::int64_t local) cons
 Corrected Correction::inside(std::size_t right, std::int64_t local) const {
   const SyncPoint& from = points_[right - 1];
   const SyncPoint& to = points_[right];
-  const std::int64_t error = std::max(half_width(from), half_width(to)) + bend_[right - 1];
+  const std::int64_t error = std::max(half_width(from), half_width(to)) + between_[right - 1].bend;
   return {local + on_line(from, to, local), error};
 }
 
 Corrected Correction::ahead(std::int64_t local) const {
-  if (points_.size() < 2 || local <= points_.back().local) {
+  if (steady_ == 0 || local <= points_.back().local) {
     return at(local);
   }
-  const SyncPoint& before = points_[points_.size() - 2];
   const SyncPoint& last = points_.back();
   const double far = static_cast<double>(local - last.local);
-  const double open = static_cast<double>(half_width(before) + half_width(last));
-  const double rate = open / static_cast<double>(last.local - before.local) + kWandering;
-  return {local + on_line(before, last, local), half_width(last) + static_cast<std::int64_t>(std::ceil(rate * far))};
+  const double open = static_cast<double>(half_width(points_[steady_ - 1]) + half_width(points_[steady_]));
+  const double rate = open / span(steady_ - 1) + std::max(kWandering, wander_);
+  return {local + last.offset.offset + gained(local - last.local),
+          half_width(last) + static_cast<std::int64_t>(std::ceil(rate * far))};
 }
 
 Corrected Correction::at(std::int64_t local) const {

@@ -30,39 +30,68 @@ struct CorrectionFlags {
   bool single = false;     // one only: offset without drift
   bool backwards = false;  // two points contradict time's order: the later was left out
   int rejected = 0;        // points that contradict their neighbours
+  int steps = 0;           // stretches between points within which the clock jumped: their bars span the jump
+};
+
+// Between two points that were used: at `from` the reference was `offset` ahead, and gains `drift_ppb` on the clock.
+struct Segment {
+  std::int64_t from = 0;
+  std::int64_t to = 0;
+  std::int64_t offset = 0;
+  double drift_ppb = 0;
+  std::int64_t error = 0;  // largest inside, ns
+  bool stepped = false;
 };
 
 class Correction {
  public:
-  Correction() { flags_.none = true; }
+  Correction();
   // Points in any order. Those that no clock of a steady rate explains are left out (see `rejected` and decisions.md);
   // the first and the last are kept if in doubt.
   explicit Correction(std::vector<SyncPoint> points);
 
   // The reference's time at `local`. Rises with `local`. Outside the points the nearest one's offset holds, and the error
-  // grows with the distance, by the largest rate seen between points (100 ppm where there is one point only).
+  // grows with the distance, by the largest rate seen between points (200 ppm where there is one point only: two
+  // clocks, each 100 ppm off).
   Corrected at(std::int64_t local) const;
 
   // The same for moments after the last point, where one cannot wait for the next: the rate between the last two points
-  // goes on, with what their bounds leave open of it and 1 ppm besides (100 ppm where there is one point only).
+  // without a jump between them goes on, with what their bounds leave open of it and 1 ppm besides (200 ppm where there
+  // are none).
   Corrected ahead(std::int64_t local) const;
 
   const std::vector<SyncPoint>& points() const { return points_; }
   const CorrectionFlags& flags() const { return flags_; }
+  std::vector<Segment> segments() const;  // none where there are fewer than two points
+
+  // What the reference gained in `span` ns of this clock lately, ns; 0 where no rate is known.
+  std::int64_t gained(std::int64_t span) const;
 
  private:
+  // How a clock goes between two points: by `slope`, and it leaves the line by `bend` ns at most.
+  struct Stretch {
+    double slope = 0;
+    std::int64_t bend = 0;
+    bool stepped = false;
+  };
+  void find_steps();
+  void find_bends();
+  double span(std::size_t i) const;
   Corrected inside(std::size_t right, std::int64_t local) const;
   Corrected outside(const SyncPoint& nearest, std::int64_t local) const;
 
-  std::vector<SyncPoint> points_;   // rising
-  std::vector<std::int64_t> bend_;  // ns: how far the clock may leave the line between points i and i + 1
+  std::vector<SyncPoint> points_;  // rising
+  std::vector<Stretch> between_;   // points i and i + 1
+  std::size_t steady_ = 0;         // the last of these without a jump, and one more; 0: none
   CorrectionFlags flags_;
-  double rate_ = 100e-6;  // largest difference of rates between the clocks that was seen
+  double wander_;  // how far the rate may leave what neighbours show
+  double rate_;    // largest difference of rates between the clocks that was seen
 };
 
-// The points left when those are taken out that contradict their neighbours: a point is out when it lies further from
-// the line through its neighbours than all bounds and the clock's own wandering (the median of such distances, times
-// `strictness`) explain. The worst goes first, until none is left.
+// The points left when those are taken out that contradict their neighbours: further from the line through both
+// neighbours, and from the lines through the two points before and through the two after, than a quarter of all bounds and
+// the clock's own wandering (the median distance from the line through both neighbours, times `strictness`) explain. A
+// clock that jumps, or goes on at another rate, agrees with one side.
 std::vector<SyncPoint> without_outliers(std::vector<SyncPoint> points, double strictness = 8);
 
 }  // namespace elbowroom::clock

@@ -72,13 +72,13 @@ TEST_CASE("Without points times stay as they are, and it is said") {
   CHECK(none.at(5).time == 5);
 }
 
-TEST_CASE("One point gives an offset, a flag, and an error that grows by 100 ppm") {
+TEST_CASE("One point gives an offset, a flag, and an error that grows by 200 ppm") {
   const Correction one({point(second, 500)});
   CHECK(one.flags().single);
   CHECK(one.at(second).time == second + 500);
   CHECK(one.at(3 * second).time == 3 * second + 500);
   CHECK(one.at(second).error == 10);
-  CHECK(one.at(3 * second).error == 10 + 200'000);
+  CHECK(one.at(3 * second).error == 10 + 400'000);
 }
 
 TEST_CASE("Between two points the offset is on the line, outside it is the nearest one's") {

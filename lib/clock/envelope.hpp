@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <vector>
 
 namespace elbowroom::clock {
 
@@ -27,6 +29,12 @@ struct Offset {
 // Offsets of a chain of processes add, and their bounds with them.
 Offset operator+(const Offset& first, const Offset& second);
 
+// An offset, and when it was so, ns of the asker's clock.
+struct Compared {
+  std::int64_t at = 0;
+  Offset offset;
+};
+
 // Narrows the offset with each exchange: the answer was written after the question was sent and before it came back.
 class Envelope {
  public:
@@ -38,26 +46,39 @@ class Envelope {
   // clock stepped meanwhile.
   bool add(const Exchange& exchange);
 
-  // Middle of the quickest exchange, moved into the bounds of all; none before the first exchange.
+  // Median of the middles of the quicker half of all exchanges, moved into the bounds of all: the quickest alone is often
+  // one whose ways there and back are uneven (docs/decisions.md). None before the first exchange. Bounds are those at the
+  // end of the last exchange.
   std::optional<Offset> offset() const;
+  // The same for the median moment of these exchanges, its bounds a little wider.
+  std::optional<Compared> found() const;
   // The quickest exchange, ns.
   std::int64_t round_trip() const { return quickest_; }
-  int exchanges() const { return exchanges_; }
-  // True when the last exchanges (an eighth of all, 100 at least) narrowed the bounds by less than a twentieth.
+  int exchanges() const { return static_cast<int>(kept_.size()); }
+  // True when the last exchanges (an eighth of all, 200 at least) narrowed the bounds by less than a twentieth.
   bool settled() const;
 
  private:
-  void widen(std::int64_t now);
-
   double drift_;
-  int exchanges_ = 0;
+  std::vector<Exchange> kept_;
   std::int64_t seen_ = 0;  // end of the last exchange
   std::int64_t low_ = 0;
   std::int64_t high_ = 0;
-  std::int64_t middle_ = 0;  // of the quickest exchange
   std::int64_t quickest_ = 0;
   int narrowed_ = 0;        // the exchange that narrowed the bounds last by a twentieth
   std::int64_t width_ = 0;  // after that one
 };
+
+// Two clocks of computers differ by less: each is 100 ppm off at most.
+constexpr double kDrift = 200e-6;
+
+// Exchanges made by `once` until more of them tell nothing more; the first few, which open connections and fill caches, do
+// not count. None where one of the clocks is stepped again and again.
+std::optional<Compared> compared(const std::function<Exchange()>& once);
+
+// One result of what both sides found, each as the asker: the ways of asker and answerer are not alike, and what they
+// differ by cancels. In the first one's clock, for the moment between both. Where a clock was stepped in between, the later
+// one alone.
+Compared both(const Compared& first, const Compared& second);
 
 }  // namespace elbowroom::clock

@@ -8,16 +8,14 @@
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <numeric>
 
 namespace elbowroom::clock {
 namespace {
 
-constexpr double kDrift = 100e-6;            // clocks of computers differ by less
-constexpr int kWarmUp = 4;                   // exchanges that open connections and fill caches
-constexpr int kMost = 1000;                  // exchanges with one peer
-constexpr int kRestarts = 5;                 // envelopes that a step broke
-constexpr int kDoublings = 16;               // of a barrier's window: 200 us to 13 s
-constexpr std::size_t kRemembered = 10'000;  // sync points
+constexpr int kDoublings = 16;              // of a barrier's window: 200 us to 13 s
+constexpr int kSilent = 16;                 // calls of due() in a row that send nothing, at most
+constexpr std::size_t kRemembered = 1'000;  // sync points
 
 std::string first_line(const char* path) {
   std::ifstream file(path);
@@ -45,7 +43,7 @@ std::uint64_t number_of(const std::string& name) {
 
 // Everything that travels: as long for a question as for its answer, so that both take the same way in the same time.
 struct JobClock::Message {
-  enum Kind : std::int64_t { question, last, fine, late };
+  enum Kind : std::int64_t { question, turn, told, fine, late };
   std::int64_t kind = question;
   std::int64_t time = 0;
   Offset offset;
@@ -119,64 +117,93 @@ void JobClock::tell(const std::vector<int>& ranks, void* bytes, std::size_t coun
 
 void JobClock::share_calibration() { tell(others_, &source_.calibration, sizeof source_.calibration); }
 
-// Compares clocks until more exchanges tell nothing more, then says how far the other one is from the root.
-Offset JobClock::ask(int rank) {
-  Envelope envelope(kDrift);
-  int restarts = 0;
-  for (int tried = 0; tried < kMost + kWarmUp && !envelope.settled(); ++tried) {
-    Message message;
-    Exchange exchange;
-    exchange.start = local();
-    peers_.send(rank, &message, sizeof message);
-    peers_.receive(rank, &message, sizeof message);
-    exchange.end = local();
-    exchange.middle = message.time;
-    if (tried >= kWarmUp && !envelope.add(exchange)) {
-      if (++restarts > kRestarts) {
-        throw Unsteady("clocks of rank " + std::to_string(peers_.rank) + " and rank " + std::to_string(rank) +
-                       " contradict each other again and again: one of them is stepped");
-      }
-      envelope = Envelope(kDrift);
-    }
-  }
-  const std::int64_t now = local();
-  const auto drifted = static_cast<std::int64_t>(std::ceil(kDrift * static_cast<double>(now - known_at_)));
-  const bool root = own_ == 0;
-  const Offset own = root ? Offset{} : to_root_ + Offset{0, -drifted, drifted};
-  const Message end{Message::last, 0, own + envelope.offset().value()};
-  peers_.send(rank, &end, sizeof end);
-  return end.offset;
+Exchange JobClock::exchange_with(int rank) {
+  Message message;
+  Exchange exchange;
+  exchange.start = local();
+  peers_.send(rank, &message, sizeof message);
+  peers_.receive(rank, &message, sizeof message);
+  exchange.end = local();
+  exchange.middle = message.time;
+  return exchange;
 }
 
-Offset JobClock::answer(int rank) {
+// Answers questions, and returns the first message that is none.
+JobClock::Message JobClock::answered(int rank) {
   for (;;) {
     Message message;
     peers_.receive(rank, &message, sizeof message);
-    if (message.kind == Message::last) {
-      return message.offset;
+    if (message.kind != Message::question) {
+      return message;
     }
     message.time = local();
     peers_.send(rank, &message, sizeof message);
   }
 }
 
+// Both ask, one after the other; then the other one is told how far it is from the root, and when it was so by its clock.
+// False where the clocks cannot be compared.
+bool JobClock::ask(int rank) {
+  const auto here = compared([&] { return exchange_with(rank); });
+  const Message turn{Message::turn, 0, {}};
+  peers_.send(rank, &turn, sizeof turn);
+  const Message theirs = answered(rank);
+  Message end{Message::late, 0, {}};
+  if (here && theirs.kind == Message::told) {
+    const Compared found = both(*here, {theirs.time, theirs.offset});
+    end = {Message::told, found.at - found.offset.offset, to_root_at(found.at) + found.offset};
+  }
+  peers_.send(rank, &end, sizeof end);
+  return end.kind == Message::told;
+}
+
+bool JobClock::answer(int rank) {
+  answered(rank);
+  const auto here = compared([&] { return exchange_with(rank); });
+  Message mine{Message::late, 0, {}};
+  if (here) {
+    mine = {Message::told, here->at, here->offset};
+  }
+  peers_.send(rank, &mine, sizeof mine);
+  Message end;
+  peers_.receive(rank, &end, sizeof end);
+  if (end.kind != Message::told) {
+    return false;
+  }
+  to_root_ = end.offset;
+  known_at_ = end.time;
+  return true;
+}
+
+// What was found for this clock, some moments later: at the rate of late, with bounds for any rate a clock may have.
+Offset JobClock::to_root_at(std::int64_t local) const {
+  if (own_ == 0) {
+    return {};
+  }
+  const std::int64_t passed = local - known_at_;
+  const auto drifted = static_cast<std::int64_t>(std::ceil(kDrift * std::abs(static_cast<double>(passed))));
+  const std::int64_t gained = std::clamp(correction_.gained(passed), -drifted, drifted);
+  return to_root_ + Offset{gained, -drifted, drifted};
+}
+
 SyncPoint JobClock::synchronise() {
   SyncPoint point;
+  bool fine = true;
   if (peers_.rank == leaders_[static_cast<std::size_t>(own_)]) {
     to_root_ = {};
     known_at_ = local();
     for (const Meeting& step : meetings(own_, clocks())) {
       const int rank = leaders_[static_cast<std::size_t>(step.peer)];
-      if (step.asks) {
-        ask(rank);
-      } else {
-        to_root_ = answer(rank);
-        known_at_ = local();
-      }
+      fine = (step.asks ? ask(rank) : answer(rank)) && fine;
     }
     point = {known_at_, to_root_};
   }
   tell(others_, &point, sizeof point);
+  // All know, or none goes on waiting for the others.
+  if (clocks() > 1 && agreed(fine ? Message::fine : Message::late) != Message::fine) {
+    throw Unsteady("clocks contradict each other again and again: one of the " + std::to_string(clocks()) +
+                   " is stepped");
+  }
   remember(point);
   return point;
 }
@@ -186,6 +213,8 @@ void JobClock::remember(const SyncPoint& point) {
     history_.erase(history_.begin(), history_.begin() + kRemembered / 2);
   }
   history_.push_back(point);
+  silent_ = let_pass_ = 0;
+  asked_at_ = local();
   correction_ = Correction(history_);
 }
 
@@ -204,9 +233,9 @@ std::int64_t JobClock::local_of(std::int64_t reference) const {
 }
 
 // Up the tree: `late` when any process is.
-JobClock::Message JobClock::reported(const Message& own) {
+std::int64_t JobClock::reported(std::int64_t own) {
   const auto steps = meetings(peers_.rank, peers_.size);
-  Message all = own;
+  Message all{own, 0, {}};
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     if (!step->asks) {
       peers_.send(step->peer, &all, sizeof all);
@@ -216,28 +245,64 @@ JobClock::Message JobClock::reported(const Message& own) {
     peers_.receive(step->peer, &theirs, sizeof theirs);
     all.kind = std::max(all.kind, theirs.kind);
   }
+  return all.kind;
+}
+
+// The same, and down again to all.
+std::int64_t JobClock::agreed(std::int64_t own) {
+  std::int64_t all = reported(own);
+  tell(everybody(), &all, sizeof all);
   return all;
 }
 
-Left JobClock::barrier() {
-  std::vector<int> everybody(static_cast<std::size_t>(peers_.size));
-  for (int rank = 0; rank < peers_.size; ++rank) {
-    everybody[static_cast<std::size_t>(rank)] = rank;
+std::vector<int> JobClock::everybody() const {
+  std::vector<int> ranks(static_cast<std::size_t>(peers_.size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+bool JobClock::due(double seconds) {
+  if (!synchronised()) {
+    return true;
   }
+  if (silent_ > 0) {
+    --silent_;
+    return false;
+  }
+  Message told;  // `time`: how many calls are silent from now on
+  if (peers_.rank == 0) {
+    const std::int64_t now = local();
+    const double left = seconds * 1e9 - static_cast<double>(now - history_.back().local);
+    const double between = static_cast<double>(now - asked_at_) / (let_pass_ + 1);  // two calls
+    told.kind = left <= 0 ? Message::late : Message::fine;
+    told.time = left <= 0 ? 0 : static_cast<std::int64_t>(std::min(left / 8 / std::max(between, 1.0), kSilent * 1.0));
+    asked_at_ = now;
+  }
+  tell(everybody(), &told, sizeof told);
+  silent_ = let_pass_ = static_cast<int>(told.time);
+  return told.kind == Message::late;
+}
+
+Left JobClock::barrier() {
   for (int tried = 0; tried <= kDoublings; ++tried) {
     Message announced{Message::fine, local() + window_, {}};  // of rank 0, whose clock is the reference's
-    tell(everybody, &announced, sizeof announced);
+    tell(everybody(), &announced, sizeof announced);
     const std::int64_t deadline = local_of(announced.time);
-    Message verdict = reported({local() < deadline ? Message::fine : Message::late, 0, {}});
+    std::int64_t verdict = reported(local() < deadline ? Message::fine : Message::late);
+    const std::int64_t heard = local();
     // That all heard of the deadline in time must reach all before it, too.
-    if (peers_.rank == 0 && local() > deadline - window_ / 2) {
-      verdict.kind = Message::late;
+    if (peers_.rank == 0 && heard > deadline - window_ / 2) {
+      verdict = Message::late;
     }
-    tell(everybody, &verdict, sizeof verdict);
-    if (verdict.kind == Message::fine) {
+    tell(everybody(), &verdict, sizeof verdict);
+    if (verdict == Message::fine) {
       std::int64_t now = local();
       while (now < deadline) {
         now = local();
+      }
+      // A disturbance long ago makes nobody wait longer for ever.
+      if (heard < deadline - window_ / 8 * 7) {
+        window_ = std::max(kWindow, window_ / 2);
       }
       const Corrected then = reference_at(deadline);
       const std::int64_t offset = then.time - deadline;
@@ -245,8 +310,8 @@ Left JobClock::barrier() {
     }
     window_ *= 2;
   }
-  throw Unsteady("no deadline was met by all " + std::to_string(peers_.size) + " processes, the last one " +
-                 std::to_string(window_ / 2'000'000) + " ms ahead");
+  throw Unsteady("no deadline was met by all " + std::to_string(peers_.size) + " processes in " +
+                 std::to_string(kDoublings + 1) + " tries, each with twice the time");
 }
 
 }  // namespace elbowroom::clock

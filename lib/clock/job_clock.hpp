@@ -52,22 +52,30 @@ class JobClock {
   // Collective: learns the names of all processes' clocks; those that share one take over the calibration of its first.
   JobClock(Peers peers, Source source);
 
-  SyncPoint synchronise();  // collective
-  Left barrier();           // collective
+  SyncPoint synchronise();   // collective
+  Left barrier();            // collective
+  bool due(double seconds);  // collective
   Corrected now() const { return reference_at(local()); }
   std::int64_t local() const { return source_.now ? source_.now() : source_.calibration.now(); }
   bool synchronised() const { return !history_.empty(); }
   int clocks() const { return static_cast<int>(leaders_.size()); }
   bool counter() const { return source_.calibration.counter; }
+  const HostClock& calibration() const { return source_.calibration; }
+  const HostClock& calibration() const { return source_.calibration; }
 
  private:
   struct Message;
   void gather_names();
   void share_calibration();
+  std::vector<int> everybody() const;
   void tell(const std::vector<int>& ranks, void* bytes, std::size_t count);
-  Offset ask(int rank);
-  Offset answer(int rank);
-  Message reported(const Message& own);
+  Exchange exchange_with(int rank);
+  Message answered(int rank);
+  bool ask(int rank);
+  bool answer(int rank);
+  Offset to_root_at(std::int64_t local) const;
+  std::int64_t reported(std::int64_t own);
+  std::int64_t agreed(std::int64_t own);
   void remember(const SyncPoint& point);
   Corrected reference_at(std::int64_t local) const;
   std::int64_t local_of(std::int64_t reference) const;
@@ -81,7 +89,11 @@ class JobClock {
   std::int64_t known_at_ = 0;  // ns, local
   std::vector<SyncPoint> history_;
   Correction correction_;
-  std::int64_t window_ = 200'000;  // ns between announcing a deadline and it
+  static constexpr std::int64_t kWindow = 200'000;
+  std::int64_t window_ = kWindow;  // ns between announcing a deadline and it, as rank 0 has it
+  int silent_ = 0;                 // calls of due() that send nothing,
+  int let_pass_ = 0;               // of these that were told last,
+  std::int64_t asked_at_ = 0;      // when that was, ns, local
 };
 
 }  // namespace elbowroom::clock

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -18,7 +19,10 @@ namespace {
 // Processes as threads, messages as copies in queues, clocks as shifted ones of the host.
 class Job {
  public:
-  explicit Job(int size) : size_(size), queues_(static_cast<std::size_t>(size) * static_cast<std::size_t>(size)) {}
+  explicit Job(int size)
+      : size_(size),
+        sent_(static_cast<std::size_t>(size)),
+        queues_(static_cast<std::size_t>(size) * static_cast<std::size_t>(size)) {}
 
   Peers peers(int rank) {
     return {rank, size_, [this, rank](int to, const void* bytes, std::size_t count) { put(rank, to, bytes, count); },
@@ -35,6 +39,12 @@ class Job {
     }
   }
 
+  // Messages of a process so far.
+  int sent(int rank) {
+    const std::lock_guard lock(mutex_);
+    return sent_[static_cast<std::size_t>(rank)];
+  }
+
  private:
   std::deque<std::vector<char>>& queue(int from, int to) {
     return queues_[static_cast<std::size_t>(from) * static_cast<std::size_t>(size_) + static_cast<std::size_t>(to)];
@@ -43,6 +53,7 @@ class Job {
     const std::lock_guard lock(mutex_);
     const char* first = static_cast<const char*>(bytes);
     queue(from, to).emplace_back(first, first + count);
+    ++sent_[static_cast<std::size_t>(from)];
     changed_.notify_all();
   }
   void take(int from, int to, void* bytes, std::size_t count) {
@@ -54,6 +65,7 @@ class Job {
   }
 
   int size_;
+  std::vector<int> sent_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::deque<std::vector<char>>> queues_;
@@ -150,6 +162,30 @@ TEST_CASE("A second comparison tells the drift, and the error ahead of it is sma
   });
 }
 
+TEST_CASE("All are told alike when the clocks are to be compared again, most of them without a message") {
+  constexpr int size = 5;
+  Job job(size);
+  std::vector<std::vector<bool>> told(size);
+  job.run([&](int rank) {
+    JobClock clock(job.peers(rank), shifted("host " + std::to_string(rank), rank * second));
+    CHECK(clock.due(1000));  // they were not compared yet
+    clock.synchronise();
+    const int sent = job.sent(rank);
+    for (int i = 0; i < 100; ++i) {
+      told[static_cast<std::size_t>(rank)].push_back(clock.due(1000));
+    }
+    CHECK(job.sent(rank) - sent <= 7 * 3);  // seven calls of a hundred tell, up to three others each
+    for (int i = 0; i < 100; ++i) {
+      told[static_cast<std::size_t>(rank)].push_back(clock.due(0));
+    }
+  });
+  CHECK(std::count(told[0].begin(), told[0].begin() + 100, true) == 0);
+  CHECK(std::count(told[0].begin() + 100, told[0].end(), true) >= 84);  // 16 calls may still be silent
+  for (const std::vector<bool>& one : told) {
+    CHECK(one == told[0]);
+  }
+}
+
 TEST_CASE("The C interface refuses what cannot be, with a sentence") {
   CHECK(elbow_clock_new(nullptr) == nullptr);
   CHECK(errno == EINVAL);
@@ -169,6 +205,12 @@ TEST_CASE("The C interface refuses what cannot be, with a sentence") {
   CHECK(elbow_clock_now(clock, &time, &error) == 0);
   CHECK(error == 0);
   CHECK(elbow_clock_barrier(clock, nullptr, nullptr) == 0);
+  int due = -1;
+  CHECK(elbow_clock_due(clock, 3600, &due) == 0);
+  CHECK(due == 0);
+  CHECK(elbow_clock_due(clock, -1, &due) == -1);
+  CHECK(std::string(elbow_clock_error()).find("seconds") != std::string::npos);
+  CHECK(elbow_clock_due(clock, 1, nullptr) == -1);
   CHECK(elbow_clock_count(clock) == 1);
   CHECK(elbow_clock_now(clock, nullptr, nullptr) == -1);
   elbow_clock_free(clock);

@@ -17,6 +17,34 @@ struct Text {
   std::string_view text;  // in the bytes that were read
 };
 
+// Slots in a row.
+struct RingRun {
+  std::uint64_t place;  // of the first one in the file, bytes
+  std::uint64_t count;
+  std::uint64_t number;  // of the first one's event
+};
+
+// Where a ring file's events and records are.
+struct RingLayout {
+  RingHeader header{};
+  std::vector<RingRun> runs;  // oldest event first
+  std::uint64_t recorded = 0;
+  std::uint64_t kept = 0;  // of the recorded ones, as the header says
+  std::uint64_t text_at = 0;
+  std::uint64_t text_end = 0;
+  std::string damage;  // as that of RingContents
+};
+
+// From the file's first bytes (kHeaderBytes of them, or all there are) and its size. False, and `damage` alone is filled,
+// when it is no ring file of a version that this release reads.
+bool read_layout(std::span<const std::byte> front, std::uint64_t file_bytes, RingLayout& layout);
+
+// Whether a slot of a run holds the event of that number, whole.
+bool is_whole(const RingHeader& header, const elbow_trace_slot& slot, std::uint64_t number);
+
+// The records among `bytes`, which are those of the file between text_at and text_end; what is wrong is added to `damage`.
+std::vector<Text> read_texts(std::span<const std::byte> bytes, std::string& damage);
+
 // What a ring file holds. Events are in the order they were recorded; those of one thread never go back in time but where
 // `damage` says so.
 struct RingContents {

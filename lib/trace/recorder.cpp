@@ -291,6 +291,7 @@ RingHeader Recorder::header_of(const std::string& name, int thread) const {
   header.ring.limit = settings_.policy == ELBOW_TRACE_STOP ? header.capacity : ~0ULL;
   header.ring.wrap = header.capacity - 1;
   header.ring.counter = clock.counter ? 1 : 0;
+  header.ring.shift = static_cast<std::uint32_t>(std::countr_zero(header.capacity));
   return header;
 }
 

@@ -4,21 +4,15 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "elbowroom/trace.h"
 #include "observe/host_clock.hpp"
+#include "trace/refusal.hpp"
 #include "trace/ring_file.hpp"
 
 namespace elbowroom::trace {
-
-// What cannot be done, and the errno that says of which kind.
-struct Refusal : std::runtime_error {
-  Refusal(int code_, const std::string& sentence) : std::runtime_error(sentence), code(code_) {}
-  int code;
-};
 
 // A ring in memory, mapped as long as the process lives: its thread may write at any time. The file stays when the process
 // is killed, and is removed when its contents are saved.

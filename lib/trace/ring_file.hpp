@@ -1,7 +1,26 @@
 // The file that one thread's events are in, while they are recorded (mapped, in memory) and afterwards (shortened).
 //
 // A header, slots of events, and records without a time behind them. All numbers are those of the machine that wrote it;
-// `magic` is no magic on one of another byte order.
+// `magic` is no magic on one of another byte order. Slots begin at byte `header_bytes`.
+//
+// Of `ring.recorded` events, numbered from 0, slots hold
+//
+//   STOP       number n in slot n, up to the capacity.
+//   OVERWRITE  number n in slot n modulo the capacity, the last ones.
+//   GROW       number n in slot n; the capacity, then no power of two, is what the file had grown to. The file is sparse,
+//              and its texts are in front (`texts_at`).
+//   DRAIN      number n in slot n modulo the capacity, of the numbers from `drained` on, which are below `ring.limit` and not
+//              `lost_from` to `lost_to`, the last of that excluded. Those before `drained` are in the file in the directory:
+//
+//   in_order   (a file of DRAIN and GROW in the directory) slots in the order of events, `stored` of them, of which `marks`
+//              are no events but say how many are missing there (ELBOW_TRACE_LOST, with the time of what follows): kept are
+//              stored - marks, and recorded less these are lost. It grows while events are recorded (DRAIN; `ended` 0,
+//              `drained` and `stored` as far as it is whole): the rest of a killed process's events is in its ring in
+//              memory, from the number `drained` of this file on.
+//
+// A slot of a ring is whole where its time is not 0 and its `lap` is number >> ring.shift, modulo 256 (a shift of 0: no lap
+// was written); else its event was lost, or was being written when the process was killed. An event that a signal handler
+// interrupts is stamped after those of the handler, whose numbers are higher.
 #pragma once
 
 #include <cstddef>
@@ -42,8 +61,16 @@ struct RingHeader {
   std::uint64_t text_bytes;  // used
   std::uint64_t texts;       // kept
   std::uint64_t texts_lost;
-  // Its pointer is the recording process's own.
+  std::uint64_t in_order;  // 1: slots are in the order of events, from the first on
+  std::uint64_t marks;     // slots among them that say what is missing
+  std::uint64_t texts_at;  // where texts begin in the file; 0: behind the slots
+  // Written by the thread alone. Its pointer is the recording process's own.
   alignas(64) elbow_trace_ring ring;
+  std::uint64_t lost_from;
+  std::uint64_t lost_to;
+  // Written by the library's own thread.
+  alignas(64) std::uint64_t drained;  // events up to this number are in the file in the directory
+  std::uint64_t present;              // GROW: slots that there is memory for
 };
 static_assert(sizeof(RingHeader) <= kHeaderBytes);
 static_assert(sizeof(elbow_trace_slot) == 32);

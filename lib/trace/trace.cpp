@@ -11,6 +11,7 @@
 #include <memory>
 #include <new>
 
+#include "trace/environment.hpp"
 #include "trace/recorder.hpp"
 
 std::uint64_t elbow_trace_recorded_categories = 0;
@@ -18,6 +19,7 @@ __thread elbow_trace_ring* elbow_trace_own = nullptr;
 
 namespace {
 
+using elbowroom::trace::Environment;
 using elbowroom::trace::Recorder;
 using elbowroom::trace::Refusal;
 using elbowroom::trace::Ring;
@@ -95,6 +97,19 @@ int elbow_trace_start(const elbow_trace_settings* settings) {
     recorder = made = fresh.release();
     __atomic_store_n(&elbow_trace_recorded_categories, mask, __ATOMIC_RELAXED);
   });
+}
+
+int elbow_trace_start_from_environment(void) {
+  if (recorder != nullptr) {
+    return 0;
+  }
+  int result = 0;
+  const int read = guarded([&] {
+    const Environment environment([](const char* name) { return std::getenv(name); });
+    result = elbow_trace_start(&environment.settings());
+  });
+  // Another thread may have been quicker.
+  return read == 0 && (result == 0 || recorder != nullptr) ? 0 : -1;
 }
 
 int elbow_trace_stop(elbow_trace_summary* summary) {

@@ -11,7 +11,7 @@ import pytest
 from elbowroom.campaign import sources
 from elbowroom.campaign.sources import Where, wants_starpu, with_starpu
 from elbowroom.errors import ElbowroomError, MachineError
-from elbowroom.launch import starpu
+from elbowroom.launch import mpi, starpu
 from elbowroom.launch.mpi import Mpi
 from elbowroom.launch.starpu import StarPU, find_starpu, refused
 from elbowroom.plan.reading import decode
@@ -47,7 +47,7 @@ def said(folder: Path, *modules: str) -> Callable[..., str]:
 
     def ask(*command: str) -> str:
         if command[0] != "pkg-config":
-            return starpu._said(*command)
+            return mpi.said(*command)
         if command[2] not in modules:
             return ""
         return "1.3.10\n" if command[1] == "--modversion" else f"{folder}\n"

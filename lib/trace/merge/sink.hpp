@@ -72,11 +72,12 @@ struct MergedJob {
 };
 
 enum EventFlag : std::uint8_t {
-  kTachyon = 1,       // a message that arrives before it left
-  kSuspect = 2,       // the same, but within what the clocks' error leaves possible; or faster than the pair's floor
-  kUnmatched = 4,     // a message whose other end is not in the trace
-  kUnsynced = 8,      // the process has no sync point: its time has no known relation to that of others
-  kExtrapolated = 16  // outside the first and last sync point
+  kTachyon = 1,        // a message that arrives before it left
+  kSuspect = 2,        // the same, but within what the clocks' error leaves possible; or faster than the pair's floor
+  kUnmatched = 4,      // a message whose other end is not in the trace
+  kUnsynced = 8,       // the process has no sync point: its time has no known relation to that of others
+  kExtrapolated = 16,  // outside the first and last sync point
+  kMoved = 32          // its thread's clock went back or jumped: the time is that of the event before
 };
 
 struct MergedEvent {

@@ -35,6 +35,18 @@ from elbowroom.api.predicting import (
 )
 from elbowroom.api.runs import Run, open
 from elbowroom.api.simulating import simulate, simulate_questions, simulated_figure, simulated_node
+from elbowroom.api.trace_costs import overhead_figures, save_overhead_figure, trace_overhead
+from elbowroom.api.tracing import (
+    check_trace,
+    merge_trace,
+    record_trace,
+    save_sync_report,
+    save_trace_figure,
+    trace_dag,
+    trace_figures,
+    trace_stat,
+    trace_sync,
+)
 from elbowroom.plan.reading import Overrides, names
 
 __all__ = [
@@ -46,6 +58,7 @@ __all__ = [
     "advise",
     "best_split",
     "calibrate",
+    "check_trace",
     "compare",
     "contention_maps",
     "doctor",
@@ -62,12 +75,15 @@ __all__ = [
     "machine_names",
     "machine_text",
     "map_figures",
+    "merge_trace",
     "names",
     "open",
+    "overhead_figures",
     "overlap",
     "overlap_predicted",
     "overlap_table",
     "read_load",
+    "record_trace",
     "resume",
     "resume_calibration",
     "run",
@@ -75,13 +91,21 @@ __all__ = [
     "save_explanation",
     "save_figure",
     "save_map",
+    "save_overhead_figure",
     "save_overlap_figure",
     "save_panels",
+    "save_sync_report",
+    "save_trace_figure",
     "simulate",
     "simulate_questions",
     "simulated_figure",
     "simulated_node",
     "step_table",
+    "trace_dag",
+    "trace_figures",
+    "trace_overhead",
+    "trace_stat",
+    "trace_sync",
     "verify_advice",
     "virtual_machine",
 ]

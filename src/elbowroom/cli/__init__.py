@@ -19,7 +19,8 @@ import elbowroom.cli.explaining
 import elbowroom.cli.machines
 import elbowroom.cli.overlapping
 import elbowroom.cli.predicting
-import elbowroom.cli.simulating  # noqa: F401 (all add their commands to the group)
+import elbowroom.cli.simulating
+import elbowroom.cli.tracing  # noqa: F401 (all add their commands to the group)
 from elbowroom.cli.commands import group
 from elbowroom.errors import ElbowroomError, UsageError
 

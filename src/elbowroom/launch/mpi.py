@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +17,9 @@ import msgspec
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
 
 Kind = Literal["openmpi", "mpich"]
+
+Ask = Callable[..., str]
+"""What a command prints on stdout; empty where it fails."""
 
 _SUFFIXES = ("", ".openmpi", ".mpich")
 _LAUNCHERS = ("mpirun", "mpiexec.hydra", "mpiexec")
@@ -127,11 +131,11 @@ def describe(compiler: Path) -> Mpi:
     """The MPI of a compiler wrapper; UsageError where it is of none that is known here, or its launcher is of
     another.
     """
-    said = _output(str(compiler), "--showme:version")
+    said = output(str(compiler), "--showme:version")
     found = re.search(r"Open MPI (\d[\w.]*)", said)
     kind: Kind = "openmpi"
     if not found:
-        said = _output(str(compiler), "-v")
+        said = output(str(compiler), "-v")
         found = re.search(r"MPICH version (\d[\w.]*)", said)
         kind = "mpich"
     if not found:
@@ -170,7 +174,7 @@ def _launcher_beside(compiler: Path) -> Path:
 
 def _check_launcher(mpi: Mpi) -> None:
     """Launcher and library of different MPIs start N jobs of one rank each, or nothing: refuse early."""
-    said = _output(mpi.launcher, "--version")
+    said = output(mpi.launcher, "--version")
     kind, version = launcher_identity(said)
     if kind is not None and (kind != mpi.kind or version != mpi.version):
         raise mismatch(f"{'Open MPI' if kind == 'openmpi' else 'MPICH'} {version}", mpi.name, mpi.launcher)
@@ -216,7 +220,63 @@ def loaded_library(file: Path) -> str | None:
     return str(Path(found.group(1)).resolve()) if found else None
 
 
-def _output(*command: str) -> str:
+def wrapper_of(library: str, ask: Ask | None = None) -> Path | None:
+    """The compiler wrapper of C++ that links this very library of an MPI: below the folders that the library
+    is in, or in PATH.
+    """
+    linked = Path(library).name.partition(".so")[0] + ".so"
+    for compiler in _wrappers(library):
+        if any(_same(Path(folder) / linked, library) for folder in _folders(compiler, ask or said)):
+            return compiler
+    return None
+
+
+def _wrappers(library: str) -> Iterator[Path]:
+    """Compiler wrappers below the folders that the library is in, the nearest first, then those of PATH."""
+    seen = set()
+    places = [parent / "bin" for parent in Path(library).parents]
+    places += [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
+    for place in places:
+        for name in ("mpicxx", "mpicxx.openmpi", "mpicxx.mpich"):
+            compiler = place / name
+            if compiler not in seen and os.access(compiler, os.X_OK):
+                seen.add(compiler)
+                yield compiler
+
+
+def _folders(compiler: Path, ask: Ask) -> list[str]:
+    """Where a wrapper looks for libraries; those beside it where it names none."""
+    named = re.findall(r"-L\s*(\S+)", ask(str(compiler), "-show"))
+    return named or [str(compiler.parent.parent / "lib"), str(compiler.parent.parent / "lib64")]
+
+
+def _same(one: Path, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
+
+
+def said(*command: str) -> str:
+    """What a short command prints on stdout; empty where it fails."""
+    if shutil.which(command[0]) is None:
+        return ""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=30,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
+
+
+def output(*command: str) -> str:
     """Both outputs of a short command; the reason when it cannot be started."""
     try:
         done = subprocess.run(

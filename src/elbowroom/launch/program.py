@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -23,8 +23,15 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     output: str
 
 
-def run_program(words: Sequence[str], patience: float | None = None) -> Finished:
-    """Runs the program in a session of its own, which ends with it.
+def run_program(
+    words: Sequence[str],
+    patience: float | None = None,
+    *,
+    env: Mapping[str, str] | None = None,
+    field: str = "verify.command",
+) -> Finished:
+    """Runs the program in a session of its own, which ends with it; `env` is its whole environment, `field`
+    what errors call it.
 
     UsageError where there is no such program; MachineError where it fails, or has not ended after `patience`
     seconds.
@@ -39,11 +46,12 @@ def run_program(words: Sequence[str], patience: float | None = None) -> Finished
             text=True,
             errors="replace",
             start_new_session=True,
+            env=env,
         )
     except OSError as error:
         raise UsageError(
             f"cannot be started ({error.strerror})",
-            field="verify.command",
+            field=field,
             value=words[0],
             mend="mend the path",
         ) from error
@@ -56,7 +64,7 @@ def run_program(words: Sequence[str], patience: float | None = None) -> Finished
         if isinstance(error, subprocess.TimeoutExpired):
             raise MachineError(
                 f"had not ended after {patience:g} s",
-                field="verify.command",
+                field=field,
                 value=" ".join(words),
                 mend="give it more: --timeout",
             ) from error
@@ -65,7 +73,7 @@ def run_program(words: Sequence[str], patience: float | None = None) -> Finished
     if process.returncode != 0:
         raise MachineError(
             f"ended with exit code {process.returncode}: {output.strip()[-_TAIL:] or 'it said nothing'}",
-            field="verify.command",
+            field=field,
             value=" ".join(words),
             mend="run it by hand",
         )

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
-import shutil
-import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from elbowroom.errors import ElbowroomError, MachineError
-from elbowroom.launch.mpi import Mpi, describe, loaded_library
+from elbowroom.launch.mpi import Ask, Mpi, describe, loaded_library, said, wrapper_of
 
 DEBIAN_PACKAGES = "libstarpu-dev libopenmpi-dev openmpi-bin"
 """StarPU and the MPI that Debian builds it with, launcher included."""
@@ -22,9 +19,6 @@ MODULES = ("starpumpi-1.4", "starpumpi-1.3")
 
 HIDDEN = "ELBOWROOM_STARPU"
 """Environment variable: `none` hides an installed StarPU."""
-
-Ask = Callable[..., str]
-"""What a command prints on stdout; empty where it fails."""
 
 
 class StarPU(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +36,7 @@ def find_starpu(env: Mapping[str, str] | None = None, ask: Ask | None = None) ->
     MachineError with the one command that mends it where StarPU, or the compiler of its MPI, is absent.
     """
     env = os.environ if env is None else env
-    ask = ask or _said
+    ask = ask or said
     if env.get(HIDDEN) == "none":
         raise _absent(f"hidden by {HIDDEN}=none", f"unset {HIDDEN}")
     for module in MODULES:
@@ -60,7 +54,7 @@ def find_starpu(env: Mapping[str, str] | None = None, ask: Ask | None = None) ->
 
 def installed(module: str, ask: Ask | None = None) -> str:
     """The version of a library by the name that pkg-config knows it by; empty where there is none."""
-    return (ask or _said)("pkg-config", "--modversion", module).strip()
+    return (ask or said)("pkg-config", "--modversion", module).strip()
 
 
 def refused(starpu: StarPU | ElbowroomError, mpi: Mpi) -> str:
@@ -92,55 +86,10 @@ def _absent(why: str, mend: str) -> MachineError:
 
 def _mpi_of(library: str, version: str, ask: Ask) -> Mpi:
     """The MPI whose compiler wrapper links that very library; its prefix is above the library or in PATH."""
-    linked = Path(library).name.partition(".so")[0] + ".so"
-    for compiler in _wrappers(library):
-        if any(_same(Path(folder) / linked, library) for folder in _folders(compiler, ask)):
-            return describe(compiler)
+    compiler = wrapper_of(library, ask)
+    if compiler is not None:
+        return describe(compiler)
     raise _absent(
         f"{version} is of the MPI in {library}, whose mpicxx was not found",
         f"on Debian or Ubuntu `apt-get install {DEBIAN_PACKAGES}`",
     )
-
-
-def _wrappers(library: str) -> Iterator[Path]:
-    """Compiler wrappers below the folders that the library is in, the nearest first, then those of PATH."""
-    seen = set()
-    places = [parent / "bin" for parent in Path(library).parents]
-    places += [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
-    for place in places:
-        for name in ("mpicxx", "mpicxx.openmpi", "mpicxx.mpich"):
-            compiler = place / name
-            if compiler not in seen and os.access(compiler, os.X_OK):
-                seen.add(compiler)
-                yield compiler
-
-
-def _folders(compiler: Path, ask: Ask) -> list[str]:
-    """Where a wrapper looks for libraries; those beside it where it names none."""
-    named = re.findall(r"-L\s*(\S+)", ask(str(compiler), "-show"))
-    return named or [str(compiler.parent.parent / "lib"), str(compiler.parent.parent / "lib64")]
-
-
-def _same(one: Path, other: str) -> bool:
-    try:
-        return os.path.samefile(one, other)
-    except OSError:
-        return False
-
-
-def _said(*command: str) -> str:
-    if shutil.which(command[0]) is None:
-        return ""
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=30,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout if done.returncode == 0 else ""

@@ -1,0 +1,250 @@
+#include "trace/merge/files.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+
+namespace elbowroom::trace {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostLines = 64U << 20;  // bytes of a file of lines
+
+// The first `most` bytes of a file, and how large it is; `error` is errno.
+struct Front {
+  std::string bytes;
+  std::uint64_t size = 0;
+  int error = 0;
+};
+
+Front read_front(const std::string& path, std::size_t most) {
+  Front front;
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  struct stat told {};
+  if (file < 0 || fstat(file, &told) != 0 || !S_ISREG(told.st_mode)) {
+    front.error = file < 0 || errno != 0 ? errno : EINVAL;
+    front.error = front.error == 0 ? EINVAL : front.error;
+    if (file >= 0) {
+      close(file);
+    }
+    return front;
+  }
+  front.size = static_cast<std::uint64_t>(told.st_size);
+  front.bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(front.size, most)));
+  std::size_t done = 0;
+  while (done < front.bytes.size()) {
+    const ssize_t now = read(file, front.bytes.data() + done, front.bytes.size() - done);
+    if (now < 0 && errno == EINTR) {
+      continue;
+    }
+    if (now <= 0) {
+      break;
+    }
+    done += static_cast<std::size_t>(now);
+  }
+  front.bytes.resize(done);
+  close(file);
+  return front;
+}
+
+// The number between `front` and `back` of a name.
+std::optional<int> number_in(std::string_view name, std::string_view front, std::string_view back) {
+  if (!name.starts_with(front) || !name.ends_with(back) || name.size() <= front.size() + back.size()) {
+    return {};
+  }
+  const std::string_view digits = name.substr(front.size(), name.size() - front.size() - back.size());
+  int number = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return error == std::errc{} && end == digits.data() + digits.size() && number >= 0 && digits[0] != '-'
+             ? std::optional<int>(number)
+             : std::nullopt;
+}
+
+[[noreturn]] void no_trace(const std::string& directory, const std::string& why) {
+  throw Refused("trace '" + directory + "': " + why + "; name the folder that a trace was recorded into");
+}
+
+std::vector<std::string> names_in(const std::string& directory) {
+  std::error_code failed;
+  const fs::file_status status = fs::status(directory, failed);
+  if (!fs::exists(status)) {
+    no_trace(directory, "there is no such folder");
+  }
+  if (!fs::is_directory(status)) {
+    no_trace(directory, "is a file, and a trace is a folder");
+  }
+  std::vector<std::string> names;
+  fs::directory_iterator entries(directory, failed);
+  if (failed) {
+    no_trace(directory, "cannot be read (" + failed.message() + ")");
+  }
+  for (const fs::directory_entry& entry : entries) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class Finder {
+ public:
+  explicit Finder(const std::string& directory) { files_.directory = directory; }
+
+  TraceFiles find() {
+    const std::vector<std::string> names = names_in(files_.directory);
+    for (const std::string& name : names) {
+      add_lines(name);
+    }
+    for (const std::string& name : names) {
+      add_ring_of_folder(name);
+    }
+    if (files_.by_rank.empty()) {
+      no_trace(files_.directory, "has no files of a trace (rank-00000.jsonl, rank-00000.thread-00000.ring)");
+    }
+    for (auto& [rank, found] : files_.by_rank) {
+      if (found.has_lines && !found.lines.end && found.lines.begun) {
+        recover(rank, found);
+      }
+    }
+    files_.job = job_.value_or(0);
+    files_.ranks = std::max(ranks_.value_or(0), files_.by_rank.rbegin()->first + 1);
+    return std::move(files_);
+  }
+
+ private:
+  std::string path(const std::string& name) const { return files_.directory + "/" + name; }
+
+  void cannot_read(const std::string& name, int error) {
+    files_.damage.push_back({name, std::string("cannot be read (") + std::strerror(error) + ")"});
+  }
+
+  void add_lines(const std::string& name) {
+    const std::optional<int> rank = number_in(name, "rank-", ".jsonl");
+    if (!rank) {
+      return;
+    }
+    RankFiles& found = files_.by_rank[*rank];
+    const Front front = read_front(path(name), kMostLines);
+    if (front.error != 0) {
+      cannot_read(name, front.error);
+      return;
+    }
+    found.has_lines = true;
+    found.lines = read_lines(front.bytes, path(name));
+    if (front.size > kMostLines) {
+      files_.damage.push_back({name, "is longer than any such file; its first 64 MiB were read"});
+    }
+    if (!found.lines.damage.empty()) {
+      files_.damage.push_back({name, found.lines.damage});
+    }
+    if (found.lines.begun && found.lines.rank != *rank) {
+      files_.damage.push_back({name, "is of rank " + std::to_string(found.lines.rank) + " by its first line"});
+    }
+    if (found.lines.begun) {
+      same_job(name, found.lines.job, found.lines.ranks);
+    }
+  }
+
+  void same_job(const std::string& name, std::uint64_t job, int ranks) {
+    if (!job_) {
+      job_ = job;
+      ranks_ = ranks;
+      first_name_ = name;
+    }
+    const std::string both =
+        "trace '" + files_.directory + "': has files of different jobs: " + first_name_ + " is of job ";
+    if (*job_ != job) {
+      throw Refused(both + std::to_string(*job_) + " and " + name + " of job " + std::to_string(job) +
+                    "; keep those of one job");
+    }
+    if (*ranks_ != ranks) {
+      throw Refused(both + std::to_string(job) + " with " + std::to_string(*ranks_) + " ranks and " + name + " with " +
+                    std::to_string(ranks) + "; keep those of one job");
+    }
+  }
+
+  void add_ring_of_folder(const std::string& name) {
+    const std::size_t dot = name.find('.');
+    const std::optional<int> rank =
+        dot == std::string::npos ? std::nullopt : number_in(name.substr(0, dot), "rank-", "");
+    const std::optional<int> thread =
+        dot == std::string::npos ? std::nullopt : number_in(name.substr(dot), ".thread-", ".ring");
+    if (rank && thread) {
+      add_ring(*rank, *thread, path(name), name);
+    }
+  }
+
+  // `name` is what a person is told.
+  void add_ring(int rank, int thread, const std::string& path, const std::string& name) {
+    RankFiles& found = files_.by_rank[rank];
+    const Front front = read_front(path, kHeaderBytes);
+    if (front.error != 0) {
+      cannot_read(name, front.error);
+      return;
+    }
+    RingFile ring{path, name, {}};
+    const auto bytes = std::as_bytes(std::span(front.bytes.data(), front.bytes.size()));
+    const bool read = read_layout(bytes, front.size, ring.layout);
+    if (!ring.layout.damage.empty()) {
+      files_.damage.push_back({name, ring.layout.damage});
+    }
+    if (!read) {
+      return;
+    }
+    const RingHeader& header = ring.layout.header;
+    if (header.rank != rank || header.thread != thread) {
+      files_.damage.push_back({name, "is thread " + std::to_string(header.thread) + " of rank " +
+                                         std::to_string(header.rank) + " by its header"});
+      return;
+    }
+    same_job(name, header.job, header.ranks);
+    found.rings.emplace(thread, std::move(ring));
+  }
+
+  // Rings that were not saved: in the folder in memory that the first line names, or in a copy of it.
+  void recover(int rank, RankFiles& found) {
+    const fs::path memory(found.lines.memory);
+    const fs::path copied = fs::path(files_.directory) / memory.filename();
+    std::size_t before = found.rings.size();
+    for (const fs::path& folder : {memory, copied}) {
+      std::error_code failed;
+      fs::directory_iterator entries(folder, failed);
+      for (const fs::directory_entry& entry : failed ? fs::directory_iterator() : entries) {
+        const std::string name = entry.path().filename().string();
+        const std::optional<int> thread = number_in(name, "thread-", ".ring");
+        if (thread && !found.rings.contains(*thread)) {
+          add_ring(rank, *thread, entry.path().string(), entry.path().string());
+        }
+      }
+    }
+    const std::string who = "rank " + std::to_string(rank);
+    if (found.rings.size() > before) {
+      files_.warnings.push_back(who + " was killed before its trace was stopped; " +
+                                std::to_string(found.rings.size() - before) +
+                                " of its threads were recovered from memory");
+    } else {
+      files_.warnings.push_back(who + " was killed before its trace was stopped" +
+                                (found.rings.empty() ? ", and its rings are not here; copy " + memory.string() +
+                                                           " of its host into " + files_.directory
+                                                     : std::string()));
+    }
+  }
+
+  TraceFiles files_;
+  std::optional<std::uint64_t> job_;
+  std::optional<int> ranks_;
+  std::string first_name_;
+};
+
+}  // namespace
+
+TraceFiles find_files(const std::string& directory) { return Finder(directory).find(); }
+
+}  // namespace elbowroom::trace

@@ -1,0 +1,222 @@
+"""A merged trace as it comes from trace-reader: the job, then blocks of events, messages and gaps.
+
+The format is that of lib/trace/outputs/columns.hpp. It is read as it is written, one block at a time, so that
+a trace may be larger than memory; what ends early is refused. Times are ns since the job's `start`, on the
+clock of the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO, Any, Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from elbowroom.errors import MachineError
+
+SCHEMA = "elbowroom-trace-columns"
+VERSION = 1
+
+KINDS = ("event", "begin", "end", "counter", "send", "receive", "mask", "region", "lost")
+"""Kinds of events by their number (include/elbowroom/trace.h)."""
+EVENT, BEGIN, END, COUNTER, SEND, RECEIVE, MASK, REGION, LOST = range(len(KINDS))
+
+FLAGS = ("tachyon", "suspect", "unmatched", "unsynced", "extrapolated")
+"""Bits of `flags`, from the lowest (lib/trace/merge/sink.hpp)."""
+
+Block = npt.NDArray[np.void]
+Tag = Literal["events", "messages", "gaps"]
+
+EVENTS = np.dtype(
+    [
+        ("time", "<i8"),
+        ("error", "<i8"),
+        ("stamp", "<u8"),
+        ("first", "<u8"),
+        ("second", "<u8"),
+        ("message", "<u8"),
+        ("sequence", "<u4"),
+        ("thread", "<u4"),
+        ("type", "<u4"),
+        ("small", "<u4"),
+        ("kind", "u1"),
+        ("flags", "u1"),
+        ("reserved", "V6"),
+    ]
+)
+"""An event; `error` is how wrong its time is at most, -1 not known."""
+MESSAGES = np.dtype(
+    [
+        ("message", "<u8"),
+        ("sent", "<i8"),
+        ("received", "<i8"),
+        ("bytes", "<u8"),
+        ("from", "<u4"),
+        ("to", "<u4"),
+        ("communicator", "<u4"),
+        ("tag", "<i4"),
+        ("flags", "u1"),
+        ("reserved", "V7"),
+    ]
+)
+"""A message of which both ends are known; `from` and `to` are threads."""
+GAPS = np.dtype(
+    [("begin", "<i8"), ("end", "<i8"), ("lost", "<u8"), ("thread", "<u4"), ("reserved", "V4")],
+)
+"""An interval in which events of a thread are missing (`lost` of them), or its recorder was busy (0)."""
+_TOTALS = np.dtype([("events", "<u8"), ("messages", "<u8"), ("gaps", "<u8")])
+_HEAD = np.dtype([("tag", "S4"), ("records", "<u4")])
+_BLOCKS: dict[bytes, tuple[Tag, np.dtype[np.void]]] = {
+    b"EVNT": ("events", EVENTS),
+    b"MESG": ("messages", MESSAGES),
+    b"GAPS": ("gaps", GAPS),
+}
+_MOST_RECORDS = 1 << 22
+
+
+class EventType(msgspec.Struct, frozen=True, kw_only=True):
+    """A type of events; `category` is an index, `fields` names small, first and second (empty: not used)."""
+
+    name: str
+    category: int
+    fields: tuple[str, str, str]
+
+
+class SyncPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """At `local` of the rank's clock the reference's was `offset` further, between `low` and `high`, ns."""
+
+    local: int
+    offset: int
+    low: int
+    high: int
+    used: bool
+
+
+class Rank(msgspec.Struct, frozen=True, kw_only=True):
+    """A process of the job: not `there` without a file of it, not `ended` where it was killed."""
+
+    rank: int
+    pid: int
+    host: str
+    there: bool
+    ended: bool
+    syncs: tuple[SyncPoint, ...]
+
+
+class Thread(msgspec.Struct, frozen=True, kw_only=True):
+    """A thread; `rank` is an index in the job's ranks, `damage` is empty where its file is whole."""
+
+    rank: int
+    thread: int
+    tid: int
+    name: str
+    recorded: int
+    kept: int
+    lost: int
+    damage: str
+
+
+class Text(msgspec.Struct, frozen=True, kw_only=True):
+    """A descriptive record of a thread."""
+
+    thread: int
+    type: int
+    key: int
+    text: str
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """All but the events of a merged trace. `start` is the reference's clock where times count from."""
+
+    schema: str
+    version: int
+    job: int
+    start: int
+    categories: tuple[str, ...]
+    types: tuple[EventType, ...]
+    ranks: tuple[Rank, ...]
+    threads: tuple[Thread, ...]
+    texts: tuple[Text, ...]
+    warnings: tuple[str, ...]
+
+    def category(self, kind: EventType) -> str:
+        """The name of a type's category."""
+        return self.categories[kind.category]
+
+
+class Columns:
+    """A merged trace, read once: the `job` at once, its blocks in order."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self.job = _job(stream.readline())
+        self._seen = {"events": 0, "messages": 0, "gaps": 0}
+
+    def blocks(self) -> Iterator[tuple[Tag, Block]]:
+        """What each block holds, and its records; of one kind they come in order. MachineError where the
+        stream ends early or is damaged.
+        """
+        while True:
+            head = self._read(_HEAD, 1)[0]
+            tag, count = bytes(head["tag"]), int(head["records"])
+            if tag == b"DONE" and count == 1:
+                return self._check_totals(self._read(_TOTALS, 1)[0])
+            if tag not in _BLOCKS or count > _MOST_RECORDS:
+                raise _damaged(f"has a block {tag!r} of {count} records")
+            name, kind = _BLOCKS[tag]
+            block = self._read(kind, count)
+            self._check(name, block)
+            self._seen[name] += count
+            yield name, block
+
+    def _check(self, name: Tag, block: Block) -> None:
+        for field in ("thread", "from", "to"):
+            if field in (block.dtype.names or ()) and block[field].max(initial=0) >= max(
+                1, len(self.job.threads)
+            ):
+                raise _damaged(f"names thread {block[field].max()} of {len(self.job.threads)}")
+        if name == "events" and (
+            block["type"].max(initial=0) >= max(1, len(self.job.types))
+            or block["kind"].max(initial=0) >= len(KINDS)
+        ):
+            raise _damaged("has an event of no known type or kind")
+
+    def _check_totals(self, totals: Any) -> None:
+        told = {name: int(totals[name]) for name in self._seen}
+        if told != self._seen:
+            raise _damaged(f"holds {self._seen}, where it says {told}")
+
+    def _read(self, kind: np.dtype[np.void], count: int) -> Block:
+        wanted = kind.itemsize * count
+        parts = []
+        while wanted:
+            part = self._stream.read(wanted)
+            if not part:
+                raise _damaged("ends early")
+            parts.append(part)
+            wanted -= len(part)
+        return np.frombuffer(parts[0] if len(parts) == 1 else b"".join(parts), dtype=kind)
+
+
+def _job(line: bytes) -> Job:
+    if not line.endswith(b"\n"):
+        raise _damaged("ends early")
+    try:
+        job = msgspec.json.decode(line, type=Job)
+    except msgspec.DecodeError as error:
+        raise _damaged(f"begins with no job ({error})") from error
+    if job.schema != SCHEMA or job.version != VERSION:
+        raise _damaged(f"is {job.schema} version {job.version}, and {SCHEMA} version {VERSION} is read")
+    if any(kind.category >= len(job.categories) for kind in job.types) or any(
+        thread.rank >= len(job.ranks) for thread in job.threads
+    ):
+        raise _damaged("names a category or a rank that it does not have")
+    if any(text.type >= len(job.types) or text.thread >= len(job.threads) for text in job.texts):
+        raise _damaged("has a text of no known type or thread")
+    return job
+
+
+def _damaged(what: str) -> MachineError:
+    return MachineError(what, field="columns of the trace", mend="merge the trace again")

@@ -1,0 +1,166 @@
+"""What trace-reader says of a trace, as structs: `check`, `stat` and `sync` (docs/trace-files.md).
+
+Times are ns; those that cannot be known are None.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from elbowroom.errors import MachineError
+
+Told = TypeVar("Told", bound=msgspec.Struct)
+
+
+class Damage(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that is not whole, and up to where it was read."""
+
+    file: str
+    what: str
+
+
+class Pair(msgspec.Struct, frozen=True, kw_only=True):
+    """The messages from one rank to another: how many, how many arrive before they left (tachyons), or
+    faster than the pair's floor or by less than what the clocks may be wrong (suspect); the floor, ns.
+    """
+
+    from_: int = msgspec.field(name="from")
+    to: int
+    messages: int
+    tachyons: int
+    suspect: int
+    floor_ns: float | None = None
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a trace is whole, and its times can be trusted: `events` = kept + lost; `missing` and `killed`
+    ranks; `worst_error_ns`: of any time, as the comparisons of clocks bound it.
+    """
+
+    schema: str
+    version: int
+    events: int
+    kept: int
+    lost: int
+    messages: int
+    tachyons: int
+    suspect: int
+    unmatched: int
+    ranks: int
+    threads: int
+    missing: tuple[int, ...] = ()
+    killed: tuple[int, ...] = ()
+    monotone: bool = True
+    sync_points: int = 0
+    worst_error_ns: float | None = None
+    duration_ns: int = 0
+    damage: tuple[Damage, ...] = ()
+    warnings: tuple[str, ...] = ()
+    pairs: tuple[Pair, ...] = ()
+
+
+class TypeStat(msgspec.Struct, frozen=True, kw_only=True):
+    """Events of a type: all, those in each bin of time, and the time between their begins and ends."""
+
+    name: str
+    category: str
+    fields: tuple[str, ...] = ()
+    events: int
+    per_bin: tuple[float, ...] = msgspec.field(name="per_second")
+    begins: int = 0
+    ends: int = 0
+    total_ns: int = 0
+
+
+class ThreadStat(msgspec.Struct, frozen=True, kw_only=True):
+    """Events of a thread: recorded = kept + lost."""
+
+    rank: int
+    thread: int
+    name: str
+    kept: int
+    lost: int
+    recorded: int
+
+
+class CategoryStat(msgspec.Struct, frozen=True, kw_only=True):
+    """Events of a category in one rank, and what recording them took, estimated."""
+
+    name: str
+    events: int
+    overhead_ns: float
+
+
+class RankStat(msgspec.Struct, frozen=True, kw_only=True):
+    """What recording took in a rank: one event, all of them, by category; `advised_bytes` for each thread for
+    none to be lost.
+    """
+
+    rank: int
+    host: str
+    event_ns: float
+    overhead_ns: float
+    advised_bytes: int
+    by_category: tuple[CategoryStat, ...] = ()
+
+
+class Stat(msgspec.Struct, frozen=True, kw_only=True):
+    """Events by type and bins of `bin_ns`, by thread and by rank (thesis, Figs. 3.5 to 3.7)."""
+
+    duration_ns: int
+    bin_ns: float
+    types: tuple[TypeStat, ...]
+    threads: tuple[ThreadStat, ...]
+    ranks: tuple[RankStat, ...]
+
+
+class SyncPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """At `local` of a rank's clock the reference's was `offset` further, between `low` and `high`; not `used`
+    where it is an outlier.
+    """
+
+    local: int
+    offset: int
+    low: int
+    high: int
+    used: bool = True
+
+
+class SyncSegment(msgspec.Struct, frozen=True, kw_only=True):
+    """Between two comparisons: the offset at its begin, how it drifts (1e-9), and how wrong it is at most."""
+
+    from_: int = msgspec.field(name="from")
+    to: int
+    offset_ns: int
+    drift_ppb: float
+    error_ns: float | None = None
+
+
+class SyncRank(msgspec.Struct, frozen=True, kw_only=True):
+    """The clock of a rank beside the reference's."""
+
+    rank: int
+    host: str
+    points: tuple[SyncPoint, ...] = ()
+    segments: tuple[SyncSegment, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+class Sync(msgspec.Struct, frozen=True, kw_only=True):
+    """The clocks of all ranks (thesis, Figs. 3.16 and 3.18)."""
+
+    ranks: tuple[SyncRank, ...]
+
+
+def decode(data: bytes, kind: type[Told]) -> Told:
+    """A document of trace-reader; MachineError where it is none."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.DecodeError as error:
+        raise MachineError(
+            f"what trace-reader said cannot be read ({error})",
+            field="trace-reader",
+            mend="unset ELBOWROOM_TRACE_READER, so that the one of this release is built",
+        ) from error

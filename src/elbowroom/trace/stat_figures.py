@@ -1,0 +1,120 @@
+"""Figures of how many events there are, of which type, when (thesis, Figs. 3.5 to 3.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from elbowroom.draw.figure import Axis, Figure, Series
+from elbowroom.trace.documents import Stat, TypeStat
+
+Side = Literal["computation", "communication", "both"]
+
+COMMUNICATION = ("mpi", "message")
+"""Categories that are drawn in the colours of communication; all others in those of computation."""
+
+_SIDES: tuple[Side, ...] = ("computation", "communication")
+
+BARS = 16
+"""Types that have a bar of their own, the most frequent ones."""
+
+_AREAS = 3
+"""Types of each side that have an area of their own: a side has so many colours."""
+
+
+def figures(stat: Stat) -> list[Figure]:
+    """Events by type, per second over time, and per second over time by type."""
+    ordered = sorted(stat.types, key=lambda one: (-one.events, one.category, one.name))
+    return [_by_type(ordered), _over_time(stat, ordered), _by_type_over_time(stat, ordered)]
+
+
+def rates(stat: Stat, one: TypeStat) -> tuple[float, ...]:
+    """Events per second in each bin."""
+    seconds = stat.bin_ns / 1e9
+    return tuple(count / seconds for count in one.per_bin)
+
+
+def _by_type(ordered: Sequence[TypeStat]) -> Figure:
+    shown, rest = ordered[:BARS], ordered[BARS:]
+    names = [one.name for one in shown] + [f"{len(rest)} others"] * bool(rest)
+    series = [
+        _bars("communication", "MPI and messages", shown),
+        _bars("computation", "other types", shown),
+    ]
+    if rest:
+        series.append(
+            Series(
+                name="all other types",
+                side="both",
+                style="line",
+                drawn="bars",
+                x=(float(len(shown)),),
+                y=(float(sum(one.events for one in rest)),),
+                value="events",
+            )
+        )
+    return Figure(
+        name="types",
+        title="Events by type",
+        x=Axis(label="type", names=tuple(names)),
+        left=Axis(label="events"),
+        series=tuple(one for one in series if one is not None),
+    )
+
+
+def _bars(side: Side, name: str, shown: Sequence[TypeStat]) -> Series | None:
+    places = [place for place, one in enumerate(shown) if _side(one) == side]
+    if not places:
+        return None
+    return Series(
+        name=name,
+        side=side,
+        style="line",
+        drawn="bars",
+        x=tuple(float(place) for place in places),
+        y=tuple(float(shown[place].events) for place in places),
+        value="events",
+    )
+
+
+def _over_time(stat: Stat, ordered: Sequence[TypeStat]) -> Figure:
+    return Figure(
+        name="events",
+        title="Events over time",
+        x=Axis(label="time (s)"),
+        left=Axis(label="events per second"),
+        series=(_area(stat, "all types", "both", ordered),) if ordered else (),
+    )
+
+
+def _by_type_over_time(stat: Stat, ordered: Sequence[TypeStat]) -> Figure:
+    own = [one for side in _SIDES for one in [one for one in ordered if _side(one) == side][:_AREAS]]
+    rest = [one for one in ordered if one not in own]
+    series = [_area(stat, one.name, _side(one), [one]) for one in own]
+    if rest:
+        series.append(_area(stat, f"{len(rest)} other types", "both", rest))
+    return Figure(
+        name="types-over-time",
+        title="Events over time by type",
+        x=Axis(label="time (s)"),
+        left=Axis(label="events per second"),
+        series=tuple(series),
+    )
+
+
+def _area(stat: Stat, name: str, side: Side, types: Sequence[TypeStat]) -> Series:
+    """Events per second of these types together, at the middles of the bins."""
+    heights = [sum(values) for values in zip(*(rates(stat, one) for one in types), strict=True)]
+    return Series(
+        name=name,
+        side=side,
+        style="line",
+        drawn="area",
+        x=tuple((place + 0.5) * stat.bin_ns / 1e9 for place in range(len(heights))),
+        y=tuple(heights),
+        value="events per second",
+    )
+
+
+def _side(one: TypeStat) -> Side:
+    return "communication" if one.category in COMMUNICATION else "computation"
