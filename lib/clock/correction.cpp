@@ -272,6 +272,12 @@ Corrected Correction::ahead(std::int64_t local) const {
           half_width(last) + static_cast<std::int64_t>(std::ceil(rate * far))};
 }
 
+Offset later(const SyncPoint& known, const Correction& correction, std::int64_t local) {
+  const std::int64_t passed = local - known.local;
+  const auto drifted = static_cast<std::int64_t>(std::ceil(kDrift * std::abs(static_cast<double>(passed))));
+  return known.offset + Offset{std::clamp(correction.gained(passed), -drifted, drifted), -drifted, drifted};
+}
+
 Corrected Correction::at(std::int64_t local) const {
   if (points_.empty()) {
     return {local, 0};

@@ -88,6 +88,10 @@ class Correction {
   double rate_;    // largest difference of rates between the clocks that was seen
 };
 
+// How far from the reference the clock is at `local`, some moments after it was found to be at `known`: at the rate that
+// `correction` knows of late, with bounds for any rate a clock may have.
+Offset later(const SyncPoint& known, const Correction& correction, std::int64_t local);
+
 // The points left when those are taken out that contradict their neighbours: further from the line through both
 // neighbours, and from the lines through the two points before and through the two after, than a quarter of all bounds and
 // the clock's own wandering (the median distance from the line through both neighbours, times `strictness`) explain. A

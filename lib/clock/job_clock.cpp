@@ -13,9 +13,9 @@
 namespace elbowroom::clock {
 namespace {
 
-constexpr int kDoublings = 16;              // of a barrier's window: 200 us to 13 s
-constexpr int kSilent = 16;                 // calls of due() in a row that send nothing, at most
-constexpr std::size_t kRemembered = 1'000;  // sync points
+constexpr int kDoublings = 16;           // of a barrier's window: 200 us to 13 s
+constexpr int kSilent = 16;              // calls of due() in a row that send nothing, at most
+constexpr std::size_t kRemembered = 32;  // sync points: rates are those of late
 
 std::string first_line(const char* path) {
   std::ifstream file(path);
@@ -151,7 +151,8 @@ bool JobClock::ask(int rank) {
   Message end{Message::late, 0, {}};
   if (here && theirs.kind == Message::told) {
     const Compared found = both(*here, {theirs.time, theirs.offset});
-    end = {Message::told, found.at - found.offset.offset, to_root_at(found.at) + found.offset};
+    end = {Message::told, found.at - found.offset.offset,
+           (own_ == 0 ? Offset{} : later(own_point_, correction_, found.at)) + found.offset};
   }
   peers_.send(rank, &end, sizeof end);
   return end.kind == Message::told;
@@ -170,33 +171,20 @@ bool JobClock::answer(int rank) {
   if (end.kind != Message::told) {
     return false;
   }
-  to_root_ = end.offset;
-  known_at_ = end.time;
+  own_point_ = {end.time, end.offset};
   return true;
-}
-
-// What was found for this clock, some moments later: at the rate of late, with bounds for any rate a clock may have.
-Offset JobClock::to_root_at(std::int64_t local) const {
-  if (own_ == 0) {
-    return {};
-  }
-  const std::int64_t passed = local - known_at_;
-  const auto drifted = static_cast<std::int64_t>(std::ceil(kDrift * std::abs(static_cast<double>(passed))));
-  const std::int64_t gained = std::clamp(correction_.gained(passed), -drifted, drifted);
-  return to_root_ + Offset{gained, -drifted, drifted};
 }
 
 SyncPoint JobClock::synchronise() {
   SyncPoint point;
   bool fine = true;
   if (peers_.rank == leaders_[static_cast<std::size_t>(own_)]) {
-    to_root_ = {};
-    known_at_ = local();
+    own_point_ = {local(), {}};
     for (const Meeting& step : meetings(own_, clocks())) {
       const int rank = leaders_[static_cast<std::size_t>(step.peer)];
       fine = (step.asks ? ask(rank) : answer(rank)) && fine;
     }
-    point = {known_at_, to_root_};
+    point = own_point_;
   }
   tell(others_, &point, sizeof point);
   // All know, or none goes on waiting for the others.
@@ -210,7 +198,7 @@ SyncPoint JobClock::synchronise() {
 
 void JobClock::remember(const SyncPoint& point) {
   if (history_.size() == kRemembered) {
-    history_.erase(history_.begin(), history_.begin() + kRemembered / 2);
+    history_.erase(history_.begin(), history_.begin() + 1);
   }
   history_.push_back(point);
   silent_ = let_pass_ = 0;

@@ -61,7 +61,6 @@ class JobClock {
   int clocks() const { return static_cast<int>(leaders_.size()); }
   bool counter() const { return source_.calibration.counter; }
   const HostClock& calibration() const { return source_.calibration; }
-  const HostClock& calibration() const { return source_.calibration; }
 
  private:
   struct Message;
@@ -73,7 +72,6 @@ class JobClock {
   Message answered(int rank);
   bool ask(int rank);
   bool answer(int rank);
-  Offset to_root_at(std::int64_t local) const;
   std::int64_t reported(std::int64_t own);
   std::int64_t agreed(std::int64_t own);
   void remember(const SyncPoint& point);
@@ -82,11 +80,10 @@ class JobClock {
 
   Peers peers_;
   Source source_;
-  std::vector<int> leaders_;   // the first rank with each clock; that of clock 0 is rank 0
-  std::vector<int> others_;    // ranks that share this one's clock, in order
-  int own_ = 0;                // this rank's clock, as a number in leaders_
-  Offset to_root_;             // of this clock, as of `known_at_`
-  std::int64_t known_at_ = 0;  // ns, local
+  std::vector<int> leaders_;  // the first rank with each clock; that of clock 0 is rank 0
+  std::vector<int> others_;   // ranks that share this one's clock, in order
+  int own_ = 0;               // this rank's clock, as a number in leaders_
+  SyncPoint own_point_;       // of this clock, as it was found last
   std::vector<SyncPoint> history_;
   Correction correction_;
   static constexpr std::int64_t kWindow = 200'000;

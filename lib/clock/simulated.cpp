@@ -1,5 +1,6 @@
 #include "simulated.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -29,6 +30,9 @@ double Chance::normal() {
 double Chance::exponential(double mean) { return -mean * std::log(1 - even()); }
 
 SimulatedClock::SimulatedClock(ClockSetup setup, std::int64_t duration, std::uint64_t seed) : setup_(std::move(setup)) {
+  if (setup_.walk_ppm == 0) {
+    return;
+  }
   Chance chance(seed);
   double rate = 0;
   double gained = 0;
@@ -43,14 +47,21 @@ SimulatedClock::SimulatedClock(ClockSetup setup, std::int64_t duration, std::uin
 double SimulatedClock::gained(std::int64_t truth) const {
   const double time = static_cast<double>(truth);
   double sum = setup_.drift_ppm * kPpm * time;
-  const double turn = 2 * std::numbers::pi / (setup_.wave_s * kSecond);
-  sum += setup_.wave_ppm * kPpm / turn * (std::cos(setup_.wave_phase) - std::cos(turn * time + setup_.wave_phase));
-  const double cycle = 2 * setup_.slew_s * kSecond;
-  const double whole = std::floor(time / cycle);
-  sum += setup_.slew_ppm * kPpm * (whole * cycle / 2 + std::fmin(time - whole * cycle, cycle / 2));
-  auto second = static_cast<std::size_t>(std::fmax(time / kSecond, 0));
-  second = second < walked_.size() ? second : walked_.size() - 1;
-  return sum + walked_[second] + rates_[second] * kPpm * (time - static_cast<double>(second) * kSecond);
+  if (setup_.wave_ppm != 0) {
+    const double turn = 2 * std::numbers::pi / (setup_.wave_s * kSecond);
+    sum += setup_.wave_ppm * kPpm / turn * (std::cos(setup_.wave_phase) - std::cos(turn * time + setup_.wave_phase));
+  }
+  if (setup_.slew_ppm != 0) {
+    const double cycle = 2 * setup_.slew_s * kSecond;
+    const double whole = std::floor(time / cycle);
+    sum += setup_.slew_ppm * kPpm * (whole * cycle / 2 + std::fmin(time - whole * cycle, cycle / 2));
+  }
+  if (!walked_.empty()) {
+    auto second = static_cast<std::size_t>(std::fmax(time / kSecond, 0));
+    second = std::min(second, walked_.size() - 1);
+    sum += walked_[second] + rates_[second] * kPpm * (time - static_cast<double>(second) * kSecond);
+  }
+  return sum;
 }
 
 std::int64_t SimulatedClock::at(std::int64_t truth) const {
@@ -61,37 +72,47 @@ std::int64_t SimulatedClock::at(std::int64_t truth) const {
   return local;
 }
 
-std::optional<Exchange> simulated_exchange(const SimulatedClock& asker, const SimulatedClock& answerer,
-                                           const LinkSetup& link, Chance& chance, std::int64_t& truth) {
-  const auto travel = [&](double sign) {
-    double ns = link.latency_ns * (1 + sign * link.asymmetry) + chance.exponential(link.jitter_ns);
-    if (chance.even() < link.preempted) {
-      ns += chance.exponential(link.held_up_ns);
-    }
-    return std::llround(ns);
-  };
-  if (chance.even() < link.loss) {
-    truth += std::llround(100 * link.latency_ns);
-    return std::nullopt;
+std::int64_t travel(const LinkSetup& link, Chance& chance, bool there) {
+  double ns = link.latency_ns * (1 + (there ? link.asymmetry : -link.asymmetry));
+  if (link.heavy) {
+    ns += link.jitter_ns * (std::pow(1 - chance.even(), -1 / 1.5) - 1);
+  } else {
+    ns += chance.exponential(link.jitter_ns);
   }
+  if (link.preempted > 0 && chance.even() < link.preempted) {
+    ns += chance.exponential(link.held_up_ns);
+  }
+  for (double again = link.again_ns; link.loss > 0 && chance.even() < link.loss; again *= 2) {
+    ns += again;
+  }
+  return std::llround(ns);
+}
+
+Exchange simulated_exchange(const SimulatedClock& asker, const SimulatedClock& answerer, const LinkSetup& link,
+                            Chance& chance, std::int64_t& truth) {
   Exchange exchange;
   exchange.start = asker.at(truth);
-  truth += travel(1);
+  truth += travel(link, chance, true);
   exchange.middle = answerer.at(truth);
-  truth += travel(-1);
+  truth += travel(link, chance, false);
   exchange.end = asker.at(truth);
   return exchange;
 }
 
-std::optional<Offset> simulated_offset(const SimulatedClock& asker, const SimulatedClock& answerer,
-                                       const LinkSetup& link, Chance& chance, std::int64_t& truth, int most) {
-  Envelope envelope(100 * kPpm);
-  for (int tried = 0; tried < most && !envelope.settled(); ++tried) {
-    if (const auto exchange = simulated_exchange(asker, answerer, link, chance, truth)) {
-      envelope.add(*exchange);
-    }
-  }
-  return envelope.offset();
+std::optional<Compared> simulated_comparison(const SimulatedClock& asker, const SimulatedClock& answerer,
+                                             const LinkSetup& link, Chance& chance, std::int64_t& truth,
+                                             std::int64_t& exchanges) {
+  const auto first = compared([&] {
+    ++exchanges;
+    return simulated_exchange(asker, answerer, link, chance, truth);
+  });
+  LinkSetup back = link;
+  back.asymmetry = -link.asymmetry;
+  const auto second = compared([&] {
+    ++exchanges;
+    return simulated_exchange(answerer, asker, back, chance, truth);
+  });
+  return first && second ? std::optional(both(*first, *second)) : std::nullopt;
 }
 
 }  // namespace elbowroom::clock

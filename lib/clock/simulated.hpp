@@ -58,19 +58,25 @@ class SimulatedClock {
 struct LinkSetup {
   double latency_ns = 1000;    // one way, at least
   double jitter_ns = 100;      // mean of what is added
+  bool heavy = false;          // what is added has a heavy tail: Pareto's law, exponent 1.5, of twice that mean
   double asymmetry = 0;        // share of the latency that the way there takes more, and the way back less
-  double loss = 0;             // probability that an exchange is lost
+  double loss = 0;             // probability that a message is lost; it is then sent again
+  double again_ns = 10e6;      // after so long, twice as long the next time
   double preempted = 0;        // probability that a side is held up,
   double held_up_ns = 500000;  // this long on average
 };
 
-// An exchange that starts at `truth` and moves it on to its end; none when it was lost (and `truth` moved on by a
-// hundred latencies, when the asker gives up).
-std::optional<Exchange> simulated_exchange(const SimulatedClock& asker, const SimulatedClock& answerer,
-                                           const LinkSetup& link, Chance& chance, std::int64_t& truth);
+// How long a message is on its way, ns.
+std::int64_t travel(const LinkSetup& link, Chance& chance, bool there);
 
-// Compares two simulated clocks from `truth` on, until the bounds settle or `most` exchanges were tried.
-std::optional<Offset> simulated_offset(const SimulatedClock& asker, const SimulatedClock& answerer,
-                                       const LinkSetup& link, Chance& chance, std::int64_t& truth, int most = 1000);
+// An exchange that starts at `truth` and moves it on to its end.
+Exchange simulated_exchange(const SimulatedClock& asker, const SimulatedClock& answerer, const LinkSetup& link,
+                            Chance& chance, std::int64_t& truth);
+
+// Compares two simulated clocks from `truth` on as real ones are, each the asker once, and counts the exchanges. None
+// where one of them is stepped again and again.
+std::optional<Compared> simulated_comparison(const SimulatedClock& asker, const SimulatedClock& answerer,
+                                             const LinkSetup& link, Chance& chance, std::int64_t& truth,
+                                             std::int64_t& exchanges);
 
 }  // namespace elbowroom::clock
