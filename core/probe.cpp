@@ -15,6 +15,7 @@
 #include "machine/machine.hpp"
 #include "observe/clock.hpp"
 #include "observe/observer.hpp"
+#include "observe/tracing.hpp"
 #include "protocol/describe.hpp"
 #include "protocol/kernel_run.hpp"
 #include "protocol/line_source.hpp"
@@ -24,7 +25,7 @@ namespace {
 
 using namespace elbowroom;
 
-int measure(int argc, char** argv, const std::string& threads) {
+int measure(int argc, char** argv, const std::string& threads, const std::string& trace) {
   // The topology is read before MPI starts: some MPI libraries narrow the cpuset of the process, or bring a libhwloc of
   // their own.
   Machine::here();
@@ -32,6 +33,10 @@ int measure(int argc, char** argv, const std::string& threads) {
   std::signal(SIGPIPE, SIG_IGN);  // nobody reads any more: seen by the stream, ends in order
   const Job job(&argc, &argv, threads);
   try {
+    if (!trace.empty()) {
+      start_tracing(trace, job.rank(), job.size(), job.common_number());
+      trace_thread("communication");
+    }
     if (job.rank() == 0) {
       const pid_t asker = grandparent();
       LineSource requests(STDIN_FILENO, [asker] { return grandparent() != asker; });
@@ -39,6 +44,7 @@ int measure(int argc, char** argv, const std::string& threads) {
     } else {
       follow(job);
     }
+    stop_tracing();
   } catch (const std::exception& error) {
     // The other ranks wait for this one in the middle of something: nothing but the end of the job helps them.
     std::cerr << fmt::format("probe: rank {}: {}", job.rank(), error.what()) << std::endl;
@@ -178,6 +184,8 @@ int main(int argc, char** argv) {
           "thread level of MPI; multiple: a ring with several communication threads; single: communication only")
       ->check(CLI::IsMember({"single", "funneled", "multiple"}))
       ->capture_default_str();
+  std::string trace;
+  measuring->add_option("--trace", trace, "folder to record into what all threads do, and when");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -194,7 +202,7 @@ int main(int argc, char** argv) {
            : state->parsed()      ? print(machine_state())
            : kernel->parsed()     ? run_kernel(options)
            : missing->parsed()    ? print(misses(miss_options))
-           : measuring->parsed()  ? measure(argc, argv, threads)
+           : measuring->parsed()  ? measure(argc, argv, threads, trace)
                                   : 2;
   } catch (const RequestError& error) {
     std::cerr << fmt::format("probe: {} '{}': {}; {}\n", error.field, error.value, error.what(), error.mend);

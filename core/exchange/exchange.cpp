@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "observe/clock.hpp"
+#include "observe/tracing.hpp"
 #include "protocol/batching.hpp"
 #include "protocol/steady.hpp"
 
@@ -12,8 +13,9 @@ namespace elbowroom {
 namespace {
 
 constexpr int header_tag = 2;
-constexpr std::uint64_t seed_step = 8;  // seeds of one batch differ by less than this
-constexpr int warm_up_rounds = 8;       // of calibration, at most
+constexpr std::uint32_t headers_number = 2;  // of the communicator, in a trace
+constexpr std::uint64_t seed_step = 8;       // seeds of one batch differ by less than this
+constexpr int warm_up_rounds = 8;            // of calibration, at most
 
 // Contents that cannot be right: what a broken transfer would leave.
 constexpr std::uint64_t corruption = 100;
@@ -102,12 +104,14 @@ bool Exchange::announce(const Header& header) {
   const Lane& lane = lanes_.front();
   const int followers = lane.pattern == Pattern::ring ? lane.ranks : 2;
   for (int rank = 1; rank < followers; ++rank) {
+    elbow_trace_send(traced(Traced::announcement), rank, headers_number, header_tag, sizeof header);
     MPI_Send(&header, sizeof header, MPI_BYTE, rank, header_tag, job_.headers());
   }
   std::int64_t holds = 1;
   for (int rank = 1; rank < followers; ++rank) {
     std::int64_t own = 0;
     MPI_Recv(&own, sizeof own, MPI_BYTE, rank, header_tag, job_.headers(), MPI_STATUS_IGNORE);
+    elbow_trace_receive(traced(Traced::announcement), rank, headers_number, header_tag, sizeof own);
     holds = std::min(holds, own);
   }
   return holds == 1;
@@ -119,6 +123,8 @@ bool Exchange::run(const Header& header, Batch& batch) {
     return on_lanes([&](std::size_t i) { return whole_message_holds(lanes_[i], header.seed); });
   }
   const std::uint64_t seed = corrupt_ ? header.seed + corruption : header.seed;
+  const TracedSpan span(traced_batch(name_of(lanes_.front().pattern)), static_cast<std::uint64_t>(lanes_.front().size),
+                        static_cast<std::uint64_t>(header.iterations));
   batch = {now_ns(), 0, header.iterations};
   bool holds = on_lanes([&](std::size_t i) { return run_batch(lanes_[i], header.iterations, seed); });
   batch.end = now_ns();
@@ -212,6 +218,7 @@ ExchangeReport Exchange::follow(PhaseObserver& observer) {
   for (;;) {
     Header header{};
     MPI_Recv(&header, sizeof header, MPI_BYTE, 0, header_tag, job_.headers(), MPI_STATUS_IGNORE);
+    elbow_trace_receive(traced(Traced::announcement), 0, headers_number, header_tag, sizeof header);
     if (header.kind == Header::batch) {
       for (const Lane& lane : lanes_) {
         prepare_batch(lane, header.iterations, header.seed);
@@ -219,6 +226,7 @@ ExchangeReport Exchange::follow(PhaseObserver& observer) {
     }
     report.holds = report.holds && held;
     const std::int64_t answer = held ? 1 : 0;
+    elbow_trace_send(traced(Traced::announcement), 0, headers_number, header_tag, sizeof answer);
     MPI_Send(&answer, sizeof answer, MPI_BYTE, 0, header_tag, job_.headers());
     if (header.kind == Header::end) {
       const auto first = std::min(done_.size(), static_cast<std::size_t>(header.iterations));

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "exchange/common_clock.hpp"
 #include "exchange/station.hpp"
 #include "observe/clock.hpp"
 
@@ -12,7 +13,7 @@ using nlohmann::json;
 
 class Follower {
  public:
-  explicit Follower(const Job& job) : job_(job), station_(job) {}
+  explicit Follower(const Job& job) : job_(job), station_(job), clock_(job.control()) {}
 
   void serve() {
     for (;;) {
@@ -21,7 +22,9 @@ class Follower {
       if (what == "quit") {
         return;
       }
-      if (what == "phase") {
+      if (what == "synchronise") {
+        clock_.synchronise();
+      } else if (what == "phase") {
         phase(order);
       } else if (what == "extraneous") {
         extraneous();
@@ -60,6 +63,7 @@ class Follower {
 
   void phase(const json& order) {
     const Phase phase = static_cast<Phase>(order.at("phase").get<int>());
+    const TracedSpan span(traced_phase(phase), order.at("index").get<std::uint64_t>());
     const bool computing = computes(phase) && station_.computing();
     const bool communicating = communicates(phase) && station_.communicating();
     station_.begin_phase();
@@ -112,6 +116,7 @@ class Follower {
 
   const Job& job_;
   Station station_;
+  CommonClock clock_;
   Request request_;
 };
 

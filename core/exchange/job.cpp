@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
+#include <random>
 #include <stdexcept>
 
 #include "exchange/transport.hpp"
@@ -101,6 +102,13 @@ void Job::gather_ranks() {
 
 int Job::ranks_on_host_of(int rank) const {
   return static_cast<int>(std::count(hosts_.begin(), hosts_.end(), hosts_[static_cast<std::size_t>(rank)]));
+}
+
+std::uint64_t Job::common_number() const {
+  std::random_device random;
+  std::uint64_t number = (static_cast<std::uint64_t>(random()) << 32) | random();
+  MPI_Bcast(&number, 1, MPI_UINT64_T, 0, control_);
+  return number;
 }
 
 std::string Job::library() const {

@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -30,10 +31,13 @@ class Job {
   const std::string& transport() const { return transport_; }  // as in hello
   const nlohmann::json& ranks() const { return ranks_; }       // as in hello
   std::string library() const;                                 // name and version, as in hello
-  nlohmann::json mpi_facts() const;                            // as in hello
+  // Any number, the same on all ranks and on no other job's. Collective.
+  std::uint64_t common_number() const;
+  nlohmann::json mpi_facts() const;  // as in hello
 
   MPI_Comm messages() const { return messages_; }  // what is measured
   MPI_Comm headers() const { return headers_; }    // what announces a batch
+  MPI_Comm control() const { return control_; }    // for what is collective
 
   void send(int rank, const nlohmann::json& message) const;
   void send_to_others(const nlohmann::json& message) const;

@@ -7,6 +7,7 @@
 #include "exchange/misses.hpp"
 #include "kernels/kernel.hpp"
 #include "observe/clock.hpp"
+#include "observe/tracing.hpp"
 #include "protocol/describe.hpp"
 #include "protocol/record.hpp"
 
@@ -47,7 +48,15 @@ std::string reason_for(const std::string& status, const std::set<std::string>& f
 
 }  // namespace
 
-Leader::Leader(const Job& job) : job_(job), station_(job) {}
+Leader::Leader(const Job& job) : job_(job), station_(job), clock_(job.control()) {}
+
+// Between repetitions, so that nothing that is timed waits for it.
+void Leader::synchronise() {
+  if (tracing()) {
+    job_.send_to_others({{"order", "synchronise"}});
+    clock_.synchronise();
+  }
+}
 
 void Leader::serve(LineSource& requests, std::ostream& answers) {
   answers << hello().dump() << std::endl;
@@ -65,6 +74,7 @@ void Leader::serve(LineSource& requests, std::ostream& answers) {
     }
     answers << reply.dump() << std::endl;
   }
+  synchronise();
   job_.send_to_others({{"order", "quit"}});
 }
 
@@ -100,6 +110,9 @@ json Leader::answer(const std::string& line) {
   } catch (const std::exception& error) {
     return error_record(object, RequestError("", "", error.what(), "look at the machine, then ask again", "machine"));
   }
+  synchronise();
+  trace_point(++repetitions_, request.point);
+  const TracedSpan span(traced(Traced::repetition), repetitions_);
   return assemble(request, measure(request));
 }
 
@@ -239,7 +252,8 @@ Window Leader::communication(const Request& request, Phase phase, bool& steady) 
 }
 
 json Leader::phase(const Request& request, Phase phase, int index) {
-  job_.send_to_others({{"order", "phase"}, {"phase", static_cast<int>(phase)}});
+  job_.send_to_others({{"order", "phase"}, {"phase", static_cast<int>(phase)}, {"index", index}});
+  const TracedSpan span(traced_phase(phase), static_cast<std::uint64_t>(index));
   station_.begin_phase();
   json record = {{"phase", name_of(phase)}, {"index", index}, {"start_ns", now_ns()}};
   bool steady = true;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "exchange/common_clock.hpp"
 #include "exchange/job.hpp"
 #include "exchange/station.hpp"
 #include "protocol/line_source.hpp"
@@ -35,8 +36,12 @@ class Leader {
   nlohmann::json finish(Phase phase, const Window& window, bool steady, nlohmann::json record);
   nlohmann::json assemble(const Request& request, nlohmann::json phases);
 
+  void synchronise();
+
   const Job& job_;
   Station station_;
+  CommonClock clock_;
+  std::uint64_t repetitions_ = 0;
 };
 
 }  // namespace elbowroom

@@ -5,6 +5,7 @@
 
 #include "exchange/several_threads.hpp"
 #include "observe/clock.hpp"
+#include "observe/tracing.hpp"
 #include "protocol/message_layout.hpp"
 #include "protocol/record.hpp"
 
@@ -28,6 +29,15 @@ std::size_t cache_cap(const Machine& machine) {
 }
 
 }  // namespace
+
+const elbow_trace_type* traced_phase(Phase phase) {
+  switch (phase) {
+    case Phase::computation: return traced(Traced::alone);
+    case Phase::communication: return traced(Traced::messages);
+    case Phase::together: return traced(Traced::together);
+    default: return traced(Traced::sleep);
+  }
+}
 
 Station::Station(const Job& job)
     : job_(job),
@@ -183,12 +193,14 @@ void Station::begin_phase() {
 void Station::start_computing() {
   std::vector<ComputingJob*> jobs;
   for (CachedWorker* worker : workers_) {
+    worker->job.name = worker->key.kernel;
     jobs.push_back(&worker->job);
   }
   pool_.start(jobs, {request_.steady_window, request_.steady_cov}, observer_.get());
 }
 
 bool Station::wait_until_computing() const {
+  const TracedSpan span(traced(Traced::settling), 0);
   const std::int64_t start = now_ns();
   for (;;) {
     if (pool_.steady_since() != 0) {

@@ -13,11 +13,15 @@
 #include "exchange/job.hpp"
 #include "machine/machine.hpp"
 #include "observe/observer.hpp"
+#include "observe/tracing.hpp"
 #include "protocol/pool.hpp"
 #include "protocol/request.hpp"
 #include "protocol/worker_cache.hpp"
 
 namespace elbowroom {
+
+// What a phase is called in a trace.
+const elbow_trace_type* traced_phase(Phase phase);
 
 class Station {
  public:

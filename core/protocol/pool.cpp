@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "observe/clock.hpp"
+#include "observe/tracing.hpp"
 #include "protocol/steady.hpp"
 
 namespace elbowroom {
@@ -115,10 +116,14 @@ void ComputingPool::Slot::compute(ComputingJob& job, const SteadyRule& rule, con
   if (job.items_per_chunk == 0) {
     job.items_per_chunk = first_guess(worker);
   }
+  trace_thread("computation, core " + std::to_string(thread.core()));
+  const elbow_trace_type* const chunk = traced_chunk(job.name);
   SteadyDetector detector(rule.window, rule.cov);
   std::int64_t start = now_ns();
   for (std::size_t done = 0; !stop.load(std::memory_order_relaxed); ++done) {
+    elbow_trace_begin(chunk, 0, 0, 0);
     const std::uint64_t items = run_items(worker, job.items_per_chunk << static_cast<unsigned>(log.merges()));
+    elbow_trace_end(chunk, 0, items, 0);
     const std::int64_t end = now_ns();
     log.push({start, end, items});
     if (done + 1 == cold_chunks) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -51,6 +52,7 @@ class BoundThread {
 struct ComputingJob {
   std::unique_ptr<Worker> worker;
   std::uint64_t items_per_chunk = 0;
+  std::string name;  // of the kernel, in a trace
 };
 
 // What one computing thread did during a phase.

@@ -1,0 +1,88 @@
+#include "observe/tracing.hpp"
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+
+namespace elbowroom {
+namespace {
+
+// A computing thread records some 2000 events in a second.
+constexpr std::size_t ring_bytes = std::size_t{32} << 20;
+
+// Of no category: never recorded.
+constexpr elbow_trace_type off{};
+
+constexpr auto kinds = static_cast<std::size_t>(Traced::count);
+std::array<const elbow_trace_type*, kinds> types = [] {
+  std::array<const elbow_trace_type*, kinds> none{};
+  none.fill(&off);
+  return none;
+}();
+std::atomic<bool> on{false};
+std::mutex named_mutex;
+std::map<std::string, const elbow_trace_type*> named;
+
+const elbow_trace_type* made(const char* name, const char* category, const char* first, const char* second) {
+  const elbow_trace_type* type = elbow_trace_type_new(name, elbow_trace_category(category), nullptr, first, second);
+  return type == nullptr ? &off : type;
+}
+
+const elbow_trace_type* by_name(const std::string& name, const char* category, const char* first, const char* second) {
+  if (!tracing()) return &off;
+  const std::lock_guard lock(named_mutex);
+  const elbow_trace_type*& type = named[name];
+  if (type == nullptr) type = made(name.c_str(), category, first, second);
+  return type;
+}
+
+void put(Traced what, const elbow_trace_type* type) { types[static_cast<std::size_t>(what)] = type; }
+
+}  // namespace
+
+void start_tracing(const std::string& directory, int rank, int ranks, std::uint64_t job) {
+  elbow_trace_settings settings{};
+  settings.directory = directory.c_str();
+  settings.bytes = ring_bytes;
+  settings.job = job;
+  settings.rank = rank;
+  settings.ranks = ranks;
+  if (elbow_trace_start(&settings) != 0) throw std::runtime_error(std::string("trace: ") + elbow_trace_error());
+  on = true;
+  put(Traced::repetition, made("repetition", "protocol", "number", nullptr));
+  put(Traced::settling, made("until steady", "protocol", nullptr, nullptr));
+  put(Traced::alone, made("A: computation alone", "protocol", "index", nullptr));
+  put(Traced::messages, made("B: communication alone", "protocol", "index", nullptr));
+  put(Traced::together, made("AB: together", "protocol", "index", nullptr));
+  put(Traced::sleep, made("S: sleep", "protocol", "index", nullptr));
+  put(Traced::announcement, made("announcement of a batch", "message", nullptr, nullptr));
+}
+
+void stop_tracing() {
+  if (!on.exchange(false)) return;
+  if (elbow_trace_stop(nullptr) != 0) throw std::runtime_error(std::string("trace: ") + elbow_trace_error());
+}
+
+bool tracing() { return on; }
+
+void trace_thread(const std::string& name) {
+  if (tracing()) elbow_trace_thread(name.c_str());
+}
+
+const elbow_trace_type* traced_chunk(const std::string& kernel) {
+  return by_name(kernel, "computation", "items", nullptr);
+}
+
+const elbow_trace_type* traced_batch(const std::string& pattern) {
+  return by_name(pattern, "communication", "bytes", "iterations");
+}
+
+const elbow_trace_type* traced(Traced what) { return types[static_cast<std::size_t>(what)]; }
+
+void trace_point(std::uint64_t repetition, const std::string& point) {
+  if (tracing()) elbow_trace_text(traced(Traced::repetition), repetition, point.c_str());
+}
+
+}  // namespace elbowroom
