@@ -53,15 +53,8 @@ Number median(std::vector<Number> values) {
   return *middle;
 }
 
-// Pairs of points whose lines tell of point `i` of `count` (four or more): both neighbours, two before, two after; at the
-// ends the next two as well, since one of the nearest may be the wrong one.
+// Pairs of points whose lines tell of point `i`, no end, of `count` (four or more): both neighbours, two before, two after.
 std::vector<std::pair<std::size_t, std::size_t>> witnesses(std::size_t i, std::size_t count) {
-  if (i == 0) {
-    return {{1, 2}, {2, 3}};
-  }
-  if (i + 1 == count) {
-    return {{count - 3, count - 2}, {count - 4, count - 3}};
-  }
   std::vector<std::pair<std::size_t, std::size_t>> found = {{i - 1, i + 1}};
   if (i >= 2) {
     found.emplace_back(i - 2, i - 1);
@@ -72,17 +65,17 @@ std::vector<std::pair<std::size_t, std::size_t>> witnesses(std::size_t i, std::s
   return found;
 }
 
-// How much further each point is from all of its lines than is explained, ns; 0 where one of them explains it.
+// How much further each point is from all of its lines than is explained, ns; 0 where one of them explains it, and at the
+// ends, which may as well be right after a jump: the stretch there is taken for one.
 std::vector<double> contradictions(const std::vector<SyncPoint>& points, double strictness) {
   const std::size_t count = points.size();
-  std::vector<std::int64_t> far(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto [left, right] = witnesses(i, count).front();
-    far[i] = distance(points[i], points[left], points[right]);
+  std::vector<std::int64_t> far;
+  for (std::size_t i = 1; i + 1 < count; ++i) {
+    far.push_back(distance(points[i], points[i - 1], points[i + 1]));
   }
   const double wandering = strictness * static_cast<double>(median(far));
-  std::vector<double> found(count);
-  for (std::size_t i = 0; i < count; ++i) {
+  std::vector<double> found(count, 0);
+  for (std::size_t i = 1; i + 1 < count; ++i) {
     double least = std::numeric_limits<double>::max();
     for (const auto& [left, right] : witnesses(i, count)) {
       const auto bounds = static_cast<double>(explained(points[i], points[left], points[right]));
@@ -90,9 +83,7 @@ std::vector<double> contradictions(const std::vector<SyncPoint>& points, double 
           static_cast<double>(distance(points[i], points[left], points[right])) - std::max(wandering, bounds / 4);
       least = std::min(least, beyond);
     }
-    // Lines that are made longer show an end's error twice.
-    const bool end = i == 0 || i + 1 == count;
-    found[i] = std::max(least, 0.0) / (end ? 2 : 1);
+    found[i] = std::max(least, 0.0);
   }
   return found;
 }
@@ -154,9 +145,11 @@ Correction::Correction(std::vector<SyncPoint> points) : Correction() {
 
 double Correction::span(std::size_t i) const { return static_cast<double>(points_[i + 1].local - points_[i].local); }
 
-// A stretch has a jump where its rate is not among those of the two stretches before and the two after, or is no rate
+// A stretch has a jump where its rate is not among those of the two stretches before and the two after (at the ends the
+// nearest four), or is no rate
 // that a clock has.
 void Correction::find_steps() {
+  constexpr std::size_t kAround = 5;  // stretches
   const std::size_t count = points_.size() - 1;
   between_.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -165,7 +158,8 @@ void Correction::find_steps() {
   std::vector<std::int64_t> beyond(count, 0);
   for (std::size_t i = 0; i < count; ++i) {
     std::vector<double> around;
-    for (std::size_t j = i < 2 ? 0 : i - 2; j < std::min(count, i + 3); ++j) {
+    const std::size_t first = count < kAround ? 0 : std::min(i < 2 ? 0 : i - 2, count - kAround);
+    for (std::size_t j = first; j < std::min(count, first + kAround); ++j) {
       if (j != i) {
         around.push_back(between_[j].slope);
       }
@@ -196,16 +190,16 @@ void Correction::find_steps() {
 // than one that runs at the lowest of them first and at the highest then.
 void Correction::find_bends() {
   std::vector<double> turns;
-  std::optional<double> before;
+  double before = std::nan("");  // none
   rate_ = 0;
   for (const Stretch& stretch : between_) {
     if (stretch.stepped) {
-      before.reset();
+      before = std::nan("");
       continue;
     }
     rate_ = std::max(rate_, std::abs(stretch.slope));
-    if (before) {
-      turns.push_back(std::abs(stretch.slope - *before));
+    if (!std::isnan(before)) {
+      turns.push_back(std::abs(stretch.slope - before));
     }
     before = stretch.slope;
   }
@@ -250,7 +244,13 @@ std::int64_t Correction::gained(std::int64_t passed) const {
 
 Corrected Correction::outside(const SyncPoint& nearest, std::int64_t local) const {
   const double far = std::abs(static_cast<double>(local - nearest.local));
-  return {local + nearest.offset.offset, half_width(nearest) + static_cast<std::int64_t>(std::ceil(rate_ * far))};
+  std::int64_t error = half_width(nearest) + static_cast<std::int64_t>(std::ceil(rate_ * far));
+  if (!between_.empty()) {
+    // A jump to an end may be a point that was told wrong.
+    const Stretch& last = &nearest == &points_.front() ? between_.front() : between_.back();
+    error += last.stepped ? last.bend : 0;
+  }
+  return {local + nearest.offset.offset, error};
 }
 
 Corrected Correction::inside(std::size_t right, std::int64_t local) const {

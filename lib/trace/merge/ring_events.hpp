@@ -46,7 +46,6 @@ class RingEvents {
   void moves(std::size_t i, std::uint64_t time);
   std::size_t next_not_before(std::size_t i) const;
 
-  RingHeader header_;
   std::vector<RingPart> parts_;
   StampRange range_;
   std::size_t window_;

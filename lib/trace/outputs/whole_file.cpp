@@ -24,6 +24,8 @@ const char* mend(int code) {
     case EROFS: return "; choose a place you may write to";
     case ENOENT: return "; its parent folder must exist";
     case ENOTDIR: return "; its parent must be a folder";
+    case EEXIST:
+    case ENOTEMPTY: return "; it is there already: choose another name, or remove it";
     case EISDIR: return "; a folder is there: choose another name";
     case EPIPE: return "; the program that reads it has ended";
     default: return "";
@@ -31,6 +33,10 @@ const char* mend(int code) {
 }
 
 }  // namespace
+
+void cannot_write(const std::string& path, int code) {
+  throw std::runtime_error("out '" + path + "': cannot be written (" + std::strerror(code) + ")" + mend(code));
+}
 
 WholeFile::WholeFile(std::string path) : path_(std::move(path)) {
   waiting_.reserve(kWaiting);
@@ -102,10 +108,6 @@ void WholeFile::put(const char* bytes, std::size_t count) {
     bytes += written;
     count -= static_cast<std::size_t>(written);
   }
-}
-
-void WholeFile::refused(int code) const {
-  throw std::runtime_error("out '" + path_ + "': cannot be written (" + std::strerror(code) + ")" + mend(code));
 }
 
 }  // namespace elbowroom::trace

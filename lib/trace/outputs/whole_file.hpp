@@ -8,7 +8,9 @@
 
 namespace elbowroom::trace {
 
-// What cannot be written is an std::runtime_error with the path, why, and what mends it.
+// What cannot be written is an std::runtime_error with the path, why (`code`: an errno), and what mends it.
+[[noreturn]] void cannot_write(const std::string& path, int code);
+
 class WholeFile {
  public:
   // "-": stdout, which nothing takes back.
@@ -25,7 +27,7 @@ class WholeFile {
  private:
   void flush();
   void put(const char* bytes, std::size_t count);
-  [[noreturn]] void refused(int code) const;
+  [[noreturn]] void refused(int code) const { cannot_write(path_, code); }
 
   std::string path_;
   std::string temporary_;  // empty: stdout, or kept

@@ -4,7 +4,7 @@ Columns: rank, thread, thread_name, category, type, kind; time_ns and error_ns (
 start of the job; until_ns, the end of an interval; small, first and second as recorded, named by the type's
 fields in the metadata; value of a counter; text that belongs to the event; of a message its number, the same
 at both ends (null: the other end is not in the trace), peer, communicator, tag, bytes and sequence; lost
-events of an interval; and the flags tachyon, suspect, unmatched, unsynced, extrapolated.
+events of an interval; and the flags tachyon, suspect, unmatched, unsynced, extrapolated, moved.
 
 Rows are in order of time but for kind `lost` (events are missing) and `flush` (the recorder was busy), which
 come among the others. The schema's metadata has the job (ranks with their sync points, threads, types) as

@@ -23,7 +23,7 @@ KINDS = ("event", "begin", "end", "counter", "send", "receive", "mask", "region"
 """Kinds of events by their number (include/elbowroom/trace.h)."""
 EVENT, BEGIN, END, COUNTER, SEND, RECEIVE, MASK, REGION, LOST = range(len(KINDS))
 
-FLAGS = ("tachyon", "suspect", "unmatched", "unsynced", "extrapolated")
+FLAGS = ("tachyon", "suspect", "unmatched", "unsynced", "extrapolated", "moved")
 """Bits of `flags`, from the lowest (lib/trace/merge/sink.hpp)."""
 
 Block = npt.NDArray[np.void]

@@ -1,0 +1,56 @@
+#include "trace/merge/made_output.hpp"
+
+#include <functional>
+#include <map>
+#include <stdexcept>
+
+#include "trace/outputs/outputs.hpp"
+
+namespace elbowroom::trace {
+namespace {
+
+using Maker = std::function<std::unique_ptr<Sink>(const std::string&)>;
+
+const std::map<std::string, Maker>& makers() {
+  static const std::map<std::string, Maker> known = {
+#ifdef ELBOW_HAS_PERFETTO
+      {"pftrace", perfetto_output},
+#endif
+#ifdef ELBOW_HAS_CHROME
+      {"json", chrome_output},
+#endif
+#ifdef ELBOW_HAS_OTF2
+      {"otf2", otf2_output},
+#endif
+#ifdef ELBOW_HAS_PAJE
+      {"paje", paje_output},
+#endif
+#ifdef ELBOW_HAS_GRAPH
+      {"dot", graph_output},
+#endif
+#ifdef ELBOW_HAS_COLUMNS
+      {"columns", columns_output},
+#endif
+  };
+  return known;
+}
+
+}  // namespace
+
+std::vector<std::string> output_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, maker] : makers()) {
+    names.push_back(name);
+  }
+  return names;
+}
+
+std::unique_ptr<Sink> made_output(const std::string& name, const std::string& path) {
+  const auto found = makers().find(name);
+  if (found == makers().end()) {
+    throw std::runtime_error("to '" + name + "': no such output");
+  }
+  return found->second(path);
+}
+
+}  // namespace elbowroom::trace

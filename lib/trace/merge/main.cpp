@@ -1,0 +1,100 @@
+// trace-reader: reads recorded traces, for elbowroom's `trace` commands.
+//
+// One JSON document on stdout (for columns to stdout: on stderr). Exit 0 done, 1 failed (a sentence on stderr), 2 usage,
+// 3 done, but not to be trusted.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "trace/merge/made_output.hpp"
+#include "trace/merge/merge.hpp"
+#include "trace/merge/report.hpp"
+
+namespace {
+
+using namespace elbowroom::trace;
+
+constexpr int kFailed = 1;
+constexpr int kUsage = 2;
+constexpr int kNotTrusted = 3;
+
+struct Request {
+  std::string directory;
+  std::string to;
+  std::string out;
+  std::size_t bins = 100;
+};
+
+void print(const nlohmann::ordered_json& told, bool to_errors = false) {
+  std::ostream& stream = to_errors ? std::cerr : std::cout;
+  stream << told.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
+  if (!stream) {
+    throw std::runtime_error("stdout: cannot be written; make room there");
+  }
+}
+
+int check(const Request& request) {
+  const auto trace = open_trace(request.directory);
+  Merged merged(*trace, 0);
+  merge(*trace, nullptr, merged);
+  print(check_report(*trace, merged));
+  return trusted(*trace, merged) ? 0 : kNotTrusted;
+}
+
+int stat(const Request& request) {
+  const auto trace = open_trace(request.directory);
+  Merged merged(*trace, request.bins);
+  merge(*trace, nullptr, merged);
+  print(stat_report(*trace, merged));
+  return trusted(*trace, merged) ? 0 : kNotTrusted;
+}
+
+int sync(const Request& request) {
+  const auto trace = open_trace(request.directory);
+  print(sync_report(*trace));
+  return clocks_trusted(*trace) ? 0 : kNotTrusted;
+}
+
+int merge_to(const Request& request) {
+  const auto trace = open_trace(request.directory);
+  Merged merged(*trace, 0);
+  const auto sink = made_output(request.to, request.out);
+  merge(*trace, sink.get(), merged);
+  print(check_report(*trace, merged, true), request.out == "-");
+  return trusted(*trace, merged) ? 0 : kNotTrusted;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Reads recorded traces");
+  app.require_subcommand(1);
+  Request request;
+  const auto command = [&](const char* name, const char* what) {
+    CLI::App* made = app.add_subcommand(name, what);
+    made->add_option("directory", request.directory, "the folder of a trace")->required();
+    return made;
+  };
+  CLI::App* checked = command("check", "says whether a trace is whole and its times can be trusted");
+  CLI::App* counted = command("stat", "counts events by type, time, thread and rank");
+  counted->add_option("--bins", request.bins, "intervals of time")->check(CLI::Range(1, 1000000));
+  CLI::App* compared = command("sync", "shows the comparisons of clocks");
+  CLI::App* merged = command("merge", "writes all events in one order");
+  merged->add_option("--to", request.to, "what is written")->required()->check(CLI::IsMember(output_names()));
+  merged->add_option("-o,--out", request.out, "where to")->required();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsage;
+  }
+  try {
+    return checked->parsed()    ? check(request)
+           : counted->parsed()  ? stat(request)
+           : compared->parsed() ? sync(request)
+                                : merge_to(request);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return kFailed;
+  }
+}

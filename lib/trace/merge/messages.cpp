@@ -1,0 +1,196 @@
+#include "trace/merge/messages.hpp"
+
+#include <algorithm>
+
+namespace elbowroom::trace {
+namespace {
+
+constexpr std::uint64_t kNumberedBits = 40;
+constexpr std::uint64_t kUnnumbered = 1ULL << 63;  // in a key's number, so that both kinds keep apart
+// A pair's floor is known when so many small messages went both ways; see too_fast.
+constexpr std::uint64_t kKnownAfter = 1000;
+constexpr std::uint64_t kSmall = 4096;  // bytes
+
+std::uint64_t ends_of(std::uint32_t source, std::uint32_t destination) {
+  return static_cast<std::uint64_t>(source) << 32 | destination;
+}
+
+}  // namespace
+
+Messages::Messages(const OpenedTrace& trace) : job_(trace.job), loses_(trace.job.ranks.size(), false) {}
+
+std::size_t Messages::KeyHash::operator()(const MessageKey& key) const {
+  const std::uint64_t mixed = (key.route ^ (key.ends * 0x9e3779b97f4a7c15ULL)) * 0xbf58476d1ce4e5b9ULL;
+  return static_cast<std::size_t>(mixed ^ (mixed >> 32));
+}
+
+// Which message it is; none where the other end is no rank of the job.
+std::optional<MessageKey> Messages::key_of(MergedEvent& event, std::uint32_t rank) {
+  const auto peer = static_cast<std::uint32_t>(event.first);
+  const bool sent = event.kind == ELBOW_TRACE_SEND;
+  if (event.second >> kNumberedBits != 0) {
+    event.sequence = static_cast<std::uint32_t>(event.second >> kNumberedBits);
+    event.second &= (1ULL << kNumberedBits) - 1;
+  }
+  if (peer >= job_.ranks.size()) {
+    ++nowhere_;
+    return {};
+  }
+  MessageKey key;
+  key.route = (event.first >> 32) << 32 | event.small;
+  key.ends = sent ? ends_of(rank, peer) : ends_of(peer, rank);
+  key.number = event.sequence;
+  return key;
+}
+
+// Gives a message that is not numbered its number: the order of both sides is the same. True where it would be a guess.
+bool Messages::guessed(const MessageKey& key, bool sent, std::uint32_t source, std::uint32_t destination) {
+  const auto found = channels_.find(key);
+  const Channel seen = found == channels_.end() ? Channel{} : found->second;
+  // Of a side that lost events, those before are complete: they still have their other ends.
+  const bool own_loss = loses_[sent ? source : destination];
+  const bool other_loss = loses_[sent ? destination : source];
+  const bool other_known = sent ? seen.sent < seen.received : seen.received < seen.sent;
+  return own_loss || (other_loss && !other_known);
+}
+
+const MergedMessage* Messages::unmatched(MergedEvent& event) {
+  event.flags |= kUnmatched;
+  ++totals_.unmatched;
+  return nullptr;
+}
+
+const MergedMessage* Messages::see(MergedEvent& event) {
+  const std::uint32_t rank = job_.threads[event.thread].rank;
+  const bool sent = event.kind == ELBOW_TRACE_SEND;
+  std::optional<MessageKey> key = key_of(event, rank);
+  if (!key) {
+    return unmatched(event);
+  }
+  if (event.sequence == 0) {
+    const auto source = static_cast<std::uint32_t>(key->ends >> 32);
+    const auto destination = static_cast<std::uint32_t>(key->ends);
+    if (guessed(*key, sent, source, destination)) {
+      ++not_guessed_;
+      return unmatched(event);
+    }
+    const auto channel = channels_.try_emplace(*key).first;
+    std::uint64_t& counted = sent ? channel->second.sent : channel->second.received;
+    const std::uint64_t number = counted++;
+    if (channel->second.sent == channel->second.received) {
+      channels_.erase(channel);
+    }
+    key->number = number | kUnnumbered;
+  }
+  OpenEnd* other = open_.find(*key);
+  if (other != nullptr && other->sent == sent) {
+    // A number that comes twice on one side: the first one's other end is not in the trace.
+    ++repeated_;
+    ++totals_.unmatched;
+    open_.remove(other);
+    other = nullptr;
+  }
+  if (other == nullptr) {
+    event.message = next_++;
+    open_.add({*key, event.time, event.error, event.message, event.second, event.thread, sent});
+    return nullptr;
+  }
+  event.message = other->message;
+  message_ = {};
+  message_.message = other->message;
+  message_.sent = sent ? event.time : other->time;
+  message_.received = sent ? other->time : event.time;
+  message_.bytes = sent ? event.second : other->bytes;
+  message_.from = sent ? event.thread : other->thread;
+  message_.to = sent ? other->thread : event.thread;
+  message_.communicator = static_cast<std::uint32_t>(event.first >> 32);
+  message_.tag = static_cast<std::int32_t>(event.small);
+  const bool same_clock = job_.threads[message_.from].rank == job_.threads[message_.to].rank;
+  const bool known = event.error >= 0 && other->error >= 0;
+  const std::int64_t error = same_clock ? 0 : known ? event.error + other->error : -1;
+  open_.remove(other);
+  message_.flags = judge(pairs_[pair_of(key->ends)], message_, error);
+  event.flags |= message_.flags;
+  return &message_;
+}
+
+std::uint32_t Messages::pair_of(std::uint64_t ends) {
+  const auto [found, fresh] = pair_numbers_.try_emplace(ends, static_cast<std::uint32_t>(pairs_.size()));
+  if (fresh) {
+    PairState pair;
+    pair.told.from = static_cast<int>(ends >> 32);
+    pair.told.to = static_cast<int>(ends & 0xFFFFFFFFU);
+    const auto reverse = pair_numbers_.find(ends << 32 | ends >> 32);
+    if (reverse != pair_numbers_.end() && reverse->second != found->second) {
+      pair.reverse = reverse->second + 1;
+      pairs_[reverse->second].reverse = found->second + 1;
+    }
+    pairs_.push_back(pair);
+  }
+  return found->second;
+}
+
+// Less than half of what the shortest of many messages took, either way: what made all others of both ways twice as
+// long would have to be gone for this one.
+bool Messages::too_fast(const PairState& pair, std::int64_t duration, std::int64_t error) const {
+  if (pair.reverse == 0 || pair.small_messages < kKnownAfter) {
+    return false;
+  }
+  const PairState& back = pairs_[pair.reverse - 1];
+  return back.small_messages >= kKnownAfter && duration + error < std::min(pair.small_floor, back.small_floor) / 2;
+}
+
+std::uint8_t Messages::judge(PairState& pair, const MergedMessage& message, std::int64_t error) {
+  const std::int64_t duration = message.received - message.sent;
+  ++totals_.messages;
+  ++pair.told.messages;
+  if (error >= 0 && duration < -error) {
+    ++totals_.tachyons;
+    ++pair.told.tachyons;
+    return kTachyon;
+  }
+  if (duration < 0 || (error >= 0 && too_fast(pair, duration, error))) {
+    ++totals_.suspect;
+    ++pair.told.suspect;
+    return kSuspect;
+  }
+  pair.told.floor = std::min(pair.told.floor.value_or(duration), duration);
+  if (message.bytes <= kSmall) {
+    pair.small_floor = pair.small_messages == 0 ? duration : std::min(pair.small_floor, duration);
+    ++pair.small_messages;
+  }
+  return 0;
+}
+
+void Messages::finish() { totals_.unmatched += open_.size() + open_.given_up(); }
+
+std::vector<MessagePair> Messages::pairs() const {
+  std::vector<MessagePair> told;
+  for (const PairState& pair : pairs_) {
+    told.push_back(pair.told);
+  }
+  std::sort(told.begin(), told.end(), [](const MessagePair& a, const MessagePair& b) {
+    return a.from != b.from ? a.from < b.from : a.to < b.to;
+  });
+  return told;
+}
+
+std::vector<std::string> Messages::warnings() const {
+  std::vector<std::string> told;
+  const auto warn = [&](std::uint64_t count, const std::string& what) {
+    if (count > 0) {
+      told.push_back(std::to_string(count) + what);
+    }
+  };
+  warn(totals_.tachyons,
+       " messages arrive before they left, beyond the clocks' errors: do not trust times between ranks");
+  warn(not_guessed_,
+       " messages of ranks that lost events are not numbered, and were not matched: a guess could join the wrong ends");
+  warn(nowhere_, " messages go to or come from ranks that this job does not have");
+  warn(repeated_, " messages have the same number as an earlier one of the same kind");
+  warn(open_.given_up(), " messages were given up, as more than a million were under way at once");
+  warn(open_.size(), " messages have one end only in this trace");
+  return told;
+}
+
+}  // namespace elbowroom::trace

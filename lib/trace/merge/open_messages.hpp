@@ -1,0 +1,51 @@
+// Ends of messages whose other end was not seen yet: a table without an allocation for each.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace elbowroom::trace {
+
+// Which message it is.
+struct MessageKey {
+  std::uint64_t route = 0;  // communicator and tag
+  std::uint64_t ends = 0;   // source and destination
+  std::uint64_t number = 0;
+  bool operator==(const MessageKey&) const = default;
+};
+
+struct OpenEnd {
+  MessageKey key;
+  std::int64_t time = 0;
+  std::int64_t error = -1;
+  std::uint64_t message = 0;  // from 1; 0: the place is free
+  std::uint64_t bytes = 0;
+  std::uint32_t thread = 0;
+  bool sent = false;  // it is the sender's end
+};
+
+class OpenMessages {
+ public:
+  // More are not kept at a time: the older half is given up, which `given_up` counts.
+  explicit OpenMessages(std::size_t most = 1U << 20);
+
+  OpenEnd* find(const MessageKey& key);
+  void add(const OpenEnd& end);
+  void remove(OpenEnd* end);
+
+  std::size_t size() const { return size_; }
+  std::uint64_t given_up() const { return given_up_; }
+
+ private:
+  std::size_t home(const MessageKey& key) const;
+  void place(const OpenEnd& end);
+  void rebuild(std::size_t places, std::uint64_t oldest);
+  void give_up_older_half();
+
+  std::vector<OpenEnd> places_;
+  std::size_t size_ = 0;
+  std::size_t most_;
+  std::uint64_t given_up_ = 0;
+};
+
+}  // namespace elbowroom::trace

@@ -1,0 +1,349 @@
+// OTF2 archives, for Vampir and Score-P's tools: times as each process read them, and the offsets by which readers correct
+// them (ClockOffset; otf2-print shows corrected times).
+//
+// Between two offsets readers interpolate, which is what the merge did; one ns apart at most, since they round otherwise.
+// Outside them the merge holds the nearest offset, and readers go on along the line: offsets around all events hold them.
+#include <otf2/otf2.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "observe/host_clock.hpp"
+#include "trace/outputs/otf2_archive.hpp"
+#include "trace/outputs/otf2_definitions.hpp"
+#include "trace/outputs/outputs.hpp"
+#include "trace/outputs/spans.hpp"
+
+namespace elbowroom::trace {
+namespace {
+
+struct AttributesDeleter {
+  void operator()(OTF2_AttributeList* list) const { OTF2_AttributeList_Delete(list); }
+};
+
+// A process's clock, and the offsets that were used.
+struct ProcessClock {
+  HostClock stamps;
+  std::vector<MergedSync> offsets;  // rising; without any, the one of the first event
+};
+
+class Otf2 : public Sink {
+ public:
+  explicit Otf2(const std::string& path) : archive_(path), attributes_(OTF2_AttributeList_New()) {}
+
+  void begin(const MergedJob& job) override;
+  void event(const MergedEvent& event) override;
+  void message(const MergedMessage& /*message*/) override {}  // readers match the events
+  void gap(const MergedGap& gap) override;
+  void end() override;
+
+ private:
+  struct Location {
+    OTF2_EvtWriter* writer = nullptr;
+    bool any = false;
+    std::int64_t first = 0;  // of its process's clock
+    std::int64_t last = 0;
+  };
+
+  // When that was on its process's clock: never before the event before, as OTF2 wants it.
+  OTF2_TimeStamp local(const MergedEvent& e);
+  OTF2_TimeStamp at_location(std::uint32_t thread, std::int64_t local);
+  std::int64_t uncorrected(const ProcessClock& clock, std::int64_t time) const;
+  OTF2_AttributeList* list() { return attributes_.get(); }
+  void add(OTF2_AttributeRef attribute, std::uint64_t value) {
+    archive_.check(OTF2_AttributeList_AddUint64(list(), attribute, value));
+  }
+  void add(Otf2Said attribute, std::uint64_t value) { add(static_cast<OTF2_AttributeRef>(attribute), value); }
+  void add_text(Otf2Said attribute, std::string_view text) {
+    archive_.check(
+        OTF2_AttributeList_AddStringRef(list(), static_cast<OTF2_AttributeRef>(attribute), definitions_->string(text)));
+  }
+  void fields(const Span& span);
+  void flags(const MergedEvent& e, const char* more);
+  void text(const MergedEvent& e);
+  void opens(std::uint32_t thread, OTF2_TimeStamp time, const Span& span, const MergedEvent& e, bool again);
+  void closes(std::uint32_t thread, OTF2_TimeStamp time, const Span& span, const char* why);
+  void ends(const MergedEvent& e);
+  void instant(const MergedEvent& e, const char* unpaired);
+  void message_end(const MergedEvent& e);
+  void counts(const MergedEvent& e);
+  void write_offsets();
+
+  Otf2Archive archive_;
+  std::unique_ptr<OTF2_AttributeList, AttributesDeleter> attributes_;
+  const MergedJob* job_ = nullptr;
+  std::unique_ptr<Spans> spans_;
+  std::unique_ptr<Otf2Definitions> definitions_;
+  std::vector<ProcessClock> clocks_;  // of each rank
+  std::vector<Location> locations_;
+  std::int64_t last_ = 0;
+};
+
+void Otf2::begin(const MergedJob& job) {
+  job_ = &job;
+  spans_ = std::make_unique<Spans>(job);
+  definitions_ = std::make_unique<Otf2Definitions>(job);
+  for (const MergedRank& rank : job.ranks) {
+    ProcessClock clock{{rank.counter, rank.start_ticks, rank.start_ns, rank.scale}, {}};
+    std::copy_if(rank.syncs.begin(), rank.syncs.end(), std::back_inserter(clock.offsets),
+                 [](const MergedSync& sync) { return sync.used; });
+    std::stable_sort(clock.offsets.begin(), clock.offsets.end(),
+                     [](const MergedSync& a, const MergedSync& b) { return a.local < b.local; });
+    clocks_.push_back(std::move(clock));
+  }
+  archive_.open(definitions_->locations());
+  for (std::size_t i = 0; i < definitions_->locations(); ++i) {
+    locations_.push_back({archive_.events(i)});
+  }
+  for (std::size_t i = 0; i < job.warnings.size(); ++i) {
+    const std::string name = "ELBOWROOM::WARNING_" + std::to_string(i);
+    archive_.check(
+        OTF2_Archive_SetProperty(archive_.handle(), name.c_str(), valid_utf8(job.warnings[i]).c_str(), true));
+  }
+}
+
+OTF2_TimeStamp Otf2::at_location(std::uint32_t thread, std::int64_t local) {
+  Location& location = locations_[thread];
+  if (!location.any) {
+    location.any = true;
+    location.first = location.last = local;
+  }
+  location.last = std::max(location.last, local);
+  return static_cast<OTF2_TimeStamp>(location.last);
+}
+
+OTF2_TimeStamp Otf2::local(const MergedEvent& e) {
+  last_ = std::max(last_, e.time);
+  ProcessClock& clock = clocks_[job_->threads[e.thread].rank];
+  const std::int64_t at = clock.stamps.counter ? clock.stamps.at(e.stamp) : static_cast<std::int64_t>(e.stamp);
+  if (clock.offsets.empty()) {
+    const std::int64_t offset = job_->start + e.time - at;
+    clock.offsets.push_back({at, offset, offset, offset, true});
+  }
+  return at_location(e.thread, at);
+}
+
+// Offsets change by parts in a million: a few steps find the local time to the ns.
+std::int64_t Otf2::uncorrected(const ProcessClock& clock, std::int64_t time) const {
+  const std::vector<MergedSync>& offsets = clock.offsets;
+  const std::int64_t wanted = job_->start + time;
+  std::int64_t local = wanted;
+  constexpr int kSteps = 4;
+  for (int step = 0; step < kSteps && !offsets.empty(); ++step) {
+    const auto right = std::upper_bound(offsets.begin(), offsets.end(), local,
+                                        [](std::int64_t at, const MergedSync& sync) { return at < sync.local; });
+    if (right == offsets.begin() || right == offsets.end()) {
+      local = wanted - (right == offsets.begin() ? offsets.front() : offsets.back()).offset;
+      continue;
+    }
+    const MergedSync& left = *(right - 1);
+    const double share = static_cast<double>(local - left.local) / static_cast<double>(right->local - left.local);
+    local = wanted - left.offset - std::llround(share * static_cast<double>(right->offset - left.offset));
+  }
+  return local;
+}
+
+void Otf2::fields(const Span& span) {
+  const std::array<std::uint64_t, 3> values = {span.small, span.first, span.second};
+  const auto& names = definitions_->fields(span.type);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    // Two fields of one name are one attribute: the first is told.
+    const bool told = std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) !=
+                      names.begin() + static_cast<std::ptrdiff_t>(i);
+    if (names[i] != OTF2_UNDEFINED_ATTRIBUTE && !told) {
+      add(names[i], values[i]);
+    }
+  }
+}
+
+void Otf2::flags(const MergedEvent& e, const char* more) {
+  constexpr std::pair<EventFlag, const char*> kFlags[] = {{kTachyon, "tachyon"},
+                                                          {kSuspect, "suspect"},
+                                                          {kUnmatched, "unmatched"},
+                                                          {kUnsynced, "unsynced"},
+                                                          {kExtrapolated, "extrapolated"}};
+  if (e.flags == 0 && more == nullptr) {
+    return;
+  }
+  std::string said = more == nullptr ? "" : more;
+  for (const auto& [flag, name] : kFlags) {
+    if ((e.flags & flag) != 0) {
+      said += (said.empty() ? "" : ",") + std::string(name);
+    }
+  }
+  add_text(Otf2Said::kFlags, said);
+}
+
+// Of other events than tasks, which have it as their name.
+void Otf2::text(const MergedEvent& e) {
+  const Texts& texts = definitions_->texts();
+  const std::string_view own = texts.task(e.type) ? std::string_view() : texts.of(e);
+  if (!own.empty()) {
+    add_text(Otf2Said::kText, own);
+  }
+}
+
+// `again`: what went on around an end that was not its own is begun anew.
+void Otf2::opens(std::uint32_t thread, OTF2_TimeStamp time, const Span& span, const MergedEvent& e, bool again) {
+  fields(span);
+  if (again) {
+    add_text(Otf2Said::kFlags, "continued");
+  } else {
+    flags(e, nullptr);
+    text(e);
+  }
+  archive_.check(
+      OTF2_EvtWriter_Enter(locations_[thread].writer, list(), time, definitions_->span(thread, span.type, span.first)));
+}
+
+void Otf2::closes(std::uint32_t thread, OTF2_TimeStamp time, const Span& span, const char* why) {
+  if (why != nullptr) {
+    add_text(Otf2Said::kFlags, why);
+  }
+  archive_.check(
+      OTF2_EvtWriter_Leave(locations_[thread].writer, list(), time, definitions_->span(thread, span.type, span.first)));
+}
+
+void Otf2::ends(const MergedEvent& e) {
+  const std::ptrdiff_t which = spans_->ending(e);
+  if (which < 0) {
+    spans_->end(e, which);
+    instant(e, "unpaired_end");
+    return;
+  }
+  const OTF2_TimeStamp time = local(e);
+  const std::vector<Span>& open = spans_->open(e.thread);
+  const std::size_t own = open.size() - 1 - static_cast<std::size_t>(which);
+  for (std::size_t i = open.size() - 1; i > own; --i) {
+    closes(e.thread, time, open[i], "interrupted");
+  }
+  if (e.small != open[own].small || e.first != open[own].first || e.second != open[own].second) {
+    fields({e.type, e.small, e.first, e.second, e.time});
+  }
+  closes(e.thread, time, open[own], nullptr);
+  spans_->end(e, which);
+  for (std::size_t i = own; i < open.size(); ++i) {
+    opens(e.thread, time, open[i], e, true);
+  }
+}
+
+void Otf2::instant(const MergedEvent& e, const char* unpaired) {
+  const OTF2_TimeStamp time = local(e);
+  fields({e.type, e.small, e.first, e.second, e.time});
+  flags(e, unpaired);
+  text(e);
+  const OTF2_RegionRef region = definitions_->instant(e.type);
+  archive_.check(OTF2_EvtWriter_Enter(locations_[e.thread].writer, list(), time, region));
+  archive_.check(OTF2_EvtWriter_Leave(locations_[e.thread].writer, nullptr, time, region));
+}
+
+// Readers match messages by their order. One that is known to have one end only would join others' ends wrongly: it is an
+// event, with all that is known of it.
+void Otf2::message_end(const MergedEvent& e) {
+  const bool sent = e.kind == ELBOW_TRACE_SEND;
+  if (e.message == 0 || peer_of(e) >= job_->ranks.size()) {
+    add(Otf2Said::kPeer, peer_of(e));
+    add(Otf2Said::kCommunicator, communicator_of(e));
+    add(Otf2Said::kTag, e.small);
+    add(Otf2Said::kBytes, e.second);
+    const OTF2_TimeStamp time = local(e);
+    flags(e, sent ? "send" : "receive");
+    const OTF2_RegionRef region = definitions_->instant(e.type);
+    archive_.check(OTF2_EvtWriter_Enter(locations_[e.thread].writer, list(), time, region));
+    archive_.check(OTF2_EvtWriter_Leave(locations_[e.thread].writer, nullptr, time, region));
+    return;
+  }
+  const OTF2_TimeStamp time = local(e);
+  add_text(Otf2Said::kType, job_->types[e.type].name);
+  add(Otf2Said::kMessage, e.message);
+  if (e.sequence != 0) {
+    add(Otf2Said::kSequence, e.sequence);
+  }
+  flags(e, nullptr);
+  const auto write = sent ? &OTF2_EvtWriter_MpiSend : &OTF2_EvtWriter_MpiRecv;
+  archive_.check(write(locations_[e.thread].writer, list(), time, peer_of(e),
+                       definitions_->communicator(communicator_of(e)), e.small, e.second));
+}
+
+void Otf2::counts(const MergedEvent& e) {
+  const OTF2_Type type = OTF2_TYPE_INT64;
+  OTF2_MetricValue value;
+  value.signed_int = static_cast<std::int64_t>(e.first);
+  const OTF2_TimeStamp time = local(e);
+  archive_.check(OTF2_EvtWriter_Metric(locations_[e.thread].writer, nullptr, time,
+                                       definitions_->counter(e.type, e.small), 1, &type, &value));
+}
+
+void Otf2::event(const MergedEvent& e) {
+  switch (e.kind) {
+    case ELBOW_TRACE_BEGIN:
+      if (spans_->begin(e)) {
+        opens(e.thread, local(e), spans_->open(e.thread).back(), e, false);
+      } else {
+        instant(e, "unpaired_begin");
+      }
+      break;
+    case ELBOW_TRACE_END: ends(e); break;
+    case ELBOW_TRACE_COUNTER: counts(e); break;
+    case ELBOW_TRACE_SEND:
+    case ELBOW_TRACE_RECEIVE: message_end(e); break;
+    default: instant(e, nullptr);
+  }
+}
+
+// A gap ends where the thread's next event is, or behind its last: what follows is never before it.
+void Otf2::gap(const MergedGap& gap) {
+  const ProcessClock& clock = clocks_[job_->threads[gap.thread].rank];
+  last_ = std::max(last_, gap.end);
+  const OTF2_TimeStamp begin = at_location(gap.thread, std::max<std::int64_t>(uncorrected(clock, gap.begin), 0));
+  const OTF2_TimeStamp end =
+      std::max(begin, static_cast<OTF2_TimeStamp>(std::max<std::int64_t>(uncorrected(clock, gap.end), 0)));
+  add(Otf2Said::kLost, gap.lost);
+  archive_.check(OTF2_EvtWriter_BufferFlush(locations_[gap.thread].writer, list(), begin, end));
+}
+
+void Otf2::write_offsets() {
+  const double kUniform = std::sqrt(12.0);  // standard deviation of what is anywhere between two bounds
+  archive_.check(OTF2_Archive_OpenDefFiles(archive_.handle()));
+  for (std::size_t i = 0; i < locations_.size(); ++i) {
+    OTF2_DefWriter* writer = OTF2_Archive_GetDefWriter(archive_.handle(), i);
+    const auto write = [&](std::int64_t local, const MergedSync& sync) {
+      const double width = static_cast<double>(sync.high - sync.low);
+      archive_.check(
+          OTF2_DefWriter_WriteClockOffset(writer, static_cast<OTF2_TimeStamp>(local), sync.offset, width / kUniform));
+    };
+    const std::vector<MergedSync>* offsets =
+        i < job_->threads.size() ? &clocks_[job_->threads[i].rank].offsets : nullptr;
+    if (offsets != nullptr && !offsets->empty()) {
+      const Location& location = locations_[i];
+      write(std::min(location.any ? location.first : offsets->front().local, offsets->front().local) - 1,
+            offsets->front());
+      for (const MergedSync& sync : *offsets) {
+        write(sync.local, sync);
+      }
+      write(std::max(location.last, offsets->back().local) + 1, offsets->back());
+    }
+    archive_.check(OTF2_Archive_CloseDefWriter(archive_.handle(), writer));
+  }
+  archive_.check(OTF2_Archive_CloseDefFiles(archive_.handle()));
+}
+
+void Otf2::end() {
+  for (std::uint32_t thread = 0; thread < job_->threads.size(); ++thread) {
+    const std::vector<Span>& open = spans_->open(thread);
+    for (std::size_t i = open.size(); i-- > 0;) {
+      closes(thread, static_cast<OTF2_TimeStamp>(locations_[thread].last), open[i], "unpaired_begin");
+    }
+  }
+  const std::vector<std::uint64_t> events = archive_.close_events(locations_.size());
+  write_offsets();
+  definitions_->write(archive_, events, last_);
+  archive_.keep();
+}
+
+}  // namespace
+
+std::unique_ptr<Sink> otf2_output(const std::string& path) { return std::make_unique<Otf2>(path); }
+
+}  // namespace elbowroom::trace

@@ -1,0 +1,304 @@
+// Paje's traces (G. Mello Schnorr, "Paje trace file format", 2014), for pajeng and ViTE; pj_dump checks them.
+//
+// Its lines must rise in time, and its links must have both ends: ends whose other one never came lead to a container
+// "unmatched" at the end. What is lost is an event at the end of the gap, since a state could not begin in the past.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <queue>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "trace/outputs/line.hpp"
+#include "trace/outputs/outputs.hpp"
+#include "trace/outputs/paje_text.hpp"
+#include "trace/outputs/spans.hpp"
+#include "trace/outputs/titles.hpp"
+#include "trace/outputs/whole_file.hpp"
+
+namespace elbowroom::trace {
+namespace {
+
+constexpr std::size_t kMostNames = 1 << 16;  // of tasks, that get a color; others are written where they are used
+
+class Paje : public Sink {
+ public:
+  explicit Paje(const std::string& path) : file_(path) {}
+
+  void begin(const MergedJob& job) override;
+  void event(const MergedEvent& event) override;
+  void message(const MergedMessage& /*message*/) override {}  // its events have been told, with its number
+  void gap(const MergedGap& gap) override { gaps_.push(gap); }
+  void end() override;
+
+ private:
+  struct LaterEnd {
+    bool operator()(const MergedGap& a, const MergedGap& b) const { return a.end > b.end; }
+  };
+  enum Open : std::uint8_t { kBoth, kSent, kReceived };
+
+  void write() {
+    line_ << '\n';
+    file_.write(line_.text());
+    line_.clear();
+  }
+  Line& start(int definition, std::int64_t time) {
+    now_ = std::max(now_, time);
+    line_ << definition << ' ';
+    return line_.decimal<9>(now_);
+  }
+  void containers();
+  void gaps_until(std::int64_t time);
+  std::string value(std::uint32_t thread, std::uint32_t type, std::uint64_t first);
+  void fields(const Span& span);
+  void flags(const MergedEvent& e, std::string_view more);
+  void opens(std::uint32_t thread, const Span& span, const MergedEvent& e, bool again);
+  void closes(std::uint32_t thread, std::int64_t time);
+  void ends(const MergedEvent& e);
+  void instant(const MergedEvent& e, std::string_view unpaired);
+  void message_end(const MergedEvent& e);
+  void link(bool start, std::uint32_t thread, std::uint64_t message, std::uint64_t bytes);
+  void counts(const MergedEvent& e);
+  void close_links();
+
+  WholeFile file_;
+  const MergedJob* job_ = nullptr;
+  std::unique_ptr<Spans> spans_;
+  std::unique_ptr<Texts> texts_;
+  std::map<std::array<std::uint32_t, 2>, std::size_t> counters_;  // of a type and `which`: the variable's number
+  std::unordered_map<std::string_view, std::size_t> names_;       // of tasks
+  std::priority_queue<MergedGap, std::vector<MergedGap>, LaterEnd> gaps_;
+  std::vector<bool> sent_only_;  // of each message, by number - 1
+  std::vector<bool> received_only_;
+  std::int64_t now_ = 0;
+  Line line_;
+};
+
+void Paje::begin(const MergedJob& job) {
+  job_ = &job;
+  spans_ = std::make_unique<Spans>(job);
+  texts_ = std::make_unique<Texts>(job);
+  for (const std::string& warning : job.warnings) {
+    line_ << "# " << paje_quoted(warning);
+    write();
+  }
+  file_.write(paje_definitions(job));
+  containers();
+}
+
+void Paje::containers() {
+  start(paje::kCreate, 0) << " j J 0 \"job\"";
+  write();
+  for (std::size_t i = 0; i < job_->ranks.size(); ++i) {
+    start(paje::kCreate, 0) << " r" << i << " R j " << paje_quoted(process_title(job_->ranks[i]));
+    write();
+  }
+  for (std::size_t i = 0; i < job_->threads.size(); ++i) {
+    const MergedThread& thread = job_->threads[i];
+    // Containers of equal names are one to pj_dump.
+    const std::string name = "rank " + std::to_string(job_->ranks[thread.rank].rank) + " thread " +
+                             std::to_string(thread.thread) + (thread.name.empty() ? "" : ": " + thread.name);
+    start(paje::kCreate, 0) << " t" << i << " T r" << thread.rank << ' ' << paje_quoted(name);
+    write();
+  }
+}
+
+void Paje::gaps_until(std::int64_t time) {
+  for (; !gaps_.empty() && gaps_.top().end <= time; gaps_.pop()) {
+    const MergedGap& gap = gaps_.top();
+    start(paje::kGap, gap.end) << " L t" << gap.thread << (gap.lost > 0 ? " lost " : " busy ");
+    line_.decimal<9>(gap.begin) << ' ' << gap.lost;
+    write();
+  }
+}
+
+// The alias of a task's name, or of its type.
+std::string Paje::value(std::uint32_t thread, std::uint32_t type, std::uint64_t first) {
+  const std::string_view own = texts_->task(type) ? texts_->of(thread, type, first) : std::string_view();
+  if (own.empty()) {
+    return "s" + std::to_string(type);
+  }
+  const auto known = names_.find(own);
+  if (known != names_.end()) {
+    return "n" + std::to_string(known->second);
+  }
+  if (names_.size() == kMostNames) {
+    return paje_quoted(own);
+  }
+  const std::size_t number = names_.size();
+  names_.emplace(own, number);
+  line_ << paje::kValue << " n" << number << " S " << paje_quoted(own) << ' '
+        << paje_color(job_->types.size() + number);
+  write();
+  return "n" + std::to_string(number);
+}
+
+void Paje::fields(const Span& span) {
+  const std::array<std::uint64_t, 3> values = {span.small, span.first, span.second};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!job_->types[span.type].fields[i].empty()) {
+      line_ << ' ' << values[i];
+    }
+  }
+}
+
+// The error, and what is to be said besides; "-": nothing.
+void Paje::flags(const MergedEvent& e, std::string_view more) {
+  constexpr std::pair<EventFlag, std::string_view> kFlags[] = {{kTachyon, "tachyon"},
+                                                               {kSuspect, "suspect"},
+                                                               {kUnmatched, "unmatched"},
+                                                               {kUnsynced, "unsynced"},
+                                                               {kExtrapolated, "extrapolated"}};
+  line_ << ' ' << e.error << ' ' << more;
+  bool said = !more.empty();
+  for (const auto& [flag, name] : kFlags) {
+    if ((e.flags & flag) != 0) {
+      line_ << (said ? "," : "") << name;
+      said = true;
+    }
+  }
+  line_ << (said ? "" : "-");
+}
+
+// `again`: what went on around an end that was not its own is begun anew.
+void Paje::opens(std::uint32_t thread, const Span& span, const MergedEvent& e, bool again) {
+  const std::string alias = value(thread, span.type, span.first);
+  start(paje::kPush + 2 * static_cast<int>(span.type), e.time) << " S t" << thread << ' ' << alias << " s" << span.type;
+  fields(span);
+  flags(e, again ? "continued" : "");
+  write();
+}
+
+void Paje::closes(std::uint32_t thread, std::int64_t time) {
+  start(paje::kPop, time) << " S t" << thread;
+  write();
+}
+
+void Paje::ends(const MergedEvent& e) {
+  const std::ptrdiff_t which = spans_->ending(e);
+  if (which < 0) {
+    spans_->end(e, which);
+    instant(e, "unpaired_end");
+    return;
+  }
+  for (std::ptrdiff_t i = 0; i <= which; ++i) {
+    closes(e.thread, e.time);
+  }
+  spans_->end(e, which);
+  const std::vector<Span>& open = spans_->open(e.thread);
+  for (std::size_t i = open.size() - static_cast<std::size_t>(which); i < open.size(); ++i) {
+    opens(e.thread, open[i], e, true);
+  }
+}
+
+void Paje::instant(const MergedEvent& e, std::string_view unpaired) {
+  start(paje::kPush + 1 + 2 * static_cast<int>(e.type), e.time) << " E t" << e.thread << " e" << e.type;
+  fields({e.type, e.small, e.first, e.second, e.time});
+  flags(e, unpaired);
+  write();
+}
+
+void Paje::message_end(const MergedEvent& e) {
+  const bool sent = e.kind == ELBOW_TRACE_SEND;
+  start(paje::kMessageEnd, e.time) << " P t" << e.thread << " p" << e.type << (sent ? " send " : " receive ")
+                                   << peer_of(e) << ' ' << communicator_of(e) << ' '
+                                   << static_cast<std::int32_t>(e.small) << ' ' << e.second << ' ' << e.message;
+  flags(e, {});
+  write();
+  if (e.message == 0) {
+    return;
+  }
+  link(sent, e.thread, e.message, e.second);
+  if (e.message > sent_only_.size()) {
+    sent_only_.resize(e.message);
+    received_only_.resize(e.message);
+  }
+  std::vector<bool>& same = sent ? sent_only_ : received_only_;
+  std::vector<bool>& other = sent ? received_only_ : sent_only_;
+  const bool second = other[e.message - 1];
+  same[e.message - 1] = !second;
+  other[e.message - 1] = false;
+}
+
+void Paje::link(bool sent, std::uint32_t thread, std::uint64_t message, std::uint64_t bytes) {
+  start(sent ? paje::kStartLink : paje::kEndLink, now_) << " M j t" << thread << " m m" << message;
+  if (sent) {
+    line_ << ' ' << bytes;
+  }
+  write();
+}
+
+void Paje::counts(const MergedEvent& e) {
+  const auto [counter, fresh] = counters_.try_emplace({e.type, e.small}, counters_.size());
+  if (fresh) {
+    line_ << paje::kVariableType << " v" << counter->second << " T "
+          << paje_quoted(counter_title(job_->types[e.type], e.small)) << ' ' << paje_color(e.type);
+    write();
+  }
+  start(paje::kSetVariable, e.time) << " v" << counter->second << " t" << e.thread << ' '
+                                    << static_cast<std::int64_t>(e.first);
+  write();
+}
+
+void Paje::event(const MergedEvent& e) {
+  gaps_until(e.time);
+  switch (e.kind) {
+    case ELBOW_TRACE_BEGIN:
+      if (spans_->begin(e)) {
+        opens(e.thread, spans_->open(e.thread).back(), e, false);
+      } else {
+        instant(e, "unpaired_begin");
+      }
+      break;
+    case ELBOW_TRACE_END: ends(e); break;
+    case ELBOW_TRACE_COUNTER: counts(e); break;
+    case ELBOW_TRACE_SEND:
+    case ELBOW_TRACE_RECEIVE: message_end(e); break;
+    default: instant(e, {});
+  }
+}
+
+void Paje::close_links() {
+  const bool any = std::find(sent_only_.begin(), sent_only_.end(), true) != sent_only_.end() ||
+                   std::find(received_only_.begin(), received_only_.end(), true) != received_only_.end();
+  if (!any) {
+    return;
+  }
+  const std::size_t unmatched = job_->threads.size();
+  start(paje::kCreate, now_) << " r" << job_->ranks.size() << " R j \"unmatched\"";
+  write();
+  start(paje::kCreate, now_) << " t" << unmatched << " T r" << job_->ranks.size() << " \"unmatched messages\"";
+  write();
+  for (std::size_t i = 0; i < sent_only_.size(); ++i) {
+    if (sent_only_[i] || received_only_[i]) {
+      link(received_only_[i], static_cast<std::uint32_t>(unmatched), i + 1, 0);
+    }
+  }
+  start(paje::kDestroy, now_) << " T t" << unmatched;
+  write();
+  start(paje::kDestroy, now_) << " R r" << job_->ranks.size();
+  write();
+}
+
+void Paje::end() {
+  gaps_until(std::numeric_limits<std::int64_t>::max());
+  close_links();
+  for (std::size_t i = 0; i < job_->threads.size(); ++i) {
+    start(paje::kDestroy, now_) << " T t" << i;
+    write();
+  }
+  for (std::size_t i = 0; i < job_->ranks.size(); ++i) {
+    start(paje::kDestroy, now_) << " R r" << i;
+    write();
+  }
+  start(paje::kDestroy, now_) << " J j";
+  write();
+  file_.keep();
+}
+
+}  // namespace
+
+std::unique_ptr<Sink> paje_output(const std::string& path) { return std::make_unique<Paje>(path); }
+
+}  // namespace elbowroom::trace

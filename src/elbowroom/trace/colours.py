@@ -1,0 +1,52 @@
+"""Colours of the types of events: those of the curves of the other pages, blues and greens for communication,
+reds and oranges for computation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from elbowroom.draw.palette import FAMILIES, ON_DARK, ON_LIGHT
+from elbowroom.trace.columns import Job
+
+COMMUNICATION = ("mpi", "message", "communication", "network", "starpu-mpi")
+"""Categories whose types are communication, by their names."""
+GREYS = {"light": "#6B7480", "dark": "#9AA4B0"}
+"""Of the recorder's own events."""
+
+_OTHERS = ("purple", "sky", "orange", "green")
+_SHADES = (0.0, 0.42, -0.34, 0.68)
+"""How far a colour goes to white (or to black, below zero) when its family is used up."""
+
+
+def of_types(job: Job) -> list[tuple[str, str]]:
+    """For each type its colour on a light and on a dark page."""
+    seen: dict[str, int] = {}
+    found = []
+    for kind in job.types:
+        category = job.category(kind)
+        index = seen[category] = seen.get(category, -1) + 1
+        found.append((_colour(category, index, ON_LIGHT, "light"), _colour(category, index, ON_DARK, "dark")))
+    return found
+
+
+def _colour(category: str, index: int, palette: Mapping[str, str], page: str) -> str:
+    if category == "trace":
+        return GREYS[page]
+    family = _family(category)
+    shade = _SHADES[index // len(family) % len(_SHADES)]
+    return _shaded(palette[family[index % len(family)]], shade)
+
+
+def _family(category: str) -> tuple[str, ...]:
+    if category.lower() in COMMUNICATION:
+        return FAMILIES["communication"]
+    if category.lower() in ("task", "computation", "compute", "kernel"):
+        return FAMILIES["computation"]
+    return _OTHERS
+
+
+def _shaded(colour: str, shade: float) -> str:
+    target = 255 if shade > 0 else 0
+    parts = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return "#" + "".join(f"{round(part + (target - part) * abs(shade)):02X}" for part in parts)

@@ -1,0 +1,53 @@
+/* The page's data as arrays: each column has its bytes of one significance together (timeline_data.py). */
+const KIND = {EVENT: 0, BEGIN: 1, END: 2, COUNTER: 3, SEND: 4, RECEIVE: 5, MASK: 6, REGION: 7, LOST: 8};
+const KINDS = ["event", "begin", "end", "counter", "send", "receive", "mask", "region", "lost"];
+const FLAG = {TACHYON: 1, SUSPECT: 2, UNMATCHED: 4, UNSYNCED: 8, EXTRAPOLATED: 16, MOVED: 32};
+const FLAGS = [
+  "tachyon: arrives before it left", "suspect: faster than it can be", "unmatched: its other end is not in the trace",
+  "unsynced: this clock was never compared", "extrapolated: outside the comparisons of clocks",
+  "moved: its clock went back, the time is that of the event before"];
+
+const fromBase64 = (text) => {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+  const plain = atob(text), found = new Uint8Array(plain.length);
+  for (let i = 0; i < plain.length; i++) found[i] = plain.charCodeAt(i);
+  return found;
+};
+const inflated = async (input) => {
+  if (typeof DecompressionStream === "undefined") return inflate(input);
+  const stream = new Blob([input]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+};
+const planes = (data, {width, count, at}, from) => {
+  const found = new Uint32Array(count);
+  for (let byte = 0; byte < Math.min(4, width - from); byte++) {
+    const plane = data.subarray(at + (from + byte) * count, at + (from + byte + 1) * count), shift = 8 * byte;
+    for (let i = 0; i < count; i++) found[i] |= plane[i] << shift;
+  }
+  return found;
+};
+const column = (data, place) => {
+  if (place.width === 1) return data.subarray(place.at, place.at + place.count);
+  const low = planes(data, place, 0);
+  return place.width === 8 ? {low, high: planes(data, place, 4)} : low;
+};
+const unpack = async (facts) => {
+  const data = await inflated64(facts, $("#data").textContent.trim()), found = {};
+  for (const place of facts.columns) found[place.name] = column(data, place);
+  found.error = new Float32Array(found.error.buffer);
+  const {low, high} = found.step, time = new Float64Array(facts.events);
+  let now = facts.first;
+  for (let i = 0; i < time.length; i++) { now += low[i] + high[i] * 4294967296; time[i] = now; }
+  delete found.step;
+  return {...found, time};
+};
+const inflated64 = async (facts, text) => {
+  const input = fromBase64(text);
+  return facts.compressed ? inflated(input) : input;
+};
+/* A number of 64 bits: exact, in words where it has to be. */
+const wide = ({low, high}, i) => (high[i] < 0x200000 ? high[i] * 4294967296 + low[i] : (BigInt(high[i]) << 32n) | BigInt(low[i]));
+const signed = ({low, high}, i) => {
+  const value = (high[i] | 0) * 4294967296 + low[i];
+  return Number.isSafeInteger(value) ? value : (BigInt(high[i] | 0) << 32n) | BigInt(low[i]);
+};

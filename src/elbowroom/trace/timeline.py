@@ -1,0 +1,178 @@
+"""The timeline: a merged trace as one HTML file that needs no network.
+
+The file carries its own style, script and data (`timeline_data`); a Content-Security-Policy inside it forbids
+any request. Without a script it says how much there is of what.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from functools import lru_cache
+from importlib import resources
+from typing import IO, Any
+
+import numpy as np
+
+from elbowroom.draw import numbers
+from elbowroom.trace import colours
+from elbowroom.trace.columns import KINDS
+from elbowroom.trace.timeline_data import Shown, collect, pack
+
+SCRIPTS = (
+    "common.js",
+    "inflate.js",
+    "unpack.js",
+    "build.js",
+    "view.js",
+    "draw.js",
+    "tracks.js",
+    "arrows.js",
+    "describe.js",
+    "statistics.js",
+    "search.js",
+    "handle.js",
+    "start.js",
+)
+"""In the order in which they use each other."""
+
+
+def timeline_page(
+    stream: IO[bytes],
+    title: str,
+    *,
+    begin_ns: int | None = None,
+    end_ns: int | None = None,
+    categories: Collection[str] = (),
+) -> str:
+    """The page of a merged trace, read from its columns (trace.columns), as one HTML document.
+
+    It shows the events from `begin_ns` to `end_ns`, ns since the job's start, of these categories; without,
+    all of them. What it leaves out it says. UsageError where they are more than a browser shows,
+    MachineError where the stream ends early.
+    """
+    shown = collect(stream, begin_ns, end_ns, categories)
+    places, data, compressed = pack(shown)
+    job = shown.job
+    facts = {
+        "title": title,
+        "events": len(shown.events),
+        "first": int(shown.events["time"][0]) if len(shown.events) else 0,
+        "columns": places,
+        "compressed": compressed,
+        "categories": job.categories,
+        "types": [
+            {"name": kind.name, "category": kind.category, "fields": kind.fields, "colours": pair}
+            for kind, pair in zip(job.types, colours.of_types(job), strict=True)
+        ],
+        "ranks": [
+            {"rank": rank.rank, "host": rank.host, "there": rank.there, "ended": rank.ended}
+            | {"syncs": sum(point.used for point in rank.syncs)}
+            for rank in job.ranks
+        ],
+        "threads": [
+            {"rank": t.rank, "thread": t.thread, "tid": t.tid, "name": t.name, "lost": t.lost}
+            | {"damage": t.damage}
+            for t in job.threads
+        ],
+        "texts": [text.text for text in job.texts],
+        "gaps": [
+            [int(gap["thread"]), int(gap["begin"]), int(gap["end"]), int(gap["lost"])] for gap in shown.gaps
+        ],
+    }
+    page: str = _template().render(
+        title=title,
+        style=_asset("timeline.css"),
+        script="".join(_asset(name) for name in SCRIPTS),
+        facts=_embedded(facts),
+        data=data,
+        summary=_summary(shown),
+        notes=_notes(shown, begin_ns, end_ns, categories),
+        warnings=job.warnings,
+        counts=_counts(shown),
+    )
+    return page
+
+
+def _summary(shown: Shown) -> str:
+    job = shown.job
+    there = sum(rank.there for rank in job.ranks)
+    hosts = len({rank.host for rank in job.ranks if rank.there})
+    times = shown.events["time"]
+    lost = sum(thread.lost for thread in job.threads)
+    parts = [
+        _counted(there, "rank") + (f" on {_counted(hosts, 'host')}" if hosts > 1 else ""),
+        _counted(len(job.threads), "thread"),
+        _counted(len(times), "event"),
+        _counted(len(shown.messages), "message"),
+        f"{numbers.number(float(times[-1] - times[0]) / 1e6 if len(times) else 0.0)} ms",
+    ]
+    return " · ".join([*parts, f"{_number(lost)} lost"] if lost else parts)
+
+
+def _notes(shown: Shown, begin_ns: int | None, end_ns: int | None, categories: Collection[str]) -> list[str]:
+    """What the page does not show."""
+    notes = []
+    left = shown.left_out
+    if left["before"] or left["after"]:
+        low = "the start" if begin_ns is None else f"{begin_ns / 1e9:.9g} s"
+        high = "the end" if end_ns is None else f"{end_ns / 1e9:.9g} s"
+        notes.append(
+            f"Shown from {low} to {high}: {_counted(left['before'], 'event')} before and "
+            f"{_number(left['after'])} after it are left out."
+        )
+    if left["categories"]:
+        notes.append(
+            f"Shown are the categories {', '.join(sorted(categories))}: "
+            f"{_counted(left['categories'], 'event')} of others are left out."
+        )
+    if left["messages"]:
+        notes.append(
+            f"{_counted(left['messages'], 'message')} without an arrow: an end of each is not among these "
+            "events."
+        )
+    return notes
+
+
+def _counts(shown: Shown) -> list[tuple[str, str, str, str]]:
+    """Type, category, events and begun of each type that has events."""
+    job, events = shown.job, shown.events
+    counts = np.bincount(events["type"], minlength=len(job.types))
+    begun = np.bincount(events["type"][events["kind"] == KINDS.index("begin")], minlength=len(job.types))
+    return [
+        (kind.name, job.category(kind), _number(int(counts[index])), _number(int(begun[index])))
+        for index, kind in enumerate(job.types)
+        if counts[index]
+    ]
+
+
+def _number(value: int) -> str:
+    return f"{value:,}"
+
+
+def _counted(value: int, noun: str) -> str:
+    return f"{_number(value)} {noun}{'' if value == 1 else 's'}"
+
+
+def _embedded(data: object) -> str:
+    """JSON that can stand inside a `<script>` element."""
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+@lru_cache
+def _asset(name: str) -> str:
+    return resources.files("elbowroom.trace").joinpath("page", name).read_text(encoding="utf-8")
+
+
+@lru_cache
+def _template() -> Any:
+    """The compiled template; jinja2 is imported here since `elbowroom --help` must not wait for it."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(_asset("timeline.html.j2"))

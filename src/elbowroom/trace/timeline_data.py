@@ -1,0 +1,189 @@
+"""The events of a timeline page: which of a trace's it shows, and how they are packed into it.
+
+Numbers of one column stand together, compressed: the page unpacks them into arrays (page/unpack.js).
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Collection
+from typing import IO, Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from elbowroom.errors import UsageError
+from elbowroom.trace.columns import EVENTS, GAPS, MESSAGES, Block, Columns, Job
+from elbowroom.trace.texts import Texts
+
+MOST_EVENTS = 4_000_000
+"""More of them, and a browser takes more than some seconds and 2 GB."""
+SMALL = 1 << 16
+"""Bytes from which on they are compressed."""
+
+_NO_TIME = 1 << 53
+"""Times from here on are no whole numbers to a page any more, ns (104 days)."""
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """What a page shows: `events` by time, `messages` with both ends among them (`sends` and `receives` are
+    their places), `gaps`; how many of each it leaves out, and why.
+    """
+
+    job: Job
+    events: Any
+    messages: Any
+    sends: Any
+    receives: Any
+    gaps: Any
+    left_out: dict[str, int]
+
+
+def collect(
+    stream: IO[bytes], begin_ns: int | None, end_ns: int | None, categories: Collection[str]
+) -> Shown:
+    """The events from `begin_ns` to `end_ns` since the job's start, of these categories (none: all).
+
+    UsageError where there are more than MOST_EVENTS of them, or a category is not known.
+    """
+    columns = Columns(stream)
+    wanted = _types(columns.job, categories)
+    found: dict[str, list[Block]] = {"events": [], "messages": [], "gaps": []}
+    left_out = {"before": 0, "after": 0, "categories": 0, "messages": 0}
+    kept = 0
+    for name, block in columns.blocks():
+        if name == "events":
+            block = _chosen(block, begin_ns, end_ns, wanted, left_out)
+            kept += len(block)
+            if kept > MOST_EVENTS:
+                raise UsageError(
+                    "has more events than a browser shows",
+                    field="timeline",
+                    value=f"{MOST_EVENTS}, at {int(block['time'][-1]) / 1e9:.6g} s",
+                    mend="choose a part of the time or some categories, or make a Parquet file",
+                )
+        found[name].append(block)
+    events = _joined(found["events"], EVENTS)
+    gaps = _joined(found["gaps"], GAPS)
+    gaps = gaps[_inside(gaps["end"], begin_ns, None) & _inside(gaps["begin"], None, end_ns)]
+    messages, sends, receives = _ends(_joined(found["messages"], MESSAGES), events)
+    left_out["messages"] = sum(len(block) for block in found["messages"]) - len(messages)
+    return Shown(
+        job=columns.job,
+        events=events,
+        messages=messages,
+        sends=sends,
+        receives=receives,
+        gaps=gaps,
+        left_out=left_out,
+    )
+
+
+def _types(job: Job, categories: Collection[str]) -> npt.NDArray[np.bool_]:
+    unknown = [name for name in categories if name not in job.categories]
+    if unknown:
+        raise UsageError(
+            "is no category of this trace",
+            field="categories",
+            value=unknown[0],
+            mend=f"choose among: {', '.join(job.categories)}",
+        )
+    return np.array([not categories or job.category(kind) in categories for kind in job.types], dtype=bool)
+
+
+def _chosen(
+    block: Block,
+    begin_ns: int | None,
+    end_ns: int | None,
+    wanted: npt.NDArray[np.bool_],
+    left_out: dict[str, int],
+) -> Block:
+    before = ~_inside(block["time"], begin_ns, None)
+    after = ~_inside(block["time"], None, end_ns)
+    other = ~wanted[block["type"]] & ~before & ~after
+    left_out["before"] += int(before.sum())
+    left_out["after"] += int(after.sum())
+    left_out["categories"] += int(other.sum())
+    kept: Block = block[~before & ~after & ~other]
+    return kept
+
+
+def _inside(times: npt.NDArray[np.int64], low: int | None, high: int | None) -> npt.NDArray[np.bool_]:
+    found = np.ones(len(times), dtype=bool)
+    if low is not None:
+        found &= times >= low
+    if high is not None:
+        found &= times <= high
+    return found
+
+
+def _joined(blocks: list[Block], kind: np.dtype[np.void]) -> Block:
+    return np.concatenate(blocks) if blocks else np.zeros(0, dtype=kind)
+
+
+def _ends(messages: Block, events: Block) -> tuple[Block, npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """The messages of which both ends are among the events, and the places of these."""
+    there = np.flatnonzero(events["message"])
+    order = there[np.argsort(events["message"][there], kind="stable")]
+    numbers = events["message"][order]
+    first = np.searchsorted(numbers, messages["message"], side="left")
+    both = np.searchsorted(numbers, messages["message"], side="right") - first == 2
+    first = first[both]
+    one, other = order[first], order[first + 1]
+    swapped = (
+        events["kind"][one] > events["kind"][other]
+    )  # a receive is told before its send where it is a tachyon
+    return messages[both], np.where(swapped, other, one), np.where(swapped, one, other)
+
+
+def rounded_up(errors: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+    """Bounds with two digits, never less than they were; -1 stays."""
+    found = errors.astype(np.float64)
+    large = found >= 100
+    steps = 10 ** (np.floor(np.log10(np.where(large, found, 100))) - 1)
+    found[large] = np.ceil(found[large] / steps[large]) * steps[large]
+    return found.astype(np.float32)
+
+
+def pack(shown: Shown) -> tuple[list[dict[str, Any]], str, bool]:
+    """The columns' names, types and places, all of them as base64, and whether they are compressed."""
+    events = shown.events
+    times = events["time"]
+    if len(times) and (int(times[-1]) >= _NO_TIME or int(times[0]) <= -_NO_TIME):
+        raise UsageError(
+            "lasts longer than 104 days",
+            field="timeline",
+            value=f"{int(times[-1]) / 1e9:.6g} s",
+            mend="choose a part of the time",
+        )
+    steps = np.diff(times, prepend=times[:1]).astype("<u8")
+    columns: list[tuple[str, npt.NDArray[Any]]] = [
+        ("step", steps),
+        ("first", events["first"]),
+        ("second", events["second"]),
+        ("small", events["small"]),
+        ("error", rounded_up(events["error"]).view("<u4")),
+        ("thread", events["thread"]),
+        ("text", (Texts(shown.job).of(events) + 1).astype("<u4")),
+        ("sequence", events["sequence"]),
+        ("send", shown.sends.astype("<u4")),
+        ("receive", shown.receives.astype("<u4")),
+        ("type", events["type"].astype("<u2")),
+        ("kind", events["kind"]),
+        ("flags", events["flags"]),
+        ("message_flags", shown.messages["flags"]),
+    ]
+    places, parts, at = [], [], 0
+    for name, column in columns:
+        plain = np.ascontiguousarray(column)
+        width = plain.dtype.itemsize
+        # Bytes of one significance stand together: they compress to a half of what numbers do.
+        data = plain.view(np.uint8).reshape(-1, width).T.tobytes() if len(plain) else b""
+        places.append({"name": name, "width": width, "count": len(plain), "at": at})
+        parts.append(data)
+        at += len(data)
+    blob = b"".join(parts)
+    compressed = len(blob) > SMALL
+    return places, base64.b64encode(zlib.compress(blob, 6) if compressed else blob).decode(), compressed
