@@ -92,7 +92,7 @@ class Correction {
 // `correction` knows of late, with bounds for any rate a clock may have.
 Offset later(const SyncPoint& known, const Correction& correction, std::int64_t local);
 
-// The points left when those are taken out that contradict their neighbours: further from the line through both
+// The points left when those between the ends are taken out that contradict their neighbours: further from the line through both
 // neighbours, and from the lines through the two points before and through the two after, than a quarter of all bounds and
 // the clock's own wandering (the median distance from the line through both neighbours, times `strictness`) explain. A
 // clock that jumps, or goes on at another rate, agrees with one side.

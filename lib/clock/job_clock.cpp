@@ -172,38 +172,53 @@ bool JobClock::answer(int rank) {
     return false;
   }
   own_point_ = {end.time, end.offset};
+  correction_ = Correction(with(own_point_));
   return true;
 }
 
+// The meetings of this clock, on the first of its ranks; false where clocks cannot be compared.
+bool JobClock::meet_all() {
+  own_point_ = {local(), {}};
+  bool fine = true;
+  for (const Meeting& step : meetings(own_, clocks())) {
+    const int rank = leaders_[static_cast<std::size_t>(step.peer)];
+    fine = (step.asks ? ask(rank) : answer(rank)) && fine;
+  }
+  return fine;
+}
+
 SyncPoint JobClock::synchronise() {
-  SyncPoint point;
   bool fine = true;
   if (peers_.rank == leaders_[static_cast<std::size_t>(own_)]) {
-    own_point_ = {local(), {}};
-    for (const Meeting& step : meetings(own_, clocks())) {
-      const int rank = leaders_[static_cast<std::size_t>(step.peer)];
-      fine = (step.asks ? ask(rank) : answer(rank)) && fine;
+    fine = meet_all();
+    // Clocks drift between being told and telling others, and the first time nobody knows how fast: it is found out now.
+    if (history_.empty() && clocks() > 2) {
+      history_ = {own_point_};
+      fine = meet_all() && fine;
+      history_.clear();
     }
-    point = own_point_;
   }
+  SyncPoint point = own_point_;
   tell(others_, &point, sizeof point);
   // All know, or none goes on waiting for the others.
   if (clocks() > 1 && agreed(fine ? Message::fine : Message::late) != Message::fine) {
+    correction_ = Correction(history_);
     throw Unsteady("clocks contradict each other again and again: one of the " + std::to_string(clocks()) +
                    " is stepped");
   }
-  remember(point);
-  return point;
-}
-
-void JobClock::remember(const SyncPoint& point) {
-  if (history_.size() == kRemembered) {
-    history_.erase(history_.begin(), history_.begin() + 1);
-  }
-  history_.push_back(point);
+  history_ = with(point);
   silent_ = let_pass_ = 0;
   asked_at_ = local();
   correction_ = Correction(history_);
+  return point;
+}
+
+// The points of late and one more.
+std::vector<SyncPoint> JobClock::with(const SyncPoint& point) const {
+  const auto first = history_.size() < kRemembered ? history_.begin() : history_.end() - (kRemembered - 1);
+  std::vector<SyncPoint> points(first, history_.end());
+  points.push_back(point);
+  return points;
 }
 
 // The reference's own host knows without an error.

@@ -74,7 +74,8 @@ class JobClock {
   bool answer(int rank);
   std::int64_t reported(std::int64_t own);
   std::int64_t agreed(std::int64_t own);
-  void remember(const SyncPoint& point);
+  bool meet_all();
+  std::vector<SyncPoint> with(const SyncPoint& point) const;
   Corrected reference_at(std::int64_t local) const;
   std::int64_t local_of(std::int64_t reference) const;
 
