@@ -35,10 +35,14 @@ def run(
     reverse: bool = False,
     patience: float | None = None,
     command: Sequence[str] = (),
+    trace: bool = False,
     report: bool = True,
     tell: Callable[[str], object] = chatter,
 ) -> Run:
     """Measures a plan into a new run folder; see `elbowroom run --help` for the options.
+
+    `trace`: what the probe's threads do is recorded into OUT.trace/1 (and 2, ... where the probe is started
+    again), traces as `elbowroom trace` reads them; some ten ns for each chunk of a millisecond.
 
     `machine`: a virtual one answers instead (a published name or a file, docs/virtual.md), with `noise` as
     the relative standard deviation of its values, and `seed` for that and for the order of points.
@@ -64,8 +68,12 @@ def run(
         reverse=reverse,
         patience=patience,
         command=tuple(command),
+        trace=trace,
     )
     folder, results = running.start(request, tell)
+    if trace:
+        traces = running.traces_of(folder.path)
+        tell(f"recorded: {traces} (elbowroom trace merge {traces / '1'} -o timeline.html)")
     return _reported(Run(folder, results), report)
 
 

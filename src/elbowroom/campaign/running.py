@@ -60,7 +60,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What `run` is asked for. `patience`: seconds to wait for an answer, None for a generous guess per
-    point.
+    point. `trace`: the probe's threads are recorded beside the run folder (`traces_of`).
     """
 
     plan: str
@@ -71,6 +71,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     reverse: bool = False
     patience: float | None = None
     command: tuple[str, ...] = ()
+    trace: bool = False
 
 
 class Stopped(ElbowroomError):
@@ -166,6 +167,9 @@ def start(
     if source is None:
         request = settled(request, tell)
         source = choose(request.where)
+    if request.trace:
+        refuse_existing(traces_of(out))
+        source.record(traces_of(out))
     mend_frequencies(source, tell)
     prepared = prepared or prepare(request, source)
     state = {"before": state_of(source, tell)}
@@ -282,6 +286,11 @@ def finish(folder: RunFolder) -> Results:
     seal(folder.parquet_path, folder.entries(), folder.manifest.points)
     folder.update(finished=now())
     return evaluate(folder)
+
+
+def traces_of(run: Path) -> Path:
+    """Where what was recorded during a run lies: a folder for each start of the probe, from 1."""
+    return Path(f"{run}.trace")
 
 
 def default_out(plan: str) -> Path:

@@ -74,6 +74,11 @@ class Source(Protocol):
     def refuse(self, point: Point) -> str:
         """Why that point cannot be answered there; empty when it can."""
 
+    def record(self, folder: Path) -> None:
+        """From now on each probe records what its threads do, into a folder of its own: FOLDER/1, FOLDER/2
+        ...; raises UsageError where nothing is started.
+        """
+
     def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
         """The exact command line that answers points of that many ranks; empty when nothing is started."""
 
@@ -117,6 +122,8 @@ class Live:
         self.probe = build.probe(self._mpi)
         self._topology: str | None = None
         self._no_starpu: str | None = None
+        self._traces: Path | None = None
+        self._traced = 0
         # A wrong launcher is refused before anything is measured or written.
         self.command(2 * self._hosts)
 
@@ -153,6 +160,10 @@ class Live:
             self._no_starpu = starpu.refused(starpu.look(self._env), self._mpi)
         return self._no_starpu
 
+    def record(self, folder: Path) -> None:
+        """From now on each probe that is opened is recorded."""
+        self._traces = folder
+
     def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
         """The exact command line for that many ranks."""
         return build_launch(self.name, self._request(ranks, share_core, several_threads), self._env).line()
@@ -162,8 +173,12 @@ class Live:
         missing = missing_program(self.name, self._mpi)
         if missing:
             raise MachineError(missing, field="launcher", value=self.name, mend="choose another --launcher")
-        launch = build_launch(self.name, self._request(ranks, share_core, several_threads), self._env)
-        return Session(launch, ranks=ranks, mpi=self._mpi)
+        request = self._request(ranks, share_core, several_threads)
+        if self._traces is not None:
+            self._traced += 1
+            folder = (self._traces / str(self._traced)).absolute()
+            request = msgspec.structs.replace(request, arguments=(*request.arguments, "--trace", str(folder)))
+        return Session(build_launch(self.name, request, self._env), ranks=ranks, mpi=self._mpi)
 
     def application_command(self, point: Point) -> str:
         """The exact command line of the application; its settings are in a file made when it starts."""
@@ -174,6 +189,12 @@ class Live:
         missing = missing_program(self.name, self._mpi)
         if missing:
             raise MachineError(missing, field="launcher", value=self.name, mend="choose another --launcher")
+        if self._traces is not None:
+            raise UsageError(
+                "records the probe, and this plan's points are measured by applications",
+                field="trace",
+                mend="record the application itself: elbowroom trace record -- COMMAND",
+            )
         session = ApplicationSession if point.program is None else ProgramSession
         return session(lambda config: self._launch_of(point, config), point, self._mpi)
 
@@ -232,6 +253,10 @@ class Recording:
     def refuse(self, point: Point) -> str:
         """What is not in the recording is answered as failed."""
         return ""
+
+    def record(self, folder: Path) -> None:
+        """Nothing is started."""
+        raise _nothing_to_record(self.name)
 
     def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
         """Nothing is started."""
@@ -296,6 +321,10 @@ class Simulated:
             return _no_program(point.program)
         return self._virtual.refuse(point)
 
+    def record(self, folder: Path) -> None:
+        """Nothing is started."""
+        raise _nothing_to_record(self.name)
+
     def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
         """Nothing is started."""
         return ""
@@ -315,6 +344,14 @@ class Simulated:
         from elbowroom.launch.virtual import VirtualCluster
 
         return VirtualCluster(self._virtual, point)
+
+
+def _nothing_to_record(name: str) -> UsageError:
+    return UsageError(
+        f"{name} starts nothing that could be recorded",
+        field="trace",
+        mend="measure on a real machine, or leave --trace out",
+    )
 
 
 def _virtual_machine(spec: str, noise: float | None, seed: int | None) -> VirtualMachine:

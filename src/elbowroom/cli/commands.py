@@ -119,6 +119,7 @@ def doctor(mpi: str | None, as_json: bool) -> int:
     metavar="SECONDS",
     help="Patience for one repetition.",
 )
+@click.option("--trace", is_flag=True, help="Record what the probe's threads do, into RUN.trace.")
 @click.option("--no-report", is_flag=True, help="Write no report.html.")
 @click.option("--no-open", is_flag=True, help="Do not open the report in a browser.")
 @_json
@@ -163,6 +164,7 @@ def run(plan: str | None, **options: Any) -> int:
         out=options["out"],
         patience=options["timeout"],
         command=("elbowroom", *sys.argv[1:]),
+        trace=options["trace"],
         report=not options["no_report"],
         **shared,
     )
@@ -216,7 +218,7 @@ def _words(text: str) -> list[str]:
 
 _FIXED_AT_START = (
     "out", "dry_run", "kernels", "comp_cores", "comm_core", "comp_node", "comm_node", "sizes", "nodes",
-    "repeat", "settings", "seed", "reverse", "machine", "noise",
+    "repeat", "settings", "seed", "reverse", "machine", "noise", "trace",
 )  # fmt: skip
 
 

@@ -210,5 +210,7 @@ def build_key(
     for folder in ("core", *folders):
         found = sorted([*(sources / folder).rglob("*.[ch]pp"), *(sources / folder).glob("CMakeLists.txt")])
         files += [path for path in found if "simulate" not in path.relative_to(sources).parts]
+    # By these the probe records what its threads do.
+    files += native.files_below(sources, ("lib/trace", "lib/clock", "include/elbowroom"), recursive=False)
     others = [mpi.kind, mpi.version, mpi.prefix, mpi.compiler, compiler, *options]
     return f"{mpi.kind}-{mpi.version}-{source_key(sources, files, others)}"
