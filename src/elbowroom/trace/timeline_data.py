@@ -132,10 +132,11 @@ def _ends(messages: Block, events: Block) -> tuple[Block, npt.NDArray[np.intp], 
     both = np.searchsorted(numbers, messages["message"], side="right") - first == 2
     first = first[both]
     one, other = order[first], order[first + 1]
-    swapped = (
-        events["kind"][one] > events["kind"][other]
-    )  # a receive is told before its send where it is a tachyon
-    return messages[both], np.where(swapped, other, one), np.where(swapped, one, other)
+    # A tachyon's receive comes before its send.
+    swapped = events["kind"][one] > events["kind"][other]
+    sends, receives = np.where(swapped, other, one), np.where(swapped, one, other)
+    by_time = np.argsort(sends, kind="stable")
+    return messages[both][by_time], sends[by_time], receives[by_time]
 
 
 def rounded_up(errors: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:

@@ -12,8 +12,8 @@ const sliceAt = (lane, time, reach) => {
 };
 /* {event, slice} or {gap} or {counter value} at a place of the canvas; null where there is nothing. */
 const hit = (x, y) => {
-  const row = rowAt(y), time = toTime(x), reach = 5 * (view.to - view.from) / plotWidth();
-  if (!row || x < gutter()) return null;
+  const row = rowAt(y), time = toTime(x), reach = 5 * (view.to - view.from) / plot;
+  if (!row || x < gutter) return null;
   if (row.kind === "counter") {
     const at = lowerBound(row.counter.time, time + 1e-9) - 1;
     return at < 0 ? null : {event: row.counter.ids[at], slice: NONE, counter: row.counter};

@@ -95,6 +95,7 @@ const start = async () => {
   $("#clocks").textContent = clockText();
   $("#messages").hidden = !trace.messages.count;
   $("#dependencies").hidden = !trace.dependencies.pairs.length;
+  measure();
   layOut();
   showLegend();
   choose(null);

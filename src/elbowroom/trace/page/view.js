@@ -5,10 +5,16 @@ const view = {from: 0, to: 1, rows: [], height: 0, collapsed: new Set(), hidden:
   arrows: {messages: true, dependencies: false}};
 const elements = {};
 
-const gutter = () => (elements.tracks.clientWidth < 620 ? 96 : 188);
-const plotWidth = () => Math.max(50, elements.tracks.clientWidth - gutter());
-const toX = (time) => gutter() + (time - view.from) / (view.to - view.from) * plotWidth();
-const toTime = (x) => view.from + (x - gutter()) / plotWidth() * (view.to - view.from);
+/* Of the rows' part of the window, px: asked of the document once a picture, not once an event. */
+let boxWidth = 0, boxHeight = 0, gutter = 0, plot = 1;
+const measure = () => {
+  boxWidth = elements.tracks.clientWidth;
+  boxHeight = elements.tracks.clientHeight;
+  gutter = boxWidth < 620 ? 96 : 188;
+  plot = Math.max(50, boxWidth - gutter);
+};
+const toX = (time) => gutter + (time - view.from) / (view.to - view.from) * plot;
+const toTime = (x) => view.from + (x - gutter) / plot * (view.to - view.from);
 
 /* Rows from top to bottom: a header for each rank of several threads, threads, their counters. */
 const layOut = () => {
