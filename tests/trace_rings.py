@@ -1,4 +1,4 @@
-"""Reads a trace as it lies on disk once it was stopped (lib/trace/ring_file.hpp), by itself: for tests of what records."""
+"""Reads a trace as it lies on disk once it was stopped (lib/trace/ring_file.hpp): for tests of what records."""
 
 from __future__ import annotations
 

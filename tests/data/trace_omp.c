@@ -42,7 +42,6 @@ int main(void) {
 #pragma omp parallel num_threads(2)
   {
 #pragma omp barrier
-  }
-  printf("a %d b %d c %d many %d sum %ld\n", a, b, c, many, sum);
+  } printf("a %d b %d c %d many %d sum %ld\n", a, b, c, many, sum);
   return 0;
 }

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(call)                                           \
-  do {                                                        \
-    if ((call) != 0) {                                        \
-      fprintf(stderr, "%s:%d failed\n", __FILE__, __LINE__);  \
-      exit(1);                                                \
-    }                                                         \
+#define CHECK(call)                                          \
+  do {                                                       \
+    if ((call) != 0) {                                       \
+      fprintf(stderr, "%s:%d failed\n", __FILE__, __LINE__); \
+      exit(1);                                               \
+    }                                                        \
   } while (0)
 
 static int ran, callbacks, prologues, pops;
@@ -59,8 +59,8 @@ static starpu_data_handle_t data(int which) {
 
 static struct starpu_codelet* used = &any;
 /* A task that uses up to three pieces of data. */
-static void use(const char* name, starpu_data_handle_t a, int in, starpu_data_handle_t b, int how, starpu_data_handle_t c,
-                int what) {
+static void use(const char* name, starpu_data_handle_t a, int in, starpu_data_handle_t b, int how,
+                starpu_data_handle_t c, int what) {
   struct starpu_task* task = starpu_task_create();
   task->cl = used;
   task->name = name;

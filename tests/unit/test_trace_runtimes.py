@@ -1,4 +1,4 @@
-"""The adapters to StarPU and OpenMP (lib/trace/adapters), preloaded into small programs that are compiled here."""
+"""The adapters to StarPU and OpenMP (lib/trace/adapters), preloaded into small programs."""
 
 from __future__ import annotations
 
