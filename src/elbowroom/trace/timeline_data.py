@@ -145,7 +145,8 @@ def rounded_up(errors: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
     large = found >= 100
     steps = 10 ** (np.floor(np.log10(np.where(large, found, 100))) - 1)
     found[large] = np.ceil(found[large] / steps[large]) * steps[large]
-    return found.astype(np.float32)
+    single = found.astype(np.float32)
+    return np.where(single < found, np.nextafter(single, np.float32(np.inf)), single)
 
 
 def pack(shown: Shown) -> tuple[list[dict[str, Any]], str, bool]:

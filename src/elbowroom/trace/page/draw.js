@@ -105,8 +105,8 @@ const drawAxis = () => {
 
 /* ---- the overview: how many events there are when, by category, and what part is in sight ---- */
 let overviewDrawn = "", overviewImage = null;
-const overviewX = (time) => gutter + (time - trace.first) / span() * plot;
-const overviewTime = (x) => trace.first + (x - gutter) / plot * span();
+const overviewX = (time) => gutter + (time - trace.low) / span() * plot;
+const overviewTime = (x) => trace.low + (x - gutter) / plot * span();
 const paintOverview = (width, height) => {
   const image = document.createElement("canvas"), ratio = devicePixelRatio || 1;
   image.width = Math.max(1, Math.round(width * ratio));
@@ -117,7 +117,7 @@ const paintOverview = (width, height) => {
   for (let i = 0; i < trace.count; i++) {
     const type = events.type[i];
     if (isHidden(type)) continue;
-    const at = Math.min(columns - 1, Math.floor((events.time[i] - trace.first) / span() * columns));
+    const at = Math.min(columns - 1, Math.floor((events.time[i] - trace.low) / span() * columns));
     sums[at * kinds + type]++;
     all[at]++;
   }

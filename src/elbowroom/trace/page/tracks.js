@@ -47,14 +47,14 @@ const drawLabel = (context, row, left) => {
   const rank = trace.facts.ranks[row.rank], middle = row.y + row.height / 2;
   context.textAlign = "left";
   if (row.kind === "rank") {
-    const more = rank.there ? rank.host : "not in the trace";
-    context.fillStyle = look.ink;
+    const more = !rank.there ? "not in the trace" : rank.ended ? rank.host : `${rank.host} · killed`;
+    context.fillStyle = rank.there && rank.ended ? look.ink : look.bad;
     context.font = `600 ${FONT}`;
     context.fillText(fitted(context, `${view.collapsed.has(row.rank) ? "▸" : "▾"} rank ${rank.rank} · ${more}`, left - 14), 6, middle);
     context.font = FONT;
   } else if (row.kind === "thread") {
-    context.fillStyle = row.thread.damage || row.thread.lost ? look.bad : look.ink;
-    const own = row.thread.name || `thread ${row.thread.thread}`;
+    const killed = !row.grouped && !rank.ended, own = (row.thread.name || `thread ${row.thread.thread}`) + (killed ? " · killed" : "");
+    context.fillStyle = row.thread.damage || row.thread.lost || killed ? look.bad : look.ink;
     context.fillText(fitted(context, row.grouped ? own : `${left < 150 ? "" : "rank "}${rank.rank} · ${own}`, left - (row.grouped ? 28 : 14)), row.grouped ? 20 : 8, middle);
   } else {
     context.fillStyle = look.faint;

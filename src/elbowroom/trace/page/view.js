@@ -54,18 +54,17 @@ const depthOf = (slice) => trace.slices.depth[slice];
 
 let waiting = 0;
 const redraw = () => { waiting ||= requestAnimationFrame(() => { waiting = 0; draw(); }); };
-const span = () => Math.max(1, trace.last - trace.first);
+const span = () => trace.high - trace.low;
 /* Shows from..to, not less than 10 ns, not more than the trace and a margin. */
 const show = (from, to) => {
   const margin = 0.02 * span(), width = clamp(to - from, Math.min(10, span()), span() + 2 * margin);
-  from = clamp((from + to) / 2 - width / 2, trace.first - margin, trace.last + margin - width);
-  view.from = from;
-  view.to = from + width;
+  view.from = clamp((from + to - width) / 2, trace.low - margin, trace.high + margin - width);
+  view.to = view.from + width;
   redraw();
 };
-const showAll = () => show(trace.first - 0.02 * span(), trace.last + 0.02 * span());
+const showAll = () => show(trace.low - 0.02 * span(), trace.high + 0.02 * span());
 const zoom = (factor, at = (view.from + view.to) / 2) => {
-  const margin = 0.02 * span(), width = clamp((view.to - view.from) * factor, Math.min(10, span()), span() + 2 * margin);
+  const width = clamp((view.to - view.from) * factor, Math.min(10, span()), 1.04 * span());
   const share = (at - view.from) / (view.to - view.from);
   show(at - share * width, at + (1 - share) * width);
 };
