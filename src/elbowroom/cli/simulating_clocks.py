@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -100,7 +101,7 @@ def _print(found: SimulatedClocks, out: str | None) -> None:
     )  # fmt: skip
     for one in found.methods:
         times = (one.p50_ns, one.p95_ns, one.max_ns, one.bound_p50_ns)
-        inside = f"{one.inside:.2%}" if one.inside < 1 else "all"
+        inside = f"{math.floor(one.inside * 1e4) / 1e2:.2f}%" if one.inside < 1 else "all"
         table.add_row(one.name, *map(_time, times), inside, str(one.unflagged), str(one.tachyons))
     console().print(table)
     _say(f"Tachyons: of {number(found.messages, 7)} messages those that arrive before they are sent.")

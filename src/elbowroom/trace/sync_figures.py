@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from elbowroom.draw import numbers
-from elbowroom.draw.figure import Axis, Figure, Mark, Series
+from elbowroom.draw.figure import Axis, Figure, Series
 from elbowroom.trace.documents import Sync, SyncPoint, SyncRank
 from elbowroom.trace.sync_words import advice, summary
 
@@ -21,6 +21,7 @@ SHOWN = 4
 _STYLE = (
     "body{max-width:46rem;margin:2rem auto;padding:0 1rem;font:16px/1.5 system-ui,sans-serif;"
     "color:var(--ink);background:var(--paper)}h1{font-size:1.3rem}h2{font-size:1.1rem;margin-top:2rem}"
+    "h3{font-size:1rem;margin:1.6rem 0 0}"
     "figure{margin:1rem 0}figcaption{font-size:.9rem;color:var(--faint)}"
     "table{border-collapse:collapse;font-size:.9rem}th,td{padding:.2rem .6rem;text-align:right;"
     "border-bottom:1px solid var(--grid)}th:first-child,td:first-child{text-align:left}"
@@ -93,7 +94,8 @@ def sync_report(sync: Sync | Mapping[str, Any] | bytes) -> str:
     said = "".join(f"<p>{escape(sentence)}</p>" for sentence in summary(sync))
     done = "".join(f"<li>{escape(sentence)}</li>" for sentence in advice(sync))
     drawn = "".join(
-        f"<figure>{svg(figure)}<figcaption>{escape(figure.caption)}</figcaption></figure>"
+        f"<h3>{escape(figure.title)}</h3><figure>{svg(figure)}"
+        f"<figcaption>{escape(figure.caption)}</figcaption></figure>"
         for figure in sync_figures(sync)
     )
     return (
@@ -121,7 +123,7 @@ def _offsets(clock: Clock) -> Figure:
     left_out = [point for point in clock.told.points if not point.used]
     drift = (used[-1].offset - used[0].offset) / (used[-1].local - used[0].local) * 1e6
     series = [
-        _points(clock, used, "points", "line"),
+        _points(clock, used, "points", "communication"),
         Series(
             name="correction",
             side="communication",
@@ -133,7 +135,7 @@ def _offsets(clock: Clock) -> Figure:
         ),
     ]
     if left_out:
-        series.append(_points(clock, left_out, "left out", "undecided"))
+        series.append(_points(clock, left_out, "left out", "computation"))
     rejected = f"; {len(left_out)} points left out" if left_out else ""
     return Figure(
         name=f"offset-{clock.ranks[0]}",
@@ -146,14 +148,14 @@ def _offsets(clock: Clock) -> Figure:
     )
 
 
-def _points(clock: Clock, points: Sequence[SyncPoint], name: str, style: Any) -> Series:
+def _points(clock: Clock, points: Sequence[SyncPoint], name: str, side: Any) -> Series:
     def over(value: int, point: SyncPoint) -> float:
         return (value - line(clock, point.local)) / 1e3
 
     return Series(
         name=name,
-        side="computation" if style == "undecided" else "communication",
-        style=style,
+        side=side,
+        style="line",
         drawn="points",
         x=tuple(_seconds(clock, point.local) for point in points),
         y=tuple(over(point.offset, point) for point in points),
@@ -216,24 +218,22 @@ def _fewer(clock: Clock) -> Figure:
     used = clock.used
     x = tuple(_seconds(clock, point.local) for point in used)
 
-    def wrong(name: str, style: Any, side: Any, values: Sequence[float]) -> Series:
-        return Series(name=name, side=side, style=style, drawn="smooth", x=x, y=tuple(values), value="error")
+    def wrong(name: str, side: Any, values: Sequence[float]) -> Series:
+        return Series(name=name, side=side, style="line", drawn="smooth", x=x, y=tuple(values), value="error")
 
     one = [max(abs(point.offset - used[0].offset) / 1e3, 1e-3) for point in used]
     two = [max(abs(point.offset - line(clock, point.local)) / 1e3, 1e-3) for point in used]
     bars = [max(_bar(clock, point) / 1e3, 1e-3) for point in used]
-    jumps = "steps" in clock.told.flags
     return Figure(
         name="fewer",
         title=f"{clock.name}: what fewer points would have cost",
         x=Axis(label="time (s)"),
         left=Axis(label="error (µs)", scale="log10"),
         series=(
-            wrong("one point", "line", "computation", one),
-            wrong("two points", "together", "computation", two),
-            wrong("all points: error bar", "line", "communication", bars),
+            wrong("one point", "computation", one),
+            wrong("two points", "both", two),
+            wrong("all points: error bar", "communication", bars),
         ),
-        marks=(Mark(x=x[-1], text="the clock jumped: see the flags"),) if jumps else (),
         caption="One point knows no drift; two know a constant one (Fig. 3.16 of the thesis).",
     )
 

@@ -67,7 +67,7 @@ def advice(sync: Sync) -> list[str]:
     bending = [rank.rank for rank in sync.ranks if _bends(rank)]
     if bending:
         said.append(
-            f"Ranks {format_cores(bending)}: most of the error is drift between points, not the network; "
+            f"Of ranks {format_cores(bending)} most of the error is drift between points, not the network; "
             "compare more often (record --sync)."
         )
     return said
