@@ -1,4 +1,4 @@
-"""Reads a trace as it lies on disk once it was stopped (lib/trace/ring_file.hpp): for tests of what records."""
+"""Reads a stopped trace as it lies on disk (lib/trace/ring_file.hpp): for tests of what records."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Event(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """One process's trace: its events by time, its texts by the name of their type and their key, its threads."""
+    """One process's events by time, its texts by the name of their type and their key, its threads."""
 
     events: list[Event]
     texts: dict[tuple[str, int], str]
