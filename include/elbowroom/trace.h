@@ -67,8 +67,10 @@ typedef struct elbow_trace_settings {
   int ranks;
 } elbow_trace_settings;
 
-/* Of all threads: events recorded = kept + lost; `fullest` events of the fullest ring, and how many it holds; `advised`
- * bytes a thread for none to be lost; `overhead_ns` that recording took, estimated: events x what one took at the start. */
+/* Of all threads: events recorded = kept + lost; `fullest` events of the fullest ring (of ELBOW_TRACE_DRAIN the most that
+ * waited at once, or would have), and how many it holds; `advised` bytes a thread for none to be lost; `overhead_ns` that
+ * recording took, estimated: events x what one took at the start. `refused_threads` could not make a ring, since memory was
+ * full or for what elbow_trace_thread told them: their events are not among these. */
 typedef struct elbow_trace_summary {
   uint64_t recorded;
   uint64_t kept;
@@ -81,6 +83,7 @@ typedef struct elbow_trace_summary {
   double event_ns;
   double overhead_ns;
   int threads;
+  int refused_threads;
 } elbow_trace_summary;
 
 /* Opaque but for the mask of its category, which is 0 while the type is off. */
@@ -95,8 +98,14 @@ ELBOW_API int elbow_trace_start(const elbow_trace_settings* settings);
  * _RANKS, else those of Open MPI, PMI, PMIx or Slurm; 0 of 1 without). 0 also where the process is traced already; -1
  * (EINVAL) where ELBOW_TRACE_DIRECTORY is not set. */
 ELBOW_API int elbow_trace_start_from_environment(void);
-/* Moves the rings to the directory; `summary` may be NULL. Threads that still record do no harm, and are not heard. */
+/* Moves the rings to the directory; `summary` may be NULL. Threads that still record do no harm, and are not heard. Where it
+ * fails (ENOSPC: the disk is full) what was recorded stays in memory, and it may be called again. */
 ELBOW_API int elbow_trace_stop(elbow_trace_summary* summary);
+/* After the stop: how many events of a category were kept (63: the library's own), and what recording them took, estimated,
+ * ns. Of events that were lost nobody knows the category. */
+ELBOW_API int elbow_trace_cost(int category, uint64_t* events, double* overhead_ns);
+/* The summary for a person, a sentence or a few: as snprintf, `size` bytes at most, and returns how many it has. */
+ELBOW_API int elbow_trace_describe(const elbow_trace_summary* summary, char* text, size_t size);
 
 /* The number of the category of that name, made when it is new; 63 at most. ENOSPC beyond. */
 ELBOW_API int elbow_trace_category(const char* name);
@@ -158,6 +167,7 @@ typedef struct elbow_trace_ring {
 extern ELBOW_API uint64_t elbow_trace_recorded_categories;
 extern ELBOW_API __thread elbow_trace_ring* elbow_trace_own __attribute__((tls_model("initial-exec")));
 ELBOW_API elbow_trace_ring* elbow_trace_attach(void);
+ELBOW_API int elbow_trace_more(elbow_trace_ring* ring, uint64_t number);
 ELBOW_API uint64_t elbow_trace_raw(void);
 
 static inline uint64_t elbow_trace_time(const elbow_trace_ring* ring) {
@@ -200,17 +210,18 @@ static inline void elbow_trace_write(const elbow_trace_type* type, uint8_t kind,
     ring = elbow_trace_attach();
   }
   const uint64_t number = elbow_trace_take(ring);
-  if (__builtin_expect(number >= ring->limit, 0)) {
+  if (__builtin_expect(number >= __atomic_load_n(&ring->limit, __ATOMIC_ACQUIRE), 0) &&
+      !elbow_trace_more(ring, number)) {
     return;
   }
   elbow_trace_slot* slot = &ring->slots[number & ring->wrap];
   __atomic_store_n(&slot->time, 0, __ATOMIC_RELAXED);
-  __atomic_store_n(&slot->type, type->number, __ATOMIC_RELAXED);
-  __atomic_store_n(&slot->kind, kind, __ATOMIC_RELAXED);
-  __atomic_store_n(&slot->lap, (uint8_t)(number >> ring->shift), __ATOMIC_RELAXED);
-  __atomic_store_n(&slot->small, small, __ATOMIC_RELAXED);
-  __atomic_store_n(&slot->first, first, __ATOMIC_RELAXED);
-  __atomic_store_n(&slot->second, second, __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->type, type->number, __ATOMIC_RELEASE);
+  __atomic_store_n(&slot->kind, kind, __ATOMIC_RELEASE);
+  __atomic_store_n(&slot->lap, (uint8_t)(number >> ring->shift), __ATOMIC_RELEASE);
+  __atomic_store_n(&slot->small, small, __ATOMIC_RELEASE);
+  __atomic_store_n(&slot->first, first, __ATOMIC_RELEASE);
+  __atomic_store_n(&slot->second, second, __ATOMIC_RELEASE);
   __atomic_store_n(&slot->time, elbow_trace_time(ring), __ATOMIC_RELEASE);
 #else
   (void)type, (void)kind, (void)small, (void)first, (void)second;

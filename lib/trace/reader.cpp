@@ -116,7 +116,8 @@ void find_events(std::uint64_t file_bytes, RingLayout& layout) {
     return;
   }
   // A flight recorder's oldest event is behind its newest.
-  const bool wrapped = header.policy == ELBOW_TRACE_OVERWRITE && header.ring.recorded > header.capacity;
+  const bool wrapped =
+      header.in_order == 0 && header.policy == ELBOW_TRACE_OVERWRITE && header.ring.recorded > header.capacity;
   const std::uint64_t first = wrapped ? header.ring.recorded & (header.capacity - 1) : 0;
   const std::uint64_t oldest = wrapped ? header.ring.recorded - header.capacity : 0;
   if (first < there) {

@@ -12,7 +12,7 @@
 //   DRAIN      number n in slot n modulo the capacity, of the numbers from `drained` on, which are below `ring.limit` and not
 //              `lost_from` to `lost_to`, the last of that excluded. Those before `drained` are in the file in the directory:
 //
-//   in_order   (a file of DRAIN and GROW in the directory) slots in the order of events, `stored` of them, of which `marks`
+//   in_order   (every file in the directory) slots in the order of events, `stored` of them, of which `marks`
 //              are no events but say how many are missing there (ELBOW_TRACE_LOST, with the time of what follows): kept are
 //              stored - marks, and recorded less these are lost. It grows while events are recorded (DRAIN; `ended` 0,
 //              `drained` and `stored` as far as it is whole): the rest of a killed process's events is in its ring in
@@ -68,9 +68,12 @@ struct RingHeader {
   alignas(64) elbow_trace_ring ring;
   std::uint64_t lost_from;
   std::uint64_t lost_to;
+  std::uint64_t losing;  // DRAIN: 1 while all events are lost, those from the limit on
   // Written by the library's own thread.
   alignas(64) std::uint64_t drained;  // events up to this number are in the file in the directory
-  std::uint64_t present;              // GROW: slots that there is memory for
+  std::uint64_t present;              // GROW: there is memory for events up to this number,
+  std::uint64_t present_from;         // and from this one on
+  std::uint64_t closed;               // 1: the trace was stopped
 };
 static_assert(sizeof(RingHeader) <= kHeaderBytes);
 static_assert(sizeof(elbow_trace_slot) == 32);

@@ -23,10 +23,13 @@ using elbowroom::trace::Environment;
 using elbowroom::trace::Recorder;
 using elbowroom::trace::Refusal;
 using elbowroom::trace::Ring;
+using elbowroom::trace::RingHeader;
 
 thread_local char last_error[1024] = "";
 // What a thread without a ring writes into: nothing fits.
-thread_local elbow_trace_ring nowhere{};
+thread_local RingHeader nowhere{};
+// This thread is in the library: a signal handler of its own must not enter it again.
+thread_local bool inside = false;
 thread_local Ring* own_ring = nullptr;
 
 std::mutex starting;
@@ -41,8 +44,15 @@ int refuse(int code, const char* sentence) {
   return -1;
 }
 
+struct Inside {
+  bool before = inside;
+  Inside() { inside = true; }
+  ~Inside() { inside = before; }
+};
+
 template <typename Work>
 int guarded(Work work) {
+  const Inside here;
   try {
     work();
     return 0;
@@ -59,13 +69,17 @@ constexpr const char* not_started = "nothing is traced: call elbow_trace_start f
 
 void own(Ring* ring) {
   own_ring = ring;
-  elbow_trace_own = ring == nullptr ? &nowhere : &ring->header().ring;
+  elbow_trace_own = ring == nullptr ? &nowhere.ring : &ring->header().ring;
 }
+
+void lock_before_fork() { starting.lock(); }
+void unlock_after_fork() { starting.unlock(); }
 
 // A child of fork shares its parent's rings: it must not write into them.
 void forget_after_fork() {
+  starting.unlock();
   elbow_trace_recorded_categories = 0;
-  elbow_trace_own = &nowhere;
+  elbow_trace_own = &nowhere.ring;
   own_ring = nullptr;
   recorder = nullptr;
 }
@@ -87,12 +101,14 @@ int elbow_trace_start(const elbow_trace_settings* settings) {
     return refuse(EINVAL, "settings: is NULL; give a structure of zeros for all defaults");
   }
   if (made != nullptr) {
-    return refuse(EBUSY, "a process is traced once: switch events on and off by elbow_trace_set_mask");
+    return refuse(EBUSY,
+                  "a process is traced once, and a child of fork with its parent: switch events on and off by "
+                  "elbow_trace_set_mask, and let a child that is to be traced run a program of its own");
   }
   return guarded([&] {
     auto fresh = std::make_unique<Recorder>(*settings);
     const std::uint64_t mask = fresh->initial_mask();
-    pthread_atfork(nullptr, nullptr, forget_after_fork);
+    pthread_atfork(lock_before_fork, unlock_after_fork, forget_after_fork);
     std::atexit(stop_at_exit);
     recorder = made = fresh.release();
     __atomic_store_n(&elbow_trace_recorded_categories, mask, __ATOMIC_RELAXED);
@@ -119,7 +135,7 @@ int elbow_trace_stop(elbow_trace_summary* summary) {
   }
   __atomic_store_n(&elbow_trace_recorded_categories, 0, __ATOMIC_RELAXED);
   const int result = guarded([&] {
-    const elbow_trace_summary all = made->stop();
+    const elbow_trace_summary all = recorder.load()->stop();
     if (summary != nullptr) {
       *summary = all;
     }
@@ -128,6 +144,22 @@ int elbow_trace_stop(elbow_trace_summary* summary) {
     recorder = nullptr;
   }
   return result;
+}
+
+int elbow_trace_cost(int category, uint64_t* events, double* overhead_ns) {
+  const std::lock_guard lock(starting);
+  if (made == nullptr || events == nullptr || overhead_ns == nullptr) {
+    return refuse(EINVAL, made == nullptr ? not_started : "events or overhead_ns: is NULL");
+  }
+  return guarded([&] { made->cost(category, *events, *overhead_ns); });
+}
+
+int elbow_trace_describe(const elbow_trace_summary* summary, char* text, size_t size) {
+  if (summary == nullptr || (text == nullptr && size > 0)) {
+    return refuse(EINVAL, "summary or text: is NULL");
+  }
+  const std::string said = elbowroom::trace::described(*summary);
+  return std::snprintf(text, size, "%s", said.c_str());
 }
 
 int elbow_trace_category(const char* name) {
@@ -186,11 +218,19 @@ int elbow_trace_thread(const char* name) {
   if (own_ring != nullptr) {
     return refuse(EEXIST, "this thread has its ring already: name it before its first event");
   }
-  return guarded([&] { own(&recorder.load()->attach(name == nullptr ? "" : name)); });
+  const int made_it = guarded([&] { own(&recorder.load()->attach(name == nullptr ? "" : name)); });
+  if (made_it != 0) {
+    own(nullptr);  // once is enough: its events do not try again
+  }
+  return made_it;
 }
 
 elbow_trace_ring* elbow_trace_attach(void) {
   Recorder* traced = recorder;
+  // A signal came while this thread was in the library: that one event is not recorded.
+  if (inside) {
+    return &nowhere.ring;
+  }
   if (traced == nullptr || guarded([&] { own(&traced->attach("")); }) != 0) {
     own(nullptr);
   }
@@ -222,7 +262,7 @@ int elbow_trace_sync(const elbow_clock* clock, const elbow_sync_point* point) {
 
 void elbow_trace_region(int on) {
   if (Recorder* own = recorder) {
-    elbow_trace_write(own->own_region(), ELBOW_TRACE_REGION, on != 0 ? 1 : 0, 0, 0);
+    guarded([&] { own->region(on != 0); });
   }
 }
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from elbowroom.api import save_map as save_map
     from elbowroom.api import save_overlap_figure as save_overlap_figure
     from elbowroom.api import simulate as simulate
+    from elbowroom.api import simulate_clocks as simulate_clocks
     from elbowroom.api import simulate_questions as simulate_questions
     from elbowroom.api import simulated_node as simulated_node
     from elbowroom.api import step_table as step_table
@@ -77,6 +78,7 @@ __all__ = [
     "save_map",
     "save_overlap_figure",
     "simulate",
+    "simulate_clocks",
     "simulate_questions",
     "simulated_node",
     "step_table",

@@ -13,20 +13,19 @@ namespace elbowroom::trace {
 
 enum class Access : std::uint8_t { kRead, kReduce, kCommute, kWrite };  // writes are alone in their group
 
+struct Use {
+  const void* data;
+  Access access;
+};
+
 class AccessOrder {
  public:
-  // Task `number` uses `data`, after all that were told before; appends the tasks that it waits for.
-  void use(const void* data, Access access, std::uint64_t number, std::vector<std::uint64_t>& waits) {
+  // Task `number` uses all this data, after all that were told before; appends the tasks that it waits for.
+  void use(const std::vector<Use>& uses, std::uint64_t number, std::vector<std::uint64_t>& waits) {
     const std::lock_guard lock(mutex_);
-    Groups& groups = data_[data];
-    const bool beside = !groups.last.empty() && access == groups.access && access != Access::kWrite;
-    if (!beside) {
-      groups.before.swap(groups.last);
-      groups.last.clear();
-      groups.access = access;
+    for (const auto& [data, access] : uses) {
+      join(data_[data], access, number, waits);
     }
-    groups.last.push_back(number);
-    waits.insert(waits.end(), groups.before.begin(), groups.before.end());
   }
 
   // The data is no more, and its address may be that of others.
@@ -46,6 +45,18 @@ class AccessOrder {
     std::vector<std::uint64_t> before;
     std::vector<std::uint64_t> last;
   };
+
+  static void join(Groups& groups, Access access, std::uint64_t number, std::vector<std::uint64_t>& waits) {
+    const bool beside = !groups.last.empty() && access == groups.access && access != Access::kWrite;
+    if (!beside) {
+      groups.before.swap(groups.last);
+      groups.last.clear();
+      groups.access = access;
+    }
+    groups.last.push_back(number);
+    waits.insert(waits.end(), groups.before.begin(), groups.before.end());
+  }
+
   std::mutex mutex_;
   std::unordered_map<const void*, Groups> data_;
 };

@@ -123,6 +123,7 @@ void OmpTypes::depends(OmpTask& task, const ompt_dependence_t* dependences, int 
     return;
   }
   std::vector<std::uint64_t> waits;
+  std::vector<Use> uses;
   for (int i = 0; i < count; ++i) {
     // Dependences of loops (ordered) are no tasks'.
     if (dependences[i].dependence_type != ompt_dependence_type_source &&
@@ -131,6 +132,7 @@ void OmpTypes::depends(OmpTask& task, const ompt_dependence_t* dependences, int 
                                 waits);
     }
   }
+  task.parent->children.use(uses, task.number, waits);
   for (const std::uint64_t other : each_once(waits, task.number)) {
     elbow_trace_event(dependency_, 0, other, task.number);
   }

@@ -21,6 +21,7 @@ void started(int result, const starpu_conf* conf) {
   if (result != 0 || !StarpuTasks::all().start()) {
     return;
   }
+  elbow_trace_thread(nullptr);
   // Workers that the application will drive itself do not run yet.
   if (conf == nullptr || conf->n_not_launched_drivers == 0) {
     own_task = true;

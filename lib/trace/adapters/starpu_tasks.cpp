@@ -295,7 +295,11 @@ bool StarpuTasks::by_starpu(const starpu_task* task) {
 // What the task waits for as it uses data after others; `bytes` of all its data.
 void StarpuTasks::data_of(const starpu_task* task, std::uint64_t number, bool ordered, std::uint64_t& bytes) {
   const unsigned count = STARPU_TASK_GET_NBUFFERS(task);
-  std::vector<std::uint64_t> waits;
+  // Kept from task to task: memory is asked for once.
+  thread_local std::vector<Use> uses;
+  thread_local std::vector<std::uint64_t> waits;
+  uses.clear();
+  waits.clear();
   for (unsigned i = 0; i < count; ++i) {
     const starpu_data_handle_t handle = STARPU_TASK_GET_HANDLE(task, i);
     bytes += ELBOW_STARPU(starpu_data_get_size)(handle);
@@ -311,9 +315,10 @@ void StarpuTasks::data_of(const starpu_task* task, std::uint64_t number, bool or
     Access access = Access::kRead;
     if (ordered && first && each && access_of(static_cast<starpu_data_access_mode>(mode), access) &&
         ELBOW_STARPU(starpu_data_get_sequential_consistency_flag)(handle) != 0) {
-      accesses_.use(handle, access, number, waits);
+      uses.push_back({handle, access});
     }
   }
+  accesses_.use(uses, number, waits);
   for (const std::uint64_t other : each_once(waits, number)) {
     depends(number, other);
   }
@@ -325,9 +330,8 @@ std::uint64_t StarpuTasks::submit(starpu_task* task) {
                               (task->name != nullptr && std::string_view(task->name).substr(0, 7) == "_starpu"))) {
     return 0;
   }
-  const std::uint64_t number = number_of(task, true);
   const elbow_trace_type* type = type_of(task);
-  table_.set(task, {number, type, TaskState::kSubmitted});
+  const std::uint64_t number = table_.submit(task, type, next_task);
   std::uint64_t bytes = 0;
   if (task->cl != nullptr) {
     data_of(task, number, task->sequential_consistency != 0 && !by_starpu(task), bytes);

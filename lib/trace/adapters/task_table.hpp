@@ -31,6 +31,20 @@ class TaskTable {
     return found == shard.tasks.end() ? std::nullopt : std::optional(found->second);
   }
 
+  // The task is submitted: with the number that it was named by, else one that `next` gives.
+  template <typename Next>
+  std::uint64_t submit(const void* task, const elbow_trace_type* type, Next next) {
+    Shard& shard = shard_of(task);
+    const std::lock_guard lock(shard.mutex);
+    KnownTask& known = shard.tasks[task];
+    if (known.number == 0 || known.state != TaskState::kNamed) {
+      known.number = next();
+    }
+    known.type = type;
+    known.state = TaskState::kSubmitted;
+    return known.number;
+  }
+
   void set(const void* task, const KnownTask& known) {
     Shard& shard = shard_of(task);
     const std::lock_guard lock(shard.mutex);

@@ -93,6 +93,19 @@ std::vector<std::string> names_in(const std::string& directory) {
   return names;
 }
 
+// Takes the events out that another file has, which are those before that number.
+void leave_out_before(std::uint64_t number, RingLayout& layout) {
+  std::uint64_t left_out = 0;
+  for (RingRun& run : layout.runs) {
+    const std::uint64_t both = number > run.number ? std::min(number - run.number, run.count) : 0;
+    run.place += both * sizeof(elbow_trace_slot);
+    run.number += both;
+    run.count -= both;
+    left_out += both;
+  }
+  layout.kept -= std::min(layout.kept, left_out);
+}
+
 class Finder {
  public:
   explicit Finder(const std::string& directory) { files_.directory = directory; }
@@ -205,36 +218,47 @@ class Finder {
       return;
     }
     same_job(name, header.job, header.ranks);
-    found.rings.emplace(thread, std::move(ring));
+    std::vector<RingFile>& parts = found.rings[thread];
+    if (!parts.empty()) {
+      leave_out_before(parts.front().layout.header.drained, ring.layout);
+    }
+    parts.push_back(std::move(ring));
   }
 
-  // Rings that were not saved: in the folder in memory that the first line names, or in a copy of it.
-  void recover(int rank, RankFiles& found) {
-    const fs::path memory(found.lines.memory);
-    const fs::path copied = fs::path(files_.directory) / memory.filename();
-    std::size_t before = found.rings.size();
-    for (const fs::path& folder : {memory, copied}) {
-      std::error_code failed;
-      fs::directory_iterator entries(folder, failed);
-      for (const fs::directory_entry& entry : failed ? fs::directory_iterator() : entries) {
-        const std::string name = entry.path().filename().string();
-        const std::optional<int> thread = number_in(name, "thread-", ".ring");
-        if (thread && !found.rings.contains(*thread)) {
-          add_ring(rank, *thread, entry.path().string(), entry.path().string());
-        }
+  // What is in the folder in memory that the first line names, or in a copy of it, besides the files of the directory.
+  std::size_t recover_from(const fs::path& folder, int rank, RankFiles& found) {
+    std::size_t recovered = 0;
+    std::error_code failed;
+    fs::directory_iterator entries(folder, failed);
+    for (const fs::directory_entry& entry : failed ? fs::directory_iterator() : entries) {
+      const std::string name = entry.path().filename().string();
+      const std::optional<int> thread = number_in(name, "thread-", ".ring");
+      const auto known = thread ? found.rings.find(*thread) : found.rings.end();
+      const bool whole =
+          known != found.rings.end() && (known->second.size() > 1 || known->second.front().layout.header.ended == 1);
+      if (thread && !whole) {
+        add_ring(rank, *thread, entry.path().string(), entry.path().string());
+        ++recovered;
       }
     }
-    const std::string who = "rank " + std::to_string(rank);
-    if (found.rings.size() > before) {
-      files_.warnings.push_back(who + " was killed before its trace was stopped; " +
-                                std::to_string(found.rings.size() - before) +
-                                " of its threads were recovered from memory");
-    } else {
-      files_.warnings.push_back(who + " was killed before its trace was stopped" +
-                                (found.rings.empty() ? ", and its rings are not here; copy " + memory.string() +
-                                                           " of its host into " + files_.directory
-                                                     : std::string()));
+    return recovered;
+  }
+
+  void recover(int rank, RankFiles& found) {
+    const fs::path memory(found.lines.memory);
+    std::size_t recovered = recover_from(memory, rank, found);
+    recovered += recover_from(fs::path(files_.directory) / memory.filename(), rank, found);
+    const bool unended = std::any_of(found.rings.begin(), found.rings.end(), [](const auto& ring) {
+      return ring.second.size() == 1 && ring.second.front().layout.header.in_order == 1 &&
+             ring.second.front().layout.header.ended == 0;
+    });
+    std::string what = "rank " + std::to_string(rank) + " was killed before its trace was stopped";
+    if (recovered > 0) {
+      what += "; " + std::to_string(recovered) + " of its threads were recovered from memory";
+    } else if (found.rings.empty() || unended) {
+      what += ", and its rings are not here; copy " + memory.string() + " of its host into " + files_.directory;
     }
+    files_.warnings.push_back(what);
   }
 
   TraceFiles files_;

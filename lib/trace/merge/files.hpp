@@ -26,7 +26,8 @@ struct Damage {
 struct RankFiles {
   RankLines lines;
   bool has_lines = false;
-  std::map<int, RingFile> rings;  // by thread
+  std::map<int, std::vector<RingFile>>
+      rings;  // by thread; two where what a killed process had not yet written is in memory
 };
 
 struct TraceFiles {

@@ -12,21 +12,19 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "trace/outputs/whole_file.hpp"
+
 namespace elbowroom::trace {
 namespace {
 
 constexpr std::size_t kWaitingSlots = 8192;
-
-[[noreturn]] void cannot_write(const std::string& path) {
-  throw std::runtime_error(path + ": cannot be written (" + std::strerror(errno) + "); make room there");
-}
 
 void write_at(int file, const void* bytes, std::size_t count, std::uint64_t place, const std::string& path) {
   const char* from = static_cast<const char*>(bytes);
   while (count > 0) {
     const ssize_t written = pwrite(file, from, count, static_cast<off_t>(place));
     if (written <= 0) {
-      cannot_write(path);
+      cannot_write(path, errno);
     }
     from += written;
     place += static_cast<std::uint64_t>(written);
@@ -50,7 +48,7 @@ std::uint64_t route(std::uint32_t communicator, int peer) {
 RingWriter::RingWriter(std::string path, const RingHeader& header)
     : path_(std::move(path)), header_(header), file_(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644)) {
   if (file_ < 0) {
-    cannot_write(path_);
+    cannot_write(path_, errno);
   }
   waiting_.reserve(kWaitingSlots);
 }
@@ -89,6 +87,9 @@ void RingWriter::finish(bool ended) {
   if ((wrapped || (header_.policy == ELBOW_TRACE_STOP && lost_ > 0)) && !std::has_single_bit(kept_)) {
     throw std::logic_error("a ring that lost events is full: give a power of two of them");
   }
+  if (wrapped && lost_ % kept_ != 0) {
+    throw std::logic_error("a flight recorder's file is made from its oldest event: lose a multiple of what it keeps");
+  }
   header_.capacity = std::bit_ceil(std::max<std::uint64_t>(kept_, 64));
   header_.stored = ended ? kept_ : header_.capacity;
   header_.text_capacity = std::max<std::uint64_t>(texts_.size(), 64);
@@ -101,7 +102,7 @@ void RingWriter::finish(bool ended) {
   header_.ring.wrap = header_.capacity - 1;
   const std::uint64_t behind = kHeaderBytes + header_.stored * sizeof(elbow_trace_slot);
   if (ftruncate(file_, static_cast<off_t>(behind + header_.text_stored)) != 0) {
-    cannot_write(path_);
+    cannot_write(path_, errno);
   }
   write_at(file_, texts_.data(), texts_.size(), behind, path_);
   write_at(file_, &header_, sizeof header_, 0, path_);
@@ -278,7 +279,7 @@ void MadeTrace::write() {
     std::ofstream file(lines(number), std::ios::binary);
     file << first_line(number) << made_ << rank.told << (rank.memory.empty() ? last_line(number) : "");
     if (!file.flush()) {
-      cannot_write(lines(number));
+      cannot_write(lines(number), errno);
     }
   }
 }

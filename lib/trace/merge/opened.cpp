@@ -71,7 +71,7 @@ class Opener {
     own.killed = lines.begun && !lines.end;
     HostClock clock = lines.clock;
     if (!files.rings.empty()) {
-      const RingHeader& header = files.rings.begin()->second.layout.header;
+      const RingHeader& header = files.rings.begin()->second.front().layout.header;
       merged.host = header.host;
       merged.pid = header.pid;
       clock = lines.begun ? clock : clock_of(header);
@@ -84,8 +84,8 @@ class Opener {
     merged.scale = clock.scale;
     merged.syncs = own.times.syncs();
     used_.assign(1, false);
-    for (const auto& [thread, ring] : files.rings) {
-      add_thread(ring, lines.begun ? &lines.clock : nullptr, own);
+    for (const auto& [thread, parts] : files.rings) {
+      add_thread(parts, lines.begun ? &lines.clock : nullptr, own);
     }
     own.types = types_.add(lines, used_);
     number_texts(own);
@@ -104,38 +104,54 @@ class Opener {
     used_[type] = true;
   }
 
-  // `told`: the clock by the rank's first line.
-  void add_thread(const RingFile& ring, const HostClock* told, const OpenedRank& rank) {
-    const RingHeader& header = ring.layout.header;
-    ThreadSource source;
-    source.parts = {{ring.path, header, ring.layout.runs}};
-    source.name = ring.name;
-    source.clock = clock_of(header);
-    if (told != nullptr && (told->counter != source.clock.counter || told->scale != source.clock.scale ||
-                            told->start_ticks != source.clock.start_ticks || told->start_ns != source.clock.start_ns)) {
-      source.clock = *told;
+  // The thread's clock; `told` is that of the rank's first line.
+  HostClock agreed_clock(const RingFile& ring, const HostClock* told) {
+    const HostClock own = clock_of(ring.layout.header);
+    const bool same = told == nullptr || (told->counter == own.counter && told->scale == own.scale &&
+                                          told->start_ticks == own.start_ticks && told->start_ns == own.start_ns);
+    if (!same) {
       opened_->damage.push_back(
           {ring.name, "its header says another clock than its process's first line, which is used"});
     }
+    return same ? own : *told;
+  }
+
+  void add_thread(const std::vector<RingFile>& parts, const HostClock* told, const OpenedRank& rank) {
+    const RingHeader& header = parts.front().layout.header;
+    ThreadSource source;
+    MergedThread merged;
+    for (const RingFile& ring : parts) {
+      source.parts.push_back({ring.path, ring.layout.header, ring.layout.runs});
+      merged.recorded = std::max(merged.recorded, ring.layout.header.ring.recorded);
+    }
+    source.name = parts.front().name;
+    source.clock = agreed_clock(parts.front(), told);
     source.stamps = stamps_of(source.clock, rank.end ? rank.end->end_ns : 0);
     source.overwritten = header.policy == ELBOW_TRACE_OVERWRITE;
     survey(source);
-    MergedThread merged;
     merged.rank = static_cast<std::uint32_t>(opened_->job.ranks.size());
     merged.thread = header.thread;
     merged.tid = header.tid;
     merged.name = header.name;
-    merged.recorded = std::max(ring.layout.recorded, source.read);
+    merged.recorded = std::max(merged.recorded, source.read);
     merged.kept = source.read;
     merged.lost = merged.recorded - merged.kept;
-    for (const Damage& damage : opened_->damage) {
-      if (damage.file == ring.name) {
-        merged.damage += (merged.damage.empty() ? "" : "; ") + damage.what;
-      }
+    for (const RingFile& ring : parts) {
+      merged.damage += damage_of(ring.name, merged.damage.empty());
+      add_texts(ring);
     }
-    add_texts(ring);
     opened_->job.threads.push_back(std::move(merged));
     opened_->threads.push_back(std::move(source));
+  }
+
+  std::string damage_of(const std::string& name, bool first) const {
+    std::string told;
+    for (const Damage& damage : opened_->damage) {
+      if (damage.file == name) {
+        told += (told.empty() && first ? "" : "; ") + damage.what;
+      }
+    }
+    return told;
   }
 
   // Reads all events once.

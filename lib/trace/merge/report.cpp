@@ -6,7 +6,7 @@
 namespace elbowroom::trace {
 namespace {
 
-using json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;
 
 struct Sums {
   std::uint64_t recorded = 0;
@@ -32,22 +32,22 @@ std::uint64_t sync_points(const MergedJob& job) {
   return points;
 }
 
-json pairs_of(const Messages& messages) {
-  json told = json::array();
+Json pairs_of(const Messages& messages) {
+  Json told = Json::array();
   for (const MessagePair& pair : messages.pairs()) {
     told.push_back({{"from", pair.from},
                     {"to", pair.to},
                     {"messages", pair.messages},
                     {"tachyons", pair.tachyons},
                     {"suspect", pair.suspect},
-                    {"floor_ns", pair.floor ? json(*pair.floor) : json()}});
+                    {"floor_ns", pair.floor ? Json(*pair.floor) : Json()}});
   }
   return told;
 }
 
 template <typename Pick>
-json ranks_where(const OpenedTrace& trace, Pick pick) {
-  json told = json::array();
+Json ranks_where(const OpenedTrace& trace, Pick pick) {
+  Json told = Json::array();
   for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
     if (pick(i)) {
       told.push_back(trace.job.ranks[i].rank);
@@ -56,45 +56,45 @@ json ranks_where(const OpenedTrace& trace, Pick pick) {
   return told;
 }
 
-json fields_of(const MergedType& type) {
-  json told = json::array();
+Json fields_of(const MergedType& type) {
+  Json told = Json::array();
   for (const std::string& field : type.fields) {
-    told.push_back(field.empty() ? json() : json(field));
+    told.push_back(field.empty() ? Json() : Json(field));
   }
   return told;
 }
 
-json type_stat(const MergedJob& job, const MergedType& type, const TypeCounts& counts) {
+Json type_stat(const MergedJob& job, const MergedType& type, const TypeCounts& counts) {
   return {{"name", type.name},         {"category", job.categories[type.category]},
           {"fields", fields_of(type)}, {"events", counts.events},
           {"per_second", counts.bins}, {"begins", counts.begins},
           {"ends", counts.ends},       {"total_ns", counts.total_ns}};
 }
 
-json rank_stat(const OpenedTrace& trace, const Merged& merged, std::size_t rank) {
+Json rank_stat(const OpenedTrace& trace, const Merged& merged, std::size_t rank) {
   const std::optional<LinesEnd>& end = trace.ranks[rank].end;
   const auto cost = [&](std::uint64_t events) {
-    return end ? json(end->event_ns * static_cast<double>(events)) : json();
+    return end ? Json(end->event_ns * static_cast<double>(events)) : Json();
   };
   std::uint64_t recorded = 0;
   for (const MergedThread& thread : trace.job.threads) {
     recorded += thread.rank == rank ? thread.recorded : 0;
   }
-  json categories = json::array();
+  Json categories = Json::array();
   for (std::size_t i = 0; i < trace.job.categories.size(); ++i) {
     const std::uint64_t events = merged.statistics.events(rank, i);
     categories.push_back({{"name", trace.job.categories[i]}, {"events", events}, {"overhead_ns", cost(events)}});
   }
   return {{"rank", trace.job.ranks[rank].rank},
           {"host", trace.job.ranks[rank].host},
-          {"event_ns", end ? json(end->event_ns) : json()},
+          {"event_ns", end ? Json(end->event_ns) : Json()},
           {"overhead_ns", cost(recorded)},
-          {"advised_bytes", end ? json(end->advised_bytes) : json()},
+          {"advised_bytes", end ? Json(end->advised_bytes) : Json()},
           {"by_category", categories}};
 }
 
-json segments_of(const clock::Correction& correction) {
-  json told = json::array();
+Json segments_of(const clock::Correction& correction) {
+  Json told = Json::array();
   const auto& points = correction.points();
   for (std::size_t i = 0; i + 1 < points.size(); ++i) {
     const std::int64_t span = points[i + 1].local - points[i].local;
@@ -108,8 +108,8 @@ json segments_of(const clock::Correction& correction) {
   return told;
 }
 
-json flags_of(const RankTimes& times) {
-  json told = json::array();
+Json flags_of(const RankTimes& times) {
+  Json told = Json::array();
   const clock::CorrectionFlags& flags = times.correction().flags();
   for (const auto& [is, name] : {std::pair{times.unsynced(), "unsynced"},
                                  {flags.single, "single"},
@@ -136,10 +136,10 @@ bool trusted(const OpenedTrace& trace, const Merged& merged) {
          merged.monotone && clocks_trusted(trace);
 }
 
-json check_report(const OpenedTrace& trace, const Merged& merged, bool per_type) {
+Json check_report(const OpenedTrace& trace, const Merged& merged, bool per_type) {
   const Sums sums = sums_of(trace.job);
   const MessageTotals& totals = merged.messages.totals();
-  json damage = json::array();
+  Json damage = Json::array();
   for (const Damage& one : trace.damage) {
     damage.push_back({{"file", one.file}, {"what", one.what}});
   }
@@ -147,7 +147,7 @@ json check_report(const OpenedTrace& trace, const Merged& merged, bool per_type)
   for (const std::string& warning : merged.messages.warnings()) {
     warnings.push_back(warning);
   }
-  json told = {
+  Json told = {
       {"schema", "elbowroom-trace-check"},
       {"version", 1},
       {"events", sums.recorded},
@@ -163,14 +163,14 @@ json check_report(const OpenedTrace& trace, const Merged& merged, bool per_type)
       {"killed", ranks_where(trace, [&](std::size_t i) { return trace.ranks[i].killed; })},
       {"monotone", merged.monotone},
       {"sync_points", sync_points(trace.job)},
-      {"worst_error_ns", merged.worst_error < 0 ? json() : json(merged.worst_error)},
+      {"worst_error_ns", merged.worst_error < 0 ? Json() : Json(merged.worst_error)},
       {"duration_ns", trace.duration},
       {"damage", damage},
       {"warnings", warnings},
       {"pairs", pairs_of(merged.messages)},
   };
   if (per_type) {
-    json types = json::array();
+    Json types = Json::array();
     for (std::size_t i = 0; i < trace.job.types.size(); ++i) {
       const MergedType& type = trace.job.types[i];
       types.push_back({{"name", type.name},
@@ -182,12 +182,12 @@ json check_report(const OpenedTrace& trace, const Merged& merged, bool per_type)
   return told;
 }
 
-json stat_report(const OpenedTrace& trace, const Merged& merged) {
-  json types = json::array();
+Json stat_report(const OpenedTrace& trace, const Merged& merged) {
+  Json types = Json::array();
   for (std::size_t i = 0; i < trace.job.types.size(); ++i) {
     types.push_back(type_stat(trace.job, trace.job.types[i], merged.statistics.types()[i]));
   }
-  json threads = json::array();
+  Json threads = Json::array();
   for (const MergedThread& thread : trace.job.threads) {
     threads.push_back({{"rank", trace.job.ranks[thread.rank].rank},
                        {"thread", thread.thread},
@@ -196,7 +196,7 @@ json stat_report(const OpenedTrace& trace, const Merged& merged) {
                        {"lost", thread.lost},
                        {"recorded", thread.recorded}});
   }
-  json ranks = json::array();
+  Json ranks = Json::array();
   for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
     ranks.push_back(rank_stat(trace, merged, i));
   }
@@ -207,11 +207,11 @@ json stat_report(const OpenedTrace& trace, const Merged& merged) {
           {"ranks", ranks}};
 }
 
-json sync_report(const OpenedTrace& trace) {
-  json ranks = json::array();
+Json sync_report(const OpenedTrace& trace) {
+  Json ranks = Json::array();
   for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
     const RankTimes& times = trace.ranks[i].times;
-    json points = json::array();
+    Json points = Json::array();
     for (const MergedSync& sync : times.syncs()) {
       points.push_back({{"local", sync.local},
                         {"offset", sync.offset},

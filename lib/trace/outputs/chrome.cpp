@@ -173,18 +173,13 @@ void Chrome::fields(const Span& span) {
 }
 
 void Chrome::flags(const MergedEvent& e) {
-  constexpr std::pair<EventFlag, std::string_view> kFlags[] = {{kTachyon, "\"tachyon\""},
-                                                               {kSuspect, "\"suspect\""},
-                                                               {kUnmatched, "\"unmatched\""},
-                                                               {kUnsynced, "\"unsynced\""},
-                                                               {kExtrapolated, "\"extrapolated\""}};
   if (e.error >= 0) {
     number("\"error_ns\"", static_cast<std::uint64_t>(e.error));
   }
-  for (const auto& [flag, key] : kFlags) {
+  for (const auto& [flag, name] : kFlagNames) {
     if ((e.flags & flag) != 0) {
-      argument(key);
-      line_ << "true";
+      line_ << (first_argument_ ? "\"" : ",\"") << name << "\":true";
+      first_argument_ = false;
     }
   }
 }

@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -23,7 +24,7 @@ class Line {
   requires(!std::same_as<Number, char> && !std::same_as<Number, bool>) Line& operator<<(Number number) {
     char digits[24];
     const auto [end, error] = std::to_chars(digits, digits + sizeof digits, number);
-    text_.append(digits, end);
+    text_.append(digits, static_cast<std::size_t>(end - digits));
     return *this;
   }
 

@@ -158,18 +158,14 @@ void Otf2::fields(const Span& span) {
 }
 
 void Otf2::flags(const MergedEvent& e, const char* more) {
-  constexpr std::pair<EventFlag, const char*> kFlags[] = {{kTachyon, "tachyon"},
-                                                          {kSuspect, "suspect"},
-                                                          {kUnmatched, "unmatched"},
-                                                          {kUnsynced, "unsynced"},
-                                                          {kExtrapolated, "extrapolated"}};
   if (e.flags == 0 && more == nullptr) {
     return;
   }
   std::string said = more == nullptr ? "" : more;
-  for (const auto& [flag, name] : kFlags) {
+  for (const auto& [flag, name] : kFlagNames) {
     if ((e.flags & flag) != 0) {
-      said += (said.empty() ? "" : ",") + std::string(name);
+      said += said.empty() ? "" : ",";
+      said += name;
     }
   }
   add_text(Otf2Said::kFlags, said);

@@ -3,7 +3,7 @@
 // Its lines must rise in time, and its links must have both ends: ends whose other one never came lead to a container
 // "unmatched" at the end. What is lost is an event at the end of the gap, since a state could not begin in the past.
 #include <algorithm>
-#include <cmath>
+#include <limits>
 #include <map>
 #include <queue>
 #include <string>
@@ -36,7 +36,12 @@ class Paje : public Sink {
   struct LaterEnd {
     bool operator()(const MergedGap& a, const MergedGap& b) const { return a.end > b.end; }
   };
-  enum Open : std::uint8_t { kBoth, kSent, kReceived };
+  // An alias, or where `kind` is 0 the text itself.
+  struct Value {
+    char kind;
+    std::size_t number;
+    std::string_view text;
+  };
 
   void write() {
     line_ << '\n';
@@ -50,7 +55,7 @@ class Paje : public Sink {
   }
   void containers();
   void gaps_until(std::int64_t time);
-  std::string value(std::uint32_t thread, std::uint32_t type, std::uint64_t first);
+  Value value(std::uint32_t thread, std::uint32_t type, std::uint64_t first);
   void fields(const Span& span);
   void flags(const MergedEvent& e, std::string_view more);
   void opens(std::uint32_t thread, const Span& span, const MergedEvent& e, bool again);
@@ -113,25 +118,25 @@ void Paje::gaps_until(std::int64_t time) {
   }
 }
 
-// The alias of a task's name, or of its type.
-std::string Paje::value(std::uint32_t thread, std::uint32_t type, std::uint64_t first) {
+// The value of a state: a task's name, or its type.
+Paje::Value Paje::value(std::uint32_t thread, std::uint32_t type, std::uint64_t first) {
   const std::string_view own = texts_->task(type) ? texts_->of(thread, type, first) : std::string_view();
   if (own.empty()) {
-    return "s" + std::to_string(type);
+    return {'s', type, {}};
   }
   const auto known = names_.find(own);
   if (known != names_.end()) {
-    return "n" + std::to_string(known->second);
+    return {'n', known->second, {}};
   }
   if (names_.size() == kMostNames) {
-    return paje_quoted(own);
+    return {0, 0, own};
   }
   const std::size_t number = names_.size();
   names_.emplace(own, number);
   line_ << paje::kValue << " n" << number << " S " << paje_quoted(own) << ' '
         << paje_color(job_->types.size() + number);
   write();
-  return "n" + std::to_string(number);
+  return {'n', number, {}};
 }
 
 void Paje::fields(const Span& span) {
@@ -145,14 +150,9 @@ void Paje::fields(const Span& span) {
 
 // The error, and what is to be said besides; "-": nothing.
 void Paje::flags(const MergedEvent& e, std::string_view more) {
-  constexpr std::pair<EventFlag, std::string_view> kFlags[] = {{kTachyon, "tachyon"},
-                                                               {kSuspect, "suspect"},
-                                                               {kUnmatched, "unmatched"},
-                                                               {kUnsynced, "unsynced"},
-                                                               {kExtrapolated, "extrapolated"}};
   line_ << ' ' << e.error << ' ' << more;
   bool said = !more.empty();
-  for (const auto& [flag, name] : kFlags) {
+  for (const auto& [flag, name] : kFlagNames) {
     if ((e.flags & flag) != 0) {
       line_ << (said ? "," : "") << name;
       said = true;
@@ -163,8 +163,14 @@ void Paje::flags(const MergedEvent& e, std::string_view more) {
 
 // `again`: what went on around an end that was not its own is begun anew.
 void Paje::opens(std::uint32_t thread, const Span& span, const MergedEvent& e, bool again) {
-  const std::string alias = value(thread, span.type, span.first);
-  start(paje::kPush + 2 * static_cast<int>(span.type), e.time) << " S t" << thread << ' ' << alias << " s" << span.type;
+  const Value named = value(thread, span.type, span.first);
+  start(paje::kPush + 2 * static_cast<int>(span.type), e.time) << " S t" << thread << ' ';
+  if (named.kind == 0) {
+    line_ << paje_quoted(named.text);
+  } else {
+    line_ << named.kind << named.number;
+  }
+  line_ << " s" << span.type;
   fields(span);
   flags(e, again ? "continued" : "");
   write();

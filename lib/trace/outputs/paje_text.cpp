@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "trace/outputs/line.hpp"
 #include "trace/outputs/titles.hpp"
 
 namespace elbowroom::trace {
@@ -109,12 +110,15 @@ std::string paje_quoted(std::string_view text) {
 std::string paje_color(std::size_t number) {
   // Hues by the golden ratio: each is far from those before.
   const double hue = std::fmod(static_cast<double>(number % 100000) * 0.618034, 1.0) * 6;
-  const auto part = [&](double shift) {
+  Line color;
+  color << '"';
+  for (const int shift : {0, 2, 4}) {
     const double away = std::fmod(hue + shift, 6.0);
     const double share = std::clamp(std::min(away, 4 - away), 0.0, 1.0);
-    return "0." + std::to_string(20 + static_cast<int>(share * 70));
-  };
-  return "\"" + part(0) + " " + part(2) + " " + part(4) + "\"";
+    color << (shift == 0 ? "0." : " 0.") << 20 + static_cast<int>(share * 70);
+  }
+  color << '"';
+  return std::string(color.text());
 }
 
 std::string paje_definitions(const MergedJob& job) {
@@ -135,14 +139,14 @@ std::string paje_definitions(const MergedJob& job) {
       "5 m M \"message\" \"0.9 0.9 0.2\"\n"
       "5 lost L \"lost\" \"0.9 0.1 0.1\"\n"
       "5 busy L \"recorder at work\" \"0.9 0.5 0.1\"\n";
+  Line values;
   for (std::size_t i = 0; i < job.types.size(); ++i) {
-    const std::string name = paje_quoted(job.types[i].name) + " " + paje_color(i) + "\n";
-    for (const std::string prefix : {"s", "e", "p"}) {
-      const std::string of = prefix == "s" ? "S" : prefix == "e" ? "E" : "P";
-      text += "5 " + prefix + std::to_string(i) + " " + of + " " + name;
+    const std::string name = paje_quoted(job.types[i].name) + " " + paje_color(i);
+    for (const auto& [prefix, of] : {std::pair{'s', 'S'}, {'e', 'E'}, {'p', 'P'}}) {
+      values << paje::kValue << ' ' << prefix << i << ' ' << of << ' ' << name << '\n';
     }
   }
-  return text;
+  return text + std::string(values.text());
 }
 
 }  // namespace elbowroom::trace

@@ -46,7 +46,7 @@ constexpr std::size_t kMostNames = 1 << 16;  // of tasks, interned; others are w
 // Annotations that are no fields of a type, interned in this order.
 enum class Said : std::uint64_t {
   kError = 1,
-  kTachyon,
+  kTachyon,  // and the others of kFlagNames, in their order
   kSuspect,
   kUnmatched,
   kUnsynced,
@@ -87,17 +87,12 @@ void say(pbf_writer& event, Said name, std::string_view text) {
 }
 
 void say_flags(pbf_writer& event, const MergedEvent& e) {
-  constexpr std::pair<EventFlag, Said> kFlags[] = {{kTachyon, Said::kTachyon},
-                                                   {kSuspect, Said::kSuspect},
-                                                   {kUnmatched, Said::kUnmatched},
-                                                   {kUnsynced, Said::kUnsynced},
-                                                   {kExtrapolated, Said::kExtrapolated}};
   if (e.error >= 0) {
     say(event, Said::kError, annotation::kSigned, static_cast<std::uint64_t>(e.error));
   }
-  for (const auto& [flag, said] : kFlags) {
-    if ((e.flags & flag) != 0) {
-      say(event, said, annotation::kBool, 1);
+  for (std::size_t i = 0; i < std::size(kFlagNames); ++i) {
+    if ((e.flags & kFlagNames[i].first) != 0) {
+      say(event, static_cast<std::uint64_t>(Said::kTachyon) + i, annotation::kBool, 1);
     }
   }
 }

@@ -79,7 +79,7 @@ class Dot {
  private:
   std::string node(std::uint32_t task) const {
     const GraphTask& one = graph_.tasks[task];
-    return "r" + std::to_string(job_.ranks[one.rank].rank) + "_t" + std::to_string(one.number);
+    return std::string("r") + std::to_string(job_.ranks[one.rank].rank) + "_t" + std::to_string(one.number);
   }
 
   std::string name(std::uint32_t task) const {

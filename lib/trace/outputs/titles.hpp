@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "trace/merge/sink.hpp"
@@ -20,7 +21,14 @@ std::string thread_title(const MergedThread& thread);  // its name, or "thread 2
 std::string counter_title(const MergedType& type, std::uint32_t which);
 std::string gap_title(std::uint64_t lost);  // "lost 123 events", "recorder at work"
 
-// Bytes of a message, in the form that events have it in.
+// In the order of their bits.
+constexpr std::pair<EventFlag, std::string_view> kFlagNames[] = {{kTachyon, "tachyon"},
+                                                                 {kSuspect, "suspect"},
+                                                                 {kUnmatched, "unmatched"},
+                                                                 {kUnsynced, "unsynced"},
+                                                                 {kExtrapolated, "extrapolated"}};
+
+// Of an event of a message.
 inline std::uint32_t communicator_of(const MergedEvent& message) {
   return static_cast<std::uint32_t>(message.first >> 32);
 }

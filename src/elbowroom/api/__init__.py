@@ -9,6 +9,7 @@ elbowroom.run("quick", overrides=elbowroom.Overrides(kernels=("triad",)))
 
 from elbowroom.api.advising import advise, load_advice, load_job, save_advice, verify_advice
 from elbowroom.api.calibrating import Calibrated, calibrate, resume_calibration
+from elbowroom.api.clocks import save_simulated_clocks, simulate_clocks, simulated_clock_figures
 from elbowroom.api.diffusion import step_table
 from elbowroom.api.doctoring import doctor
 from elbowroom.api.explaining import explain, explanation_figures, save_explanation
@@ -94,10 +95,13 @@ __all__ = [
     "save_overhead_figure",
     "save_overlap_figure",
     "save_panels",
+    "save_simulated_clocks",
     "save_sync_report",
     "save_trace_figure",
     "simulate",
+    "simulate_clocks",
     "simulate_questions",
+    "simulated_clock_figures",
     "simulated_figure",
     "simulated_node",
     "step_table",

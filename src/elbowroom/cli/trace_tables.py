@@ -21,9 +21,8 @@ _MANY = 12
 def print_recorded(done: Recorded) -> None:
     """What each rank kept and lost, how full its rings were, and what recording took."""
     preloaded = ", ".join(done.adapters) if done.adapters else "nothing"
-    _say(f"{done.directory}: recorded for {number(done.seconds, 3)} s; preloaded: {preloaded}", style="bold")
-    if done.mpi is not None:
-        _say(f"MPI: {done.mpi}")
+    mpi = f" ({done.mpi})" if done.mpi is not None else ""
+    _say(f"{done.directory}: {number(done.seconds, 3)} s; preloaded: {preloaded}{mpi}", style="bold")
     if done.stat is not None and done.check is not None:
         print()
         _print_ranks(done)
@@ -80,7 +79,7 @@ def _print_categories(done: Recorded) -> None:
     console().print(table)
     event = [rank.event_ns for rank in done.stat.ranks]
     if event:
-        _say(f"Estimated: an event takes {number(min(event), 3)} to {number(max(event), 3)} ns here.")
+        _say(f"Estimated, with what one event took at the start: {_span(event)} ns.")
 
 
 def by_category(stat: Stat) -> list[tuple[str, int, float, float | None]]:
@@ -95,6 +94,7 @@ def by_category(stat: Stat) -> list[tuple[str, int, float, float | None]]:
     rows = [
         (name, events, total, most / stat.duration_ns if stat.duration_ns else None)
         for name, (events, total, most) in found.items()
+        if events
     ]
     return sorted(rows, key=lambda row: -row[2])
 
@@ -103,18 +103,19 @@ def print_stat(stat: Stat) -> None:
     """A line for each type of events, the most frequent first."""
     all_events = sum(one.events for one in stat.types)
     seconds = stat.duration_ns / 1e9
-    _say(f"{all_events} events of {len(stat.types)} types in {number(seconds, 4)} s", style="bold")
+    types = [one for one in stat.types if one.events]
+    _say(f"{all_events} events of {len(types)} types in {number(seconds, 4)} s", style="bold")
     print()
     table = _table(
         ("type", "wrap"), ("category", ""), ("events", "right"), ("share", "right"), ("per second", "right"),
         ("highest", "right"), ("begin to end", "right"),
     )  # fmt: skip
-    for one in sorted(stat.types, key=lambda one: (-one.events, one.category, one.name)):
+    for one in sorted(types, key=lambda one: (-one.events, one.category, one.name)):
         table.add_row(
             one.name,
             one.category,
             str(one.events),
-            f"{one.events / all_events:.1%}" if all_events else "n/a",
+            f"{one.events / all_events:.1%}",
             number(one.events / seconds, 3) if seconds else "n/a",
             number(max(rates(stat, one), default=0.0), 3),
             _time(one.total_ns) if one.begins else "-",

@@ -11,6 +11,7 @@ import click
 
 from elbowroom.cli.commands import NOISY, _json, _Ordered, group
 from elbowroom.cli.output import print_json
+from elbowroom.cli.simulating_clocks import simulate_clocks
 
 if TYPE_CHECKING:
     from elbowroom.api.trace_costs import Step
@@ -276,6 +277,9 @@ def _plain(value: Any) -> dict[str, Any]:
 
 def _list(text: str | None) -> Any:
     return None if text is None else [word.strip() for word in text.split(",")]
+
+
+trace.add_command(simulate_clocks)
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from elbowroom.launch import build
 DOUBTFUL = 3
 """Exit code of trace-reader: done, but times are not to be trusted."""
 
+_USAGE = 2
 _PREFIX = "trace-reader: "
 _PROGRESS = "progress "
 
@@ -178,9 +179,10 @@ def _judged(running: _Running, words: Sequence[str]) -> bool:
     if code in (0, DOUBTFUL):
         return code == 0
     told = [line.removeprefix(_PREFIX) for line in running.lines if line.strip()]
-    sentence = told[-1] if told else "it said nothing"
+    # CLI11 ends its refusals with a line about --help.
+    sentence = "it said nothing" if not told else told[0 if code == _USAGE else -1]
     if code < 0:
         raise MachineError(
             f"was ended by signal {-code}: {sentence}", field="trace-reader", value=words[0], mend="try again"
         )
-    raise (UsageError if code == 2 else MachineError)(sentence)
+    raise (UsageError if code == _USAGE else MachineError)(sentence)

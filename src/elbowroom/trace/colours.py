@@ -10,7 +10,8 @@ from elbowroom.draw.palette import FAMILIES, ON_DARK, ON_LIGHT
 from elbowroom.trace.columns import Job
 
 COMMUNICATION = ("mpi", "message", "communication", "network", "starpu-mpi")
-"""Categories whose types are communication, by their names."""
+COMPUTATION = ("task", "computation", "compute", "kernel")
+"""Categories whose types are communication, or computation, by their names."""
 GREYS = {"light": "#6B7480", "dark": "#9AA4B0"}
 """Of the recorder's own events."""
 
@@ -33,17 +34,18 @@ def of_types(job: Job) -> list[tuple[str, str]]:
 def _colour(category: str, index: int, palette: Mapping[str, str], page: str) -> str:
     if category == "trace":
         return GREYS[page]
-    family = _family(category)
-    shade = _SHADES[index // len(family) % len(_SHADES)]
+    family, first = _family(category)
+    shade = _SHADES[(first + index // len(family)) % len(_SHADES)]
     return _shaded(palette[family[index % len(family)]], shade)
 
 
-def _family(category: str) -> tuple[str, ...]:
+def _family(category: str) -> tuple[tuple[str, ...], int]:
+    """The hues of a category, and the first of their shades: those of neither family begin lighter."""
     if category.lower() in COMMUNICATION:
-        return FAMILIES["communication"]
-    if category.lower() in ("task", "computation", "compute", "kernel"):
-        return FAMILIES["computation"]
-    return _OTHERS
+        return FAMILIES["communication"], 0
+    if category.lower() in COMPUTATION:
+        return FAMILIES["computation"], 0
+    return _OTHERS, 1
 
 
 def _shaded(colour: str, shade: float) -> str:

@@ -62,11 +62,13 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TypeStat(msgspec.Struct, frozen=True, kw_only=True):
-    """Events of a type: all, those in each bin of time, and the time between their begins and ends."""
+    """Events of a type: all, those in each bin of time, and the time between their begins and ends. `fields`:
+    names of small, first and second; None where one is not used.
+    """
 
     name: str
     category: str
-    fields: tuple[str, ...] = ()
+    fields: tuple[str | None, ...] = ()
     events: int
     per_bin: tuple[float, ...] = msgspec.field(name="per_second")
     begins: int = 0

@@ -256,8 +256,8 @@ def switch_off(named: Mapping[str, Case], limit: float) -> tuple[list[str], tupl
     off = named.get(OFF)
     if off is not None and off.overhead is not None and off.overhead.low > limit:
         return [
-            f"Preloading alone costs {_percent(off.overhead.value)}, with every category off: leave adapters "
-            "out (--adapters)."
+            f"The recorder alone costs {_percent(off.overhead.value)}, with every category off: it starts "
+            "and stops. Trace a longer run, or leave adapters out (--adapters)."
         ], None
     fitting = [
         case

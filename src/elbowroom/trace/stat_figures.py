@@ -24,7 +24,8 @@ _AREAS = 3
 
 def figures(stat: Stat) -> list[Figure]:
     """Events by type, per second over time, and per second over time by type."""
-    ordered = sorted(stat.types, key=lambda one: (-one.events, one.category, one.name))
+    there = [one for one in stat.types if one.events]
+    ordered = sorted(there, key=lambda one: (-one.events, one.category, one.name))
     return [_by_type(ordered), _over_time(stat, ordered), _by_type_over_time(stat, ordered)]
 
 

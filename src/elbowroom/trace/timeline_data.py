@@ -132,10 +132,11 @@ def _ends(messages: Block, events: Block) -> tuple[Block, npt.NDArray[np.intp], 
     both = np.searchsorted(numbers, messages["message"], side="right") - first == 2
     first = first[both]
     one, other = order[first], order[first + 1]
-    swapped = (
-        events["kind"][one] > events["kind"][other]
-    )  # a receive is told before its send where it is a tachyon
-    return messages[both], np.where(swapped, other, one), np.where(swapped, one, other)
+    # A tachyon's receive comes before its send.
+    swapped = events["kind"][one] > events["kind"][other]
+    sends, receives = np.where(swapped, other, one), np.where(swapped, one, other)
+    by_time = np.argsort(sends, kind="stable")
+    return messages[both][by_time], sends[by_time], receives[by_time]
 
 
 def rounded_up(errors: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
@@ -144,7 +145,8 @@ def rounded_up(errors: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
     large = found >= 100
     steps = 10 ** (np.floor(np.log10(np.where(large, found, 100))) - 1)
     found[large] = np.ceil(found[large] / steps[large]) * steps[large]
-    return found.astype(np.float32)
+    single = found.astype(np.float32)
+    return np.where(single < found, np.nextafter(single, np.float32(np.inf)), single)
 
 
 def pack(shown: Shown) -> tuple[list[dict[str, Any]], str, bool]:
@@ -175,15 +177,25 @@ def pack(shown: Shown) -> tuple[list[dict[str, Any]], str, bool]:
         ("flags", events["flags"]),
         ("message_flags", shown.messages["flags"]),
     ]
-    places, parts, at = [], [], 0
-    for name, column in columns:
-        plain = np.ascontiguousarray(column)
-        width = plain.dtype.itemsize
-        # Bytes of one significance stand together: they compress to a half of what numbers do.
-        data = plain.view(np.uint8).reshape(-1, width).T.tobytes() if len(plain) else b""
-        places.append({"name": name, "width": width, "count": len(plain), "at": at})
-        parts.append(data)
-        at += len(data)
+    parts: list[bytes] = []
+    places = [_placed(name, np.ascontiguousarray(column), parts) for name, column in columns]
     blob = b"".join(parts)
     compressed = len(blob) > SMALL
     return places, base64.b64encode(zlib.compress(blob, 6) if compressed else blob).decode(), compressed
+
+
+def _placed(name: str, column: npt.NDArray[Any], parts: list[bytes]) -> dict[str, Any]:
+    """Where the bytes of a column are, those of one significance together, so that they compress to a half: a
+    number of bytes from the start, or -1 - value where all are alike.
+    """
+    planes = column.view(np.uint8).reshape(len(column), column.dtype.itemsize).T
+    at = sum(len(part) for part in parts)
+    places = []
+    for plane in planes:
+        if len(plane) and plane.min() < plane.max():
+            places.append(at)
+            parts.append(plane.tobytes())
+            at += len(plane)
+        else:
+            places.append(-1 - (int(plane[0]) if len(plane) else 0))
+    return {"name": name, "count": len(column), "planes": places}

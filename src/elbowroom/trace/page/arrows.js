@@ -1,5 +1,5 @@
 /* Messages and dependencies between rows, the chosen event, the chosen part of the time. */
-const MOST_ARROWS = 3000;
+const MOST_ARROWS = 1500, MOST_HEADS = 400;
 const arrowHead = (context, x, y, fromX, fromY) => {
   const angle = Math.atan2(y - fromY, x - fromX);
   context.beginPath();
@@ -22,35 +22,53 @@ const isBad = (flags) => flags & (FLAG.TACHYON | FLAG.SUSPECT);
 /* Where a message begins or ends: at the slice around its event, which the call made, or at its mark. */
 const messageY = (event) => middleOf(trace.events.thread[event], -1);
 const drawMessage = (context, message, strong) => {
-  const {messages, events} = trace, flags = messages.flags[message];
+  const {messages} = trace, flags = messages.flags[message];
   const y = messageY(messages.send[message]), toY = messageY(messages.receive[message]);
-  if (Number.isNaN(y) || Number.isNaN(toY)) return false;
+  if (Number.isNaN(y) || Number.isNaN(toY)) return;
   const colour = flags & FLAG.TACHYON ? look.bad : flags & FLAG.SUSPECT ? look.warn : strong ? look.link : look.ink;
-  arrow(context, toX(messages.sent[message]), y, toX(messages.received[message]), toY, colour, strong || isBad(flags) ? 2 : 1, strong || isBad(flags) ? 1 : 0.42);
-  return !isHidden(events.type[messages.send[message]]);
+  arrow(context, toX(messages.sent[message]), y, toX(messages.received[message]), toY, colour, 2, 1);
 };
-/* Messages of which a part is in sight: beyond MOST_ARROWS every so many, said so; those that are wrong, all. */
-const drawMessages = (context, top, height) => {
-  const {messages, events} = trace, seen = [], wrong = [];
-  let count = 0;
-  const inSight = (message) => {
-    const y = messageY(messages.send[message]), to = messageY(messages.receive[message]);
-    return !(Math.max(y, to) < top || Math.min(y, to) > top + height);
-  };
-  const last = lowerBound(messages.sent, view.to + 1e-6);
-  for (let i = lowerBound(messages.reach, view.from); i < messages.count && (i < last || isBad(messages.flags[i])); i++) {
+/* Messages of which a part is in sight, those that are wrong apart. */
+const messagesInSight = () => {
+  const {messages, events} = trace, plain = [], wrong = [];
+  for (let i = lowerBound(messages.reach, view.from); i < messages.count; i++) {
+    const bad = isBad(messages.flags[i]);
+    if (messages.sent[i] > view.to && !bad) { if (messages.sent[i] > view.to + latestTachyon()) break; continue; }
     if (Math.max(messages.sent[i], messages.received[i]) < view.from || Math.min(messages.sent[i], messages.received[i]) > view.to) continue;
-    if (isHidden(events.type[messages.send[i]])) continue;
-    if (isBad(messages.flags[i])) wrong.push(i); else { count++; if (seen.length <= 8 * MOST_ARROWS) seen.push(i); }
+    if (!isHidden(events.type[messages.send[i]])) (bad ? wrong : plain).push(i);
   }
-  // A stride over all of them, not over those that were listed first.
-  const stride = Math.ceil(count / MOST_ARROWS);
-  let drawn = 0;
-  if (stride <= 8) for (let i = 0; i < seen.length; i += stride) { if (inSight(seen[i])) drawMessage(context, seen[i], false); drawn++; }
-  else for (let i = lowerBound(messages.reach, view.from); i < last; i += stride) { if (!isHidden(events.type[messages.send[i]]) && inSight(i)) drawMessage(context, i, false); drawn++; }
-  for (const i of wrong.slice(0, MOST_ARROWS)) drawMessage(context, i, false);
-  const more = wrong.length ? `, ${whole(wrong.length)} tachyons or suspects` : "";
-  return drawn < count ? `1 of ${stride} message arrows drawn (${whole(count)} in sight${more}); zoom in for all` : wrong.length ? `${plural(wrong.length, "tachyon or suspect message")} in sight` : "";
+  return {plain, wrong};
+};
+/* By how much a message arrives too early, at most: so far beyond what is in sight one may have been sent. */
+const latestTachyon = () => {
+  if (trace.early === undefined) {
+    trace.early = 0;
+    for (let i = 0; i < trace.messages.count; i++) trace.early = Math.max(trace.early, trace.messages.sent[i] - trace.messages.received[i]);
+  }
+  return trace.early;
+};
+/* Below the slices, in one stroke; beyond MOST_ARROWS only every so many, said so. Those that are wrong come later. */
+const drawMessages = (context, top, height) => {
+  const {plain, wrong} = view.messages = messagesInSight(), {messages} = trace;
+  const stride = Math.max(1, Math.ceil(plain.length / MOST_ARROWS)), drawn = plain.length / stride, heads = [];
+  context.strokeStyle = context.fillStyle = look.ink;
+  context.globalAlpha = clamp(100 / drawn, 0.15, 0.45);
+  context.lineWidth = 1;
+  context.beginPath();
+  for (let i = 0; i < plain.length; i += stride) {
+    const message = plain[i], y = messageY(messages.send[message]), end = messageY(messages.receive[message]);
+    if (!(Math.max(y, end) >= top && Math.min(y, end) <= top + height)) continue;
+    const x = toX(messages.sent[message]), to = toX(messages.received[message]);
+    context.moveTo(x, y);
+    context.lineTo(to, end);
+    if (drawn <= MOST_HEADS && Math.hypot(to - x, end - y) > 9) heads.push([to, end, x, y]);
+  }
+  context.stroke();
+  for (const head of heads) arrowHead(context, ...head);
+  context.globalAlpha = 1;
+  const told = wrong.length ? [`${plural(wrong.length, "tachyon or suspect message")} in sight`] : [];
+  if (stride > 1) told.push(`1 of ${stride} message arrows drawn, of ${whole(plain.length)}; zoom in for all`);
+  return told.join(" · ");
 };
 const drawDependency = (context, [from, to], strong) => {
   const {slices} = trace, y = middleOf(slices.thread[from], depthOf(from)), toY = middleOf(slices.thread[to], depthOf(to));
@@ -68,12 +86,17 @@ const drawDependencies = (context) => {
 };
 const drawArrows = (context, top, height) => {
   const told = [];
+  view.messages = {plain: [], wrong: []};
   if (view.arrows.dependencies) told.push(drawDependencies(context));
   if (view.arrows.messages) told.push(drawMessages(context, top, height));
+  return told.filter(Boolean).join(" · ");
+};
+/* What is wrong, and what belongs to the chosen event. */
+const drawStrongArrows = (context) => {
+  for (const message of view.messages.wrong.slice(0, MOST_ARROWS)) drawMessage(context, message, false);
   const message = view.event === NONE ? 0 : trace.messages.of[view.event];
   if (message) drawMessage(context, message - 1, true);
   if (view.slice !== NONE) for (const place of trace.dependencies.of.get(view.slice) || []) drawDependency(context, trace.dependencies.pairs[place], true);
-  return told.filter(Boolean).join(" · ");
 };
 
 const drawRange = (context, top, height) => {
@@ -109,7 +132,7 @@ const drawChosen = (context) => {
     context.strokeRect(toX(events.time[view.event]) - 7, middle - 8, 14, 14);
     return whisker(context, events.time[view.event], events.error[view.event], middle + 9);
   }
-  const x = Math.max(gutter() - 4, toX(slices.begin[slice])), to = Math.min(elements.tracks.clientWidth + 4, toX(slices.end[slice]));
+  const x = Math.max(gutter - 4, toX(slices.begin[slice])), to = Math.min(boxWidth + 4, toX(slices.end[slice]));
   context.strokeRect(x - 1, middle - LANE / 2 - 0.5, Math.max(4, to - x + 1), LANE);
   whisker(context, slices.begin[slice], events.error[slices.event[slice]], middle);
   if (slices.endEvent[slice] !== NONE) whisker(context, slices.end[slice], events.error[slices.endEvent[slice]], middle);

@@ -137,6 +137,11 @@ const messagesOf = (events) => {
   }
   return found;
 };
+/* The first and last moment, and what is shown of the time: around a lone moment there is some room. */
+const boundsOf = (first, last) => {
+  if (!Number.isFinite(first)) return {first: 0, last: 0, low: 0, high: 1000};
+  return last > first ? {first, last, low: first, high: last} : {first, last, low: first - 500, high: last + 500};
+};
 const build = (facts, events) => {
   const count = events.time.length, gaps = facts.threads.map(() => []);
   for (const [thread, begin, end, lost] of facts.gaps) gaps[thread].push({begin, end, lost});
@@ -154,5 +159,5 @@ const build = (facts, events) => {
       lanes: lanesOf(slices, built.slices), counters: counterTracks(events, facts, number, built.counters)};
   });
   return {facts, events, count, slices, threads, messages: messagesOf(events), dependencies: dependenciesOf(events, facts, slices, isTask),
-    regions: regionsOf(events, facts, first, last), isTask, first: Number.isFinite(first) ? first : 0, last: Number.isFinite(last) ? last : 0};
+    regions: regionsOf(events, facts, first, last), isTask, ...boundsOf(first, last)};
 };

@@ -12,8 +12,8 @@ const sliceAt = (lane, time, reach) => {
 };
 /* {event, slice} or {gap} or {counter value} at a place of the canvas; null where there is nothing. */
 const hit = (x, y) => {
-  const row = rowAt(y), time = toTime(x), reach = 5 * (view.to - view.from) / plotWidth();
-  if (!row || x < gutter()) return null;
+  const row = rowAt(y), time = toTime(x), reach = 5 * (view.to - view.from) / plot;
+  if (!row || x < gutter) return null;
   if (row.kind === "counter") {
     const at = lowerBound(row.counter.time, time + 1e-9) - 1;
     return at < 0 ? null : {event: row.counter.ids[at], slice: NONE, counter: row.counter};
@@ -56,6 +56,15 @@ const describeMessage = (i) => {
   const other = messages.send[at - 1] === i ? messages.receive[at - 1] : messages.send[at - 1], way = messages.received[at - 1] - messages.sent[at - 1];
   return [["message", `${messages.send[at - 1] === i ? "to" : "from"} ${nameOfThread(events.thread[other])}, on its way ${duration(way)}`], ...flagsText(messages.flags[at - 1]).map((text) => ["flag", text])];
 };
+/* The tasks that a task waits for, and those that wait for it. */
+const describeDependencies = (slice) => {
+  const {pairs, of} = trace.dependencies, own = (of.get(slice) || []).map((place) => pairs[place]), list = [];
+  for (const [name, end, other] of [["waits for", 1, 0], ["waited for by", 0, 1]]) {
+    const names = own.filter((pair) => pair[end] === slice).map((pair) => nameOfSlice(pair[other]));
+    if (names.length) list.push([name, names.slice(0, 6).join(", ") + (names.length > 6 ? ` and ${names.length - 6} more` : "")]);
+  }
+  return list;
+};
 /* Title and pairs of words of an event, or of the slice it begins. */
 const describe = ({event: i, slice, gap, thread}) => {
   if (gap) {
@@ -76,7 +85,8 @@ const describe = ({event: i, slice, gap, thread}) => {
   if (events.kind[i] === KIND.REGION) pairs.push(["region of interest", events.small[i] ? "begins" : "ends"]);
   else pairs.push(...fieldsOf(i));
   if (events.text[i]) pairs.push(["text", facts.texts[events.text[i] - 1]]);
-  pairs.push(["on", nameOfThread(events.thread[i])], ...describeMessage(i));
+  pairs.push(["on", nameOfThread(events.thread[i])], ...describeMessage(i), ...describeDependencies(slice));
+  if (trace.threads[events.thread[i]].damage) pairs.push(["flag", trace.threads[events.thread[i]].damage]);
   for (const text of flagsText(events.flags[i])) if (!pairs.some(([, one]) => one === text)) pairs.push(["flag", text]);
   return [title, pairs];
 };

@@ -71,22 +71,22 @@ const ticksOf = (width) => {
   return {step, base: far ? moment(base) : "", ticks};
 };
 const drawAxis = () => {
-  const canvas = elements.axis, width = elements.tracks.clientWidth, height = 28, context = sized(canvas, width, height);
+  const canvas = elements.axis, width = boxWidth, height = 28, context = sized(canvas, width, height);
   context.font = FONT;
   context.textBaseline = "middle";
-  const {ticks, base} = ticksOf(plotWidth());
+  const {ticks, base} = ticksOf(plot);
   context.fillStyle = look.faint;
   context.textAlign = "left";
-  context.fillText(fitted(context, base ? `${base} …` : "time since start", gutter() - 12), 8, 14);
+  context.fillText(fitted(context, base ? `${base} …` : "time since start", gutter - 12), 8, 14);
   if (view.range) {
     const [a, b] = view.range.map(toX);
     context.fillStyle = look.link;
     context.globalAlpha = 0.25;
-    context.fillRect(Math.max(gutter(), a), 0, Math.max(1, Math.min(width, b) - Math.max(gutter(), a)), height);
+    context.fillRect(Math.max(gutter, a), 0, Math.max(1, Math.min(width, b) - Math.max(gutter, a)), height);
     context.globalAlpha = 1;
   }
   context.beginPath();
-  context.rect(gutter(), 0, width, height);
+  context.rect(gutter, 0, width, height);
   context.save();
   context.clip();
   context.textAlign = "center";
@@ -95,7 +95,7 @@ const drawAxis = () => {
     context.fillStyle = look.line;
     context.fillRect(x - 0.5, 21, 1, 7);
     context.fillStyle = look.ink;
-    context.fillText(text, clamp(x, gutter() + half + 2, width - half - 4), 12);
+    context.fillText(text, clamp(x, gutter + half + 2, width - half - 4), 12);
   }
   context.restore();
   context.fillStyle = look.line;
@@ -105,19 +105,19 @@ const drawAxis = () => {
 
 /* ---- the overview: how many events there are when, by category, and what part is in sight ---- */
 let overviewDrawn = "", overviewImage = null;
-const overviewX = (time) => gutter() + (time - trace.first) / span() * plotWidth();
-const overviewTime = (x) => trace.first + (x - gutter()) / plotWidth() * span();
+const overviewX = (time) => gutter + (time - trace.low) / span() * plot;
+const overviewTime = (x) => trace.low + (x - gutter) / plot * span();
 const paintOverview = (width, height) => {
   const image = document.createElement("canvas"), ratio = devicePixelRatio || 1;
   image.width = Math.max(1, Math.round(width * ratio));
   image.height = Math.max(1, Math.round(height * ratio));
-  const context = image.getContext("2d"), columns = Math.ceil(plotWidth() / 2);
+  const context = image.getContext("2d"), columns = Math.ceil(plot / 2);
   context.scale(ratio, ratio);
   const {events} = trace, kinds = trace.facts.types.length, sums = new Uint32Array(columns * kinds), all = new Uint32Array(columns);
   for (let i = 0; i < trace.count; i++) {
     const type = events.type[i];
     if (isHidden(type)) continue;
-    const at = Math.min(columns - 1, Math.floor((events.time[i] - trace.first) / span() * columns));
+    const at = Math.min(columns - 1, Math.floor((events.time[i] - trace.low) / span() * columns));
     sums[at * kinds + type]++;
     all[at]++;
   }
@@ -131,7 +131,7 @@ const paintOverview = (width, height) => {
       const tall = sums[at * kinds + type] / most * (height - 6);
       if (!tall) continue;
       context.fillStyle = look.types[type];
-      context.fillRect(gutter() + 2 * at, y - tall, 2, tall);
+      context.fillRect(gutter + 2 * at, y - tall, 2, tall);
       y -= tall;
     }
   }
@@ -145,7 +145,7 @@ const paintOverview = (width, height) => {
   return image;
 };
 const drawOverview = () => {
-  const width = elements.tracks.clientWidth, height = 44, context = sized(elements.overview, width, height);
+  const width = boxWidth, height = 44, context = sized(elements.overview, width, height);
   const key = `${width} ${devicePixelRatio} ${[...view.hidden]}`;
   if (key !== overviewDrawn) { overviewImage = paintOverview(width, height); overviewDrawn = key; }
   context.drawImage(overviewImage, 0, 0, width, height);
@@ -158,10 +158,10 @@ const drawOverview = () => {
       last = x;
     }
   }
-  const a = clamp(overviewX(view.from), gutter(), width), b = clamp(overviewX(view.to), gutter(), width);
+  const a = clamp(overviewX(view.from), gutter, width), b = clamp(overviewX(view.to), gutter, width);
   context.fillStyle = look.page;
   context.globalAlpha = 0.62;
-  context.fillRect(gutter(), 0, a - gutter(), height);
+  context.fillRect(gutter, 0, a - gutter, height);
   context.fillRect(b, 0, width - b, height);
   context.globalAlpha = 1;
   context.strokeStyle = look.link;
@@ -178,6 +178,7 @@ const drawOverview = () => {
 
 const draw = () => {
   const started = performance.now();
+  measure();
   const ticks = drawAxis();
   drawOverview();
   drawTracks(ticks);

@@ -58,7 +58,7 @@ const moveDrag = (event) => {
   if (Math.hypot(event.clientX - drag.x, event.clientY - drag.y) > 3) drag.moved = true;
   if (kind === "select" && drag.moved) selectSoon([drag.from, clamp(toTime(x), view.from, view.to)]);
   else if (kind === "move" && drag.moved) {
-    pan(-(event.clientX - drag.x) / plotWidth() * (view.to - view.from));
+    pan(-(event.clientX - drag.x) / plot * (view.to - view.from));
     elements.tracks.scrollTop -= event.clientY - drag.y;
     [drag.x, drag.y] = [event.clientX, event.clientY];
   } else if (kind === "pinch") {
@@ -82,7 +82,7 @@ const endDrag = (event) => {
   if (kind === "select") selectRange(null);
   else if (kind === "move") {
     const row = rowAt(y);
-    if (x < gutter() && row && row.kind === "rank") toggleRank(row.rank);
+    if (x < gutter && row && row.kind === "rank") toggleRank(row.rank);
     else { const found = hit(x, y); choose(found && found.gap ? null : found); }
   }
 };
@@ -101,16 +101,16 @@ const overviewDrag = (event) => {
 /* ---- wheel: with Ctrl, by two fingers, or where nothing can be scrolled it zooms; sideways it moves ---- */
 const wheel = (event) => {
   const unit = event.deltaMode === 1 ? 16 : event.deltaMode === 2 ? 400 : 1, dx = event.deltaX * unit, dy = event.deltaY * unit;
-  const canScroll = event.currentTarget === elements.tracks && view.height > elements.tracks.clientHeight + 1;
+  const canScroll = event.currentTarget === elements.tracks && view.height > boxHeight + 1;
   if (!event.ctrlKey && !event.metaKey && (event.shiftKey || Math.abs(dx) > Math.abs(dy))) {
     event.preventDefault();
-    return pan((event.shiftKey && !dx ? dy : dx) / plotWidth() * (view.to - view.from));
+    return pan((event.shiftKey && !dx ? dy : dx) / plot * (view.to - view.from));
   }
   if (canScroll && !event.ctrlKey && !event.metaKey && !event.altKey) return undefined;
   event.preventDefault();
   hideTip();
   const x = event.clientX - elements.canvas.getBoundingClientRect().left;
-  return zoom(Math.exp(clamp(dy, -200, 200) * (event.ctrlKey && Math.abs(dy) < 40 ? 0.012 : 0.0022)), toTime(Math.max(x, gutter())));
+  return zoom(Math.exp(clamp(dy, -200, 200) * (event.ctrlKey && Math.abs(dy) < 40 ? 0.012 : 0.0022)), toTime(Math.max(x, gutter)));
 };
 const KEYS = {
   ArrowLeft: () => pan(-(view.to - view.from) * 0.15), ArrowRight: () => pan((view.to - view.from) * 0.15),

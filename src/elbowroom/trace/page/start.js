@@ -89,12 +89,14 @@ const start = async () => {
   const facts = JSON.parse($("#facts").textContent);
   for (const id of ["tracks", "space", "canvas", "axis", "overview", "tip", "details", "statistics", "legend", "said"]) elements[id] = $(`#${id}`);
   document.documentElement.classList.add("scripted");
+  if (innerHeight < 640) $(".notes")?.removeAttribute("open");
   trace = build(facts, await unpack(facts));
   $("#data").remove();
   readLook();
   $("#clocks").textContent = clockText();
   $("#messages").hidden = !trace.messages.count;
   $("#dependencies").hidden = !trace.dependencies.pairs.length;
+  measure();
   layOut();
   showLegend();
   choose(null);

@@ -1,7 +1,7 @@
 /* The rows: slices, instants, counters, what is lost. What is narrower than a pixel is summed up per pixel. */
 const drawTracks = (ticks) => {
-  const width = elements.tracks.clientWidth, height = elements.tracks.clientHeight, context = sized(elements.canvas, width, height);
-  const top = elements.tracks.scrollTop, left = gutter();
+  const width = boxWidth, height = boxHeight, context = sized(elements.canvas, width, height);
+  const top = elements.tracks.scrollTop, left = gutter;
   context.font = FONT;
   context.textBaseline = "middle";
   const rows = view.rows.filter((row) => row.y + row.height > top && row.y < top + height);
@@ -16,12 +16,13 @@ const drawTracks = (ticks) => {
   context.globalAlpha = 0.5;
   for (const [at] of ticks) context.fillRect(Math.round(toX(at)), top, 1, Math.min(height, view.height - top));
   context.globalAlpha = 1;
+  view.told = drawArrows(context, top, height);
   for (const row of rows) {
     if (row.kind === "thread") drawThread(context, row);
     else if (row.kind === "counter") drawCounter(context, row);
     else if (view.collapsed.has(row.rank)) drawClosed(context, row);
   }
-  view.told = drawArrows(context, top, height);
+  drawStrongArrows(context);
   drawRange(context, top, height);
   drawChosen(context);
   context.restore();
@@ -34,7 +35,7 @@ const drawTracks = (ticks) => {
 const drawBands = (context, rows) => {
   context.fillStyle = look.band;
   for (const row of rows) for (const [a, b] of trace.regions[row.rank]) {
-    const x = Math.max(gutter(), toX(a)), to = Math.min(elements.tracks.clientWidth, toX(b));
+    const x = Math.max(gutter, toX(a)), to = Math.min(boxWidth, toX(b));
     if (to > x) context.fillRect(x, row.y, to - x, row.height);
   }
 };
@@ -42,18 +43,18 @@ const drawLabel = (context, row, left) => {
   context.fillStyle = row.kind === "rank" ? look.card : look.page;
   context.fillRect(0, row.y, left, row.height);
   context.fillStyle = look.line;
-  context.fillRect(0, row.y + row.height - 1, row.kind === "counter" ? left : elements.tracks.clientWidth, 1);
+  context.fillRect(0, row.y + row.height - 1, row.kind === "counter" ? left : boxWidth, 1);
   const rank = trace.facts.ranks[row.rank], middle = row.y + row.height / 2;
   context.textAlign = "left";
   if (row.kind === "rank") {
-    const more = rank.there ? rank.host : "not in the trace";
-    context.fillStyle = look.ink;
+    const more = !rank.there ? "not in the trace" : rank.ended ? rank.host : `${rank.host} · killed`;
+    context.fillStyle = rank.there && rank.ended ? look.ink : look.bad;
     context.font = `600 ${FONT}`;
     context.fillText(fitted(context, `${view.collapsed.has(row.rank) ? "▸" : "▾"} rank ${rank.rank} · ${more}`, left - 14), 6, middle);
     context.font = FONT;
   } else if (row.kind === "thread") {
-    context.fillStyle = row.thread.damage || row.thread.lost ? look.bad : look.ink;
-    const own = row.thread.name || `thread ${row.thread.thread}`;
+    const killed = !row.grouped && !rank.ended, own = (row.thread.name || `thread ${row.thread.thread}`) + (killed ? " · killed" : "");
+    context.fillStyle = row.thread.damage || row.thread.lost || killed ? look.bad : look.ink;
     context.fillText(fitted(context, row.grouped ? own : `${left < 150 ? "" : "rank "}${rank.rank} · ${own}`, left - (row.grouped ? 28 : 14)), row.grouped ? 20 : 8, middle);
   } else {
     context.fillStyle = look.faint;
@@ -67,6 +68,18 @@ const compact = (value) => (Math.abs(value) < 1e4 ? String(Number(value.toPrecis
 
 /* ---- slices ---- */
 const pixel = {sums: null, touched: [], at: -1, covered: 0};
+/* Pixels side by side of the same look are one rectangle. */
+const run = {from: 0, to: -1, type: -1, shade: 0};
+const SHADES = 10;
+const flushRun = (context, y) => {
+  if (run.to > run.from) {
+    context.globalAlpha = run.shade / SHADES;
+    context.fillStyle = look.types[run.type];
+    context.fillRect(run.from, y, run.to - run.from, LANE - 2);
+    context.globalAlpha = 1;
+  }
+  run.to = -1;
+};
 const flushPixel = (context, y) => {
   if (pixel.at < 0) return;
   let best = -1, most = -1;
@@ -74,17 +87,18 @@ const flushPixel = (context, y) => {
     if (pixel.sums[type] > most) { most = pixel.sums[type]; best = type; }
     pixel.sums[type] = 0;
   }
-  const scale = plotWidth() / (view.to - view.from);
-  context.globalAlpha = clamp(pixel.covered * scale, 0.28, 1);
-  context.fillStyle = look.types[best];
-  context.fillRect(pixel.at, y, 1, LANE - 2);
-  context.globalAlpha = 1;
+  const shade = Math.round(clamp(pixel.covered * plot / (view.to - view.from), 0.3, 1) * SHADES);
+  if (run.to !== pixel.at || run.type !== best || run.shade !== shade) {
+    flushRun(context, y);
+    Object.assign(run, {from: pixel.at, type: best, shade});
+  }
+  run.to = pixel.at + 1;
   pixel.touched.length = 0;
   pixel.at = -1;
   pixel.covered = 0;
 };
 const drawLane = (context, lane, y) => {
-  const {slices} = trace, width = elements.tracks.clientWidth, left = gutter(), scale = plotWidth() / (view.to - view.from);
+  const {slices} = trace, width = boxWidth, left = gutter, scale = plot / (view.to - view.from);
   pixel.sums ||= new Float64Array(trace.facts.types.length);
   for (let i = lowerBound(lane.end, view.from), count = lane.ids.length; i < count && lane.begin[i] <= view.to; i++) {
     const slice = lane.ids[i], type = slices.type[slice];
@@ -92,6 +106,7 @@ const drawLane = (context, lane, y) => {
     const x = left + (lane.begin[i] - view.from) * scale, to = left + (lane.end[i] - view.from) * scale;
     if (to - x >= 1.5) {
       flushPixel(context, y);
+      flushRun(context, y);
       drawSlice(context, slice, type, Math.max(x, left - 2), Math.min(to, width + 2), y);
       continue;
     }
@@ -103,6 +118,7 @@ const drawLane = (context, lane, y) => {
     pixel.covered += lane.end[i] - lane.begin[i];
   }
   flushPixel(context, y);
+  flushRun(context, y);
 };
 const drawSlice = (context, slice, type, x, to, y) => {
   const wide = Math.max(1, to - x - (to - x > 4 ? 1 : 0));
@@ -133,7 +149,7 @@ const drawThread = (context, row) => {
 };
 const drawGap = (context, gap, row) => {
   if (gap.end < view.from || gap.begin > view.to) return;
-  const x = Math.max(gutter(), toX(gap.begin)), wide = Math.max(2, Math.min(elements.tracks.clientWidth, toX(gap.end)) - x);
+  const x = Math.max(gutter, toX(gap.begin)), wide = Math.max(2, Math.min(boxWidth, toX(gap.end)) - x);
   const colour = gap.lost ? look.bad : look.faint;
   context.fillStyle = hatch(context, colour);
   context.globalAlpha = 0.5;
@@ -150,20 +166,20 @@ const drawGap = (context, gap, row) => {
   context.textAlign = "center";
   context.fillText(text, middle, row.y + row.height / 2);
 };
-/* Instants: a mark each where there is room, else a bar for all of a pixel. */
+/* Instants: a mark each where there is room, else a bar for all of a pixel, of the first one's colour. */
 const drawTicks = (context, thread, y) => {
   const times = thread.instantTimes, {events} = trace;
   let last = -10, i = lowerBound(times, view.from);
-  for (; i < times.length && times[i] <= view.to; i++) {
+  while (i < times.length && times[i] <= view.to) {
     const id = thread.instants[i], type = events.type[id];
-    if (isHidden(type)) continue;
-    const x = toX(times[i]), bad = events.flags[id] & (FLAG.TACHYON | FLAG.SUSPECT);
-    if (x - last < 1 && !bad) continue;
-    const next = i + 1 < times.length ? toX(times[i + 1]) : Infinity;
+    if (isHidden(type)) { i++; continue; }
+    const x = toX(times[i]), next = i + 1 < times.length ? toX(times[i + 1]) : Infinity;
+    const bad = events.flags[id] & (FLAG.TACHYON | FLAG.SUSPECT);
     context.fillStyle = bad ? (events.flags[id] & FLAG.TACHYON ? look.bad : look.warn) : look.types[type];
     if (x - last > 7 && next - x > 7) drawMark(context, events.kind[id], x, y + TICKS / 2 - 1);
     else context.fillRect(x - 0.5, y + 1, 1.2, TICKS - 4);
     last = x;
+    i = next - x < 1 ? lowerBound(times, toTime(x + 1), i + 1) : i + 1;
   }
 };
 /* Up: sent; down: received; a rhomb: anything else. */
@@ -178,7 +194,7 @@ const drawMark = (context, kind, x, y) => {
 const drawClosed = (context, row) => {
   const threads = row.threads.filter((thread) => thread.lanes.length), each = Math.max(1, Math.floor((row.height - 6) / Math.max(1, threads.length)));
   threads.slice(0, row.height - 6).forEach((thread, index) => {
-    const lane = thread.lanes[0], scale = plotWidth() / (view.to - view.from), left = gutter();
+    const lane = thread.lanes[0], scale = plot / (view.to - view.from), left = gutter;
     let last = -1;
     for (let i = lowerBound(lane.end, view.from); i < lane.ids.length && lane.begin[i] <= view.to; i++) {
       const type = trace.slices.type[lane.ids[i]], x = left + (lane.begin[i] - view.from) * scale, to = left + (lane.end[i] - view.from) * scale;
@@ -192,13 +208,13 @@ const drawClosed = (context, row) => {
 
 /* ---- counters: least to most of each pixel, filled down to zero ---- */
 const drawCounter = (context, row) => {
-  const {time, values, low, high, type} = row.counter, width = elements.tracks.clientWidth;
+  const {time, values, low, high, type} = row.counter, width = boxWidth;
   const toY = (value) => row.y + row.height - 3 - (value - low) / (high - low) * (row.height - 7), zero = toY(clamp(0, low, high));
   let i = Math.max(0, lowerBound(time, view.from) - 1);
   if (!time.length) return;
   context.fillStyle = look.types[type];
   while (i < time.length && time[i] <= view.to) {
-    const x = Math.max(gutter(), Math.floor(toX(time[i])));
+    const x = Math.max(gutter, Math.floor(toX(time[i])));
     let least = values[i], most = values[i], end = i + 1;
     for (; end < time.length && toX(time[end]) < x + 1; end++) { least = Math.min(least, values[end]); most = Math.max(most, values[end]); }
     const lastValue = values[end - 1], to = end < time.length ? Math.min(width, Math.ceil(toX(time[end]))) : Math.min(width, Math.ceil(toX(trace.last)));

@@ -18,21 +18,28 @@ const inflated = async (input) => {
   const stream = new Blob([input]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 };
-const planes = (data, {width, count, at}, from) => {
+/* The bytes of one significance: somewhere in the data, or all alike (-1 - value). */
+const plane = (data, at, count) => (at < 0 ? new Uint8Array(count).fill(-1 - at) : data.subarray(at, at + count));
+const numbers = (data, places, count) => {
   const found = new Uint32Array(count);
-  for (let byte = 0; byte < Math.min(4, width - from); byte++) {
-    const plane = data.subarray(at + (from + byte) * count, at + (from + byte + 1) * count), shift = 8 * byte;
-    for (let i = 0; i < count; i++) found[i] |= plane[i] << shift;
-  }
+  places.forEach((at, byte) => {
+    const shift = 8 * byte;
+    if (at < 0) { if (at < -1) for (let i = 0; i < count; i++) found[i] |= (-1 - at) << shift; return; }
+    for (let i = 0; i < count; i++) found[i] |= data[at + i] << shift;
+  });
   return found;
 };
-const column = (data, place) => {
-  if (place.width === 1) return data.subarray(place.at, place.at + place.count);
-  const low = planes(data, place, 0);
-  return place.width === 8 ? {low, high: planes(data, place, 4)} : low;
+const column = (data, {planes, count}) => {
+  if (planes.length === 1) return plane(data, planes[0], count);
+  const low = numbers(data, planes.slice(0, 4), count);
+  return planes.length === 8 ? {low, high: numbers(data, planes.slice(4), count)} : low;
+};
+const dataOf = async (facts, text) => {
+  const input = fromBase64(text);
+  return facts.compressed ? inflated(input) : input;
 };
 const unpack = async (facts) => {
-  const data = await inflated64(facts, $("#data").textContent.trim()), found = {};
+  const data = await dataOf(facts, $("#data").textContent.trim()), found = {};
   for (const place of facts.columns) found[place.name] = column(data, place);
   found.error = new Float32Array(found.error.buffer);
   const {low, high} = found.step, time = new Float64Array(facts.events);
@@ -40,10 +47,6 @@ const unpack = async (facts) => {
   for (let i = 0; i < time.length; i++) { now += low[i] + high[i] * 4294967296; time[i] = now; }
   delete found.step;
   return {...found, time};
-};
-const inflated64 = async (facts, text) => {
-  const input = fromBase64(text);
-  return facts.compressed ? inflated(input) : input;
 };
 /* A number of 64 bits: exact, in words where it has to be. */
 const wide = ({low, high}, i) => (high[i] < 0x200000 ? high[i] * 4294967296 + low[i] : (BigInt(high[i]) << 32n) | BigInt(low[i]));

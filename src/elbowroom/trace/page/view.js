@@ -5,10 +5,16 @@ const view = {from: 0, to: 1, rows: [], height: 0, collapsed: new Set(), hidden:
   arrows: {messages: true, dependencies: false}};
 const elements = {};
 
-const gutter = () => (elements.tracks.clientWidth < 620 ? 96 : 188);
-const plotWidth = () => Math.max(50, elements.tracks.clientWidth - gutter());
-const toX = (time) => gutter() + (time - view.from) / (view.to - view.from) * plotWidth();
-const toTime = (x) => view.from + (x - gutter()) / plotWidth() * (view.to - view.from);
+/* Of the rows' part of the window, px: asked of the document once a picture, not once an event. */
+let boxWidth = 0, boxHeight = 0, gutter = 0, plot = 1;
+const measure = () => {
+  boxWidth = elements.tracks.clientWidth;
+  boxHeight = elements.tracks.clientHeight;
+  gutter = boxWidth < 620 ? 96 : 188;
+  plot = Math.max(50, boxWidth - gutter);
+};
+const toX = (time) => gutter + (time - view.from) / (view.to - view.from) * plot;
+const toTime = (x) => view.from + (x - gutter) / plot * (view.to - view.from);
 
 /* Rows from top to bottom: a header for each rank of several threads, threads, their counters. */
 const layOut = () => {
@@ -48,18 +54,17 @@ const depthOf = (slice) => trace.slices.depth[slice];
 
 let waiting = 0;
 const redraw = () => { waiting ||= requestAnimationFrame(() => { waiting = 0; draw(); }); };
-const span = () => Math.max(1, trace.last - trace.first);
+const span = () => trace.high - trace.low;
 /* Shows from..to, not less than 10 ns, not more than the trace and a margin. */
 const show = (from, to) => {
   const margin = 0.02 * span(), width = clamp(to - from, Math.min(10, span()), span() + 2 * margin);
-  from = clamp((from + to) / 2 - width / 2, trace.first - margin, trace.last + margin - width);
-  view.from = from;
-  view.to = from + width;
+  view.from = clamp((from + to - width) / 2, trace.low - margin, trace.high + margin - width);
+  view.to = view.from + width;
   redraw();
 };
-const showAll = () => show(trace.first - 0.02 * span(), trace.last + 0.02 * span());
+const showAll = () => show(trace.low - 0.02 * span(), trace.high + 0.02 * span());
 const zoom = (factor, at = (view.from + view.to) / 2) => {
-  const margin = 0.02 * span(), width = clamp((view.to - view.from) * factor, Math.min(10, span()), span() + 2 * margin);
+  const width = clamp((view.to - view.from) * factor, Math.min(10, span()), 1.04 * span());
   const share = (at - view.from) / (view.to - view.from);
   show(at - share * width, at + (1 - share) * width);
 };

@@ -1,0 +1,85 @@
+#include "pmpi/books.hpp"
+
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "pmpi/shim.hpp"
+
+namespace elbowroom::pmpi {
+
+std::atomic<bool> listening{false};
+thread_local int depth = 0;
+
+namespace {
+
+std::atomic_flag taken = ATOMIC_FLAG_INIT;
+bool several = false;
+
+// Never destroyed: MPI may be called while a process ends.
+Books& books() {
+  static Books& all = *new Books;
+  return all;
+}
+
+}  // namespace
+
+void* find_next(const char* name) {
+  void* found = dlsym(RTLD_NEXT, name);
+  if (found == nullptr) {
+    std::string profiling(1, name[0] == 'm' ? 'p' : 'P');
+    profiling += name;
+    found = dlsym(RTLD_NEXT, profiling.c_str());
+  }
+  if (found == nullptr) {
+    std::fprintf(stderr, "elbowroom: %s is in no library behind libelbow_trace_mpi.so: it was built for another MPI\n",
+                 name);
+    std::abort();
+  }
+  return found;
+}
+
+Call::Call(int number) : Call(number, About{}) {}
+
+Call::Call(int number, const About& about) : about_(about), number_(number) {
+  ++depth;
+  tool_enter(number_, about_);
+}
+
+Call::~Call() {
+  tool_leave(number_, about_);
+  --depth;
+}
+
+Locked::Locked() {
+  if (several) {
+    while (taken.test_and_set(std::memory_order_acquire)) {
+      std::this_thread::yield();
+    }
+  }
+}
+
+Locked::~Locked() {
+  if (several) {
+    taken.clear(std::memory_order_release);
+  }
+}
+
+Books* Locked::operator->() { return &books(); }
+
+bool threaded() { return several; }
+
+void set_threaded(bool threads) { several = threads; }
+
+std::uint64_t bytes_of(MPI_Count count, MPI_Datatype type) {
+  MPI_Count size = 0;
+  if (count <= 0 || type == MPI_DATATYPE_NULL || PMPI_Type_size_x(type, &size) != MPI_SUCCESS || size < 0) {
+    return 0;
+  }
+  return static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size);
+}
+
+}  // namespace elbowroom::pmpi

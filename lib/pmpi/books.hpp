@@ -1,0 +1,62 @@
+// What is remembered from call to call, of the whole process: communicators, windows, requests and matched messages.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <unordered_map>
+#include <vector>
+
+#include "pmpi/communicators.hpp"
+
+namespace elbowroom::pmpi {
+
+// What becomes of a request when it is started or complete.
+struct Operation {
+  enum Kind { receive, send, parts_send, parts_receive, duplicate };
+  Kind kind = receive;
+  CommunicatorPointer communicator;
+  int rank = kAny;  // in the communicator: destination or source
+  int tag = kAny;
+  std::uint64_t bytes = 0;  // at most
+  bool persistent = false;
+  bool active = true;
+  bool cancelled = false;  // the program asked for it
+  Posted posted;
+  std::uint32_t number = 0;    // partitioned: of the communicator that its messages are told with; a duplicate's own
+  std::uint32_t sequence = 0;  // of the message, where it is known before it has come; partitioned: how often started
+  void* where = nullptr;       // a duplicate's place in the program, of Fortran or of C
+  bool fortran = false;
+};
+
+// A message that MPI_Mprobe found.
+struct Found {
+  CommunicatorPointer communicator;
+  std::uint32_t sequence;
+};
+
+struct Books {
+  Communicators communicators;
+  std::unordered_map<std::uintptr_t, Operation, Mixed> operations;      // by request
+  std::unordered_map<std::uintptr_t, Found, Mixed> found;               // by message
+  std::unordered_map<std::uintptr_t, std::vector<int>, Mixed> windows;  // ranks in MPI_COMM_WORLD
+};
+
+// The books, for this thread alone. The lock is taken only where MPI_THREAD_MULTIPLE was granted, and held for some ten
+// instructions: nobody sleeps for it.
+class Locked {
+ public:
+  Locked();
+  ~Locked();
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+  Books* operator->();
+};
+
+// Whether several threads call MPI at once; said once, at MPI_Init.
+bool threaded();
+void set_threaded(bool threads);
+
+std::uint64_t bytes_of(MPI_Count count, MPI_Datatype type);
+
+}  // namespace elbowroom::pmpi

@@ -1,0 +1,45 @@
+// Arguments of Fortran as those of C. What is handed on stays as the program gave it, whatever it points at; only what the
+// program does not want to know (MPI_STATUS_IGNORE) may be asked for in its place.
+#pragma once
+
+#include <mpi.h>
+
+#include <type_traits>
+
+namespace elbowroom::pmpi::fortran {
+
+using Word = void*;  // any argument: an address, or the length of a string
+
+constexpr int kFirstIndex = 1;
+
+template <typename Value>
+Value value(Word given) {
+  if constexpr (std::is_pointer_v<Value> && std::is_same_v<std::remove_cv_t<std::remove_pointer_t<Value>>, void>) {
+    return given;
+  } else if constexpr (std::is_same_v<Value, const int*>) {
+    return static_cast<const int*>(given);
+  } else {
+    return *static_cast<Value*>(given);
+  }
+}
+
+inline MPI_Fint handle(Word given) { return *static_cast<const MPI_Fint*>(given); }
+
+struct Requests {
+  Word handles;
+  MPI_Request operator()(int i) const { return MPI_Request_f2c(static_cast<const MPI_Fint*>(handles)[i]); }
+};
+
+inline int index_out(Word given) {
+  const int found = *static_cast<const MPI_Fint*>(given);
+  return found == MPI_UNDEFINED ? found : found - 1;
+}
+
+// Without an error code (optional in mpi_f08) errors end the program, or nobody wants to know.
+inline int result(Word error) { return error == nullptr ? MPI_SUCCESS : *static_cast<const MPI_Fint*>(error); }
+
+// Whether `given` is one of the addresses that stand for MPI_STATUS_IGNORE or MPI_STATUSES_IGNORE, MPI_IN_PLACE.
+bool ignores_status(const void* given);
+bool in_place(const void* given);
+
+}  // namespace elbowroom::pmpi::fortran

@@ -1,0 +1,314 @@
+"""Writes the shims of an MPI: for each function of its mpi.h one of C and one of each of Fortran's names.
+
+    python generate.py --compiler c++ --include /usr/lib/openmpi/include --out FOLDER
+
+`FOLDER/calls.hpp` numbers the functions, `FOLDER/shims.cpp` defines them. Standard library only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from prototypes import Prototype, functions
+from special import KINDS, PASSED, SPECIAL, Special
+
+_HANDLES = {
+    "MPI_Comm": "MPI_Comm_f2c",
+    "MPI_Datatype": "MPI_Type_f2c",
+    "MPI_Group": "MPI_Group_f2c",
+    "MPI_Message": "MPI_Message_f2c",
+    "MPI_Request": "MPI_Request_f2c",
+    "MPI_Win": "MPI_Win_f2c",
+}
+_SPELLED = ("", "__")  # beside mpi_send_; and MPI_SEND
+_C_POINTERS = ("alloc_mem", "win_allocate", "win_allocate_shared", "win_shared_query")
+_STARTS = ("MPI_Init", "MPI_Init_thread")
+_BY_HAND = ("MPI_Pcontrol",)  # any number of arguments: region.cpp
+
+
+def header_text(compiler: str, includes: Sequence[str]) -> str:
+    """mpi.h, preprocessed as C."""
+    words = [compiler, "-E", "-P", "-x", "c", *(f"-I{folder}" for folder in includes), "-"]
+    done = subprocess.run(words, input="#include <mpi.h>\n", capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"mpi.h cannot be read with '{' '.join(words)}':\n{done.stderr}")
+    return done.stdout
+
+
+def reason_passed(name: str) -> str | None:
+    """Why a function is not shimmed; None where it is."""
+    return next((reason for pattern, reason in PASSED if re.fullmatch(pattern, name)), None)
+
+
+def shimmed(found: Sequence[Prototype]) -> list[Prototype]:
+    """Those of the functions that get a shim made from their prototype."""
+    return [
+        one for one in found if one.result == "int" and not one.variadic and reason_passed(one.name) is None
+    ]
+
+
+def short(name: str) -> str:
+    """MPI_Send_c as Send: the same arguments, but for their sizes."""
+    return name.removeprefix("MPI_").removesuffix("_c")
+
+
+class _Language:
+    """How arguments of C are written in a shim."""
+
+    def __init__(self, prototype: Prototype) -> None:
+        self.prototype = prototype
+
+    def type_of(self, number: int) -> str:
+        return self.prototype.arguments[number - 1].type
+
+    def place(self, number: int) -> str:
+        return f"a{number}"
+
+    def value(self, number: int) -> str:
+        return self.place(number)
+
+    def out(self, number: int) -> str:
+        return f"*{self.place(number)}"
+
+    def address(self, number: int) -> str:
+        return self.place(number)
+
+
+class _Fortran(_Language):
+    """The same in a shim of Fortran."""
+
+    def _read(self, number: int, kind: str) -> str:
+        if kind in _HANDLES:
+            return f"{_HANDLES[kind]}(handle({self.place(number)}))"
+        return f"value<{kind}>({self.place(number)})"
+
+    def value(self, number: int) -> str:
+        kind = self.type_of(number)
+        return self.place(number) if kind.endswith("void*") else self._read(number, kind)
+
+    def out(self, number: int) -> str:
+        return self._read(number, self.type_of(number).removesuffix("*"))
+
+    def address(self, number: int) -> str:
+        kind = self.type_of(number).replace("const ", "")
+        if kind in ("int*", "MPI_Count*", "MPI_Aint*"):
+            return f"static_cast<const {kind}>({self.place(number)})"
+        return self.place(number)
+
+
+def _in_place(language: _Language, number: str) -> str:
+    return f"in_place({language.place(int(number))})"
+
+
+def _chosen(function: str) -> Callable[[_Language, list[str]], str]:
+    def write(language: _Language, parts: list[str]) -> str:
+        own, other = (language.value(int(part)) for part in parts[1:])
+        return f"{function}({_in_place(language, parts[0])}, {own}, {other})"
+
+    return write
+
+
+def _unless(language: _Language, parts: list[str]) -> str:
+    return f"{_in_place(language, parts[0])} ? 0 : {language.value(int(parts[1]))}"
+
+
+def _sum(language: _Language, parts: list[str]) -> str:
+    counts, communicator = language.address(int(parts[1])), language.value(int(parts[2]))
+    all_ = f"sum({counts}, size_of({communicator}))"
+    return all_ if parts[0] == "0" else f"{_in_place(language, parts[0])} ? 0 : {all_}"
+
+
+_WORDS = {"choose": _chosen("chosen"), "choose_type": _chosen("chosen_type"), "unless": _unless, "sum": _sum}
+
+
+def _expression(language: _Language, token: str) -> str:
+    """A token of special.py as C++."""
+    front, *parts = token.split(":")
+    if front in _WORDS:
+        return _WORDS[front](language, parts)
+    if token.startswith("'"):
+        return token.strip("'")
+    if token[0].isdigit():
+        return language.value(int(token))
+    number = int(token[1:].partition(":")[0])
+    return {
+        "@": lambda: f"Requests{{{language.place(number)}}}",
+        ">": lambda: language.out(number),
+        "%": lambda: f"index_out({language.place(number)})",
+        "=": lambda: language.address(number),
+        "$": lambda: "statuses",
+    }[token[0]]()
+
+
+def _body(language: _Language, special: Special, call: str, count: int, result: Sequence[str]) -> list[str]:
+    """What a shim does in detail. `call` has {0} for its arguments; `result`: lines that read and give it."""
+    before = [_expression(language, token) for token in special.before.split()]
+    lines = [f"{special.make} special({', '.join([f'call::{short_call(language.prototype)}', *before])});"]
+    given = [f"a{number}" for number in range(1, count + 1)]
+    for token in special.after.split():
+        if token.startswith("$"):
+            number, _, many = token[1:].partition(":")
+            size = language.value(int(many)) if many else "1"
+            lines.append(f"Statuses statuses(a{number}, {size}, special.wants());")
+            given[int(number) - 1] = "statuses.given()"
+    lines.append(call.format(", ".join(given)))
+    after = [_expression(language, token) for token in special.after.split()]
+    lines.append(f"special.{special.done}({', '.join([result[0], *after])});")
+    return [*lines, *result[1:]]
+
+
+def short_call(prototype: Prototype) -> str:
+    """A function's number in calls.hpp."""
+    return prototype.name.removeprefix("MPI_")
+
+
+def _special(prototype: Prototype) -> Special | None:
+    if not prototype.name.startswith("MPI_"):
+        return None
+    return SPECIAL.get(short(prototype.name))
+
+
+def c_shim(prototype: Prototype) -> str:
+    """The shim of a function for C."""
+    name, declared = prototype.name, ", ".join(prototype.declared) or "void"
+    given = ", ".join(f"a{number}" for number in range(1, len(prototype.arguments) + 1))
+    lines = [
+        f'static constinit Next<int({declared})> next_{name}{{"{name}"}};',
+        f'extern "C" int {name}({declared}) {{',
+    ]
+    if name in _STARTS:
+        lines += _starting(
+            prototype, f"const int result = next_{name}()({given});", "result", "return result;"
+        )
+    else:
+        lines += ["  if (passing()) {", f"    return next_{name}()({given});", "  }"]
+        special = _special(prototype)
+        if special is None:
+            lines += [f"  Call of(call::{short_call(prototype)});", f"  return next_{name}()({given});"]
+        else:
+            call = f"const int result = next_{name}()({{0}});"
+            body = _body(
+                _Language(prototype), special, call, len(prototype.arguments), ["result", "return result;"]
+            )
+            lines += [f"  {line}" for line in body]
+    return "\n".join([*lines, "}"])
+
+
+def _starting(prototype: Prototype, call: str, result: str, last: str = "") -> list[str]:
+    lines = [
+        f"  Initialising special(call::{short_call(prototype)});",
+        f"  {call}",
+        f"  special.done({result});",
+    ]
+    return [*lines, *([f"  {last}"] if last else [])]
+
+
+def fortran_words(prototype: Prototype) -> int:
+    """How many arguments Fortran hands on: an error code behind C's, and the lengths of texts."""
+    given = len(prototype.arguments) - (2 if prototype.name in _STARTS else 0)
+    return given + 1 + sum(argument.is_text for argument in prototype.arguments)
+
+
+def fortran_shim(prototype: Prototype) -> str:
+    """The shims of a function for Fortran: mpi_send_ and its other spellings, and mpi_f08's."""
+    base, words = prototype.name.lower(), fortran_words(prototype)
+    given = ", ".join(f"a{number}" for number in range(1, words + 1))
+    declared = ", ".join(f"Word a{number}" for number in range(1, words + 1))
+    types = ", ".join(["Word"] * words)
+    last = len(prototype.arguments) + 1 if prototype.name not in _STARTS else words
+    lines = [f"[[gnu::noinline]] static void {base}_any(Next<void({types})>& next, {declared}) {{"]
+    special = _special(prototype)
+    if prototype.name in _STARTS:
+        lines += _starting(prototype, f"next()({given});", f"result(a{last})")
+    elif special is None:
+        lines += ["  if (passing()) {", f"    return next()({given});", "  }"]
+        lines += [f"  Call of(call::{short_call(prototype)});", f"  next()({given});"]
+    else:
+        lines += ["  if (passing()) {", f"    return next()({given});", "  }"]
+        body = _body(_Fortran(prototype), special, "next()({0});", words, [f"result(a{last})"])
+        lines += [f"  {line}" for line in body]
+    lines.append("}")
+    ends = ["_", "_f08_"] + (["_cptr_"] if base.removeprefix("mpi_") in _C_POINTERS else [])
+    for end in ends:
+        lines.append(f'static constinit Next<void({types})> next_{base}{end}{{"{base}{end}"}};')
+        lines.append(f'extern "C" void {base}{end}({declared}) {{ {base}_any(next_{base}{end}, {given}); }}')
+    for alias in [*(base + end for end in _SPELLED), base.upper()]:
+        lines.append(f'extern "C" void {alias}({declared}) __attribute__((alias("{base}_")));')
+    return "\n".join(lines)
+
+
+def calls_text(found: Sequence[Prototype]) -> str:
+    """calls.hpp: the number, name and kind of each function that is shimmed."""
+    names = [*(short_call(one) for one in found), *(name.removeprefix("MPI_") for name in _BY_HAND)]
+    kinds = [KINDS.get(name.removesuffix("_c"), "nothing") for name in names]
+    return "\n".join(
+        [
+            "// Written by lib/pmpi/generate.py: the functions that have shims.",
+            "#pragma once",
+            "",
+            "namespace elbowroom::pmpi {",
+            "",
+            "// What the fields of About mean: nothing, a message (peer, communicator, bytes), the number of requests.",
+            "enum class Kind { nothing, message, requests };",
+            "struct CallInfo {",
+            "  const char* name;",
+            "  Kind kind;",
+            "};",
+            "",
+            f"constexpr int kCalls = {len(names)};",
+            "namespace call {",
+            f"enum {{ {', '.join(names)} }};",
+            "}",
+            "inline constexpr CallInfo calls[kCalls] = {",
+            *(
+                f'    {{"MPI{"" if name.startswith("X_") else "_"}{name}", Kind::{kind}}},'
+                for name, kind in zip(names, kinds, strict=True)
+            ),
+            "};",
+            "",
+            "}  // namespace elbowroom::pmpi",
+            "",
+        ]
+    )
+
+
+def shims_text(found: Sequence[Prototype]) -> str:
+    """shims.cpp."""
+    fortran = [one for one in found if not one.name.endswith("_c")]
+    return "\n\n".join(
+        [
+            "// Written by lib/pmpi/generate.py.",
+            '#include "calls.hpp"\n#include "pmpi/special.hpp"',
+            "namespace elbowroom::pmpi {",
+            *(c_shim(one) for one in found),
+            "namespace fortran {",
+            *(fortran_shim(one) for one in fortran),
+            "}  // namespace fortran\n}  // namespace elbowroom::pmpi\n",
+        ]
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--compiler", required=True)
+    parser.add_argument("--include", action="append", default=[])
+    parser.add_argument("--out", type=Path, required=True)
+    arguments = parser.parse_args()
+    found = shimmed(functions(header_text(arguments.compiler, arguments.include)))
+    if not any(one.name == "MPI_Send" for one in found):
+        raise SystemExit(
+            "mpi.h: no function MPI_Send is declared there; name the folder of the MPI with --include"
+        )
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / "calls.hpp").write_text(calls_text(found))
+    (arguments.out / "shims.cpp").write_text(shims_text(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+// The begin and the end of MPI; communicators, windows, collective operations.
+#include <algorithm>
+
+#include "pmpi/special.hpp"
+
+namespace elbowroom::pmpi {
+namespace {
+
+// `root` of MPI_COMM_WORLD; nobody on an intercommunicator, whose roots are the other group's.
+About collective(MPI_Comm handle, int root, MPI_Count count, MPI_Datatype type) {
+  Locked books;
+  const Communicator& communicator = *books->communicators.find(handle);
+  if (communicator.inter && root != kNoRoot) {
+    return {kNobody, communicator.number, 0};
+  }
+  return {root == kNoRoot ? kNobody : communicator.peer(root), communicator.number, bytes_of(count, type)};
+}
+
+void add(MPI_Comm made, std::uint32_t number, int result) {
+  if (result == MPI_SUCCESS && made != MPI_COMM_NULL) {
+    Locked books;
+    books->communicators.add(made, number);
+  }
+}
+
+std::uint32_t number_for_child(MPI_Comm parent) {
+  Locked books;
+  return Communicators::number_for_child(*books->communicators.find(parent));
+}
+
+}  // namespace
+
+Initialising::Initialising(int number) : number_(number), outermost_(depth++ == 0 && !listening) {
+  if (outermost_ && tool_starting()) {
+    told_ = true;
+    tool_enter(number_, {});
+  }
+}
+
+void Initialising::done(int result) {
+  if (!outermost_ || result != MPI_SUCCESS) {
+    return;
+  }
+  int level = MPI_THREAD_SINGLE;
+  PMPI_Query_thread(&level);
+  set_threaded(level == MPI_THREAD_MULTIPLE);
+  Locked()->communicators.start();
+  if (tool_started()) {
+    listening = true;
+  }
+}
+
+Initialising::~Initialising() {
+  if (told_) {
+    tool_leave(number_, {});
+  }
+  --depth;
+}
+
+Finalising::Finalising(int number) : Call(number) { tool_finishing(); }
+
+void Finalising::done(int) { listening = false; }
+
+Collective::Collective(int number, MPI_Count count, MPI_Datatype type, int root, MPI_Comm communicator)
+    : Call(number, collective(communicator, root, count, type)) {}
+
+Barrier::Barrier(int number, MPI_Comm communicator) : Collective(number, 0, MPI_DATATYPE_NULL, kNoRoot, communicator) {}
+
+void Barrier::done(int result) {
+  if (result == MPI_SUCCESS && about_.communicator == 0) {
+    tool_world_barrier();
+  }
+}
+
+int size_of(MPI_Comm communicator) {
+  Locked books;
+  return static_cast<int>(books->communicators.find(communicator)->world.size());
+}
+
+Accessing::Accessing(int number, MPI_Count count, MPI_Datatype type, int target, MPI_Win window)
+    : Call(number, [&] {
+        Locked books;
+        const auto known = books->windows.find(key_of(window));
+        const auto rank = static_cast<std::size_t>(target);
+        const bool there = target >= 0 && known != books->windows.end() && rank < known->second.size();
+        return About{there ? known->second[rank] : kNobody, kForeign, bytes_of(count, type)};
+      }()) {}
+
+void WindowMaking::done(int result, MPI_Win window) {
+  if (result == MPI_SUCCESS) {
+    Locked books;
+    books->windows[key_of(window)] = books->communicators.find(communicator_)->world;
+  }
+}
+
+WindowFreeing::WindowFreeing(int number, MPI_Win window) : Call(number) {
+  Locked books;
+  books->windows.erase(key_of(window));
+}
+
+CommunicatorMaking::CommunicatorMaking(int number, MPI_Comm parent) : Call(number), made_(number_for_child(parent)) {}
+
+void CommunicatorMaking::done(int result, MPI_Comm made) { add(made, made_, result); }
+
+GroupMaking::GroupMaking(int number, MPI_Comm parent, MPI_Group group, int tag) : Call(number) {
+  Locked books;
+  Communicators& all = books->communicators;
+  made_ = all.number_for_group(all.find(parent)->number, all.world_ranks(group), tag);
+}
+
+void GroupMaking::done(int result, MPI_Comm made) { add(made, made_, result); }
+
+void InterMaking::done(int result, MPI_Comm made) {
+  if (result != MPI_SUCCESS || made == MPI_COMM_NULL) {
+    return;
+  }
+  Locked books;
+  Communicators& all = books->communicators;
+  MPI_Group remote = MPI_GROUP_NULL;
+  PMPI_Comm_remote_group(made, &remote);
+  std::vector<int> first = all.own_ranks(made);
+  std::vector<int> second = all.world_ranks(remote);
+  PMPI_Group_free(&remote);
+  if (second < first) {
+    std::swap(first, second);
+  }
+  first.insert(first.end(), second.begin(), second.end());
+  all.add(made, all.number_for_group(0, first, tag_));
+}
+
+DuplicateMaking::DuplicateMaking(int number, MPI_Comm parent) : Call(number), made_(number_for_child(parent)) {}
+
+void DuplicateMaking::done(int result, MPI_Comm* where, MPI_Request request) { later(result, where, false, request); }
+
+void DuplicateMaking::done(int result, void* where, MPI_Request request) { later(result, where, true, request); }
+
+void DuplicateMaking::later(int result, void* where, bool fortran, MPI_Request request) const {
+  if (result != MPI_SUCCESS) {
+    return;
+  }
+  Operation operation;
+  operation.kind = Operation::duplicate;
+  operation.number = made_;
+  operation.where = where;
+  operation.fortran = fortran;
+  Locked books;
+  books->operations[key_of(request)] = operation;
+}
+
+CommunicatorFreeing::CommunicatorFreeing(int number, MPI_Comm communicator) : Call(number) {
+  Locked books;
+  books->communicators.remove(communicator);
+}
+
+}  // namespace elbowroom::pmpi

@@ -1,0 +1,415 @@
+// Messages: posted, received, by which request. Hooks are called without the lock.
+#include <algorithm>
+
+#include "pmpi/special.hpp"
+
+namespace elbowroom::pmpi {
+namespace {
+
+About about(const Communicator& communicator, int rank, std::uint64_t bytes) {
+  return {communicator.peer(rank), communicator.number, bytes};
+}
+
+std::uint64_t received_bytes(const MPI_Status& status) {
+  MPI_Count count = 0;
+  PMPI_Get_elements_x(&status, MPI_BYTE, &count);
+  return count > 0 ? static_cast<std::uint64_t>(count) : 0;
+}
+
+int matching_tag(int tag) { return tag == MPI_ANY_TAG ? kAny : tag; }
+
+// What a pending receive got; asked of MPI only where no other thread may complete it meanwhile.
+std::optional<std::pair<int, int>> asked(const Operation& operation, MPI_Request request) {
+  int flag = 0;
+  MPI_Status status;
+  if (threaded() || operation.cancelled || PMPI_Request_get_status(request, &flag, &status) != MPI_SUCCESS ||
+      flag == 0) {
+    return std::nullopt;
+  }
+  return std::pair(status.MPI_SOURCE, status.MPI_TAG);
+}
+
+template <typename Handle>
+Handle handle_of(std::uintptr_t key) {
+  if constexpr (std::is_pointer_v<Handle>) {
+    return reinterpret_cast<Handle>(key);
+  } else {
+    return static_cast<Handle>(key);
+  }
+}
+
+// The message that a receive got, where it is one to be told. With the lock.
+std::optional<Message> message_of(Books& books, Operation& operation, const MPI_Status& status) {
+  Communicator& communicator = *operation.communicator;
+  const std::uint64_t bytes = received_bytes(status);
+  if (operation.kind == Operation::parts_receive) {
+    return Message{communicator.peer(operation.rank), operation.number, operation.tag, operation.sequence, bytes};
+  }
+  const int peer = communicator.peer(status.MPI_SOURCE);
+  std::uint32_t sequence = operation.sequence;
+  if (sequence == 0) {
+    sequence = communicator.received.complete(
+        operation.posted, status.MPI_SOURCE, status.MPI_TAG,
+        [&](std::uintptr_t key) -> std::optional<std::pair<int, int>> {
+          const auto other = books.operations.find(key);
+          return other == books.operations.end() ? std::nullopt : asked(other->second, handle_of<MPI_Request>(key));
+        });
+  }
+  if (peer == kNobody) {
+    return std::nullopt;
+  }
+  return Message{peer, communicator.number, status.MPI_TAG, sequence, bytes};
+}
+
+// A receive from `source`, unless it is from nobody or over a communicator that is not told. With the lock.
+std::optional<Operation> receive_from(Books& books, MPI_Comm handle, int source, int tag, std::uint64_t bytes) {
+  const CommunicatorPointer& communicator = books.communicators.find(handle);
+  if (source == MPI_PROC_NULL || communicator->foreign()) {
+    return std::nullopt;
+  }
+  Operation operation;
+  operation.communicator = communicator;
+  operation.rank = source == MPI_ANY_SOURCE ? kAny : source;
+  operation.tag = matching_tag(tag);
+  operation.bytes = bytes;
+  return operation;
+}
+
+// Nothing of this thread overtakes a blocking receive; other threads' may.
+void post_blocking(Operation& operation) {
+  Matching& matching = operation.communicator->received;
+  operation.posted =
+      threaded() ? matching.post(operation.rank, operation.tag) : matching.place(operation.rank, operation.tag);
+}
+
+void post(Operation& operation, std::uintptr_t request) {
+  operation.posted = operation.communicator->received.post(operation.rank, operation.tag);
+  if (operation.posted.wild() && request != 0) {
+    operation.communicator->received.name(operation.posted, request);
+  }
+}
+
+// The message that leaves for `destination`, where it is one to be told. With the lock.
+std::optional<Message> message_to(Communicator& communicator, int destination, int tag, std::uint64_t bytes) {
+  const int peer = communicator.peer(destination);
+  if (communicator.foreign() || destination == MPI_PROC_NULL || peer == kNobody) {
+    return std::nullopt;
+  }
+  return Message{peer, communicator.number, tag, communicator.sent.next(destination, tag), bytes};
+}
+
+About about_of(MPI_Comm handle, int rank, std::uint64_t bytes) {
+  Locked books;
+  return about(*books->communicators.find(handle), rank, bytes);
+}
+
+void tell_sent(const std::optional<Message>& message) {
+  if (message) {
+    tool_sent(*message);
+  }
+}
+
+void send(MPI_Comm handle, int destination, int tag, std::uint64_t bytes) {
+  std::optional<Message> message;
+  {
+    Locked books;
+    message = message_to(*books->communicators.find(handle), destination, tag, bytes);
+  }
+  tell_sent(message);
+}
+
+// A receive without a request is complete; what it was about is known now.
+void complete_blocking(Operation& operation, const MPI_Status* status, About& known) {
+  std::optional<Message> message;
+  {
+    Locked books;
+    if (status == nullptr) {
+      operation.communicator->received.cancel(operation.posted);
+      return;
+    }
+    message = message_of(*books.operator->(), operation, *status);
+  }
+  if (message) {
+    known.peer = message->peer;
+    known.bytes = message->bytes;
+    tool_received(*message);
+  }
+}
+
+void remember(std::optional<Operation>& operation, int result, MPI_Request request, const About& known) {
+  if (result != MPI_SUCCESS) {
+    if (operation && operation->posted.serial != 0) {
+      Locked books;
+      operation->communicator->received.cancel(operation->posted);
+    }
+    return;
+  }
+  if (operation) {
+    Locked books;
+    const std::uintptr_t key = key_of(request);
+    if (operation->posted.wild() && operation->posted.serial != 0) {
+      operation->communicator->received.name(operation->posted, key);
+    }
+    books->operations[key] = std::move(*operation);
+  }
+  tool_posted(key_of(request), known);
+}
+
+}  // namespace
+
+Sending::Sending(int number, MPI_Count count, MPI_Datatype type, int destination, int tag, MPI_Comm communicator)
+    : Call(number, about_of(communicator, destination, bytes_of(count, type))) {
+  send(communicator, destination, tag, about_.bytes);
+}
+
+void Sending::done(int result, MPI_Request request) {
+  if (result == MPI_SUCCESS) {
+    tool_posted(key_of(request), about_);
+  }
+}
+
+Receiving::Receiving(int number, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm communicator)
+    : Call(number, about_of(communicator, source, bytes_of(count, type))) {
+  Locked books;
+  receive_ = receive_from(*books.operator->(), communicator, source, tag, about_.bytes);
+  if (receive_) {
+    post_blocking(*receive_);
+  }
+}
+
+void Receiving::received(const MPI_Status* status) { complete_blocking(*receive_, status, about_); }
+
+SendReceiving::SendReceiving(int number, MPI_Count count, MPI_Datatype type, int destination, int tag,
+                             MPI_Count receive_count, MPI_Datatype receive_type, int source, int receive_tag,
+                             MPI_Comm communicator)
+    : Call(number, about_of(communicator, destination, bytes_of(count, type))) {
+  send(communicator, destination, tag, about_.bytes);
+  Locked books;
+  receive_ =
+      receive_from(*books.operator->(), communicator, source, receive_tag, bytes_of(receive_count, receive_type));
+  if (receive_) {
+    post_blocking(*receive_);
+  }
+}
+
+void SendReceiving::received(const MPI_Status* status) {
+  About receiving = about_;
+  complete_blocking(*receive_, status, receiving);
+}
+
+void SendReceiving::done(int result, MPI_Request request) {
+  if (receive_ && !threaded()) {
+    Locked books;
+    post(*receive_, 0);
+  }
+  remember(receive_, result, request, about_);
+}
+
+ReceivePosting::ReceivePosting(int number, MPI_Count count, MPI_Datatype type, int source, int tag,
+                               MPI_Comm communicator)
+    : Call(number, about_of(communicator, source, bytes_of(count, type))) {
+  Locked books;
+  receive_ = receive_from(*books.operator->(), communicator, source, tag, about_.bytes);
+  if (receive_) {
+    post(*receive_, 0);
+  }
+}
+
+void ReceivePosting::done(int result, MPI_Request request) { remember(receive_, result, request, about_); }
+
+SendMaking::SendMaking(int number, MPI_Count count, MPI_Datatype type, int destination, int tag, MPI_Comm communicator)
+    : Call(number, about_of(communicator, destination, bytes_of(count, type))) {
+  Locked books;
+  const CommunicatorPointer& known = books->communicators.find(communicator);
+  if (known->foreign() || destination == MPI_PROC_NULL) {
+    return;
+  }
+  Operation operation;
+  operation.kind = Operation::send;
+  operation.communicator = known;
+  operation.rank = destination;
+  operation.tag = tag;
+  operation.bytes = about_.bytes;
+  operation.persistent = true;
+  operation.active = false;
+  send_ = operation;
+}
+
+void SendMaking::done(int result, MPI_Request request) { remember(send_, result, request, about_); }
+
+ReceiveMaking::ReceiveMaking(int number, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm communicator)
+    : Call(number, about_of(communicator, source, bytes_of(count, type))) {
+  Locked books;
+  receive_ = receive_from(*books.operator->(), communicator, source, tag, about_.bytes);
+  if (receive_) {
+    receive_->persistent = true;
+    receive_->active = false;
+  }
+}
+
+void ReceiveMaking::done(int result, MPI_Request request) { remember(receive_, result, request, about_); }
+
+// A channel of its own, made by the k-th operation of a peer and tag on both sides: its communicator's number is changed
+// alike there.
+PartsMaking::PartsMaking(int number, bool sends, int partitions, MPI_Count count, MPI_Datatype type, int peer, int tag,
+                         MPI_Comm communicator)
+    : Call(number, about_of(communicator, peer, bytes_of(count, type) * static_cast<std::uint64_t>(partitions))) {
+  Locked books;
+  const CommunicatorPointer& known = books->communicators.find(communicator);
+  if (known->foreign() || peer == MPI_PROC_NULL) {
+    return;
+  }
+  Operation operation;
+  operation.kind = sends ? Operation::parts_send : Operation::parts_receive;
+  operation.communicator = known;
+  operation.rank = peer;
+  operation.tag = tag;
+  operation.bytes = about_.bytes;
+  operation.persistent = true;
+  operation.active = false;
+  const std::uint32_t channel = (sends ? known->partitions_sent : known->partitions_received).next(peer, tag);
+  operation.number = (known->number ^ 0x50415254U) + channel * 0x9E3779B1U;
+  parts_ = operation;
+}
+
+void PartsMaking::done(int result, MPI_Request request) { remember(parts_, result, request, about_); }
+
+Probing::Probing(int number, int source, int, MPI_Comm communicator)
+    : Call(number, about_of(communicator, source, 0)), communicator_(communicator) {}
+
+// A message is matched when it is probed, and then nobody else gets it.
+void Probing::matched(MPI_Message message, const MPI_Status& status) {
+  Locked books;
+  auto operation = receive_from(*books.operator->(), communicator_, status.MPI_SOURCE, status.MPI_TAG, 0);
+  if (!operation) {
+    return;
+  }
+  operation->posted = operation->communicator->received.place(status.MPI_SOURCE, status.MPI_TAG);
+  const std::optional<Message> found = message_of(*books.operator->(), *operation, status);
+  if (found) {
+    books->found[key_of(message)] = {operation->communicator, found->sequence};
+  }
+}
+
+MatchedReceiving::MatchedReceiving(int number, MPI_Message message) : Call(number) {
+  Locked books;
+  const auto found = books->found.find(key_of(message));
+  if (found != books->found.end()) {
+    receive_.emplace();
+    receive_->communicator = found->second.communicator;
+    receive_->sequence = found->second.sequence;
+    books->found.erase(found);
+  }
+}
+
+void MatchedReceiving::received(const MPI_Status& status) {
+  about_.communicator = receive_->communicator->number;
+  complete_blocking(*receive_, &status, about_);
+}
+
+void MatchedReceiving::done(int result, MPI_Request request) { remember(receive_, result, request, about_); }
+
+void Starting::start(MPI_Request request) {
+  std::optional<Message> message;
+  {
+    Locked books;
+    const auto place = books->operations.find(key_of(request));
+    if (place == books->operations.end()) {
+      return;
+    }
+    Operation& operation = place->second;
+    operation.active = true;
+    operation.cancelled = false;
+    if (operation.kind == Operation::send) {
+      message = message_to(*operation.communicator, operation.rank, operation.tag, operation.bytes);
+    } else if (operation.kind == Operation::receive) {
+      post(operation, key_of(request));
+    } else {
+      ++operation.sequence;
+      if (operation.kind == Operation::parts_send) {
+        message = Message{operation.communicator->peer(operation.rank), operation.number, operation.tag,
+                          operation.sequence, operation.bytes};
+      }
+    }
+  }
+  tell_sent(message);
+}
+
+bool Completing::known(const MPI_Request* requests, int count) {
+  Locked books;
+  return !books->operations.empty() && std::any_of(requests, requests + count, [&](MPI_Request request) {
+    const auto found = books->operations.find(key_of(request));
+    return found != books->operations.end() && found->second.active &&
+           (found->second.kind == Operation::receive || found->second.kind == Operation::parts_receive);
+  });
+}
+
+namespace {
+
+void add_duplicate(Books& books, const Operation& made) {
+  const MPI_Comm handle = made.fortran ? MPI_Comm_f2c(*static_cast<const MPI_Fint*>(made.where))
+                                       : *static_cast<const MPI_Comm*>(made.where);
+  books.communicators.add(handle, made.number);
+}
+
+// With the lock.
+std::optional<Message> completed(Books& books, Operation& operation, const MPI_Status* status) {
+  if (!operation.active) {
+    return std::nullopt;
+  }
+  if (operation.kind == Operation::duplicate) {
+    add_duplicate(books, operation);
+    return std::nullopt;
+  }
+  if (status == nullptr || (operation.kind != Operation::receive && operation.kind != Operation::parts_receive)) {
+    return std::nullopt;
+  }
+  int cancelled = 0;
+  if (operation.cancelled) {
+    PMPI_Test_cancelled(status, &cancelled);
+  }
+  if (cancelled != 0) {
+    operation.communicator->received.cancel(operation.posted);
+    return std::nullopt;
+  }
+  return message_of(books, operation, *status);
+}
+
+}  // namespace
+
+void Completing::complete(MPI_Request request, const MPI_Status* status) {
+  std::optional<Message> message;
+  {
+    Locked books;
+    const auto place = books->operations.find(key_of(request));
+    if (place != books->operations.end()) {
+      message = completed(*books.operator->(), place->second, status);
+      place->second.active = false;
+      if (!place->second.persistent) {
+        books->operations.erase(place);
+      }
+    }
+  }
+  if (message) {
+    tool_received(*message);
+  }
+  if (request != MPI_REQUEST_NULL) {
+    tool_completed(key_of(request));
+  }
+}
+
+// A receive for one sender and tag that nobody will wait for takes its message all the same: it stays pending.
+Freeing::Freeing(int number, MPI_Request request) : Call(number) {
+  Locked books;
+  books->operations.erase(key_of(request));
+}
+
+Cancelling::Cancelling(int number, MPI_Request request) : Call(number) {
+  Locked books;
+  const auto place = books->operations.find(key_of(request));
+  if (place != books->operations.end()) {
+    place->second.cancelled = true;
+  }
+}
+
+}  // namespace elbowroom::pmpi

@@ -1,0 +1,50 @@
+// MPI_Pcontrol takes any number of arguments, whose meaning is the tools'; MPI itself uses none. Only the first is handed on.
+#include "calls.hpp"
+#include "pmpi/fortran.hpp"
+#include "pmpi/shim.hpp"
+
+namespace elbowroom::pmpi {
+namespace {
+
+constinit Next<int(const int, ...)> next{"MPI_Pcontrol"};
+
+void region(int level) {
+  const Call of(call::Pcontrol);
+  tool_region(level);
+}
+
+}  // namespace
+
+extern "C" int MPI_Pcontrol(const int level, ...) {
+  if (!passing()) {
+    region(level);
+  }
+  return next()(level);
+}
+
+namespace fortran {
+namespace {
+
+void region_any(Next<void(Word)>& behind, Word level) {
+  if (passing()) {
+    return behind()(level);
+  }
+  region(value<int>(level));
+  ++depth;
+  behind()(level);
+  --depth;
+}
+
+constinit Next<void(Word)> next_fortran{"mpi_pcontrol_"};
+constinit Next<void(Word)> next_f08{"mpi_pcontrol_f08_"};
+
+}  // namespace
+
+extern "C" void mpi_pcontrol_(Word level) { region_any(next_fortran, level); }
+extern "C" void mpi_pcontrol_f08_(Word level) { region_any(next_f08, level); }
+extern "C" void mpi_pcontrol(Word level) __attribute__((alias("mpi_pcontrol_")));
+extern "C" void mpi_pcontrol__(Word level) __attribute__((alias("mpi_pcontrol_")));
+extern "C" void MPI_PCONTROL(Word level) __attribute__((alias("mpi_pcontrol_")));
+
+}  // namespace fortran
+}  // namespace elbowroom::pmpi

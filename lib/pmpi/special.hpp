@@ -1,0 +1,331 @@
+// Calls that send, receive, complete, or make what others refer to. A shim makes one before the call, hands it what is known
+// before, and tells it afterwards what came of it. Arguments are C's, whoever called.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "pmpi/books.hpp"
+#include "pmpi/shim.hpp"
+#include "pmpi/statuses.hpp"
+
+namespace elbowroom::pmpi {
+
+// MPI_Init and MPI_Init_thread: the tool is told before and after, if this is the outermost call.
+class Initialising {
+ public:
+  explicit Initialising(int number);
+  ~Initialising();
+  Initialising(const Initialising&) = delete;
+  Initialising& operator=(const Initialising&) = delete;
+  void done(int result);
+
+ private:
+  int number_;
+  bool outermost_;
+  bool told_ = false;
+};
+
+class Finalising : public Call {
+ public:
+  explicit Finalising(int number);
+  void done(int result);
+};
+
+// Sends of all modes; nonblocking ones say by which request.
+class Sending : public Call {
+ public:
+  Sending(int number, MPI_Count count, MPI_Datatype type, int destination, int tag, MPI_Comm communicator);
+  void done(int) {}
+  void done(int result, MPI_Request request);
+};
+
+// A blocking receive, of a message or of one that was matched before.
+class Receiving : public Call {
+ public:
+  Receiving(int number, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm communicator);
+  bool wants() const { return receive_.has_value(); }
+  template <typename Found>
+  void done(int result, Found& statuses) {
+    if (wants()) {
+      received(result == MPI_SUCCESS ? &statuses(0) : nullptr);
+    }
+  }
+
+ private:
+  void received(const MPI_Status* status);
+  std::optional<Operation> receive_;
+};
+
+class SendReceiving : public Call {
+ public:
+  SendReceiving(int number, MPI_Count count, MPI_Datatype type, int destination, int tag, MPI_Count receive_count,
+                MPI_Datatype receive_type, int source, int receive_tag, MPI_Comm communicator);
+  bool wants() const { return receive_.has_value(); }
+  template <typename Found>
+  void done(int result, Found& statuses) {
+    if (wants()) {
+      received(result == MPI_SUCCESS ? &statuses(0) : nullptr);
+    }
+  }
+  void done(int result, MPI_Request request);
+
+ private:
+  void received(const MPI_Status* status);
+  std::optional<Operation> receive_;
+};
+
+// MPI_Irecv.
+class ReceivePosting : public Call {
+ public:
+  ReceivePosting(int number, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm communicator);
+  void done(int result, MPI_Request request);
+
+ private:
+  std::optional<Operation> receive_;
+};
+
+// MPI_Send_init and others: what each start of the request does.
+class SendMaking : public Call {
+ public:
+  SendMaking(int number, MPI_Count count, MPI_Datatype type, int destination, int tag, MPI_Comm communicator);
+  void done(int result, MPI_Request request);
+
+ private:
+  std::optional<Operation> send_;
+};
+class ReceiveMaking : public Call {
+ public:
+  ReceiveMaking(int number, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm communicator);
+  void done(int result, MPI_Request request);
+
+ private:
+  std::optional<Operation> receive_;
+};
+class PartsMaking : public Call {
+ public:
+  PartsMaking(int number, bool sends, int partitions, MPI_Count count, MPI_Datatype type, int peer, int tag,
+              MPI_Comm communicator);
+  void done(int result, MPI_Request request);
+
+ private:
+  std::optional<Operation> parts_;
+};
+
+// MPI_Mprobe, MPI_Improbe; MPI_Mrecv, MPI_Imrecv.
+class Probing : public Call {
+ public:
+  Probing(int number, int source, int tag, MPI_Comm communicator);
+  bool wants() const { return true; }
+  template <typename Found>
+  void done(int result, MPI_Message message, Found& statuses) {
+    done(result, 1, message, statuses);
+  }
+  template <typename Found>
+  void done(int result, int flag, MPI_Message message, Found& statuses) {
+    if (result == MPI_SUCCESS && flag != 0) {
+      matched(message, statuses(0));
+    }
+  }
+
+ private:
+  void matched(MPI_Message message, const MPI_Status& status);
+  MPI_Comm communicator_;
+};
+class MatchedReceiving : public Call {
+ public:
+  MatchedReceiving(int number, MPI_Message message);
+  bool wants() const { return receive_.has_value(); }
+  template <typename Found>
+  void done(int result, Found& statuses) {
+    if (wants() && result == MPI_SUCCESS) {
+      received(statuses(0));
+    }
+  }
+  void done(int result, MPI_Request request);
+
+ private:
+  void received(const MPI_Status& status);
+  std::optional<Operation> receive_;
+};
+
+// MPI_Start, MPI_Startall: messages of persistent requests are posted.
+class Starting : public Call {
+ public:
+  template <typename Handles>
+  Starting(int number, int count, Handles handle) : Call(number, waiting_for(count)) {
+    for (int i = 0; i < count; ++i) {
+      start(handle(i));
+    }
+  }
+  void done(int) {}
+  static About waiting_for(int count) { return {kNobody, 0, static_cast<std::uint64_t>(count < 0 ? 0 : count)}; }
+
+ private:
+  static void start(MPI_Request request);
+};
+
+// The families of MPI_Wait and MPI_Test.
+class Completing : public Call {
+ public:
+  template <typename Handles>
+  Completing(int number, int count, Handles handle)
+      : Call(number, Starting::waiting_for(count)), count_(count < 0 ? 0 : count) {
+    keys_ = own_.make(static_cast<std::size_t>(count_));
+    for (int i = 0; i < count_; ++i) {
+      keys_[i] = handle(i);
+    }
+    wants_ = known(keys_, count_);
+  }
+  bool wants() const { return wants_; }
+
+  template <typename Found>
+  void all(int result, int flag, Found& statuses) {
+    for (int i = 0; flag != 0 && i < count_; ++i) {
+      one(result, i, i, statuses);
+    }
+  }
+  template <typename Found>
+  void any(int result, int flag, int index, Found& statuses) {
+    if (flag != 0 && index != MPI_UNDEFINED) {
+      one(result, index, 0, statuses);
+    }
+  }
+  template <typename Found>
+  void some(int result, int count, const int* indices, int first, Found& statuses) {
+    for (int i = 0; count != MPI_UNDEFINED && i < count; ++i) {
+      one(result, indices[i] - first, i, statuses);
+    }
+  }
+
+ private:
+  // Of several, each may fail by itself.
+  template <typename Found>
+  void one(int result, int which, int place, Found& statuses) {
+    if (which < 0 || which >= count_ || (result != MPI_SUCCESS && result != MPI_ERR_IN_STATUS)) {
+      return;
+    }
+    if (!wants_) {
+      complete(keys_[which], nullptr);
+    } else if (const MPI_Status& status = statuses(place); result == MPI_SUCCESS || status.MPI_ERROR == MPI_SUCCESS) {
+      complete(keys_[which], &status);
+    }
+  }
+  static bool known(const MPI_Request* requests, int count);
+  static void complete(MPI_Request request, const MPI_Status* status);
+
+  MPI_Request* keys_;
+  int count_;
+  bool wants_;
+  Some<MPI_Request, 32> own_;
+};
+
+// MPI_Request_free, MPI_Cancel.
+class Freeing : public Call {
+ public:
+  Freeing(int number, MPI_Request request);
+  void done(int) {}
+};
+class Cancelling : public Call {
+ public:
+  Cancelling(int number, MPI_Request request);
+  void done(int) {}
+};
+
+constexpr int kNoRoot = -1;
+
+// Collective operations: what this process contributes, or gets where only the root contributes. Rooted ones on
+// intercommunicators have no such part here.
+class Collective : public Call {
+ public:
+  Collective(int number, MPI_Count count, MPI_Datatype type, int root, MPI_Comm communicator);
+  void done(int) {}
+};
+// `buffer_is_in_place`: count and type of the own part stand for nothing, and the other pair does.
+inline MPI_Count chosen(bool buffer_is_in_place, MPI_Count own, MPI_Count other) {
+  return buffer_is_in_place ? other : own;
+}
+inline MPI_Datatype chosen_type(bool buffer_is_in_place, MPI_Datatype own, MPI_Datatype other) {
+  return buffer_is_in_place ? other : own;
+}
+inline bool in_place(const void* buffer) { return buffer == MPI_IN_PLACE; }
+int size_of(MPI_Comm communicator);
+template <typename Count>
+MPI_Count sum(const Count* counts, int size) {
+  MPI_Count all = 0;
+  for (int i = 0; i < size; ++i) {
+    all += counts[i];
+  }
+  return all;
+}
+
+class Barrier : public Collective {
+ public:
+  Barrier(int number, MPI_Comm communicator);
+  void done(int result);
+};
+
+// Memory of others.
+class Accessing : public Call {
+ public:
+  Accessing(int number, MPI_Count count, MPI_Datatype type, int target, MPI_Win window);
+  void done(int) {}
+  void done(int, MPI_Request) {}
+};
+class WindowMaking : public Call {
+ public:
+  WindowMaking(int number, MPI_Comm communicator) : Call(number), communicator_(communicator) {}
+  void done(int result, MPI_Win window);
+
+ private:
+  MPI_Comm communicator_;
+};
+class WindowFreeing : public Call {
+ public:
+  WindowFreeing(int number, MPI_Win window);
+  void done(int) {}
+};
+
+// Communicators made by all members of a parent, by a part of them, from two groups, later (MPI_Comm_idup), freed.
+class CommunicatorMaking : public Call {
+ public:
+  CommunicatorMaking(int number, MPI_Comm parent);
+  void done(int result, MPI_Comm made);
+
+ private:
+  std::uint32_t made_;
+};
+class GroupMaking : public Call {
+ public:
+  GroupMaking(int number, MPI_Comm parent, MPI_Group group, int tag);
+  void done(int result, MPI_Comm made);
+
+ private:
+  std::uint32_t made_;
+};
+class InterMaking : public Call {
+ public:
+  InterMaking(int number, int tag) : Call(number), tag_(tag) {}
+  void done(int result, MPI_Comm made);
+
+ private:
+  int tag_;
+};
+class DuplicateMaking : public Call {
+ public:
+  DuplicateMaking(int number, MPI_Comm parent);
+  // `where` the new communicator will be, of C or of Fortran.
+  void done(int result, MPI_Comm* where, MPI_Request request);
+  void done(int result, void* where, MPI_Request request);
+
+ private:
+  void later(int result, void* where, bool fortran, MPI_Request request) const;
+  std::uint32_t made_;
+};
+class CommunicatorFreeing : public Call {
+ public:
+  CommunicatorFreeing(int number, MPI_Comm communicator);
+  void done(int) {}
+};
+
+}  // namespace elbowroom::pmpi

@@ -1,0 +1,187 @@
+"""Which functions of MPI are told in detail, and how: the class of special.hpp, and which arguments it gets.
+
+Arguments are counted from 1. Before the call and, behind the bar, after it:
+
+    4     the value (of the type that the header says)       @8  requests of an array (the number comes before)
+    >7    what was written to where argument 7 points        %3  the written index, of C in both languages
+    =4    the address itself                                 $5, $5:1  the status; statuses, as many as argument 1
+    b1    whether argument 1 is MPI_IN_PLACE                 'text'  as it is
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Special(NamedTuple):
+    """`make`: the class; `before`, `after`: its arguments; `done`: the member called after the call."""
+
+    make: str
+    before: str
+    after: str = ""
+    done: str = "done"
+
+
+def _sends() -> dict[str, Special]:
+    found = {}
+    for mode in ("Send", "Bsend", "Ssend", "Rsend"):
+        found[mode] = Special("Sending", "2 3 4 5 6")
+        found[f"I{mode.lower()}"] = Special("Sending", "2 3 4 5 6", ">7")
+        found[f"{mode}_init"] = Special("SendMaking", "2 3 4 5 6", ">7")
+    return found
+
+
+_POINT_TO_POINT = {
+    **_sends(),
+    "Recv": Special("Receiving", "2 3 4 5 6", "$7"),
+    "Irecv": Special("ReceivePosting", "2 3 4 5 6", ">7"),
+    "Recv_init": Special("ReceiveMaking", "2 3 4 5 6", ">7"),
+    "Sendrecv": Special("SendReceiving", "2 3 4 5 7 8 9 10 11", "$12"),
+    "Sendrecv_replace": Special("SendReceiving", "2 3 4 5 2 3 6 7 8", "$9"),
+    "Isendrecv": Special("SendReceiving", "2 3 4 5 7 8 9 10 11", ">12"),
+    "Isendrecv_replace": Special("SendReceiving", "2 3 4 5 2 3 6 7 8", ">9"),
+    "Psend_init": Special("PartsMaking", "'true' 2 3 4 5 6 7", ">9"),
+    "Precv_init": Special("PartsMaking", "'false' 2 3 4 5 6 7", ">9"),
+    "Mprobe": Special("Probing", "1 2 3", ">4 $5"),
+    "Improbe": Special("Probing", "1 2 3", ">4 >5 $6"),
+    "Mrecv": Special("MatchedReceiving", ">4", "$5"),
+    "Imrecv": Special("MatchedReceiving", ">4", ">5"),
+}
+
+_COMPLETIONS = {
+    "Wait": Special("Completing", "'1' @1", "'1' $2", "all"),
+    "Test": Special("Completing", "'1' @1", ">2 $3", "all"),
+    "Waitall": Special("Completing", "1 @2", "'1' $3:1", "all"),
+    "Testall": Special("Completing", "1 @2", ">3 $4:1", "all"),
+    "Waitany": Special("Completing", "1 @2", "'1' %3 $4", "any"),
+    "Testany": Special("Completing", "1 @2", ">4 %3 $5", "any"),
+    "Waitsome": Special("Completing", "1 @2", ">3 =4 'kFirstIndex' $5:1", "some"),
+    "Testsome": Special("Completing", "1 @2", ">3 =4 'kFirstIndex' $5:1", "some"),
+    "Start": Special("Starting", "'1' @1"),
+    "Startall": Special("Starting", "1 @2"),
+    "Request_free": Special("Freeing", ">1"),
+    "Cancel": Special("Cancelling", ">1"),
+}
+
+
+def _part(buffer: int, own: tuple[int, int], other: tuple[int, int]) -> str:
+    """Count and type of the own part; where the buffer is MPI_IN_PLACE those of the other one."""
+    return f"choose:{buffer}:{own[0]}:{other[0]} choose_type:{buffer}:{own[1]}:{other[1]}"
+
+
+def _alone(buffer: int, own: tuple[int, int]) -> str:
+    """The same where nothing is known of the part in place."""
+    return f"unless:{buffer}:{own[0]} {own[1]}"
+
+
+def _all(counts: int, kind: int, communicator: int, buffer: int = 0) -> str:
+    """The sum of counts of all processes."""
+    return f"sum:{buffer}:{counts}:{communicator} {kind}"
+
+
+_NONE = "'kNoRoot'"
+
+_COLLECTIVES = {
+    "Bcast": "2 3 4 5",
+    "Gather": f"{_part(1, (2, 3), (5, 6))} 7 8",
+    "Gatherv": f"{_alone(1, (2, 3))} 8 9",
+    "Scatter": f"{_part(4, (5, 6), (2, 3))} 7 8",
+    "Scatterv": f"{_alone(5, (6, 7))} 8 9",
+    "Allgather": f"{_part(1, (2, 3), (5, 6))} {_NONE} 7",
+    "Allgatherv": f"{_alone(1, (2, 3))} {_NONE} 8",
+    "Alltoall": f"{_part(1, (2, 3), (5, 6))} {_NONE} 7",
+    "Alltoallv": f"{_all(2, 4, 9, 1)} {_NONE} 9",
+    "Alltoallw": f"'0' 'MPI_DATATYPE_NULL' {_NONE} 9",
+    "Reduce": "3 4 6 7",
+    "Allreduce": f"3 4 {_NONE} 6",
+    "Scan": f"3 4 {_NONE} 6",
+    "Exscan": f"3 4 {_NONE} 6",
+    "Reduce_scatter": f"{_all(3, 4, 6)} {_NONE} 6",
+    "Reduce_scatter_block": f"3 4 {_NONE} 6",
+    "Neighbor_allgather": f"2 3 {_NONE} 7",
+    "Neighbor_allgatherv": f"2 3 {_NONE} 8",
+    "Neighbor_alltoall": f"2 3 {_NONE} 7",
+    "Neighbor_alltoallv": f"'0' 'MPI_DATATYPE_NULL' {_NONE} 9",
+    "Neighbor_alltoallw": f"'0' 'MPI_DATATYPE_NULL' {_NONE} 9",
+}
+
+
+def _collectives() -> dict[str, Special]:
+    found = {"Barrier": Special("Barrier", "1")}
+    for name, before in {"Barrier": f"'0' 'MPI_DATATYPE_NULL' {_NONE} 1", **_COLLECTIVES}.items():
+        for spelled in (name, f"I{name.lower()}", f"{name}_init"):
+            found.setdefault(spelled, Special("Collective", before))
+    return found
+
+
+_MEMORY = {
+    "Put": "6 7 4 8",
+    "Get": "6 7 4 8",
+    "Accumulate": "6 7 4 9",
+    "Rput": "6 7 4 8",
+    "Rget": "6 7 4 8",
+    "Raccumulate": "6 7 4 9",
+    "Get_accumulate": "9 10 7 12",
+    "Rget_accumulate": "9 10 7 12",
+    "Fetch_and_op": "'1' 3 4 7",
+    "Compare_and_swap": "'1' 4 5 7",
+}
+
+_OTHERS = {
+    "Finalize": Special("Finalising", ""),
+    "Win_create": Special("WindowMaking", "5", ">6"),
+    "Win_allocate": Special("WindowMaking", "4", ">6"),
+    "Win_allocate_shared": Special("WindowMaking", "4", ">6"),
+    "Win_create_dynamic": Special("WindowMaking", "2", ">3"),
+    "Win_free": Special("WindowFreeing", ">1"),
+    "Comm_dup": Special("CommunicatorMaking", "1", ">2"),
+    "Comm_dup_with_info": Special("CommunicatorMaking", "1", ">3"),
+    "Comm_idup": Special("DuplicateMaking", "1", "=2 >3"),
+    "Comm_idup_with_info": Special("DuplicateMaking", "1", "=3 >4"),
+    "Comm_split": Special("CommunicatorMaking", "1", ">4"),
+    "Comm_split_type": Special("CommunicatorMaking", "1", ">5"),
+    "Comm_create": Special("CommunicatorMaking", "1", ">3"),
+    "Comm_create_group": Special("GroupMaking", "1 2 3", ">4"),
+    "Cart_create": Special("CommunicatorMaking", "1", ">6"),
+    "Cart_sub": Special("CommunicatorMaking", "1", ">3"),
+    "Graph_create": Special("CommunicatorMaking", "1", ">6"),
+    "Dist_graph_create": Special("CommunicatorMaking", "1", ">9"),
+    "Dist_graph_create_adjacent": Special("CommunicatorMaking", "1", ">10"),
+    "Intercomm_merge": Special("CommunicatorMaking", "1", ">3"),
+    "Intercomm_create": Special("InterMaking", "5", ">6"),
+    "Comm_free": Special("CommunicatorFreeing", ">1"),
+    "Comm_disconnect": Special("CommunicatorFreeing", ">1"),
+}
+
+SPECIAL: dict[str, Special] = {
+    **_POINT_TO_POINT,
+    **_COMPLETIONS,
+    **_collectives(),
+    **{name: Special("Accessing", before) for name, before in _MEMORY.items()},
+    **_OTHERS,
+}
+"""By the name without MPI_ and without _c."""
+
+KINDS = {
+    **dict.fromkeys(_POINT_TO_POINT, "message"),
+    **dict.fromkeys(_collectives(), "message"),
+    **dict.fromkeys(_MEMORY, "message"),
+    **dict.fromkeys(_COMPLETIONS, "requests"),
+}
+"""What a call's fields mean; nothing where it is not here."""
+
+PASSED: tuple[tuple[str, str], ...] = (
+    (r"MPI_W(time|tick)", "reads a clock in some ns"),
+    (r"MPI_Aint_(add|diff)", "arithmetic"),
+    (r"MPIX?_\w+_(f2c|c2f|f082c|c2f08|f2f08|f082f)", "changes how a handle is written"),
+    (r"MPI_T_\w+", "the interface for tools, which may be used before MPI_Init"),
+    (r"MPI_(Initialized|Finalized|Get_version|Get_library_version)", "may be called when MPI does not run"),
+    (
+        r"MPI_(Status_set_\w+|Get_count|Get_elements|Get_elements_x|Test_cancelled)(_c)?",
+        "looks into a status",
+    ),
+    (r"MPI_(Get_address|Address|Error_class|Error_string)", "looks something up"),
+    (r"MPI_Grequest_complete", "may be called by any thread, of other runtimes"),
+    (r"MPIX_Grequest_\w+|MPIX_Query_\w+|MPIX_GPU_\w+", "an extension that is not a communication"),
+)
+"""Functions that are not shimmed, and why; the first pattern that fits."""

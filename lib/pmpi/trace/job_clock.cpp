@@ -1,0 +1,95 @@
+#include "pmpi/trace/job_clock.hpp"
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+// The clock's messages are nobody's business, nor other tools'.
+#define MPI_Send PMPI_Send
+#define MPI_Recv PMPI_Recv
+#define MPI_Comm_rank PMPI_Comm_rank
+#define MPI_Comm_size PMPI_Comm_size
+#include "elbowroom/clock_mpi.h"
+
+namespace elbowroom::pmpi {
+namespace {
+
+constexpr double kSeconds = 10;  // between comparisons, where nothing is said: some 0.2 us of drift (simulated clocks)
+constexpr double kNever = 1e9;
+
+void complain(const char* what) {
+  std::fprintf(stderr, "elbowroom: clocks of the trace's processes are not compared: %s\n", what);
+}
+
+// ELBOW_TRACE_SYNC_SECONDS; below 0 where it is no number.
+double seconds_wanted() {
+  const char* text = std::getenv("ELBOW_TRACE_SYNC_SECONDS");
+  if (text == nullptr || *text == '\0') {
+    return kSeconds;
+  }
+  char* end = nullptr;
+  const double seconds = std::strtod(text, &end);
+  if (*end != '\0' || !std::isfinite(seconds) || seconds < 0) {
+    std::fprintf(
+        stderr,
+        "elbowroom: ELBOW_TRACE_SYNC_SECONDS '%s': is not a number of seconds; 0 compares clocks at the begin, the "
+        "end and regions only, as is done now\n",
+        text);
+    return kNever;
+  }
+  return seconds == 0 ? kNever : seconds;
+}
+
+}  // namespace
+
+void JobClockOfTrace::begin() {
+  seconds_ = seconds_wanted();
+  const int category = elbow_trace_category("clock");
+  type_ = category < 0 ? nullptr : elbow_trace_type_new("clocks compared", category, nullptr, nullptr, nullptr);
+  PMPI_Comm_dup(MPI_COMM_WORLD, &own_);
+  const elbow_peers peers = elbow_peers_of_mpi(&own_);
+  clock_ = elbow_clock_new(&peers);
+  if (clock_ == nullptr) {
+    complain(elbow_clock_error());
+    return;
+  }
+  compare();
+}
+
+void JobClockOfTrace::compare() {
+  if (type_ != nullptr) {
+    elbow_trace_begin(type_, 0, 0, 0);
+  }
+  elbow_sync_point point{};
+  if (elbow_clock_synchronise(clock_, &point) != 0) {
+    complain(elbow_clock_error());
+  } else if (elbow_trace_sync(clock_, &point) != 0) {
+    complain(elbow_trace_error());
+  }
+  if (type_ != nullptr) {
+    elbow_trace_end(type_, 0, 0, 0);
+  }
+}
+
+void JobClockOfTrace::barrier() {
+  if (clock_ == nullptr) {
+    return;
+  }
+  int due = 0;
+  if (elbow_clock_due(clock_, wanted_ ? 0 : seconds_, &due) == 0 && due != 0) {
+    wanted_ = false;
+    compare();
+  }
+}
+
+void JobClockOfTrace::end() {
+  if (clock_ == nullptr) {
+    return;
+  }
+  compare();
+  elbow_clock_free(clock_);
+  clock_ = nullptr;
+  PMPI_Comm_free(&own_);
+}
+
+}  // namespace elbowroom::pmpi

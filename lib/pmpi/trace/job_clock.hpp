@@ -1,0 +1,29 @@
+// The clocks of a traced job's processes, compared at its begin and end and now and then between.
+#pragma once
+
+#include <mpi.h>
+
+#include "elbowroom/trace.h"
+
+namespace elbowroom::pmpi {
+
+class JobClockOfTrace {
+ public:
+  // Collective over MPI_COMM_WORLD, as MPI_Init, MPI_Barrier and MPI_Finalize are.
+  void begin();
+  void barrier();
+  void end();
+  // At the next barrier, whatever the time: what rank 0 says counts.
+  void wanted() { wanted_ = true; }
+
+ private:
+  void compare();
+
+  elbow_clock* clock_ = nullptr;
+  const elbow_trace_type* type_ = nullptr;
+  MPI_Comm own_ = MPI_COMM_NULL;
+  double seconds_ = 0;
+  bool wanted_ = false;
+};
+
+}  // namespace elbowroom::pmpi

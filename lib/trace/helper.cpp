@@ -1,0 +1,90 @@
+#include "trace/helper.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <string>
+
+#include "trace/refusal.hpp"
+
+namespace elbowroom::trace {
+namespace {
+
+// How often it looks: a thread that does nothing but record fills 4 MiB in 1.3 ms.
+constexpr std::chrono::microseconds kShortest{100};
+constexpr std::chrono::microseconds kLongest{4000};
+
+cpu_set_t set_of(const char* core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  unsigned number = CPU_SETSIZE;
+  const char* const end = core + std::strlen(core);
+  const auto [stopped, failed] = std::from_chars(core, end, number);
+  if (failed != std::errc() || stopped != end || number >= CPU_SETSIZE) {
+    throw Refusal(EINVAL, std::string("core '") + core + "': is no number of a core; give one, 0 to " +
+                              std::to_string(CPU_SETSIZE - 1));
+  }
+  CPU_SET(number, &set);
+  return set;
+}
+
+}  // namespace
+
+Helper::Helper(std::function<bool()> work, const char* core) : work_(std::move(work)) {
+  // Signals are for the program's own threads.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  cpu_set_t set;
+  if (core != nullptr) {
+    set = set_of(core);
+  }
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (core != nullptr) {
+    if (const int code = pthread_setaffinity_np(thread_.native_handle(), sizeof set, &set); code != 0) {
+      stop();
+      throw Refusal(code, std::string("core '") + core + "': the library's own thread cannot run there (" +
+                              std::strerror(code) + "); name a core that this process may use");
+    }
+  }
+}
+
+Helper::~Helper() { stop(); }
+
+void Helper::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  stop_.notify_one();
+  thread_.join();
+}
+
+void Helper::hold(bool held) {
+  {
+    const std::lock_guard lock(mutex_);
+    held_ = held;
+  }
+  stop_.notify_one();
+}
+
+void Helper::run() {
+  auto pause = kShortest;
+  for (std::unique_lock lock(mutex_); !stopping_;) {
+    lock.unlock();
+    pause = work_() ? kShortest : std::min(2 * pause, kLongest);
+    lock.lock();
+    stop_.wait_for(lock, pause, [this] { return stopping_; });
+    stop_.wait(lock, [this] { return stopping_ || !held_; });
+  }
+}
+
+}  // namespace elbowroom::trace

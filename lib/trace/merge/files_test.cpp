@@ -1,0 +1,344 @@
+// Traces that are damaged, mixed, incomplete, or none.
+#include "trace/merge/files.hpp"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "trace/merge/collected.hpp"
+#include "trace/merge/made_trace.hpp"
+#include "trace/merge/report.hpp"
+#include "trace/outputs/test_job.hpp"
+
+using namespace elbowroom::trace;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kRing = "rank-00000.thread-00000.ring";
+
+// A rank with a thread of a hundred events and a text for each tenth.
+struct Small {
+  TestFolder folder;
+  std::string directory = folder.file("trace");
+  MadeTrace trace{directory};
+  std::uint16_t type = trace.type("step", trace.category("work"), {"", "i", ""});
+
+  Small() {
+    trace.thread(0, "main");
+    for (std::uint64_t i = 0; i < 100; ++i) {
+      trace.add(0, 0, 1000 + i, type, ELBOW_TRACE_EVENT, 0, i);
+      if (i % 10 == 0) {
+        trace.text(0, 0, type, i, "step " + std::to_string(i));
+      }
+    }
+  }
+  void write() { trace.write(); }
+  std::string ring() const { return trace.ring(0, 0); }
+};
+
+void change(const std::string& path, std::uint64_t place, const std::string& bytes) {
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekp(static_cast<std::streamoff>(place));
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+void append(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::app) << text; }
+
+std::string refusal(const std::string& directory) {
+  try {
+    open_trace(directory);
+  } catch (const Refused& refused) {
+    return refused.what();
+  }
+  return "";
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("A whole trace has its events, texts and totals, and no warning") {
+  Small small;
+  small.write();
+  const Read read(small.directory);
+  CHECK(read.got.events.size() == 100);
+  REQUIRE(read.got.job.texts.size() == 10);
+  CHECK(read.got.job.texts[3].text == "step 30");
+  CHECK(read.got.job.texts[3].key == 30);
+  CHECK(read.got.job.types[read.got.job.texts[3].type].name == "step");
+  CHECK(read.got.job.warnings.empty());
+  CHECK(read.trace->damage.empty());
+  CHECK(trusted(*read.trace, read.merged));
+}
+
+TEST_CASE("What is no folder of a trace is refused with a sentence") {
+  TestFolder folder;
+  CHECK(has(refusal(folder.file("nowhere")), "there is no such folder; name the folder"));
+  append(folder.file("file"), "x");
+  CHECK(has(refusal(folder.file("file")), "is a file, and a trace is a folder"));
+  fs::create_directory(folder.file("empty"));
+  CHECK(has(refusal(folder.file("empty")), "has no files of a trace"));
+  append(folder.file("empty/rank-x.jsonl"), "{}");
+  append(folder.file("empty/rank-00000.thread-00000.ring.tmp"), "");
+  CHECK(has(refusal(folder.file("empty")), "has no files of a trace"));
+}
+
+TEST_CASE("Files that may not be read are named" * doctest::skip(::geteuid() == 0)) {
+  Small small;
+  small.write();
+  ::chmod(small.ring().c_str(), 0);
+  const Read read(small.directory);
+  CHECK(read.trace->damage.at(0).file == kRing);
+  CHECK(has(read.trace->damage.at(0).what, "cannot be read (Permission denied)"));
+  ::chmod(small.directory.c_str(), 0);
+  CHECK(has(refusal(small.directory), "cannot be read (Permission denied)"));
+  ::chmod(small.directory.c_str(), 0700);
+}
+
+TEST_CASE("What stands where a file should be is named") {
+  Small small;
+  small.write();
+  fs::create_directory(small.directory + "/rank-00000.thread-00001.ring");
+  const Read read(small.directory);
+  CHECK(read.got.events.size() == 100);
+  CHECK(read.trace->damage.at(0).file == "rank-00000.thread-00001.ring");
+  CHECK(has(read.trace->damage.at(0).what, "cannot be read"));
+}
+
+TEST_CASE("A truncated ring is read up to its end, which is named") {
+  Small small;
+  small.write();
+  fs::resize_file(small.ring(), kHeaderBytes + 50 * 32 + 7);
+  const Read read(small.directory);
+  CHECK(read.got.events.size() == 50);
+  CHECK(read.trace->damage.at(0).file == kRing);
+  CHECK(has(read.trace->damage.at(0).what, "the file ends after 50 of 100 events, at byte 5703"));
+  CHECK(has(read.got.job.threads.at(0).damage, "the file ends after 50"));
+  CHECK(read.got.job.threads.at(0).lost == 50);
+  CHECK(read.warned("rank 0 said at its end that it kept 100 of 100 events; its files hold 50 of 100"));
+  CHECK_FALSE(trusted(*read.trace, read.merged));
+  fs::resize_file(small.ring(), 100);
+  const Read less(small.directory);
+  CHECK(less.got.events.empty());
+  CHECK(has(less.trace->damage.at(0).what, "the file ends inside its header, after 100 bytes"));
+}
+
+TEST_CASE("A damaged slot ends what is read of its thread, and is named with its place") {
+  Small small;
+  small.trace.thread(0, "other");
+  small.trace.add(0, 1, 5000, small.type, ELBOW_TRACE_EVENT);
+  small.write();
+  change(small.ring(), kHeaderBytes + 20 * 32 + offsetof(elbow_trace_slot, kind), "\xC8");
+  const Read read(small.directory);
+  CHECK(read.got.events.size() == 21);
+  CHECK(read.trace->damage.at(0).what ==
+        "event 20, at byte 4736, is of kind 200, which is none; what is before it was read");
+  const auto told = check_report(*read.trace, read.merged);
+  CHECK(told["kept"] == 21);
+  CHECK(told["lost"] == 80);
+  CHECK(told["events"] == 101);
+  CHECK(told["damage"][0]["file"] == kRing);
+}
+
+TEST_CASE("A ring of another version, or with a damaged header, is left out and named") {
+  Small small;
+  small.write();
+  change(small.ring(), offsetof(RingHeader, version), std::string("\x09\0\0\0", 4));
+  CHECK(has(Read(small.directory).trace->damage.at(0).what, "is of version 9, and this release reads 1"));
+  change(small.ring(), 0, "nothing");
+  CHECK(has(Read(small.directory).trace->damage.at(0).what, "is no ring of a trace"));
+}
+
+TEST_CASE("Lines of another version are refused, with what this release reads") {
+  Small small;
+  small.write();
+  std::string text = read_whole(small.trace.lines(0));
+  text.replace(text.find("\"format\":1"), 10, "\"format\":7");
+  std::ofstream(small.trace.lines(0), std::ios::trunc) << text;
+  CHECK(has(refusal(small.directory), "rank-00000.jsonl: is of version 7, and this release reads 1; read it with"));
+}
+
+TEST_CASE("Files of different jobs are refused with both numbers") {
+  TestFolder folder;
+  MadeTrace trace(folder.file("trace"), 2, 7);
+  trace.job_of(1, 99);
+  trace.thread(0, "main");
+  trace.thread(1, "main");
+  trace.write();
+  const std::string sentence = refusal(folder.file("trace"));
+  CHECK(has(sentence, "has files of different jobs: rank-00000.jsonl is of job 7 and rank-00001.jsonl of job 99"));
+}
+
+TEST_CASE("A ring that strayed in from another job is refused, too, and so are other numbers of ranks") {
+  Small small;
+  small.write();
+  TestFolder folder;
+  MadeTrace other(folder.file("trace"), 2, 7);
+  other.thread(0, "main");
+  other.thread(0, "main");
+  other.write();
+  fs::copy(other.ring(0, 1), small.directory + "/rank-00000.thread-00001.ring");
+  CHECK(has(refusal(small.directory), "is of job 7 with 1 ranks and rank-00000.thread-00001.ring with 2"));
+}
+
+TEST_CASE("A missing rank is named, and the others are merged") {
+  TestFolder folder;
+  MadeTrace trace(folder.file("trace"), 3);
+  trace.leave_out(1);
+  const auto type = trace.type("a", trace.category("c"));
+  for (const int rank : {0, 2}) {
+    trace.thread(rank, "main");
+    trace.sync(rank, 0, 0, 0, 0);
+    trace.sync(rank, 1000, 0, 0, 0);
+    trace.add(rank, 0, 500, type, ELBOW_TRACE_EVENT);
+  }
+  trace.write();
+  const Read read(folder.file("trace"));
+  CHECK(read.got.events.size() == 2);
+  CHECK(read.warned("rank 1 of 3 is missing"));
+  CHECK(check_report(*read.trace, read.merged)["missing"] == nlohmann::json({1}));
+  CHECK_FALSE(trusted(*read.trace, read.merged));
+}
+
+TEST_CASE("A killed rank's rings are found in memory, or in a copy of that folder beside its lines") {
+  for (const bool copied : {false, true}) {
+    TestFolder folder;
+    MadeTrace trace(folder.file("trace"), 2);
+    trace.kill(1, folder.file("memory"));
+    const auto type = trace.type("a", trace.category("c"));
+    for (const int rank : {0, 1}) {
+      trace.thread(rank, "main");
+      trace.sync(rank, 0, 0, 0, 0);
+      for (std::uint64_t i = 1; i <= 70; ++i) {
+        trace.add(rank, 0, i, type, ELBOW_TRACE_EVENT);
+      }
+    }
+    trace.text(1, 0, type, 5, "last words");
+    trace.write();
+    if (copied) {
+      fs::rename(folder.file("memory"), folder.file("trace/memory"));
+    }
+    const Read read(folder.file("trace"));
+    CHECK(read.got.events.size() == 140);
+    CHECK(read.got.job.texts.at(0).text == "last words");
+    CHECK_FALSE(read.got.job.ranks.at(1).ended);
+    CHECK(read.warned("rank 1 was killed before its trace was stopped; 1 of its threads were recovered from memory"));
+    CHECK(check_report(*read.trace, read.merged)["killed"] == nlohmann::json({1}));
+    CHECK(read.trace->damage.empty());
+    fs::remove_all(folder.file(copied ? "trace/memory" : "memory"));
+    CHECK(Read(folder.file("trace")).warned("its rings are not here; copy"));
+  }
+}
+
+TEST_CASE("Events of a type that no line tells are shown by its number") {
+  Small small;
+  small.trace.add(0, 0, 2000, 17, ELBOW_TRACE_EVENT);
+  small.write();
+  const Read read(small.directory);
+  const MergedEvent& last = read.got.events.back();
+  CHECK(read.got.job.types.at(last.type).name == "type 17 (unknown)");
+  CHECK(read.got.job.categories.at(read.got.job.types.at(last.type).category) == "unknown");
+  CHECK(read.warned("type 17 is unknown"));
+}
+
+TEST_CASE("Lines damaged in the middle are named, and the others read") {
+  Small small;
+  small.write();
+  std::string text = read_whole(small.trace.lines(0));
+  const std::size_t line = text.find("{\"record\":\"type\",\"number\":1") == std::string::npos
+                               ? text.find('\n', text.find('\n') + 1) + 1
+                               : text.find("{\"record\":\"type\",\"number\":1");
+  text[line] = '?';
+  std::ofstream(small.trace.lines(0), std::ios::trunc) << text;
+  const Read read(small.directory);
+  CHECK(read.got.events.size() == 100);
+  CHECK(read.trace->damage.at(0).file == "rank-00000.jsonl");
+  CHECK(has(read.trace->damage.at(0).what, "line 3, at byte " + std::to_string(line) + ", is damaged"));
+}
+
+TEST_CASE("Without its lines a ring is read by its own header") {
+  Small small;
+  small.write();
+  fs::remove(small.trace.lines(0));
+  const Read read(small.directory);
+  CHECK(read.got.events.size() == 100);
+  CHECK(has(read.got.job.types.at(read.got.events[0].type).name, "(unknown)"));
+  CHECK(read.got.job.ranks.at(0).host == "node0");
+}
+
+TEST_CASE("Sync points of another clock, or that contradict themselves, are not used") {
+  Small small;
+  small.write();
+  append(small.trace.lines(0), R"({"record":"sync","local":5,"offset":9,"low":8,"high":10,"same_source":false})"
+                               "\n"
+                               R"({"record":"sync","local":5,"offset":9,"low":11,"high":10,"same_source":true})"
+                               "\n"
+                               R"({"record":"sync","local":5,"offset":4e18,"low":0,"high":10,"same_source":true})"
+                               "\n");
+  const Read read(small.directory);
+  CHECK(read.warned("1 sync points are of another clock"));
+  CHECK(has(read.trace->damage.at(0).what, "is damaged, and 1 more"));
+  CHECK(sync_report(*read.trace)["ranks"][0]["points"][0]["used"] == false);
+}
+
+TEST_CASE("Whatever bytes are changed, reading ends, and what it delivers is in order and adds up") {
+  TestFolder folder;
+  MadeTrace trace(folder.file("trace"), 2);
+  const auto type = trace.type("a", trace.category("c"), {"x", "", ""});
+  for (const int rank : {0, 1}) {
+    trace.thread(rank, "main", rank == 0 ? ELBOW_TRACE_STOP : ELBOW_TRACE_OVERWRITE);
+    trace.sync(rank, 0, 0, -5, 5);
+    trace.sync(rank, 1'000'000, 0, -5, 5);
+    for (std::uint32_t i = 1; i <= 64; ++i) {
+      trace.send(rank, 0, 100 * i, type, 1 - rank, i, 0, 0, i % 2);
+      trace.text(rank, 0, type, i, "text");
+    }
+  }
+  trace.lose(1, 0, 64);
+  trace.write();
+  std::vector<std::string> paths = {trace.ring(0, 0), trace.ring(1, 0), trace.lines(0), trace.lines(1)};
+  std::uint64_t state = 1;
+  const auto random = [&](std::uint64_t below) {
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (state >> 33) % below;
+  };
+  std::size_t refused = 0;
+  std::size_t events = 0;
+  constexpr int kTrials = 1500;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    const std::string& path = paths[random(paths.size())];
+    const std::string sound = read_whole(path);
+    std::string changed = sound;
+    for (std::uint64_t i = 0; i <= random(4); ++i) {
+      const bool front = changed.size() > kHeaderBytes && random(2) == 0;
+      changed[random(front ? sizeof(RingHeader) : changed.size())] = static_cast<char>(random(256));
+    }
+    if (random(8) == 0) {
+      changed.resize(random(changed.size()));
+    }
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << changed;
+    try {
+      const Read read(folder.file("trace"), 3);
+      const auto told = check_report(*read.trace, read.merged);
+      events += read.got.events.size();
+      CHECK(read.merged.monotone);
+      CHECK(told["kept"] == read.got.events.size());
+      CHECK(told["events"].get<std::uint64_t>() ==
+            told["kept"].get<std::uint64_t>() + told["lost"].get<std::uint64_t>());
+      stat_report(*read.trace, read.merged);
+      sync_report(*read.trace);
+    } catch (const Refused&) {
+      ++refused;
+    }
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << sound;
+  }
+  CHECK(refused > 0);
+  CHECK(refused < kTrials / 2);
+  CHECK(events > kTrials * 32);
+}

@@ -1,0 +1,113 @@
+"""What a timeline's page is made of; how it looks and works: tests/e2e/test_timeline_browser.py."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import made_columns as made
+from elbowroom.errors import MachineError, UsageError
+from elbowroom.trace import timeline_data
+from elbowroom.trace.colours import of_types
+from elbowroom.trace.columns import FLAGS, KINDS, Columns
+from elbowroom.trace.timeline import timeline_page
+from elbowroom.trace.timeline_data import collect, rounded_up
+
+
+def data(count: int = 20) -> bytes:
+    ends, message = made.message(1, 55, 0, 95, 1)
+    tasks = [row for index in range(count) for row in made.task(index, 10 * index, 10 * index + 5)]
+    return made.stream(made.job(warnings=["a <warning>"]), [*tasks, *ends], [message], [(60, 90, 3, 1)])
+
+
+def page(**choice: object) -> str:
+    return timeline_page(io.BytesIO(data()), "t", **choice)  # type: ignore[arg-type]
+
+
+def test_the_page_is_one_file_that_asks_for_nothing() -> None:
+    found = page()
+    assert "default-src 'none'" in found
+    assert not re.search(r"(src|href)=\"(?!data:)", found)
+    assert "import(" not in found
+    assert "fetch(" not in found
+
+
+def test_without_a_script_it_says_how_much_there_is_and_what_is_wrong() -> None:
+    found = page()
+    assert "2 ranks on 2 hosts · 2 threads · 42 events · 1 message" in found
+    assert "a &lt;warning&gt;" in found
+    assert re.search(r"<noscript>.*<td>solve</td><td>task</td><td class=\"number\">40</td>", found, re.DOTALL)
+
+
+def test_a_part_of_the_time_and_some_categories_say_what_is_left_out() -> None:
+    shown = collect(io.BytesIO(data()), 50, 100, ["task"])
+    assert shown.events["time"].min() >= 50
+    assert shown.events["time"].max() <= 100
+    assert shown.left_out == {"before": 10, "after": 19, "categories": 2, "messages": 1}
+    found = page(begin_ns=50, end_ns=100, categories=["task"])
+    assert "from 5e-08 s to 1e-07 s: 10 events before and 19 after" in found
+    for said in ("2 events of others", "1 message without"):
+        assert said in found
+    assert len(collect(io.BytesIO(data()), 91, None, []).gaps) == 0
+
+
+def test_a_category_that_is_not_there_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"'mpii'.*is no category of this trace; choose among: trace, task"):
+        page(categories=["mpii"])
+
+
+def test_more_events_than_a_browser_shows_are_refused_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeline_data, "MOST_EVENTS", 30)
+    with pytest.raises(UsageError, match=r"more events than a browser shows; choose a part of the time"):
+        page()
+    assert "42 events" not in page(begin_ns=100)
+
+
+def test_a_stream_that_ends_early_makes_no_page() -> None:
+    with pytest.raises(MachineError, match="ends early"):
+        timeline_page(io.BytesIO(data()[:-3]), "t")
+
+
+def test_a_trace_of_more_than_its_page_counts_is_refused() -> None:
+    late = made.stream(made.job(), [made.event(2**53, 0, 0, 0)])
+    with pytest.raises(UsageError, match="104 days"):
+        timeline_page(io.BytesIO(late), "t")
+
+
+def test_a_tachyon_s_ends_are_told_apart() -> None:
+    ends, message = made.message(4, 90, 0, 40, 1)
+    shown = collect(io.BytesIO(made.stream(made.job(), ends, [message])), None, None, [])
+    assert shown.events["time"][shown.sends].tolist() == [90]
+    assert shown.events["time"][shown.receives].tolist() == [40]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(-1, 2**60), max_size=20))
+def test_errors_are_never_rounded_to_less(errors: list[int]) -> None:
+    given_ = np.array(errors, dtype=np.int64)
+    found = rounded_up(given_).astype(np.float64)
+    assert (found >= given_.astype(np.float64)).all()
+    assert (found <= np.maximum(given_ * 1.11, given_)).all()
+
+
+def test_types_of_a_category_have_colours_of_their_own() -> None:
+    names = [{"name": f"t{i}", "category": 1 + i % 2, "fields": ["", "", ""]} for i in range(16)]
+    pairs = of_types(Columns(io.BytesIO(made.job(types=names))).job)
+    assert len(set(pairs)) == 16
+    assert all(re.fullmatch("#[0-9A-F]{6}", colour) for pair in pairs for colour in pair)
+
+
+def test_the_page_s_scripts_know_the_kinds_and_flags_of_events() -> None:
+    found = page()
+    listed = re.search(r"const KINDS = (\[.*?\]);", found)
+    assert listed
+    assert tuple(json.loads(listed[1])) == KINDS
+    told = re.search(r"const FLAGS = \[(.*?)\];", found, re.DOTALL)
+    assert told
+    assert tuple(re.findall(r'"(\w+):', told[1])) == FLAGS
