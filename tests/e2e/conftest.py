@@ -1,4 +1,6 @@
-"""A real browser for tests of the report: Debian's chromium, driven through its own chromedriver, offline."""
+"""The command line against a made-up site; a real browser for tests of pages: Debian's chromium, driven
+through its own chromedriver, offline.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from elbowroom import cli
 from elbowroom.report.page import Page, render
 
 OFFLINE = (
@@ -25,6 +28,30 @@ OFFLINE = (
     "--window-size=1300,900",
 )
 Browser = Any
+
+
+@pytest.fixture
+def run(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Any:
+    """Runs the command line with the made-up MPI, probe and applications, without StarPU; returns (exit code,
+    stdout, stderr).
+    """
+    monkeypatch.chdir(tmp_path)
+    # A made-up machine is quiet by definition.
+    monkeypatch.setattr("elbowroom.campaign.neighbours.sample", lambda: 0.0)
+    monkeypatch.setattr("elbowroom.campaign.neighbours.others_busy", lambda before, after: 0.0)
+    # The recorded machine has two cores; so have the plans' expansions, wherever the test runs.
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
+    monkeypatch.setenv("ELBOWROOM_STARPU", "none")
+
+    def invoke(*words: str) -> tuple[int, str, str]:
+        live = words[0] == "run" and "--machine" not in words
+        code = cli.run([*words, *(["--mpi", str(site)] if live else [])])
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return invoke
 
 
 @pytest.fixture(scope="session")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from elbowroom import cli
+from answers import refused, told
 from elbowroom.api.predicting import load_model
 from elbowroom.model.overlap import Step
 from elbowroom.store.journal import read_journal
@@ -16,37 +15,6 @@ from elbowroom.virtual import volumes
 
 MACHINES = Path(__file__).parents[2] / "machines"
 QUICK = ("--repeat", "4", "--set", "cells=2000", "--set", "steps=5", "--set", "window=0.01")
-
-
-@pytest.fixture
-def run(
-    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Any:
-    """Runs the command line with the made-up MPI, probe and solver; returns (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("elbowroom.campaign.neighbours.sample", lambda: 0.0)
-    monkeypatch.setattr("elbowroom.campaign.neighbours.others_busy", lambda before, after: 0.0)
-    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
-
-    def invoke(*words: str) -> tuple[int, str, str]:
-        live = words[0] == "run" and "--machine" not in words
-        code = cli.run([*words, *(["--mpi", str(site)] if live else [])])
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return invoke
-
-
-def told(run: Any, *words: str, code: int | None = None) -> dict[str, Any]:
-    found, out, err = run(*words, "--json")
-    assert found in ((0, 3) if code is None else (code,)), err
-    answer: dict[str, Any] = json.loads(out)
-    return answer
-
-
-def refused(run: Any, *words: str, code: int = 2) -> dict[str, Any]:
-    error: dict[str, Any] = told(run, *words, code=code)["error"]
-    return error
 
 
 def test_the_table_is_the_papers_formula_on_the_measured_parts(run: Any) -> None:

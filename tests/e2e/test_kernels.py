@@ -2,48 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from elbowroom import cli
+from answers import refused, told
 
 QUICK = ("--repeat", "4", "--set", "order=64", "--set", "block=8")
-
-
-@pytest.fixture
-def run(
-    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Any:
-    """Runs the command line with made-up MPI and programs, without StarPU; (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("elbowroom.campaign.neighbours.sample", lambda: 0.0)
-    monkeypatch.setattr("elbowroom.campaign.neighbours.others_busy", lambda before, after: 0.0)
-    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
-    monkeypatch.setenv("ELBOWROOM_STARPU", "none")
-
-    def invoke(*words: str) -> tuple[int, str, str]:
-        live = words[0] == "run" and "--machine" not in words
-        code = cli.run([*words, *(["--mpi", str(site)] if live else [])])
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return invoke
-
-
-def told(run: Any, *words: str, code: int | None = None) -> dict[str, Any]:
-    found, out, err = run(*words, "--json")
-    assert found in ((0, 3) if code is None else (code,)), err
-    answer: dict[str, Any] = json.loads(out)
-    return answer
-
-
-def refused(run: Any, *words: str) -> dict[str, Any]:
-    error: dict[str, Any] = told(run, *words, code=2)["error"]
-    return error
 
 
 def test_tasks_are_shown_with_their_work_and_their_sends(run: Any, snapshot: SnapshotAssertion) -> None:

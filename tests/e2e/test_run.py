@@ -10,31 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from elbowroom import cli
 from elbowroom.store.journal import read_journal
 
 SMALL = ["--sizes", "4,4MiB", "--repeat", "5", "--kernels", "triad"]
-
-
-@pytest.fixture
-def run(
-    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Any:
-    """Runs the command line with the made-up MPI and returns (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-    # A made-up machine is quiet by definition.
-    monkeypatch.setattr("elbowroom.campaign.neighbours.sample", lambda: 0.0)
-    monkeypatch.setattr("elbowroom.campaign.neighbours.others_busy", lambda before, after: 0.0)
-    # The recorded machine has two cores; so have the plans' expansions, wherever the test runs.
-    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
-
-    def invoke(*words: str) -> tuple[int, str, str]:
-        mpi = ["--mpi", str(site)] if words[0] == "run" else []
-        code = cli.run([*words, *mpi])
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return invoke
 
 
 def lines(folder: Path) -> list[Any]:
