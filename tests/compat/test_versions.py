@@ -14,11 +14,14 @@ import msgspec
 import pytest
 
 import elbowroom
+import trace_stand_ins
+from elbowroom import cli
 from elbowroom.model import document, published
 from elbowroom.model.document import Document
 from elbowroom.predict.fitting import Source, fit, of_published
 from elbowroom.store import folder, journal
 from elbowroom.store.folder import Manifest
+from elbowroom.trace import overhead
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data" / "quick"
@@ -221,6 +224,32 @@ def test_a_wrong_job_breaks_its_schema(table: str, key: str, value: str) -> None
     wrong = {**JOB, table: {**JOB[table], key: value}}
     with pytest.raises(AssertionError):
         check(wrong, schema("job-1"), schema("job-1"))
+
+
+@pytest.mark.parametrize("name", ["check", "stat", "sync"])
+def test_what_is_said_of_a_trace_keeps_to_its_schema(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str
+) -> None:
+    monkeypatch.setenv("ELBOWROOM_TRACE_READER", str(trace_stand_ins.reader(tmp_path)))
+    assert cli.run(["trace", name, str(trace_stand_ins.recorded(tmp_path / "t")), "--json"]) == 0
+    rules = schema(f"trace-{name}-1")
+    found = json.loads(capfd.readouterr().out)
+    check(found, rules, rules)
+    for part in rules["required"]:
+        with pytest.raises(AssertionError):
+            check({key: value for key, value in found.items() if key != part}, rules, rules)
+
+
+def test_what_recording_costs_keeps_to_its_schema() -> None:
+    runs = [
+        overhead.Run(None, one.name, r, 1 + 0.01 * r, 1.0)
+        for r in range(3)
+        for one in overhead.sets_of(("mpi",))
+    ]
+    found = overhead.analyse(runs, overhead.sets_of(("mpi",)), command=("app",))
+    rules = schema("trace-overhead-1")
+    check(json.loads(msgspec.json.encode(found)), rules, rules)
+    assert set(rules["properties"]) == set(found.__struct_fields__)
 
 
 def test_schemas_are_of_the_versions_that_are_written() -> None:

@@ -116,6 +116,9 @@ OTF2_TimeStamp Otf2::at_location(std::uint32_t thread, std::int64_t local) {
 OTF2_TimeStamp Otf2::local(const MergedEvent& e) {
   last_ = std::max(last_, e.time);
   ProcessClock& clock = clocks_[job_->threads[e.thread].rank];
+  if ((e.flags & kMoved) != 0) {  // the stamp is wrong: the time is that of the event before
+    return at_location(e.thread, uncorrected(clock, e.time));
+  }
   const std::int64_t at = clock.stamps.counter ? clock.stamps.at(e.stamp) : static_cast<std::int64_t>(e.stamp);
   if (clock.offsets.empty()) {
     const std::int64_t offset = job_->start + e.time - at;

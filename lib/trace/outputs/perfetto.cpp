@@ -51,6 +51,7 @@ enum class Said : std::uint64_t {
   kUnmatched,
   kUnsynced,
   kExtrapolated,
+  kMoved,
   kTo,
   kFrom,
   kCommunicator,
@@ -65,9 +66,10 @@ enum class Said : std::uint64_t {
   kContinued,
   kFields  // the first of the types'
 };
-constexpr const char* kSaid[] = {"error_ns", "tachyon", "suspect",      "unmatched", "unsynced",    "extrapolated",
-                                 "to",       "from",    "communicator", "tag",       "bytes",       "sequence",
-                                 "message",  "text",    "lost",         "unpaired",  "interrupted", "continued"};
+constexpr const char* kSaid[] = {"error_ns",     "tachyon",  "suspect",     "unmatched", "unsynced",
+                                 "extrapolated", "moved",    "to",          "from",      "communicator",
+                                 "tag",          "bytes",    "sequence",    "message",   "text",
+                                 "lost",         "unpaired", "interrupted", "continued"};
 static_assert(std::size(kSaid) + 1 == static_cast<std::size_t>(Said::kFields));
 
 void say(pbf_writer& event, std::uint64_t name, int kind, std::uint64_t value) {

@@ -22,11 +22,9 @@ std::string counter_title(const MergedType& type, std::uint32_t which);
 std::string gap_title(std::uint64_t lost);  // "lost 123 events", "recorder at work"
 
 // In the order of their bits.
-constexpr std::pair<EventFlag, std::string_view> kFlagNames[] = {{kTachyon, "tachyon"},
-                                                                 {kSuspect, "suspect"},
-                                                                 {kUnmatched, "unmatched"},
-                                                                 {kUnsynced, "unsynced"},
-                                                                 {kExtrapolated, "extrapolated"}};
+constexpr std::pair<EventFlag, std::string_view> kFlagNames[] = {
+    {kTachyon, "tachyon"},   {kSuspect, "suspect"},           {kUnmatched, "unmatched"},
+    {kUnsynced, "unsynced"}, {kExtrapolated, "extrapolated"}, {kMoved, "moved"}};
 
 // Of an event of a message.
 inline std::uint32_t communicator_of(const MergedEvent& message) {

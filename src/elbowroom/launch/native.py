@@ -155,6 +155,8 @@ def _build(target: Target, folder: Path) -> None:
             **os.environ,
             "OMPI_CXX": os.environ.get("CXX", "c++"),
             "MPICH_CXX": os.environ.get("CXX", "c++"),
+            "OMPI_CC": os.environ.get("CC", "cc"),
+            "MPICH_CC": os.environ.get("CC", "cc"),
         }
         configure = [cmake, "-S", str(target.sources), "-B", str(tree), "-G", "Ninja"]
         configure += [f"-DCMAKE_MAKE_PROGRAM={ninja}", "-DCMAKE_BUILD_TYPE=Release", *target.options]
