@@ -14,6 +14,7 @@ import pytest
 
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch import build, starpu
+from elbowroom.launch.mpi import find_mpi
 from trace_rings import BEGIN, END, Event, Recorded, read_rings
 
 SOURCES = Path(__file__).parents[1] / "data"
@@ -44,7 +45,7 @@ SAID = {"third": {"first", "second"}, "empty": {"third"}, "last": {"empty"}, "la
 @pytest.fixture(scope="module")
 def libraries() -> Path:
     try:
-        return build.trace_libraries()
+        return build.trace_libraries(find_mpi())  # the same as for traced jobs: built once
     except ElbowroomError as error:
         pytest.skip(error.sentence())
 

@@ -128,8 +128,7 @@ void OmpTypes::depends(OmpTask& task, const ompt_dependence_t* dependences, int 
     // Dependences of loops (ordered) are no tasks'.
     if (dependences[i].dependence_type != ompt_dependence_type_source &&
         dependences[i].dependence_type != ompt_dependence_type_sink) {
-      task.parent->children.use(dependences[i].variable.ptr, access_of(dependences[i].dependence_type), task.number,
-                                waits);
+      uses.push_back({dependences[i].variable.ptr, access_of(dependences[i].dependence_type)});
     }
   }
   task.parent->children.use(uses, task.number, waits);
