@@ -213,8 +213,17 @@ def fortran_words(prototype: Prototype) -> int:
     return given + 1 + sum(argument.is_text for argument in prototype.arguments)
 
 
-def fortran_shim(prototype: Prototype) -> str:
-    """The shims of a function for Fortran: mpi_send_ and its other spellings, and mpi_f08's."""
+def fortran_ends(prototype: Prototype, large: bool) -> list[str]:
+    """What follows mpi_send in the names of Fortran's bindings: mpif.h's and module mpi's, mpi_f08's, of
+    functions that give a C pointer, and mpi_f08's of large counts (where C has MPI_Send_c).
+    """
+    base = prototype.name.lower().removeprefix("mpi_")
+    pointers = ["_cptr_"] if base in _C_POINTERS else []
+    return ["_", "_f08_", *pointers, *(["_f08_large_"] if large else [])]
+
+
+def fortran_shim(prototype: Prototype, large: bool) -> str:
+    """The shims of a function for Fortran."""
     base, words = prototype.name.lower(), fortran_words(prototype)
     given = ", ".join(f"a{number}" for number in range(1, words + 1))
     declared = ", ".join(f"Word a{number}" for number in range(1, words + 1))
@@ -232,8 +241,7 @@ def fortran_shim(prototype: Prototype) -> str:
         body = _body(_Fortran(prototype), special, "next()({0});", words, [f"result(a{last})"])
         lines += [f"  {line}" for line in body]
     lines.append("}")
-    ends = ["_", "_f08_"] + (["_cptr_"] if base.removeprefix("mpi_") in _C_POINTERS else [])
-    for end in ends:
+    for end in fortran_ends(prototype, large):
         lines.append(f'static constinit Next<void({types})> next_{base}{end}{{"{base}{end}"}};')
         lines.append(f'extern "C" void {base}{end}({declared}) {{ {base}_any(next_{base}{end}, {given}); }}')
     for alias in [*(base + end for end in _SPELLED), base.upper()]:
@@ -252,7 +260,7 @@ def calls_text(found: Sequence[Prototype]) -> str:
             "",
             "namespace elbowroom::pmpi {",
             "",
-            "// What the fields of About mean: nothing, a message (peer, communicator, bytes), the number of requests.",
+            "// What the fields of About mean: nothing, peer and communicator and bytes, how many requests.",
             "enum class Kind { nothing, message, requests };",
             "struct CallInfo {",
             "  const char* name;",
@@ -278,6 +286,7 @@ def calls_text(found: Sequence[Prototype]) -> str:
 
 def shims_text(found: Sequence[Prototype]) -> str:
     """shims.cpp."""
+    names = {one.name for one in found}
     fortran = [one for one in found if not one.name.endswith("_c")]
     return "\n\n".join(
         [
@@ -286,13 +295,14 @@ def shims_text(found: Sequence[Prototype]) -> str:
             "namespace elbowroom::pmpi {",
             *(c_shim(one) for one in found),
             "namespace fortran {",
-            *(fortran_shim(one) for one in fortran),
+            *(fortran_shim(one, f"{one.name}_c" in names) for one in fortran),
             "}  // namespace fortran\n}  // namespace elbowroom::pmpi\n",
         ]
     )
 
 
 def main() -> None:
+    """The command."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

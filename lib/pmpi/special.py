@@ -2,10 +2,14 @@
 
 Arguments are counted from 1. Before the call and, behind the bar, after it:
 
-    4     the value (of the type that the header says)       @8  requests of an array (the number comes before)
-    >7    what was written to where argument 7 points        %3  the written index, of C in both languages
-    =4    the address itself                                 $5, $5:1  the status; statuses, as many as argument 1
-    b1    whether argument 1 is MPI_IN_PLACE                 'text'  as it is
+    4         the value (of the type that the header says)
+    >7        what was written to where argument 7 points
+    =4        the address itself
+    @8        requests of an array (their number comes before)
+    %3        the written index, from 0 in both languages
+    $5 $5:1   the status; statuses, as many as argument 1 says
+    'text'    as it is
+    choose:1:2:5, choose_type, unless:1:2, sum:1:2:9    parts of collective operations, below
 """
 
 from __future__ import annotations
