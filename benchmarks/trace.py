@@ -4,8 +4,8 @@
 
 CPU time of one event with a number of 32 bits and two of 64, ns: medians over repeats, each the median of its
 rounds of 100,000 events. Ratios are those within a repeat, so that a machine that becomes slower does not
-change them. `alone`: nothing but the clock is read. The bars are those of lib/trace; a program or daemon that is not there is n/a, with the
-reason. Exit code 1 where a bar is missed.
+change them. `alone`: nothing but the clock is read. The bars are those of lib/trace; a program or daemon that
+is not there is n/a, with the reason. Exit code 1 where a bar is missed.
 """
 
 from __future__ import annotations
