@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from elbowroom.api import Run as Run
     from elbowroom.api import best_split as best_split
     from elbowroom.api import calibrate as calibrate
+    from elbowroom.api import check_trace as check_trace
     from elbowroom.api import compare as compare
     from elbowroom.api import contention_maps as contention_maps
     from elbowroom.api import doctor as doctor
@@ -25,23 +26,32 @@ if TYPE_CHECKING:
     from elbowroom.api import machine_from_run as machine_from_run
     from elbowroom.api import machine_names as machine_names
     from elbowroom.api import map_figures as map_figures
+    from elbowroom.api import merge_trace as merge_trace
     from elbowroom.api import open as open
     from elbowroom.api import overlap as overlap
     from elbowroom.api import overlap_predicted as overlap_predicted
     from elbowroom.api import overlap_table as overlap_table
     from elbowroom.api import read_load as read_load
+    from elbowroom.api import record_trace as record_trace
     from elbowroom.api import resume as resume
     from elbowroom.api import resume_calibration as resume_calibration
     from elbowroom.api import run as run
     from elbowroom.api import save_advice as save_advice
     from elbowroom.api import save_explanation as save_explanation
     from elbowroom.api import save_map as save_map
+    from elbowroom.api import save_overhead_figure as save_overhead_figure
     from elbowroom.api import save_overlap_figure as save_overlap_figure
+    from elbowroom.api import save_sync_report as save_sync_report
+    from elbowroom.api import save_trace_figure as save_trace_figure
     from elbowroom.api import simulate as simulate
     from elbowroom.api import simulate_clocks as simulate_clocks
     from elbowroom.api import simulate_questions as simulate_questions
     from elbowroom.api import simulated_node as simulated_node
     from elbowroom.api import step_table as step_table
+    from elbowroom.api import trace_dag as trace_dag
+    from elbowroom.api import trace_overhead as trace_overhead
+    from elbowroom.api import trace_stat as trace_stat
+    from elbowroom.api import trace_sync as trace_sync
     from elbowroom.api import verify_advice as verify_advice
     from elbowroom.api import virtual_machine as virtual_machine
 
@@ -51,6 +61,7 @@ __all__ = [
     "__version__",
     "best_split",
     "calibrate",
+    "check_trace",
     "compare",
     "contention_maps",
     "doctor",
@@ -65,23 +76,32 @@ __all__ = [
     "machine_from_run",
     "machine_names",
     "map_figures",
+    "merge_trace",
     "open",
     "overlap",
     "overlap_predicted",
     "overlap_table",
     "read_load",
+    "record_trace",
     "resume",
     "resume_calibration",
     "run",
     "save_advice",
     "save_explanation",
     "save_map",
+    "save_overhead_figure",
     "save_overlap_figure",
+    "save_sync_report",
+    "save_trace_figure",
     "simulate",
     "simulate_clocks",
     "simulate_questions",
     "simulated_node",
     "step_table",
+    "trace_dag",
+    "trace_overhead",
+    "trace_stat",
+    "trace_sync",
     "verify_advice",
     "virtual_machine",
 ]

@@ -75,11 +75,17 @@ def _print_categories(done: Recorded) -> None:
         ("category", ""), ("events", "right"), ("recording took", "right"), ("of a rank's time", "right")
     )
     for name, events, nanoseconds, share in by_category(done.stat):
-        table.add_row(name, str(events), _time(nanoseconds), "n/a" if share is None else f"{share:.2%}")
+        table.add_row(name, str(events), _time(nanoseconds), _share(share))
     console().print(table)
     event = [rank.event_ns for rank in done.stat.ranks]
     if event:
         _say(f"Estimated, with what one event took at the start: {_span(event)} ns.")
+
+
+def _share(share: float | None) -> str:
+    if share is None:
+        return "n/a"
+    return "< 0.01%" if 0 < share < 1e-4 else f"{share:.2%}"
 
 
 def by_category(stat: Stat) -> list[tuple[str, int, float, float | None]]:
@@ -254,7 +260,8 @@ def print_overhead(found: Overhead) -> None:
     styles = {"trusted": "bold green", "costly": "bold red"}
     for verdict in found.verdicts:
         print()
-        head = f"{verdict.threads} threads: " if several else ""
+        plural = "s" if verdict.threads != 1 else ""
+        head = f"{verdict.threads} thread{plural}: " if several else ""
         _say(head + verdict.text, style=styles.get(verdict.state, "bold yellow"))
         for sentence in verdict.advice:
             _say(f"- {sentence}", indent="  ")
