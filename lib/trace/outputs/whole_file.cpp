@@ -25,7 +25,7 @@ const char* mend(int code) {
     case ENOENT: return "; its parent folder must exist";
     case ENOTDIR: return "; its parent must be a folder";
     case EEXIST:
-    case ENOTEMPTY: return "; it is there already: choose another name, or remove it";
+    case ENOTEMPTY: return "; choose another name, or remove it";
     case EISDIR: return "; a folder is there: choose another name";
     case EPIPE: return "; the program that reads it has ended";
     default: return "";
