@@ -18,11 +18,16 @@ std::int64_t half_width(const SyncPoint& point) {
   return std::max(point.offset.high - point.offset.offset, point.offset.offset - point.offset.low);
 }
 
+// ns, rounded up; points that contradict each other may ask for any number, of which sums are still whole numbers so.
+constexpr double kMost = 0x1p60;
+std::int64_t in_ns(double value) { return static_cast<std::int64_t>(std::ceil(std::clamp(value, -kMost, kMost))); }
+
 // value * part / whole, rounded to nearest; no product of times overflows.
 std::int64_t share(std::int64_t value, std::int64_t part, std::int64_t whole) {
   const Wide product = static_cast<Wide>(value) * part;
   const Wide half = whole / 2;
-  return static_cast<std::int64_t>((product >= 0 ? product + half : product - half) / whole);
+  const Wide most = static_cast<Wide>(kMost);
+  return static_cast<std::int64_t>(std::clamp((product >= 0 ? product + half : product - half) / whole, -most, most));
 }
 
 std::int64_t on_line(const SyncPoint& left, const SyncPoint& right, std::int64_t local) {
@@ -43,7 +48,7 @@ std::int64_t explained(const SyncPoint& point, const SyncPoint& left, const Sync
   const double from_right = std::abs(static_cast<double>(right.local - point.local)) / span;
   const double ends =
       from_right * static_cast<double>(half_width(left)) + from_left * static_cast<double>(half_width(right));
-  return half_width(point) + static_cast<std::int64_t>(std::ceil(ends));
+  return half_width(point) + in_ns(ends);
 }
 
 template <typename Number>
@@ -122,6 +127,10 @@ Correction::Correction() : wander_(kWandering), rate_(kDrift) { flags_.none = tr
 Correction::Correction(std::vector<SyncPoint> points) : Correction() {
   std::stable_sort(points.begin(), points.end(),
                    [](const SyncPoint& a, const SyncPoint& b) { return a.local < b.local; });
+  const auto again = std::unique(points.begin(), points.end(),
+                                 [](const SyncPoint& a, const SyncPoint& b) { return a.local == b.local; });
+  flags_.backwards = again != points.end();
+  points.erase(again, points.end());
   const std::size_t given = points.size();
   points = without_outliers(std::move(points), kStrictness);
   flags_.rejected = static_cast<int>(given - points.size());
@@ -169,7 +178,7 @@ void Correction::find_steps() {
     const double slope = between_[i].slope;
     const double low = around.empty() ? -2 * kDrift : std::max(around[outer], -2 * kDrift);
     const double high = around.empty() ? 2 * kDrift : std::min(around[around.size() - 1 - outer], 2 * kDrift);
-    beyond[i] = static_cast<std::int64_t>(std::ceil(std::max({low - slope, slope - high, 0.0}) * span(i)));
+    beyond[i] = in_ns(std::max({low - slope, slope - high, 0.0}) * span(i));
   }
   const double usual = kStrictness * static_cast<double>(median(beyond));
   for (std::size_t i = 0; i < count; ++i) {
@@ -208,7 +217,7 @@ void Correction::find_bends() {
   rate_ = (steady_ == 0 ? kDrift : rate_) + wander_;
   for (std::size_t i = 0; i < between_.size(); ++i) {
     if (between_[i].stepped) {
-      between_[i].bend += static_cast<std::int64_t>(std::ceil(span(i) * wander_));
+      between_[i].bend += in_ns(span(i) * wander_);
       continue;
     }
     const double slope = between_[i].slope;
@@ -219,7 +228,7 @@ void Correction::find_bends() {
     const double low = std::min({left, slope, right}) - wander_;
     const double high = std::max({left, slope, right}) + wander_;
     if (high > low) {
-      between_[i].bend = static_cast<std::int64_t>(std::ceil(span(i) * (high - slope) * (slope - low) / (high - low)));
+      between_[i].bend = in_ns(span(i) * (high - slope) * (slope - low) / (high - low));
     }
   }
 }
@@ -244,7 +253,7 @@ std::int64_t Correction::gained(std::int64_t passed) const {
 
 Corrected Correction::outside(const SyncPoint& nearest, std::int64_t local) const {
   const double far = std::abs(static_cast<double>(local - nearest.local));
-  std::int64_t error = half_width(nearest) + static_cast<std::int64_t>(std::ceil(rate_ * far));
+  std::int64_t error = half_width(nearest) + in_ns(rate_ * far);
   if (!between_.empty()) {
     // A jump to an end may be a point that was told wrong.
     const Stretch& last = &nearest == &points_.front() ? between_.front() : between_.back();
@@ -268,13 +277,12 @@ Corrected Correction::ahead(std::int64_t local) const {
   const double far = static_cast<double>(local - last.local);
   const double open = static_cast<double>(half_width(points_[steady_ - 1]) + half_width(points_[steady_]));
   const double rate = open / span(steady_ - 1) + std::max(kWandering, wander_);
-  return {local + last.offset.offset + gained(local - last.local),
-          half_width(last) + static_cast<std::int64_t>(std::ceil(rate * far))};
+  return {local + last.offset.offset + gained(local - last.local), half_width(last) + in_ns(rate * far)};
 }
 
 Offset later(const SyncPoint& known, const Correction& correction, std::int64_t local) {
   const std::int64_t passed = local - known.local;
-  const auto drifted = static_cast<std::int64_t>(std::ceil(kDrift * std::abs(static_cast<double>(passed))));
+  const auto drifted = in_ns(kDrift * std::abs(static_cast<double>(passed)));
   return known.offset + Offset{std::clamp(correction.gained(passed), -drifted, drifted), -drifted, drifted};
 }
 
