@@ -233,6 +233,10 @@ class Opener {
     if (flags.backwards) {
       warn(who + "'s sync points contradict each other: a clock went back between two of them");
     }
+    if (flags.steps > 0) {
+      warn(who + "'s clock jumped between sync points " + std::to_string(flags.steps) +
+           " times; times in between are as wrong as the jump is wide");
+    }
     if (flags.rejected > 0) {
       warn(who + ": " + std::to_string(flags.rejected) +
            " sync points were left out, as they contradict their neighbours");

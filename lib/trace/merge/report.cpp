@@ -95,15 +95,13 @@ Json rank_stat(const OpenedTrace& trace, const Merged& merged, std::size_t rank)
 
 Json segments_of(const clock::Correction& correction) {
   Json told = Json::array();
-  const auto& points = correction.points();
-  for (std::size_t i = 0; i + 1 < points.size(); ++i) {
-    const std::int64_t span = points[i + 1].local - points[i].local;
-    const double step = static_cast<double>(points[i + 1].offset.offset - points[i].offset.offset);
-    told.push_back({{"from", points[i].local},
-                    {"to", points[i + 1].local},
-                    {"offset_ns", points[i].offset.offset},
-                    {"drift_ppb", step / static_cast<double>(span) * 1e9},
-                    {"error_ns", correction.at(points[i].local + span / 2).error}});
+  for (const clock::Segment& segment : correction.segments()) {
+    told.push_back({{"from", segment.from},
+                    {"to", segment.to},
+                    {"offset_ns", segment.offset},
+                    {"drift_ppb", segment.drift_ppb},
+                    {"error_ns", segment.error},
+                    {"stepped", segment.stepped}});
   }
   return told;
 }
@@ -114,7 +112,8 @@ Json flags_of(const RankTimes& times) {
   for (const auto& [is, name] : {std::pair{times.unsynced(), "unsynced"},
                                  {flags.single, "single"},
                                  {flags.backwards, "backwards"},
-                                 {flags.rejected > 0, "rejected"}}) {
+                                 {flags.rejected > 0, "rejected"},
+                                 {flags.steps > 0, "stepped"}}) {
     if (is) {
       told.push_back(name);
     }
