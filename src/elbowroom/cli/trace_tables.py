@@ -77,7 +77,7 @@ def _print_categories(done: Recorded) -> None:
     for name, events, nanoseconds, share in by_category(done.stat):
         table.add_row(name, str(events), _time(nanoseconds), _share(share))
     console().print(table)
-    event = [rank.event_ns for rank in done.stat.ranks]
+    event = [rank.event_ns for rank in done.stat.ranks if rank.event_ns is not None]
     if event:
         _say(f"Estimated, with what one event took at the start: {_span(event)} ns.")
 
@@ -89,14 +89,15 @@ def _share(share: float | None) -> str:
 
 
 def by_category(stat: Stat) -> list[tuple[str, int, float, float | None]]:
-    """Each category's events, the ns that recording them took, and the share that is of the time of the rank
-    it takes most of; the costliest first.
+    """Each category's events, the ns that recording them took in ranks that tell it, and the share that is of
+    the time of the rank it takes most of; the costliest first.
     """
     found: dict[str, tuple[int, float, float]] = {}
     for rank in stat.ranks:
         for one in rank.by_category:
             events, total, most = found.get(one.name, (0, 0.0, 0.0))
-            found[one.name] = (events + one.events, total + one.overhead_ns, max(most, one.overhead_ns))
+            cost = one.overhead_ns or 0.0
+            found[one.name] = (events + one.events, total + cost, max(most, cost))
     rows = [
         (name, events, total, most / stat.duration_ns if stat.duration_ns else None)
         for name, (events, total, most) in found.items()
@@ -141,7 +142,6 @@ def print_check(check: Check, *, trusted: bool) -> None:
     print()
     table = _table(("", ""), ("", "right"))
     table.show_header = False
-    error = "n/a" if check.worst_error_ns is None else _time(check.worst_error_ns)
     for name, value in (
         ("ranks", str(check.ranks)),
         ("threads", str(check.threads)),
@@ -154,7 +154,7 @@ def print_check(check: Check, *, trusted: bool) -> None:
         ("- suspect", str(check.suspect)),
         ("- without their other end", str(check.unmatched)),
         ("comparisons of clocks", str(check.sync_points)),
-        ("a time is wrong by at most", error),
+        ("a time is wrong by at most", _time(check.worst_error_ns)),
     ):
         table.add_row(name, value)
     console().print(table)
@@ -172,9 +172,13 @@ def _print_pairs(check: Check) -> None:
         ("suspect", "right"), ("floor", "right"),
     )  # fmt: skip
     for pair in sorted(odd, key=lambda pair: (-pair.tachyons, -pair.suspect))[:_MANY]:
-        floor = "n/a" if pair.floor_ns is None else _time(pair.floor_ns)
         table.add_row(
-            str(pair.from_), str(pair.to), str(pair.messages), str(pair.tachyons), str(pair.suspect), floor
+            str(pair.from_),
+            str(pair.to),
+            str(pair.messages),
+            str(pair.tachyons),
+            str(pair.suspect),
+            _time(pair.floor_ns),
         )
     console().print(table)
     _more(len(odd), "pairs")
@@ -183,20 +187,11 @@ def _print_pairs(check: Check) -> None:
 def _print_warnings(check: Check) -> None:
     told = [f"{one.file}: {one.what}" for one in check.damage]
     told += check.warnings
-    if check.missing:
-        told.append(f"Missing: {_ranks(check.missing)}.")
-    if check.killed:
-        told.append(f"Killed: {_ranks(check.killed)}; what it had recorded is recovered by `trace merge`.")
     if told:
         print()
-    for sentence in told:
+    for sentence in told[:_MANY]:
         _say(f"- {sentence}", style="yellow")
-
-
-def _ranks(numbers: Sequence[int]) -> str:
-    from elbowroom.draw.numbers import ranges
-
-    return f"rank{'s' if len(numbers) > 1 else ''} {ranges(numbers)}"
+    _more(len(told), "warnings")
 
 
 def print_merged(done: Merged) -> None:
@@ -280,8 +275,10 @@ def _more(count: int, what: str) -> None:
         _say(f"... and {count - _MANY} more {what} (--json tells all)")
 
 
-def _time(nanoseconds: float) -> str:
+def _time(nanoseconds: float | None) -> str:
     """`830 ns`, `12.1 us`, `3.2 s`."""
+    if nanoseconds is None:
+        return "n/a"
     size = abs(nanoseconds)
     for factor, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
         if size >= factor:

@@ -88,22 +88,24 @@ class ThreadStat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CategoryStat(msgspec.Struct, frozen=True, kw_only=True):
-    """Events of a category in one rank, and what recording them took, estimated."""
+    """Events of a category in one rank, and what recording them took, estimated; None where the rank was
+    killed before it could tell.
+    """
 
     name: str
     events: int
-    overhead_ns: float
+    overhead_ns: float | None
 
 
 class RankStat(msgspec.Struct, frozen=True, kw_only=True):
-    """What recording took in a rank: one event, all of them, by category; `advised_bytes` for each thread for
-    none to be lost.
+    """What recording took in a rank: one event, all of them, by category (None where it was killed);
+    `advised_bytes` for each thread for none to be lost.
     """
 
     rank: int
     host: str
-    event_ns: float
-    overhead_ns: float
+    event_ns: float | None
+    overhead_ns: float | None
     advised_bytes: int
     by_category: tuple[CategoryStat, ...] = ()
 
