@@ -1,4 +1,6 @@
-"""lib/clock's clock_benchmark: two processes of one computer, their clocks shifted by time namespaces."""
+"""lib/clock's benchmarks and example: processes of one computer, their clocks shifted by time namespaces or
+by a shim.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +13,50 @@ from typing import Any
 from elbowroom.launch.mpi import Mpi, find_mpi, launch_environment
 
 ROOT = Path(__file__).resolve().parents[1]
+CLOCK = ROOT / "lib" / "clock"
 SHIFT = 100_000  # s
 SOURCES = ("clock", "job_clock", "correction", "envelope", "tree")
 
 
-def build(folder: Path, mpi: Mpi | None = None) -> Path:
-    """The program, compiled for the MPI (default: the embedded one)."""
+def build(folder: Path, mpi: Mpi | None = None, level: str = "-O1") -> Path:
+    """The benchmarks of lib/clock as one program for the MPI (default: the embedded one); what is measured is
+    built with `level` -O2.
+    """
+    return _linked(folder, "clock_benchmark", ["benchmark.cpp", "shim_benchmark.cpp"], mpi, level)
+
+
+def build_example(folder: Path, mpi: Mpi | None = None) -> Path:
+    """lib/clock/example.c, which is C."""
+    return _linked(folder, "clock_example", ["example.c"], mpi, "-O1")
+
+
+def _linked(folder: Path, name: str, sources: list[str], mpi: Mpi | None, level: str) -> Path:
     mpi = mpi or find_mpi()
-    program = folder / "clock_benchmark"
-    files = [ROOT / "lib/clock/benchmark.cpp", *(ROOT / f"lib/clock/{name}.cpp" for name in SOURCES)]
-    files += [ROOT / "core/observe/clock.cpp", ROOT / "core/machine/system_files.cpp"]
-    includes = [f"-I{ROOT / name}" for name in ("include", "core", "lib")]
-    command = [mpi.compiler, "-std=c++20", "-O2", *includes, *map(str, files), "-o", str(program)]
-    wrapper = {"OMPI_CXX": os.environ.get("CXX", "c++"), "MPICH_CXX": os.environ.get("CXX", "c++")}
-    subprocess.run(command, check=True, env={**os.environ, **wrapper})
+    library = folder / "library.cpp"
+    files = [f"lib/clock/{source}.cpp" for source in SOURCES]
+    files += ["core/observe/clock.cpp", "core/machine/system_files.cpp"]
+    # One file takes half the compiler's time.
+    library.write_text("".join(f'#include "{ROOT / file}"\n' for file in files))
+    objects = [_compiled(folder, source, mpi, level) for source in (library, *map(CLOCK.joinpath, sources))]
+    program = folder / name
+    _compile(mpi, [*map(str, objects), "-o", str(program)])
     return program
+
+
+def _compiled(folder: Path, source: Path, mpi: Mpi, level: str) -> Path:
+    """An object, made once in a folder."""
+    made = folder / f"{source.stem}.o"
+    if not made.exists():
+        includes = [f"-I{ROOT / name}" for name in ("include", "core", "lib")]
+        language = ["-x", "c", "-std=c99"] if source.suffix == ".c" else ["-std=c++20"]
+        warnings = ["-Wall", "-Wextra", "-Werror"]
+        _compile(mpi, [*language, level, *warnings, *includes, "-c", str(source), "-o", str(made)])
+    return made
+
+
+def _compile(mpi: Mpi, words: list[str]) -> None:
+    wrapper = {"OMPI_CXX": os.environ.get("CXX", "c++"), "MPICH_CXX": os.environ.get("CXX", "c++")}
+    subprocess.run([mpi.compiler, *words], check=True, env={**os.environ, **wrapper})
 
 
 def run(
@@ -34,7 +65,29 @@ def run(
     """What the program prints when the clock of its second process is `shift` s ahead; CalledProcessError
     where the system refuses (time namespaces are root's).
     """
-    mpi = mpi or find_mpi()
+    one = [str(program), str(count)]
+    elsewhere = ["unshare", "-T", "--monotonic", str(shift), "--boottime", str(shift), *one]
+    found: dict[str, Any] = json.loads(_started([one, elsewhere], tcp, mpi or find_mpi()))
+    return found
+
+
+def run_shim(
+    program: Path, kind: str, messages: int, every: float, *, tcp: bool = False, mpi: Mpi | None = None
+) -> dict[str, Any]:
+    """What the program prints on two ranks, whose clocks are `affine` or make `steps`."""
+    one = [str(program), kind, str(messages), str(every)]
+    found: dict[str, Any] = json.loads(_started([one, one], tcp, mpi or find_mpi()))
+    return found
+
+
+def run_example(program: Path, ranks: int, mpi: Mpi | None = None) -> dict[str, Any]:
+    """What the example prints."""
+    found: dict[str, Any] = json.loads(_started([[str(program)]] * ranks, False, mpi or find_mpi()))
+    return found
+
+
+def _started(ranks: list[list[str]], tcp: bool, mpi: Mpi) -> str:
+    """What is printed by ranks that are started together, each with its own command."""
     shared = "sm" if mpi.major >= 5 else "vader"
     settings = {
         "ELBOW_CLOCK": "raw",
@@ -45,12 +98,10 @@ def run(
         "OMPI_MCA_rmaps_base_oversubscribe": "1",
         "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
     }
-    one = [str(program), str(count)]
-    elsewhere = ["unshare", "-T", "--monotonic", str(shift), "--boottime", str(shift), *one]
-    command = [mpi.launcher, "--bind-to", "core", "-n", "1", *one, ":", "-n", "1", *elsewhere]
+    command = [mpi.launcher, "--bind-to", "core"]
+    for place, rank in enumerate(ranks):
+        command += [*([":"] if place else []), "-n", "1", *rank]
     environment = {**os.environ, **launch_environment(), **settings}
-    done = subprocess.run(
+    return subprocess.run(
         command, env=environment, stdout=subprocess.PIPE, text=True, check=True, timeout=120
-    )
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    ).stdout

@@ -19,7 +19,7 @@ std::int64_t drifted(double drift, std::int64_t passed) {
 
 std::int64_t middle_of(const Exchange& exchange) { return exchange.start + (exchange.end - exchange.start) / 2; }
 
-std::int64_t median(std::vector<std::int64_t>& values) {
+std::int64_t middle_of_all(std::vector<std::int64_t>& values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
@@ -82,9 +82,9 @@ std::optional<Compared> Envelope::found() const {
     moments.push_back(middle_of(*exchange));
     offsets.push_back(moments.back() - exchange->middle);
   }
-  const std::int64_t at = median(moments);
+  const std::int64_t at = middle_of_all(moments);
   const std::int64_t more = drifted(drift_, seen_ - at);
-  return Compared{at, {std::clamp(median(offsets), low_ - more, high_ + more), low_ - more, high_ + more}};
+  return Compared{at, {std::clamp(middle_of_all(offsets), low_ - more, high_ + more), low_ - more, high_ + more}};
 }
 
 bool Envelope::settled() const { return exchanges() - narrowed_ >= std::max(kPatience, exchanges() / 8); }

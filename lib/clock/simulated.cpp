@@ -7,7 +7,7 @@
 namespace elbowroom::clock {
 namespace {
 
-constexpr double kSecond = 1e9;  // ns
+constexpr double kNsPerSecond = 1e9;  // ns
 constexpr double kPpm = 1e-6;
 
 }  // namespace
@@ -36,10 +36,10 @@ SimulatedClock::SimulatedClock(ClockSetup setup, std::int64_t duration, std::uin
   Chance chance(seed);
   double rate = 0;
   double gained = 0;
-  for (std::int64_t second = 0; second <= duration / static_cast<std::int64_t>(kSecond) + 1; ++second) {
+  for (std::int64_t second = 0; second <= duration / static_cast<std::int64_t>(kNsPerSecond) + 1; ++second) {
     rates_.push_back(rate);
     walked_.push_back(gained);
-    gained += rate * kPpm * kSecond;
+    gained += rate * kPpm * kNsPerSecond;
     rate += setup_.walk_ppm * chance.normal();
   }
 }
@@ -48,18 +48,18 @@ double SimulatedClock::gained(std::int64_t truth) const {
   const double time = static_cast<double>(truth);
   double sum = setup_.drift_ppm * kPpm * time;
   if (setup_.wave_ppm != 0) {
-    const double turn = 2 * std::numbers::pi / (setup_.wave_s * kSecond);
+    const double turn = 2 * std::numbers::pi / (setup_.wave_s * kNsPerSecond);
     sum += setup_.wave_ppm * kPpm / turn * (std::cos(setup_.wave_phase) - std::cos(turn * time + setup_.wave_phase));
   }
   if (setup_.slew_ppm != 0) {
-    const double cycle = 2 * setup_.slew_s * kSecond;
+    const double cycle = 2 * setup_.slew_s * kNsPerSecond;
     const double whole = std::floor(time / cycle);
     sum += setup_.slew_ppm * kPpm * (whole * cycle / 2 + std::fmin(time - whole * cycle, cycle / 2));
   }
   if (!walked_.empty()) {
-    auto second = static_cast<std::size_t>(std::fmax(time / kSecond, 0));
+    auto second = static_cast<std::size_t>(std::fmax(time / kNsPerSecond, 0));
     second = std::min(second, walked_.size() - 1);
-    sum += walked_[second] + rates_[second] * kPpm * (time - static_cast<double>(second) * kSecond);
+    sum += walked_[second] + rates_[second] * kPpm * (time - static_cast<double>(second) * kNsPerSecond);
   }
   return sum;
 }

@@ -14,14 +14,24 @@ TRUTH = 100
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("clock")
+
+
+@pytest.fixture(scope="module")
+def program(folder: Path) -> Path:
+    return clock_program.build(folder)
+
+
+@pytest.fixture
+def namespaces() -> None:
     try:
         subprocess.run(["unshare", "-T", "--monotonic", "1", "true"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
         pytest.skip(f"time namespaces cannot be made here ({error})")
-    return clock_program.build(tmp_path_factory.mktemp("clock"))
 
 
+@pytest.mark.usefixtures("namespaces")
 def test_a_clock_a_day_ahead_is_found_inside_the_published_bounds(program: Path) -> None:
     told = clock_program.run(program, 20)
     assert told["clocks"] == 2
@@ -33,6 +43,7 @@ def test_a_clock_a_day_ahead_is_found_inside_the_published_bounds(program: Path)
         assert point["above"] >= -TRUTH
 
 
+@pytest.mark.usefixtures("namespaces")
 def test_both_processes_leave_the_barrier_at_the_same_agreed_moment(program: Path) -> None:
     told = clock_program.run(program, 20)
     if not told["counter"]:
@@ -41,3 +52,21 @@ def test_both_processes_leave_the_barrier_at_the_same_agreed_moment(program: Pat
         bound = point["below"] + point["above"]
         assert abs(point["barrier"]) <= 2 * bound + TRUTH
         assert min(point["late"]) >= 0
+
+
+def test_times_of_clocks_that_drift_by_200_ppm_are_inside_their_bounds(program: Path) -> None:
+    told = clock_program.run_shim(program, "affine", 100_000, 0.01)
+    assert told["messages"] == 200_000
+    assert told["points"] >= 3
+    assert told["outside"] == 0
+    assert told["p50"] < 1_000_000
+    assert told["one"] > told["tachyons"]
+
+
+def test_the_example_times_an_allreduce_from_one_instant(folder: Path) -> None:
+    told = clock_program.run_example(clock_program.build_example(folder), 2)
+    assert told["repetitions"] == 200
+    assert 0 <= told["trusted"] <= 200
+    assert told["plain_ns"] > 0
+    assert told["instant_ns"] > 0 or told["trusted"] == 0
+    assert told["error_ns"] == 0  # ranks of one host share its clock
