@@ -78,7 +78,7 @@ STAT: dict[str, Any] = {
             # Rank 1 was killed, and could not tell.
             "event_ns": None if rank else 12.0,
             "overhead_ns": None if rank else 12.0 * events,
-            "advised_bytes": 32768,
+            "advised_bytes": None if rank else 32768,
             "by_category": [
                 {"name": "task", "events": events // 2, "overhead_ns": None if rank else 6.0 * events},
                 {"name": "mpi", "events": events // 4, "overhead_ns": None if rank else 3.0 * events},

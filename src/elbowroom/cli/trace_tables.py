@@ -52,17 +52,17 @@ def _print_ranks(done: Recorded) -> None:
             str(sum(one.kept for one in threads)),
             str(sum(one.lost for one in threads)),
             f"{fullest:.0%}",
-            rounded_size(rank.advised_bytes),
+            "n/a" if rank.advised_bytes is None else rounded_size(rank.advised_bytes),
             _time(rank.overhead_ns),
         )
     console().print(table)
     _more(len(done.stat.ranks), "ranks")
     lost = sum(one.lost for one in done.stat.threads)
     if lost:
-        most = max(rank.advised_bytes for rank in done.stat.ranks)
+        most = max(rank.advised_bytes or 0 for rank in done.stat.ranks)
+        bigger = f"with --buffer {rounded_size(most).replace(' ', '')}" if most else "with a bigger --buffer"
         _say(
-            f"{lost} events were lost, for rings were full: record again with --buffer "
-            f"{rounded_size(most).replace(' ', '')}, or fewer --categories.",
+            f"{lost} events were lost, for rings were full: record again {bigger}, or fewer --categories.",
             style="bold yellow",
         )
 

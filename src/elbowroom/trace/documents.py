@@ -98,15 +98,15 @@ class CategoryStat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RankStat(msgspec.Struct, frozen=True, kw_only=True):
-    """What recording took in a rank: one event, all of them, by category (None where it was killed);
-    `advised_bytes` for each thread for none to be lost.
+    """What recording took in a rank: one event, all of them, by category; `advised_bytes` for each thread for
+    none to be lost. None where it was killed before it could tell.
     """
 
     rank: int
     host: str
     event_ns: float | None
     overhead_ns: float | None
-    advised_bytes: int
+    advised_bytes: int | None
     by_category: tuple[CategoryStat, ...] = ()
 
 
