@@ -88,22 +88,18 @@ def _share(share: float | None) -> str:
     return "< 0.01%" if 0 < share < 1e-4 else f"{share:.2%}"
 
 
-def by_category(stat: Stat) -> list[tuple[str, int, float, float | None]]:
-    """Each category's events, the ns that recording them took in ranks that tell it, and the share that is of
-    the time of the rank it takes most of; the costliest first.
+def by_category(stat: Stat) -> list[tuple[str, int, float | None, float | None]]:
+    """Each category's events, the ns that recording them took in the ranks that tell it (None: none does), and
+    the share that is of the time of the rank it takes most of; the costliest first.
     """
-    found: dict[str, tuple[int, float, float]] = {}
-    for rank in stat.ranks:
-        for one in rank.by_category:
-            events, total, most = found.get(one.name, (0, 0.0, 0.0))
-            cost = one.overhead_ns or 0.0
-            found[one.name] = (events + one.events, total + cost, max(most, cost))
-    rows = [
-        (name, events, total, most / stat.duration_ns if stat.duration_ns else None)
-        for name, (events, total, most) in found.items()
-        if events
-    ]
-    return sorted(rows, key=lambda row: -row[2])
+    names = dict.fromkeys(one.name for rank in stat.ranks for one in rank.by_category if one.events)
+    rows: list[tuple[str, int, float | None, float | None]] = []
+    for name in names:
+        members = [one for rank in stat.ranks for one in rank.by_category if one.name == name]
+        costs = [one.overhead_ns for one in members if one.overhead_ns is not None]
+        share = max(costs) / stat.duration_ns if costs and stat.duration_ns else None
+        rows.append((name, sum(one.events for one in members), sum(costs) if costs else None, share))
+    return sorted(rows, key=lambda row: -(row[2] or 0.0))
 
 
 def print_stat(stat: Stat) -> None:
