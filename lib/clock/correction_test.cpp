@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "simulated.hpp"
@@ -181,4 +182,71 @@ TEST_CASE("Two points are worse than many: drift is not a line for ten minutes")
   const Correction two(compared(reference, other, link, 600 * second, 600 * second, chance));
   const Correction many(compared(reference, other, link, 600 * second, 10 * second, chance));
   CHECK(judge(two, reference, other, 600 * second).p95 > 5 * judge(many, reference, other, 600 * second).p95);
+}
+
+TEST_CASE("A clock that jumps between two points keeps them all; the stretch is flagged, and its bar spans the jump") {
+  std::vector<SyncPoint> points;
+  for (int i = 0; i < 12; ++i) {
+    points.push_back(point(i * second, i * 100 + (i >= 6 ? 50'000 : 0)));
+  }
+  const Correction correction(points);
+  CHECK(correction.flags().rejected == 0);
+  CHECK(correction.flags().steps == 1);
+  CHECK(correction.segments()[5].stepped);
+  CHECK(correction.at(5 * second + second / 100).error >= 50'000);
+  CHECK(correction.at(3 * second).error < 100);
+  // What comes after goes on at the rate before, not at the jump's.
+  CHECK(std::abs(correction.ahead(12 * second).time - (12 * second + 1200 + 50'000)) < 20);
+}
+
+TEST_CASE("A jump before the last point, or a last point that was told wrong: either way the bar says so") {
+  std::vector<SyncPoint> points;
+  for (int i = 0; i < 8; ++i) {
+    points.push_back(point(i * second, i * 100 + (i == 7 ? 9000 : 0)));
+  }
+  const Correction correction(points);
+  CHECK(correction.flags().steps == 1);
+  CHECK(correction.at(6 * second + second / 2).error >= 9000);
+  CHECK(correction.at(8 * second).error >= 9000);
+}
+
+TEST_CASE("A clock that goes on at another rate has neither jumps nor wrong points; bars hold what is between") {
+  std::vector<SyncPoint> points;
+  for (int i = 0; i < 12; ++i) {
+    points.push_back(point(i * second, i < 6 ? 0 : (2 * i - 11) * 5000));  // from 5.5 s on 10 us a second
+  }
+  const Correction correction(points);
+  CHECK(correction.flags().rejected == 0);
+  CHECK(correction.flags().steps == 0);
+  CHECK(correction.at(5 * second + second / 2).error >= 2500);
+}
+
+TEST_CASE("The rate of late is that of the last stretch without a jump; none is known of one point") {
+  CHECK(Correction({point(0, 5)}).gained(second) == 0);
+  const Correction correction({point(0, 0), point(second, 7000)});
+  CHECK(correction.gained(second / 7) == 1000);
+  CHECK(correction.segments().size() == 1);
+  CHECK(correction.segments()[0].drift_ppb == doctest::Approx(7000));
+}
+
+TEST_CASE("Whatever points are given, times rise, and are integers at every ns around a point") {
+  Chance chance(11);
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<SyncPoint> points;
+    std::int64_t local = static_cast<std::int64_t>(chance.normal() * 1e17);
+    const auto count = 1 + chance.next() % 40;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto half = static_cast<std::int64_t>(chance.exponential(500)) + 1;
+      points.push_back(
+          point(local, static_cast<std::int64_t>(chance.normal() * std::pow(10, chance.even() * 17)), half));
+      local += 1 + static_cast<std::int64_t>(chance.exponential(std::pow(10, 1 + chance.even() * 12)));
+    }
+    const Correction correction(points);
+    for (const SyncPoint& one : points) {
+      for (std::int64_t around = one.local - 2; around < one.local + 2; ++around) {
+        CHECK(correction.at(around).time <= correction.at(around + 1).time);
+        CHECK(correction.at(around).error >= 0);
+      }
+    }
+  }
 }

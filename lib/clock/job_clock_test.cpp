@@ -162,6 +162,20 @@ TEST_CASE("A second comparison tells the drift, and the error ahead of it is sma
   });
 }
 
+TEST_CASE("Where clocks cannot be compared all processes are told, and none waits for another for ever") {
+  constexpr int size = 4;
+  Job job(size);
+  job.run([&](int rank) {
+    std::int64_t read = 0;
+    const auto jumping = [rank, read]() mutable {
+      return elbowroom::host_clock().now() + (rank == 2 ? ++read / 100 * second : 0);
+    };
+    JobClock clock(job.peers(rank), {"host " + std::to_string(rank), {}, jumping});
+    CHECK_THROWS_AS(clock.synchronise(), Unsteady);
+    CHECK_FALSE(clock.synchronised());
+  });
+}
+
 TEST_CASE("All are told alike when the clocks are to be compared again, most of them without a message") {
   constexpr int size = 5;
   Job job(size);

@@ -57,7 +57,7 @@ Json flags_of(const CorrectionFlags& flags) {
   add(flags.single, "single");
   add(flags.backwards, "backwards");
   add(flags.rejected > 0, "rejected");
-  add(flags.steps > 0, "steps");
+  add(flags.steps > 0, "stepped");
   return found;
 }
 

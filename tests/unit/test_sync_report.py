@@ -88,7 +88,7 @@ def test_drift_between_points_is_told_from_what_the_network_leaves_open() -> Non
     assert advice(sync(steady)) == []
 
 
-@pytest.mark.parametrize("flag", ["unsynced", "single", "backwards", "steps", "rejected"])
+@pytest.mark.parametrize("flag", ["unsynced", "single", "backwards", "stepped", "rejected"])
 def test_each_flag_is_explained(flag: str) -> None:
     assert any(
         sentence.startswith("Rank 4") and len(sentence) > 30

@@ -13,7 +13,7 @@ _FLAGS = {
     "none": "has no sync point: its times are those of its own clock, and cannot be put beside others'",
     "single": "has one sync point only: its offset is known, its drift is not",
     "backwards": "has points that contradict time's order: its clock was set back; later ones are left out",
-    "steps": "has a clock that jumped between two points: the error bars there span the jump",
+    "stepped": "has a clock that jumped between two points: the error bars there span the jump",
     "rejected": "has points that contradict their neighbours; they are left out",
 }
 _MENDS = {
@@ -23,7 +23,7 @@ _MENDS = {
     "point only; compare every few seconds (record --sync).",
     "backwards": "Look for what sets clocks back: a suspended or moved virtual machine; record with "
     "ELBOW_CLOCK=raw.",
-    "steps": "Look for what makes clocks jump: a suspended or moved virtual machine; compare more often, so "
+    "stepped": "Look for what makes clocks jump: a suspended or moved virtual machine; compare more often, so "
     "that less time is spoilt.",
 }
 MANY = 0.05
