@@ -8,10 +8,10 @@ namespace elbowroom::clock {
 namespace {
 
 constexpr int kPatience = 200;
-constexpr int kWarmUp = 8;           // exchanges that do not count
-constexpr int kMost = 1000;          // exchanges of one side
-constexpr int kRestarts = 5;         // of a comparison in which a clock was stepped
-constexpr std::int64_t kShare = 20;  // a narrowing by less than one such part of the width is none
+constexpr int kWarmUp = 8;            // exchanges that do not count
+constexpr int kMostExchanges = 1000;  // exchanges of one side
+constexpr int kRestarts = 5;          // of a comparison in which a clock was stepped
+constexpr std::int64_t kShare = 20;   // a narrowing by less than one such part of the width is none
 
 std::int64_t drifted(double drift, std::int64_t passed) {
   return static_cast<std::int64_t>(std::ceil(drift * static_cast<double>(std::abs(passed))));
@@ -95,7 +95,7 @@ std::optional<Compared> compared(const std::function<Exchange()>& once) {
   }
   Envelope envelope(kDrift);
   int restarts = 0;
-  for (int tried = 0; tried < kMost && !envelope.settled(); ++tried) {
+  for (int tried = 0; tried < kMostExchanges && !envelope.settled(); ++tried) {
     const Exchange exchange = once();
     if (!envelope.add(exchange)) {
       if (++restarts > kRestarts) {
