@@ -89,7 +89,7 @@ def _share(share: float | None) -> str:
 
 
 def by_category(stat: Stat) -> list[tuple[str, int, float | None, float | None]]:
-    """Each category's events, the ns that recording them took in the ranks that tell it (None: none does), and
+    """Each category's events, the ns that recording them took in ranks that tell it (None: none does), and
     the share that is of the time of the rank it takes most of; the costliest first.
     """
     names = dict.fromkeys(one.name for rank in stat.ranks for one in rank.by_category if one.events)

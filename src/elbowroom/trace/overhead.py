@@ -171,7 +171,7 @@ def analyse(
             _case(one, here[one.name], here[NONE], rate=rate, seed=seed) for one in sets if here[one.name]
         ]
         cases += found
-        verdicts.append(judge(count, found, limit))
+        verdicts.append(judge(count, found, limit, wall=metric == "wall"))
     return Overhead(
         command=tuple(command),
         metric=metric,
@@ -224,8 +224,10 @@ def overhead(bare: Sequence[Run], runs: Sequence[Run], *, rate: bool, seed: int 
     return Bounded(value=value, low=low, high=high)
 
 
-def judge(threads: int | None, cases: Sequence[Case], limit: float) -> Verdict:
-    """What the cases of one number of threads say of a trace of everything."""
+def judge(threads: int | None, cases: Sequence[Case], limit: float, *, wall: bool) -> Verdict:
+    """What the cases of one number of threads say of a trace of everything; `wall`: the recorder's start and
+    end are in what was measured.
+    """
     named = {case.set: case for case in cases}
     whole = named[ALL]
     cost = whole.overhead
@@ -243,11 +245,13 @@ def judge(threads: int | None, cases: Sequence[Case], limit: float) -> Verdict:
         mend = "Repeat more often (--repeat), with a longer run, on a machine that does nothing else."
         return Verdict(threads=threads, state="undecided", text=text, advice=(mend,))
     text = f"The trace cannot be trusted: recording everything costs {told}, surely more than {limit:.0%}."
-    advice, categories = switch_off(named, limit)
+    advice, categories = switch_off(named, limit, wall=wall)
     return Verdict(threads=threads, state="costly", text=text, advice=tuple(advice), categories=categories)
 
 
-def switch_off(named: Mapping[str, Case], limit: float) -> tuple[list[str], tuple[str, ...] | None]:
+def switch_off(
+    named: Mapping[str, Case], limit: float, *, wall: bool
+) -> tuple[list[str], tuple[str, ...] | None]:
     """What to leave out, in sentences, and the categories that remain.
 
     The measured set that records most and surely costs less than the limit is what is advised; where there is
@@ -255,10 +259,9 @@ def switch_off(named: Mapping[str, Case], limit: float) -> tuple[list[str], tupl
     """
     off = named.get(OFF)
     if off is not None and off.overhead is not None and off.overhead.low > limit:
-        return [
-            f"The recorder alone costs {_percent(off.overhead.value)}, with every category off: it starts "
-            "and stops. Trace a longer run, or leave adapters out (--adapters)."
-        ], None
+        alone = f"The recorder alone costs {_percent(off.overhead.value)}, with every category off"
+        mend = "Trace a longer run (it starts and stops), or leave" if wall else "Leave"
+        return [f"{alone}.", f"{mend} adapters out (--adapters)."], None
     fitting = [
         case
         for case in named.values()
