@@ -64,9 +64,14 @@ def test_a_category_that_is_not_there_is_refused() -> None:
 
 def test_more_events_than_a_browser_shows_are_refused_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timeline_data, "MOST_EVENTS", 30)
-    with pytest.raises(UsageError, match=r"more events than a browser shows; choose a part of the time"):
+    with pytest.raises(UsageError, match=r"more events than a browser shows; choose a part \(--from"):
         page()
     assert "42 events" not in page(begin_ns=100)
+
+
+def test_a_part_that_ends_before_it_begins_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"from 2e-06: is not before 1e-06 s; give an earlier time"):
+        page(begin_ns=2000, end_ns=1000)
 
 
 def test_a_stream_that_ends_early_makes_no_page() -> None:

@@ -137,18 +137,31 @@ def recorded(directory: Path) -> bool:
 
 
 def merge_trace(
-    directory: str | Path, out: str | Path, *, to: str | None = None, tell: Tell | None = None
+    directory: str | Path,
+    out: str | Path,
+    *,
+    to: str | None = None,
+    tell: Tell | None = None,
+    begin_s: float | None = None,
+    end_s: float | None = None,
+    categories: Sequence[str] = (),
 ) -> Merged:
     """Merges the trace of all ranks into `out`, in the format `to` (one of FORMATS) or that of its ending;
-    `tell` hears how much of how much is done. What cannot be finished leaves no file.
+    `tell` hears how much of how much is done. A timeline may show a part: from `begin_s` to `end_s`, seconds
+    since the start, and some `categories`. What cannot be finished leaves no file.
     """
     from elbowroom.launch import tracing
     from elbowroom.trace.documents import Check, decode
 
     path, kind = Path(out), format_of(out, to)
     _there(directory)
+    part = (begin_s, end_s, tuple(categories))
+    if part != (None, None, ()) and kind != "html":
+        raise UsageError(
+            "is merged as a whole", field="to", value=kind, mend="leave --from, --until and --categories out"
+        )
     if kind in ("parquet", "html"):
-        return _from_columns(directory, path, kind, tell)
+        return _from_columns(directory, path, kind, tell, part)
     said = tracing.read(["merge", str(directory), "--to", kind, "-o", str(path)], tell)
     return Merged(path, decode(said.document, Check), said.trusted)
 
@@ -171,7 +184,13 @@ def format_of(out: str | Path, to: str | None = None) -> str:
     )
 
 
-def _from_columns(directory: str | Path, path: Path, kind: str, tell: Tell | None) -> Merged:
+def _from_columns(
+    directory: str | Path,
+    path: Path,
+    kind: str,
+    tell: Tell | None,
+    part: tuple[float | None, float | None, tuple[str, ...]],
+) -> Merged:
     from elbowroom.launch import tracing
     from elbowroom.trace.documents import Check, decode
 
@@ -184,7 +203,11 @@ def _from_columns(directory: str | Path, path: Path, kind: str, tell: Tell | Non
             from elbowroom.store.files import write_atomically
             from elbowroom.trace.timeline import timeline_page
 
-            write_atomically(path, timeline_page(columns.stream, str(directory)).encode())
+            begin, end = (None if moment is None else round(moment * 1e9) for moment in part[:2])
+            page = timeline_page(
+                columns.stream, str(directory), begin_ns=begin, end_ns=end, categories=part[2]
+            )
+            write_atomically(path, page.encode())
     return Merged(path, decode(columns.summary, Check), columns.trusted)
 
 

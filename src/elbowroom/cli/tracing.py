@@ -96,13 +96,19 @@ def record(command: tuple[str, ...], **options: Any) -> int:
 @click.option(
     "--to", metavar="FORMAT", help="pftrace, json, otf2, paje, parquet, html or dot; default: by ending."
 )
+@click.option(
+    "--from", "begin", type=float, metavar="S", help="A timeline (.html) from here on, s since the start."
+)
+@click.option("--until", "end", type=float, metavar="S", help="A timeline up to here.")
+@click.option("--categories", metavar="C,C", help="A timeline of these only.")
 @_json
-def merge(directory: str, out: str, to: str | None, as_json: bool) -> int:
+def merge(directory: str, out: str, to: str | None, as_json: bool, **part: Any) -> int:
     """Merge the trace of all ranks into one file, on one clock."""
     from elbowroom import api
 
+    shown = {"begin_s": part["begin"], "end_s": part["end"], "categories": _list(part["categories"]) or ()}
     with _bar("merging") as tell:
-        done = api.merge_trace(directory, out, to=to, tell=tell)
+        done = api.merge_trace(directory, out, to=to, tell=tell, **shown)
     return _show_merged(done, as_json)
 
 

@@ -48,6 +48,13 @@ def collect(
 
     UsageError where there are more than MOST_EVENTS of them, or a category is not known.
     """
+    if begin_ns is not None and end_ns is not None and begin_ns >= end_ns:
+        raise UsageError(
+            f"is not before {end_ns / 1e9:.9g} s",
+            field="from",
+            value=begin_ns / 1e9,
+            mend="give an earlier time",
+        )
     columns = Columns(stream)
     wanted = _types(columns.job, categories)
     found: dict[str, list[Block]] = {"events": [], "messages": [], "gaps": []}
@@ -62,7 +69,7 @@ def collect(
                     "has more events than a browser shows",
                     field="timeline",
                     value=f"{MOST_EVENTS}, at {int(block['time'][-1]) / 1e9:.6g} s",
-                    mend="choose a part of the time or some categories, or make a Parquet file",
+                    mend="choose a part (--from, --until, --categories), or make a Parquet file",
                 )
         found[name].append(block)
     events = _joined(found["events"], EVENTS)
@@ -158,7 +165,7 @@ def pack(shown: Shown) -> tuple[list[dict[str, Any]], str, bool]:
             "lasts longer than 104 days",
             field="timeline",
             value=f"{int(times[-1]) / 1e9:.6g} s",
-            mend="choose a part of the time",
+            mend="choose a part: --from, --until",
         )
     steps = np.diff(times, prepend=times[:1]).astype("<u8")
     columns: list[tuple[str, npt.NDArray[Any]]] = [
