@@ -61,10 +61,22 @@ def _print_ranks(done: Recorded) -> None:
     if lost:
         most = max(rank.advised_bytes or 0 for rank in done.stat.ranks)
         bigger = f"with --buffer {rounded_size(most).replace(' ', '')}" if most else "with a bigger --buffer"
-        _say(
-            f"{lost} events were lost, for rings were full: record again {bigger}, or fewer --categories.",
-            style="bold yellow",
-        )
+        _say(f"{lost} events were lost, for rings were full: record again {bigger}.", style="bold yellow")
+        _print_dominant(done.stat)
+
+
+def _print_dominant(stat: Stat) -> None:
+    """The type that is most of what was kept, whose category is the first to leave out (thesis, 3.3.2)."""
+    kept = sum(one.events for one in stat.types)
+    most = max(stat.types, key=lambda one: one.events, default=None)
+    if most is None or 2 * most.events <= kept:
+        return
+    others = sorted({one.category for one in stat.types if one.events} - {most.category, "trace", "clock"})
+    mend = f": leave it out, --categories {','.join(others)}" if others else ""
+    _say(
+        f"{most.events / kept:.0%} of what was kept is {most.name}, of category {most.category}{mend}.",
+        style="bold yellow",
+    )
 
 
 def _print_categories(done: Recorded) -> None:
