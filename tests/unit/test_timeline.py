@@ -103,7 +103,7 @@ def test_errors_are_never_rounded_to_less(errors: list[int]) -> None:
 
 def test_types_of_a_category_have_colours_of_their_own() -> None:
     names = [{"name": f"t{i}", "category": 1 + i % 2, "fields": ["", "", ""]} for i in range(16)]
-    pairs = of_types(Columns(io.BytesIO(made.job(types=names))).job)
+    pairs = of_types(Columns(io.BytesIO(made.job(types=names))).job, [0, 1] * 8, list(range(16)))
     assert len(set(pairs)) == 16
     assert all(re.fullmatch("#[0-9A-F]{6}", colour) for pair in pairs for colour in pair)
 

@@ -4,7 +4,7 @@ reds and oranges for computation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from elbowroom.draw.palette import FAMILIES, ON_DARK, ON_LIGHT
 from elbowroom.trace.columns import Job
@@ -20,15 +20,19 @@ _SHADES = (0.0, 0.42, -0.34, 0.68)
 """How far a colour goes to white (or to black, below zero) when its family is used up."""
 
 
-def of_types(job: Job) -> list[tuple[str, str]]:
-    """For each type its colour on a light and on a dark page."""
+def of_types(job: Job, begun: Sequence[int], events: Sequence[int]) -> list[tuple[str, str]]:
+    """For each type its colour on a light and on a dark page. `begun` and `events` are how many of each there
+    are: of a category, those that last and are many get the colours that differ most.
+    """
+    order = sorted(range(len(job.types)), key=lambda at: (not begun[at], -events[at], at))
     seen: dict[str, int] = {}
-    found = []
-    for kind in job.types:
-        category = job.category(kind)
+    found = {}
+    for at in order:
+        category = job.category(job.types[at])
         index = seen[category] = seen.get(category, -1) + 1
-        found.append((_colour(category, index, ON_LIGHT, "light"), _colour(category, index, ON_DARK, "dark")))
-    return found
+        light, dark = _colour(category, index, ON_LIGHT, "light"), _colour(category, index, ON_DARK, "dark")
+        found[at] = light, dark
+    return [found[at] for at in range(len(job.types))]
 
 
 def _colour(category: str, index: int, palette: Mapping[str, str], page: str) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 
 from elbowroom.draw import numbers
 from elbowroom.trace import colours
-from elbowroom.trace.columns import KINDS
+from elbowroom.trace.columns import BEGIN, Job
 from elbowroom.trace.timeline_data import Shown, collect, pack
 
 SCRIPTS = (
@@ -54,6 +54,7 @@ def timeline_page(
     shown = collect(stream, begin_ns, end_ns, categories)
     places, data, compressed = pack(shown)
     job = shown.job
+    counts, begun = _of_types(shown)
     facts = {
         "title": title,
         "events": len(shown.events),
@@ -63,7 +64,7 @@ def timeline_page(
         "categories": job.categories,
         "types": [
             {"name": kind.name, "category": kind.category, "fields": kind.fields, "colours": pair}
-            for kind, pair in zip(job.types, colours.of_types(job), strict=True)
+            for kind, pair in zip(job.types, colours.of_types(job, begun, counts), strict=True)
         ],
         "ranks": [
             {"rank": rank.rank, "host": rank.host, "there": rank.there, "ended": rank.ended}
@@ -89,7 +90,7 @@ def timeline_page(
         summary=_summary(shown),
         notes=_notes(shown, begin_ns, end_ns, categories),
         warnings=job.warnings,
-        counts=_counts(shown),
+        counts=_counts(job, counts, begun),
     )
     return page
 
@@ -134,13 +135,17 @@ def _notes(shown: Shown, begin_ns: int | None, end_ns: int | None, categories: C
     return notes
 
 
-def _counts(shown: Shown) -> list[tuple[str, str, str, str]]:
+def _of_types(shown: Shown) -> tuple[list[int], list[int]]:
+    """How many events of each type there are, and how many of them begin something."""
+    types, many = shown.events["type"], len(shown.job.types)
+    begun = types[shown.events["kind"] == BEGIN]
+    return np.bincount(types, minlength=many).tolist(), np.bincount(begun, minlength=many).tolist()
+
+
+def _counts(job: Job, counts: list[int], begun: list[int]) -> list[tuple[str, str, str, str]]:
     """Type, category, events and begun of each type that has events."""
-    job, events = shown.job, shown.events
-    counts = np.bincount(events["type"], minlength=len(job.types))
-    begun = np.bincount(events["type"][events["kind"] == KINDS.index("begin")], minlength=len(job.types))
     return [
-        (kind.name, job.category(kind), _number(int(counts[index])), _number(int(begun[index])))
+        (kind.name, job.category(kind), _number(counts[index]), _number(begun[index]))
         for index, kind in enumerate(job.types)
         if counts[index]
     ]

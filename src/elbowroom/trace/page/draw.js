@@ -127,8 +127,9 @@ const paintOverview = (width, height) => {
   for (const list of trace.regions) for (const [a, b] of list) context.fillRect(overviewX(a), 0, Math.max(1, overviewX(b) - overviewX(a)), height);
   for (let at = 0; at < columns; at++) {
     let y = height;
+    const scale = (height - 6) / Math.sqrt(most * all[at]);  // by the root, so that few of them are seen beside many
     for (let type = 0; type < kinds; type++) {
-      const tall = sums[at * kinds + type] / most * (height - 6);
+      const tall = sums[at * kinds + type] * scale;
       if (!tall) continue;
       context.fillStyle = look.types[type];
       context.fillRect(gutter + 2 * at, y - tall, 2, tall);
@@ -141,7 +142,7 @@ const paintOverview = (width, height) => {
   }
   context.fillStyle = look.faint;
   context.font = FONT;
-  context.fillText("events", 8, height / 2 + 4);
+  context.fillText("√ events", 8, height / 2 + 4);
   return image;
 };
 const drawOverview = () => {
