@@ -6,8 +6,8 @@ Two processes in time namespaces (needs root), over shared memory and TCP: the t
 counter, which both read beside the clock that is compared; it is known to some 20 ns. To reach: 95 % of the
 offsets within 50 ns (shared memory) and 300 ns (TCP) of the truth, all inside the published bounds.
 
-Two processes that read the counter through a shim, 100 ppm too fast and too slow, or jumping by 70 us three
-times a second, with a million messages (TCP: a fifth): the truth is known to the ns. To reach: 95 % of all
+Two processes that read the counter through a shim, 100 ppm too fast and too slow, or jumping by 70 us
+twice a second, with a million messages (TCP: a fifth): the truth is known to the ns. To reach: 95 % of all
 corrected times within 1 us, none outside its bound, and no message that arrives before it is sent; beside it
 how many would with one point, and with two plain MPI_Barriers.
 

@@ -35,8 +35,8 @@ struct Shim {
     std::int64_t shown =
         ns + rank * 12'300'000'000 + static_cast<std::int64_t>(ppm * 1e-6 * static_cast<double>(passed));
     if (jumps && rank > 0) {
-      // 70 us forth and back, each 0.3 s.
-      shown += (passed / (3 * kSecond / 10)) % 2 == 1 ? 70'000 : 0;
+      // 70 us forth and back, each 0.4 s.
+      shown += (passed / (2 * kSecond / 5)) % 2 == 1 ? 70'000 : 0;
     }
     return shown;
   }
