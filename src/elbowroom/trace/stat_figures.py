@@ -15,8 +15,11 @@ COMMUNICATION = ("mpi", "message")
 
 _SIDES: tuple[Side, ...] = ("computation", "communication")
 
-BARS = 16
-"""Types that have a bar of their own, the most frequent ones."""
+BARS = 7
+"""Types that have a bar of their own, the most frequent ones: more names do not fit side by side."""
+
+_LETTERS = 9
+"""Of a name's line below a bar."""
 
 _AREAS = 3
 """Types of each side that have an area of their own: a side has so many colours."""
@@ -37,7 +40,7 @@ def rates(stat: Stat, one: TypeStat) -> tuple[float, ...]:
 
 def _by_type(ordered: Sequence[TypeStat]) -> Figure:
     shown, rest = ordered[:BARS], ordered[BARS:]
-    names = [one.name for one in shown] + [f"{len(rest)} others"] * bool(rest)
+    names = [_breakable(one.name) for one in shown] + [f"{len(rest)} more"] * bool(rest)
     series = [
         _bars("communication", "MPI and messages", shown),
         _bars("computation", "other types", shown),
@@ -76,6 +79,11 @@ def _bars(side: Side, name: str, shown: Sequence[TypeStat]) -> Series | None:
         y=tuple(float(shown[place].events) for place in places),
         value="events",
     )
+
+
+def _breakable(name: str) -> str:
+    """Long names may go on in another line after an underscore."""
+    return name if len(name) <= _LETTERS else name.replace("_", "_ ")
 
 
 def _over_time(stat: Stat, ordered: Sequence[TypeStat]) -> Figure:
