@@ -1,23 +1,34 @@
-# elbow_install(NAME "description" HEADERS x.h [y.h] [REQUIRES elbow_z]): installs the library elbow_NAME, its headers of
-# include/elbowroom, the CMake package elbowroom-NAME and pkg-config's elbow_NAME, as the component NAME.
+# elbow_install(NAME "description" HEADERS x.h [y.h] [REQUIRES z]): installs the library elbow_NAME, its headers of
+# include/elbowroom, the CMake package elbowroom-NAME and pkg-config's elbow_NAME, as the component NAME. REQUIRES names
+# libraries of lib/ that this one needs, whose components are to be installed, too.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 function(elbow_install name description)
-  cmake_parse_arguments(PARSE_ARGV 2 ELBOW "" "REQUIRES" "HEADERS")
+  cmake_parse_arguments(PARSE_ARGV 2 ELBOW "" "" "HEADERS;REQUIRES")
   set(library elbow_${name})
   set(package elbowroom-${name})
   install(TARGETS ${library} EXPORT ${package} COMPONENT ${name})
   list(TRANSFORM ELBOW_HEADERS PREPEND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../include/elbowroom/)
   install(FILES ${ELBOW_HEADERS} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/elbowroom COMPONENT ${name})
   install(EXPORT ${package} NAMESPACE elbowroom:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/${package}
-          FILE ${package}-config.cmake COMPONENT ${name})
+          FILE ${package}-targets.cmake COMPONENT ${name})
+  set(config "include(CMakeFindDependencyMacro)\n")
+  foreach(required IN LISTS ELBOW_REQUIRES)
+    string(APPEND config "find_dependency(elbowroom-${required} ${PROJECT_VERSION})\n")
+  endforeach()
+  string(APPEND config "include(\"\${CMAKE_CURRENT_LIST_DIR}/${package}-targets.cmake\")\n")
+  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/${package}-config.cmake "${config}")
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${package}-config.cmake
+          DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/${package} COMPONENT ${name})
   write_basic_package_version_file(${package}-config-version.cmake VERSION ${PROJECT_VERSION}
                                    COMPATIBILITY SameMinorVersion)
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${package}-config-version.cmake
           DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/${package} COMPONENT ${name})
   # The installed tree may be moved: pkg-config looks from where its file is.
   file(RELATIVE_PATH ELBOW_PREFIX_FROM_HERE "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
+  list(TRANSFORM ELBOW_REQUIRES PREPEND elbow_ OUTPUT_VARIABLE needed)
+  list(JOIN needed ", " ELBOW_REQUIRES)
   configure_file(${CMAKE_CURRENT_FUNCTION_LIST_DIR}/library.pc.in ${library}.pc @ONLY)
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${library}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
           COMPONENT ${name})

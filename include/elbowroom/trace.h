@@ -16,7 +16,9 @@
  * event: recorded = kept + lost.
  *
  * Each event has a type, each type a category; categories are switched on and off at any time by a mask, types by
- * themselves. What is off costs a load and a branch; with ELBOW_TRACE_OFF defined before this header, nothing.
+ * themselves. What is off costs a load and a branch; with ELBOW_TRACE_OFF defined before this header, nothing. Events
+ * in ELBOW_TRACE_AT(level, elbow_trace_event(...)) are not even compiled where `level` is above ELBOW_TRACE_LEVEL, a number that
+ * is defined before this header (without: all are).
  *
  * Processes whose clocks differ compare them now and then (elbowroom/clock.h) and record it: elbow_trace_sync.
  *
@@ -227,6 +229,17 @@ static inline void elbow_trace_write(const elbow_trace_type* type, uint8_t kind,
   (void)type, (void)kind, (void)small, (void)first, (void)second;
 #endif
 }
+
+/* Categories of a level of detail that a program may leave out when it is compiled. */
+#ifndef ELBOW_TRACE_LEVEL
+#define ELBOW_TRACE_LEVEL 1000
+#endif
+#define ELBOW_TRACE_AT(level, record)   \
+  do {                                  \
+    if ((level) <= ELBOW_TRACE_LEVEL) { \
+      record;                           \
+    }                                   \
+  } while (0)
 
 /* The public ways to record. */
 static inline void elbow_trace_event(const elbow_trace_type* type, uint32_t small, uint64_t first, uint64_t second) {

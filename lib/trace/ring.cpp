@@ -19,7 +19,8 @@ constexpr std::uint64_t kPageSlots = kPage / sizeof(elbow_trace_slot);
 std::uint64_t whole_pages(std::uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 // Of a ring of GROW texts are in front, as its end is not known.
-RingHeader placed(RingHeader header) {
+RingHeader placed(const RingHeader& asked) {
+  RingHeader header = asked;
   if (header.policy == ELBOW_TRACE_GROW) {
     header.text_capacity = header.text_stored = whole_pages(header.text_capacity);
     header.texts_at = kHeaderBytes;
