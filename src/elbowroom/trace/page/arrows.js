@@ -7,15 +7,18 @@ const arrowHead = (context, x, y, fromX, fromY) => {
   for (const turn of [2.7, -2.7]) context.lineTo(x + 7 * Math.cos(angle + turn), y + 7 * Math.sin(angle + turn));
   context.fill();
 };
+/* Within a row an arrow bends below what it would cross. */
 const arrow = (context, x, y, toX_, toY_, colour, width, alpha) => {
+  const bend = Math.abs(toY_ - y) < 1 ? LANE * 0.75 : 0;
   context.globalAlpha = alpha;
   context.strokeStyle = context.fillStyle = colour;
   context.lineWidth = width;
   context.beginPath();
   context.moveTo(x, y);
-  context.lineTo(toX_, toY_);
+  if (bend) context.bezierCurveTo(x + Math.min(14, (toX_ - x) / 3), y + 2 * bend, toX_ - Math.min(14, (toX_ - x) / 3), toY_ + 2 * bend, toX_, toY_);
+  else context.lineTo(toX_, toY_);
   context.stroke();
-  if (Math.hypot(toX_ - x, toY_ - y) > 9) arrowHead(context, toX_, toY_, x, y);
+  if (Math.hypot(toX_ - x, toY_ - y) > 9) arrowHead(context, toX_, toY_, bend ? toX_ - 8 : x, bend ? toY_ + 12 : y);
   context.globalAlpha = 1;
 };
 const isBad = (flags) => flags & (FLAG.TACHYON | FLAG.SUSPECT);

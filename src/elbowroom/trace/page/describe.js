@@ -56,11 +56,15 @@ const describeMessage = (i) => {
   const other = messages.send[at - 1] === i ? messages.receive[at - 1] : messages.send[at - 1], way = messages.received[at - 1] - messages.sent[at - 1];
   return [["message", `${messages.send[at - 1] === i ? "to" : "from"} ${nameOfThread(events.thread[other])}, on its way ${duration(way)}`], ...flagsText(messages.flags[at - 1]).map((text) => ["flag", text])];
 };
+const numberedName = (slice) => {
+  const event = trace.slices.event[slice];
+  return trace.events.text[event] ? nameOfSlice(slice) : `${nameOfSlice(slice)} ${wide(trace.events.first, event)}`;
+};
 /* The tasks that a task waits for, and those that wait for it. */
 const describeDependencies = (slice) => {
   const {pairs, of} = trace.dependencies, own = (of.get(slice) || []).map((place) => pairs[place]), list = [];
   for (const [name, end, other] of [["waits for", 1, 0], ["waited for by", 0, 1]]) {
-    const names = own.filter((pair) => pair[end] === slice).map((pair) => nameOfSlice(pair[other]));
+    const names = own.filter((pair) => pair[end] === slice).map((pair) => numberedName(pair[other]));
     if (names.length) list.push([name, names.slice(0, 6).join(", ") + (names.length > 6 ? ` and ${names.length - 6} more` : "")]);
   }
   return list;
