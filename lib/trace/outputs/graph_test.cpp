@@ -52,6 +52,39 @@ TEST_CASE("tasks of a rank stand together, named by their texts, with their dura
   CHECK(contains(dot, "r1_t5 [label=\"solve 5\\n2 ms\""));
 }
 
+TEST_CASE("a graph as a whole, letter by letter") {
+  MergedJob job = test_job();
+  job.texts = {{0, 0, 1, "potrf(0)"}};
+  const std::string dot = dot_of(
+      [](Sink& sink) {
+        waits(sink, 0, 1, 2);
+        sink.event(test_event(0, 0, 0, kBegin, 1));
+        sink.event(test_event(10, 1, 1, kBegin, 1));
+        test_message(sink, 1, 100, 0, 130, 1, 4096);
+        sink.event(test_event(1'200, 0, 0, kEnd, 1));
+        sink.event(test_event(1'300, 1, 1, kEnd, 1));
+        run_task(sink, 0, 2, 1'400, 1'500);
+      },
+      job);
+  CHECK(dot == R"dot(digraph tasks {
+  graph [label="3 tasks, 1 dependencies, 1 messages between tasks. Critical path: 1.3 us through 2 tasks.", labelloc=t, fontname="sans-serif"];
+  node [shape=box, style="rounded,filled", fontname="sans-serif", fontsize=11];
+  edge [color="#5B6470", fontname="sans-serif", fontsize=9];
+  subgraph cluster_rank_0 {
+    label="rank 0, node0";
+    r0_t1 [label="potrf(0)\n1.2 us", fillcolor="#F6C9A8", type="solve", begin_ns=0, run_ns=1200, critical=true, color="#D55E00", penwidth=3];
+    r0_t2 [label="solve 2\n100 ns", fillcolor="#F6C9A8", type="solve", begin_ns=1400, run_ns=100, critical=true, color="#D55E00", penwidth=3];
+  }
+  subgraph cluster_rank_1 {
+    label="rank 1, node1";
+    r1_t1 [label="factor 1\n1.29 us", fillcolor="#A9D3EA", type="factor", begin_ns=10, run_ns=1290];
+  }
+  r0_t1 -> r0_t2 [color="#D55E00", penwidth=3];
+  r0_t1 -> r1_t1 [style=dashed, constraint=false, label="4096 B", transfer_ns=30];
+}
+)dot");
+}
+
 TEST_CASE("the critical path is the longest by time, not by number of tasks") {
   const std::string dot = dot_of([](Sink& sink) {
     for (const auto& [first, second] : {std::pair{1, 2}, {2, 3}, {3, 5}, {1, 4}, {4, 5}, {4, 5}}) {

@@ -6,6 +6,7 @@
 #include <otf2/otf2.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 
@@ -18,10 +19,6 @@
 namespace elbowroom::trace {
 namespace {
 
-struct AttributesDeleter {
-  void operator()(OTF2_AttributeList* list) const { OTF2_AttributeList_Delete(list); }
-};
-
 // A process's clock, and the offsets that were used.
 struct ProcessClock {
   HostClock stamps;
@@ -30,7 +27,8 @@ struct ProcessClock {
 
 class Otf2 : public Sink {
  public:
-  explicit Otf2(const std::string& path) : archive_(path), attributes_(OTF2_AttributeList_New()) {}
+  explicit Otf2(const std::string& path)
+      : archive_(path), attributes_(OTF2_AttributeList_New(), &OTF2_AttributeList_Delete) {}
 
   void begin(const MergedJob& job) override;
   void event(const MergedEvent& event) override;
@@ -46,7 +44,7 @@ class Otf2 : public Sink {
     std::int64_t last = 0;
   };
 
-  // When that was on its process's clock: never before the event before, as OTF2 wants it.
+  // On its process's clock; never before the event before, as OTF2 wants it.
   OTF2_TimeStamp local(const MergedEvent& e);
   OTF2_TimeStamp at_location(std::uint32_t thread, std::int64_t local);
   std::int64_t uncorrected(const ProcessClock& clock, std::int64_t time) const;
@@ -55,10 +53,10 @@ class Otf2 : public Sink {
     archive_.check(OTF2_AttributeList_AddUint64(list(), attribute, value));
   }
   void add(Otf2Said attribute, std::uint64_t value) { add(static_cast<OTF2_AttributeRef>(attribute), value); }
-  void add_text(Otf2Said attribute, std::string_view text) {
-    archive_.check(
-        OTF2_AttributeList_AddStringRef(list(), static_cast<OTF2_AttributeRef>(attribute), definitions_->string(text)));
+  void add_string(Otf2Said attribute, OTF2_StringRef text) {
+    archive_.check(OTF2_AttributeList_AddStringRef(list(), static_cast<OTF2_AttributeRef>(attribute), text));
   }
+  OTF2_StringRef flag_names(std::uint8_t flags, std::string said);
   void fields(const Span& span);
   void flags(const MergedEvent& e, const char* more);
   void text(const MergedEvent& e);
@@ -68,15 +66,20 @@ class Otf2 : public Sink {
   void instant(const MergedEvent& e, const char* unpaired);
   void message_end(const MergedEvent& e);
   void counts(const MergedEvent& e);
+  void write_gap(const MergedGap& gap);
+  void write_waiting(std::uint32_t rank);
   void write_offsets();
 
   Otf2Archive archive_;
-  std::unique_ptr<OTF2_AttributeList, AttributesDeleter> attributes_;
+  std::unique_ptr<OTF2_AttributeList, OTF2_ErrorCode (*)(OTF2_AttributeList*)> attributes_;
   const MergedJob* job_ = nullptr;
   std::unique_ptr<Spans> spans_;
   std::unique_ptr<Otf2Definitions> definitions_;
   std::vector<ProcessClock> clocks_;  // of each rank
   std::vector<Location> locations_;
+  std::vector<MergedGap> waiting_;                            // of processes whose clock is not known yet
+  std::array<std::optional<OTF2_StringRef>, 64> flag_names_;  // of each set of flags
+  std::vector<std::optional<OTF2_StringRef>> type_names_;
   std::int64_t last_ = 0;
 };
 
@@ -90,8 +93,11 @@ void Otf2::begin(const MergedJob& job) {
                  [](const MergedSync& sync) { return sync.used; });
     std::stable_sort(clock.offsets.begin(), clock.offsets.end(),
                      [](const MergedSync& a, const MergedSync& b) { return a.local < b.local; });
+    const auto same = [](const MergedSync& a, const MergedSync& b) { return a.local == b.local; };
+    clock.offsets.erase(std::unique(clock.offsets.begin(), clock.offsets.end(), same), clock.offsets.end());
     clocks_.push_back(std::move(clock));
   }
+  type_names_.resize(job.types.size());
   archive_.open(definitions_->locations());
   for (std::size_t i = 0; i < definitions_->locations(); ++i) {
     locations_.push_back({archive_.events(i)});
@@ -115,16 +121,20 @@ OTF2_TimeStamp Otf2::at_location(std::uint32_t thread, std::int64_t local) {
 
 OTF2_TimeStamp Otf2::local(const MergedEvent& e) {
   last_ = std::max(last_, e.time);
-  ProcessClock& clock = clocks_[job_->threads[e.thread].rank];
-  if ((e.flags & kMoved) != 0) {  // the stamp is wrong: the time is that of the event before
-    return at_location(e.thread, uncorrected(clock, e.time));
-  }
+  const std::uint32_t rank = job_->threads[e.thread].rank;
+  ProcessClock& clock = clocks_[rank];
+  const bool moved = (e.flags & kMoved) != 0;  // the stamp is wrong: the time is that of the event before
   const std::int64_t at = clock.stamps.counter ? clock.stamps.at(e.stamp) : static_cast<std::int64_t>(e.stamp);
   if (clock.offsets.empty()) {
-    const std::int64_t offset = job_->start + e.time - at;
-    clock.offsets.push_back({at, offset, offset, offset, true});
+    const std::int64_t offset = moved ? 0 : job_->start + e.time - at;
+    clock.offsets.push_back({job_->start + e.time - offset, offset, offset, offset, true});
+    write_waiting(rank);
   }
-  return at_location(e.thread, at);
+  if (!moved) {
+    return at_location(e.thread, at);
+  }
+  const Location& location = locations_[e.thread];
+  return at_location(e.thread, location.any ? location.last : uncorrected(clock, e.time));
 }
 
 // Offsets change by parts in a million: a few steps find the local time to the ns.
@@ -160,18 +170,28 @@ void Otf2::fields(const Span& span) {
   }
 }
 
-void Otf2::flags(const MergedEvent& e, const char* more) {
-  if (e.flags == 0 && more == nullptr) {
-    return;
-  }
-  std::string said = more == nullptr ? "" : more;
+OTF2_StringRef Otf2::flag_names(std::uint8_t flags, std::string said) {
   for (const auto& [flag, name] : kFlagNames) {
-    if ((e.flags & flag) != 0) {
+    if ((flags & flag) != 0) {
       said += said.empty() ? "" : ",";
       said += name;
     }
   }
-  add_text(Otf2Said::kFlags, said);
+  return definitions_->string(said);
+}
+
+void Otf2::flags(const MergedEvent& e, const char* more) {
+  if (e.flags == 0 && more == nullptr) {
+    return;
+  }
+  if (more != nullptr) {
+    return add_string(Otf2Said::kFlags, flag_names(e.flags, more));
+  }
+  std::optional<OTF2_StringRef>& known = flag_names_[e.flags % flag_names_.size()];
+  if (!known) {
+    known = flag_names(e.flags, "");
+  }
+  add_string(Otf2Said::kFlags, *known);
 }
 
 // Of other events than tasks, which have it as their name.
@@ -179,7 +199,7 @@ void Otf2::text(const MergedEvent& e) {
   const Texts& texts = definitions_->texts();
   const std::string_view own = texts.task(e.type) ? std::string_view() : texts.of(e);
   if (!own.empty()) {
-    add_text(Otf2Said::kText, own);
+    add_string(Otf2Said::kText, definitions_->string(own));
   }
 }
 
@@ -187,7 +207,7 @@ void Otf2::text(const MergedEvent& e) {
 void Otf2::opens(std::uint32_t thread, OTF2_TimeStamp time, const Span& span, const MergedEvent& e, bool again) {
   fields(span);
   if (again) {
-    add_text(Otf2Said::kFlags, "continued");
+    add_string(Otf2Said::kFlags, definitions_->string("continued"));
   } else {
     flags(e, nullptr);
     text(e);
@@ -198,7 +218,7 @@ void Otf2::opens(std::uint32_t thread, OTF2_TimeStamp time, const Span& span, co
 
 void Otf2::closes(std::uint32_t thread, OTF2_TimeStamp time, const Span& span, const char* why) {
   if (why != nullptr) {
-    add_text(Otf2Said::kFlags, why);
+    add_string(Otf2Said::kFlags, definitions_->string(why));
   }
   archive_.check(
       OTF2_EvtWriter_Leave(locations_[thread].writer, list(), time, definitions_->span(thread, span.type, span.first)));
@@ -254,7 +274,11 @@ void Otf2::message_end(const MergedEvent& e) {
     return;
   }
   const OTF2_TimeStamp time = local(e);
-  add_text(Otf2Said::kType, job_->types[e.type].name);
+  std::optional<OTF2_StringRef>& name = type_names_[e.type];
+  if (!name) {
+    name = definitions_->string(job_->types[e.type].name);
+  }
+  add_string(Otf2Said::kType, *name);
   add(Otf2Said::kMessage, e.message);
   if (e.sequence != 0) {
     add(Otf2Said::kSequence, e.sequence);
@@ -291,13 +315,31 @@ void Otf2::event(const MergedEvent& e) {
   }
 }
 
-// A gap ends where the thread's next event is, or behind its last: what follows is never before it.
 void Otf2::gap(const MergedGap& gap) {
-  const ProcessClock& clock = clocks_[job_->threads[gap.thread].rank];
   last_ = std::max(last_, gap.end);
-  const OTF2_TimeStamp begin = at_location(gap.thread, std::max<std::int64_t>(uncorrected(clock, gap.begin), 0));
-  const OTF2_TimeStamp end =
-      std::max(begin, static_cast<OTF2_TimeStamp>(std::max<std::int64_t>(uncorrected(clock, gap.end), 0)));
+  if (clocks_[job_->threads[gap.thread].rank].offsets.empty()) {
+    waiting_.push_back(gap);  // until an event tells the offset
+  } else {
+    write_gap(gap);
+  }
+}
+
+void Otf2::write_waiting(std::uint32_t rank) {
+  const auto of_rank = [&](const MergedGap& gap) { return job_->threads[gap.thread].rank == rank; };
+  for (const MergedGap& gap : waiting_) {
+    if (of_rank(gap)) {
+      write_gap(gap);
+    }
+  }
+  std::erase_if(waiting_, of_rank);
+}
+
+// A gap lies between two events of its thread, or before or behind all; 1 ns earlier, so that no rounding moves the next.
+void Otf2::write_gap(const MergedGap& gap) {
+  const ProcessClock& clock = clocks_[job_->threads[gap.thread].rank];
+  const auto at = [&](std::int64_t time) { return std::max<std::int64_t>(uncorrected(clock, time) - 1, 0); };
+  const OTF2_TimeStamp begin = at_location(gap.thread, at(gap.begin));
+  const OTF2_TimeStamp end = std::max(begin, static_cast<OTF2_TimeStamp>(at(gap.end)));
   add(Otf2Said::kLost, gap.lost);
   archive_.check(OTF2_EvtWriter_BufferFlush(locations_[gap.thread].writer, list(), begin, end));
 }
@@ -316,8 +358,11 @@ void Otf2::write_offsets() {
         i < job_->threads.size() ? &clocks_[job_->threads[i].rank].offsets : nullptr;
     if (offsets != nullptr && !offsets->empty()) {
       const Location& location = locations_[i];
-      write(std::min(location.any ? location.first : offsets->front().local, offsets->front().local) - 1,
-            offsets->front());
+      const std::int64_t first = location.any ? location.first : offsets->front().local;
+      const std::int64_t before = std::min(first, offsets->front().local) - 1;
+      if (before >= 0) {
+        write(before, offsets->front());
+      }
       for (const MergedSync& sync : *offsets) {
         write(sync.local, sync);
       }
@@ -329,6 +374,11 @@ void Otf2::write_offsets() {
 }
 
 void Otf2::end() {
+  while (!waiting_.empty()) {  // of processes without an event
+    const std::uint32_t rank = job_->threads[waiting_.front().thread].rank;
+    clocks_[rank].offsets.push_back({job_->start, 0, 0, 0, true});
+    write_waiting(rank);
+  }
   for (std::uint32_t thread = 0; thread < job_->threads.size(); ++thread) {
     const std::vector<Span>& open = spans_->open(thread);
     for (std::size_t i = open.size(); i-- > 0;) {

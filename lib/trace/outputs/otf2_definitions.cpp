@@ -42,8 +42,9 @@ Otf2Definitions::Otf2Definitions(const MergedJob& job) : job_(job), texts_(job) 
 }
 
 OTF2_StringRef Otf2Definitions::string(std::string_view text) {
-  // No string of OTF2 has a zero in it.
-  const std::string_view whole = text.substr(0, text.find('\0'));
+  // No string of OTF2 has a zero in it, or is larger than a chunk.
+  constexpr std::size_t kLongest = 1 << 16;
+  const std::string_view whole = text.substr(0, std::min(text.find('\0'), kLongest));
   const auto [at, fresh] = strings_.try_emplace(valid_utf8(whole), static_cast<OTF2_StringRef>(strings_.size()));
   if (fresh) {
     order_.push_back(&at->first);
@@ -84,9 +85,9 @@ OTF2_StringRef Otf2Definitions::told(OTF2_GlobalDefWriter* to, Otf2Archive& arch
 void Otf2Definitions::write(Otf2Archive& archive, const std::vector<std::uint64_t>& events, std::int64_t last) {
   OTF2_GlobalDefWriter* to = OTF2_Archive_GetGlobalDefWriter(archive.handle());
   // Times are read to the ns, rounded either way.
-  archive.check(OTF2_GlobalDefWriter_WriteClockProperties(to, 1'000'000'000, static_cast<std::uint64_t>(job_.start) - 1,
-                                                          static_cast<std::uint64_t>(last) + 2,
-                                                          OTF2_UNDEFINED_TIMESTAMP));
+  archive.check(OTF2_GlobalDefWriter_WriteClockProperties(
+      to, 1'000'000'000, static_cast<std::uint64_t>(std::max<std::int64_t>(job_.start, 1)) - 1,
+      static_cast<std::uint64_t>(last) + 2, OTF2_UNDEFINED_TIMESTAMP));
   told(to, archive, "");
   archive.check(
       OTF2_GlobalDefWriter_WriteParadigm(to, OTF2_PARADIGM_MPI, told(to, archive, "MPI"), OTF2_PARADIGM_CLASS_PROCESS));

@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "trace/outputs/outputs.hpp"
@@ -162,12 +163,30 @@ TEST_CASE("readers of OTF2 correct times to those of the merge, between, before 
   CHECK(most <= 1);
 }
 
+TEST_CASE("an event whose stamp is wrong is where the event before is, and moves none behind it") {
+  const TestFolder folder;
+  MergedJob job = test_job(1);
+  job.ranks[0].syncs.clear();
+  const auto sink = otf2_output(folder.file("t"));
+  sink->begin(job);
+  for (const auto& [time, stamp, flags] : {std::tuple{10, 5000ULL, 0}, {10, ~0ULL >> 2, +kMoved}, {30, 5020ULL, 0}}) {
+    MergedEvent event = test_event(time, 0, 0, ELBOW_TRACE_EVENT);
+    event.stamp = stamp;
+    event.flags = static_cast<std::uint8_t>(flags);
+    sink->event(event);
+  }
+  sink->end();
+  const std::uint64_t start = static_cast<std::uint64_t>(job.start);
+  CHECK(corrected_times(folder.file("t")) == std::vector<std::uint64_t>{start + 10, start + 10, start + 30});
+}
+
 TEST_CASE("a process without comparisons keeps the times that the merge gave it") {
   const TestFolder folder;
   MergedJob job = test_job(1);
   job.ranks[0].syncs.clear();
   const auto sink = otf2_output(folder.file("t"));
   sink->begin(job);
+  sink->gap({0, 0, 10, 3});  // a flight recorder's: told before any event
   MergedEvent event = test_event(10, 0, 0, ELBOW_TRACE_EVENT);
   event.stamp = 5000;
   event.flags = kUnsynced;
