@@ -21,7 +21,8 @@ struct Operation {
   std::uint64_t bytes = 0;  // at most
   bool persistent = false;
   bool active = true;
-  bool cancelled = false;  // the program asked for it
+  bool cancelled = false;         // the program asked for it
+  const void* waiting = nullptr;  // the thread that is in a wait or test for it
   Posted posted;
   std::uint32_t number = 0;    // partitioned: of the communicator that its messages are told with; a duplicate's own
   std::uint32_t sequence = 0;  // of the message, where it is known before it has come; partitioned: how often started

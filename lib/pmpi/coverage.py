@@ -2,7 +2,7 @@
 
     python coverage.py --wrapper mpicxx
 
-prints JSON: {"MPI_Send": "detail", "MPI_Comm_rank": "call", "MPI_Wtime": "passed: reads a clock in some ns", ...}
+prints JSON: {"MPI_Send": "detail", "MPI_Comm_rank": "call", "MPI_Wtime": "passed: reads a clock ...", ...}
 
 `detail`: with peers, bytes, messages; `call`: begin and end; `passed: why`: not told. Ends with 1 where the
 library has a function that is none of these. Names of Fortran's bindings are told by what they call. Standard
@@ -60,8 +60,8 @@ _FORTRAN = re.compile(r"(mpix?_\w+?)(_f08ts_large|_f08ts|_f08_large|_f08|_cptr_?
 
 
 def library_symbols(wrapper: str) -> set[str]:
-    """MPI_ and MPIX_ functions and variables that the libraries of a compiler wrapper export, and mpi_send_ and
-    others of the bindings for Fortran beside them.
+    """MPI_ and MPIX_ functions and variables that the libraries of a compiler wrapper export, and mpi_send_
+    and others of the bindings for Fortran beside them.
     """
     found: set[str] = set()
     for library in _libraries(wrapper):

@@ -1,5 +1,5 @@
 // Messages: posted, received, by which request. Hooks are called without the lock.
-#include <algorithm>
+#include "pmpi/messages.hpp"
 
 #include "pmpi/special.hpp"
 
@@ -18,12 +18,13 @@ std::uint64_t received_bytes(const MPI_Status& status) {
 
 int matching_tag(int tag) { return tag == MPI_ANY_TAG ? kAny : tag; }
 
-// What a pending receive got; asked of MPI only where no other thread may complete it meanwhile.
+// What a pending receive got; asked of MPI only where no other thread waits for it, nor begins to: this one has the lock.
+// Of what this thread waited for, those that are complete are told in the order of posting, so that none of them is asked.
 std::optional<std::pair<int, int>> asked(const Operation& operation, MPI_Request request) {
   int flag = 0;
   MPI_Status status;
-  if (threaded() || operation.cancelled || PMPI_Request_get_status(request, &flag, &status) != MPI_SUCCESS ||
-      flag == 0) {
+  if ((operation.waiting != nullptr && operation.waiting != &depth) || operation.cancelled ||
+      PMPI_Request_get_status(request, &flag, &status) != MPI_SUCCESS || flag == 0) {
     return std::nullopt;
   }
   return std::pair(status.MPI_SOURCE, status.MPI_TAG);
@@ -38,7 +39,8 @@ Handle handle_of(std::uintptr_t key) {
   }
 }
 
-// The message that a receive got, where it is one to be told. With the lock.
+}  // namespace
+
 std::optional<Message> message_of(Books& books, Operation& operation, const MPI_Status& status) {
   Communicator& communicator = *operation.communicator;
   const std::uint64_t bytes = received_bytes(status);
@@ -61,6 +63,29 @@ std::optional<Message> message_of(Books& books, Operation& operation, const MPI_
   return Message{peer, communicator.number, status.MPI_TAG, sequence, bytes};
 }
 
+void post(Operation& operation, std::uintptr_t request) {
+  operation.posted = operation.communicator->received.post(operation.rank, operation.tag);
+  if (operation.posted.wild() && request != 0) {
+    operation.communicator->received.name(operation.posted, request);
+  }
+}
+
+std::optional<Message> message_to(Communicator& communicator, int destination, int tag, std::uint64_t bytes) {
+  const int peer = communicator.peer(destination);
+  if (communicator.foreign() || destination == MPI_PROC_NULL || peer == kNobody) {
+    return std::nullopt;
+  }
+  return Message{peer, communicator.number, tag, communicator.sent.next(destination, tag), bytes};
+}
+
+void tell_sent(const std::optional<Message>& message) {
+  if (message) {
+    tool_sent(*message);
+  }
+}
+
+namespace {
+
 // A receive from `source`, unless it is from nobody or over a communicator that is not told. With the lock.
 std::optional<Operation> receive_from(Books& books, MPI_Comm handle, int source, int tag, std::uint64_t bytes) {
   const CommunicatorPointer& communicator = books.communicators.find(handle);
@@ -82,31 +107,9 @@ void post_blocking(Operation& operation) {
       threaded() ? matching.post(operation.rank, operation.tag) : matching.place(operation.rank, operation.tag);
 }
 
-void post(Operation& operation, std::uintptr_t request) {
-  operation.posted = operation.communicator->received.post(operation.rank, operation.tag);
-  if (operation.posted.wild() && request != 0) {
-    operation.communicator->received.name(operation.posted, request);
-  }
-}
-
-// The message that leaves for `destination`, where it is one to be told. With the lock.
-std::optional<Message> message_to(Communicator& communicator, int destination, int tag, std::uint64_t bytes) {
-  const int peer = communicator.peer(destination);
-  if (communicator.foreign() || destination == MPI_PROC_NULL || peer == kNobody) {
-    return std::nullopt;
-  }
-  return Message{peer, communicator.number, tag, communicator.sent.next(destination, tag), bytes};
-}
-
 About about_of(MPI_Comm handle, int rank, std::uint64_t bytes) {
   Locked books;
   return about(*books->communicators.find(handle), rank, bytes);
-}
-
-void tell_sent(const std::optional<Message>& message) {
-  if (message) {
-    tool_sent(*message);
-  }
 }
 
 void send(MPI_Comm handle, int destination, int tag, std::uint64_t bytes) {
@@ -308,108 +311,5 @@ void MatchedReceiving::received(const MPI_Status& status) {
 }
 
 void MatchedReceiving::done(int result, MPI_Request request) { remember(receive_, result, request, about_); }
-
-void Starting::start(MPI_Request request) {
-  std::optional<Message> message;
-  {
-    Locked books;
-    const auto place = books->operations.find(key_of(request));
-    if (place == books->operations.end()) {
-      return;
-    }
-    Operation& operation = place->second;
-    operation.active = true;
-    operation.cancelled = false;
-    if (operation.kind == Operation::send) {
-      message = message_to(*operation.communicator, operation.rank, operation.tag, operation.bytes);
-    } else if (operation.kind == Operation::receive) {
-      post(operation, key_of(request));
-    } else {
-      ++operation.sequence;
-      if (operation.kind == Operation::parts_send) {
-        message = Message{operation.communicator->peer(operation.rank), operation.number, operation.tag,
-                          operation.sequence, operation.bytes};
-      }
-    }
-  }
-  tell_sent(message);
-}
-
-bool Completing::known(const MPI_Request* requests, int count) {
-  Locked books;
-  return !books->operations.empty() && std::any_of(requests, requests + count, [&](MPI_Request request) {
-    const auto found = books->operations.find(key_of(request));
-    return found != books->operations.end() && found->second.active &&
-           (found->second.kind == Operation::receive || found->second.kind == Operation::parts_receive);
-  });
-}
-
-namespace {
-
-void add_duplicate(Books& books, const Operation& made) {
-  const MPI_Comm handle = made.fortran ? MPI_Comm_f2c(*static_cast<const MPI_Fint*>(made.where))
-                                       : *static_cast<const MPI_Comm*>(made.where);
-  books.communicators.add(handle, made.number);
-}
-
-// With the lock.
-std::optional<Message> completed(Books& books, Operation& operation, const MPI_Status* status) {
-  if (!operation.active) {
-    return std::nullopt;
-  }
-  if (operation.kind == Operation::duplicate) {
-    add_duplicate(books, operation);
-    return std::nullopt;
-  }
-  if (status == nullptr || (operation.kind != Operation::receive && operation.kind != Operation::parts_receive)) {
-    return std::nullopt;
-  }
-  int cancelled = 0;
-  if (operation.cancelled) {
-    PMPI_Test_cancelled(status, &cancelled);
-  }
-  if (cancelled != 0) {
-    operation.communicator->received.cancel(operation.posted);
-    return std::nullopt;
-  }
-  return message_of(books, operation, *status);
-}
-
-}  // namespace
-
-void Completing::complete(MPI_Request request, const MPI_Status* status) {
-  std::optional<Message> message;
-  {
-    Locked books;
-    const auto place = books->operations.find(key_of(request));
-    if (place != books->operations.end()) {
-      message = completed(*books.operator->(), place->second, status);
-      place->second.active = false;
-      if (!place->second.persistent) {
-        books->operations.erase(place);
-      }
-    }
-  }
-  if (message) {
-    tool_received(*message);
-  }
-  if (request != MPI_REQUEST_NULL) {
-    tool_completed(key_of(request));
-  }
-}
-
-// A receive for one sender and tag that nobody will wait for takes its message all the same: it stays pending.
-Freeing::Freeing(int number, MPI_Request request) : Call(number) {
-  Locked books;
-  books->operations.erase(key_of(request));
-}
-
-Cancelling::Cancelling(int number, MPI_Request request) : Call(number) {
-  Locked books;
-  const auto place = books->operations.find(key_of(request));
-  if (place != books->operations.end()) {
-    place->second.cancelled = true;
-  }
-}
 
 }  // namespace elbowroom::pmpi

@@ -177,13 +177,17 @@ class Completing : public Call {
     }
     wants_ = known(keys_, count_);
   }
+  ~Completing() {
+    if (wants_) {
+      leave(keys_, count_);
+    }
+  }
   bool wants() const { return wants_; }
 
   template <typename Found>
   void all(int result, int flag, Found& statuses) {
-    for (int i = 0; flag != 0 && i < count_; ++i) {
-      one(result, i, i, statuses);
-    }
+    several(
+        result, flag != 0 ? count_ : 0, [](int i) { return i; }, statuses);
   }
   template <typename Found>
   void any(int result, int flag, int index, Found& statuses) {
@@ -193,12 +197,36 @@ class Completing : public Call {
   }
   template <typename Found>
   void some(int result, int count, const int* indices, int first, Found& statuses) {
-    for (int i = 0; count != MPI_UNDEFINED && i < count; ++i) {
-      one(result, indices[i] - first, i, statuses);
-    }
+    several(
+        result, count == MPI_UNDEFINED ? 0 : count, [&](int i) { return indices[i] - first; }, statuses);
   }
 
  private:
+  struct Complete {
+    int which;  // of the requests
+    int place;  // of its status
+    std::uint64_t serial;
+  };
+
+  // Those posted first are told first, as messages are numbered so.
+  template <typename Which, typename Found>
+  void several(int result, int count, Which which, Found& statuses) {
+    if (count <= 0 || (result != MPI_SUCCESS && result != MPI_ERR_IN_STATUS)) {
+      return;
+    }
+    Some<Complete, 32> room;
+    Complete* complete = room.make(static_cast<std::size_t>(count));
+    for (int i = 0; i < count; ++i) {
+      complete[i] = {which(i), i, 0};
+    }
+    if (wants_ && count > 1) {
+      sort(keys_, complete, count);
+    }
+    for (int i = 0; i < count; ++i) {
+      one(result, complete[i].which, complete[i].place, statuses);
+    }
+  }
+  static void sort(const MPI_Request* requests, Complete* complete, int count);
   // Of several, each may fail by itself.
   template <typename Found>
   void one(int result, int which, int place, Found& statuses) {
@@ -206,13 +234,20 @@ class Completing : public Call {
       return;
     }
     if (!wants_) {
-      complete(keys_[which], nullptr);
-    } else if (const MPI_Status& status = statuses(place); result == MPI_SUCCESS || status.MPI_ERROR == MPI_SUCCESS) {
-      complete(keys_[which], &status);
+      tell(keys_[which], nullptr);
+      return;
+    }
+    const MPI_Status& status = statuses(place);
+    if (result == MPI_SUCCESS || status.MPI_ERROR == MPI_SUCCESS) {
+      tell(keys_[which], &status);
+    } else if (status.MPI_ERROR != MPI_ERR_PENDING) {
+      tell(keys_[which], nullptr);  // it failed, and is gone
     }
   }
+  // Whether a receive is among them; from then to `leave` nobody else asks MPI about it.
   static bool known(const MPI_Request* requests, int count);
-  static void complete(MPI_Request request, const MPI_Status* status);
+  static void leave(const MPI_Request* requests, int count);
+  static void tell(MPI_Request request, const MPI_Status* status);
 
   MPI_Request* keys_;
   int count_;

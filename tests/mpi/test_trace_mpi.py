@@ -289,7 +289,8 @@ def _of(recorded: Recorded, name: str) -> list[Event]:
 
 _FORTRAN = Counter(
     MPI_Init=1, MPI_Comm_rank=3, MPI_Comm_size=1, MPI_Get_processor_name=1, MPI_Send=2, MPI_Recv=1,
-    MPI_Irecv=2, MPI_Isend=1, MPI_Waitall=1, MPI_Allreduce=2, MPI_Gather=1, MPI_Comm_dup=1, MPI_Comm_set_name=1,
+    MPI_Irecv=2, MPI_Isend=1, MPI_Waitall=1, MPI_Allreduce=2, MPI_Gather=1, MPI_Comm_dup=1,
+    MPI_Comm_set_name=1,
     MPI_Waitany=1, MPI_Comm_free=1, MPI_Barrier=1, MPI_Wait=1, MPI_Finalize=1,
 )  # fmt: skip
 _FORTRAN_0 = Counter(MPI_Send=1, MPI_Isend=1)
