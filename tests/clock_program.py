@@ -18,7 +18,7 @@ SHIFT = 100_000  # s
 SOURCES = ("clock", "job_clock", "correction", "envelope", "tree")
 
 
-def build(folder: Path, mpi: Mpi | None = None, level: str = "-O1") -> Path:
+def build(folder: Path, mpi: Mpi | None = None, level: str = "-O0") -> Path:
     """The benchmarks of lib/clock as one program for the MPI (default: the embedded one); what is measured is
     built with `level` -O2.
     """
@@ -27,7 +27,7 @@ def build(folder: Path, mpi: Mpi | None = None, level: str = "-O1") -> Path:
 
 def build_example(folder: Path, mpi: Mpi | None = None) -> Path:
     """lib/clock/example.c, which is C."""
-    return _linked(folder, "clock_example", ["example.c"], mpi, "-O1")
+    return _linked(folder, "clock_example", ["example.c"], mpi, "-O0")
 
 
 def _linked(folder: Path, name: str, sources: list[str], mpi: Mpi | None, level: str) -> Path:

@@ -23,8 +23,8 @@ _MENDS = {
     "point only; compare every few seconds (record --sync).",
     "backwards": "Look for what sets clocks back: a suspended or moved virtual machine; record with "
     "ELBOW_CLOCK=raw.",
-    "stepped": "Look for what makes clocks jump: a suspended or moved virtual machine; compare more often, so "
-    "that less time is spoilt.",
+    "stepped": "Look for what makes clocks jump: a suspended or moved virtual machine; compare more often: "
+    "less time is spoilt then.",
 }
 MANY = 0.05
 """Of all points: more left out than by chance."""
