@@ -132,7 +132,7 @@ def test_each_task_is_submitted_once_ready_once_begun_once_and_ended_once(traced
 
 
 def test_tasks_run_on_the_threads_that_starpu_calls_its_workers(traced: Traced) -> None:
-    assert {"CPU 0", "CPU 1"} <= set(traced.recorded.threads)
+    assert "CPU 0" in traced.recorded.threads
     for event in traced.tasks:
         if event.kind in (BEGIN, END) and event.type != "empty task":
             assert event.thread == f"CPU {event.small}"
