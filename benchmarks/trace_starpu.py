@@ -3,9 +3,9 @@
     python benchmarks/trace_starpu.py [--repeat 7] [--tasks 10000] [--workers 1,2] [--json]
 
 Axes of the thesis (chapter 3): empty tasks and tasks of 20 us (Figs 3.8, 3.9: under pressure, and not), all
-categories or none of the runtime system's (3.8), numbers of workers (3.10). The kinds of runs take turns; each
-number is the median of ratios of neighbours, with its 95 % bootstrap interval. `us` is the least time of a
-task without tracing: what the ratio is of.
+categories or the tasks' alone (3.8), numbers of workers (3.10). The kinds of runs take turns; each number is
+the median of ratios of neighbours, with its 95 % bootstrap interval. `us` is the least time of a task without
+tracing: what the ratio is of.
 """
 
 from __future__ import annotations
