@@ -146,8 +146,8 @@ const build = (facts, events) => {
   const count = events.time.length, gaps = facts.threads.map(() => []);
   for (const [thread, begin, end, lost] of facts.gaps) gaps[thread].push({begin, end, lost});
   gaps.forEach((list) => list.sort((a, b) => a.begin - b.begin));
-  const ends = facts.gaps.flatMap(([, begin, end]) => [begin, end]);
-  const first = Math.min(count ? events.time[0] : Infinity, ...ends), last = Math.max(count ? events.time[count - 1] : -Infinity, ...ends);
+  let first = count ? events.time[0] : Infinity, last = count ? events.time[count - 1] : -Infinity;
+  for (const [, begin, end] of facts.gaps) { first = Math.min(first, begin); last = Math.max(last, end); }
   const isTask = facts.types.map((type) => facts.categories[type.category] === "task");
   let begins = 0;
   for (let i = 0; i < count; i++) if (events.kind[i] === KIND.BEGIN) begins++;
