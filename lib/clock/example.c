@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { REPETITIONS = 200, COUNT = 1024 };
+enum { REPETITIONS = 100, COUNT = 1024 };
 
 static double values[COUNT];
 static double sums[COUNT];

@@ -55,8 +55,8 @@ def test_both_processes_leave_the_barrier_at_the_same_agreed_moment(program: Pat
 
 
 def test_times_of_clocks_that_drift_by_200_ppm_are_inside_their_bounds(program: Path) -> None:
-    told = clock_program.run_shim(program, "affine", 100_000, 0.01)
-    assert told["messages"] == 200_000
+    told = clock_program.run_shim(program, "affine", 30_000, 0.003)
+    assert told["messages"] == 60_000
     assert told["points"] >= 3
     assert told["outside"] == 0
     assert told["p50"] < 1_000_000
@@ -65,8 +65,8 @@ def test_times_of_clocks_that_drift_by_200_ppm_are_inside_their_bounds(program: 
 
 def test_the_example_times_an_allreduce_from_one_instant(folder: Path) -> None:
     told = clock_program.run_example(clock_program.build_example(folder), 2)
-    assert told["repetitions"] == 200
-    assert 0 <= told["trusted"] <= 200
+    assert told["repetitions"] == 100
+    assert 0 <= told["trusted"] <= 100
     assert told["plain_ns"] > 0
     assert told["instant_ns"] > 0 or told["trusted"] == 0
     assert told["error_ns"] == 0  # ranks of one host share its clock
