@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -116,3 +117,11 @@ def test_the_page_s_scripts_know_the_kinds_and_flags_of_events() -> None:
     told = re.search(r"const FLAGS = \[(.*?)\];", found, re.DOTALL)
     assert told
     assert tuple(re.findall(r'"(\w+):', told[1])) == FLAGS
+
+
+def test_only_a_timeline_shows_a_part(tmp_path: Path) -> None:
+    from elbowroom import api
+
+    (tmp_path / "rank-00000.jsonl").write_text("{}\n")
+    with pytest.raises(UsageError, match=r"to 'pftrace': is merged as a whole; leave --from, --until"):
+        api.merge_trace(tmp_path, tmp_path / "t.pftrace", begin_s=1.0)
