@@ -5,8 +5,7 @@
 Two processes over shared memory, in turn: alone, with the interposer preloaded but nothing traced, and
 traced. CPU time of a call, ns: MPI_Comm_rank; of Irecv, Send, Wait with oneself, a third; of a ping-pong of
 4 B, half; of Irecv, Isend, Waitall of 4 B with each other, a third. A ping-pong waits by polling, which its
-CPU time includes. Each number is the least of 40 batches, and the median of the repeated runs. To reach: 200 ns
-added.
+CPU time includes. Each number is the least of 40 batches, and the median of the runs. To reach: 200 ns added.
 
 Exit code 1 where it is missed.
 """
