@@ -19,7 +19,7 @@ from elbowroom.trace.columns import EVENTS, GAPS, MESSAGES, Block, Columns, Job
 from elbowroom.trace.texts import Texts
 
 MOST_EVENTS = 4_000_000
-"""More of them, and a browser takes more than some seconds and 2 GB."""
+"""A page of so many is 31 MB, and takes 0.7 GB of a browser."""
 SMALL = 1 << 16
 """Bytes from which on they are compressed."""
 
