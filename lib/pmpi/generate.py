@@ -209,8 +209,8 @@ def _starting(prototype: Prototype, call: str, result: str, last: str = "") -> l
 
 def fortran_words(prototype: Prototype) -> int:
     """How many arguments Fortran hands on: an error code behind C's, and the lengths of texts."""
-    given = len(prototype.arguments) - (2 if prototype.name in _STARTS else 0)
-    return given + 1 + sum(argument.is_text for argument in prototype.arguments)
+    given = prototype.arguments[2:] if prototype.name in _STARTS else prototype.arguments
+    return len(given) + 1 + sum(argument.is_text for argument in given)
 
 
 def fortran_ends(prototype: Prototype, large: bool) -> list[str]:

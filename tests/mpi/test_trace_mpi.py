@@ -43,12 +43,12 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Mpi], Path]
     made: dict[str, Path] = {}
 
     def folder(mpi: Mpi) -> Path:
-        if mpi.prefix not in made:
+        if mpi.compiler not in made:
             ready = build.trace_libraries(find_mpi())
             if not mpi.embedded:
                 ready = _interposer(mpi, ready, tmp_path_factory.mktemp("pmpi"))
-            made[mpi.prefix] = ready / "libelbow_trace_mpi.so"
-        return made[mpi.prefix]
+            made[mpi.compiler] = ready / "libelbow_trace_mpi.so"
+        return made[mpi.compiler]
 
     return folder
 
