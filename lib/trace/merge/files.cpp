@@ -63,7 +63,8 @@ std::optional<int> number_in(std::string_view name, std::string_view front, std:
   const std::string_view digits = name.substr(front.size(), name.size() - front.size() - back.size());
   int number = -1;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return error == std::errc{} && end == digits.data() + digits.size() && number >= 0 && digits[0] != '-'
+  return error == std::errc{} && end == digits.data() + digits.size() && number >= 0 && number < kMostRanks &&
+                 digits[0] != '-'
              ? std::optional<int>(number)
              : std::nullopt;
 }
@@ -212,9 +213,10 @@ class Finder {
       return;
     }
     const RingHeader& header = ring.layout.header;
-    if (header.rank != rank || header.thread != thread) {
+    if (header.rank != rank || header.thread != thread || header.ranks <= rank || header.ranks > kMostRanks) {
       files_.damage.push_back({name, "is thread " + std::to_string(header.thread) + " of rank " +
-                                         std::to_string(header.rank) + " by its header"});
+                                         std::to_string(header.rank) + " of " + std::to_string(header.ranks) +
+                                         " by its header"});
       return;
     }
     same_job(name, header.job, header.ranks);

@@ -342,3 +342,20 @@ TEST_CASE("Whatever bytes are changed, reading ends, and what it delivers is in 
   CHECK(refused < kTrials / 2);
   CHECK(events > kTrials * 32);
 }
+
+TEST_CASE("A number of ranks that no job has is damage, and missing ranks are named up to a few") {
+  TestFolder folder;
+  MadeTrace trace(folder.file("trace"), 30);
+  for (int rank = 1; rank < 30; ++rank) {
+    trace.leave_out(rank);
+  }
+  trace.thread(0, "main");
+  trace.write();
+  const Read read(folder.file("trace"));
+  CHECK(read.warned("rank 8 of 30 is missing"));
+  CHECK_FALSE(read.warned("rank 9 of 30 is missing"));
+  CHECK(read.warned("21 more ranks are missing"));
+  fs::remove(trace.lines(0));
+  change(trace.ring(0, 0), offsetof(RingHeader, ranks), "\xFF\xFF\xFF\x7F");
+  CHECK(has(Read(folder.file("trace")).trace->damage.at(0).what, "is thread 0 of rank 0 of 2147483647 by its header"));
+}

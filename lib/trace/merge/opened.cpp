@@ -10,6 +10,7 @@ namespace elbowroom::trace {
 namespace {
 
 constexpr std::size_t kSurveyWindow = 1U << 14;
+constexpr int kNamed = 8;  // missing ranks that are named one by one
 constexpr std::int64_t kLatest = std::numeric_limits<std::int64_t>::max();
 
 std::string in_words(int rank) { return "rank " + std::to_string(rank); }
@@ -36,6 +37,9 @@ class Opener {
     for (int rank = 0; rank < files_.ranks; ++rank) {
       add_rank(rank);
     }
+    if (missing_ > kNamed) {
+      warn(std::to_string(missing_ - kNamed) + " more ranks are missing");
+    }
     types_.move_into(opened_->job);
     for (const int number : types_.unknown()) {
       warn("type " + std::to_string(number) + " is unknown: no file says what it is; its events are shown as such");
@@ -55,7 +59,9 @@ class Opener {
     const auto found = files_.by_rank.find(number);
     if (found == files_.by_rank.end() || (found->second.rings.empty() && !found->second.has_lines)) {
       merged.there = false;
-      warn(in_words(number) + " of " + std::to_string(files_.ranks) + " is missing: it has no files here");
+      if (missing_++ < kNamed) {
+        warn(in_words(number) + " of " + std::to_string(files_.ranks) + " is missing: it has no files here");
+      }
     } else {
       add_files(found->second, merged, own);
     }
@@ -214,7 +220,6 @@ class Opener {
       warn(in_words(rank) + " said at its end that it kept " + std::to_string(own.end->kept) + " of " +
            std::to_string(own.end->recorded) + " events; its files hold " + std::to_string(kept) + " of " +
            std::to_string(recorded));
-      mismatched_ = true;
     }
     if (own.end && own.end->texts_lost > 0) {
       warn(in_words(rank) + " lost " + std::to_string(own.end->texts_lost) +
@@ -314,7 +319,7 @@ class Opener {
   TypeTable types_;
   std::vector<bool> used_;    // types of the rank that is read
   std::size_t numbered_ = 0;  // texts
-  bool mismatched_ = false;
+  int missing_ = 0;           // ranks
 };
 
 }  // namespace

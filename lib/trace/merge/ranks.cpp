@@ -11,7 +11,6 @@ using nlohmann::json;
 
 // 36 years in ns: sums and differences of such times stay whole numbers of 64 bits.
 constexpr std::int64_t kMostTime = 1LL << 60;
-constexpr int kMostRanks = 1 << 24;
 constexpr int kMostTypes = 65536;
 constexpr int kOwnCategory = 63;
 

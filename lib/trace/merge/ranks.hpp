@@ -15,6 +15,8 @@
 
 namespace elbowroom::trace {
 
+constexpr int kMostRanks = 1 << 20;  // of a job; more are damage
+
 struct LinesType {
   std::string name;
   int category = 0;
