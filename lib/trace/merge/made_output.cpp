@@ -13,24 +13,8 @@ using Maker = std::function<std::unique_ptr<Sink>(const std::string&)>;
 
 const std::map<std::string, Maker>& makers() {
   static const std::map<std::string, Maker> known = {
-#ifdef ELBOW_HAS_PERFETTO
-      {"pftrace", perfetto_output},
-#endif
-#ifdef ELBOW_HAS_CHROME
-      {"json", chrome_output},
-#endif
-#ifdef ELBOW_HAS_OTF2
-      {"otf2", otf2_output},
-#endif
-#ifdef ELBOW_HAS_PAJE
-      {"paje", paje_output},
-#endif
-#ifdef ELBOW_HAS_GRAPH
-      {"dot", graph_output},
-#endif
-#ifdef ELBOW_HAS_COLUMNS
-      {"columns", columns_output},
-#endif
+      {"pftrace", perfetto_output}, {"json", chrome_output}, {"otf2", otf2_output},
+      {"paje", paje_output},        {"dot", graph_output},   {"columns", columns_output},
   };
   return known;
 }

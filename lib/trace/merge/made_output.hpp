@@ -9,7 +9,6 @@
 
 namespace elbowroom::trace {
 
-// Those of this build.
 std::vector<std::string> output_names();
 std::unique_ptr<Sink> made_output(const std::string& name, const std::string& path);
 
