@@ -298,7 +298,7 @@ _FORTRAN_1 = Counter(MPI_Recv=1, MPI_Irecv=1, MPI_Iprobe=1)
 
 
 def test_every_function_of_the_library_is_recorded_or_said_why_not(mpi: Mpi) -> None:
-    words = [sys.executable, str(PMPI / "coverage.py"), "--wrapper", mpi.compiler]
+    words = [sys.executable, "-B", str(PMPI / "coverage.py"), "--wrapper", mpi.compiler]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     states = json.loads(done.stdout)
@@ -308,7 +308,7 @@ def test_every_function_of_the_library_is_recorded_or_said_why_not(mpi: Mpi) -> 
 
 
 def test_a_function_that_nobody_knows_is_named(mpi: Mpi) -> None:
-    words = [sys.executable, str(PMPI / "coverage.py"), "--wrapper", mpi.compiler]
+    words = [sys.executable, "-B", str(PMPI / "coverage.py"), "--wrapper", mpi.compiler]
     words += ["--symbol", "MPI_Quantum_send"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 1
