@@ -9,6 +9,7 @@
 
 #include "trace/merge/made_output.hpp"
 #include "trace/merge/merge.hpp"
+#include "trace/merge/progress.hpp"
 #include "trace/merge/report.hpp"
 
 namespace {
@@ -24,6 +25,7 @@ struct Request {
   std::string to;
   std::string out;
   std::size_t bins = 100;
+  bool progress = false;
 };
 
 void print(const nlohmann::ordered_json& told, bool to_errors = false) {
@@ -60,7 +62,8 @@ int merge_to(const Request& request) {
   const auto trace = open_trace(request.directory);
   Merged merged(*trace, 0);
   const auto sink = made_output(request.to, request.out);
-  merge(*trace, sink.get(), merged);
+  Progress told(*sink);
+  merge(*trace, request.progress ? &told : sink.get(), merged);
   print(check_report(*trace, merged, true), request.out == "-");
   return trusted(*trace, merged) ? 0 : kNotTrusted;
 }
@@ -83,6 +86,7 @@ int main(int argc, char** argv) {
   CLI::App* merged = command("merge", "writes all events in one order");
   merged->add_option("--to", request.to, "what is written")->required()->check(CLI::IsMember(output_names()));
   merged->add_option("-o,--out", request.out, "where to")->required();
+  merged->add_flag("--progress", request.progress, "say on stderr how much is done: progress DONE TOTAL");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
