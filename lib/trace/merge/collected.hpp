@@ -23,12 +23,12 @@ struct Collected : Sink {
 };
 
 // A trace that was read and merged.
-struct Read {
+struct ReadTrace {
   std::unique_ptr<OpenedTrace> trace;
   Merged merged;
   Collected got;
 
-  explicit Read(const std::string& directory, std::size_t bins = 0)
+  explicit ReadTrace(const std::string& directory, std::size_t bins = 0)
       : trace(open_trace(directory)), merged(*trace, bins) {
     merge(*trace, &got, merged);
   }

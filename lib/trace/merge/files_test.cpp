@@ -66,7 +66,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 TEST_CASE("A whole trace has its events, texts and totals, and no warning") {
   Small small;
   small.write();
-  const Read read(small.directory);
+  const ReadTrace read(small.directory);
   CHECK(read.got.events.size() == 100);
   REQUIRE(read.got.job.texts.size() == 10);
   CHECK(read.got.job.texts[3].text == "step 30");
@@ -93,7 +93,7 @@ TEST_CASE("Files that may not be read are named" * doctest::skip(::geteuid() == 
   Small small;
   small.write();
   ::chmod(small.ring().c_str(), 0);
-  const Read read(small.directory);
+  const ReadTrace read(small.directory);
   CHECK(read.trace->damage.at(0).file == kRing);
   CHECK(has(read.trace->damage.at(0).what, "cannot be read (Permission denied)"));
   ::chmod(small.directory.c_str(), 0);
@@ -105,7 +105,7 @@ TEST_CASE("What stands where a file should be is named") {
   Small small;
   small.write();
   fs::create_directory(small.directory + "/rank-00000.thread-00001.ring");
-  const Read read(small.directory);
+  const ReadTrace read(small.directory);
   CHECK(read.got.events.size() == 100);
   CHECK(read.trace->damage.at(0).file == "rank-00000.thread-00001.ring");
   CHECK(has(read.trace->damage.at(0).what, "cannot be read"));
@@ -115,7 +115,7 @@ TEST_CASE("A truncated ring is read up to its end, which is named") {
   Small small;
   small.write();
   fs::resize_file(small.ring(), kHeaderBytes + 50 * 32 + 7);
-  const Read read(small.directory);
+  const ReadTrace read(small.directory);
   CHECK(read.got.events.size() == 50);
   CHECK(read.trace->damage.at(0).file == kRing);
   CHECK(has(read.trace->damage.at(0).what, "the file ends after 50 of 100 events, at byte 5703"));
@@ -124,7 +124,7 @@ TEST_CASE("A truncated ring is read up to its end, which is named") {
   CHECK(read.warned("rank 0 said at its end that it kept 100 of 100 events; its files hold 50 of 100"));
   CHECK_FALSE(trusted(*read.trace, read.merged));
   fs::resize_file(small.ring(), 100);
-  const Read less(small.directory);
+  const ReadTrace less(small.directory);
   CHECK(less.got.events.empty());
   CHECK(has(less.trace->damage.at(0).what, "the file ends inside its header, after 100 bytes"));
 }
@@ -135,7 +135,7 @@ TEST_CASE("A damaged slot ends what is read of its thread, and is named with its
   small.trace.add(0, 1, 5000, small.type, ELBOW_TRACE_EVENT);
   small.write();
   change(small.ring(), kHeaderBytes + 20 * 32 + offsetof(elbow_trace_slot, kind), "\xC8");
-  const Read read(small.directory);
+  const ReadTrace read(small.directory);
   CHECK(read.got.events.size() == 21);
   CHECK(read.trace->damage.at(0).what ==
         "event 20, at byte 4736, is of kind 200, which is none; what is before it was read");
@@ -150,9 +150,9 @@ TEST_CASE("A ring of another version, or with a damaged header, is left out and 
   Small small;
   small.write();
   change(small.ring(), offsetof(RingHeader, version), std::string("\x09\0\0\0", 4));
-  CHECK(has(Read(small.directory).trace->damage.at(0).what, "is of version 9, and this release reads 1"));
+  CHECK(has(ReadTrace(small.directory).trace->damage.at(0).what, "is of version 9, and this release reads 1"));
   change(small.ring(), 0, "nothing");
-  CHECK(has(Read(small.directory).trace->damage.at(0).what, "is no ring of a trace"));
+  CHECK(has(ReadTrace(small.directory).trace->damage.at(0).what, "is no ring of a trace"));
 }
 
 TEST_CASE("Lines of another version are refused, with what this release reads") {
@@ -199,7 +199,7 @@ TEST_CASE("A missing rank is named, and the others are merged") {
     trace.add(rank, 0, 500, type, ELBOW_TRACE_EVENT);
   }
   trace.write();
-  const Read read(folder.file("trace"));
+  const ReadTrace read(folder.file("trace"));
   CHECK(read.got.events.size() == 2);
   CHECK(read.warned("rank 1 of 3 is missing"));
   CHECK(check_report(*read.trace, read.merged)["missing"] == nlohmann::json({1}));
@@ -224,7 +224,7 @@ TEST_CASE("A killed rank's rings are found in memory, or in a copy of that folde
     if (copied) {
       fs::rename(folder.file("memory"), folder.file("trace/memory"));
     }
-    const Read read(folder.file("trace"));
+    const ReadTrace read(folder.file("trace"));
     CHECK(read.got.events.size() == 140);
     CHECK(read.got.job.texts.at(0).text == "last words");
     CHECK_FALSE(read.got.job.ranks.at(1).ended);
@@ -232,7 +232,7 @@ TEST_CASE("A killed rank's rings are found in memory, or in a copy of that folde
     CHECK(check_report(*read.trace, read.merged)["killed"] == nlohmann::json({1}));
     CHECK(read.trace->damage.empty());
     fs::remove_all(folder.file(copied ? "trace/memory" : "memory"));
-    CHECK(Read(folder.file("trace")).warned("its rings are not here; copy"));
+    CHECK(ReadTrace(folder.file("trace")).warned("its rings are not here; copy"));
   }
 }
 
@@ -240,7 +240,7 @@ TEST_CASE("Events of a type that no line tells are shown by its number") {
   Small small;
   small.trace.add(0, 0, 2000, 17, ELBOW_TRACE_EVENT);
   small.write();
-  const Read read(small.directory);
+  const ReadTrace read(small.directory);
   const MergedEvent& last = read.got.events.back();
   CHECK(read.got.job.types.at(last.type).name == "type 17 (unknown)");
   CHECK(read.got.job.categories.at(read.got.job.types.at(last.type).category) == "unknown");
@@ -256,7 +256,7 @@ TEST_CASE("Lines damaged in the middle are named, and the others read") {
                                : text.find("{\"record\":\"type\",\"number\":1");
   text[line] = '?';
   std::ofstream(small.trace.lines(0), std::ios::trunc) << text;
-  const Read read(small.directory);
+  const ReadTrace read(small.directory);
   CHECK(read.got.events.size() == 100);
   CHECK(read.trace->damage.at(0).file == "rank-00000.jsonl");
   CHECK(has(read.trace->damage.at(0).what, "line 3, at byte " + std::to_string(line) + ", is damaged"));
@@ -266,7 +266,7 @@ TEST_CASE("Without its lines a ring is read by its own header") {
   Small small;
   small.write();
   fs::remove(small.trace.lines(0));
-  const Read read(small.directory);
+  const ReadTrace read(small.directory);
   CHECK(read.got.events.size() == 100);
   CHECK(has(read.got.job.types.at(read.got.events[0].type).name, "(unknown)"));
   CHECK(read.got.job.ranks.at(0).host == "node0");
@@ -281,7 +281,7 @@ TEST_CASE("Sync points of another clock, or that contradict themselves, are not 
                                "\n"
                                R"({"record":"sync","local":5,"offset":4e18,"low":0,"high":10,"same_source":true})"
                                "\n");
-  const Read read(small.directory);
+  const ReadTrace read(small.directory);
   CHECK(read.warned("1 sync points are of another clock"));
   CHECK(has(read.trace->damage.at(0).what, "is damaged, and 1 more"));
   CHECK(sync_report(*read.trace)["ranks"][0]["points"][0]["used"] == false);
@@ -324,7 +324,7 @@ TEST_CASE("Whatever bytes are changed, reading ends, and what it delivers is in 
     }
     std::ofstream(path, std::ios::binary | std::ios::trunc) << changed;
     try {
-      const Read read(folder.file("trace"), 3);
+      const ReadTrace read(folder.file("trace"), 3);
       const auto told = check_report(*read.trace, read.merged);
       events += read.got.events.size();
       CHECK(read.merged.monotone);
@@ -351,11 +351,12 @@ TEST_CASE("A number of ranks that no job has is damage, and missing ranks are na
   }
   trace.thread(0, "main");
   trace.write();
-  const Read read(folder.file("trace"));
+  const ReadTrace read(folder.file("trace"));
   CHECK(read.warned("rank 8 of 30 is missing"));
   CHECK_FALSE(read.warned("rank 9 of 30 is missing"));
   CHECK(read.warned("21 more ranks are missing"));
   fs::remove(trace.lines(0));
   change(trace.ring(0, 0), offsetof(RingHeader, ranks), "\xFF\xFF\xFF\x7F");
-  CHECK(has(Read(folder.file("trace")).trace->damage.at(0).what, "is thread 0 of rank 0 of 2147483647 by its header"));
+  CHECK(has(ReadTrace(folder.file("trace")).trace->damage.at(0).what,
+            "is thread 0 of rank 0 of 2147483647 by its header"));
 }

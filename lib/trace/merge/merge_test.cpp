@@ -31,9 +31,9 @@ struct TwoClocks {
     trace.thread(0, "main");
     trace.thread(1, "main");
   }
-  Read read() {
+  ReadTrace read() {
     trace.write();
-    return Read(folder.file("trace"));
+    return ReadTrace(folder.file("trace"));
   }
 };
 
@@ -46,7 +46,7 @@ TEST_CASE("Events of all threads come in the order of the reference's time") {
     two.trace.add(static_cast<int>(i % 2), 0, i % 2 == 0 ? static_cast<std::uint64_t>(time) : TwoClocks::local(time),
                   two.type, ELBOW_TRACE_EVENT, 0, static_cast<std::uint64_t>(i));
   }
-  const Read read = two.read();
+  const ReadTrace read = two.read();
   REQUIRE(read.got.events.size() == 20'000);
   for (std::size_t i = 0; i < 20'000; ++i) {
     CHECK(read.got.events[i].first == i);
@@ -67,7 +67,7 @@ TEST_CASE("Times outside the sync points say so, and how wrong they may be") {
   two.trace.add(1, 0, TwoClocks::local(0), two.type, ELBOW_TRACE_EVENT);
   two.trace.add(1, 0, TwoClocks::local(1'500'000), two.type, ELBOW_TRACE_EVENT);
   two.trace.add(1, 0, TwoClocks::local(21'000'000), two.type, ELBOW_TRACE_EVENT);
-  const Read read = two.read();
+  const ReadTrace read = two.read();
   REQUIRE(read.got.events.size() == 3);
   CHECK(read.got.events[0].flags == kExtrapolated);
   CHECK(read.got.events[1].flags == 0);
@@ -86,7 +86,7 @@ TEST_CASE("Counter stamps become ns by the clock's calibration") {
   trace.add(0, 0, 1000, type, ELBOW_TRACE_EVENT);
   trace.add(0, 0, 4000, type, ELBOW_TRACE_EVENT);
   trace.write();
-  const Read read(folder.file("trace"));
+  const ReadTrace read(folder.file("trace"));
   CHECK(read.got.job.start == 5'000'000);
   CHECK(read.got.events.at(1).time == 1500);
   CHECK(read.got.events.at(1).stamp == 4000);
@@ -105,7 +105,7 @@ TEST_CASE("A rank without a sync point is flagged, and nothing is trusted; with 
   trace.sync(0, 5'000'000, 0, 0, 0);
   trace.sync(1, 0, 10, 0, 20);
   trace.write();
-  const Read read(folder.file("trace"));
+  const ReadTrace read(folder.file("trace"));
   REQUIRE(read.got.events.size() == 3);
   for (const MergedEvent& event : read.got.events) {
     const bool last = event.thread == 2;
@@ -133,7 +133,7 @@ TEST_CASE("An event that a signal handler interrupted takes its place among the 
     trace.add(0, 0, stamp, type, ELBOW_TRACE_EVENT, 0, stamp);
   }
   trace.write();
-  const Read read(folder.file("trace"));
+  const ReadTrace read(folder.file("trace"));
   std::vector<std::uint64_t> stamps;
   for (const MergedEvent& event : read.got.events) {
     CHECK(event.stamp == event.first);
@@ -156,7 +156,7 @@ TEST_CASE("A clock that goes back is damage; its events keep their order and are
     trace.add(0, 0, 1500 + i * 10, type, ELBOW_TRACE_EVENT, 0, i);  // 3.5 us back
   }
   trace.write();
-  const Read read(folder.file("trace"));
+  const ReadTrace read(folder.file("trace"));
   REQUIRE(read.got.events.size() == 400);
   std::size_t moved = 0;
   for (std::size_t i = 0; i < 400; ++i) {
@@ -180,7 +180,7 @@ TEST_CASE("One stamp that is far off moves its own event alone") {
     trace.add(0, 0, i == 100 ? ~0ULL : i == 200 ? 1 : i == 300 ? 10'000'000 : 1000 + i, type, ELBOW_TRACE_EVENT, 0, i);
   }
   trace.write();
-  const Read read(folder.file("trace"));
+  const ReadTrace read(folder.file("trace"));
   REQUIRE(read.got.events.size() == 20'000);
   for (std::size_t i = 0; i < 20'000; ++i) {
     const bool off = i == 100 || i == 200 || i == 300;
@@ -205,7 +205,7 @@ TEST_CASE("What a full ring, a flight recorder and one that drains lost are gaps
   trace.lose(0, 0, 7);
   trace.lose(0, 1, 128);
   trace.write();
-  const Read read(folder.file("trace"));
+  const ReadTrace read(folder.file("trace"));
   REQUIRE(read.got.gaps.size() == 2);
   CHECK(read.got.gaps[0].thread == 1);
   CHECK(read.got.gaps[0].lost == 128);
@@ -242,7 +242,7 @@ TEST_CASE("Types of different ranks are one where name, category and fields agre
     other.add(1, 0, 20, type, ELBOW_TRACE_EVENT);
   }
   other.write();
-  const Read read(folder.file("trace"));
+  const ReadTrace read(folder.file("trace"));
   REQUIRE(read.got.events.size() == 4);
   std::vector<std::string> names;
   for (const MergedEvent& event : read.got.events) {
@@ -266,7 +266,7 @@ TEST_CASE("Events are counted by type and time, thread, rank and category; times
     trace.add(0, 0, 1090 + i * 100, outer, ELBOW_TRACE_END);
   }
   trace.write();
-  const Read read(folder.file("trace"), 2);
+  const ReadTrace read(folder.file("trace"), 2);
   const auto told = stat_report(*read.trace, read.merged);
   CHECK(told["duration_ns"] == 990);
   CHECK(told["bin_ns"] == 496);

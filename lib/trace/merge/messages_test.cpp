@@ -26,9 +26,9 @@ struct Job {
       }
     }
   }
-  Read read() {
+  ReadTrace read() {
     trace.write();
-    return Read(folder.file("trace"));
+    return ReadTrace(folder.file("trace"));
   }
 };
 
@@ -46,7 +46,7 @@ TEST_CASE("Messages are matched by communicator, ends, tag and number, whatever 
   }
   job.trace.receive(1, 0, 2001, job.type, 0, 78, 5, 3, 1);
   job.trace.receive(1, 0, 2002, job.type, 0, 77, 6, 2, 1);
-  const Read read = job.read();
+  const ReadTrace read = job.read();
   REQUIRE(read.got.messages.size() == 5);
   for (const MergedMessage& message : read.got.messages) {
     const auto& events = read.got.events;
@@ -74,7 +74,7 @@ TEST_CASE("Messages that are not numbered are matched in their order, also those
   job.trace.receive(1, 0, 600, job.type, 0, 1);
   job.trace.receive(1, 0, 4000, job.type, 0, 2);  // a tachyon
   job.trace.receive(1, 0, 6990, job.type, 0, 3);
-  const Read read = job.read();
+  const ReadTrace read = job.read();
   REQUIRE(read.got.messages.size() == 3);
   for (const MergedMessage& message : read.got.messages) {
     CHECK(message.flags == (message.bytes == 2 ? kTachyon : 0));
@@ -97,7 +97,7 @@ TEST_CASE("Within the clocks' errors an arrival before the departure is suspect,
   job.trace.send(2, 0, 2000, job.type, 0, 3);
   job.trace.receive(0, 0, 1700, job.type, 2, 3);
   job.trace.send(0, 0, 3000, job.type, 0, 4);  // to itself: one clock, no error
-  const Read read = job.read();
+  const ReadTrace read = job.read();
   REQUIRE(read.got.messages.size() == 3);
   CHECK(read.merged.messages.totals().tachyons == 1);
   CHECK(read.merged.messages.totals().suspect == 2);
@@ -113,7 +113,7 @@ TEST_CASE("A message much faster than any of thousands before it is suspect") {
     job.trace.send(from, 0, 10'000 * i + 1, job.type, 1 - from, 8);
     job.trace.receive(1 - from, 0, 10'000 * i + 1 + flight, job.type, from, 8);
   }
-  const Read read = job.read();
+  const ReadTrace read = job.read();
   CHECK(read.merged.messages.totals().suspect == 1);
   CHECK(read.merged.messages.totals().tachyons == 0);
   CHECK(read.merged.messages.pairs().at(0).floor == 1000);
@@ -128,7 +128,7 @@ TEST_CASE("Where events were lost, messages without numbers are matched up to th
   for (std::uint64_t i = 0; i < 74; ++i) {
     job.trace.receive(1, 0, 150 + 100 * i, job.type, 0, i);
   }
-  const Read read = job.read();
+  const ReadTrace read = job.read();
   CHECK(read.got.messages.size() == 64);
   CHECK(read.merged.messages.totals().unmatched == 10);
   CHECK(read.warned("10 messages of ranks that lost events are not numbered"));
@@ -148,7 +148,7 @@ TEST_CASE("A flight recorder's messages are matched by their numbers, and by not
     for (std::uint32_t i = 0; i < 128; ++i) {
       job.trace.receive(1, 0, 150 + 100 * i, job.type, 0, i, 0, 0, numbered ? i + 1 : 0);
     }
-    const Read read = job.read();
+    const ReadTrace read = job.read();
     CHECK(read.got.messages.size() == (numbered ? 64 : 0));
     CHECK(read.merged.messages.totals().unmatched == (numbered ? 64 : 192));
     for (const MergedMessage& message : read.got.messages) {
@@ -177,7 +177,7 @@ TEST_CASE("Of tachyons put into a hundred thousand messages each is found, and n
     job.trace.send(from, 0, left, job.type, to, 8, tag);
     job.trace.receive(to, 0, time + (odd || within ? 0 : 300 + random() % 3000), job.type, from, 8, tag);
   }
-  const Read read = job.read();
+  const ReadTrace read = job.read();
   CHECK(read.merged.messages.totals().messages == kMessages);
   CHECK(read.merged.messages.totals().tachyons == put_in);
   CHECK(read.merged.messages.totals().suspect == inside);
@@ -212,7 +212,7 @@ TEST_CASE("A peer that the job does not have is warned of") {
   Job job(2);
   job.trace.send(0, 0, 100, job.type, 5, 1);
   job.trace.receive(1, 0, 200, job.type, -1, 1);
-  const Read read = job.read();
+  const ReadTrace read = job.read();
   CHECK(read.merged.messages.totals().unmatched == 2);
   CHECK(read.warned("2 messages go to or come from ranks that this job does not have"));
   CHECK(read.got.events.at(0).flags == kUnmatched);
