@@ -5,8 +5,8 @@
 namespace elbowroom::trace {
 namespace {
 
-constexpr const char* kSaid[kOtf2Said] = {"flags",    "type", "text",         "lost", "message",
-                                          "sequence", "peer", "communicator", "tag",  "bytes"};
+constexpr const char* kOtf2Names[kOtf2Said] = {"flags",    "type", "text",         "lost", "message",
+                                               "sequence", "peer", "communicator", "tag",  "bytes"};
 constexpr Otf2Said kStrings[] = {Otf2Said::kFlags, Otf2Said::kType, Otf2Said::kText};
 constexpr OTF2_GroupRef kCommLocations = 0;
 constexpr OTF2_GroupRef kWorld = 1;
@@ -133,7 +133,7 @@ void Otf2Definitions::write_attributes(OTF2_GlobalDefWriter* to, Otf2Archive& ar
   for (std::uint32_t i = 0; i < kOtf2Said + attributes_.size(); ++i) {
     const bool own = i < kOtf2Said;
     const bool text = own && std::find(std::begin(kStrings), std::end(kStrings), Otf2Said{i}) != std::end(kStrings);
-    const OTF2_StringRef name = told(to, archive, own ? kSaid[i] : attributes_[i - kOtf2Said]);
+    const OTF2_StringRef name = told(to, archive, own ? kOtf2Names[i] : attributes_[i - kOtf2Said]);
     archive.check(OTF2_GlobalDefWriter_WriteAttribute(to, i, name, 0, text ? OTF2_TYPE_STRING : OTF2_TYPE_UINT64));
   }
 }

@@ -20,8 +20,6 @@
 namespace elbowroom::trace {
 namespace {
 
-constexpr std::size_t kMostNames = 1 << 16;  // of tasks, that get a color; others are written where they are used
-
 class Paje : public Sink {
  public:
   explicit Paje(const std::string& path) : file_(path) {}
@@ -128,7 +126,7 @@ Paje::Value Paje::value(std::uint32_t thread, std::uint32_t type, std::uint64_t 
   if (known != names_.end()) {
     return {'n', known->second, {}};
   }
-  if (names_.size() == kMostNames) {
+  if (names_.size() == kMostTaskNames) {
     return {0, 0, own};
   }
   const std::size_t number = names_.size();

@@ -16,7 +16,6 @@ namespace elbowroom::trace {
 namespace {
 
 constexpr std::uint64_t kJobTrack = 1;
-constexpr std::size_t kMostNames = 1 << 16;  // of tasks, interned; others are written where they are used
 
 class Perfetto : public Sink {
  public:
@@ -154,7 +153,7 @@ Perfetto::Name Perfetto::named(std::uint32_t thread, std::uint32_t type, std::ui
   if (known != names_.end()) {
     return {known->second, {}};
   }
-  if (names_.size() == kMostNames) {
+  if (names_.size() == kMostTaskNames) {
     return {0, text};
   }
   const std::uint64_t iid = job_->types.size() + names_.size() + 1;

@@ -10,7 +10,7 @@ Spans::Spans(const MergedJob& job) : threads_(job.threads.size()) {
 
 bool Spans::begin(const MergedEvent& event) {
   Thread& thread = threads_[event.thread];
-  if (thread.open.size() >= kDeepest) {
+  if (thread.open.size() >= kDeepestShown) {
     ++thread.too_deep;
     return false;
   }

@@ -10,7 +10,7 @@
 namespace elbowroom::trace {
 
 // Deeper ones are shown as events: viewers have limits, and memory must not grow with begins that never end.
-constexpr std::size_t kDeepest = 512;
+constexpr std::size_t kDeepestShown = 512;
 
 struct Span {
   std::uint32_t type = 0;

@@ -1,6 +1,7 @@
 // What processes, threads, counters and events are called in a viewer.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -20,6 +21,9 @@ std::string thread_title(const MergedThread& thread);  // its name, or "thread 2
 // Of the counter that `which` tells from others of its type: "power socket 1"
 std::string counter_title(const MergedType& type, std::uint32_t which);
 std::string gap_title(std::uint64_t lost);  // "lost 123 events", "recorder at work"
+
+// Names of tasks that are kept as numbers; others are written where they are used, so that memory does not grow.
+constexpr std::size_t kMostTaskNames = 1 << 16;
 
 // In the order of their bits.
 constexpr std::pair<EventFlag, std::string_view> kFlagNames[] = {

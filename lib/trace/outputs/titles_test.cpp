@@ -61,14 +61,14 @@ TEST_CASE("an end belongs to the innermost span of its type, of tasks to that of
 TEST_CASE("begins that never end do not fill memory") {
   const MergedJob job = test_job();
   Spans spans(job);
-  for (std::size_t i = 0; i < kDeepest; ++i) {
+  for (std::size_t i = 0; i < kDeepestShown; ++i) {
     CHECK(spans.begin(begun(0, i)));
   }
-  CHECK_FALSE(spans.begin(begun(0, kDeepest)));
-  CHECK(spans.open(0).size() == kDeepest);
-  CHECK(spans.ending(ended(0, kDeepest)) == -1);  // of the one that was too deep
-  spans.end(ended(0, kDeepest), -1);
-  CHECK(spans.ending(ended(0, kDeepest - 1)) == 0);
+  CHECK_FALSE(spans.begin(begun(0, kDeepestShown)));
+  CHECK(spans.open(0).size() == kDeepestShown);
+  CHECK(spans.ending(ended(0, kDeepestShown)) == -1);  // of the one that was too deep
+  spans.end(ended(0, kDeepestShown), -1);
+  CHECK(spans.ending(ended(0, kDeepestShown - 1)) == 0);
 }
 
 TEST_CASE("processes and threads get numbers of their own, whatever hosts gave them") {
