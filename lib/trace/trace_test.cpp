@@ -185,3 +185,22 @@ TEST_CASE("The counter is told beside the kernel's clock at the start and at the
   }
   CHECK(clocks[0].at("ticks") < clocks[1].at("ticks"));
 }
+
+TEST_CASE("Sync points are in the times of events, as the clock that was compared is theirs") {
+  Traced traced;
+  elbow_sync_point point{};
+  CHECK(traced.run([&] {
+    elbow_peers peers{};
+    peers.size = 1;
+    elbow_clock* clock = elbow_clock_new(&peers);
+    MUST(clock != nullptr && elbow_clock_synchronise(clock, &point) == 0);
+    MUST(elbow_trace_sync(clock, &point) == 0);
+    elbow_calibration own{};
+    MUST(elbow_clock_calibrated(nullptr, &own) == 0);
+    const auto line = traced.lines("sync").at(0);
+    MUST(line.at("same_source") == true);
+    MUST(std::abs(line.at("local").get<std::int64_t>() - point.local) <= 1);
+    MUST(line.at("local").get<std::int64_t>() + line.at("offset").get<std::int64_t>() == point.local + point.offset);
+    elbow_clock_free(clock);
+  }) == 0);
+}
