@@ -52,7 +52,7 @@ class BoundThread {
 struct ComputingJob {
   std::unique_ptr<Worker> worker;
   std::uint64_t items_per_chunk = 0;
-  std::string name;  // of the kernel, in a trace
+  std::string name = {};  // of the kernel, in a trace
 };
 
 // What one computing thread did during a phase.

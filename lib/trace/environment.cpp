@@ -39,10 +39,10 @@ std::optional<std::uint64_t> number_of(const Variable& variable, const char* nam
 
 int policy_of(const Variable& variable) {
   constexpr const char* kName = "ELBOW_TRACE_POLICY";
-  constexpr std::array<const char*, 4> kPolicies = {"stop", "overwrite", "drain", "grow"};
+  constexpr std::array<const char*, 4> kNames = {"stop", "overwrite", "drain", "grow"};
   const std::string wanted = value_of(variable, kName).value_or("stop");
-  for (std::size_t policy = 0; policy < kPolicies.size(); ++policy) {
-    if (wanted == kPolicies[policy]) {
+  for (std::size_t policy = 0; policy < kNames.size(); ++policy) {
+    if (wanted == kNames[policy]) {
       return static_cast<int>(policy);
     }
   }

@@ -24,7 +24,7 @@ constexpr std::size_t kMostTypes = 65535;
 constexpr std::size_t kDefaultBytes = 4U << 20;
 constexpr std::size_t kDefaultTextBytes = 256U << 10;
 constexpr std::size_t kLeastBytes = 32U * 64;
-constexpr const char* kPolicies[] = {"stop", "overwrite", "drain", "grow"};
+constexpr const char* kPolicyNames[] = {"stop", "overwrite", "drain", "grow"};
 
 std::string numbered(const char* what, int number) {
   std::string digits = std::to_string(number);
@@ -141,7 +141,7 @@ void Recorder::append_first() {
                {"ranks", settings_.ranks},
                {"pid", getpid()},
                {"memory", memory_},
-               {"policy", kPolicies[settings_.policy]},
+               {"policy", kPolicyNames[settings_.policy]},
                {"clock",
                 {{"counter", clock_.counter},
                  {"start_ticks", clock_.start_ticks},

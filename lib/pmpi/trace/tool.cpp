@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "calls.hpp"
 #include "elbowroom/trace.h"
@@ -19,6 +20,7 @@ namespace {
 std::array<std::atomic<const elbow_trace_type*>, kCalls> types{};
 const elbow_trace_type* message_type = nullptr;
 int category = -1;
+int polls = -1;
 std::mutex making;
 bool recording = false;
 
@@ -27,7 +29,7 @@ JobClockOfTrace& job_clock() {
   return one;
 }
 
-void complain(const char* what) { std::fprintf(stderr, "elbowroom: this process is not traced: %s\n", what); }
+void not_traced(const char* what) { std::fprintf(stderr, "elbowroom: this process is not traced: %s\n", what); }
 
 const char* variable(const char* name) {
   const char* found = std::getenv(name);
@@ -43,16 +45,28 @@ bool launcher_told_rank() {
   return false;
 }
 
+// Calls that ask whether something is there: programs that poll make millions of them, most for nothing.
+bool asks(const char* name) {
+  for (const char* asking : {"Test", "Testall", "Testany", "Testsome", "Iprobe", "Improbe", "Request_get_status"}) {
+    if (std::string_view(name).substr(4) == asking) {
+      return true;
+    }
+  }
+  return false;
+}
+
 const elbow_trace_type* make_type(int call) {
   const std::lock_guard lock(making);
+  const char* const name = calls[call].name;
+  const int own = asks(name) ? polls : category;
   const elbow_trace_type* type = types[static_cast<std::size_t>(call)];
   if (type != nullptr) {
     return type;
   }
   switch (calls[call].kind) {
-    case Kind::message: type = elbow_trace_type_new(calls[call].name, category, "peer", "bytes", "communicator"); break;
-    case Kind::requests: type = elbow_trace_type_new(calls[call].name, category, nullptr, "requests", nullptr); break;
-    case Kind::nothing: type = elbow_trace_type_new(calls[call].name, category, nullptr, nullptr, nullptr); break;
+    case Kind::message: type = elbow_trace_type_new(name, own, "peer", "bytes", "communicator"); break;
+    case Kind::requests: type = elbow_trace_type_new(name, own, nullptr, "requests", nullptr); break;
+    case Kind::nothing: type = elbow_trace_type_new(name, own, nullptr, nullptr, nullptr); break;
   }
   types[static_cast<std::size_t>(call)] = type;
   return type;
@@ -66,16 +80,21 @@ const elbow_trace_type* type_of(int call) {
 // Types are lines in a file: those of calls that may come while a program is timed are made beforehand.
 bool begin() {
   if (elbow_trace_start_from_environment() != 0) {
-    complain(elbow_trace_error());
+    not_traced(elbow_trace_error());
     return false;
   }
   elbow_trace_thread("MPI main");
   category = elbow_trace_category("mpi");
+  polls = elbow_trace_category("poll");
   const int messages = elbow_trace_category("message");
   message_type = messages < 0 ? nullptr : elbow_trace_type_new("message", messages, "tag", nullptr, nullptr);
-  if (category < 0 || message_type == nullptr) {
-    complain(elbow_trace_error());
+  if (category < 0 || polls < 0 || message_type == nullptr) {
+    not_traced(elbow_trace_error());
     return false;
+  }
+  // They would fill the rings of everything else: recorded only where they are asked for.
+  if (variable("ELBOW_TRACE_CATEGORIES") == nullptr) {
+    elbow_trace_set_mask(elbow_trace_mask() & ~(std::uint64_t{1} << polls));
   }
   for (int call = 0; call < kCalls; ++call) {
     if (calls[call].kind != Kind::nothing) {

@@ -31,7 +31,9 @@ def trace() -> None:
 @click.option(
     "-o", "--out", metavar="DIR", default="trace", show_default=True, help="Directory of the trace."
 )
-@click.option("--categories", metavar="C,C", help="Record these only: mpi,message,task; default: all.")
+@click.option(
+    "--categories", metavar="C,C", help="Record these only: mpi,message,task; default: all but poll."
+)
 @click.option(
     "--buffer",
     metavar="SIZE",
