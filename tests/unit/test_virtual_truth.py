@@ -73,7 +73,7 @@ def test_all_cores_alone_and_both_together_come_near_what_was_published(name: st
         assert sum(found[-1][2:]) == pytest.approx(parameters.t_par_max2, rel=0.05)
 
 
-@pytest.mark.parametrize("name", set(NAMES) - {"billy"})
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"billy"}))
 def test_communications_keep_near_alpha_at_worst(name: str) -> None:
     """Not billy: its published alpha of local data comes from a network that is unstable alone (6.3.2)."""
     for parameters, node in sides(name):
