@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from elbowroom import cli
+from elbowroom.store.journal import read_journal
 
 pytestmark = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two processes need a core each")
 
@@ -41,7 +42,7 @@ def test_a_measurement_is_recorded_with_its_threads_phases_and_sync_points(
     types = {found["name"]: found for found in stat["types"]}
     assert types["triad"]["begins"] == types["triad"]["ends"] > 10
     assert types["pingpong"]["begins"] > 10
-    repetitions = sum(1 for line in (out / "samples.jsonl").open(encoding="utf-8") if '"repetition"' in line)
+    repetitions = len(read_journal(out / "samples.jsonl")[0])
     assert types["repetition"]["begins"] == repetitions
 
 

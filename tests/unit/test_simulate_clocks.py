@@ -59,8 +59,11 @@ def test_figures_show_methods_errors_and_drift(found: SimulatedClocks) -> None:
     assert len(figures["simulated-errors"].series) == 3
 
 
-def test_the_command_prints_a_table_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(*SMALL, "--bad", "5%", "-o", str(tmp_path / "clocks.html")) == 0
+def test_the_command_prints_a_table_and_draws(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(*SMALL, "--bad", "5%", "-o", "clocks.html") == 0
     said = capsys.readouterr().out
     assert "two plain barriers" in said
     assert max(map(len, said.splitlines())) <= 80

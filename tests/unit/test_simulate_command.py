@@ -107,11 +107,14 @@ def test_its_json_says_what_the_python_interface_says(capsys: pytest.CaptureFixt
     assert names == ["computation", "receive", "send", "copy"]
 
 
-def test_a_figure_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "henri.svg"
+def test_a_figure_is_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = Path("henri.svg")
     assert cli.run(["simulate", "--machine", "henri", "--cores", "1,9,18", "-o", str(path)]) == 0
     assert "henri: computations on node 0, communications on node 0" in path.read_text(encoding="utf-8")
-    assert f"figure: {path}" in capsys.readouterr().out.replace("\n", "")
+    assert f"figure: {path}" in capsys.readouterr().out
 
 
 def test_the_parameters_are_listed_with_their_sources(capsys: pytest.CaptureFixture[str]) -> None:

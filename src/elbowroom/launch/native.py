@@ -7,6 +7,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -118,7 +119,7 @@ def files_below(sources: Path, folders: Sequence[str], *, recursive: bool = True
 def source_key(sources: Path, files: Sequence[Path], others: Sequence[str]) -> str:
     """Hash of the contents of the files but tests, of flags, and of what else decides what is built."""
     digest = hashlib.sha256()
-    for part in (*others, os.environ.get("CXXFLAGS", "")):
+    for part in (*others, os.environ.get("CXXFLAGS", ""), *_options()):
         digest.update(part.encode() + b"\0")
     for file in files:
         if file.name.endswith("_test.cpp"):
@@ -145,6 +146,11 @@ def _locked(folder: Path, name: str) -> Iterator[None]:
         ) from error
 
 
+def _options() -> list[str]:
+    """More options of CMake, which the environment gives."""
+    return shlex.split(os.environ.get("ELBOWROOM_CMAKE", ""))
+
+
 def _build(target: Target, folder: Path) -> None:
     cmake, ninja = _tool("cmake", target), _tool("ninja", target)
     print(f"building {target.text}", file=sys.stderr, flush=True)
@@ -160,6 +166,7 @@ def _build(target: Target, folder: Path) -> None:
         }
         configure = [cmake, "-S", str(target.sources), "-B", str(tree), "-G", "Ninja"]
         configure += [f"-DCMAKE_MAKE_PROGRAM={ninja}", "-DCMAKE_BUILD_TYPE=Release", *target.options]
+        configure += _options()
         _step(configure, environment, target)
         called = target.called or target.name
         _step([cmake, "--build", str(tree), "--target", called], environment, target)
