@@ -57,7 +57,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name == sanitized.MODULE)
     for item in items:
         ranks = _needs_probe(item) and item.path.name not in (sanitized.MODULE, "test_slurm.py")
-        # Programs over StarPU share a folder of their user's, and those that start at once disturb each other.
+        # Programs over StarPU share a folder of the user; those that start at once disturb each other.
         starpu = item.path.stem in ("test_trace_runtimes", "test_starpu")
         item.add_marker(pytest.mark.xdist_group("ranks" if ranks or starpu else item.path.stem))
     if not any(_needs_probe(item) for item in items):
