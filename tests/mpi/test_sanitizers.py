@@ -61,7 +61,7 @@ def thread() -> Path:
     return sanitized.built("thread")
 
 
-@pytest.mark.parametrize("tests", TESTS)
+@pytest.mark.parametrize("tests", TESTS["address,undefined"])
 def test_the_native_tests_pass_under_address_and_undefined_behaviour_sanitizers(
     address: Path, tests: str
 ) -> None:
@@ -70,7 +70,7 @@ def test_the_native_tests_pass_under_address_and_undefined_behaviour_sanitizers(
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
 
 
-@pytest.mark.parametrize("tests", TESTS)
+@pytest.mark.parametrize("tests", TESTS["thread"])
 def test_the_native_tests_pass_under_the_thread_sanitizer(thread: Path, tests: str) -> None:
     # Of the library for predictions only what starts threads: the rest takes half a minute and has none.
     chosen = ["--source-file=*threads_test*"] if tests == "predict_tests" else []
