@@ -49,15 +49,21 @@ class Program:
             "TMPDIR": "/tmp",
         }
         launch = [str(self.launcher), "--bind-to", "none", "--oversubscribe", "-n", str(ranks)]
-        done = subprocess.run(
-            [*launch, str(self.path), *words],
-            input=lines,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            env=environment,
-        )
-        records = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        records: list[Record] = []
+        # On a busy machine a launcher may end before it has handed on what its ranks said last: asked again.
+        for _ in range(3):
+            done = subprocess.run(
+                [*launch, str(self.path), *words],
+                input=lines,
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
+                env=environment,
+            )
+            records = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+            if records:
+                break
+            print(f"nothing was said; exit code {done.returncode}: {done.stderr[-2000:]}")
         return done.returncode, records
 
     def solve(self, ranks: int, task: str, result: Path) -> tuple[Record, np.ndarray]:
