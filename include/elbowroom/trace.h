@@ -156,7 +156,6 @@ typedef struct elbow_trace_slot {
   uint64_t first;
   uint64_t second;
 } elbow_trace_slot;
-typedef uint64_t __attribute__((may_alias)) elbow_trace_word;
 
 typedef struct elbow_trace_ring {
   uint64_t recorded; /* also those that were lost */
@@ -170,27 +169,23 @@ typedef struct elbow_trace_ring {
 extern ELBOW_API uint64_t elbow_trace_recorded_categories;
 extern ELBOW_API __thread elbow_trace_ring* elbow_trace_own __attribute__((tls_model("initial-exec")));
 ELBOW_API elbow_trace_ring* elbow_trace_attach(void);
+ELBOW_API int elbow_trace_more(elbow_trace_ring* ring, uint64_t number);
 ELBOW_API uint64_t elbow_trace_raw(void);
-/* All but the common case, not inlined: a thread's first event, times that are not the counter's; a ring that is full. */
-ELBOW_API void elbow_trace_slowly(const elbow_trace_type* type, uint8_t kind, uint32_t small, uint64_t first,
-                                  uint64_t second);
-ELBOW_API void elbow_trace_beyond(elbow_trace_ring* ring, uint64_t number, const elbow_trace_type* type, uint8_t kind,
-                                  uint32_t small, uint64_t first, uint64_t second);
-
-static inline uint64_t elbow_trace_counter(void) {
-#if defined(__x86_64__)
-  return __rdtsc();
-#elif defined(__aarch64__)
-  uint64_t value;
-  __asm__ volatile("mrs %0, cntvct_el0" : "=r"(value)::"memory");
-  return value;
-#else
-  return 0; /* no ring's times are those of a counter */
-#endif
-}
 
 static inline uint64_t elbow_trace_time(const elbow_trace_ring* ring) {
-  return ring->counter ? elbow_trace_counter() : elbow_trace_raw();
+#if defined(__x86_64__)
+  if (__builtin_expect(ring->counter, 1)) {
+    return __rdtsc();
+  }
+#elif defined(__aarch64__)
+  if (__builtin_expect(ring->counter, 1)) {
+    uint64_t value;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(value)::"memory");
+    return value;
+  }
+#endif
+  (void)ring;
+  return elbow_trace_raw();
 }
 
 /* One instruction takes a number, so that a signal handler in between takes another; no other thread takes any. */
@@ -204,18 +199,6 @@ static inline uint64_t elbow_trace_take(elbow_trace_ring* ring) {
 #endif
 }
 
-/* Everything of a slot but its time, which is written behind it. Type, kind, lap and `small` are one word of it. */
-static inline void elbow_trace_fill(const elbow_trace_ring* ring, uint64_t number, const elbow_trace_type* type,
-                                    uint8_t kind, uint32_t small, uint64_t first, uint64_t second) {
-  elbow_trace_slot* slot = &ring->slots[number & ring->wrap];
-  const uint64_t what =
-      type->number | (uint64_t)kind << 16 | (uint64_t)(uint8_t)(number >> ring->shift) << 24 | (uint64_t)small << 32;
-  __atomic_store_n(&slot->time, 0, __ATOMIC_RELAXED);
-  __atomic_store_n((elbow_trace_word*)(void*)&slot->type, what, __ATOMIC_RELEASE);
-  __atomic_store_n(&slot->first, first, __ATOMIC_RELEASE);
-  __atomic_store_n(&slot->second, second, __ATOMIC_RELEASE);
-}
-
 static inline void elbow_trace_write(const elbow_trace_type* type, uint8_t kind, uint32_t small, uint64_t first,
                                      uint64_t second) {
 #ifndef ELBOW_TRACE_OFF
@@ -225,17 +208,23 @@ static inline void elbow_trace_write(const elbow_trace_type* type, uint8_t kind,
     return;
   }
   elbow_trace_ring* ring = elbow_trace_own;
-  if (__builtin_expect(ring == NULL || !ring->counter, 0)) {
-    elbow_trace_slowly(type, kind, small, first, second);
-    return;
+  if (__builtin_expect(ring == NULL, 0)) {
+    ring = elbow_trace_attach();
   }
   const uint64_t number = elbow_trace_take(ring);
-  if (__builtin_expect(number >= __atomic_load_n(&ring->limit, __ATOMIC_ACQUIRE), 0)) {
-    elbow_trace_beyond(ring, number, type, kind, small, first, second);
+  if (__builtin_expect(number >= __atomic_load_n(&ring->limit, __ATOMIC_ACQUIRE), 0) &&
+      !elbow_trace_more(ring, number)) {
     return;
   }
-  elbow_trace_fill(ring, number, type, kind, small, first, second);
-  __atomic_store_n(&ring->slots[number & ring->wrap].time, elbow_trace_counter(), __ATOMIC_RELEASE);
+  elbow_trace_slot* slot = &ring->slots[number & ring->wrap];
+  __atomic_store_n(&slot->time, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->type, type->number, __ATOMIC_RELEASE);
+  __atomic_store_n(&slot->kind, kind, __ATOMIC_RELEASE);
+  __atomic_store_n(&slot->lap, (uint8_t)(number >> ring->shift), __ATOMIC_RELEASE);
+  __atomic_store_n(&slot->small, small, __ATOMIC_RELEASE);
+  __atomic_store_n(&slot->first, first, __ATOMIC_RELEASE);
+  __atomic_store_n(&slot->second, second, __ATOMIC_RELEASE);
+  __atomic_store_n(&slot->time, elbow_trace_time(ring), __ATOMIC_RELEASE);
 #else
   (void)type, (void)kind, (void)small, (void)first, (void)second;
 #endif

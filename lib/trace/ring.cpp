@@ -232,42 +232,17 @@ bool take_drained(RingHeader& header, std::uint64_t number) {
 }  // namespace
 }  // namespace elbowroom::trace
 
-namespace {
-
-// Of the thread itself, where its ring seems full: whether there is a slot of that number now. No lock, no system call.
-bool more(elbow_trace_ring* ring, std::uint64_t number) {
+// Called by the thread itself where its ring seems full. No lock, no system call.
+extern "C" int elbow_trace_more(elbow_trace_ring* ring, std::uint64_t number) {
   using elbowroom::trace::RingHeader;
   auto& header = *reinterpret_cast<RingHeader*>(reinterpret_cast<char*>(ring) - offsetof(RingHeader, ring));
   if (header.policy < ELBOW_TRACE_DRAIN || __atomic_load_n(&header.closed, __ATOMIC_ACQUIRE) != 0) {
-    return false;
+    return 0;
   }
   if (number < __atomic_load_n(&ring->limit, __ATOMIC_RELAXED)) {
-    return true;
+    return 1;
   }
-  return header.policy == ELBOW_TRACE_GROW ? elbowroom::trace::take_grown(header, number)
-                                           : elbowroom::trace::take_drained(header, number);
+  const bool more = header.policy == ELBOW_TRACE_GROW ? elbowroom::trace::take_grown(header, number)
+                                                      : elbowroom::trace::take_drained(header, number);
+  return more ? 1 : 0;
 }
-
-}  // namespace
-
-extern "C" {
-
-void elbow_trace_beyond(elbow_trace_ring* ring, std::uint64_t number, const elbow_trace_type* type, std::uint8_t kind,
-                        std::uint32_t small, std::uint64_t first, std::uint64_t second) {
-  if (number >= __atomic_load_n(&ring->limit, __ATOMIC_ACQUIRE) && !more(ring, number)) {
-    return;
-  }
-  elbow_trace_fill(ring, number, type, kind, small, first, second);
-  __atomic_store_n(&ring->slots[number & ring->wrap].time, elbow_trace_time(ring), __ATOMIC_RELEASE);
-}
-
-void elbow_trace_slowly(const elbow_trace_type* type, std::uint8_t kind, std::uint32_t small, std::uint64_t first,
-                        std::uint64_t second) {
-  elbow_trace_ring* ring = elbow_trace_own;
-  if (ring == nullptr) {
-    ring = elbow_trace_attach();
-  }
-  elbow_trace_beyond(ring, elbow_trace_take(ring), type, kind, small, first, second);
-}
-
-}  // extern "C"
