@@ -43,7 +43,8 @@ def programs(folder: Path | None, scratch: Path) -> Path:
     sources = Path(__file__).resolve().parent.parent / "lib" / "trace" / "merge"
     built = scratch / "build"
     subprocess.run(["cmake", "-S", sources, "-B", built], check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(["cmake", "--build", built, "--parallel"], check=True, stdout=subprocess.DEVNULL)
+    build = ["cmake", "--build", built, "--parallel", "--target", "trace-maker", "trace-reader"]
+    subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
     return built
 
 
