@@ -1,6 +1,8 @@
 # elbow_install(NAME "description" HEADERS x.h [y.h] [REQUIRES z]): installs the library elbow_NAME, its headers of
 # include/elbowroom, the CMake package elbowroom-NAME and pkg-config's elbow_NAME, as the component NAME. REQUIRES names
 # libraries of lib/ that this one needs, whose components are to be installed, too.
+file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/../VERSION ELBOWROOM_VERSION)
+string(REGEX MATCH "^[0-9]+" ELBOWROOM_SOVERSION ${ELBOWROOM_VERSION})
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -15,13 +17,13 @@ function(elbow_install name description)
           FILE ${package}-targets.cmake COMPONENT ${name})
   set(config "include(CMakeFindDependencyMacro)\n")
   foreach(required IN LISTS ELBOW_REQUIRES)
-    string(APPEND config "find_dependency(elbowroom-${required} ${PROJECT_VERSION})\n")
+    string(APPEND config "find_dependency(elbowroom-${required} ${ELBOWROOM_VERSION})\n")
   endforeach()
   string(APPEND config "include(\"\${CMAKE_CURRENT_LIST_DIR}/${package}-targets.cmake\")\n")
   file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/${package}-config.cmake "${config}")
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${package}-config.cmake
           DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/${package} COMPONENT ${name})
-  write_basic_package_version_file(${package}-config-version.cmake VERSION ${PROJECT_VERSION}
+  write_basic_package_version_file(${package}-config-version.cmake VERSION ${ELBOWROOM_VERSION}
                                    COMPATIBILITY SameMinorVersion)
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${package}-config-version.cmake
           DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/${package} COMPONENT ${name})

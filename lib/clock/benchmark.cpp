@@ -10,9 +10,9 @@
 #include <cstdlib>
 #include <limits>
 
+#include "base/host_clock.hpp"
 #include "elbowroom/clock.h"
 #include "elbowroom/clock_mpi.h"
-#include "observe/host_clock.hpp"
 
 int shim_benchmark(const char* kind, int messages, double every);
 

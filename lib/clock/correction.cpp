@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <limits>
 #include <optional>
+#include <utility>
 
 namespace elbowroom::clock {
 namespace {
@@ -150,6 +151,7 @@ Correction::Correction(std::vector<SyncPoint> points) : Correction() {
     find_steps();
     find_bends();
   }
+  find_knots();
 }
 
 double Correction::span(std::size_t i) const { return static_cast<double>(points_[i + 1].local - points_[i].local); }
@@ -233,6 +235,48 @@ void Correction::find_bends() {
   }
 }
 
+void Correction::find_knots() {
+  for (std::size_t i = 0; i < points_.size(); ++i) {
+    knots_.push_back(points_[i]);
+    if (i < between_.size() && between_[i].stepped) {
+      add_turn(i);
+    }
+  }
+}
+
+// A straight line would be wrong for the whole stretch, two lines only between the jump and the middle.
+void Correction::add_turn(std::size_t i) {
+  const bool has_left = i > 0 && !between_[i - 1].stepped;
+  const bool has_right = i + 1 < between_.size() && !between_[i + 1].stepped;
+  if (!has_left && !has_right) {
+    return;
+  }
+  const double before = has_left ? between_[i - 1].slope : between_[i + 1].slope;
+  const double after = has_right ? between_[i + 1].slope : before;
+  if (std::abs(before) > 2 * kDrift || std::abs(after) > 2 * kDrift) {
+    return;  // no clock's rates
+  }
+  const SyncPoint& from = points_[i];
+  const SyncPoint& to = points_[i + 1];
+  const auto left = [&](std::int64_t local) {
+    return from.offset.offset + std::llround(before * static_cast<double>(local - from.local));
+  };
+  const auto right = [&](std::int64_t local) {
+    return to.offset.offset - std::llround(after * static_cast<double>(to.local - local));
+  };
+  const std::int64_t middle = from.local + (to.local - from.local) / 2;
+  const std::int64_t jump = std::abs(right(middle) - left(middle));
+  if (jump == 0 || jump >= (to.local - from.local) / 4) {
+    return;
+  }
+  between_[i].bend = std::max(between_[i].bend, jump + in_ns(span(i) * wander_)) + half_width(from) + half_width(to);
+  // Twice the jump wide, so that times rise at half the clock's rate or faster.
+  for (const auto& [local, offset] :
+       {std::pair{middle - jump, left(middle - jump)}, {middle + jump, right(middle + jump)}}) {
+    knots_.push_back({local, {offset, offset - between_[i].bend, offset + between_[i].bend}});
+  }
+}
+
 std::vector<Segment> Correction::segments() const {
   std::vector<Segment> found;
   for (std::size_t i = 0; i < between_.size(); ++i) {
@@ -266,7 +310,12 @@ Corrected Correction::inside(std::size_t right, std::int64_t local) const {
   const SyncPoint& from = points_[right - 1];
   const SyncPoint& to = points_[right];
   const std::int64_t error = std::max(half_width(from), half_width(to)) + between_[right - 1].bend;
-  return {local + on_line(from, to, local), error};
+  if (!between_[right - 1].stepped) {
+    return {local + on_line(from, to, local), error};
+  }
+  const auto after = std::upper_bound(knots_.begin(), knots_.end(), local,
+                                      [](std::int64_t time, const SyncPoint& knot) { return time < knot.local; });
+  return {local + on_line(*(after - 1), *after, local), error};
 }
 
 Corrected Correction::ahead(std::int64_t local) const {

@@ -61,6 +61,9 @@ class Correction {
   Corrected ahead(std::int64_t local) const;
 
   const std::vector<SyncPoint>& points() const { return points_; }
+  // Where the lines bend that `at` follows: the points, and two between points where the clock jumped. Nobody knows when it
+  // did: the rate before holds up to the middle, the one after from there on, and in between times still rise.
+  const std::vector<SyncPoint>& knots() const { return knots_; }
   const CorrectionFlags& flags() const { return flags_; }
   std::vector<Segment> segments() const;  // none where there are fewer than two points
 
@@ -76,11 +79,14 @@ class Correction {
   };
   void find_steps();
   void find_bends();
+  void find_knots();
+  void add_turn(std::size_t i);
   double span(std::size_t i) const;
   Corrected inside(std::size_t right, std::int64_t local) const;
   Corrected outside(const SyncPoint& nearest, std::int64_t local) const;
 
   std::vector<SyncPoint> points_;  // rising
+  std::vector<SyncPoint> knots_;   // rising
   std::vector<Stretch> between_;   // points i and i + 1
   std::size_t steady_ = 0;         // the last of these without a jump, and one more; 0: none
   CorrectionFlags flags_;

@@ -199,6 +199,31 @@ TEST_CASE("A clock that jumps between two points keeps them all; the stretch is 
   CHECK(std::abs(correction.ahead(12 * second).time - (12 * second + 1200 + 50'000)) < 20);
 }
 
+TEST_CASE("Where a clock jumps, times are right but between the jump and the middle of the stretch, and always rise") {
+  // 20 ppm, a point each 10 ms with bounds of +-100 ns; the clock jumps by 70 us at 54 ms, or back.
+  for (const std::int64_t jump : {70'000, -70'000}) {
+    const auto offset = [&](std::int64_t local) { return -local / 50'000 + (local >= 54'000'000 ? jump : 0); };
+    std::vector<SyncPoint> points;
+    for (std::int64_t local = 0; local <= 100'000'000; local += 10'000'000) {
+      points.push_back({local, {offset(local), offset(local) - 100, offset(local) + 100}});
+    }
+    const Correction correction(points);
+    CHECK(correction.flags().steps == 1);
+    int wrong = 0;
+    std::int64_t last = -1;
+    for (std::int64_t local = 50'000'000; local <= 60'000'000; local += 1'000) {
+      const Corrected found = correction.at(local);
+      const std::int64_t error = std::abs(found.time - local - offset(local));
+      CHECK(error <= found.error);
+      CHECK(found.time > last);
+      last = found.time;
+      wrong += error > 1'000 ? 1 : 0;
+    }
+    CHECK(wrong > 900);  // from the jump to the middle: 1 ms of the stretch's 10
+    CHECK(wrong < 1'200);
+  }
+}
+
 TEST_CASE("A jump before the last point, or a last point that was told wrong: either way the bar says so") {
   std::vector<SyncPoint> points;
   for (int i = 0; i < 8; ++i) {

@@ -47,8 +47,8 @@ class Envelope {
   bool add(const Exchange& exchange);
 
   // Median of the middles of the quicker half of all exchanges, moved into the bounds of all: the quickest alone is often
-  // one whose ways there and back are uneven (docs/decisions.md). None before the first exchange. Bounds are those at the
-  // end of the last exchange.
+  // one whose ways there and back are uneven (docs/design/decisions.md). None before the first exchange. Bounds are
+  // those at the end of the last exchange.
   std::optional<Offset> offset() const;
   // The same for the median moment of these exchanges, its bounds a little wider.
   std::optional<Compared> found() const;

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "base/host_clock.hpp"
 #include "clock/correction.hpp"
 #include "clock/tree.hpp"
-#include "observe/host_clock.hpp"
 
 namespace elbowroom::clock {
 

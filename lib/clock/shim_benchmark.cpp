@@ -10,9 +10,9 @@
 #include <cstring>
 #include <vector>
 
+#include "base/host_clock.hpp"
 #include "clock/correction.hpp"
 #include "clock/job_clock.hpp"
-#include "observe/host_clock.hpp"
 
 namespace {
 

@@ -1,10 +1,11 @@
 #include "pmpi/books.hpp"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <string>
 #include <thread>
 
 #include "pmpi/shim.hpp"
@@ -17,6 +18,7 @@ thread_local int depth = 0;
 namespace {
 
 std::atomic_flag taken = ATOMIC_FLAG_INIT;
+std::atomic<bool> complete{true};
 bool several = false;
 
 // Never destroyed: MPI may be called while a process ends.
@@ -30,9 +32,9 @@ Books& books() {
 void* find_next(const char* name) {
   void* found = dlsym(RTLD_NEXT, name);
   if (found == nullptr) {
-    std::string profiling(1, name[0] == 'm' ? 'p' : 'P');
-    profiling += name;
-    found = dlsym(RTLD_NEXT, profiling.c_str());
+    char profiling[128];  // the program's memory may be used up
+    std::snprintf(profiling, sizeof profiling, "%c%s", name[0] == 'm' ? 'p' : 'P', name);
+    found = dlsym(RTLD_NEXT, profiling);
   }
   if (found == nullptr) {
     std::fprintf(stderr, "elbowroom: %s is in no library behind libelbow_trace_mpi.so: it was built for another MPI\n",
@@ -44,14 +46,19 @@ void* find_next(const char* name) {
 
 Call::Call(int number) : Call(number, About{}) {}
 
+// The tool may write files: errno stays as the program, or MPI, has set it.
 Call::Call(int number, const About& about) : about_(about), number_(number) {
+  const int error = errno;
   ++depth;
   tool_enter(number_, about_);
+  errno = error;
 }
 
 Call::~Call() {
+  const int error = errno;
   tool_leave(number_, about_);
   --depth;
+  errno = error;
 }
 
 Locked::Locked() {
@@ -69,6 +76,19 @@ Locked::~Locked() {
 }
 
 Books* Locked::operator->() { return &books(); }
+
+Books& Locked::operator*() { return books(); }
+
+bool books_complete() { return complete.load(std::memory_order_relaxed); }
+
+void give_up_messages() {
+  if (complete.exchange(false)) {
+    std::fprintf(
+        stderr,
+        "elbowroom: process %d: messages are not recorded from here on, calls are: there is not enough memory\n",
+        static_cast<int>(getpid()));
+  }
+}
 
 bool threaded() { return several; }
 

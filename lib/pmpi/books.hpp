@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <atomic>
+#include <new>
 #include <unordered_map>
 #include <vector>
 
@@ -21,8 +22,6 @@ struct Operation {
   std::uint64_t bytes = 0;  // at most
   bool persistent = false;
   bool active = true;
-  bool cancelled = false;         // the program asked for it
-  const void* waiting = nullptr;  // the thread that is in a wait or test for it
   Posted posted;
   std::uint32_t number = 0;    // partitioned: of the communicator that its messages are told with; a duplicate's own
   std::uint32_t sequence = 0;  // of the message, where it is known before it has come; partitioned: how often started
@@ -36,9 +35,11 @@ struct Found {
   std::uint32_t sequence;
 };
 
+using Operations = std::unordered_map<std::uintptr_t, Operation, Mixed>;
+
 struct Books {
   Communicators communicators;
-  std::unordered_map<std::uintptr_t, Operation, Mixed> operations;      // by request
+  Operations operations;                                                // by request
   std::unordered_map<std::uintptr_t, Found, Mixed> found;               // by message
   std::unordered_map<std::uintptr_t, std::vector<int>, Mixed> windows;  // ranks in MPI_COMM_WORLD
 };
@@ -52,7 +53,27 @@ class Locked {
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
   Books* operator->();
+  Books& operator*();
 };
+
+// Messages are recorded only while the books are complete: what they had no memory for changes every later number. The first
+// time the process says so, and records calls only from then on.
+bool books_complete();
+void give_up_messages();
+
+// Runs `work(books)` with the lock; does nothing once the books are incomplete. Never throws: the program goes on.
+template <typename Work>
+void in_books(Work work) noexcept {
+  if (!books_complete()) {
+    return;
+  }
+  try {
+    Locked books;
+    work(*books);
+  } catch (const std::bad_alloc&) {
+    give_up_messages();
+  }
+}
 
 // Whether several threads call MPI at once; said once, at MPI_Init.
 bool threaded();

@@ -70,7 +70,7 @@ void Communicators::add(MPI_Comm handle, std::uint32_t number) {
   made->number = number;
   int inter = 0;
   PMPI_Comm_test_inter(handle, &inter);
-  made->inter = inter != 0;
+  PMPI_Comm_size(handle, &made->members);
   MPI_Group group = MPI_GROUP_NULL;
   (inter != 0 ? PMPI_Comm_remote_group : PMPI_Comm_group)(handle, &group);
   made->world = world_ranks(group);

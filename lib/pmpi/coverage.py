@@ -24,7 +24,7 @@ from prototypes import functions
 from special import PASSED, SPECIAL
 
 CALLS = re.compile(
-    r"MPI_(Abort|Finalize|Init|Init_thread|Pcontrol|Query_thread|Is_thread_main|Get_processor_name|Request_get_status"
+    r"MPI_(Abort|Finalize|Init|Init_thread|Pcontrol|Query_thread|Is_thread_main|Get_processor_name|Request_get_status|Cancel"
     r"|Iprobe|Probe|Pready(_list|_range)?|Parrived|Buffer_(attach|detach|flush)|Ibuffer_flush|(Comm|Session)_\w+_buffer"
     r"|(Comm|Group|Type|Info|File|Win|Errhandler|Op|Attr|Keyval|Session|Cart|Cartdim|Graph|Graphdims|Dims|Dist_graph"
     r"|Topo|Pack|Unpack|Intercomm|Add_error|Alloc|Free|Reduce_local|Grequest|Register|Open|Close|Publish|Unpublish"

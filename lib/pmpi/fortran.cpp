@@ -3,54 +3,67 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <string>
-#include <vector>
+#include <array>
+#include <cstddef>
+#include <cstdio>
 
 namespace elbowroom::pmpi::fortran {
 namespace {
 
-// Commons, whose addresses stand for something; compilers spell their names differently.
-void add_common(std::vector<const void*>& addresses, const std::string& name) {
-  for (const char* ending : {"_", "", "__"}) {
-    addresses.push_back(dlsym(RTLD_DEFAULT, (name + ending).c_str()));
+// What stands for an argument that is left out. Of a fixed size: called from shims, which no exception may cross.
+class Addresses {
+ public:
+  // A common, whose address stands for something; compilers spell its name differently.
+  void add_common(const char* name) {
+    for (const char* ending : {"_", "", "__"}) {
+      char spelled[64];
+      std::snprintf(spelled, sizeof spelled, "%s%s", name, ending);
+      add(dlsym(RTLD_DEFAULT, spelled));
+    }
   }
-}
 
-// Variables of MPI that hold such an address.
-void add_held(std::vector<const void*>& addresses, const char* name) {
-  const void* const* place = static_cast<const void* const*>(dlsym(RTLD_DEFAULT, name));
-  addresses.push_back(place == nullptr ? nullptr : *place);
-}
+  // A variable of MPI that holds such an address.
+  void add_held(const char* name) {
+    const void* const* place = static_cast<const void* const*>(dlsym(RTLD_DEFAULT, name));
+    add(place == nullptr ? nullptr : *place);
+  }
 
-bool among(const std::vector<const void*>& addresses, const void* given) {
-  return given != nullptr && std::find(addresses.begin(), addresses.end(), given) != addresses.end();
-}
+  bool contains(const void* given) const {
+    return given != nullptr && std::find(all_.begin(), all_.end(), given) != all_.end();
+  }
+
+ private:
+  void add(const void* address) { all_.at(count_++) = address; }
+
+  std::array<const void*, 10> all_{};
+  std::size_t count_ = 0;
+};
 
 }  // namespace
 
 // MPI has set them when the program gets to call anything that takes one.
 bool ignores_status(const void* given) {
-  static const std::vector<const void*> addresses = [] {
-    std::vector<const void*> found;
+  static const Addresses addresses = [] {
+    Addresses found;
     for (const char* name :
          {"MPI_F_STATUS_IGNORE", "MPI_F_STATUSES_IGNORE", "MPI_F08_STATUS_IGNORE", "MPI_F08_STATUSES_IGNORE"}) {
-      add_held(found, name);
+      found.add_held(name);
     }
-    add_common(found, "mpi_fortran_status_ignore");
-    add_common(found, "mpi_fortran_statuses_ignore");
+    found.add_common("mpi_fortran_status_ignore");
+    found.add_common("mpi_fortran_statuses_ignore");
     return found;
   }();
-  return among(addresses, given);
+  return addresses.contains(given);
 }
 
 bool in_place(const void* given) {
-  static const std::vector<const void*> addresses = [] {
-    std::vector<const void*> found;
-    add_held(found, "MPIR_F_MPI_IN_PLACE");
-    add_common(found, "mpi_fortran_in_place");
+  static const Addresses addresses = [] {
+    Addresses found;
+    found.add_held("MPIR_F_MPI_IN_PLACE");
+    found.add_common("mpi_fortran_in_place");
     return found;
   }();
-  return among(addresses, given) || given == MPI_IN_PLACE;
+  return addresses.contains(given) || given == MPI_IN_PLACE;
 }
 
 }  // namespace elbowroom::pmpi::fortran

@@ -117,8 +117,8 @@ def _unless(language: _Language, parts: list[str]) -> str:
 
 
 def _sum(language: _Language, parts: list[str]) -> str:
-    counts, communicator = language.address(int(parts[1])), language.value(int(parts[2]))
-    all_ = f"sum({counts}, size_of({communicator}))"
+    counts, communicator = language.address(int(parts[1])), language.value(int(parts[3]))
+    all_ = f"sum({counts}, {parts[2]}({communicator}))"
     return all_ if parts[0] == "0" else f"{_in_place(language, parts[0])} ? 0 : {all_}"
 
 
@@ -213,23 +213,22 @@ def fortran_words(prototype: Prototype) -> int:
     return len(given) + 1 + sum(argument.is_text for argument in given)
 
 
-def fortran_ends(prototype: Prototype, large: bool) -> list[str]:
+def fortran_ends(prototype: Prototype) -> list[str]:
     """What follows mpi_send in the names of Fortran's bindings: mpif.h's and module mpi's, mpi_f08's, of
-    functions that give a C pointer, and mpi_f08's of large counts (where C has MPI_Send_c).
+    functions that give a C pointer.
     """
     base = prototype.name.lower().removeprefix("mpi_")
-    pointers = ["_cptr_"] if base in _C_POINTERS else []
-    return ["_", "_f08_", *pointers, *(["_f08_large_"] if large else [])]
+    return ["_", "_f08_", *(["_cptr_"] if base in _C_POINTERS else [])]
 
 
-def fortran_shim(prototype: Prototype, large: bool) -> str:
-    """The shims of a function for Fortran."""
-    base, words = prototype.name.lower(), fortran_words(prototype)
+def _fortran_any(prototype: Prototype, name: str, ends: Sequence[str]) -> list[str]:
+    """What the shims of a function do, and those of them that are called mpi_send and an end."""
+    base, words = prototype.name.lower().removesuffix("_c"), fortran_words(prototype)
     given = ", ".join(f"a{number}" for number in range(1, words + 1))
     declared = ", ".join(f"Word a{number}" for number in range(1, words + 1))
     types = ", ".join(["Word"] * words)
     last = len(prototype.arguments) + 1 if prototype.name not in _STARTS else words
-    lines = [f"[[gnu::noinline]] static void {base}_any(Next<void({types})>& next, {declared}) {{"]
+    lines = [f"[[gnu::noinline]] static void {name}(Next<void({types})>& next, {declared}) {{"]
     special = _special(prototype)
     if prototype.name in _STARTS:
         lines += _starting(prototype, f"next()({given});", f"result(a{last})")
@@ -241,11 +240,23 @@ def fortran_shim(prototype: Prototype, large: bool) -> str:
         body = _body(_Fortran(prototype), special, "next()({0});", words, [f"result(a{last})"])
         lines += [f"  {line}" for line in body]
     lines.append("}")
-    for end in fortran_ends(prototype, large):
+    for end in ends:
         lines.append(f'static constinit Next<void({types})> next_{base}{end}{{"{base}{end}"}};')
-        lines.append(f'extern "C" void {base}{end}({declared}) {{ {base}_any(next_{base}{end}, {given}); }}')
-    for alias in [*(base + end for end in _SPELLED), base.upper()]:
-        lines.append(f'extern "C" void {alias}({declared}) __attribute__((alias("{base}_")));')
+        lines.append(f'extern "C" void {base}{end}({declared}) {{ {name}(next_{base}{end}, {given}); }}')
+    if "_" in ends:
+        for alias in [*(base + end for end in _SPELLED), base.upper()]:
+            lines.append(f'extern "C" void {alias}({declared}) __attribute__((alias("{base}_")));')
+    return lines
+
+
+def fortran_shim(prototype: Prototype, large: Prototype | None) -> str:
+    """The shims of a function for Fortran. `large`: its form with large counts (MPI_Send_c), which mpi_f08
+    has under the same name.
+    """
+    base = prototype.name.lower()
+    lines = _fortran_any(prototype, f"{base}_any", fortran_ends(prototype))
+    if large is not None:
+        lines += _fortran_any(large, f"{base}_any_large", ["_f08_large_"])
     return "\n".join(lines)
 
 
@@ -286,7 +297,7 @@ def calls_text(found: Sequence[Prototype]) -> str:
 
 def shims_text(found: Sequence[Prototype]) -> str:
     """shims.cpp."""
-    names = {one.name for one in found}
+    large = {one.name.removesuffix("_c"): one for one in found if one.name.endswith("_c")}
     fortran = [one for one in found if not one.name.endswith("_c")]
     return "\n\n".join(
         [
@@ -295,7 +306,7 @@ def shims_text(found: Sequence[Prototype]) -> str:
             "namespace elbowroom::pmpi {",
             *(c_shim(one) for one in found),
             "namespace fortran {",
-            *(fortran_shim(one, f"{one.name}_c" in names) for one in fortran),
+            *(fortran_shim(one, large.get(one.name)) for one in fortran),
             "}  // namespace fortran\n}  // namespace elbowroom::pmpi\n",
         ]
     )

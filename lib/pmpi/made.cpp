@@ -6,26 +6,30 @@
 namespace elbowroom::pmpi {
 namespace {
 
-// `root` of MPI_COMM_WORLD; nobody on an intercommunicator, whose roots are the other group's.
+// A root below 0 is MPI_ROOT or MPI_PROC_NULL: then count and type may be anything, and are not looked at.
 About collective(MPI_Comm handle, int root, MPI_Count count, MPI_Datatype type) {
-  Locked books;
-  const Communicator& communicator = *books->communicators.find(handle);
-  if (communicator.inter && root != kNoRoot) {
-    return {kNobody, communicator.number, 0};
+  About about{kNobody, kForeign, 0};
+  in_books([&](Books& books) {
+    const Communicator& communicator = *books.communicators.find(handle);
+    about.communicator = communicator.number;
+    about.peer = root < 0 ? kNobody : communicator.peer(root);
+  });
+  if (root >= 0 || root == kNoRoot) {
+    about.bytes = bytes_of(count, type);
   }
-  return {root == kNoRoot ? kNobody : communicator.peer(root), communicator.number, bytes_of(count, type)};
+  return about;
 }
 
 void add(MPI_Comm made, std::uint32_t number, int result) {
   if (result == MPI_SUCCESS && made != MPI_COMM_NULL) {
-    Locked books;
-    books->communicators.add(made, number);
+    in_books([&](Books& books) { books.communicators.add(made, number); });
   }
 }
 
 std::uint32_t number_for_child(MPI_Comm parent) {
-  Locked books;
-  return Communicators::number_for_child(*books->communicators.find(parent));
+  std::uint32_t number = kForeign;
+  in_books([&](Books& books) { number = Communicators::number_for_child(*books.communicators.find(parent)); });
+  return number;
 }
 
 }  // namespace
@@ -44,7 +48,7 @@ void Initialising::done(int result) {
   int level = MPI_THREAD_SINGLE;
   PMPI_Query_thread(&level);
   set_threaded(level == MPI_THREAD_MULTIPLE);
-  Locked()->communicators.start();
+  in_books([](Books& books) { books.communicators.start(); });
   if (tool_started()) {
     listening = true;
   }
@@ -64,38 +68,49 @@ void Finalising::done(int) { listening = false; }
 Collective::Collective(int number, MPI_Count count, MPI_Datatype type, int root, MPI_Comm communicator)
     : Call(number, collective(communicator, root, count, type)) {}
 
-Barrier::Barrier(int number, MPI_Comm communicator) : Collective(number, 0, MPI_DATATYPE_NULL, kNoRoot, communicator) {}
+// All processes must agree on which barriers these are, also one whose books are incomplete: the handle says it.
+Barrier::Barrier(int number, MPI_Comm communicator)
+    : Collective(number, 0, MPI_DATATYPE_NULL, kNoRoot, communicator), world_(communicator == MPI_COMM_WORLD) {}
 
 void Barrier::done(int result) {
-  if (result == MPI_SUCCESS && about_.communicator == 0) {
+  if (result == MPI_SUCCESS && world_) {
     tool_world_barrier();
   }
 }
 
-int size_of(MPI_Comm communicator) {
-  Locked books;
-  return static_cast<int>(books->communicators.find(communicator)->world.size());
+int peers(MPI_Comm communicator) {
+  int count = 0;
+  in_books([&](Books& books) { count = static_cast<int>(books.communicators.find(communicator)->world.size()); });
+  return count;
+}
+
+int members(MPI_Comm communicator) {
+  int count = 0;
+  in_books([&](Books& books) { count = books.communicators.find(communicator)->members; });
+  return count;
 }
 
 Accessing::Accessing(int number, MPI_Count count, MPI_Datatype type, int target, MPI_Win window)
     : Call(number, [&] {
-        Locked books;
-        const auto known = books->windows.find(key_of(window));
-        const auto rank = static_cast<std::size_t>(target);
-        const bool there = target >= 0 && known != books->windows.end() && rank < known->second.size();
-        return About{there ? known->second[rank] : kNobody, kForeign, bytes_of(count, type)};
+        About about{kNobody, kForeign, bytes_of(count, type)};
+        in_books([&](Books& books) {
+          const auto known = books.windows.find(key_of(window));
+          const auto rank = static_cast<std::size_t>(target);
+          if (target >= 0 && known != books.windows.end() && rank < known->second.size()) {
+            about.peer = known->second[rank];
+          }
+        });
+        return about;
       }()) {}
 
 void WindowMaking::done(int result, MPI_Win window) {
   if (result == MPI_SUCCESS) {
-    Locked books;
-    books->windows[key_of(window)] = books->communicators.find(communicator_)->world;
+    in_books([&](Books& books) { books.windows[key_of(window)] = books.communicators.find(communicator_)->world; });
   }
 }
 
 WindowFreeing::WindowFreeing(int number, MPI_Win window) : Call(number) {
-  Locked books;
-  books->windows.erase(key_of(window));
+  in_books([&](Books& books) { books.windows.erase(key_of(window)); });
 }
 
 CommunicatorMaking::CommunicatorMaking(int number, MPI_Comm parent) : Call(number), made_(number_for_child(parent)) {}
@@ -103,9 +118,10 @@ CommunicatorMaking::CommunicatorMaking(int number, MPI_Comm parent) : Call(numbe
 void CommunicatorMaking::done(int result, MPI_Comm made) { add(made, made_, result); }
 
 GroupMaking::GroupMaking(int number, MPI_Comm parent, MPI_Group group, int tag) : Call(number) {
-  Locked books;
-  Communicators& all = books->communicators;
-  made_ = all.number_for_group(all.find(parent)->number, all.world_ranks(group), tag);
+  in_books([&](Books& books) {
+    Communicators& all = books.communicators;
+    made_ = all.number_for_group(all.find(parent)->number, all.world_ranks(group), tag);
+  });
 }
 
 void GroupMaking::done(int result, MPI_Comm made) { add(made, made_, result); }
@@ -114,18 +130,19 @@ void InterMaking::done(int result, MPI_Comm made) {
   if (result != MPI_SUCCESS || made == MPI_COMM_NULL) {
     return;
   }
-  Locked books;
-  Communicators& all = books->communicators;
-  MPI_Group remote = MPI_GROUP_NULL;
-  PMPI_Comm_remote_group(made, &remote);
-  std::vector<int> first = all.own_ranks(made);
-  std::vector<int> second = all.world_ranks(remote);
-  PMPI_Group_free(&remote);
-  if (second < first) {
-    std::swap(first, second);
-  }
-  first.insert(first.end(), second.begin(), second.end());
-  all.add(made, all.number_for_group(0, first, tag_));
+  in_books([&](Books& books) {
+    Communicators& all = books.communicators;
+    MPI_Group remote = MPI_GROUP_NULL;
+    PMPI_Comm_remote_group(made, &remote);
+    std::vector<int> first = all.own_ranks(made);
+    std::vector<int> second = all.world_ranks(remote);
+    PMPI_Group_free(&remote);
+    if (second < first) {
+      std::swap(first, second);
+    }
+    first.insert(first.end(), second.begin(), second.end());
+    all.add(made, all.number_for_group(0, first, tag_));
+  });
 }
 
 DuplicateMaking::DuplicateMaking(int number, MPI_Comm parent) : Call(number), made_(number_for_child(parent)) {}
@@ -143,13 +160,11 @@ void DuplicateMaking::later(int result, void* where, bool fortran, MPI_Request r
   operation.number = made_;
   operation.where = where;
   operation.fortran = fortran;
-  Locked books;
-  books->operations[key_of(request)] = operation;
+  in_books([&](Books& books) { books.operations[key_of(request)] = operation; });
 }
 
 CommunicatorFreeing::CommunicatorFreeing(int number, MPI_Comm communicator) : Call(number) {
-  Locked books;
-  books->communicators.remove(communicator);
+  in_books([&](Books& books) { books.communicators.remove(communicator); });
 }
 
 }  // namespace elbowroom::pmpi

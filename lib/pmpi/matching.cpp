@@ -69,7 +69,7 @@ std::uint32_t Matching::complete(const Posted& receive, int source, int tag, con
     }
     const bool may = (wild.receive.source == kAny || wild.receive.source == source) &&
                      (wild.receive.tag == kAny || wild.receive.tag == tag);
-    if (may && wild.request != 0 && ask(wild.request) == std::pair(source, tag)) {
+    if (may && wild.request != 0 && ask(wild.receive, wild.request) == std::pair(source, tag)) {
       ++before;
     }
   }

@@ -57,7 +57,7 @@ struct Posted {
 class Matching {
  public:
   // The source and tag of what a pending receive got, if it is complete.
-  using Ask = std::function<std::optional<std::pair<int, int>>(std::uintptr_t request)>;
+  using Ask = std::function<std::optional<std::pair<int, int>>(const Posted& receive, std::uintptr_t request)>;
 
   // The next place in the order of posting, for a receive that nothing can overtake before it completes.
   Posted place(int source, int tag) { return {++posted_, source, tag}; }

@@ -5,7 +5,7 @@
 namespace elbowroom::pmpi {
 namespace {
 
-std::optional<std::pair<int, int>> unknown(std::uintptr_t) { return std::nullopt; }
+std::optional<std::pair<int, int>> unknown(const Posted&, std::uintptr_t) { return std::nullopt; }
 
 TEST_CASE("messages are numbered by destination and tag") {
   SentNumbers sent;
@@ -49,7 +49,7 @@ TEST_CASE("a receive from anybody that has the first message is asked before the
   const Posted any = matching.post(kAny, 5);
   matching.name(any, 77);
   const Posted exact = matching.post(2, 5);
-  const auto has = [](std::uintptr_t request) -> std::optional<std::pair<int, int>> {
+  const auto has = [](const Posted&, std::uintptr_t request) -> std::optional<std::pair<int, int>> {
     CHECK(request == 77);
     return std::pair(2, 5);
   };
@@ -73,7 +73,7 @@ TEST_CASE("a receive from anybody that was posted later took nothing from an ear
   const Posted exact = matching.post(2, 5);
   const Posted any = matching.post(kAny, 5);
   matching.name(any, 77);
-  CHECK(matching.complete(exact, 2, 5, [](std::uintptr_t) { return std::pair(2, 5); }) == 1);
+  CHECK(matching.complete(exact, 2, 5, [](const Posted&, std::uintptr_t) { return std::pair(2, 5); }) == 1);
   CHECK(matching.complete(any, 2, 5, unknown) == 2);
 }
 

@@ -18,13 +18,13 @@ std::uint64_t received_bytes(const MPI_Status& status) {
 
 int matching_tag(int tag) { return tag == MPI_ANY_TAG ? kAny : tag; }
 
-// What a pending receive got; asked of MPI only where no other thread waits for it, nor begins to: this one has the lock.
-// Of what this thread waited for, those that are complete are told in the order of posting, so that none of them is asked.
-std::optional<std::pair<int, int>> asked(const Operation& operation, MPI_Request request) {
+// What a pending receive got. It is in the books, so that no other thread waits for it, nor begins to: this one has the lock.
+std::optional<std::pair<int, int>> got_so_far(MPI_Request request) {
   int flag = 0;
+  int cancelled = 0;
   MPI_Status status;
-  if ((operation.waiting != nullptr && operation.waiting != &depth) || operation.cancelled ||
-      PMPI_Request_get_status(request, &flag, &status) != MPI_SUCCESS || flag == 0) {
+  if (PMPI_Request_get_status(request, &flag, &status) != MPI_SUCCESS || flag == 0 ||
+      PMPI_Test_cancelled(&status, &cancelled) != MPI_SUCCESS || cancelled != 0) {
     return std::nullopt;
   }
   return std::pair(status.MPI_SOURCE, status.MPI_TAG);
@@ -52,9 +52,12 @@ std::optional<Message> message_of(Books& books, Operation& operation, const MPI_
   if (sequence == 0) {
     sequence = communicator.received.complete(
         operation.posted, status.MPI_SOURCE, status.MPI_TAG,
-        [&](std::uintptr_t key) -> std::optional<std::pair<int, int>> {
+        [&](const Posted& receive, std::uintptr_t key) -> std::optional<std::pair<int, int>> {
           const auto other = books.operations.find(key);
-          return other == books.operations.end() ? std::nullopt : asked(other->second, handle_of<MPI_Request>(key));
+          // The handle may be another operation's by now, while a thread is about to tell the end of this one.
+          const bool same = other != books.operations.end() && other->second.communicator == operation.communicator &&
+                            other->second.posted.serial == receive.serial;
+          return same ? got_so_far(handle_of<MPI_Request>(key)) : std::nullopt;
         });
   }
   if (peer == kNobody) {
@@ -108,30 +111,38 @@ void post_blocking(Operation& operation) {
 }
 
 About about_of(MPI_Comm handle, int rank, std::uint64_t bytes) {
-  Locked books;
-  return about(*books->communicators.find(handle), rank, bytes);
+  About known{kNobody, kForeign, bytes};
+  in_books([&](Books& books) { known = about(*books.communicators.find(handle), rank, bytes); });
+  return known;
 }
 
 void send(MPI_Comm handle, int destination, int tag, std::uint64_t bytes) {
   std::optional<Message> message;
-  {
-    Locked books;
-    message = message_to(*books->communicators.find(handle), destination, tag, bytes);
-  }
+  in_books([&](Books& books) { message = message_to(*books.communicators.find(handle), destination, tag, bytes); });
   tell_sent(message);
+}
+
+std::optional<Operation> blocking_receive(MPI_Comm handle, int source, int tag, std::uint64_t bytes) {
+  std::optional<Operation> receive;
+  in_books([&](Books& books) {
+    receive = receive_from(books, handle, source, tag, bytes);
+    if (receive) {
+      post_blocking(*receive);
+    }
+  });
+  return receive;
 }
 
 // A receive without a request is complete; what it was about is known now.
 void complete_blocking(Operation& operation, const MPI_Status* status, About& known) {
   std::optional<Message> message;
-  {
-    Locked books;
+  in_books([&](Books& books) {
     if (status == nullptr) {
       operation.communicator->received.cancel(operation.posted);
-      return;
+    } else {
+      message = message_of(books, operation, *status);
     }
-    message = message_of(*books.operator->(), operation, *status);
-  }
+  });
   if (message) {
     known.peer = message->peer;
     known.bytes = message->bytes;
@@ -142,18 +153,18 @@ void complete_blocking(Operation& operation, const MPI_Status* status, About& kn
 void remember(std::optional<Operation>& operation, int result, MPI_Request request, const About& known) {
   if (result != MPI_SUCCESS) {
     if (operation && operation->posted.serial != 0) {
-      Locked books;
-      operation->communicator->received.cancel(operation->posted);
+      in_books([&](Books&) { operation->communicator->received.cancel(operation->posted); });
     }
     return;
   }
   if (operation) {
-    Locked books;
-    const std::uintptr_t key = key_of(request);
-    if (operation->posted.wild() && operation->posted.serial != 0) {
-      operation->communicator->received.name(operation->posted, key);
-    }
-    books->operations[key] = std::move(*operation);
+    in_books([&](Books& books) {
+      const std::uintptr_t key = key_of(request);
+      if (operation->posted.wild() && operation->posted.serial != 0) {
+        operation->communicator->received.name(operation->posted, key);
+      }
+      books.operations[key] = std::move(*operation);
+    });
   }
   tool_posted(key_of(request), known);
 }
@@ -172,13 +183,8 @@ void Sending::done(int result, MPI_Request request) {
 }
 
 Receiving::Receiving(int number, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm communicator)
-    : Call(number, about_of(communicator, source, bytes_of(count, type))) {
-  Locked books;
-  receive_ = receive_from(*books.operator->(), communicator, source, tag, about_.bytes);
-  if (receive_) {
-    post_blocking(*receive_);
-  }
-}
+    : Call(number, about_of(communicator, source, bytes_of(count, type))),
+      receive_(blocking_receive(communicator, source, tag, about_.bytes)) {}
 
 void Receiving::received(const MPI_Status* status) { complete_blocking(*receive_, status, about_); }
 
@@ -187,12 +193,7 @@ SendReceiving::SendReceiving(int number, MPI_Count count, MPI_Datatype type, int
                              MPI_Comm communicator)
     : Call(number, about_of(communicator, destination, bytes_of(count, type))) {
   send(communicator, destination, tag, about_.bytes);
-  Locked books;
-  receive_ =
-      receive_from(*books.operator->(), communicator, source, receive_tag, bytes_of(receive_count, receive_type));
-  if (receive_) {
-    post_blocking(*receive_);
-  }
+  receive_ = blocking_receive(communicator, source, receive_tag, bytes_of(receive_count, receive_type));
 }
 
 void SendReceiving::received(const MPI_Status* status) {
@@ -202,8 +203,7 @@ void SendReceiving::received(const MPI_Status* status) {
 
 void SendReceiving::done(int result, MPI_Request request) {
   if (receive_ && !threaded()) {
-    Locked books;
-    post(*receive_, 0);
+    in_books([&](Books&) { post(*receive_, 0); });
   }
   remember(receive_, result, request, about_);
 }
@@ -211,43 +211,46 @@ void SendReceiving::done(int result, MPI_Request request) {
 ReceivePosting::ReceivePosting(int number, MPI_Count count, MPI_Datatype type, int source, int tag,
                                MPI_Comm communicator)
     : Call(number, about_of(communicator, source, bytes_of(count, type))) {
-  Locked books;
-  receive_ = receive_from(*books.operator->(), communicator, source, tag, about_.bytes);
-  if (receive_) {
-    post(*receive_, 0);
-  }
+  in_books([&](Books& books) {
+    receive_ = receive_from(books, communicator, source, tag, about_.bytes);
+    if (receive_) {
+      post(*receive_, 0);
+    }
+  });
 }
 
 void ReceivePosting::done(int result, MPI_Request request) { remember(receive_, result, request, about_); }
 
 SendMaking::SendMaking(int number, MPI_Count count, MPI_Datatype type, int destination, int tag, MPI_Comm communicator)
     : Call(number, about_of(communicator, destination, bytes_of(count, type))) {
-  Locked books;
-  const CommunicatorPointer& known = books->communicators.find(communicator);
-  if (known->foreign() || destination == MPI_PROC_NULL) {
-    return;
-  }
-  Operation operation;
-  operation.kind = Operation::send;
-  operation.communicator = known;
-  operation.rank = destination;
-  operation.tag = tag;
-  operation.bytes = about_.bytes;
-  operation.persistent = true;
-  operation.active = false;
-  send_ = operation;
+  in_books([&](Books& books) {
+    const CommunicatorPointer& known = books.communicators.find(communicator);
+    if (known->foreign() || destination == MPI_PROC_NULL) {
+      return;
+    }
+    Operation operation;
+    operation.kind = Operation::send;
+    operation.communicator = known;
+    operation.rank = destination;
+    operation.tag = tag;
+    operation.bytes = about_.bytes;
+    operation.persistent = true;
+    operation.active = false;
+    send_ = operation;
+  });
 }
 
 void SendMaking::done(int result, MPI_Request request) { remember(send_, result, request, about_); }
 
 ReceiveMaking::ReceiveMaking(int number, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm communicator)
     : Call(number, about_of(communicator, source, bytes_of(count, type))) {
-  Locked books;
-  receive_ = receive_from(*books.operator->(), communicator, source, tag, about_.bytes);
-  if (receive_) {
-    receive_->persistent = true;
-    receive_->active = false;
-  }
+  in_books([&](Books& books) {
+    receive_ = receive_from(books, communicator, source, tag, about_.bytes);
+    if (receive_) {
+      receive_->persistent = true;
+      receive_->active = false;
+    }
+  });
 }
 
 void ReceiveMaking::done(int result, MPI_Request request) { remember(receive_, result, request, about_); }
@@ -257,22 +260,23 @@ void ReceiveMaking::done(int result, MPI_Request request) { remember(receive_, r
 PartsMaking::PartsMaking(int number, bool sends, int partitions, MPI_Count count, MPI_Datatype type, int peer, int tag,
                          MPI_Comm communicator)
     : Call(number, about_of(communicator, peer, bytes_of(count, type) * static_cast<std::uint64_t>(partitions))) {
-  Locked books;
-  const CommunicatorPointer& known = books->communicators.find(communicator);
-  if (known->foreign() || peer == MPI_PROC_NULL) {
-    return;
-  }
-  Operation operation;
-  operation.kind = sends ? Operation::parts_send : Operation::parts_receive;
-  operation.communicator = known;
-  operation.rank = peer;
-  operation.tag = tag;
-  operation.bytes = about_.bytes;
-  operation.persistent = true;
-  operation.active = false;
-  const std::uint32_t channel = (sends ? known->partitions_sent : known->partitions_received).next(peer, tag);
-  operation.number = (known->number ^ 0x50415254U) + channel * 0x9E3779B1U;
-  parts_ = operation;
+  in_books([&](Books& books) {
+    const CommunicatorPointer& known = books.communicators.find(communicator);
+    if (known->foreign() || peer == MPI_PROC_NULL) {
+      return;
+    }
+    Operation operation;
+    operation.kind = sends ? Operation::parts_send : Operation::parts_receive;
+    operation.communicator = known;
+    operation.rank = peer;
+    operation.tag = tag;
+    operation.bytes = about_.bytes;
+    operation.persistent = true;
+    operation.active = false;
+    const std::uint32_t channel = (sends ? known->partitions_sent : known->partitions_received).next(peer, tag);
+    operation.number = (known->number ^ 0x50415254U) + channel * 0x9E3779B1U;
+    parts_ = operation;
+  });
 }
 
 void PartsMaking::done(int result, MPI_Request request) { remember(parts_, result, request, about_); }
@@ -282,27 +286,29 @@ Probing::Probing(int number, int source, int, MPI_Comm communicator)
 
 // A message is matched when it is probed, and then nobody else gets it.
 void Probing::matched(MPI_Message message, const MPI_Status& status) {
-  Locked books;
-  auto operation = receive_from(*books.operator->(), communicator_, status.MPI_SOURCE, status.MPI_TAG, 0);
-  if (!operation) {
-    return;
-  }
-  operation->posted = operation->communicator->received.place(status.MPI_SOURCE, status.MPI_TAG);
-  const std::optional<Message> found = message_of(*books.operator->(), *operation, status);
-  if (found) {
-    books->found[key_of(message)] = {operation->communicator, found->sequence};
-  }
+  in_books([&](Books& books) {
+    auto operation = receive_from(books, communicator_, status.MPI_SOURCE, status.MPI_TAG, 0);
+    if (!operation) {
+      return;
+    }
+    operation->posted = operation->communicator->received.place(status.MPI_SOURCE, status.MPI_TAG);
+    const std::optional<Message> found = message_of(books, *operation, status);
+    if (found) {
+      books.found[key_of(message)] = {operation->communicator, found->sequence};
+    }
+  });
 }
 
 MatchedReceiving::MatchedReceiving(int number, MPI_Message message) : Call(number) {
-  Locked books;
-  const auto found = books->found.find(key_of(message));
-  if (found != books->found.end()) {
-    receive_.emplace();
-    receive_->communicator = found->second.communicator;
-    receive_->sequence = found->second.sequence;
-    books->found.erase(found);
-  }
+  in_books([&](Books& books) {
+    const auto found = books.found.find(key_of(message));
+    if (found != books.found.end()) {
+      receive_.emplace();
+      receive_->communicator = found->second.communicator;
+      receive_->sequence = found->second.sequence;
+      books.found.erase(found);
+    }
+  });
 }
 
 void MatchedReceiving::received(const MPI_Status& status) {

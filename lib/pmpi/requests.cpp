@@ -1,4 +1,4 @@
-// Requests: started, complete, freed, cancelled. Hooks are called without the lock.
+// Requests: started, complete, freed. Hooks are called without the lock.
 #include <algorithm>
 
 #include "pmpi/messages.hpp"
@@ -8,15 +8,13 @@ namespace elbowroom::pmpi {
 
 void Starting::start(MPI_Request request) {
   std::optional<Message> message;
-  {
-    Locked books;
-    const auto place = books->operations.find(key_of(request));
-    if (place == books->operations.end()) {
+  in_books([&](Books& books) {
+    const auto place = books.operations.find(key_of(request));
+    if (place == books.operations.end()) {
       return;
     }
     Operation& operation = place->second;
     operation.active = true;
-    operation.cancelled = false;
     if (operation.kind == Operation::send) {
       message = message_to(*operation.communicator, operation.rank, operation.tag, operation.bytes);
     } else if (operation.kind == Operation::receive) {
@@ -28,46 +26,55 @@ void Starting::start(MPI_Request request) {
                           operation.sequence, operation.bytes};
       }
     }
-  }
+  });
   tell_sent(message);
 }
 
-bool Completing::known(const MPI_Request* requests, int count) {
-  Locked books;
-  if (books->operations.empty()) {
-    return false;
-  }
+bool Completing::take() {
   bool receives = false;
-  for (int i = 0; i < count; ++i) {
-    const auto found = books->operations.find(key_of(requests[i]));
-    if (found != books->operations.end() && found->second.active &&
-        (found->second.kind == Operation::receive || found->second.kind == Operation::parts_receive)) {
-      found->second.waiting = &depth;
-      receives = true;
+  in_books([&](Books& books) {
+    if (books.operations.empty()) {
+      return;
     }
-  }
+    taken_ = room_.make(static_cast<std::size_t>(count_));
+    if (taken_ == nullptr) {
+      throw std::bad_alloc();
+    }
+    for (int i = 0; i < count_; ++i) {
+      taken_[i] = books.operations.extract(key_of(requests_[i]));
+      if (taken_[i]) {
+        const Operation& operation = taken_[i].mapped();
+        receives = receives || (operation.active &&
+                                (operation.kind == Operation::receive || operation.kind == Operation::parts_receive));
+      }
+    }
+  });
   return receives;
 }
 
-void Completing::sort(const MPI_Request* requests, Complete* complete, int count) {
-  {
-    Locked books;
-    for (int i = 0; i < count; ++i) {
-      const auto found = books->operations.find(key_of(requests[complete[i].which]));
-      complete[i].serial = found == books->operations.end() ? 0 : found->second.posted.serial;
-    }
+void Completing::put_back() {
+  if (taken_ != nullptr) {
+    in_books([&](Books& books) {
+      for (int i = 0; i < count_; ++i) {
+        books.operations.insert(std::move(taken_[i]));
+      }
+    });
   }
-  std::stable_sort(complete, complete + count,
-                   [](const Complete& a, const Complete& b) { return a.serial < b.serial; });
 }
 
-void Completing::leave(const MPI_Request* requests, int count) {
-  Locked books;
-  for (int i = 0; i < count && !books->operations.empty(); ++i) {
-    const auto found = books->operations.find(key_of(requests[i]));
-    if (found != books->operations.end()) {
-      found->second.waiting = nullptr;
-    }
+void Completing::sort(Complete* complete, int count) {
+  if (taken_ == nullptr) {
+    return;
+  }
+  for (Complete* one = complete; one != complete + count; ++one) {
+    one->operation = std::move(taken_[one->which]);
+    one->serial = one->operation ? one->operation.mapped().posted.serial : 0;
+  }
+  put_back();
+  if (count > 1) {
+    std::sort(complete, complete + count, [](const Complete& a, const Complete& b) {
+      return std::pair(a.serial, a.place) < std::pair(b.serial, b.place);
+    });
   }
 }
 
@@ -92,7 +99,7 @@ std::optional<Message> completed(Books& books, Operation& operation, const MPI_S
     return std::nullopt;
   }
   int cancelled = status == nullptr ? 1 : 0;
-  if (status != nullptr && operation.cancelled) {
+  if (status != nullptr) {
     PMPI_Test_cancelled(status, &cancelled);
   }
   if (cancelled != 0) {
@@ -104,39 +111,29 @@ std::optional<Message> completed(Books& books, Operation& operation, const MPI_S
 
 }  // namespace
 
-void Completing::tell(MPI_Request request, const MPI_Status* status) {
+void Completing::tell(Complete& complete, const MPI_Status* status) {
   std::optional<Message> message;
-  {
-    Locked books;
-    const auto place = books->operations.find(key_of(request));
-    if (place != books->operations.end()) {
-      message = completed(*books.operator->(), place->second, status);
-      place->second.active = false;
-      if (!place->second.persistent) {
-        books->operations.erase(place);
+  if (complete.operation) {
+    in_books([&](Books& books) {
+      Operation& operation = complete.operation.mapped();
+      message = completed(books, operation, status);
+      operation.active = false;
+      if (operation.persistent) {
+        books.operations.insert(std::move(complete.operation));
       }
-    }
+    });
   }
   if (message) {
     tool_received(*message);
   }
-  if (request != MPI_REQUEST_NULL) {
-    tool_completed(key_of(request));
+  if (requests_[complete.which] != MPI_REQUEST_NULL) {
+    tool_completed(key_of(requests_[complete.which]));
   }
 }
 
 // A receive for one sender and tag that nobody will wait for takes its message all the same: it stays pending.
 Freeing::Freeing(int number, MPI_Request request) : Call(number) {
-  Locked books;
-  books->operations.erase(key_of(request));
-}
-
-Cancelling::Cancelling(int number, MPI_Request request) : Call(number) {
-  Locked books;
-  const auto place = books->operations.find(key_of(request));
-  if (place != books->operations.end()) {
-    place->second.cancelled = true;
-  }
+  in_books([&](Books& books) { books.operations.erase(key_of(request)); });
 }
 
 }  // namespace elbowroom::pmpi

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <optional>
+#include <utility>
 
 #include "pmpi/books.hpp"
 #include "pmpi/shim.hpp"
@@ -48,7 +50,7 @@ class Receiving : public Call {
   template <typename Found>
   void done(int result, Found& statuses) {
     if (wants()) {
-      received(result == MPI_SUCCESS ? &statuses(0) : nullptr);
+      received(result == MPI_SUCCESS && books_complete() ? &statuses(0) : nullptr);
     }
   }
 
@@ -65,7 +67,7 @@ class SendReceiving : public Call {
   template <typename Found>
   void done(int result, Found& statuses) {
     if (wants()) {
-      received(result == MPI_SUCCESS ? &statuses(0) : nullptr);
+      received(result == MPI_SUCCESS && books_complete() ? &statuses(0) : nullptr);
     }
   }
   void done(int result, MPI_Request request);
@@ -123,7 +125,7 @@ class Probing : public Call {
   }
   template <typename Found>
   void done(int result, int flag, MPI_Message message, Found& statuses) {
-    if (result == MPI_SUCCESS && flag != 0) {
+    if (result == MPI_SUCCESS && flag != 0 && books_complete()) {
       matched(message, statuses(0));
     }
   }
@@ -138,7 +140,7 @@ class MatchedReceiving : public Call {
   bool wants() const { return receive_.has_value(); }
   template <typename Found>
   void done(int result, Found& statuses) {
-    if (wants() && result == MPI_SUCCESS) {
+    if (wants() && result == MPI_SUCCESS && books_complete()) {
       received(statuses(0));
     }
   }
@@ -165,23 +167,25 @@ class Starting : public Call {
   static void start(MPI_Request request);
 };
 
-// The families of MPI_Wait and MPI_Test.
+// The families of MPI_Wait and MPI_Test. What may become complete is taken out of the books before the call: MPI may give
+// its handle to another thread's operation as soon as it is complete. What is not complete is put back.
 class Completing : public Call {
  public:
   template <typename Handles>
   Completing(int number, int count, Handles handle)
       : Call(number, Starting::waiting_for(count)), count_(count < 0 ? 0 : count) {
-    keys_ = own_.make(static_cast<std::size_t>(count_));
+    requests_ = own_.make(static_cast<std::size_t>(count_));
+    if (requests_ == nullptr) {
+      give_up_messages();
+      count_ = 0;
+    }
     for (int i = 0; i < count_; ++i) {
-      keys_[i] = handle(i);
+      requests_[i] = handle(i);
     }
-    wants_ = known(keys_, count_);
+    wants_ = take();
   }
-  ~Completing() {
-    if (wants_) {
-      leave(keys_, count_);
-    }
-  }
+  ~Completing() { put_back(); }
+  // Whether a receive is among them.
   bool wants() const { return wants_; }
 
   template <typename Found>
@@ -191,9 +195,8 @@ class Completing : public Call {
   }
   template <typename Found>
   void any(int result, int flag, int index, Found& statuses) {
-    if (flag != 0 && index != MPI_UNDEFINED) {
-      one(result, index, 0, statuses);
-    }
+    several(
+        result, flag != 0 && index != MPI_UNDEFINED ? 1 : 0, [&](int) { return index; }, statuses);
   }
   template <typename Found>
   void some(int result, int count, const int* indices, int first, Found& statuses) {
@@ -203,9 +206,10 @@ class Completing : public Call {
 
  private:
   struct Complete {
-    int which;  // of the requests
-    int place;  // of its status
-    std::uint64_t serial;
+    int which = 0;  // of the requests
+    int place = 0;  // of its status
+    std::uint64_t serial = 0;
+    Operations::node_type operation{};  // empty: it is not in the books
   };
 
   // Those posted first are told first, as messages are numbered so.
@@ -214,63 +218,65 @@ class Completing : public Call {
     if (count <= 0 || (result != MPI_SUCCESS && result != MPI_ERR_IN_STATUS)) {
       return;
     }
-    Some<Complete, 32> room;
+    Some<Complete, 2> room;
     Complete* complete = room.make(static_cast<std::size_t>(count));
-    for (int i = 0; i < count; ++i) {
-      complete[i] = {which(i), i, 0};
+    if (complete == nullptr) {
+      return give_up_messages();
     }
-    if (wants_ && count > 1) {
-      sort(keys_, complete, count);
-    }
+    int there = 0;
     for (int i = 0; i < count; ++i) {
-      one(result, complete[i].which, complete[i].place, statuses);
+      const int index = which(i);
+      if (index >= 0 && index < count_) {
+        complete[there].which = index;
+        complete[there++].place = i;
+      }
+    }
+    sort(complete, there);
+    for (int i = 0; i < there; ++i) {
+      one(result, complete[i], statuses);
     }
   }
-  static void sort(const MPI_Request* requests, Complete* complete, int count);
   // Of several, each may fail by itself.
   template <typename Found>
-  void one(int result, int which, int place, Found& statuses) {
-    if (which < 0 || which >= count_ || (result != MPI_SUCCESS && result != MPI_ERR_IN_STATUS)) {
+  void one(int result, Complete& complete, Found& statuses) {
+    if (!wants_ || !books_complete()) {
+      tell(complete, nullptr);
       return;
     }
-    if (!wants_) {
-      tell(keys_[which], nullptr);
-      return;
-    }
-    const MPI_Status& status = statuses(place);
+    const MPI_Status& status = statuses(complete.place);
     if (result == MPI_SUCCESS || status.MPI_ERROR == MPI_SUCCESS) {
-      tell(keys_[which], &status);
+      tell(complete, &status);
     } else if (status.MPI_ERROR != MPI_ERR_PENDING) {
-      tell(keys_[which], nullptr);  // it failed, and is gone
+      tell(complete, nullptr);  // it failed, and is gone
+    } else if (taken_ != nullptr) {
+      taken_[complete.which] = std::move(complete.operation);
     }
   }
-  // Whether a receive is among them; from then to `leave` nobody else asks MPI about it.
-  static bool known(const MPI_Request* requests, int count);
-  static void leave(const MPI_Request* requests, int count);
-  static void tell(MPI_Request request, const MPI_Status* status);
+  // Takes operations out of the books; whether a receive is among them.
+  bool take();
+  void put_back();
+  // Gives the complete ones their operations, puts back the others, and sorts by posting.
+  void sort(Complete* complete, int count);
+  void tell(Complete& complete, const MPI_Status* status);
 
-  MPI_Request* keys_;
+  MPI_Request* requests_;
   int count_;
-  bool wants_;
+  bool wants_ = false;
+  Operations::node_type* taken_ = nullptr;  // by request; NULL: none
   Some<MPI_Request, 32> own_;
+  Some<Operations::node_type, 2> room_;
 };
 
-// MPI_Request_free, MPI_Cancel.
 class Freeing : public Call {
  public:
   Freeing(int number, MPI_Request request);
   void done(int) {}
 };
-class Cancelling : public Call {
- public:
-  Cancelling(int number, MPI_Request request);
-  void done(int) {}
-};
 
-constexpr int kNoRoot = -1;
+constexpr int kNoRoot = std::numeric_limits<int>::min();  // no MPI gives MPI_PROC_NULL or MPI_ROOT that number
 
-// Collective operations: what this process contributes, or gets where only the root contributes. Rooted ones on
-// intercommunicators have no such part here.
+// Collective operations: what this process contributes, or gets where only the root contributes. Of rooted ones on
+// intercommunicators the root (MPI_ROOT) and the others of its group (MPI_PROC_NULL) have no such part.
 class Collective : public Call {
  public:
   Collective(int number, MPI_Count count, MPI_Datatype type, int root, MPI_Comm communicator);
@@ -284,7 +290,10 @@ inline MPI_Datatype chosen_type(bool buffer_is_in_place, MPI_Datatype own, MPI_D
   return buffer_is_in_place ? other : own;
 }
 inline bool in_place(const void* buffer) { return buffer == MPI_IN_PLACE; }
-int size_of(MPI_Comm communicator);
+// How many processes this one exchanges with in a collective operation (on intercommunicators those of the other group), and
+// how many there are in its own group. 0 on a foreign communicator.
+int peers(MPI_Comm communicator);
+int members(MPI_Comm communicator);
 template <typename Count>
 MPI_Count sum(const Count* counts, int size) {
   MPI_Count all = 0;
@@ -298,6 +307,9 @@ class Barrier : public Collective {
  public:
   Barrier(int number, MPI_Comm communicator);
   void done(int result);
+
+ private:
+  bool world_;
 };
 
 // Memory of others.
@@ -336,7 +348,7 @@ class GroupMaking : public Call {
   void done(int result, MPI_Comm made);
 
  private:
-  std::uint32_t made_;
+  std::uint32_t made_ = kForeign;
 };
 class InterMaking : public Call {
  public:

@@ -9,7 +9,7 @@ Arguments are counted from 1. Before the call and, behind the bar, after it:
     %3        the written index, from 0 in both languages
     $5 $5:1   the status; statuses, as many as argument 1 says
     'text'    as it is
-    choose:1:2:5, choose_type, unless:1:2, sum:1:2:9    parts of collective operations, below
+    choose:1:2:5, choose_type, unless:1:2, sum:1:2:peers:9    parts of collective operations, below
 """
 
 from __future__ import annotations
@@ -64,7 +64,6 @@ _COMPLETIONS = {
     "Start": Special("Starting", "'1' @1"),
     "Startall": Special("Starting", "1 @2"),
     "Request_free": Special("Freeing", ">1"),
-    "Cancel": Special("Cancelling", ">1"),
 }
 
 
@@ -78,9 +77,9 @@ def _alone(buffer: int, own: tuple[int, int]) -> str:
     return f"unless:{buffer}:{own[0]} {own[1]}"
 
 
-def _all(counts: int, kind: int, communicator: int, buffer: int = 0) -> str:
-    """The sum of counts of all processes."""
-    return f"sum:{buffer}:{counts}:{communicator} {kind}"
+def _all(counts: int, kind: int, processes: str, communicator: int, buffer: int = 0) -> str:
+    """The sum of counts, one of each of `processes` (special.hpp: peers, members)."""
+    return f"sum:{buffer}:{counts}:{processes}:{communicator} {kind}"
 
 
 _NONE = "'kNoRoot'"
@@ -94,13 +93,13 @@ _COLLECTIVES = {
     "Allgather": f"{_part(1, (2, 3), (5, 6))} {_NONE} 7",
     "Allgatherv": f"{_alone(1, (2, 3))} {_NONE} 8",
     "Alltoall": f"{_part(1, (2, 3), (5, 6))} {_NONE} 7",
-    "Alltoallv": f"{_all(2, 4, 9, 1)} {_NONE} 9",
+    "Alltoallv": f"{_all(2, 4, 'peers', 9, 1)} {_NONE} 9",
     "Alltoallw": f"'0' 'MPI_DATATYPE_NULL' {_NONE} 9",
     "Reduce": "3 4 6 7",
     "Allreduce": f"3 4 {_NONE} 6",
     "Scan": f"3 4 {_NONE} 6",
     "Exscan": f"3 4 {_NONE} 6",
-    "Reduce_scatter": f"{_all(3, 4, 6)} {_NONE} 6",
+    "Reduce_scatter": f"{_all(3, 4, 'members', 6)} {_NONE} 6",
     "Reduce_scatter_block": f"3 4 {_NONE} 6",
     "Neighbor_allgather": f"2 3 {_NONE} 7",
     "Neighbor_allgatherv": f"2 3 {_NONE} 8",

@@ -2,13 +2,15 @@
 #pragma once
 
 #include <array>
-#include <vector>
+#include <memory>
+#include <new>
 
+#include "pmpi/books.hpp"
 #include "pmpi/fortran.hpp"
 
 namespace elbowroom::pmpi {
 
-// `size` of something: few of them without asking for memory.
+// `size` of something: few of them without asking for memory. NULL where there is none.
 template <typename Item, std::size_t few>
 class Some {
  public:
@@ -16,23 +18,25 @@ class Some {
     if (size <= few) {
       return few_.data();
     }
-    many_.resize(size);
-    return many_.data();
+    many_.reset(new (std::nothrow) Item[size]);
+    return many_.get();
   }
 
  private:
   std::array<Item, few> few_;
-  std::vector<Item> many_;
+  std::unique_ptr<Item[]> many_;
 };
 
 class Statuses {
  public:
   Statuses(MPI_Status* theirs, int count, bool wanted) : given_(theirs) {
     if (wanted && (theirs == MPI_STATUS_IGNORE || theirs == MPI_STATUSES_IGNORE)) {
-      given_ = own_.make(static_cast<std::size_t>(count < 0 ? 0 : count));
+      MPI_Status* const own = own_.make(static_cast<std::size_t>(count < 0 ? 0 : count));
+      own != nullptr ? void(given_ = own) : give_up_messages();
     }
   }
   MPI_Status* given() { return given_; }
+  // Of `wanted` statuses, while the books are complete.
   const MPI_Status& operator()(int i) { return given_[i]; }
 
  private:
@@ -46,7 +50,8 @@ class Statuses {
  public:
   Statuses(Word theirs, int count, bool wanted) : given_(theirs) {
     if (wanted && ignores_status(theirs)) {
-      given_ = own_.make(static_cast<std::size_t>(count < 0 ? 0 : count) * kWords);
+      MPI_Fint* const own = own_.make(static_cast<std::size_t>(count < 0 ? 0 : count) * kWords);
+      own != nullptr ? void(given_ = own) : give_up_messages();
     }
   }
   Word given() { return given_; }

@@ -250,9 +250,10 @@ std::array<elbow_interval, stream_count> flow_answer(const FlowPart& model, cons
     }
   }
   const Streams best = streams(model.vectors.front(), asked);
+  const Streams& discrepancy = model.discrepancy_of(asked.local > 0, asked.remote > 0);
   std::array<elbow_interval, stream_count> found;
   for (int k = 0; k < stream_count; ++k) {
-    found[k] = spreads[k].around(best[k], model.discrepancy[k]);
+    found[k] = spreads[k].around(best[k], discrepancy[k]);
   }
   return found;
 }

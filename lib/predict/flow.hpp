@@ -1,5 +1,5 @@
 // FLOW evaluated for one set of parameters and one situation. What it computes is said step by step in
-// src/elbowroom/model/flow.py and, for several streams in several resources, in src/elbowroom/model/filling.py; names are
+// src/elbowroom/models/flow/law.py and, for several streams in several resources, in src/elbowroom/models/flow/max_min.py; names are
 // the same here.
 #pragma once
 

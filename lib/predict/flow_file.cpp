@@ -128,6 +128,13 @@ FlowPart read_flow(const Place& place) {
   if (place.has("discrepancy")) {
     found.discrepancy = read_streams(place.at("discrepancy"));
   }
+  found.local = found.remote = found.both = found.discrepancy;
+  if (place.has("discrepancies")) {
+    const Place sides = place.at("discrepancies");
+    found.local = read_streams(sides.at("local"));
+    found.remote = read_streams(sides.at("remote"));
+    found.both = read_streams(sides.at("both"));
+  }
   if (place.has("load")) {
     found.load = read_load(place.at("load"));
     const std::size_t rows = found.load->extension.vectors.size();

@@ -1,5 +1,5 @@
 // FLOW for any load: groups of cores on any nodes, messages of any size and direction, copies. What it computes is said
-// step by step in src/elbowroom/model/flow_load.py; names are the same here.
+// step by step in src/elbowroom/models/flow/loads.py; names are the same here.
 #pragma once
 
 #include <array>

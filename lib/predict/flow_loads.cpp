@@ -93,17 +93,21 @@ bool FlowLoads::knows(Question question) const {
   return (known_ != nullptr && (known_->measured & question) != 0) || (question == asks_sizes && file_.sizes);
 }
 
-// That of situations as FLOW was fitted; that of other loads as they were, and never less.
+// That of situations as FLOW was fitted, by who computes; that of other loads as they were, and never less.
 const Streams& FlowLoads::discrepancy(const elbow_load& load, double size) const {
   bool situation = load.copy_count == 0 && !crowded(load) && !has_intensity(load);
+  std::array<bool, 2> computes{};  // remote, local cores
   for (std::size_t k = 0; k < load.group_count; ++k) {
-    situation = situation && load.groups[k].socket < 2 && load.groups[k].node == load.groups[0].node;
+    const elbow_group& group = load.groups[k];
+    situation = situation && group.socket < 2 && group.node == load.groups[0].node;
+    const bool local = (group.node < file_.machine.numa_per_socket) == (group.socket == 0);
+    computes[local ? 1 : 0] = computes[local ? 1 : 0] || group.count > 0;
   }
   if (load.messages != nullptr) {
     const elbow_messages& messages = *load.messages;
     situation = situation && messages.direction == ELBOW_RECEIVE && messages.threads == 1 && size == file_.message_size;
   }
-  return situation ? file_.flow->discrepancy : wider_;
+  return situation ? file_.flow->discrepancy_of(computes[1], computes[0]) : wider_;
 }
 
 bool FlowLoads::inside(const elbow_load& load, double size) const {

@@ -1,4 +1,4 @@
-// Any load, by whichever model answers; what is refused and what is flagged is that of src/elbowroom/predict/loading.py.
+// Any load, by whichever model answers; what is refused and what is flagged is that of src/elbowroom/models/predict.py.
 #pragma once
 
 #include "answers.hpp"

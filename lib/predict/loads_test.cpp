@@ -197,7 +197,7 @@ TEST_CASE("what the machine, or no machine, has is refused") {
   check_refused(model, {{}, {fine}, {{0, INFINITY}}}, EINVAL, "copies[0].demand inf");
 }
 
-TEST_CASE("what the model has no runs for is refused, with the plan that mends it") {
+TEST_CASE("what the model has no runs for is refused, with the plan that provides it") {
   json file = document();
   file["models"]["flow"]["load"] = nullptr;
   file["message_size"] = nullptr;

@@ -25,7 +25,7 @@ constexpr std::size_t most_bytes = std::size_t{64} << 20;
 
 void check_version(const Place& root) {
   if (!root.has_text("schema") || root.at("schema").text() != schema) {
-    throw Refusal(EBADMSG, std::string("the file is no model of elbowroom (schema ") + schema + ")" + mend);
+    throw Refusal(EBADMSG, std::string("the file is no model of elbowroom (schema ") + schema + ")" + hint);
   }
   const int version = root.at("version").whole(1, std::numeric_limits<int>::max());
   if (version > ELBOW_PREDICT_FORMAT) {
@@ -167,7 +167,7 @@ double bandwidth_at_size(const ModelFile& file, double bandwidth, double size) {
   }
   const double rest = file.message_size / bandwidth - file.sizes->t0;
   if (!(rest >= 0)) {
-    throw Refusal(EDOM, "the model of " + file.machine.name + " has no bandwidth for messages of that size" + mend);
+    throw Refusal(EDOM, "the model of " + file.machine.name + " has no bandwidth for messages of that size" + hint);
   }
   return size / (file.sizes->t0 + rest * (size / file.message_size));
 }

@@ -1,4 +1,4 @@
-// The file M.json (schema elbowroom/model, docs/model-file.md) as plain data, checked completely while it is read.
+// The file M.json (schema elbowroom/model, docs/reference/model-file.md) as plain data, checked while it is read.
 #pragma once
 
 #include <array>
@@ -95,15 +95,24 @@ struct LoadPart {
   double size_high = 0;
 };
 
-// FLOW: values first, then the draws from the joint distribution, each ordered as flow_names.
+// FLOW: values first, then the draws from the joint distribution, each ordered as flow_names. `local`, `remote` and
+// `both` are the discrepancies of situations, by who computes; older files have the same everywhere.
 struct FlowPart {
   std::vector<std::vector<double>> vectors;
   Streams discrepancy{};
+  Streams local{};
+  Streams remote{};
+  Streams both{};
+
+  const Streams& discrepancy_of(bool is_local, bool is_remote) const {
+    return is_local && is_remote ? both : is_remote ? remote : local;
+  }
+
   std::optional<LoadPart> load;
 };
 
-// Messages of s bytes take t0 + s/B (docs/models.md): t0 in us with its 90 % interval, and the sizes that it was fitted
-// on, bytes.
+// Messages of s bytes take t0 + s/B (docs/reference/models.md): t0 in us with its 90 % interval, and the sizes it was
+// fitted on, bytes.
 struct MessageSize {
   double t0 = 0;
   double low = 0;

@@ -1,5 +1,5 @@
 // FLOW with any number of groups of cores, messages and copies. What it computes is said step by step in
-// src/elbowroom/model/flow_network.py; names are the same here.
+// src/elbowroom/models/flow/network.py; names are the same here.
 #pragma once
 
 #include <memory_resource>

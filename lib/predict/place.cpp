@@ -8,7 +8,7 @@ namespace elbowroom::predict {
 
 using nlohmann::json;
 
-void refuse(const std::string& where, const std::string& what) { throw Refusal(EBADMSG, where + ": " + what + mend); }
+void refuse(const std::string& where, const std::string& what) { throw Refusal(EBADMSG, where + ": " + what + hint); }
 
 bool Place::has(const char* key) const {
   return value_->is_object() && value_->contains(key) && !value_->at(key).is_null();
@@ -80,9 +80,9 @@ Json::Json(std::string_view text) {
   try {
     value_ = std::make_unique<json>(json::parse(text.begin(), text.end()));
   } catch (const json::parse_error& error) {
-    throw Refusal(EBADMSG, std::string("the file is no JSON (byte ") + std::to_string(error.byte) + ")" + mend);
+    throw Refusal(EBADMSG, std::string("the file is no JSON (byte ") + std::to_string(error.byte) + ")" + hint);
   } catch (const json::out_of_range&) {
-    throw Refusal(EBADMSG, std::string("the file holds a number that is too large") + mend);
+    throw Refusal(EBADMSG, std::string("the file holds a number that is too large") + hint);
   }
 }
 

@@ -89,7 +89,7 @@ inline json flow_part() {
 inline json document() {
   return {{"schema", "elbowroom/model"},
           {"version", ELBOW_PREDICT_FORMAT},
-          {"elbowroom", "0.1.0"},
+          {"elbowroom", "test"},
           {"created", "2026-01-01T00:00:00+00:00"},
           {"machine",
            {{"name", "small"},

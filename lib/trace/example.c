@@ -1,4 +1,4 @@
-/* A program that records what it does: example DIRECTORY. docs/trace-library.md shows it. */
+/* A program that records what it does: example DIRECTORY. docs/reference/trace-library.md shows it. */
 #include <stdio.h>
 
 #include "elbowroom/trace.h"

@@ -1,4 +1,4 @@
-// The same in C++: intervals end with their scope. example_cpp DIRECTORY; docs/trace-library.md shows it.
+// The same in C++: intervals end with their scope. example_cpp DIRECTORY; docs/reference/trace-library.md shows it.
 #define ELBOW_TRACE_LEVEL 1  // details of level 2 are not compiled
 #include <cstdio>
 #include <exception>

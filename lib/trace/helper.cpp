@@ -10,8 +10,7 @@
 #include <chrono>
 #include <cstring>
 #include <string>
-
-#include "trace/refusal.hpp"
+#include <system_error>
 
 namespace elbowroom::trace {
 namespace {
@@ -34,20 +33,40 @@ cpu_set_t set_of(const char* core) {
   return set;
 }
 
+// Signals are for the program's own threads: one that begins meanwhile gets none.
+class NoSignals {
+ public:
+  NoSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  NoSignals(const NoSignals&) = delete;
+  NoSignals& operator=(const NoSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 }  // namespace
 
+NoThread::NoThread(int error)
+    : Refusal(error, std::string("the library's own thread cannot be started (") + std::strerror(error) +
+                         "): events beyond a ring's size are lost; allow the process more threads (ulimit -u), or give "
+                         "more bytes") {}
+
 Helper::Helper(std::function<bool()> work, const char* core) : work_(std::move(work)) {
-  // Signals are for the program's own threads.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
   cpu_set_t set;
   if (core != nullptr) {
     set = set_of(core);
   }
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  try {
+    const NoSignals blocked;
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    throw NoThread(error.code().value());
+  }
   if (core != nullptr) {
     if (const int code = pthread_setaffinity_np(thread_.native_handle(), sizeof set, &set); code != 0) {
       stop();

@@ -6,12 +6,19 @@
 #include <mutex>
 #include <thread>
 
+#include "trace/refusal.hpp"
+
 namespace elbowroom::trace {
+
+// The system has no thread for a helper.
+struct NoThread : Refusal {
+  explicit NoThread(int error);
+};
 
 class Helper {
  public:
-  // `work` says whether there was any: then it is called again sooner. `core`: a core's number, or NULL. Refusal where there
-  // is no such core.
+  // `work` says whether there was any: then it is called again sooner; it throws nothing. `core`: a core's number, or NULL.
+  // Refusal where there is no such core, NoThread.
   Helper(std::function<bool()> work, const char* core);
   ~Helper();
   Helper(const Helper&) = delete;

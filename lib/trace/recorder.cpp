@@ -1,6 +1,5 @@
 #include "trace/recorder.hpp"
 
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,20 +15,12 @@
 namespace elbowroom::trace {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::size_t kMostCategories = 63;  // the last bit is the library's own events
-constexpr int kOwnCategory = 63;
 constexpr std::size_t kMostTypes = 65535;
 constexpr std::size_t kDefaultBytes = 4U << 20;
 constexpr std::size_t kDefaultTextBytes = 256U << 10;
 constexpr std::size_t kLeastBytes = 32U * 64;
 constexpr const char* kPolicyNames[] = {"stop", "overwrite", "drain", "grow"};
-
-std::string numbered(const char* what, int number) {
-  std::string digits = std::to_string(number);
-  return what + std::string(5 - std::min<std::size_t>(digits.size(), 5), '0') + digits;
-}
 
 void copy_name(char (&field)[kNameBytes], const std::string& name) {
   std::memset(field, 0, kNameBytes);
@@ -65,6 +56,13 @@ std::uint64_t ticks_at(const HostClock& clock, std::int64_t ns) {
 
 }  // namespace
 
+std::string numbered(const char* what, int number) {
+  std::string digits = std::to_string(number);
+  return what + std::string(5 - std::min<std::size_t>(digits.size(), 5), '0') + digits;
+}
+
+std::string ring_name(int thread) { return numbered("thread-", thread) + ".ring"; }
+
 Recorder::Recorder(const elbow_trace_settings& settings) : settings_(settings), wanted_(split(settings.categories)) {
   take_settings(settings);
   clock_ = clock_of(nullptr);
@@ -72,8 +70,7 @@ Recorder::Recorder(const elbow_trace_settings& settings) : settings_(settings), 
   try {
     begin();
   } catch (...) {
-    std::error_code ignored;
-    std::filesystem::remove_all(memory_, ignored);
+    memory_folder_.remove();
     throw;
   }
 }
@@ -108,15 +105,23 @@ void Recorder::make_memory(const elbow_trace_settings& settings) {
   if (failed) {
     refuse_file(directory_, failed.value());
   }
-  memory_ = std::string(settings.memory == nullptr ? "/dev/shm" : settings.memory) + "/elbow-trace-" +
-            std::to_string(settings_.job) + "-" + stem_ + "-" + std::to_string(getpid());
-  if (mkdir(memory_.c_str(), 0700) != 0) {
-    refuse_file(memory_, errno);
-  }
+  const std::string base = settings.memory == nullptr ? "/dev/shm" : settings.memory;
+  clear_dead(base, settings_.job);
+  memory_folder_ = MemoryFolder(base, settings_.job, stem_, directory_);
+  memory_ = memory_folder_.path();
 }
 
 void Recorder::begin() {
   append_first();
+  try {
+    prepare();
+  } catch (...) {
+    unlink((directory_ + "/" + stem_ + ".jsonl").c_str());
+    throw;
+  }
+}
+
+void Recorder::prepare() {
   append_clock("start");
   const char* const mask_fields[3] = {nullptr, "mask", nullptr};
   const char* const region_fields[3] = {"on", nullptr, nullptr};
@@ -128,26 +133,19 @@ void Recorder::begin() {
   lost_type_ = type("lost", kOwnCategory, lost_fields);
   cost_ = calibrated();
   if (settings_.policy >= ELBOW_TRACE_DRAIN) {
-    helper_ = std::make_unique<Helper>([this] { return help(); }, settings_.core);
+    start_helper();
   }
 }
 
 void Recorder::append_first() {
-  append_line(directory_ + "/" + stem_ + ".jsonl",
-              {{"record", "trace"},
-               {"format", ELBOW_TRACE_FORMAT},
-               {"job", settings_.job},
-               {"rank", settings_.rank},
-               {"ranks", settings_.ranks},
-               {"pid", getpid()},
-               {"memory", memory_},
-               {"policy", kPolicyNames[settings_.policy]},
-               {"clock",
-                {{"counter", clock_.counter},
-                 {"start_ticks", clock_.start_ticks},
-                 {"start_ns", clock_.start_ns},
-                 {"scale", clock_.scale}}}},
-              true);
+  Line clock;
+  clock.add("counter", clock_.counter).add("start_ticks", clock_.start_ticks);
+  clock.add("start_ns", clock_.start_ns).add("scale", clock_.scale);
+  Line line("trace");
+  line.add("format", ELBOW_TRACE_FORMAT).add("job", settings_.job);
+  line.add("rank", settings_.rank).add("ranks", settings_.ranks).add("pid", getpid());
+  line.add("memory", memory_).add("policy", kPolicyNames[settings_.policy]).add_json("clock", clock.text());
+  append_text(directory_ + "/" + stem_ + ".jsonl", line.text() + "\n", true);
 }
 
 // What the counter reads beside the kernel's clock: more than `width_ns` between `local` and `raw_ns` is a drift.
@@ -161,12 +159,28 @@ void Recorder::append_clock(const char* when) {
   if (elbow_clock_anchor(&ticks, &raw, &width) != 0) {
     throw Refusal(errno, elbow_clock_error());
   }
-  append_line(directory_ + "/" + stem_ + ".jsonl", {{"record", "clock"},
-                                                    {"when", when},
-                                                    {"ticks", ticks},
-                                                    {"local", clock_.at(ticks)},
-                                                    {"raw_ns", raw},
-                                                    {"width_ns", width}});
+  Line line("clock");
+  line.add("when", when).add("ticks", ticks).add("local", clock_.at(ticks));
+  write_down(line.add("raw_ns", raw).add("width_ns", width));
+}
+
+// On a full disk lines wait in memory, and are tried again now and then; without them the trace cannot be stopped. With the lock.
+void Recorder::write_down(const Line& line) {
+  unwritten_.push_back(line.text() + "\n");
+  if (std::chrono::steady_clock::now() >= write_not_before_) {
+    try {
+      write_lines();
+    } catch (const Refusal&) {
+      write_not_before_ = std::chrono::steady_clock::now() + kAgain;
+    }
+  }
+}
+
+void Recorder::write_lines() {
+  while (!unwritten_.empty()) {
+    append_text(directory_ + "/" + stem_ + ".jsonl", unwritten_.front());
+    unwritten_.pop_front();
+  }
 }
 
 std::int64_t Recorder::now() const {
@@ -183,9 +197,15 @@ int Recorder::category(const std::string& name) {
   if (categories_.size() == kMostCategories) {
     throw Refusal(ENOSPC, "category '" + name + "': there are 63 already; put its types into one of those");
   }
-  append_line(directory_ + "/" + stem_ + ".jsonl",
-              {{"record", "category"}, {"number", categories_.size()}, {"name", name}});
+  Line line("category");
+  line.add("number", categories_.size()).add("name", name);
   categories_.push_back(name);
+  try {
+    write_down(line);
+  } catch (...) {
+    categories_.pop_back();
+    throw;
+  }
   return static_cast<int>(categories_.size()) - 1;
 }
 
@@ -199,14 +219,19 @@ const elbow_trace_type* Recorder::type(const std::string& name, int category, co
   if (types_.size() == kMostTypes) {
     throw Refusal(ENOSPC, "type '" + name + "': there are 65535 already");
   }
-  json told = json::array();
-  for (int i = 0; i < 3; ++i) {
-    told.push_back(fields[i] == nullptr ? json() : json(fields[i]));
-  }
   const auto number = static_cast<std::uint16_t>(types_.size());
-  append_line(directory_ + "/" + stem_ + ".jsonl",
-              {{"record", "type"}, {"number", number}, {"name", name}, {"category", category}, {"fields", told}});
+  Line line("type");
+  line.add("number", number).add("name", name).add("category", category);
+  line.add_json("fields", json_array(3, [&](std::size_t i) {
+                  return fields[i] == nullptr ? std::string("null") : json_text(fields[i]);
+                }));
   types_.push_back({{1ULL << category, number}, name, category});
+  try {
+    write_down(line);
+  } catch (...) {
+    types_.pop_back();
+    throw;
+  }
   return &types_.back().handle;
 }
 
@@ -267,7 +292,7 @@ RingHeader Recorder::header_of(const std::string& name, int thread) const {
 Ring& Recorder::attach(const std::string& name) {
   const std::lock_guard lock(mutex_);
   const int thread = static_cast<int>(threads_.size());
-  const std::string file = numbered("thread-", thread) + ".ring";
+  const std::string file = ring_name(thread);
   try {
     return threads_
         .emplace_back(memory_ + "/" + file, header_of(name, thread), directory_ + "/" + stem_ + "." + file,
@@ -285,12 +310,10 @@ void Recorder::sync(const elbow_clock* clock, const elbow_sync_point& point) {
   // Another process's calibration of the same counter: the instant is the same, this process's time of it is another.
   const std::int64_t shift = same && clock_.counter ? clock_.at(ticks_at(theirs, point.local)) - point.local : 0;
   const std::lock_guard lock(mutex_);
-  append_line(directory_ + "/" + stem_ + ".jsonl", {{"record", "sync"},
-                                                    {"local", point.local + shift},
-                                                    {"offset", point.offset - shift},
-                                                    {"low", point.low - shift},
-                                                    {"high", point.high - shift},
-                                                    {"same_source", same}});
+  Line line("sync");
+  line.add("local", point.local + shift).add("offset", point.offset - shift);
+  line.add("low", point.low - shift).add("high", point.high - shift);
+  write_down(line.add("same_source", same));
   append_clock("sync");
 }
 

@@ -1,6 +1,7 @@
 // One process's trace: its categories and types, its threads' rings, and what is written when it ends.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -8,14 +9,23 @@
 #include <string>
 #include <vector>
 
+#include "base/host_clock.hpp"
 #include "elbowroom/trace.h"
-#include "observe/host_clock.hpp"
 #include "trace/helper.hpp"
+#include "trace/lines.hpp"
+#include "trace/memory_folder.hpp"
 #include "trace/refusal.hpp"
 #include "trace/ring.hpp"
 #include "trace/saved_ring.hpp"
 
 namespace elbowroom::trace {
+
+constexpr int kOwnCategory = 63;  // of the library's own events
+
+// `what`00003
+std::string numbered(const char* what, int number);
+// thread-00003.ring
+std::string ring_name(int thread);
 
 // A summary for a person.
 std::string described(const elbow_trace_summary& summary);
@@ -40,10 +50,18 @@ class Recorder {
   std::uint64_t initial_mask();
   // This thread's ring, made now.
   Ring& attach(const std::string& name);
+  // Its thread has ended: saves the events and gives the memory back. Where that fails they stay in memory until the stop.
+  void detach(Ring& ring);
   void sync(const elbow_clock* clock, const elbow_sync_point& point);
   void region(bool on);
   // May be called again where it failed: what is in memory stays there until then.
   elbow_trace_summary stop();
+  // Instead of a stop: removes what was recorded.
+  void discard();
+  // Whether a category but these, and the library's own, has a type.
+  bool has_others(const std::vector<int>& categories);
+  // MPI was finalised: a process without an end was not killed.
+  void finalised();
   // After the stop: events kept of a category (63: the library's own), and what these took, ns.
   void cost(int category, std::uint64_t& events, double& overhead_ns) const;
 
@@ -58,6 +76,7 @@ class Recorder {
   struct Thread {
     Ring ring;
     SavedRing saved;
+    std::mutex saving;  // its events are drained, its ring grows, or it ends
     Thread(const std::string& path, const RingHeader& header, const std::string& saved_path, std::uint16_t lost_type)
         : ring(path, header), saved(ring, saved_path, lost_type) {}
   };
@@ -65,26 +84,32 @@ class Recorder {
   void take_settings(const elbow_trace_settings& settings);
   void make_memory(const elbow_trace_settings& settings);
   void begin();
+  void prepare();
   RingHeader header_of(const std::string& name, int thread) const;
   std::vector<Thread*> threads();
   std::int64_t now() const;
   void append_first();
   void append_clock(const char* when);
+  void write_down(const Line& line);
+  void write_lines();
   void append_end(const elbow_trace_summary& all);
   EventCost calibrated();
   double batch_ns(elbow_trace_ring& ring) const;
+  void start_helper();
+  void end_helper();
   bool help();
   bool drain();
   bool grow(std::uint64_t room);
   template <typename Work>
   void flush(const Thread& thread, Work work);
-  void failed(const std::string& why);
+  void failed(const char* why);
   elbow_trace_summary added_up();
 
   std::mutex mutex_;
   std::string directory_;
-  std::string memory_;
-  std::string stem_;  // of the process's files: rank-00003
+  MemoryFolder memory_folder_;
+  std::string memory_;  // its path
+  std::string stem_;    // of the process's files: rank-00003
   elbow_trace_settings settings_;
   HostClock clock_;
   std::vector<std::string> wanted_;  // categories named at the start; empty: all
@@ -103,9 +128,13 @@ class Recorder {
   std::mutex growing_;  // rings grow, or the region of interest begins
   bool inside_ = false;
   std::mutex trouble_mutex_;
-  std::string trouble_;  // why the helper could not do its work, at first
+  std::array<char, 512> trouble_{};  // why the helper could not do its work, at first
   Deadline not_before_{};
+  std::deque<std::string> unwritten_;  // lines, in order
+  Deadline write_not_before_{};
   std::unique_ptr<Helper> helper_;
 };
+
+constexpr auto kAgain = std::chrono::seconds(1);  // after which a full disk or memory is tried again
 
 }  // namespace elbowroom::trace

@@ -13,12 +13,10 @@
 namespace elbowroom::trace {
 namespace {
 
-using nlohmann::json;
 using std::chrono::steady_clock;
 
 constexpr auto kUnfinished =
-    std::chrono::milliseconds(20);                // how long events are waited for that are just being written
-constexpr auto kAgain = std::chrono::seconds(1);  // after which a full disk or memory is tried again
+    std::chrono::milliseconds(20);  // how long events are waited for that are just being written
 
 }  // namespace
 
@@ -87,10 +85,21 @@ std::vector<Recorder::Thread*> Recorder::threads() {
   return all;
 }
 
-void Recorder::failed(const std::string& why) {
+// Allocates nothing: the reason may be that there is no memory.
+void Recorder::failed(const char* why) {
   const std::lock_guard lock(trouble_mutex_);
-  trouble_ = trouble_.empty() ? why : trouble_;
+  if (trouble_.front() == '\0') {
+    std::snprintf(trouble_.data(), trouble_.size(), "%s", why);
+  }
   not_before_ = steady_clock::now() + kAgain;
+}
+
+// Whoever drains or grows rings records it: its own ring is made before it holds another one's lock, but not before there
+// is any other, so that the first ring is the program's.
+void own_ring_after(std::size_t others) {
+  if (others > 0 && elbow_trace_own == nullptr) {
+    elbow_trace_attach();
+  }
 }
 
 // An interval on the calling thread, which a timeline shows.
@@ -102,10 +111,22 @@ void Recorder::flush(const Thread& thread, Work work) {
   elbow_trace_end(flush_type_, number, 0, 0);
 }
 
+// Without a helper a ring that is full loses what follows, and the end of the trace says why.
+void Recorder::start_helper() {
+  try {
+    helper_ = std::make_unique<Helper>([this] { return help(); }, settings_.core);
+  } catch (const NoThread& refusal) {
+    failed(refusal.what());
+  }
+}
+
 bool Recorder::drain() {
   bool any = false;
-  for (Thread* thread : threads()) {
-    if (thread->saved.is_due()) {
+  const std::vector<Thread*> all = threads();
+  own_ring_after(all.size());
+  for (Thread* thread : all) {
+    const std::lock_guard lock(thread->saving);
+    if (!thread->saved.finished() && thread->saved.is_due()) {
       flush(*thread, [&] { thread->saved.drain(); });
       any = true;
     }
@@ -116,9 +137,12 @@ bool Recorder::drain() {
 // Every ring has room for so many events; by half as many again as it has at least, so that growing is rare.
 bool Recorder::grow(std::uint64_t room) {
   bool any = false;
-  for (Thread* thread : threads()) {
+  const std::vector<Thread*> all = threads();
+  own_ring_after(all.size());
+  for (Thread* thread : all) {
+    const std::lock_guard lock(thread->saving);
     Ring& ring = thread->ring;
-    if (ring.room() < room) {
+    if (!thread->saved.finished() && ring.room() < room) {
       flush(*thread, [&] { ring.grow(std::max(2 * room, ring.header().capacity / 2)); });
       any = true;
     }
@@ -136,9 +160,35 @@ bool Recorder::help() {
     }
     const std::lock_guard lock(growing_);
     return !inside_ && grow(settings_.bytes / sizeof(elbow_trace_slot) / 2);
+  } catch (const std::bad_alloc&) {
+    failed("there is not enough memory to empty rings or make them grow: what does not fit is lost");
+  } catch (const std::exception& error) {
+    failed(error.what());
+  }
+  return false;
+}
+
+void Recorder::detach(Ring& ring) {
+  Thread* thread = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found =
+        std::find_if(threads_.rbegin(), threads_.rend(), [&](const Thread& one) { return &one.ring == &ring; });
+    thread = found == threads_.rend() ? nullptr : &*found;
+  }
+  if (thread == nullptr) {
+    return;
+  }
+  const std::lock_guard lock(thread->saving);
+  try {
+    if (!thread->saved.finished()) {
+      thread->saved.finish({});
+      thread->ring.release();
+    }
+  } catch (const std::bad_alloc&) {
+    failed("there is not enough memory to save the events of a thread that ended");
   } catch (const Refusal& refusal) {
     failed(refusal.what());
-    return false;
   }
 }
 
@@ -148,9 +198,13 @@ void Recorder::region(bool on) {
   if (grows && on) {
     const std::lock_guard lock(growing_);
     inside_ = true;
-    helper_->hold(true);
+    if (helper_ != nullptr) {
+      helper_->hold(true);
+    }
     try {
       grow(settings_.bytes / sizeof(elbow_trace_slot));
+    } catch (const std::bad_alloc&) {
+      failed("there is not enough memory to make rings grow: what does not fit is lost");
     } catch (const Refusal& refusal) {
       failed(refusal.what());
     }
@@ -159,7 +213,9 @@ void Recorder::region(bool on) {
   if (grows && !on) {
     const std::lock_guard lock(growing_);
     inside_ = false;
-    helper_->hold(false);
+    if (helper_ != nullptr) {
+      helper_->hold(false);
+    }
   }
 }
 
@@ -167,7 +223,7 @@ elbow_trace_summary Recorder::added_up() {
   elbow_trace_summary all{};
   by_category_.assign(64, 0);
   for (const Thread& thread : threads_) {
-    const RingHeader& header = thread.ring.header();
+    const RingHeader& header = thread.saved.last();
     all.recorded += thread.saved.recorded();
     all.kept += thread.saved.kept();
     if (thread.saved.fullest() >= all.fullest) {
@@ -192,50 +248,46 @@ elbow_trace_summary Recorder::added_up() {
 }
 
 void Recorder::append_end(const elbow_trace_summary& all) {
-  json categories = json::array();
-  for (std::size_t number = 0; number <= categories_.size(); ++number) {
-    const bool own = number == categories_.size();  // the library's own come last
+  // The library's own category comes last.
+  const std::string categories = json_array(categories_.size() + 1, [&](std::size_t number) {
+    const bool own = number == categories_.size();
     const int category = own ? 63 : static_cast<int>(number);
     std::uint64_t events = 0;
     double overhead_ns = 0;
     cost(category, events, overhead_ns);
-    categories.push_back({{"number", category},
-                          {"name", own ? "trace" : categories_[number]},
-                          {"events", events},
-                          {"overhead_ns", overhead_ns}});
-  }
-  json types = json::array();
-  for (const Type& type : types_) {
+    Line line;
+    line.add("number", category).add("name", own ? "trace" : categories_[number].c_str());
+    return line.add("events", events).add("overhead_ns", overhead_ns).text();
+  });
+  const std::string types = json_array(types_.size(), [&](std::size_t number) {
     std::uint64_t kept = 0;
     for (const Thread& thread : threads_) {
       const auto& counts = thread.saved.by_type();
-      kept += type.handle.number < counts.size() ? counts[type.handle.number] : 0;
+      kept += number < counts.size() ? counts[number] : 0;
     }
-    types.push_back({{"type", type.handle.number}, {"kept", kept}});
+    return Line().add("type", number).add("kept", kept).text();
+  });
+  Line line("end");
+  line.add("recorded", all.recorded).add("kept", all.kept).add("lost", all.lost);
+  line.add("fullest", all.fullest).add("capacity", all.capacity).add("threads", all.threads);
+  line.add("refused_threads", all.refused_threads).add("refusal", refusal_).add("trouble", trouble_.data());
+  line.add("texts_kept", all.texts_kept).add("texts_lost", all.texts_lost).add("advised_bytes", all.advised);
+  line.add("event_ns", cost_.kept).add("lost_event_ns", cost_.lost).add("overhead_ns", all.overhead_ns);
+  line.add("end_ns", now()).add_json("categories", categories).add_json("types", types);
+  append_text(directory_ + "/" + stem_ + ".jsonl", line.text() + "\n");
+}
+
+// A region may begin or end meanwhile: it finds a helper, or none. It is not ended with the lock held, which its work takes.
+void Recorder::end_helper() {
+  std::unique_ptr<Helper> helper;
+  {
+    const std::lock_guard lock(growing_);
+    helper = std::move(helper_);
   }
-  append_line(directory_ + "/" + stem_ + ".jsonl", {{"record", "end"},
-                                                    {"recorded", all.recorded},
-                                                    {"kept", all.kept},
-                                                    {"lost", all.lost},
-                                                    {"fullest", all.fullest},
-                                                    {"capacity", all.capacity},
-                                                    {"threads", all.threads},
-                                                    {"refused_threads", all.refused_threads},
-                                                    {"refusal", refusal_},
-                                                    {"trouble", trouble_},
-                                                    {"texts_kept", all.texts_kept},
-                                                    {"texts_lost", all.texts_lost},
-                                                    {"advised_bytes", all.advised},
-                                                    {"event_ns", cost_.kept},
-                                                    {"lost_event_ns", cost_.lost},
-                                                    {"overhead_ns", all.overhead_ns},
-                                                    {"end_ns", now()},
-                                                    {"categories", categories},
-                                                    {"types", types}});
 }
 
 elbow_trace_summary Recorder::stop() {
-  helper_.reset();
+  end_helper();
   const std::lock_guard lock(mutex_);
   try {
     const Deadline deadline = steady_clock::now() + kUnfinished;
@@ -243,22 +295,49 @@ elbow_trace_summary Recorder::stop() {
       thread.ring.close();
     }
     for (Thread& thread : threads_) {
+      const std::lock_guard saving(thread.saving);
       if (!thread.saved.finished()) {
         thread.saved.finish(deadline);
       }
     }
     const elbow_trace_summary all = added_up();
     append_clock("end");
+    write_lines();
     append_end(all);
-    for (Thread& thread : threads_) {
-      thread.ring.remove_file();
-    }
-    rmdir(memory_.c_str());
+    memory_folder_.remove();
     return all;
+  } catch (const std::bad_alloc&) {
+    throw Refusal(ENOMEM, "there is not enough memory to save the trace; the events stay in " + memory_ +
+                              ": stop again, or merge the trace, which takes them from there");
   } catch (const Refusal& refusal) {
     throw Refusal(refusal.code, std::string(refusal.what()) + "; the events stay in " + memory_ +
                                     ": stop again, or merge the trace, which takes them from there");
   }
+}
+
+void Recorder::discard() {
+  end_helper();
+  const std::lock_guard lock(mutex_);
+  const std::string front = directory_ + "/" + stem_;
+  for (std::size_t number = 0; number < threads_.size(); ++number) {
+    threads_[number].ring.close();
+    unlink((front + "." + ring_name(static_cast<int>(number))).c_str());
+  }
+  unlink((front + ".jsonl").c_str());
+  memory_folder_.remove();
+}
+
+bool Recorder::has_others(const std::vector<int>& categories) {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(types_.begin(), types_.end(), [&](const Type& type) {
+    return type.category != kOwnCategory &&
+           std::find(categories.begin(), categories.end(), type.category) == categories.end();
+  });
+}
+
+void Recorder::finalised() {
+  const std::lock_guard lock(mutex_);
+  write_down(Line("finalised"));
 }
 
 void Recorder::cost(int category, std::uint64_t& events, double& overhead_ns) const {

@@ -1,12 +1,16 @@
 #include "trace/ring.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "trace/refusal.hpp"
 
@@ -17,6 +21,21 @@ constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kPageSlots = kPage / sizeof(elbow_trace_slot);
 
 std::uint64_t whole_pages(std::uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+// MPI itself takes shared memory when it starts, of which containers have 64 MiB: without it the program would not run.
+void check_reserve(int file, std::uint64_t more, const std::string& path) {
+  constexpr std::uint64_t kMostReserve = 1ULL << 30;
+  struct statfs memory {};
+  if (fstatfs(file, &memory) != 0 || memory.f_type != TMPFS_MAGIC) {
+    return;
+  }
+  const auto block = static_cast<std::uint64_t>(memory.f_bsize);
+  if (memory.f_bavail * block < more + std::min(memory.f_blocks * block / 2, kMostReserve)) {
+    throw Refusal(ENOSPC, path +
+                              ": would leave less than half of that memory to the program; make room there, or ask "
+                              "for smaller rings (--buffer)");
+  }
+}
 
 // Of a ring of GROW texts are in front, as its end is not known.
 RingHeader placed(const RingHeader& asked) {
@@ -76,10 +95,12 @@ Ring::Ring(std::string path, const RingHeader& header) : path_(std::move(path)) 
 void Ring::reserve(int file, const RingHeader& header) {
   const std::size_t bytes = file_bytes(header);
   const bool grows = header.policy == ELBOW_TRACE_GROW;
+  check_reserve(file, bytes, path_);
   // Room is taken now: a memory that is full must not become a signal in the middle of an event.
   if (const int code = posix_fallocate(file, 0, static_cast<off_t>(bytes)); code != 0) {
     refuse_file(path_, code);
   }
+  check_reserve(file, 0, path_);  // ranks that start together have all seen the room that one of them took
   mapped_ = grows ? header.header_bytes + kMostGrown * sizeof(elbow_trace_slot) : bytes;
   void* mapped = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
   if (mapped == MAP_FAILED) {
@@ -96,7 +117,16 @@ void Ring::reserve(int file, const RingHeader& header) {
   extents_ = {{0, header.capacity}};
 }
 
-Ring::~Ring() { munmap(header_, mapped_); }
+Ring::~Ring() {
+  if (header_ != nullptr) {
+    munmap(header_, mapped_);
+  }
+}
+
+void Ring::release() {
+  remove_file();
+  munmap(std::exchange(header_, nullptr), mapped_);
+}
 
 void Ring::remove_file() { unlink(path_.c_str()); }
 
@@ -105,6 +135,9 @@ elbow_trace_slot* Ring::slots() const {
 }
 
 void Ring::close() {
+  if (header_ == nullptr) {
+    return;
+  }
   __atomic_store_n(&header_->closed, 1, __ATOMIC_SEQ_CST);
   // The others end where they are full: a limit that is lower would hide events of theirs.
   if (header_->policy == ELBOW_TRACE_OVERWRITE) {

@@ -24,8 +24,8 @@ struct Extent {
   std::uint64_t to;
 };
 
-// A file in memory, mapped as long as the process lives, since its thread may write at any time. It stays when the process is
-// killed, and is removed when its contents are saved.
+// A file in memory, mapped as long as its thread lives, which may write at any time. It stays when the process is killed, and
+// is removed when its contents are saved.
 class Ring {
  public:
   // A ring of GROW has address space for kMostGrown events, and memory for those of the header's capacity.
@@ -55,6 +55,9 @@ class Ring {
   const std::vector<Extent>& extents() const { return extents_; }
 
   void remove_file();
+  // Of a thread that has ended, whose events are saved: the file and its memory are gone, and only close and remove_file may
+  // be called.
+  void release();
 
  private:
   elbow_trace_slot* slots() const;

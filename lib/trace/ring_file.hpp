@@ -52,7 +52,7 @@ struct RingHeader {
   std::int64_t pid;
   char name[kNameBytes];
   char host[kNameBytes];
-  // The clock (core/observe/host_clock.hpp): what the counter read at a moment of CLOCK_MONOTONIC_RAW, and its rate.
+  // The clock (core/base/host_clock.hpp): what the counter read at a moment of CLOCK_MONOTONIC_RAW, and its rate.
   std::uint64_t counter;
   std::uint64_t start_ticks;
   std::int64_t start_ns;

@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::size_t kBatch = 1U << 15;  // slots: 1 MiB
+constexpr std::size_t kBatch = 1U << 12;  // slots: 128 KiB
 // A slot that is not written so long after those behind it never will be: handlers of signals lost it between them.
 constexpr auto kPatience = std::chrono::seconds(1);
 
@@ -58,6 +58,11 @@ SavedRing::SavedRing(Ring& ring, std::string path, std::uint16_t lost_type)
   front_.ring.slots = nullptr;
 }
 
+// Each event may bring a mark with it.
+SavedRing::Batch::Batch() { slots.reserve(kBatch); }
+
+bool SavedRing::Batch::full() const { return slots.size() + 2 > kBatch; }
+
 void SavedRing::add(Batch& batch, const elbow_trace_slot& slot) const {
   if (batch.missing > 0) {
     batch.slots.push_back({slot.time, lost_type_, ELBOW_TRACE_LOST, 0, 0, batch.missing, 0});
@@ -78,13 +83,15 @@ void SavedRing::end(Batch& batch) const {
 }
 
 void SavedRing::write_batch(Batch& batch, int file) {
+  std::size_t types = by_type_.size();
+  for (const elbow_trace_slot& slot : batch.slots) {
+    types = std::max<std::size_t>(types, slot.type + 1U);
+  }
+  by_type_.resize(types);  // may throw: nothing is written and counted by then
   write_at(file, batch.slots.data(), batch.slots.size() * sizeof(elbow_trace_slot),
            kHeaderBytes + stored_ * sizeof(elbow_trace_slot), path_);
   for (const elbow_trace_slot& slot : batch.slots) {
-    if (slot.kind != ELBOW_TRACE_LOST) {
-      by_type_.resize(std::max<std::size_t>(by_type_.size(), slot.type + 1U));
-      ++by_type_[slot.type];
-    }
+    by_type_[slot.type] += slot.kind != ELBOW_TRACE_LOST ? 1 : 0;
   }
   stored_ += batch.slots.size();
   marks_ += batch.marks;
@@ -133,8 +140,8 @@ bool SavedRing::is_stuck(std::uint64_t number, std::uint64_t recorded) {
   return steady_clock::now() - stuck_since_ > kPatience;
 }
 
-// Adds events from `next_` on to the batch, and returns the number of the first one that was not added. `all`: up to the last,
-// and those that are not whole by the deadline are missing.
+// Adds events from `next_` on to the batch until it is full, and returns the number of the first one that was not added. `all`:
+// those that are not whole by the deadline are missing.
 std::uint64_t SavedRing::take_waiting(Batch& batch, Deadline deadline, bool all) {
   const RingHeader& header = ring_.header();
   const std::uint64_t recorded = all ? recorded_ : ring_.recorded();
@@ -143,7 +150,7 @@ std::uint64_t SavedRing::take_waiting(Batch& batch, Deadline deadline, bool all)
   const std::uint64_t lost_to = __atomic_load_n(&header.lost_to, __ATOMIC_RELAXED);
   const std::uint64_t end = std::min(recorded, limit);
   std::uint64_t number = next_;
-  while (number < end) {
+  while (number < end && !batch.full()) {
     if (number >= lost_from && number < lost_to) {
       batch.missing += std::min(lost_to, end) - number;
       number = std::min(lost_to, end);
@@ -165,17 +172,27 @@ std::uint64_t SavedRing::take_waiting(Batch& batch, Deadline deadline, bool all)
   return number;
 }
 
-std::size_t SavedRing::drain() {
+void SavedRing::drain() {
   Batch batch;
   batch.missing = missing_;
-  const std::uint64_t number = take_waiting(batch, {}, false);
-  const std::size_t bytes = batch.slots.size() * sizeof(elbow_trace_slot);
   const File file(open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (stored_ == 0 ? O_TRUNC : 0), 0644), path_);
-  write_batch(batch, file.number);
+  // A thread that records as fast as this must not keep it from the others.
+  const std::uint64_t enough = next_ + ring_.header().capacity;
+  while (next_ < enough && take_chunk(batch, {}, false, file.number)) {
+    write_header(file.number, false);
+    __atomic_store_n(&ring_.header().drained, next_, __ATOMIC_RELEASE);
+  }
+}
+
+// Whether there was any.
+bool SavedRing::take_chunk(Batch& batch, Deadline deadline, bool all, int file) {
+  const std::uint64_t number = take_waiting(batch, deadline, all);
+  if (number == next_) {
+    return false;
+  }
+  write_batch(batch, file);
   next_ = number;
-  write_header(file.number, false);
-  __atomic_store_n(&ring_.header().drained, number, __ATOMIC_RELEASE);
-  return bytes;
+  return true;
 }
 
 // The numbers that the ring may hold.
@@ -204,7 +221,7 @@ void SavedRing::take_extent(Extent extent, std::uint64_t& next, Batch& batch, De
     } else {
       ++batch.missing;
     }
-    if (batch.slots.size() >= kBatch) {
+    if (batch.full()) {
       write_batch(batch, file);
     }
   }
@@ -216,7 +233,9 @@ void SavedRing::write_whole(Deadline deadline, int file) {
   std::uint64_t next = 0;
   if (ring_.header().policy == ELBOW_TRACE_DRAIN) {
     batch.missing = missing_;
-    next = take_waiting(batch, deadline, true);
+    while (take_chunk(batch, deadline, true, file)) {
+    }
+    next = next_;
   } else {
     stored_ = marks_ = missing_ = 0;
     by_type_.clear();
@@ -241,7 +260,7 @@ void SavedRing::finish(Deadline deadline) {
     const int truncated = drained && stored_ > 0 ? 0 : O_TRUNC;
     const File file(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | truncated, 0644), path);
     write_whole(deadline, file.number);
-  } catch (const Refusal&) {
+  } catch (...) {
     if (!drained) {
       unlink(path.c_str());
     }
@@ -250,6 +269,7 @@ void SavedRing::finish(Deadline deadline) {
   if (!drained && rename(path.c_str(), path_.c_str()) != 0) {
     refuse_file(path_, errno);
   }
+  last_ = ring_.header();
   finished_ = true;
 }
 

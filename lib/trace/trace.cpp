@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -10,8 +11,12 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <string>
+#include <string_view>
 
 #include "trace/environment.hpp"
+#include "trace/job.h"
+#include "trace/job_folder.hpp"
 #include "trace/recorder.hpp"
 
 std::uint64_t elbow_trace_recorded_categories = 0;
@@ -67,9 +72,35 @@ int guarded(Work work) {
 
 constexpr const char* not_started = "nothing is traced: call elbow_trace_start first";
 
+void thread_ended(void* ring);
+
+pthread_key_t ending = 0;  // its value: the ring of the thread
+bool ends_are_heard = false;
+
+void hear_ends_of_threads() { ends_are_heard = pthread_key_create(&ending, thread_ended) == 0; }
+
 void own(Ring* ring) {
   own_ring = ring;
   elbow_trace_own = ring == nullptr ? &nowhere.ring : &ring->header().ring;
+  // Where this fails the ring keeps its memory until the trace is stopped.
+  if (ring != nullptr && ends_are_heard) {
+    pthread_setspecific(ending, ring);
+  }
+}
+
+// Other libraries' ends of threads may record, too: this one's is put off to the second round.
+void thread_ended(void* ring) {
+  static thread_local bool again = false;
+  if (!again) {
+    again = true;
+    pthread_setspecific(ending, ring);
+    return;
+  }
+  Recorder* const traced = recorder;
+  if (traced != nullptr && own_ring == ring) {
+    own(nullptr);
+    guarded([&] { traced->detach(*static_cast<Ring*>(ring)); });
+  }
 }
 
 void lock_before_fork() { starting.lock(); }
@@ -84,10 +115,53 @@ void forget_after_fork() {
   recorder = nullptr;
 }
 
+// Which job this process is of, and its folder, by elbow_trace_start_as.
+struct Place {
+  std::string folder;
+  int rank = 0;
+  int ranks = 1;
+};
+Place place;
+
+void claim(const std::string& identity, const elbow_trace_settings& settings) {
+  const std::string whole = identity + " of " + std::to_string(settings.ranks);
+  place = {elbowroom::trace::claim_folder(settings.directory, whole, settings.ranks), settings.rank, settings.ranks};
+}
+
+int start_in_place(elbow_trace_settings settings) {
+  settings.directory = place.folder.c_str();
+  settings.rank = place.rank;
+  settings.ranks = place.ranks;
+  return elbow_trace_start(&settings);
+}
+
+// In the folder of the process's job. Where the launcher's variables were only inherited (a program that a rank starts), that
+// process has its files there already: this one is a job of its own.
+int start_in_folder(elbow_trace_settings settings, bool told_by_mpi) {
+  const std::string own = elbowroom::trace::process_identity();
+  std::string job = elbowroom::trace::launched_job([](const char* name) { return std::getenv(name); });
+  if (job.empty()) {
+    job = settings.ranks > 1 ? "job " + std::to_string(settings.job) : own;
+  }
+  claim(job, settings);
+  if (recorder != nullptr) {
+    return 0;  // the program has started it, in a directory of its own
+  }
+  const int started = start_in_place(settings);
+  if (started == 0 || errno != EEXIST || told_by_mpi || job == own) {
+    return started;
+  }
+  settings.rank = 0;
+  settings.ranks = 1;
+  claim(own, settings);
+  return start_in_place(settings);
+}
+
 // A program that ends without elbow_trace_stop keeps its trace.
 void stop_at_exit() {
-  if (recorder != nullptr) {
-    elbow_trace_stop(nullptr);
+  if (recorder != nullptr && elbow_trace_stop(nullptr) != 0) {
+    std::fprintf(stderr, "elbowroom: the trace of process %d is not complete: %s\n", static_cast<int>(getpid()),
+                 elbow_trace_error());
   }
 }
 
@@ -106,6 +180,9 @@ int elbow_trace_start(const elbow_trace_settings* settings) {
                   "elbow_trace_set_mask, and let a child that is to be traced run a program of its own");
   }
   return guarded([&] {
+    if (!ends_are_heard) {
+      hear_ends_of_threads();
+    }
     auto fresh = std::make_unique<Recorder>(*settings);
     const std::uint64_t mask = fresh->initial_mask();
     pthread_atfork(lock_before_fork, unlock_after_fork, forget_after_fork);
@@ -115,17 +192,58 @@ int elbow_trace_start(const elbow_trace_settings* settings) {
   });
 }
 
-int elbow_trace_start_from_environment(void) {
-  if (recorder != nullptr) {
+int elbow_trace_start_from_environment(void) { return recorder != nullptr ? 0 : elbow_trace_start_as(-1, 0); }
+
+int elbow_trace_start_as(int rank, int ranks) {
+  if (recorder != nullptr && !place.folder.empty()) {
     return 0;
   }
   int result = 0;
   const int read = guarded([&] {
-    const Environment environment([](const char* name) { return std::getenv(name); });
-    result = elbow_trace_start(&environment.settings());
+    // What MPI says counts: without a launcher, Open MPI 4 sets PMIX_RANK alone while it starts.
+    const std::string own_rank = std::to_string(rank);
+    const std::string own_ranks = std::to_string(ranks);
+    const Environment environment([&](const char* name) -> const char* {
+      const std::string_view wanted(name);
+      if (rank >= 0 && (wanted == "ELBOW_TRACE_RANK" || wanted == "ELBOW_TRACE_RANKS")) {
+        return (wanted == "ELBOW_TRACE_RANK" ? own_rank : own_ranks).c_str();
+      }
+      return std::getenv(name);
+    });
+    const elbow_trace_settings settings = environment.settings();
+    result = start_in_folder(settings, rank >= 0);
   });
   // Another thread may have been quicker.
   return read == 0 && (result == 0 || recorder != nullptr) ? 0 : -1;
+}
+
+const char* elbow_trace_folder(int* rank, int* ranks) {
+  *rank = place.rank;
+  *ranks = place.ranks;
+  return place.folder.empty() ? nullptr : place.folder.c_str();
+}
+
+void elbow_trace_discard(void) {
+  const std::lock_guard lock(starting);
+  if (Recorder* own = recorder.exchange(nullptr)) {
+    __atomic_store_n(&elbow_trace_recorded_categories, 0, __ATOMIC_RELAXED);
+    guarded([&] { own->discard(); });
+  }
+}
+
+int elbow_trace_finalised(const int* own, int count) {
+  Recorder* const traced = recorder;
+  if (traced == nullptr) {
+    return 0;
+  }
+  bool others = true;
+  const int marked = guarded([&] {
+    others = traced->has_others({own, own + count});
+    if (others) {
+      traced->finalised();
+    }
+  });
+  return others ? marked : elbow_trace_stop(nullptr);
 }
 
 int elbow_trace_stop(elbow_trace_summary* summary) {
@@ -231,9 +349,11 @@ elbow_trace_ring* elbow_trace_attach(void) {
   if (inside) {
     return &nowhere.ring;
   }
+  const int error = errno;  // the program's own
   if (traced == nullptr || guarded([&] { own(&traced->attach("")); }) != 0) {
     own(nullptr);
   }
+  errno = error;
   return elbow_trace_own;
 }
 

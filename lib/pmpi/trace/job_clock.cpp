@@ -40,13 +40,33 @@ double seconds_wanted() {
   return seconds == 0 ? kNever : seconds;
 }
 
+// Collective over these ranks alone.
+MPI_Comm communicator_of(const std::vector<int>& members) {
+  constexpr int kGroupTag = 31644;
+  MPI_Comm made = MPI_COMM_NULL;
+  int size = 0;
+  PMPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (static_cast<int>(members.size()) == size) {
+    PMPI_Comm_dup(MPI_COMM_WORLD, &made);
+    return made;
+  }
+  MPI_Group world = MPI_GROUP_NULL;
+  MPI_Group group = MPI_GROUP_NULL;
+  PMPI_Comm_group(MPI_COMM_WORLD, &world);
+  PMPI_Group_incl(world, static_cast<int>(members.size()), members.data(), &group);
+  PMPI_Comm_create_group(MPI_COMM_WORLD, group, kGroupTag, &made);
+  PMPI_Group_free(&group);
+  PMPI_Group_free(&world);
+  return made;
+}
+
 }  // namespace
 
-void JobClockOfTrace::begin() {
+void JobClockOfTrace::begin(const std::vector<int>& members) {
   seconds_ = seconds_wanted();
   const int category = elbow_trace_category("clock");
   type_ = category < 0 ? nullptr : elbow_trace_type_new("clocks compared", category, nullptr, nullptr, nullptr);
-  PMPI_Comm_dup(MPI_COMM_WORLD, &own_);
+  own_ = communicator_of(members);
   const elbow_peers peers = elbow_peers_of_mpi(&own_);
   clock_ = elbow_clock_new(&peers);
   if (clock_ == nullptr) {

@@ -3,14 +3,16 @@
 
 #include <mpi.h>
 
+#include <vector>
+
 #include "elbowroom/trace.h"
 
 namespace elbowroom::pmpi {
 
 class JobClockOfTrace {
  public:
-  // Collective over MPI_COMM_WORLD, as MPI_Init, MPI_Barrier and MPI_Finalize are.
-  void begin();
+  // Collective over the ranks of MPI_COMM_WORLD that record (agreement.hpp), as MPI_Init, MPI_Barrier and MPI_Finalize are.
+  void begin(const std::vector<int>& members);
   void barrier();
   void end();
   // At the next barrier, whatever the time: what rank 0 says counts.

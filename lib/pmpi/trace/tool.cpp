@@ -3,16 +3,24 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
+#include <iterator>
 #include <mutex>
+#include <new>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "calls.hpp"
 #include "elbowroom/trace.h"
 #include "pmpi/hooks.hpp"
+#include "pmpi/trace/agreement.hpp"
 #include "pmpi/trace/job_clock.hpp"
+#include "trace/job.h"
 
 namespace elbowroom::pmpi {
 namespace {
@@ -21,11 +29,15 @@ std::array<std::atomic<const elbow_trace_type*>, kCalls> types{};
 const elbow_trace_type* message_type = nullptr;
 int category = -1;
 int polls = -1;
+int message_category = -1;
 std::mutex making;
 bool recording = false;
+bool given_up = false;               // there was no memory to start
+std::string refusal;                 // why not
+std::optional<Agreement> agreement;  // with the other ranks, once the job's folder is known
 
 JobClockOfTrace& job_clock() {
-  static JobClockOfTrace& one = *new JobClockOfTrace;
+  static JobClockOfTrace one;
   return one;
 }
 
@@ -36,8 +48,9 @@ const char* variable(const char* name) {
   return found != nullptr && *found != '\0' ? found : nullptr;
 }
 
-bool launcher_told_rank() {
-  for (const char* name : {"ELBOW_TRACE_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
+// The launcher's word for each of its ranks. Slurm's variables are set for a job script as well, so that they say nothing.
+bool launcher_names_rank() {
+  for (const char* name : {"ELBOW_TRACE_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}) {
     if (variable(name) != nullptr) {
       return true;
     }
@@ -77,20 +90,24 @@ const elbow_trace_type* type_of(int call) {
   return type != nullptr ? type : make_type(call);
 }
 
+bool refuse() {
+  refusal = elbow_trace_error();
+  elbow_trace_discard();
+  return false;
+}
+
 // Types are lines in a file: those of calls that may come while a program is timed are made beforehand.
-bool begin() {
-  if (elbow_trace_start_from_environment() != 0) {
-    not_traced(elbow_trace_error());
-    return false;
+bool record(int rank, int ranks) {
+  if (elbow_trace_start_as(rank, ranks) != 0 || (elbow_trace_thread("MPI main") != 0 && errno != EEXIST)) {
+    return refuse();
   }
-  elbow_trace_thread("MPI main");
   category = elbow_trace_category("mpi");
   polls = elbow_trace_category("poll");
-  const int messages = elbow_trace_category("message");
-  message_type = messages < 0 ? nullptr : elbow_trace_type_new("message", messages, "tag", nullptr, nullptr);
+  message_category = elbow_trace_category("message");
+  message_type =
+      message_category < 0 ? nullptr : elbow_trace_type_new("message", message_category, "tag", nullptr, nullptr);
   if (category < 0 || polls < 0 || message_type == nullptr) {
-    not_traced(elbow_trace_error());
-    return false;
+    return refuse();
   }
   // They would fill the rings of everything else: recorded only where they are asked for.
   if (variable("ELBOW_TRACE_CATEGORIES") == nullptr) {
@@ -104,36 +121,103 @@ bool begin() {
   return true;
 }
 
-// Before MPI is there only the launcher knows the rank: it must be the same.
-bool ranks_agree() {
-  int rank = 0;
-  int size = 0;
-  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  PMPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (!recording) {
-    setenv("ELBOW_TRACE_RANK", std::to_string(rank).c_str(), 1);
-    setenv("ELBOW_TRACE_RANKS", std::to_string(size).c_str(), 1);
-    recording = begin();
+// From now on the process may end without its exit handlers (_exit, exec), and its trace is whole.
+void finalised() {
+  const int own[] = {category, polls, message_category, elbow_trace_category("clock")};
+  if (recording && elbow_trace_finalised(own, static_cast<int>(std::size(own))) != 0) {
+    std::fprintf(stderr, "elbowroom: the trace of this process is not written: %s\n", elbow_trace_error());
   }
-  return recording;
+}
+
+bool stop_recording() {
+  if (recording) {
+    elbow_trace_discard();
+  }
+  return recording = false;
+}
+
+// As process `rank` of `ranks`; -1: as the launcher says.
+void begin(int rank, int ranks) {
+  recording = record(rank, ranks);
+  if (const char* const folder = elbow_trace_folder(&rank, &ranks)) {
+    agreement.emplace(folder, rank, ranks);
+  }
+  if (agreement && agreement->announce(refusal)) {
+    return;
+  }
+  agreement.reset();
+  refusal = recording ? "the folder of its job cannot be written to" : refusal;
+  not_traced(refusal.c_str());
+  stop_recording();
+}
+
+// What the launcher said before MPI was there must be what MPI says now.
+bool place_is(int rank, int ranks) {
+  int launched_rank = 0;
+  int launched_ranks = 0;
+  if (elbow_trace_folder(&launched_rank, &launched_ranks) == nullptr ||
+      (launched_rank == rank && launched_ranks == ranks)) {
+    return true;
+  }
+  const auto place = [](int one, int all) { return "rank " + std::to_string(one) + " of " + std::to_string(all); };
+  not_traced(("the launcher's variables say " + place(launched_rank, launched_ranks) + ", MPI says " +
+              place(rank, ranks) + "; unset those of another launcher (OMPI_*, PMI_*, PMIX_*)")
+                 .c_str());
+  return false;
+}
+
+bool start() {
+  int rank = 0;
+  int ranks = 0;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (!recording && refusal.empty()) {
+    begin(rank, ranks);  // no launcher gave this process a rank
+  }
+  if (!agreement || !place_is(rank, ranks)) {
+    return stop_recording();
+  }
+  if (!recording) {
+    agreement->refuse();
+    return false;
+  }
+  const std::vector<int> members = agreement->members();
+  if (members.empty()) {
+    return stop_recording();
+  }
+  job_clock().begin(members);
+  return true;
+}
+
+// The shims are compiled without exceptions: one that left a hook would end the program. False where `work` failed: this
+// process is then not traced. Allocates nothing of its own.
+template <typename Work>
+bool survives(Work work) noexcept {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    not_traced("there is not enough memory for the trace");
+  } catch (const std::exception& error) {
+    not_traced(error.what());
+  }
+  given_up = true;
+  agreement.reset();
+  return stop_recording();
 }
 
 }  // namespace
 
 bool tool_starting() {
-  if (variable("ELBOW_TRACE_DIRECTORY") != nullptr && launcher_told_rank()) {
-    recording = begin();
-  }
-  return recording;
-}
-
-bool tool_started() {
-  if (variable("ELBOW_TRACE_DIRECTORY") == nullptr || !ranks_agree()) {
+  if (variable("ELBOW_TRACE_DIRECTORY") == nullptr || !launcher_names_rank()) {
     return false;
   }
-  job_clock().begin();
-  return true;
+  return survives([] {
+    begin(-1, 0);
+    return recording;
+  });
 }
+
+bool tool_started() { return variable("ELBOW_TRACE_DIRECTORY") != nullptr && !given_up && survives(start); }
 
 void tool_finishing() { job_clock().end(); }
 
@@ -146,6 +230,9 @@ void tool_enter(int call, const About& about) {
 void tool_leave(int call, const About& about) {
   if (const elbow_trace_type* type = type_of(call)) {
     elbow_trace_end(type, static_cast<std::uint32_t>(about.peer), about.bytes, about.communicator);
+  }
+  if (call == call::Finalize) {
+    finalised();
   }
 }
 

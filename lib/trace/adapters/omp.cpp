@@ -178,7 +178,7 @@ __attribute__((constructor)) void tell_of_libgomp() {
     std::fprintf(
         stderr,
         "elbow_trace: OpenMP is not traced: this program's is GCC's libgomp, which tells tools nothing; let it run "
-        "over LLVM's libomp (docs/trace-runtimes.md)\n");
+        "over LLVM's libomp (docs/reference/trace-runtimes.md)\n");
   }
   dlclose(gomp);
 }

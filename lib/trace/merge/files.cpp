@@ -119,6 +119,7 @@ class Finder {
     for (const std::string& name : names) {
       add_ring_of_folder(name);
     }
+    name_other_jobs(names);
     if (files_.by_rank.empty()) {
       no_trace(files_.directory, "has no files of a trace (rank-00000.jsonl, rank-00000.thread-00000.ring)");
     }
@@ -133,6 +134,23 @@ class Finder {
   }
 
  private:
+  // Jobs of one directory are read one at a time.
+  void name_other_jobs(const std::vector<std::string>& names) {
+    std::string others;
+    for (const std::string& name : names) {
+      std::error_code ignored;
+      if (number_in(name, "job-", "") && fs::is_directory(path(name), ignored)) {
+        others += (others.empty() ? "" : ", ") + path(name);
+      }
+    }
+    if (!others.empty() && files_.by_rank.empty()) {
+      throw Refused("trace '" + files_.directory + "': holds several jobs; name one of " + others);
+    }
+    if (!others.empty()) {
+      files_.warnings.push_back("this is the first of several jobs; the others are in " + others);
+    }
+  }
+
   std::string path(const std::string& name) const { return files_.directory + "/" + name; }
 
   void cannot_read(const std::string& name, int error) {
@@ -254,7 +272,9 @@ class Finder {
       return ring.second.size() == 1 && ring.second.front().layout.header.in_order == 1 &&
              ring.second.front().layout.header.ended == 0;
     });
-    std::string what = "rank " + std::to_string(rank) + " was killed before its trace was stopped";
+    std::string what = "rank " + std::to_string(rank) +
+                       (found.lines.finalised ? " ended after MPI_Finalize without its exit handlers"
+                                              : " was killed before its trace was stopped");
     if (recovered > 0) {
       what += "; " + std::to_string(recovered) + " of its threads were recovered from memory";
     } else if (found.rings.empty() || unended) {

@@ -74,7 +74,7 @@ TEST_CASE("A whole trace has its events, texts and totals, and no warning") {
   CHECK(read.got.job.types[read.got.job.texts[3].type].name == "step");
   CHECK(read.got.job.warnings.empty());
   CHECK(read.trace->damage.empty());
-  CHECK(trusted(*read.trace, read.merged));
+  CHECK(doubts(*read.trace, read.merged).empty());
 }
 
 TEST_CASE("What is no folder of a trace is refused with a sentence") {
@@ -122,7 +122,7 @@ TEST_CASE("A truncated ring is read up to its end, which is named") {
   CHECK(has(read.got.job.threads.at(0).damage, "the file ends after 50"));
   CHECK(read.got.job.threads.at(0).lost == 50);
   CHECK(read.warned("rank 0 said at its end that it kept 100 of 100 events; its files hold 50 of 100"));
-  CHECK_FALSE(trusted(*read.trace, read.merged));
+  CHECK_FALSE(doubts(*read.trace, read.merged).empty());
   fs::resize_file(small.ring(), 100);
   const ReadTrace less(small.directory);
   CHECK(less.got.events.empty());
@@ -203,7 +203,7 @@ TEST_CASE("A missing rank is named, and the others are merged") {
   CHECK(read.got.events.size() == 2);
   CHECK(read.warned("rank 1 of 3 is missing"));
   CHECK(check_report(*read.trace, read.merged)["missing"] == nlohmann::json({1}));
-  CHECK_FALSE(trusted(*read.trace, read.merged));
+  CHECK_FALSE(doubts(*read.trace, read.merged).empty());
 }
 
 TEST_CASE("A killed rank's rings are found in memory, or in a copy of that folder beside its lines") {
@@ -343,7 +343,7 @@ TEST_CASE("Whatever bytes are changed, reading ends, and what it delivers is in 
   CHECK(events > kTrials * 32);
 }
 
-TEST_CASE("A number of ranks that no job has is damage, and missing ranks are named up to a few") {
+TEST_CASE("A number of ranks that no job has is damage, and missing ranks are one sentence") {
   TestFolder folder;
   MadeTrace trace(folder.file("trace"), 30);
   for (int rank = 1; rank < 30; ++rank) {
@@ -352,11 +352,44 @@ TEST_CASE("A number of ranks that no job has is damage, and missing ranks are na
   trace.thread(0, "main");
   trace.write();
   const ReadTrace read(folder.file("trace"));
-  CHECK(read.warned("rank 8 of 30 is missing"));
-  CHECK_FALSE(read.warned("rank 9 of 30 is missing"));
-  CHECK(read.warned("21 more ranks are missing"));
+  CHECK(read.warned("rank 1 of 30 and all after it are missing"));
+  CHECK(read.trace->job.ranks.size() == 1);
+  const nlohmann::json report = check_report(*read.trace, read.merged);
+  CHECK(report["ranks"] == 30);
+  CHECK(report["missing"].size() == 29);
+  CHECK(report["missing"].front() == 1);
+  CHECK(report["missing"].back() == 29);
+  CHECK(has(doubts(*read.trace, read.merged).at(1), "29 of 30 ranks have no files here"));
   fs::remove(trace.lines(0));
   change(trace.ring(0, 0), offsetof(RingHeader, ranks), "\xFF\xFF\xFF\x7F");
   CHECK(has(ReadTrace(folder.file("trace")).trace->damage.at(0).what,
             "is thread 0 of rank 0 of 2147483647 by its header"));
+}
+
+TEST_CASE("Of a million missing ranks the first ones are listed") {
+  TestFolder folder;
+  MadeTrace trace(folder.file("trace"), 1 << 20);
+  for (int rank = 1; rank < 1 << 20; ++rank) {
+    trace.leave_out(rank);
+  }
+  trace.thread(0, "main");
+  trace.write();
+  const ReadTrace read(folder.file("trace"));
+  const nlohmann::json report = check_report(*read.trace, read.merged);
+  CHECK(read.trace->ranks.size() == 1);
+  CHECK(report["ranks"] == 1 << 20);
+  CHECK(report["missing"].size() == 4096);
+  CHECK(report["missing"].front() == 1);
+}
+
+TEST_CASE("A name that claims the millionth rank takes no memory for those before it") {
+  TestFolder folder;
+  MadeTrace trace(folder.file("trace"), 1 << 20);
+  for (int rank = 0; rank < (1 << 20) - 1; ++rank) {
+    trace.leave_out(rank);
+  }
+  trace.thread((1 << 20) - 1, "main");
+  trace.write();
+  CHECK_THROWS_WITH_AS(open_trace(folder.file("trace")), doctest::Contains("has files of rank 1048575, and of 1 ranks"),
+                       Refused);
 }

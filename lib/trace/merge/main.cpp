@@ -3,14 +3,18 @@
 // One JSON document on stdout (for columns to stdout: on stderr). Exit 0 done, 1 failed (a sentence on stderr), 2 usage,
 // 3 done, but not to be trusted.
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <iostream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "trace/merge/made_output.hpp"
 #include "trace/merge/merge.hpp"
+#include "trace/merge/part.hpp"
 #include "trace/merge/progress.hpp"
 #include "trace/merge/report.hpp"
+#include "trace/outputs/ending.hpp"
 
 namespace {
 
@@ -25,6 +29,8 @@ struct Request {
   std::string to;
   std::string out;
   std::size_t bins = 100;
+  std::int64_t from = std::numeric_limits<std::int64_t>::min();  // ns since the start
+  std::int64_t until = std::numeric_limits<std::int64_t>::max();
   bool progress = false;
 };
 
@@ -36,12 +42,14 @@ void print(const nlohmann::ordered_json& told, bool to_errors = false) {
   }
 }
 
+int exit_code(const std::vector<std::string>& doubts) { return doubts.empty() ? 0 : kNotTrusted; }
+
 int check(const Request& request) {
   const auto trace = open_trace(request.directory);
   Merged merged(*trace, 0);
   merge(*trace, nullptr, merged);
   print(check_report(*trace, merged));
-  return trusted(*trace, merged) ? 0 : kNotTrusted;
+  return exit_code(doubts(*trace, merged));
 }
 
 int stat(const Request& request) {
@@ -49,23 +57,26 @@ int stat(const Request& request) {
   Merged merged(*trace, request.bins);
   merge(*trace, nullptr, merged);
   print(stat_report(*trace, merged));
-  return trusted(*trace, merged) ? 0 : kNotTrusted;
+  return exit_code(doubts(*trace, merged));
 }
 
 int sync(const Request& request) {
   const auto trace = open_trace(request.directory);
   print(sync_report(*trace));
-  return clocks_trusted(*trace) ? 0 : kNotTrusted;
+  return exit_code(clock_doubts(*trace));
 }
 
 int merge_to(const Request& request) {
   const auto trace = open_trace(request.directory);
   Merged merged(*trace, 0);
   const auto sink = made_output(request.to, request.out);
-  Progress told(*sink);
-  merge(*trace, request.progress ? &told : sink.get(), merged);
+  const Request whole;
+  Part part(*sink, request.from, request.until);
+  Sink& output = request.from != whole.from || request.until != whole.until ? part : *sink;
+  Progress told(output);
+  merge(*trace, request.progress ? &told : &output, merged);
   print(check_report(*trace, merged, true), request.out == "-");
-  return trusted(*trace, merged) ? 0 : kNotTrusted;
+  return exit_code(doubts(*trace, merged));
 }
 
 }  // namespace
@@ -86,17 +97,26 @@ int main(int argc, char** argv) {
   CLI::App* merged = command("merge", "writes all events in one order");
   merged->add_option("--to", request.to, "what is written")->required()->check(CLI::IsMember(output_names()));
   merged->add_option("-o,--out", request.out, "where to")->required();
+  merged->add_option("--from", request.from, "leave out what is before, ns since the start");
+  merged->add_option("--until", request.until, "leave out what is after, ns since the start");
   merged->add_flag("--progress", request.progress, "say on stderr how much is done: progress DONE TOTAL");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsage;
   }
+  // A reader that has gone is an error of a write.
+  std::signal(SIGPIPE, SIG_IGN);
+  defer_ending_signals();
   try {
     return checked->parsed()    ? check(request)
            : counted->parsed()  ? stat(request)
            : compared->parsed() ? sync(request)
                                 : merge_to(request);
+  } catch (const EndRequested& ended) {
+    std::signal(ended.signal(), SIG_DFL);
+    std::raise(ended.signal());
+    return kFailed;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return kFailed;

@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "trace/merge/cursor.hpp"
+#include "trace/merge/type_table.hpp"
+#include "trace/outputs/ending.hpp"
 
 namespace elbowroom::trace {
 namespace {
@@ -85,6 +87,7 @@ class Merger {
       const std::uint32_t thread = order_.first().thread;
       Cursor& cursor = cursors_[thread];
       const Order::Entry next = order_.second();
+      check_end_requested();
       do {
         take(thread, cursor);
         cursor.advance();
@@ -117,14 +120,14 @@ class Merger {
 
   void lost_before(std::size_t i) {
     if (trace_.threads[i].overwritten && unmarked(i) > 0) {
-      const std::int64_t end = cursors_[i].has() ? cursors_[i].time() : trace_.duration;
+      const std::int64_t end = cursors_[i].has() ? cursors_[i].time() : trace_.job.duration;
       gap(static_cast<std::uint32_t>(i), 0, end, unmarked(i));
     }
   }
 
   void lost_behind(std::uint32_t thread) {
     if (!trace_.threads[thread].overwritten && unmarked(thread) > 0) {
-      gap(thread, before_[thread], trace_.duration, unmarked(thread));
+      gap(thread, before_[thread], trace_.job.duration, unmarked(thread));
     }
   }
 
@@ -140,6 +143,10 @@ class Merger {
     merged_.monotone = merged_.monotone && stamped.time >= last_;
     last_ = stamped.time;
     const std::vector<std::uint32_t>& types = trace_.ranks[trace_.job.threads[thread].rank].types;
+    if (slot.type >= types.size() || types[slot.type] == kNoType) {
+      ++merged_.appeared;
+      return;
+    }
     MergedEvent event;
     event.time = stamped.time;
     event.error = stamped.error;
@@ -182,9 +189,23 @@ class Merger {
 }  // namespace
 
 Merged::Merged(const OpenedTrace& trace, std::size_t bins)
-    : messages(trace), statistics(trace.job, trace.duration, bins) {}
+    : messages(trace), statistics(trace.job, trace.job.duration, bins) {}
+
+bool Merged::changed(const OpenedTrace& trace) const {
+  std::uint64_t kept = 0;
+  for (const MergedThread& thread : trace.job.threads) {
+    kept += thread.kept;
+  }
+  return appeared > 0 || events != kept;
+}
 
 void merge(const OpenedTrace& trace, Sink* sink, Merged& merged) {
+  if (sink != nullptr && trace.has_one_ended) {
+    // A send goes to the output long before it is known that its receive never comes.
+    Merged before(trace, 0);
+    Merger(trace, nullptr, before).run();
+    merged.messages.mark(before.messages.one_ended());
+  }
   Merger merger(trace, sink, merged);
   if (sink != nullptr) {
     sink->begin(trace.job);

@@ -18,6 +18,10 @@ struct Merged {
   std::int64_t worst_error = 0;  // ns; -1: of some events it is not known
   std::uint64_t unsynced = 0;    // events of ranks without a sync point
   bool monotone = true;
+  std::uint64_t appeared = 0;  // events of a type that no event had when the trace was opened: left out
+
+  // The files grew or shrank since the trace was opened: its program still runs.
+  bool changed(const OpenedTrace& trace) const;
 
   Merged(const OpenedTrace& trace, std::size_t bins);
 };

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "trace/merge/collected.hpp"
@@ -59,7 +61,7 @@ TEST_CASE("Events of all threads come in the order of the reference's time") {
   CHECK(read.got.job.start == 1'000'000);
   CHECK(read.merged.monotone);
   CHECK(read.got.ended);
-  CHECK(trusted(*read.trace, read.merged));
+  CHECK(doubts(*read.trace, read.merged).empty());
 }
 
 TEST_CASE("Times outside the sync points say so, and how wrong they may be") {
@@ -116,7 +118,7 @@ TEST_CASE("A rank without a sync point is flagged, and nothing is trusted; with 
   CHECK(read.warned("rank 1 has one sync point only"));
   CHECK(read.warned("rank 2 has no sync point"));
   CHECK(read.warned("rank 2's first event was moved"));
-  CHECK_FALSE(trusted(*read.trace, read.merged));
+  CHECK_FALSE(doubts(*read.trace, read.merged).empty());
   const auto told = check_report(*read.trace, read.merged);
   CHECK(told["worst_error_ns"].is_null());
   CHECK(sync_report(*read.trace)["ranks"][2]["flags"][0] == "unsynced");
@@ -168,7 +170,7 @@ TEST_CASE("A clock that goes back is damage; its events keep their order and are
   CHECK(read.merged.monotone);
   CHECK(read.trace->damage.at(0).file == "rank-00000.thread-00000.ring");
   CHECK(read.trace->damage.at(0).what == "the clock goes back or jumps at 49 of the events, first at event 300");
-  CHECK_FALSE(trusted(*read.trace, read.merged));
+  CHECK_FALSE(doubts(*read.trace, read.merged).empty());
 }
 
 TEST_CASE("One stamp that is far off moves its own event alone") {
@@ -276,10 +278,90 @@ TEST_CASE("Events are counted by type and time, thread, rank and category; times
   CHECK(type["begins"] == 10);
   CHECK(type["ends"] == 10);
   CHECK(type["total_ns"] == 900);
-  CHECK(type["per_second"] == nlohmann::json({10, 10}));
+  CHECK(type["per_bin"] == nlohmann::json({10, 10}));
+  CHECK(type["per_second"] == type["per_bin"]);
+  CHECK(type["whole"] == 10);
+  CHECK(type["longest_ns"] == 90);
   CHECK(told["types"][3]["total_ns"] == 100);
   CHECK(told["threads"][0]["kept"] == 40);
   CHECK(told["ranks"][0]["overhead_ns"] == 400.0);  // 10 ns each
   CHECK(told["ranks"][0]["by_category"][2]["events"] == 20);
   CHECK(told["ranks"][0]["by_category"][2]["overhead_ns"] == 200.0);
+}
+
+TEST_CASE("Bytes of calls and of messages are added by type, each call once") {
+  TestFolder folder;
+  MadeTrace trace(folder.file("trace"));
+  const int mpi = trace.category("mpi");
+  const auto call = trace.type("MPI_Send", mpi, {"peer", "bytes", ""});
+  const auto message = trace.type("message", mpi);
+  trace.thread(0, "main");
+  for (std::uint64_t i = 1; i <= 4; ++i) {
+    trace.add(0, 0, 100 * i, call, ELBOW_TRACE_BEGIN, 0, 1000 * i);
+    trace.send(0, 0, 100 * i + 1, message, 0, 10 * i, 0, 0, static_cast<std::uint32_t>(i));
+    trace.add(0, 0, 100 * i + i, call, ELBOW_TRACE_END, 0, 1000 * i);
+  }
+  trace.write();
+  const ReadTrace read(folder.file("trace"), 1);
+  const auto& types = read.merged.statistics.types();
+  REQUIRE(types.size() == 4);  // and the recorder's own
+  CHECK(types[2].bytes == 10'000);
+  CHECK(types[2].longest_ns == 4);
+  CHECK(types[3].bytes == 100);
+}
+
+TEST_CASE("An event of a type that appears between opening and merging is left out, and said") {
+  TestFolder folder;
+  MadeTrace trace(folder.file("trace"));
+  const auto type = trace.type("a", trace.category("c"));
+  trace.thread(0, "main");
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    trace.add(0, 0, 100 + i, type, ELBOW_TRACE_EVENT);
+  }
+  trace.write();
+  const auto opened = open_trace(folder.file("trace"));
+  for (const std::uint16_t fresh : {std::uint16_t{40}, std::uint16_t{60'000}}) {
+    std::fstream file(trace.ring(0, 0), std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(static_cast<std::streamoff>(kHeaderBytes + sizeof(elbow_trace_slot) * (fresh == 40 ? 3 : 9) +
+                                           offsetof(elbow_trace_slot, type)));
+    file.write(reinterpret_cast<const char*>(&fresh), sizeof fresh);
+  }
+  Merged merged(*opened, 2);
+  Collected got;
+  merge(*opened, &got, merged);
+  CHECK(got.events.size() == 8);
+  CHECK(merged.appeared == 2);
+  CHECK(merged.changed(*opened));
+  CHECK(doubts(*opened, merged).at(0).starts_with("the files changed while they were read"));
+}
+
+TEST_CASE("A trace that lost more than a hundredth of a rank's events is not to be trusted, a flight recorder's is") {
+  for (const auto& [policy, lost, trusted] : {std::tuple{+ELBOW_TRACE_STOP, 96U, false},
+                                              {+ELBOW_TRACE_STOP, 0U, true},
+                                              {+ELBOW_TRACE_OVERWRITE, 96U, true}}) {
+    TestFolder folder;
+    MadeTrace trace(folder.file("trace"), 2);
+    const auto type = trace.type("a", trace.category("c"));
+    for (int rank = 0; rank < 2; ++rank) {
+      const int events = policy == ELBOW_TRACE_OVERWRITE ? 64 : 4;  // a ring of a power of two
+      trace.sync(rank, 0, 0, 0, 0);
+      trace.sync(rank, 1000, 0, 0, 0);
+      trace.thread(rank, "main", policy);
+      for (int i = 0; i < events; ++i) {
+        trace.add(rank, 0, 100 + static_cast<std::uint64_t>(i), type, ELBOW_TRACE_EVENT);
+      }
+    }
+    if (lost > 0) {
+      trace.lose(1, 0, policy == ELBOW_TRACE_OVERWRITE ? 64 : lost);
+    }
+    trace.write();
+    const ReadTrace read(folder.file("trace"));
+    const auto found = doubts(*read.trace, read.merged);
+    CHECK(found.empty() == trusted);
+    if (!trusted) {
+      CHECK(found.back() ==
+            "rank 1 lost 96 % of its events (96 of 100); record again with larger buffers, fewer categories or a "
+            "region of interest");
+    }
+  }
 }

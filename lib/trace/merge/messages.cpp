@@ -5,46 +5,39 @@
 namespace elbowroom::trace {
 namespace {
 
-constexpr std::uint64_t kNumberedBits = 40;
 constexpr std::uint64_t kUnnumbered = 1ULL << 63;  // in a key's number, so that both kinds keep apart
 // A pair's floor is known when so many small messages went both ways; see too_fast.
 constexpr std::uint64_t kKnownAfter = 1000;
 constexpr std::uint64_t kSmall = 4096;  // bytes
-
-std::uint64_t ends_of(std::uint32_t source, std::uint32_t destination) {
-  return static_cast<std::uint64_t>(source) << 32 | destination;
-}
+constexpr std::size_t kMostRepeats = 1U << 21;
 
 }  // namespace
 
 Messages::Messages(const OpenedTrace& trace) : job_(trace.job), loses_(trace.job.ranks.size(), false) {}
 
 std::size_t Messages::KeyHash::operator()(const MessageKey& key) const {
-  const std::uint64_t mixed = (key.route ^ (key.ends * 0x9e3779b97f4a7c15ULL)) * 0xbf58476d1ce4e5b9ULL;
-  return static_cast<std::size_t>(mixed ^ (mixed >> 32));
+  return static_cast<std::size_t>(hash_of(key));
 }
 
-// Which message it is; none where the other end is no rank of the job.
+// Which message it is; none where the other end is no rank of the job, or one without files.
 std::optional<MessageKey> Messages::key_of(MergedEvent& event, std::uint32_t rank) {
   const auto peer = static_cast<std::uint32_t>(event.first);
-  const bool sent = event.kind == ELBOW_TRACE_SEND;
-  if (event.second >> kNumberedBits != 0) {
-    event.sequence = static_cast<std::uint32_t>(event.second >> kNumberedBits);
+  const MessageKey key = message_key(event.kind == ELBOW_TRACE_SEND, rank, event.first, event.small, event.second);
+  if (key.number != 0) {
+    event.sequence = static_cast<std::uint32_t>(key.number);
     event.second &= (1ULL << kNumberedBits) - 1;
   }
   if (peer >= job_.ranks.size()) {
-    ++nowhere_;
+    nowhere_ += peer >= job_.size ? 1 : 0;
     return {};
   }
-  MessageKey key;
-  key.route = (event.first >> 32) << 32 | event.small;
-  key.ends = sent ? ends_of(rank, peer) : ends_of(peer, rank);
-  key.number = event.sequence;
   return key;
 }
 
-// Gives a message that is not numbered its number: the order of both sides is the same. True where it would be a guess.
-bool Messages::guessed(const MessageKey& key, bool sent, std::uint32_t source, std::uint32_t destination) {
+// True where the number of a message that has none would be a guess.
+bool Messages::guessed(const MessageKey& key, bool sent) {
+  const auto source = static_cast<std::uint32_t>(key.ends >> 32);
+  const auto destination = static_cast<std::uint32_t>(key.ends);
   const auto found = channels_.find(key);
   const Channel seen = found == channels_.end() ? Channel{} : found->second;
   // Of a side that lost events, those before are complete: they still have their other ends.
@@ -54,6 +47,17 @@ bool Messages::guessed(const MessageKey& key, bool sent, std::uint32_t source, s
   return own_loss || (other_loss && !other_known);
 }
 
+// Gives a message that is not numbered its number: the order of both sides is the same.
+std::uint64_t Messages::number_in_order(const MessageKey& key, bool sent) {
+  const auto channel = channels_.try_emplace(key).first;
+  std::uint64_t& counted = sent ? channel->second.sent : channel->second.received;
+  const std::uint64_t number = counted++;
+  if (channel->second.sent == channel->second.received) {
+    channels_.erase(channel);
+  }
+  return number | kUnnumbered;
+}
+
 const MergedMessage* Messages::unmatched(MergedEvent& event) {
   event.flags |= kUnmatched;
   ++totals_.unmatched;
@@ -61,55 +65,70 @@ const MergedMessage* Messages::unmatched(MergedEvent& event) {
 }
 
 const MergedMessage* Messages::see(MergedEvent& event) {
-  const std::uint32_t rank = job_.threads[event.thread].rank;
   const bool sent = event.kind == ELBOW_TRACE_SEND;
-  std::optional<MessageKey> key = key_of(event, rank);
+  std::optional<MessageKey> key = key_of(event, job_.threads[event.thread].rank);
   if (!key) {
     return unmatched(event);
   }
-  if (event.sequence == 0) {
-    const auto source = static_cast<std::uint32_t>(key->ends >> 32);
-    const auto destination = static_cast<std::uint32_t>(key->ends);
-    if (guessed(*key, sent, source, destination)) {
+  if (key->number == 0) {
+    if (guessed(*key, sent)) {
       ++not_guessed_;
       return unmatched(event);
     }
-    const auto channel = channels_.try_emplace(*key).first;
-    std::uint64_t& counted = sent ? channel->second.sent : channel->second.received;
-    const std::uint64_t number = counted++;
-    if (channel->second.sent == channel->second.received) {
-      channels_.erase(channel);
-    }
-    key->number = number | kUnnumbered;
+    key->number = number_in_order(*key, sent);
   }
   OpenEnd* other = open_.find(*key);
   if (other != nullptr && other->sent == sent) {
     // A number that comes twice on one side: the first one's other end is not in the trace.
     ++repeated_;
     ++totals_.unmatched;
+    if (repeats_.size() < kMostRepeats) {
+      repeats_.push_back(other->message);
+    }
     open_.remove(other);
     other = nullptr;
   }
-  if (other == nullptr) {
-    event.message = next_++;
-    open_.add({*key, event.time, event.error, event.message, event.second, event.thread, sent});
-    return nullptr;
+  return other == nullptr ? open(event, *key, sent) : join(event, *other, sent);
+}
+
+// The first end.
+const MergedMessage* Messages::open(MergedEvent& event, const MessageKey& key, bool sent) {
+  const std::uint64_t number = next_++;
+  open_.add({key, event.time, event.error, number, event.second, event.thread, sent});
+  while (marked_ < one_ended_.size() && one_ended_[marked_] < number) {
+    ++marked_;
   }
-  event.message = other->message;
+  if (marked_ < one_ended_.size() && one_ended_[marked_] == number) {
+    event.flags |= kUnmatched;  // counted at the end
+  } else {
+    event.message = number;
+  }
+  return nullptr;
+}
+
+// The second end.
+const MergedMessage* Messages::join(MergedEvent& event, OpenEnd& other, bool sent) {
+  event.message = other.message;
   message_ = {};
-  message_.message = other->message;
-  message_.sent = sent ? event.time : other->time;
-  message_.received = sent ? other->time : event.time;
-  message_.bytes = sent ? event.second : other->bytes;
-  message_.from = sent ? event.thread : other->thread;
-  message_.to = sent ? other->thread : event.thread;
+  message_.message = other.message;
+  message_.sent = sent ? event.time : other.time;
+  message_.received = sent ? other.time : event.time;
+  message_.bytes = sent ? event.second : other.bytes;
+  message_.from = sent ? event.thread : other.thread;
+  message_.to = sent ? other.thread : event.thread;
   message_.communicator = static_cast<std::uint32_t>(event.first >> 32);
   message_.tag = static_cast<std::int32_t>(event.small);
   const bool same_clock = job_.threads[message_.from].rank == job_.threads[message_.to].rank;
-  const bool known = event.error >= 0 && other->error >= 0;
-  const std::int64_t error = same_clock ? 0 : known ? event.error + other->error : -1;
-  open_.remove(other);
-  message_.flags = judge(pairs_[pair_of(key->ends)], message_, error);
+  const bool known = event.error >= 0 && other.error >= 0;
+  const std::int64_t error = same_clock ? 0 : known ? event.error + other.error : -1;
+  PairState& pair = pairs_[pair_of(other.key.ends)];
+  if (event.second != other.bytes) {
+    message_.flags |= kMismatched;
+    ++totals_.mismatched;
+    ++pair.told.mismatched;
+  }
+  open_.remove(&other);
+  message_.flags |= judge(pair, message_, error);
   event.flags |= message_.flags;
   return &message_;
 }
@@ -154,6 +173,9 @@ std::uint8_t Messages::judge(PairState& pair, const MergedMessage& message, std:
     ++pair.told.suspect;
     return kSuspect;
   }
+  if ((message.flags & kMismatched) != 0) {
+    return 0;  // how long it took is not known
+  }
   pair.told.floor = std::min(pair.told.floor.value_or(duration), duration);
   if (message.bytes <= kSmall) {
     pair.small_floor = pair.small_messages == 0 ? duration : std::min(pair.small_floor, duration);
@@ -163,6 +185,13 @@ std::uint8_t Messages::judge(PairState& pair, const MergedMessage& message, std:
 }
 
 void Messages::finish() { totals_.unmatched += open_.size() + open_.given_up(); }
+
+std::vector<std::uint64_t> Messages::one_ended() const {
+  std::vector<std::uint64_t> found = open_.messages();
+  found.insert(found.end(), repeats_.begin(), repeats_.end());
+  std::sort(found.begin(), found.end());
+  return found;
+}
 
 std::vector<MessagePair> Messages::pairs() const {
   std::vector<MessagePair> told;
@@ -182,8 +211,16 @@ std::vector<std::string> Messages::warnings() const {
       told.push_back(std::to_string(count) + what);
     }
   };
+  warn(totals_.mismatched,
+       " messages have another size where they arrive than where they left: their ends belong to different messages, "
+       "and so may "
+       "those of all others of these ranks; threads that share requests (MPI_THREAD_MULTIPLE) are the likely cause, or "
+       "a "
+       "receive that was truncated, not the clocks");
   warn(totals_.tachyons,
-       " messages arrive before they left, beyond the clocks' errors: do not trust times between ranks");
+       totals_.mismatched > 0
+           ? " messages arrive before they left: with ends that were joined wrongly, this says nothing of the clocks"
+           : " messages arrive before they left, beyond the clocks' errors: do not trust times between ranks");
   warn(not_guessed_,
        " messages of ranks that lost events are not numbered, and were not matched: a guess could join the wrong ends");
   warn(nowhere_, " messages go to or come from ranks that this job does not have");

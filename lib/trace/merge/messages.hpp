@@ -21,6 +21,7 @@ struct MessagePair {
   std::uint64_t messages = 0;
   std::uint64_t tachyons = 0;
   std::uint64_t suspect = 0;
+  std::uint64_t mismatched = 0;
   std::optional<std::int64_t> floor;  // the shortest of those that are neither, ns
 };
 
@@ -28,7 +29,8 @@ struct MessageTotals {
   std::uint64_t messages = 0;  // both ends are known
   std::uint64_t tachyons = 0;
   std::uint64_t suspect = 0;
-  std::uint64_t unmatched = 0;  // ends whose other end is not
+  std::uint64_t mismatched = 0;  // the sizes of both ends differ
+  std::uint64_t unmatched = 0;   // ends whose other end is not
 };
 
 class Messages {
@@ -41,6 +43,11 @@ class Messages {
   void lose(std::uint32_t rank) { loses_[rank] = true; }
   // No event follows: ends that are left are unmatched.
   void finish();
+  // The numbers of messages with one end only, rising, for the same events once more; after `finish`. A few million at
+  // most: ends that were given up are left out, as their other ends may be in the trace.
+  std::vector<std::uint64_t> one_ended() const;
+  // Ends of these are marked when they are seen, and have no number.
+  void mark(std::vector<std::uint64_t> one_ended) { one_ended_ = std::move(one_ended); }
 
   const MessageTotals& totals() const { return totals_; }
   std::vector<MessagePair> pairs() const;
@@ -63,7 +70,10 @@ class Messages {
   };
 
   std::optional<MessageKey> key_of(MergedEvent& event, std::uint32_t rank);
-  bool guessed(const MessageKey& key, bool sent, std::uint32_t source, std::uint32_t destination);
+  std::uint64_t number_in_order(const MessageKey& key, bool sent);
+  const MergedMessage* open(MergedEvent& event, const MessageKey& key, bool sent);
+  const MergedMessage* join(MergedEvent& event, OpenEnd& other, bool sent);
+  bool guessed(const MessageKey& key, bool sent);
   const MergedMessage* unmatched(MergedEvent& event);
   std::uint32_t pair_of(std::uint64_t ends);
   std::uint8_t judge(PairState& pair, const MergedMessage& message, std::int64_t error);
@@ -81,6 +91,9 @@ class Messages {
   std::uint64_t not_guessed_ = 0;
   std::uint64_t nowhere_ = 0;  // to or from ranks that the job does not have
   std::uint64_t repeated_ = 0;
+  std::vector<std::uint64_t> repeats_;    // the first ones' numbers
+  std::vector<std::uint64_t> one_ended_;  // to be marked
+  std::size_t marked_ = 0;                // how many of these were seen
 };
 
 }  // namespace elbowroom::trace

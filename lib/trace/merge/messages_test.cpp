@@ -2,10 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "trace/merge/collected.hpp"
 #include "trace/merge/made_trace.hpp"
+#include "trace/merge/report.hpp"
 #include "trace/outputs/test_job.hpp"
 
 using namespace elbowroom::trace;
@@ -216,4 +218,57 @@ TEST_CASE("A peer that the job does not have is warned of") {
   CHECK(read.merged.messages.totals().unmatched == 2);
   CHECK(read.warned("2 messages go to or come from ranks that this job does not have"));
   CHECK(read.got.events.at(0).flags == kUnmatched);
+}
+
+TEST_CASE("A send whose receive is missing is marked when it is delivered") {
+  for (const bool numbered : {false, true}) {
+    Job job(2);
+    for (std::uint32_t i = 1; i <= 100; ++i) {
+      job.trace.send(0, 0, 100 * i, job.type, 1, 8, 5, 0, numbered ? i : 0);
+    }
+    for (std::uint32_t i = 1; i <= 100; ++i) {
+      if (numbered ? i != 40 : i < 98) {  // without numbers it is the last ones that are missing
+        job.trace.receive(1, 0, 100 * i + 50, job.type, 0, 8, 5, 0, numbered ? i : 0);
+      }
+    }
+    const ReadTrace read = job.read();
+    std::size_t marked = 0;
+    for (const MergedEvent& event : read.got.events) {
+      CHECK(((event.flags & kUnmatched) != 0) == (event.message == 0));
+      marked += (event.flags & kUnmatched) != 0 ? 1 : 0;
+    }
+    CHECK(marked == (numbered ? 1 : 3));
+    CHECK(read.merged.messages.totals().unmatched == marked);
+    CHECK(read.got.messages.size() == 100 - marked);
+  }
+}
+
+TEST_CASE("A receive whose send is missing is marked") {
+  Job job(2);
+  job.trace.receive(1, 0, 100, job.type, 0, 8, 5, 0, 1);
+  job.trace.send(0, 0, 200, job.type, 1, 8, 5, 0, 2);
+  job.trace.receive(1, 0, 300, job.type, 0, 8, 5, 0, 2);
+  const ReadTrace read = job.read();
+  CHECK(read.got.events.at(0).flags == kUnmatched);
+  CHECK(read.got.events.at(1).flags == 0);
+}
+
+TEST_CASE("Ends of one message with different sizes are mismatched, and the clocks are not blamed") {
+  Job job(2);
+  job.trace.send(0, 0, 10'000, job.type, 1, 100, 5, 0, 1);
+  job.trace.send(0, 0, 11'000, job.type, 1, 4000, 5, 0, 2);
+  job.trace.send(0, 0, 12'000, job.type, 1, 8, 5, 0, 3);
+  job.trace.receive(1, 0, 10'500, job.type, 0, 4000, 5, 0, 1);
+  job.trace.receive(1, 0, 10'600, job.type, 0, 100, 5, 0, 2);  // "before it left"
+  job.trace.receive(1, 0, 12'700, job.type, 0, 8, 5, 0, 3);
+  const ReadTrace read = job.read();
+  CHECK(read.merged.messages.totals().mismatched == 2);
+  CHECK(read.merged.messages.pairs().at(0).mismatched == 2);
+  CHECK(read.merged.messages.pairs().at(0).floor == 700);
+  CHECK((read.got.messages.at(0).flags & kMismatched) != 0);
+  CHECK(read.got.messages.at(2).flags == 0);
+  CHECK(read.warned("threads that share requests"));
+  CHECK(read.warned("this says nothing of the clocks"));
+  CHECK_FALSE(doubts(*read.trace, read.merged).empty());
+  CHECK(check_report(*read.trace, read.merged)["mismatched"] == 2);
 }

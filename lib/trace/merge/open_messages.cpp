@@ -16,11 +16,21 @@ std::uint64_t mixed(std::uint64_t value) {
 
 }  // namespace
 
+MessageKey message_key(bool sent, std::uint32_t rank, std::uint64_t first, std::uint32_t small, std::uint64_t second) {
+  const auto peer = static_cast<std::uint32_t>(first);
+  const std::uint64_t source = sent ? rank : peer;
+  const std::uint64_t destination = sent ? peer : rank;
+  return {(first >> 32) << 32 | small, source << 32 | destination, second >> kNumberedBits};
+}
+
+std::uint64_t hash_of(const MessageKey& key) {
+  return mixed(mixed(mixed(key.route + 0x9e3779b97f4a7c15ULL) ^ key.ends) ^ key.number);
+}
+
 OpenMessages::OpenMessages(std::size_t most) : places_(kFewestPlaces), most_(most) {}
 
 std::size_t OpenMessages::home(const MessageKey& key) const {
-  const std::uint64_t value = mixed(mixed(key.route + 0x9e3779b97f4a7c15ULL) ^ key.ends) ^ key.number;
-  return static_cast<std::size_t>(mixed(value) & (places_.size() - 1));
+  return static_cast<std::size_t>(hash_of(key) & (places_.size() - 1));
 }
 
 OpenEnd* OpenMessages::find(const MessageKey& key) {
@@ -76,19 +86,23 @@ void OpenMessages::rebuild(std::size_t places, std::uint64_t oldest) {
   }
 }
 
-void OpenMessages::give_up_older_half() {
-  std::vector<std::uint64_t> messages;
+std::vector<std::uint64_t> OpenMessages::messages() const {
+  std::vector<std::uint64_t> found;
   for (const OpenEnd& end : places_) {
     if (end.message != 0) {
-      messages.push_back(end.message);
+      found.push_back(end.message);
     }
   }
-  const auto middle = messages.begin() + static_cast<std::ptrdiff_t>(messages.size() / 2);
-  std::nth_element(messages.begin(), middle, messages.end());
-  const auto given_up = std::count_if(messages.begin(), messages.end(), [&](std::uint64_t m) { return m <= *middle; });
-  rebuild(places_.size(), *middle);
-  given_up_ += static_cast<std::uint64_t>(given_up);
-  size_ -= static_cast<std::size_t>(given_up);
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void OpenMessages::give_up_older_half() {
+  const std::vector<std::uint64_t> open = messages();
+  const std::size_t given_up = open.size() / 2 + 1;
+  rebuild(places_.size(), open[given_up - 1]);
+  given_up_ += given_up;
+  size_ -= given_up;
 }
 
 }  // namespace elbowroom::trace

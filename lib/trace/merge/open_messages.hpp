@@ -14,6 +14,13 @@ struct MessageKey {
   bool operator==(const MessageKey&) const = default;
 };
 
+// The top bits of `second` are a message's number (elbow_trace_numbered), the others its bytes.
+constexpr int kNumberedBits = 40;
+
+// The key of an end that `rank` recorded with these fields; its number is 0 where it has none.
+MessageKey message_key(bool sent, std::uint32_t rank, std::uint64_t first, std::uint32_t small, std::uint64_t second);
+std::uint64_t hash_of(const MessageKey& key);
+
 struct OpenEnd {
   MessageKey key;
   std::int64_t time = 0;
@@ -33,6 +40,8 @@ class OpenMessages {
   void add(const OpenEnd& end);
   void remove(OpenEnd* end);
 
+  // The numbers of the messages that have one end, rising.
+  std::vector<std::uint64_t> messages() const;
   std::size_t size() const { return size_; }
   std::uint64_t given_up() const { return given_up_; }
 

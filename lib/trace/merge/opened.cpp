@@ -4,13 +4,18 @@
 #include <fstream>
 #include <limits>
 
+#include "trace/merge/alike.hpp"
+#include "trace/merge/open_messages.hpp"
 #include "trace/merge/type_table.hpp"
+#include "trace/outputs/ending.hpp"
 
 namespace elbowroom::trace {
 namespace {
 
 constexpr std::size_t kSurveyWindow = 1U << 14;
-constexpr int kNamed = 8;  // missing ranks that are named one by one
+// Ranks without files that a trace may have for each one that has, and besides: a name or a header may claim any number.
+constexpr int kMostMissing = 64;
+constexpr int kMissingAnyway = 1 << 16;
 constexpr std::int64_t kLatest = std::numeric_limits<std::int64_t>::max();
 
 std::string in_words(int rank) { return "rank " + std::to_string(rank); }
@@ -34,11 +39,14 @@ class Opener {
     opened_->damage = std::move(files_.damage);
     opened_->job.job = files_.job;
     opened_->job.warnings = std::move(files_.warnings);
-    for (int rank = 0; rank < files_.ranks; ++rank) {
+    opened_->job.size = static_cast<std::uint32_t>(files_.ranks);
+    const int ranks = ranks_to_open();
+    for (int rank = 0; rank < ranks; ++rank) {
       add_rank(rank);
     }
-    if (missing_ > kNamed) {
-      warn(std::to_string(missing_ - kNamed) + " more ranks are missing");
+    if (ranks < files_.ranks) {
+      warn(in_words(ranks) + " of " + std::to_string(files_.ranks) +
+           " and all after it are missing: they have no files here");
     }
     types_.move_into(opened_->job);
     for (const int number : types_.unknown()) {
@@ -46,11 +54,25 @@ class Opener {
     }
     align();
     warn_of_damage();
+    opened_->has_one_ended = balance_ != 0;
+    opened_->job.warnings = without_alike(opened_->job.warnings);
     return std::move(opened_);
   }
 
  private:
   void warn(const std::string& sentence) { opened_->job.warnings.push_back(sentence); }
+
+  // Up to the last one that has files.
+  int ranks_to_open() const {
+    const int ranks = files_.by_rank.rbegin()->first + 1;
+    const auto there = static_cast<std::int64_t>(files_.by_rank.size());
+    if (ranks - there > kMissingAnyway + kMostMissing * there) {
+      throw Refused("trace '" + files_.directory + "': has files of " + in_words(ranks - 1) + ", and of " +
+                    std::to_string(there) +
+                    " ranks in all; copy those of the others, or remove what is no file of the trace");
+    }
+    return ranks;
+  }
 
   void add_rank(int number) {
     MergedRank merged;
@@ -59,9 +81,7 @@ class Opener {
     const auto found = files_.by_rank.find(number);
     if (found == files_.by_rank.end() || (found->second.rings.empty() && !found->second.has_lines)) {
       merged.there = false;
-      if (missing_++ < kNamed) {
-        warn(in_words(number) + " of " + std::to_string(files_.ranks) + " is missing: it has no files here");
-      }
+      warn(in_words(number) + " of " + std::to_string(files_.ranks) + " is missing: it has no files here");
     } else {
       add_files(found->second, merged, own);
     }
@@ -74,7 +94,7 @@ class Opener {
     const bool alone = files_.ranks == 1;
     own.times = RankTimes(lines.syncs, alone);
     own.end = lines.end;
-    own.killed = lines.begun && !lines.end;
+    own.killed = lines.begun && !lines.end && !lines.finalised;
     HostClock clock = lines.clock;
     if (!files.rings.empty()) {
       const RingHeader& header = files.rings.begin()->second.front().layout.header;
@@ -82,13 +102,14 @@ class Opener {
       merged.pid = header.pid;
       clock = lines.begun ? clock : clock_of(header);
     }
-    merged.ended = !own.killed;
+    merged.ended = !lines.begun || lines.end.has_value();
     merged.pid = lines.begun ? lines.pid : merged.pid;
     merged.counter = clock.counter;
     merged.start_ticks = clock.start_ticks;
     merged.start_ns = clock.start_ns;
     merged.scale = clock.scale;
     merged.syncs = own.times.syncs();
+    merged.turns = own.times.turns();
     used_.assign(1, false);
     for (const auto& [thread, parts] : files.rings) {
       add_thread(parts, lines.begun ? &lines.clock : nullptr, own);
@@ -165,6 +186,7 @@ class Opener {
     RingEvents events(source.parts, source.stamps, kSurveyWindow);
     bool first = true;
     for (auto block = events.next(); !block.empty(); block = events.next()) {
+      check_end_requested();
       source.first_stamp = first ? block.front().time : source.first_stamp;
       source.last_stamp = block.back().time;
       first = false;
@@ -174,11 +196,22 @@ class Opener {
         } else {
           ++source.read;
           use(slot.type);
+          balance(slot);
         }
       }
     }
     if (!events.damage().empty()) {
       opened_->damage.push_back({source.name, events.damage()});
+    }
+  }
+
+  // Each message that has both ends adds its hash and takes it off again, in whatever order.
+  void balance(const elbow_trace_slot& slot) {
+    const bool sent = slot.kind == ELBOW_TRACE_SEND;
+    if (sent || slot.kind == ELBOW_TRACE_RECEIVE) {
+      const auto rank = static_cast<std::uint32_t>(opened_->job.ranks.size());
+      const std::uint64_t hash = hash_of(message_key(sent, rank, slot.first, slot.small, slot.second));
+      balance_ += sent ? hash : 0 - hash;
     }
   }
 
@@ -286,8 +319,8 @@ class Opener {
     opened_->job.start = start == kLatest ? 0 : start;
     for (std::size_t i = 0; i < opened_->threads.size(); ++i) {
       if (has_events(i)) {
-        opened_->duration =
-            std::max(opened_->duration, time_at(i, opened_->threads[i].last_stamp) - opened_->job.start);
+        opened_->job.duration =
+            std::max(opened_->job.duration, time_at(i, opened_->threads[i].last_stamp) - opened_->job.start);
       }
     }
   }
@@ -319,7 +352,7 @@ class Opener {
   TypeTable types_;
   std::vector<bool> used_;    // types of the rank that is read
   std::size_t numbered_ = 0;  // texts
-  int missing_ = 0;           // ranks
+  std::uint64_t balance_ = 0;
 };
 
 }  // namespace

@@ -30,7 +30,7 @@ struct ThreadSource {
 struct OpenedRank {
   RankTimes times;
   std::optional<LinesEnd> end;
-  std::vector<std::uint32_t> types;  // merged number of each of the rank's; past its end: unknown
+  std::vector<std::uint32_t> types;  // merged number of each of the rank's, or kNoType (type_table.hpp)
   bool killed = false;
 };
 
@@ -41,7 +41,7 @@ struct OpenedTrace {
   std::vector<ThreadSource> threads;  // as job.threads
   std::vector<Damage> damage;
   std::vector<std::string> texts;  // bytes that job.texts point into
-  std::int64_t duration = 0;       // from job.start to the last event, ns
+  bool has_one_ended = false;      // messages whose other end is not in the trace
 };
 
 // Reads every file once, so that what is kept, lost and damaged is known from the start. Raises Refused as find_files.

@@ -184,6 +184,7 @@ bool read_line(std::string_view text, RankLines& lines, const std::string& path)
   if (record == "sync") {
     return read_sync(line, lines);
   }
+  lines.finalised = lines.finalised || record == "finalised";
   return record != "end" || read_end(line, lines);
 }
 

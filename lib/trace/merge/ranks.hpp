@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/host_clock.hpp"
 #include "clock/correction.hpp"
-#include "observe/host_clock.hpp"
 
 namespace elbowroom::trace {
 
@@ -39,7 +39,8 @@ struct LinesEnd {
 };
 
 struct RankLines {
-  bool begun = false;  // there is a first line
+  bool begun = false;      // there is a first line
+  bool finalised = false;  // MPI was; what ended without an end after that was not killed
   std::uint64_t job = 0;
   int rank = 0;
   int ranks = 0;

@@ -1,12 +1,17 @@
 #include "trace/merge/report.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 namespace elbowroom::trace {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr double kMostLost = 0.01;            // of a rank's events, in a trace that is to be trusted
+constexpr std::size_t kMostListed = 1 << 12;  // ranks
 
 struct Sums {
   std::uint64_t recorded = 0;
@@ -40,20 +45,72 @@ Json pairs_of(const Messages& messages) {
                     {"messages", pair.messages},
                     {"tachyons", pair.tachyons},
                     {"suspect", pair.suspect},
+                    {"mismatched", pair.mismatched},
                     {"floor_ns", pair.floor ? Json(*pair.floor) : Json()}});
   }
   return told;
+}
+
+std::string of(std::uint64_t part, std::uint64_t all) { return std::to_string(part) + " of " + std::to_string(all); }
+
+void doubt_files(const OpenedTrace& trace, std::vector<std::string>& told) {
+  const auto there =
+      std::count_if(trace.job.ranks.begin(), trace.job.ranks.end(), [](const MergedRank& rank) { return rank.there; });
+  if (const std::uint64_t missing = trace.job.size - static_cast<std::uint64_t>(there); missing > 0) {
+    told.push_back(of(missing, trace.job.size) + " ranks have no files here");
+  }
+  if (!trace.damage.empty()) {
+    told.push_back("files are damaged: " + trace.damage.front().file + ": " + trace.damage.front().what +
+                   (trace.damage.size() > 1 ? ", and " + std::to_string(trace.damage.size() - 1) + " more" : ""));
+  }
+}
+
+// What a flight recorder overwrites is lost on purpose.
+void doubt_losses(const OpenedTrace& trace, std::vector<std::string>& told) {
+  std::vector<std::uint64_t> recorded(trace.ranks.size(), 0);
+  std::vector<std::uint64_t> lost(trace.ranks.size(), 0);
+  for (std::size_t i = 0; i < trace.threads.size(); ++i) {
+    const MergedThread& thread = trace.job.threads[i];
+    recorded[thread.rank] += thread.recorded;
+    lost[thread.rank] += trace.threads[i].overwritten ? 0 : thread.lost;
+  }
+  std::size_t losing = 0;
+  std::size_t worst = 0;
+  const auto share = [&](std::size_t rank) {
+    return recorded[rank] == 0 ? 0.0 : static_cast<double>(lost[rank]) / static_cast<double>(recorded[rank]);
+  };
+  for (std::size_t rank = 0; rank < lost.size(); ++rank) {
+    losing += share(rank) > kMostLost ? 1 : 0;
+    worst = share(rank) > share(worst) ? rank : worst;
+  }
+  if (losing > 0) {
+    std::array<char, 16> percent{};
+    std::snprintf(percent.data(), percent.size(), "%.3g %%", 100 * share(worst));
+    told.push_back("rank " + std::to_string(trace.job.ranks[worst].rank) + " lost " + percent.data() +
+                   " of its events (" + of(lost[worst], recorded[worst]) + ")" +
+                   (losing > 1 ? ", and " + std::to_string(losing - 1) + " other ranks more than 1 %" : "") +
+                   "; record again with larger buffers, fewer categories or a region of interest");
+  }
 }
 
 template <typename Pick>
 Json ranks_where(const OpenedTrace& trace, Pick pick) {
   Json told = Json::array();
   for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
-    if (pick(i)) {
+    if (told.size() < kMostListed && pick(i)) {
       told.push_back(trace.job.ranks[i].rank);
     }
   }
   return told;
+}
+
+// Those behind the last one with files are not opened: any number may be claimed.
+Json missing_ranks(const OpenedTrace& trace) {
+  Json listed = ranks_where(trace, [&](std::size_t i) { return !trace.job.ranks[i].there; });
+  for (std::size_t rank = trace.ranks.size(); rank < trace.job.size && listed.size() < kMostListed; ++rank) {
+    listed.push_back(rank);
+  }
+  return listed;
 }
 
 Json fields_of(const MergedType& type) {
@@ -65,10 +122,18 @@ Json fields_of(const MergedType& type) {
 }
 
 Json type_stat(const MergedJob& job, const MergedType& type, const TypeCounts& counts) {
-  return {{"name", type.name},         {"category", job.categories[type.category]},
-          {"fields", fields_of(type)}, {"events", counts.events},
-          {"per_second", counts.bins}, {"begins", counts.begins},
-          {"ends", counts.ends},       {"total_ns", counts.total_ns}};
+  return {{"name", type.name},
+          {"category", job.categories[type.category]},
+          {"fields", fields_of(type)},
+          {"events", counts.events},
+          {"per_bin", counts.bins},
+          {"per_second", counts.bins},  // its old name, until 1.0
+          {"begins", counts.begins},
+          {"ends", counts.ends},
+          {"total_ns", counts.total_ns},
+          {"whole", counts.whole},
+          {"longest_ns", counts.longest_ns},
+          {"bytes", counts.bytes}};
 }
 
 Json rank_stat(const OpenedTrace& trace, const Merged& merged, std::size_t rank) {
@@ -123,16 +188,36 @@ Json flags_of(const RankTimes& times) {
 
 }  // namespace
 
-bool clocks_trusted(const OpenedTrace& trace) {
-  return std::none_of(trace.ranks.begin(), trace.ranks.end(),
-                      [](const OpenedRank& rank) { return rank.times.unsynced(); });
+std::vector<std::string> clock_doubts(const OpenedTrace& trace) {
+  std::vector<std::string> told;
+  const auto unsynced = std::count_if(trace.ranks.begin(), trace.ranks.end(),
+                                      [](const OpenedRank& rank) { return rank.times.unsynced(); });
+  if (unsynced > 0) {
+    told.push_back("the clocks of " + of(static_cast<std::uint64_t>(unsynced), trace.job.size) +
+                   " ranks were never compared with the others'");
+  }
+  doubt_files(trace, told);
+  return told;
 }
 
-bool trusted(const OpenedTrace& trace, const Merged& merged) {
-  const bool all_there =
-      std::all_of(trace.job.ranks.begin(), trace.job.ranks.end(), [](const MergedRank& rank) { return rank.there; });
-  return all_there && trace.damage.empty() && merged.unsynced == 0 && merged.messages.totals().tachyons == 0 &&
-         merged.monotone && clocks_trusted(trace);
+std::vector<std::string> doubts(const OpenedTrace& trace, const Merged& merged) {
+  std::vector<std::string> told = clock_doubts(trace);
+  const MessageTotals& totals = merged.messages.totals();
+  if (totals.mismatched > 0) {
+    told.push_back(of(totals.mismatched, totals.messages) +
+                   " messages have another size where they arrive than where they left");
+  }
+  if (totals.tachyons > 0) {
+    told.push_back(of(totals.tachyons, totals.messages) + " messages arrive before they left");
+  }
+  if (!merged.monotone) {
+    told.push_back("times go back in the order of events");
+  }
+  doubt_losses(trace, told);
+  if (merged.changed(trace)) {
+    told.push_back("the files changed while they were read; read them again once the program has ended");
+  }
+  return told;
 }
 
 Json check_report(const OpenedTrace& trace, const Merged& merged, bool per_type) {
@@ -147,7 +232,7 @@ Json check_report(const OpenedTrace& trace, const Merged& merged, bool per_type)
     warnings.push_back(warning);
   }
   Json told = {
-      {"schema", "elbowroom-trace-check"},
+      {"schema", "elbowroom/trace-check"},
       {"version", 1},
       {"events", sums.recorded},
       {"kept", sums.kept},
@@ -155,16 +240,18 @@ Json check_report(const OpenedTrace& trace, const Merged& merged, bool per_type)
       {"messages", totals.messages},
       {"tachyons", totals.tachyons},
       {"suspect", totals.suspect},
+      {"mismatched", totals.mismatched},
       {"unmatched", totals.unmatched},
-      {"ranks", trace.job.ranks.size()},
+      {"ranks", trace.job.size},
       {"threads", trace.job.threads.size()},
-      {"missing", ranks_where(trace, [&](std::size_t i) { return !trace.job.ranks[i].there; })},
+      {"missing", missing_ranks(trace)},
       {"killed", ranks_where(trace, [&](std::size_t i) { return trace.ranks[i].killed; })},
       {"monotone", merged.monotone},
       {"sync_points", sync_points(trace.job)},
       {"worst_error_ns", merged.worst_error < 0 ? Json() : Json(merged.worst_error)},
-      {"duration_ns", trace.duration},
+      {"duration_ns", trace.job.duration},
       {"damage", damage},
+      {"doubts", doubts(trace, merged)},
       {"warnings", warnings},
       {"pairs", pairs_of(merged.messages)},
   };
@@ -197,18 +284,25 @@ Json stat_report(const OpenedTrace& trace, const Merged& merged) {
   }
   Json ranks = Json::array();
   for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
-    ranks.push_back(rank_stat(trace, merged, i));
+    if (trace.job.ranks[i].there) {
+      ranks.push_back(rank_stat(trace, merged, i));
+    }
   }
-  return {{"duration_ns", trace.duration},
+  return {{"duration_ns", trace.job.duration},
           {"bin_ns", merged.statistics.bin_ns()},
           {"types", types},
           {"threads", threads},
-          {"ranks", ranks}};
+          {"ranks", ranks},
+          {"doubts", doubts(trace, merged)},
+          {"warnings", trace.job.warnings}};
 }
 
 Json sync_report(const OpenedTrace& trace) {
   Json ranks = Json::array();
   for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
+    if (!trace.job.ranks[i].there) {
+      continue;
+    }
     const RankTimes& times = trace.ranks[i].times;
     Json points = Json::array();
     for (const MergedSync& sync : times.syncs()) {
@@ -224,7 +318,7 @@ Json sync_report(const OpenedTrace& trace) {
                      {"segments", segments_of(times.correction())},
                      {"flags", flags_of(times)}});
   }
-  return {{"ranks", ranks}};
+  return {{"ranks", ranks}, {"doubts", clock_doubts(trace)}, {"warnings", trace.job.warnings}};
 }
 
 }  // namespace elbowroom::trace

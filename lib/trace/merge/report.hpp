@@ -2,6 +2,8 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
 
 #include "trace/merge/merge.hpp"
 #include "trace/merge/opened.hpp"
@@ -15,8 +17,10 @@ nlohmann::ordered_json stat_report(const OpenedTrace& trace, const Merged& merge
 // Comparisons of clocks, and what was made of them.
 nlohmann::ordered_json sync_report(const OpenedTrace& trace);
 
-// False where times between ranks are wrong or unknown, or not everything could be read.
-bool trusted(const OpenedTrace& trace, const Merged& merged);
-bool clocks_trusted(const OpenedTrace& trace);
+// Why a trace is not to be trusted, in sentences: times between ranks are wrong or unknown, not everything could be read, or
+// too much was lost. Empty: it can be trusted.
+std::vector<std::string> doubts(const OpenedTrace& trace, const Merged& merged);
+// The same of the comparisons of clocks.
+std::vector<std::string> clock_doubts(const OpenedTrace& trace);
 
 }  // namespace elbowroom::trace

@@ -39,6 +39,7 @@ struct MergedRank {
   std::int64_t start_ns = 0;
   std::uint64_t scale = 0;
   std::vector<MergedSync> syncs;
+  std::vector<MergedSync> turns;  // made up: two in each stretch in which the clock jumped, between which times turn
 };
 
 struct MergedThread {
@@ -62,10 +63,12 @@ struct MergedText {
 
 struct MergedJob {
   std::uint64_t job = 0;
-  std::int64_t start = 0;  // of the reference's clock, ns: where times of events count from
+  std::int64_t start = 0;     // of the reference's clock, ns: where times of events count from
+  std::int64_t duration = 0;  // to the last event, ns
+  std::uint32_t size = 0;     // processes, as they said; `ranks` may leave out the last ones, of which there is no file
   std::vector<std::string> categories;
   std::vector<MergedType> types;
-  std::vector<MergedRank> ranks;      // all of the job, by number
+  std::vector<MergedRank> ranks;      // by number, up to the last one that has files
   std::vector<MergedThread> threads;  // by rank and number
   std::vector<MergedText> texts;
   std::vector<std::string> warnings;  // sentences: what is missing, damaged or not to be trusted
@@ -77,7 +80,9 @@ enum EventFlag : std::uint8_t {
   kUnmatched = 4,      // a message whose other end is not in the trace
   kUnsynced = 8,       // the process has no sync point: its time has no known relation to that of others
   kExtrapolated = 16,  // outside the first and last sync point
-  kMoved = 32          // its thread's clock went back or jumped: the time is that of the event before
+  kMoved = 32,         // its thread's clock went back or jumped: the time is that of the event before
+  kMismatched = 64,    // a message whose two ends have different sizes: they belong to different messages
+  kClipped = 128       // not recorded: stands where the part that is shown cuts an interval, or repeats a state
 };
 
 struct MergedEvent {

@@ -15,6 +15,9 @@ struct TypeCounts {
   std::uint64_t begins = 0;
   std::uint64_t ends = 0;
   std::uint64_t total_ns = 0;  // from begin to end, of those with both
+  std::uint64_t whole = 0;     // those with both
+  std::uint64_t longest_ns = 0;
+  std::uint64_t bytes = 0;  // of messages' ends, or of the field of that name: of each begin, else of each event
   std::vector<std::uint64_t> bins;
 };
 
@@ -35,13 +38,16 @@ class Statistics {
     std::uint32_t type;
     std::int64_t time;
   };
+  void begin(const MergedEvent& event, TypeCounts& counts);
   void end(const MergedEvent& event, TypeCounts& counts);
+  std::uint64_t bytes_of(const MergedEvent& event) const;
 
   const MergedJob& job_;
   std::int64_t bin_ns_ = 0;
   std::size_t bins_;
   std::size_t categories_;
   std::vector<TypeCounts> types_;
+  std::vector<int> bytes_field_;  // of each type: which of its three; -1: none
   std::vector<std::uint64_t> by_rank_;
   std::vector<std::vector<Begun>> begun_;  // by thread
 };

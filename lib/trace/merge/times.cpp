@@ -50,6 +50,19 @@ Stamped RankTimes::at(std::int64_t local) const {
   return {corrected.time, corrected.error, outside ? std::uint8_t{kExtrapolated} : std::uint8_t{0}};
 }
 
+std::vector<MergedSync> RankTimes::turns() const {
+  std::vector<MergedSync> found;
+  const auto& points = correction_.points();
+  for (const clock::SyncPoint& knot : correction_.knots()) {
+    const bool given = std::binary_search(points.begin(), points.end(), knot,
+                                          [](const auto& a, const auto& b) { return a.local < b.local; });
+    if (!given) {
+      found.push_back({knot.local, knot.offset.offset, knot.offset.low, knot.offset.high, true});
+    }
+  }
+  return found;
+}
+
 StampRange stamps_of(const HostClock& clock, std::int64_t end_ns) {
   const std::int64_t end = end_ns > 0 ? std::min(end_ns, kMostLocal) : kMostLocal;
   StampRange range;

@@ -37,6 +37,8 @@ class RankTimes {
   const clock::Correction& correction() const { return correction_; }
   // Those given, and which of them the correction uses.
   const std::vector<MergedSync>& syncs() const { return syncs_; }
+  // The correction's knots that are no sync points.
+  std::vector<MergedSync> turns() const;
 
  private:
   clock::Correction correction_;

@@ -38,10 +38,10 @@ std::uint32_t TypeTable::type(const MergedType& wanted) {
 }
 
 std::vector<std::uint32_t> TypeTable::add(const RankLines& lines, const std::vector<bool>& used) {
-  std::vector<std::uint32_t> merged(used.size(), 0);
+  std::vector<std::uint32_t> merged(used.size(), kNoType);
   for (const auto& [number, told] : lines.types) {
     const std::uint32_t own = type({told.name, category(category_name(lines, told.category)), told.fields});
-    merged.resize(std::max(merged.size(), static_cast<std::size_t>(number) + 1), 0);
+    merged.resize(std::max(merged.size(), static_cast<std::size_t>(number) + 1), kNoType);
     merged[static_cast<std::size_t>(number)] = own;
   }
   for (std::size_t i = 0; i < used.size(); ++i) {

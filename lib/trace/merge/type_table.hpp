@@ -11,9 +11,13 @@
 
 namespace elbowroom::trace {
 
+// Stands for a number that neither a line nor an event has told of.
+constexpr std::uint32_t kNoType = ~0U;
+
 class TypeTable {
  public:
-  // Adds those of a process; `used` are the numbers that its events and records have. The merged number of each.
+  // Adds those of a process; `used` are the numbers that its events and records have. The merged number of
+  // each, or kNoType.
   std::vector<std::uint32_t> add(const RankLines& lines, const std::vector<bool>& used);
 
   // Numbers of types that were used and not told.

@@ -67,10 +67,11 @@ std::string job_line(const MergedJob& job) {
   for (const MergedText& text : job.texts) {
     texts.push_back({{"thread", text.thread}, {"type", text.type}, {"key", text.key}, {"text", text.text}});
   }
-  const Json line = {{"schema", "elbowroom-trace-columns"},
+  const Json line = {{"schema", "elbowroom/trace-columns"},
                      {"version", kColumnsVersion},
                      {"job", job.job},
                      {"start", job.start},
+                     {"duration", job.duration},
                      {"categories", job.categories},
                      {"types", types_of(job)},
                      {"ranks", ranks_of(job)},

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <optional>
 
-#include "observe/host_clock.hpp"
+#include "base/host_clock.hpp"
 #include "trace/outputs/otf2_archive.hpp"
 #include "trace/outputs/otf2_definitions.hpp"
 #include "trace/outputs/outputs.hpp"
@@ -91,6 +91,7 @@ void Otf2::begin(const MergedJob& job) {
     ProcessClock clock{{rank.counter, rank.start_ticks, rank.start_ns, rank.scale}, {}};
     std::copy_if(rank.syncs.begin(), rank.syncs.end(), std::back_inserter(clock.offsets),
                  [](const MergedSync& sync) { return sync.used; });
+    clock.offsets.insert(clock.offsets.end(), rank.turns.begin(), rank.turns.end());
     std::stable_sort(clock.offsets.begin(), clock.offsets.end(),
                      [](const MergedSync& a, const MergedSync& b) { return a.local < b.local; });
     const auto same = [](const MergedSync& a, const MergedSync& b) { return a.local == b.local; };

@@ -1,5 +1,6 @@
 #include "trace/outputs/otf2_archive.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +10,8 @@
 #include <system_error>
 
 #include "trace/outputs/whole_file.hpp"
+
+namespace fs = std::filesystem;
 
 namespace elbowroom::trace {
 namespace {
@@ -33,10 +36,16 @@ Otf2Archive::Otf2Archive(std::string path) : path_(std::move(path)) {
   while (path_.size() > 1 && path_.back() == '/') {
     path_.pop_back();
   }
-  if (std::filesystem::exists(path_, failed) && !std::filesystem::is_empty(path_, failed)) {
+  const fs::file_status status = fs::status(path_, failed);
+  if (fs::exists(status) && !fs::is_directory(status)) {
+    throw std::runtime_error("out '" + path_ + "': is no folder, and an archive of OTF2 is one; choose another name");
+  }
+  if (fs::exists(status) && !fs::is_empty(path_, failed)) {
     cannot_write(path_, EEXIST);
   }
-  std::string name = path_ + ".part-XXXXXX";
+  target_ = target_of(path_);
+  permissions_ = fs::exists(status) ? status.permissions() : fs::perms::unknown;
+  std::string name = target_ + ".part-XXXXXX";
   if (::mkdtemp(name.data()) == nullptr) {
     cannot_write(path_, errno);
   }
@@ -125,11 +134,11 @@ void Otf2Archive::keep() {
   OTF2_Archive* archive = archive_;
   archive_ = nullptr;
   check(OTF2_Archive_Close(archive));
-  std::filesystem::permissions(temporary_,
-                               std::filesystem::perms::group_read | std::filesystem::perms::group_exec |
-                                   std::filesystem::perms::others_read | std::filesystem::perms::others_exec,
-                               std::filesystem::perm_options::add);
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  const bool replaces = permissions_ != fs::perms::unknown;
+  fs::permissions(temporary_, replaces ? permissions_ : static_cast<fs::perms>(0777U & ~mask));
+  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) {
     cannot_write(path_, errno);
   }
   temporary_.clear();

@@ -14,7 +14,8 @@ namespace elbowroom::trace {
 
 class Otf2Archive {
  public:
-  // What cannot be written is an std::runtime_error, here and below. An empty folder at `path` is replaced.
+  // What cannot be written is an std::runtime_error, here and below. An empty folder at `path` is
+  // replaced, and its permissions are kept; symbolic links to it stay.
   explicit Otf2Archive(std::string path);
   ~Otf2Archive();
   Otf2Archive(const Otf2Archive&) = delete;
@@ -46,7 +47,9 @@ class Otf2Archive {
   [[noreturn]] void refused(OTF2_ErrorCode code) const;
 
   std::string path_;
-  std::filesystem::path temporary_;  // empty: kept
+  std::string target_;                                                    // what `path_` leads to
+  std::filesystem::perms permissions_ = std::filesystem::perms::unknown;  // of the empty folder that is replaced
+  std::filesystem::path temporary_;                                       // empty: kept
   OTF2_Archive* archive_ = nullptr;
 };
 

@@ -7,10 +7,10 @@
 namespace elbowroom::trace {
 namespace {
 
-constexpr const char* kSaid[] = {"error_ns",     "tachyon",  "suspect",     "unmatched", "unsynced",
-                                 "extrapolated", "moved",    "to",          "from",      "communicator",
-                                 "tag",          "bytes",    "sequence",    "message",   "text",
-                                 "lost",         "unpaired", "interrupted", "continued"};
+constexpr const char* kSaid[] = {"error_ns", "tachyon",     "suspect",  "unmatched", "unsynced", "extrapolated",
+                                 "moved",    "mismatched",  "clipped",  "to",        "from",     "communicator",
+                                 "tag",      "bytes",       "sequence", "message",   "text",     "lost",
+                                 "unpaired", "interrupted", "continued"};
 static_assert(std::size(kSaid) == kSaidCount);
 
 }  // namespace

@@ -43,6 +43,8 @@ enum class Said : std::uint64_t {
   kUnsynced,
   kExtrapolated,
   kMoved,
+  kMismatched,
+  kClipped,
   kTo,
   kFrom,
   kCommunicator,

@@ -27,8 +27,8 @@ constexpr std::size_t kMostTaskNames = 1 << 16;
 
 // In the order of their bits.
 constexpr std::pair<EventFlag, std::string_view> kFlagNames[] = {
-    {kTachyon, "tachyon"},   {kSuspect, "suspect"},           {kUnmatched, "unmatched"},
-    {kUnsynced, "unsynced"}, {kExtrapolated, "extrapolated"}, {kMoved, "moved"}};
+    {kTachyon, "tachyon"},           {kSuspect, "suspect"}, {kUnmatched, "unmatched"},   {kUnsynced, "unsynced"},
+    {kExtrapolated, "extrapolated"}, {kMoved, "moved"},     {kMismatched, "mismatched"}, {kClipped, "clipped"}};
 
 // Of an event of a message.
 inline std::uint32_t communicator_of(const MergedEvent& message) {

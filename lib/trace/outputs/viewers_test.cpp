@@ -1,4 +1,4 @@
-// What the outputs for viewers hold where their own tools (tests/unit/test_trace_outputs.py) do not look.
+// What the outputs for viewers hold where their own tools (tests/unit/trace/test_trace_outputs.py) do not look.
 #include <doctest/doctest.h>
 #include <otf2/otf2.h>
 
