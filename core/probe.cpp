@@ -1,4 +1,4 @@
-// The probe: reads requests, measures, writes JSON lines (docs/protocol.md).
+// The probe: reads requests, measures, writes JSON lines (docs/reference/protocol.md).
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,12 +8,12 @@
 #include <iostream>
 #include <string>
 
+#include "base/clock.hpp"
 #include "caches/question.hpp"
 #include "exchange/follower.hpp"
 #include "exchange/job.hpp"
 #include "exchange/leader.hpp"
 #include "machine/machine.hpp"
-#include "observe/clock.hpp"
 #include "observe/observer.hpp"
 #include "observe/tracing.hpp"
 #include "protocol/describe.hpp"
@@ -205,7 +205,7 @@ int main(int argc, char** argv) {
            : measuring->parsed()  ? measure(argc, argv, threads, trace)
                                   : 2;
   } catch (const RequestError& error) {
-    std::cerr << fmt::format("probe: {} '{}': {}; {}\n", error.field, error.value, error.what(), error.mend);
+    std::cerr << fmt::format("probe: {} '{}': {}; {}\n", error.field, error.value, error.what(), error.hint);
     return error.kind == "usage" ? 2 : 1;
   } catch (const std::exception& error) {
     std::cerr << fmt::format("probe: {}\n", error.what());

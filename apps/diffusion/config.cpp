@@ -194,13 +194,6 @@ Steps read_steps(const json& json) {
   return steps;
 }
 
-json error_record(const RequestError& error) {
-  return {{"error",
-           {{"kind", error.kind},
-            {"field", error.field},
-            {"value", error.value},
-            {"message", error.what()},
-            {"mend", error.mend}}}};
-}
+json error_record(const RequestError& error) { return {{"error", error_fields(error)}}; }
 
 }  // namespace elbowroom::diffusion

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "common/sharing.hpp"
 #include "diffusion/order.hpp"
 #include "diffusion/partition.hpp"
 #include "diffusion/variant.hpp"
-#include "program/sharing.hpp"
 #include "protocol/request.hpp"
 
 namespace elbowroom::diffusion {
@@ -26,7 +26,7 @@ struct Config {
   Order order = Order::tiles;
   Placement all{{}, {}, kNearest, kNearest};          // of ranks that have none of their own
   std::vector<std::pair<int, Placement>> placements;  // by rank
-  bool scheduling = false;  // a computing thread may share its core (flagged; METHOD.md, rule 4)
+  bool scheduling = false;  // a computing thread may share its core (flagged; docs/design/method.md, rule 4)
   bool check = true;        // results are validated after each request
 
   const Placement& placement(int rank) const;
@@ -36,7 +36,7 @@ struct Config {
 Config read_config(const nlohmann::json& json);
 Steps read_steps(const nlohmann::json& json);
 
-// {"error": {"kind", "field", "value", "message", "mend"}}
+// {"error": {"kind", "field", "value", "message", "hint"}}
 nlohmann::json error_record(const RequestError& error);
 
 }  // namespace elbowroom::diffusion

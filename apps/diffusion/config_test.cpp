@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "common/sharing.hpp"
 #include "machine/machine.hpp"
-#include "program/sharing.hpp"
 
 namespace elbowroom::diffusion {
 namespace {

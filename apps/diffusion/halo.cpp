@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "program/complete.hpp"
+#include "common/complete.hpp"
 
 namespace elbowroom::diffusion {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <vector>
 
+#include "common/gate.hpp"
 #include "diffusion/part.hpp"
 #include "machine/machine.hpp"
-#include "program/gate.hpp"
 
 namespace elbowroom::diffusion {
 

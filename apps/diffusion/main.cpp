@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "diffusion/config.hpp"
 #include "diffusion/mesh.hpp"
 #include "diffusion/serve.hpp"
 #include "diffusion/volumes.hpp"
 #include "exchange/job.hpp"
 #include "machine/machine.hpp"
-#include "observe/clock.hpp"
 
 namespace {
 

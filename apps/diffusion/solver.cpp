@@ -7,10 +7,10 @@
 #include <limits>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "diffusion/together.hpp"
 #include "exchange/several_threads.hpp"
 #include "kernels/kernel.hpp"
-#include "observe/clock.hpp"
 #include "protocol/describe.hpp"
 
 namespace elbowroom::diffusion {
@@ -36,8 +36,8 @@ double summed(double own, MPI_Comm comm) {
   return all;
 }
 
-// Whether the interior, or the exchange of ranks that are not alone, usually takes less than the clock can tell (METHOD.md,
-// rule 6).
+// Whether the interior, or the exchange of ranks that are not alone, usually takes less than the clock can tell
+// (docs/design/method.md, rule 6).
 bool too_short(const StepTimes& times, bool alone) {
   const auto brief = [](std::vector<double> seconds) {
     const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);

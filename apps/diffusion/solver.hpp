@@ -4,13 +4,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "common/sharing.hpp"
 #include "diffusion/block.hpp"
 #include "diffusion/config.hpp"
 #include "diffusion/halo.hpp"
 #include "diffusion/steps.hpp"
 #include "diffusion/work.hpp"
 #include "exchange/job.hpp"
-#include "program/sharing.hpp"
 
 namespace elbowroom::diffusion {
 

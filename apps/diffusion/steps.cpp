@@ -6,9 +6,9 @@
 #include <limits>
 #include <utility>
 
+#include "base/clock.hpp"
+#include "common/complete.hpp"
 #include "machine/machine.hpp"
-#include "observe/clock.hpp"
-#include "program/complete.hpp"
 
 namespace elbowroom::diffusion {
 namespace {

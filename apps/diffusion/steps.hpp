@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
+#include "common/gate.hpp"
 #include "diffusion/halo.hpp"
 #include "diffusion/variant.hpp"
 #include "diffusion/work.hpp"
-#include "program/gate.hpp"
 #include "protocol/pool.hpp"
 
 namespace elbowroom::diffusion {

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "common/complete.hpp"
 #include "diffusion/config.hpp"
-#include "program/complete.hpp"
 
 namespace elbowroom::diffusion {
 namespace {
@@ -30,9 +30,9 @@ void together(const Job& job, const std::function<void()>& task) {
   try {
     task();
   } catch (const RequestError& error) {
-    failed = error_record(error);
+    failed = error_fields(error);
   } catch (const std::exception& error) {
-    failed = error_record(RequestError("", "", error.what(), "look at the machine, then try again", "machine"));
+    failed = error_fields(RequestError("", "", error.what(), "look at the machine, then try again", "machine"));
   }
   program::barrier(job.headers(), program::Waiting::sleep);
   const int own = failed.is_null() ? job.size() : job.rank();
@@ -41,11 +41,8 @@ void together(const Job& job, const std::function<void()>& task) {
   if (first == job.size()) {
     return;
   }
-  const json error = json::parse(from(job, failed.dump(), first)).at("error");
-  const std::string where =
-      first == 0 ? "" : fmt::format(" (rank {} on {})", first, job.hosts()[static_cast<std::size_t>(first)]);
-  throw RequestError(error.at("field"), error.at("value"), error.at("message").get<std::string>() + where,
-                     error.at("mend"), error.at("kind"));
+  throw error_of_rank(json::parse(from(job, failed.dump(), first)), first,
+                      job.hosts()[static_cast<std::size_t>(first)]);
 }
 
 }  // namespace elbowroom::diffusion

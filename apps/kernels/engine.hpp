@@ -5,10 +5,10 @@
 #include <memory>
 #include <vector>
 
+#include "common/sharing.hpp"
 #include "exchange/job.hpp"
 #include "kernels/graph.hpp"
 #include "kernels/meter.hpp"
-#include "program/sharing.hpp"
 
 namespace elbowroom::kernels {
 

@@ -10,9 +10,9 @@
 #include <thread>
 #include <utility>
 
+#include "base/clock.hpp"
+#include "common/together.hpp"
 #include "kernels/dense.hpp"
-#include "observe/clock.hpp"
-#include "program/together.hpp"
 
 namespace elbowroom::kernels {
 namespace {
@@ -23,7 +23,7 @@ using program::together;
 
 constexpr double kMega = 1e-6;
 constexpr double kMostRuns = 10000;  // in a phase
-constexpr double kOnItsNode = 0.99;  // of the pages, at least (METHOD.md, rule 5)
+constexpr double kOnItsNode = 0.99;  // of the pages, at least (docs/design/method.md, rule 5)
 constexpr double kRoom = 0.9;        // of the available memory that matrices may take
 
 Mode mode_of(const std::string& phase) {
@@ -38,7 +38,7 @@ Value read(const json& object, const char* key, const Value& otherwise) {
   try {
     return object.value(key, otherwise);
   } catch (const json::exception&) {
-    throw RequestError(key, object.at(key).dump(), "is of another type", "see docs/protocol.md");
+    throw RequestError(key, object.at(key).dump(), "is of another type", "see docs/reference/protocol.md");
   }
 }
 

@@ -5,9 +5,9 @@
 #include <memory>
 #include <optional>
 
+#include "common/serve.hpp"
 #include "kernels/algorithm.hpp"
 #include "kernels/roof.hpp"
-#include "program/serve.hpp"
 
 namespace elbowroom::kernels {
 

@@ -10,9 +10,9 @@
 #include <map>
 #include <string>
 
+#include "base/clock.hpp"
 #include "kernels/dense.hpp"
 #include "kernels/kernels.hpp"
-#include "observe/clock.hpp"
 
 namespace {
 

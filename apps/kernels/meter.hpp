@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "observe/clock.hpp"
+#include "base/clock.hpp"
 #include "observe/counters.hpp"
 
 namespace elbowroom::kernels {

@@ -12,10 +12,10 @@
 #include <mutex>
 #include <utility>
 
+#include "base/request_error.hpp"
+#include "common/complete.hpp"
 #include "kernels/engine.hpp"
 #include "machine/machine.hpp"
-#include "program/complete.hpp"
-#include "protocol/request_error.hpp"
 
 namespace elbowroom::kernels {
 namespace {

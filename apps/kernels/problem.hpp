@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "protocol/request_error.hpp"
+#include "base/request_error.hpp"
 
 namespace elbowroom::kernels {
 

@@ -22,7 +22,7 @@ std::string refused(const char* key, const json& value) {
   try {
     read_problem(changed);
   } catch (const RequestError& error) {
-    return error.field + ": " + error.mend;
+    return error.field + ": " + error.hint;
   }
   return "";
 }

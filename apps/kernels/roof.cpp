@@ -8,7 +8,7 @@
 namespace elbowroom::kernels {
 namespace {
 
-constexpr double kCaches = 4;                          // METHOD.md, rule 8: larger arrays are as slow
+constexpr double kCaches = 4;                          // docs/design/method.md, rule 8: larger arrays are as slow
 constexpr std::size_t kLeast = std::size_t{1} << 14U;  // doubles of an array: what the clock can tell
 constexpr std::size_t kArrays = 3;
 constexpr double kBusBytes = 32;        // of an item: two loads, a store and the line that it reads

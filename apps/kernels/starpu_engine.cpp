@@ -7,10 +7,10 @@
 #include <stdexcept>
 #include <utility>
 
+#include "common/gate.hpp"
+#include "common/starpu.hpp"
 #include "kernels/engine.hpp"
 #include "machine/machine.hpp"
-#include "program/gate.hpp"
-#include "program/starpu.hpp"
 
 namespace elbowroom::kernels {
 namespace {

@@ -6,10 +6,10 @@
 #include <iostream>
 #include <string>
 
+#include "base/clock.hpp"
+#include "common/serve.hpp"
 #include "exchange/job.hpp"
 #include "machine/machine.hpp"
-#include "observe/clock.hpp"
-#include "program/serve.hpp"
 #include "runtime/runtime.hpp"
 
 namespace {

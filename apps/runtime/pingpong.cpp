@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "observe/clock.hpp"
+#include "base/clock.hpp"
 #include "protocol/batching.hpp"
 #include "protocol/payload.hpp"
 #include "protocol/steady.hpp"

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "observe/clock.hpp"
-#include "program/cores.hpp"
-#include "program/together.hpp"
+#include "base/clock.hpp"
+#include "common/cores.hpp"
+#include "common/together.hpp"
 
 namespace elbowroom::runtime {
 namespace {
@@ -17,7 +17,7 @@ using nlohmann::json;
 using program::BusyThread;
 using program::Settings;
 
-// A polling worker sleeps in no window (METHOD.md, rule 1).
+// A polling worker sleeps in no window (docs/design/method.md, rule 1).
 constexpr double awake = 0.95;
 constexpr double on_its_node = 0.99;
 
@@ -95,7 +95,7 @@ Value read(const json& object, const char* key, const Value& otherwise) {
   try {
     return object.value(key, otherwise);
   } catch (const json::exception&) {
-    throw RequestError(key, object.at(key).dump(), "is of another type", "see docs/protocol.md");
+    throw RequestError(key, object.at(key).dump(), "is of another type", "see docs/reference/protocol.md");
   }
 }
 

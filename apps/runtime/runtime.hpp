@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "program/serve.hpp"
-#include "program/starpu.hpp"
+#include "common/serve.hpp"
+#include "common/starpu.hpp"
 #include "runtime/pingpong.hpp"
 
 namespace elbowroom::runtime {

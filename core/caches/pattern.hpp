@@ -42,7 +42,7 @@ struct AccessPattern {
 };
 
 // Bytes of the MPI library's own data and stack that a message touches on each side, and how many of them the barrier
-// before it has touched already. The defaults were counted for 400 B and Open MPI 4.1 and 5.0 (docs/method.md).
+// before it has touched already. The defaults were counted for 400 B and Open MPI 4.1 and 5.0 (docs/design/method.md).
 struct Footprint {
   std::uint64_t sender = 9216;
   std::uint64_t receiver = 8192;

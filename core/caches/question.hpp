@@ -1,4 +1,4 @@
-// What is asked about the misses of a message, and the answer in the words of docs/protocol.md.
+// What is asked about the misses of a message, and the answer in the words of docs/reference/protocol.md.
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "observe/clock.hpp"
+#include "base/clock.hpp"
 #include "observe/tracing.hpp"
 #include "protocol/batching.hpp"
 #include "protocol/steady.hpp"

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "observe/clock.hpp"
+#include "base/clock.hpp"
 #include "protocol/payload.hpp"
 
 namespace elbowroom {

@@ -1,4 +1,4 @@
-// One-way messages from rank 0 to rank 1 of one host, with and without extraneous memory accesses (docs/protocol.md).
+// One-way messages from rank 0 to rank 1 on one host with and without extraneous accesses (docs/reference/protocol.md).
 #pragma once
 
 #include <array>

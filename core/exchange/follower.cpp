@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/clock.hpp"
 #include "exchange/common_clock.hpp"
 #include "exchange/station.hpp"
-#include "observe/clock.hpp"
 
 namespace elbowroom {
 namespace {
@@ -50,14 +50,9 @@ class Follower {
       }
       return json::object();
     } catch (const RequestError& error) {
-      return {{"error",
-               {{"field", error.field},
-                {"value", error.value},
-                {"message", error.what()},
-                {"mend", error.mend},
-                {"kind", error.kind}}}};
+      return {{"error", error_fields(error)}};
     } catch (const std::exception& error) {
-      return {{"error", {{"field", ""}, {"value", ""}, {"message", error.what()}, {"mend", ""}, {"kind", "machine"}}}};
+      return {{"error", error_fields(RequestError("", "", error.what(), "", "machine"))}};
     }
   }
 

@@ -4,9 +4,9 @@
 #include <optional>
 #include <ostream>
 
+#include "base/clock.hpp"
 #include "exchange/misses.hpp"
 #include "kernels/kernel.hpp"
-#include "observe/clock.hpp"
 #include "observe/tracing.hpp"
 #include "protocol/describe.hpp"
 #include "protocol/record.hpp"
@@ -20,17 +20,10 @@ constexpr int protocol_version = 1;
 constexpr double chunk_margin = 1e-3;  // s: the chunk that the end of the window cuts is not counted
 
 json error_record(const json& request, const RequestError& error) {
-  return {{"record", "error"},       {"point", request.is_object() ? request.value("point", json("")) : json("")},
-          {"field", error.field},    {"value", error.value},
-          {"message", error.what()}, {"mend", error.mend},
-          {"kind", error.kind}};
-}
-
-// A request that another rank cannot answer: rank and host are told, since the field is about that host.
-RequestError foreign_error(const json& error, int rank, const std::string& host) {
-  return RequestError(error.at("field"), error.at("value"),
-                      error.at("message").get<std::string>() + " (rank " + std::to_string(rank) + " on " + host + ")",
-                      error.at("mend"), error.at("kind"));
+  json record = error_fields(error);
+  record["record"] = "error";
+  record["point"] = request.is_object() ? request.value("point", json("")) : json("");
+  return record;
 }
 
 std::string reason_for(const std::string& status, const std::set<std::string>& flags) {
@@ -91,7 +84,8 @@ json Leader::answer(const std::string& line) {
   Request request;
   try {
     if (!object.is_object()) {
-      throw RequestError("", line.substr(0, 80), "a request is one JSON object on one line", "see docs/protocol.md");
+      throw RequestError("", line.substr(0, 80), "a request is one JSON object on one line",
+                         "see docs/reference/protocol.md");
     }
     const json op = object.value("op", json());
     if (op == "quit") {
@@ -185,7 +179,7 @@ void Leader::agree(const std::exception_ptr& own) {
   for (int rank = 1; rank < job_.size(); ++rank) {
     const json reply = job_.receive(rank);
     if (!failure && reply.contains("error")) {
-      failure = foreign_error(reply.at("error"), rank, job_.hosts()[static_cast<std::size_t>(rank)]);
+      failure = error_of_rank(reply.at("error"), rank, job_.hosts()[static_cast<std::size_t>(rank)]);
     }
   }
   if (own) {
@@ -196,7 +190,8 @@ void Leader::agree(const std::exception_ptr& own) {
   }
 }
 
-// Starts the computing threads of this rank and waits until those of all ranks run: the hand-shake of METHOD.md, rule 1.
+// Starts the computing threads of this rank and waits until those of all ranks run: the hand-shake
+// (docs/design/method.md, rule 1).
 bool Leader::start_all_computing(const Request& request) {
   station_.start_computing();
   const bool steady = station_.wait_until_computing();

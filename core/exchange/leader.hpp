@@ -1,4 +1,4 @@
-// Rank 0: reads requests, lets all ranks measure them, writes answers (docs/protocol.md).
+// Rank 0: reads requests, lets all ranks measure them, writes answers (docs/reference/protocol.md).
 #pragma once
 
 #include <exception>

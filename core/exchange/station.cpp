@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/clock.hpp"
 #include "exchange/several_threads.hpp"
-#include "observe/clock.hpp"
 #include "observe/tracing.hpp"
 #include "protocol/message_layout.hpp"
 #include "protocol/record.hpp"
@@ -17,7 +17,7 @@ using nlohmann::json;
 constexpr double watch_interval = 200e-6;  // s between looks at threads that are getting steady
 constexpr std::size_t cache_share = 4;     // one part in four of a node's memory is kept touched
 constexpr std::int64_t message_share = 8;  // one part in eight of a node's free memory for messages beyond cache
-constexpr std::uint64_t beyond_cache = 4;  // times the last-level cache (METHOD.md, rule 8)
+constexpr std::uint64_t beyond_cache = 4;  // times the last-level cache (docs/design/method.md, rule 8)
 
 std::size_t cache_cap(const Machine& machine) {
   std::uint64_t smallest = 0;

@@ -1,4 +1,4 @@
-// Which way messages really take, as far as the MPI library lets one know (METHOD.md, rule 16).
+// Which way messages really take, as far as the MPI library lets one know (docs/design/method.md, rule 16).
 #pragma once
 
 #include <string>

@@ -12,19 +12,21 @@ namespace elbowroom {
 
 // What one item of a kernel costs. `bytes_*` are algorithmic; `bus_bytes` adds what the hardware moves besides
 // (write-allocate of plain stores). `rate_unit` is "MB/s" (memory kernels), "M/s" (million items: prime, polling)
-// or "Mflop/s" (fma).
+// or "Mflop/s" (fma). src/elbowroom/plan/kernels.json is this table as `probe kernels` prints it.
 struct KernelInfo {
   std::string_view name;
   std::string_view description;
   std::string_view rate_unit;
-  double flops;          // per item (per item and repetition where uses_cursor)
-  double bytes_read;     // per item
-  double bytes_written;  // per item
-  double bus_bytes;      // per item; 0 when cache-resident
-  int arrays;            // number of arrays the working set is split into; 0: needs no memory of its own
-  bool non_temporal;
-  bool uses_cursor;     // triad_cursor: repetitions per item; polling: most nops between two polls
-  bool cache_resident;  // sweeps a working set that stays in the cache (METHOD.md, rule 20)
+  double flops = 0;          // per item (per item and repetition where uses_cursor)
+  double bytes_read = 0;     // per item
+  double bytes_written = 0;  // per item
+  double bus_bytes = 0;      // per item; 0 when cache-resident
+  int arrays = 0;            // number of arrays the working set is split into; 0: needs no memory of its own
+  bool non_temporal = false;
+  bool uses_cursor = false;     // triad_cursor: repetitions per item; polling: most nops between two polls
+  bool cache_resident = false;  // sweeps a working set that stays in a cache (docs/design/method.md, rule 20):
+  bool shared_cache = false;    // in the last-level cache, not in the core's own
+  bool pool = false;            // a worker of a task pool
 };
 
 std::span<const KernelInfo> kernels();
@@ -43,7 +45,7 @@ class Worker {
   // Processes the next `items` items, wrapping around the arrays, and returns how many it did: `items` rounded up to the
   // step of the inner loop (a few vectors; prime: exactly `items`).
   virtual std::uint64_t run(std::uint64_t items) = 0;
-  // True when the memory holds what the items run so far must have produced (METHOD.md, rule 10). Checks a
+  // True when the memory holds what the items run so far must have produced (docs/design/method.md, rule 10). Checks a
   // sample of the arrays, cheap enough for the end of each phase.
   virtual bool validate() const = 0;
   // Items in one sweep of the working set; register-only kernels return 0.

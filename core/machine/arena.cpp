@@ -13,9 +13,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/system_files.hpp"
 #include "machine/machine.hpp"
 #include "machine/pages.hpp"
-#include "machine/system_files.hpp"
 
 namespace elbowroom {
 namespace {

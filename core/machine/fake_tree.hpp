@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-#include "machine/system_files.hpp"
+#include "base/system_files.hpp"
 
 namespace elbowroom {
 

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "base/system_files.hpp"
 #include "machine/cgroup.hpp"
-#include "machine/system_files.hpp"
 
 namespace elbowroom {
 namespace {

@@ -84,7 +84,7 @@ class Arena {
   void* data() const { return data_; }
   std::size_t size() const { return size_; }
   int node() const { return node_; }
-  PageReport verify(std::size_t bytes_used) const;  // move_pages on a sample of the pages (METHOD.md, rule 5)
+  PageReport verify(std::size_t bytes_used) const;  // move_pages on a sample (docs/design/method.md, rule 5)
 
  private:
   void* data_ = nullptr;

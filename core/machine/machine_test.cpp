@@ -11,8 +11,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/system_files.hpp"
 #include "machine/pages.hpp"
-#include "machine/system_files.hpp"
 
 using namespace elbowroom;
 

@@ -1,4 +1,4 @@
-#include "machine/system_files.hpp"
+#include "base/system_files.hpp"
 
 #include <doctest/doctest.h>
 

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <utility>
 
-#include "machine/system_files.hpp"
+#include "base/system_files.hpp"
 
 namespace elbowroom {
 namespace {

@@ -10,7 +10,7 @@
 
 namespace elbowroom {
 
-// Why an event cannot be opened, in words with the permission that mends it. `paranoid` is the value of
+// Why an event cannot be opened, in words with the permission that would allow it. `paranoid` is the value of
 // /proc/sys/kernel/perf_event_paranoid, `error` an errno, `hypervisor` whether the processor says it is virtual.
 std::string counter_reason(int error, int paranoid, bool hypervisor);
 

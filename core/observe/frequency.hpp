@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "machine/system_files.hpp"
+#include "base/system_files.hpp"
 
 namespace elbowroom {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "machine/system_files.hpp"
+#include "base/system_files.hpp"
 
 namespace elbowroom {
 

@@ -12,8 +12,8 @@
 #include <set>
 #include <thread>
 
+#include "base/system_files.hpp"
 #include "machine/machine.hpp"
-#include "machine/system_files.hpp"
 #include "observe/counters.hpp"
 #include "observe/frequency.hpp"
 #include "observe/memory_bandwidth.hpp"

@@ -19,7 +19,7 @@ nlohmann::json machine_state();
 // One phase's observer. Threads that take part call join() before and leave() after their part of the phase, outside
 // the measured window: they give context switches, migrations and counters, which are absent when no thread joined.
 // start() and stop() are called by one thread, outside the measured window. result() has the form of
-// docs/protocol.md, "observed"; what does not work is absent. Every core named by `cores` counts with all its
+// docs/reference/protocol.md, "observed"; what does not work is absent. Every core named by `cores` counts with all its
 // processing units.
 class PhaseObserver {
  public:

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "machine/system_files.hpp"
+#include "base/system_files.hpp"
 
 namespace elbowroom {
 

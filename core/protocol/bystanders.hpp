@@ -30,7 +30,7 @@ class Bystanders {
   void start(PhaseObserver& observer);
   // Returns when each thread has gone over the first `bytes` of its array once, and goes on.
   void sweep(std::size_t bytes);
-  // Returns when all rest. False when they did not go over their arrays until now (METHOD.md, rule 1).
+  // Returns when all rest. False when they did not go over their arrays until now (docs/design/method.md, rule 1).
   bool rest();
   // Ends the threads' work. False when one read or left something in its array that was not written.
   bool stop();

@@ -1,7 +1,7 @@
 #include "protocol/describe.hpp"
 
+#include "base/clock.hpp"
 #include "machine/machine.hpp"
-#include "observe/clock.hpp"
 
 namespace elbowroom {
 

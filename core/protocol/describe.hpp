@@ -1,4 +1,4 @@
-// What the probe says of itself and of the machine, in the words of docs/protocol.md.
+// What the probe says of itself and of the machine, in the words of docs/reference/protocol.md.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -18,7 +18,9 @@ json kernels_record() {
                      {"arrays", kernel.arrays},
                      {"non_temporal", kernel.non_temporal},
                      {"uses_cursor", kernel.uses_cursor},
-                     {"cache_resident", kernel.cache_resident}});
+                     {"cache_resident", kernel.cache_resident},
+                     {"shared_cache", kernel.shared_cache},
+                     {"pool", kernel.pool}});
   }
   return table;
 }

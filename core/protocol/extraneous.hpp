@@ -73,7 +73,7 @@ struct ClockCheck {
   bool agrees() const { return there_ns >= 0 && back_ns >= 0; }
 };
 
-// "comm" of docs/protocol.md: median and all `times` (us) in the order given, rounded to a tenth of a nanosecond.
+// "comm" of docs/reference/protocol.md: median and all `times` (us) in the order given, rounded to 0.1 ns.
 nlohmann::json one_way_record(const std::vector<double>& times, std::int64_t size);
 
 // "clocks" of it.

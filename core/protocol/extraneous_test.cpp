@@ -47,7 +47,7 @@ RequestError error_of(const json& window, const json& outside,
   try {
     check(read_request(changed));
   } catch (const RequestError& error) {
-    CHECK_FALSE(error.mend.empty());
+    CHECK_FALSE(error.hint.empty());
     CHECK_FALSE(std::string(error.what()).empty());
     return error;
   }

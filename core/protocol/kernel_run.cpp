@@ -6,8 +6,8 @@
 #include <set>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "machine/machine.hpp"
-#include "observe/clock.hpp"
 #include "protocol/record.hpp"
 #include "protocol/worker_cache.hpp"
 

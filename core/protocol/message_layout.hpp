@@ -1,4 +1,4 @@
-// Where messages lie in memory: the policy of reuse (METHOD.md, rule 8).
+// Where messages lie in memory: the policy of reuse (docs/design/method.md, rule 8).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What messages hold, so that what arrives can be checked (METHOD.md, rule 10).
+// What messages hold, so that what arrives can be checked (docs/design/method.md, rule 10).
 #pragma once
 
 #include <cstddef>

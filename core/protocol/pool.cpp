@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "observe/clock.hpp"
+#include "base/clock.hpp"
 #include "observe/tracing.hpp"
 #include "protocol/steady.hpp"
 

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "observe/clock.hpp"
+#include "base/clock.hpp"
 
 using namespace elbowroom;
 

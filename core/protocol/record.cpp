@@ -11,7 +11,7 @@ using nlohmann::json;
 
 constexpr std::size_t most_slices = 32;    // of a computation's rate over time
 constexpr double misplaced = 0.01;         // share of pages elsewhere that is still the wanted node
-constexpr double frequency_change = 0.02;  // METHOD.md, rule 14
+constexpr double frequency_change = 0.02;  // docs/design/method.md, rule 14
 constexpr double tolerated_steal = 0.01;   // of the phase
 
 // Six digits: below the noise, above what anybody reads.

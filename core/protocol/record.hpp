@@ -1,4 +1,4 @@
-// What a phase gave, in the words of docs/protocol.md.
+// What a phase gave, in the words of docs/reference/protocol.md.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -38,14 +38,14 @@ nlohmann::json bytes_record(const KernelInfo& kernel, int cursor);
 // "comp" or "comm" of "pages": several ranges wanted on one node, counted together. Flag: wrong_node.
 nlohmann::json pages_record(const std::vector<PageReport>& reports, std::set<std::string>& flags);
 
-// True for a flag that makes a phase void: a rule of METHOD.md was broken.
+// True for a flag that makes a phase void: a rule of docs/design/method.md was broken.
 bool voids(const std::string& flag);
 
 // ok, not_stable or void, from flags and steadiness.
 std::string phase_status(bool steady, const std::set<std::string>& flags);
 
 // True when the frequency of a computing core differs by more than 2 % between phases A and AB, or that of a communication
-// core between B and AB (METHOD.md, rule 14); a core idle in a phase may have any frequency there.
+// core between B and AB (docs/design/method.md, rule 14); a core idle in a phase may have any frequency there.
 bool frequency_moved(const nlohmann::json& phases, const Placement& placement);
 
 // Steal of more than 1 % of the phase.

@@ -1,4 +1,4 @@
-// A request of docs/protocol.md, read and checked completely before anything starts.
+// A request of docs/reference/protocol.md, read and checked completely before anything starts.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/request_error.hpp"
 #include "protocol/extraneous.hpp"
-#include "protocol/request_error.hpp"
 
 namespace elbowroom {
 
@@ -53,7 +53,8 @@ struct Request {
   std::vector<std::string> observe;
   std::vector<std::pair<int, Placement>> placements;  // by rank; overrides the placement above
   int hosts = 1;                                      // hosts needed, at least
-  bool scheduling = false;  // a thread beside a computing thread on one core is wanted (flagged, METHOD.md, rule 4)
+  bool scheduling =
+      false;  // a thread beside a computing thread on one core is wanted (flagged, docs/design/method.md, rule 4)
   std::optional<Extraneous> extraneous;  // in place of a kernel: accesses between one-way messages from rank 0 to 1
   // For tests. "message", "early_stop", "late": breaks a rule on purpose; "counters": counts time in place of misses.
   std::string fault;

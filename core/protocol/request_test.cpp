@@ -33,14 +33,14 @@ Site two_cores() {
   return {{{0, {0, 4}, true}, {1, {1, 5}, true}, {2, {2, 6}, true}, {3, {3, 7}, false}}, {{0, 1 << 30}}};
 }
 
-// The error that a request with one field changed gives; field, value and mend are always there.
+// The error that a request with one field changed gives; field, value and hint are always there.
 RequestError refused(const char* field, const json& value, const std::function<void(const Request&)>& check) {
   json changed = good();
   changed[field] = value;
   try {
     check(read_request(changed));
   } catch (const RequestError& error) {
-    CHECK_FALSE(error.mend.empty());
+    CHECK_FALSE(error.hint.empty());
     CHECK_FALSE(std::string(error.what()).empty());
     return error;
   }
@@ -74,7 +74,7 @@ TEST_CASE("unknown names are refused and the known ones listed") {
     const RequestError error = refused(field, "nonsense", unchecked);
     CHECK(error.field == field);
     CHECK(error.value == "nonsense");
-    CHECK(error.mend.substr(0, 6) == "known:");
+    CHECK(error.hint.substr(0, 6) == "known:");
   }
   CHECK(refused("sequence", json{"A", "C"}, unchecked).value == "C");
   CHECK(refused("sequence", json::array(), unchecked).field == "sequence");
@@ -116,7 +116,7 @@ TEST_CASE("a core that does not exist is refused with the list of cores") {
   const RequestError error = refused("comp_cores", json{9}, on_this_site);
   CHECK(error.field == "comp_cores");
   CHECK(error.value == "9");
-  CHECK(error.mend == "cores here: 0,1,2,3");
+  CHECK(error.hint == "cores here: 0,1,2,3");
 }
 
 TEST_CASE("a core used twice is refused, also through another of its processing units") {
@@ -127,7 +127,7 @@ TEST_CASE("a core used twice is refused, also through another of its processing 
 TEST_CASE("a core outside the cpuset is refused with the cores that are allowed") {
   const RequestError error = refused("comp_cores", json{3}, on_this_site);
   CHECK(error.value == "3");
-  CHECK(error.mend == "cores allowed: 0,1,2");
+  CHECK(error.hint == "cores allowed: 0,1,2");
 }
 
 TEST_CASE("the communication core is refused among the computing cores") {
@@ -143,7 +143,7 @@ TEST_CASE("empty lists of cores are refused where threads are needed") {
 
 TEST_CASE("nodes that do not exist are refused with the list of nodes") {
   CHECK(refused("comp_node", 4, on_this_site).field == "comp_node");
-  CHECK(refused("comm_node", 4, on_this_site).mend == "nodes here: 0");
+  CHECK(refused("comm_node", 4, on_this_site).hint == "nodes here: 0");
 }
 
 TEST_CASE("more memory than the node has is refused, for arrays and for messages") {

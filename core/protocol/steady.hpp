@@ -1,4 +1,4 @@
-// Steady state as a decision: the moving coefficient of variation over the last samples (METHOD.md, rule 2).
+// Steady state as a decision: moving coefficient of variation over the last samples (docs/design/method.md, rule 2).
 #pragma once
 
 #include <cstddef>

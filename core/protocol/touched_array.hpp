@@ -1,4 +1,4 @@
-// An array that no message is in, and accesses to it whose results are checked (METHOD.md, rule 10).
+// An array that no message is in, and accesses to it whose results are checked (docs/design/method.md, rule 10).
 #pragma once
 
 #include <cstddef>

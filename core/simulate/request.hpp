@@ -1,5 +1,6 @@
-// Requests and answers as JSON. A request is one line {"node": {...}, "experiments": [...]}; docs/simulate.md says what
-// is in them. Each experiment is answered by one line, in order; what cannot be simulated by {"error": "..."}.
+// Requests and answers as JSON. A request is one line {"node": {...}, "experiments": [...]}; docs/guide/simulate.md
+// says what is in them. Each experiment is answered by one line, in order; what cannot be simulated by {"error":
+// "..."}.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-#include "program/complete.hpp"
+#include "common/complete.hpp"
 
 #include <sched.h>
 

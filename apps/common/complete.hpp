@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "program/gate.hpp"
+#include "common/gate.hpp"
 
 namespace elbowroom::program {
 

@@ -1,10 +1,10 @@
-#include "program/serve.hpp"
+#include "common/serve.hpp"
 
 #include <unistd.h>
 
 #include <iostream>
 
-#include "program/together.hpp"
+#include "common/together.hpp"
 #include "protocol/describe.hpp"
 #include "protocol/line_source.hpp"
 
@@ -36,7 +36,8 @@ std::string point_of(const json& request) {
 
 void check_operation(const json& request, const std::string& line) {
   if (!request.is_object()) {
-    throw RequestError("", line.substr(0, 80), "a request is one JSON object on one line", "see docs/protocol.md");
+    throw RequestError("", line.substr(0, 80), "a request is one JSON object on one line",
+                       "see docs/reference/protocol.md");
   }
   const json op = request.value("op", json());
   if (op != "measure") {
@@ -94,8 +95,10 @@ void follow(const Job& job, Program& program) {
 }  // namespace
 
 json error_record(const RequestError& error, const std::string& point) {
-  return {{"record", "error"},       {"point", point},     {"field", error.field}, {"value", error.value},
-          {"message", error.what()}, {"mend", error.mend}, {"kind", error.kind}};
+  json record = error_fields(error);
+  record["record"] = "error";
+  record["point"] = point;
+  return record;
 }
 
 int serve(const Job& job, const std::string& config, const Maker& make) {

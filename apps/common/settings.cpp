@@ -1,4 +1,4 @@
-#include "program/settings.hpp"
+#include "common/settings.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "program/together.hpp"
+#include "common/together.hpp"
 
 namespace elbowroom::program {
 namespace {
@@ -22,7 +22,7 @@ void read(const json& object, const char* key, Value& value) {
   try {
     object.at(key).get_to(value);
   } catch (const json::exception&) {
-    throw RequestError(key, object.at(key).dump(), "is of another type", "see docs/protocol.md");
+    throw RequestError(key, object.at(key).dump(), "is of another type", "see docs/reference/protocol.md");
   }
 }
 
@@ -65,7 +65,7 @@ Placement Settings::placement(int rank, bool same_host) const {
 
 Settings read_settings(const json& object) {
   if (!object.is_object()) {
-    throw RequestError("config", object.dump().substr(0, 80), "is not a JSON object", "see docs/protocol.md");
+    throw RequestError("config", object.dump().substr(0, 80), "is not a JSON object", "see docs/reference/protocol.md");
   }
   Settings settings;
   settings.first = read_placement(object);
@@ -73,7 +73,7 @@ Settings read_settings(const json& object) {
   read(object, "scheduling", settings.scheduling);
   read(object, "program", settings.program);
   if (!settings.program.is_object() || !settings.program.contains("task")) {
-    throw RequestError("program", settings.program.dump(), "names no task", "see docs/protocol.md");
+    throw RequestError("program", settings.program.dump(), "names no task", "see docs/reference/protocol.md");
   }
   std::vector<json> placements;
   read(object, "placements", placements);
@@ -91,7 +91,7 @@ Settings settings_from(const Job& job, const std::string& path) {
     if (job.rank() == 0) {
       object = json::parse(text_of(path), nullptr, false);
       if (object.is_discarded()) {
-        throw RequestError("config", path, "is not JSON", "see docs/protocol.md");
+        throw RequestError("config", path, "is not JSON", "see docs/reference/protocol.md");
       }
     }
   });

@@ -1,4 +1,4 @@
-#include "program/starpu.hpp"
+#include "common/starpu.hpp"
 
 #include <fmt/format.h>
 #include <hwloc.h>
@@ -13,9 +13,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/clock.hpp"
+#include "base/request_error.hpp"
 #include "exchange/job.hpp"
-#include "observe/clock.hpp"
-#include "protocol/request_error.hpp"
 
 namespace elbowroom::program {
 namespace {

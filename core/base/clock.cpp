@@ -1,4 +1,4 @@
-#include "observe/clock.hpp"
+#include "base/clock.hpp"
 
 #include <time.h>
 
@@ -8,9 +8,9 @@
 #include <limits>
 #include <vector>
 
-#include "machine/system_files.hpp"
-#include "observe/clock_source.hpp"
-#include "observe/host_clock.hpp"
+#include "base/clock_source.hpp"
+#include "base/host_clock.hpp"
+#include "base/system_files.hpp"
 
 #if defined(__x86_64__)
 #include <x86intrin.h>

@@ -9,7 +9,7 @@
 namespace elbowroom::program {
 
 // A thread that keeps its core busy. `field`: what of the settings put it there; `yields`: it waits for messages inside an
-// MPI that yields while it waits, so that two such threads may share a core (docs/protocol.md).
+// MPI that yields while it waits, so that two such threads may share a core (docs/reference/protocol.md).
 struct BusyThread {
   std::string what;
   int core = 0;

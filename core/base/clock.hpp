@@ -1,4 +1,4 @@
-// The clock: invariant TSC where there is one, else CLOCK_MONOTONIC_RAW (METHOD.md, rule 6).
+// The clock: invariant TSC where there is one, else CLOCK_MONOTONIC_RAW (docs/design/method.md, rule 6).
 #pragma once
 
 #include <cstdint>

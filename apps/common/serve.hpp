@@ -1,4 +1,4 @@
-// The probe's conversation (docs/protocol.md), held by a program: hello, then one answer for each line.
+// The probe's conversation (docs/reference/protocol.md), held by a program: hello, then one answer for each line.
 #pragma once
 
 #include <functional>
@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/request_error.hpp"
+#include "common/settings.hpp"
 #include "exchange/job.hpp"
-#include "program/settings.hpp"
-#include "protocol/request_error.hpp"
 
 namespace elbowroom::program {
 
@@ -29,7 +29,7 @@ using Maker = std::function<std::unique_ptr<Program>(const Job&, const Settings&
 // exit code, the same on all ranks: 0, 1 (the machine) or 2 (what was asked). Rank 0 writes to stdout. Collective.
 int serve(const Job& job, const std::string& config, const Maker& make);
 
-// The `error` record of docs/protocol.md, for the request of that point.
+// The `error` record of docs/reference/protocol.md, for the request of that point.
 nlohmann::json error_record(const RequestError& error, const std::string& point = "");
 
 }  // namespace elbowroom::program

@@ -1,8 +1,8 @@
-#include "program/together.hpp"
+#include "common/together.hpp"
 
 #include <fmt/format.h>
 
-#include "program/serve.hpp"
+#include "common/serve.hpp"
 
 namespace elbowroom::program {
 
@@ -26,17 +26,14 @@ void together(const Job& job, const std::function<void()>& task) {
   try {
     task();
   } catch (const RequestError& error) {
-    failed = error_record(error);
+    failed = error_fields(error);
   } catch (const std::exception& error) {
-    failed = error_record(RequestError("", "", error.what(), "look at the machine, then try again", "machine"));
+    failed = error_fields(RequestError("", "", error.what(), "look at the machine, then try again", "machine"));
   }
   const std::vector<json> all = gathered(job, failed);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    const json& error = all[rank];
-    if (!error.is_null()) {
-      const std::string where = rank == 0 ? "" : fmt::format(" (rank {} on {})", rank, job.hosts()[rank]);
-      throw RequestError(error.at("field"), error.at("value"), error.at("message").get<std::string>() + where,
-                         error.at("mend"), error.at("kind"));
+    if (!all[rank].is_null()) {
+      throw error_of_rank(all[rank], static_cast<int>(rank), job.hosts()[rank]);
     }
   }
 }

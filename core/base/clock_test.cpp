@@ -1,12 +1,12 @@
-#include "observe/clock.hpp"
+#include "base/clock.hpp"
 
 #include <doctest/doctest.h>
 #include <time.h>
 
 #include <cmath>
 
-#include "observe/clock_source.hpp"
-#include "observe/host_clock.hpp"
+#include "base/clock_source.hpp"
+#include "base/host_clock.hpp"
 
 using namespace elbowroom;
 

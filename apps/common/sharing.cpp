@@ -1,4 +1,4 @@
-#include "program/sharing.hpp"
+#include "common/sharing.hpp"
 
 #include <fmt/format.h>
 

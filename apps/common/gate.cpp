@@ -1,4 +1,4 @@
-#include "program/gate.hpp"
+#include "common/gate.hpp"
 
 #include <hwy/cache_control.h>
 

@@ -1,10 +1,10 @@
-#include "program/cores.hpp"
+#include "common/cores.hpp"
 
 #include <fmt/format.h>
 
+#include "base/request_error.hpp"
+#include "common/together.hpp"
 #include "machine/machine.hpp"
-#include "program/together.hpp"
-#include "protocol/request_error.hpp"
 
 namespace elbowroom::program {
 namespace {

@@ -15,7 +15,7 @@ struct Settings {
   Placement first;              // of rank 0, and of ranks on other hosts
   std::vector<int> peer_cores;  // communication cores of other ranks on rank 0's host; empty: rank 0's
   std::vector<std::pair<int, Placement>> placements;  // by rank; overrides those above
-  bool scheduling = false;                            // two threads on one core are wanted (flagged; METHOD.md, rule 4)
+  bool scheduling = false;  // two threads on one core are wanted (flagged; docs/design/method.md, rule 4)
 
   Placement placement(int rank, bool same_host) const;
 };

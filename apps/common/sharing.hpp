@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "program/gate.hpp"
+#include "common/gate.hpp"
 #include "protocol/request.hpp"
 
 namespace elbowroom::program {
