@@ -32,6 +32,7 @@ class Elbowroom(PythonPackage):
     depends_on("python@3.11:", type=("build", "run"))
     depends_on("py-scikit-build-core@0.10:", type="build")
     depends_on("py-click@8.1:", type=("build", "run"))
+    depends_on("py-contourpy@1.0.7:", type=("build", "run"))
     depends_on("py-jinja2@3.1:", type=("build", "run"))
     depends_on("py-matplotlib@3.8:", type=("build", "run"))
     depends_on("py-msgspec@0.18:", type=("build", "run"))
@@ -39,6 +40,14 @@ class Elbowroom(PythonPackage):
     depends_on("py-pyarrow@15:", type=("build", "run"))
     depends_on("py-rich@13.7:", type=("build", "run"))
     depends_on("py-scipy@1.11:", type=("build", "run"))
+
+    @run_after("install")
+    def install_the_man_page(self):
+        """`man elbowroom` shows what `elbowroom manual` prints."""
+        elbowroom = Executable(self.prefix.bin.elbowroom)
+        mkdirp(self.prefix.share.man.man1)
+        with open(self.prefix.share.man.man1.join("elbowroom.1"), "w", encoding="utf-8") as page:
+            elbowroom("manual", output=page)
 
     @run_before("install")
     def leave_out_the_embedded_mpi(self):

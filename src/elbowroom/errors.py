@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from typing import Any
+import difflib
+from collections.abc import Iterable
 
-import msgspec
+LONGEST = 240
+"""Characters of a value that an error repeats."""
 
 
 class ElbowroomError(Exception):
-    """One sentence for a person: which field, which value, and what mends it."""
+    """One sentence for a person: which field, which value, and a hint."""
 
     exit_code = 1
 
-    def __init__(self, message: str, *, field: str = "", value: object = None, mend: str = "") -> None:
+    def __init__(self, message: str, *, field: str = "", value: object = None, hint: str = "") -> None:
         self.message = message
         self.field = field
         self.value = value
-        self.mend = mend
+        self.hint = hint
         super().__init__(self.sentence())
 
     def sentence(self) -> str:
-        """`field 'value': message; mend`, leaving out what is not known."""
-        where = self.field if self.value is None else f"{self.field} {self.value!r}"
+        """`field 'value': message; hint`, leaving out what is not known."""
+        where = self.field if self.value is None else f"{self.field} {shortened(repr(self.value))}"
         head = f"{where}: {self.message}" if where else self.message
-        return f"{head}; {self.mend}" if self.mend else head
+        return f"{head}; {self.hint}" if self.hint else head
+
+
+def shortened(text: str) -> str:
+    """The text, or both ends of it where it would fill a terminal."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}...{text[-LONGEST // 2 :]}"
 
 
 class UsageError(ElbowroomError):
@@ -40,26 +45,9 @@ class MachineError(ElbowroomError):
     exit_code = 1
 
 
-def explained(
-    error: msgspec.ValidationError, data: Mapping[str, Any], where: str, *, subject: str, page: str
-) -> UsageError:
-    """msgspec's message about `data`, which came from `where`, as a sentence: which field, which value, what
-    would do; `subject`: the field where none is told, `page`: where the format is described.
-    """
-    message, _, path = str(error).partition(" - at `$")
-    words = re.findall(r"\w+", path)
-    value: Any = data
-    for word in words:
-        value = value.get(word) if isinstance(value, dict) else value
-    missing = re.search(r"missing required field `(\w+)`", message)
-    if missing:
-        field = ".".join([*words, missing[1]])
-        return UsageError(f"is missing in {where}", field=field, mend=f"add it, see {page}")
-    expected = re.search(r"Expected (.*?)(, got|$)", message)
-    sentence = message.replace("`", "")
-    return UsageError(
-        f"{sentence[:1].lower()}{sentence[1:]} in {where}",
-        field=".".join(word for word in words if not word.isdigit()) or subject,
-        value=value if isinstance(value, str | int | float | bool | list) else None,
-        mend=f"give {expected[1].replace('`', '')}" if expected else f"see {page}",
-    )
+def closest(word: str, known: Iterable[str]) -> str:
+    """`did you mean 'x'? known: a, b, c`, the first half only where something is close."""
+    known = sorted(known)
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"{hint}known: {', '.join(known)}"

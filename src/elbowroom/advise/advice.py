@@ -1,4 +1,4 @@
-"""Advice as data: what `--json` prints, `-o` writes and reports draw (schemas/advice-1.json)."""
+"""Advice as data: what `--json` prints, `-o` writes and reports draw."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 
 from elbowroom.advise.job import Job, Setup
-from elbowroom.model.curves import Shape
-from elbowroom.model.document import ModelName
-from elbowroom.model.load import Load
-from elbowroom.model.prediction import Interval
+from elbowroom.documents import DocumentFormat
+from elbowroom.models.curves import Shape
+from elbowroom.models.load import Load
+from elbowroom.models.registry import ModelName
+from elbowroom.stats.interval import Interval
 
 SCHEMA, VERSION = "elbowroom/advice", 1
 
@@ -91,3 +92,12 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     def changes(self) -> tuple[Choice, ...]:
         """The choices that differ from now."""
         return tuple(choice for choice in self.choices if choice.now != choice.advised)
+
+
+ADVICE_FORMAT = DocumentFormat(
+    kind=Advice,
+    schema=SCHEMA,
+    version=VERSION,
+    name="advice",
+    hint="write it again: elbowroom advise M.json --job JOB.toml -o FILE",
+)

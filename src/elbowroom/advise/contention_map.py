@@ -1,9 +1,8 @@
 """A job on the machine's contention map: what each side keeps and how long a step takes, for any number of
 computing cores and any message size, with the job's data where they are now and where they are advised.
 
-Across is what computations ask of memory: cores, each asking for what it gets alone. Up is what messages ask
-of it: their size, and the bandwidth that messages of that size reach alone. Where only one side loses is told
-from where both do.
+The x axis is the demand of the computation: cores, each with its bandwidth alone. The y axis is the demand of
+the messages: their size, and the bandwidth that messages of that size reach alone.
 """
 
 from __future__ import annotations
@@ -17,26 +16,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elbowroom.advise.advice import Advice, Configuration
-from elbowroom.advise.advising import without_draws
+from elbowroom.advise.advisor import without_draws
 from elbowroom.advise.gains import Predictor, gain
 from elbowroom.advise.job import Setup
 from elbowroom.advise.setups import load_of, misfit
 from elbowroom.advise.steps import rates, steps
-from elbowroom.errors import UsageError
-from elbowroom.model.document import Document
-from elbowroom.model.prediction import NORMAL_90, Interval
-from elbowroom.predict.loading import load_draws
+from elbowroom.machine.identity import check_same, difference
+from elbowroom.models.document import Document
+from elbowroom.models.predict import load_draws
+from elbowroom.models.prediction import NORMAL_90
+from elbowroom.stats.interval import Interval, around
 
 Array = NDArray[np.float64]
 Axis = Literal["cores", "cores_other"]
 Name = Literal["now", "advised", "moved"]
 
 LOSES = 0.95
-"""A side that keeps less of its bandwidth alone is said to lose."""
+"""A side that keeps less than this of its bandwidth loses."""
 PER_OCTAVE = 2
-"""Message sizes of a map: so many from one power of two to the next."""
+"""Message sizes of a map per power of two."""
 BELOW = 2**8
-"""How far below the job's smallest message a map reaches, at most."""
+"""A map reaches at most this factor below the smallest message of the job."""
 
 
 class Spot(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,9 +57,9 @@ class Spot(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def loses(self) -> str:
-        """Who loses there, in words; of a setup that does not overlap nobody does."""
+        """Which sides lose there, in words; none without overlap."""
         if not self.setup.overlap:
-            return "one after the other: nobody loses"
+            return "no overlap: neither side loses"
         return who_loses(self.kept_comp.value, self.kept_comm.value)
 
 
@@ -77,14 +77,14 @@ class ContentionMap(msgspec.Struct, frozen=True, kw_only=True):
     kept_comm: Array
     total: Array
     one_core: float
-    asked: tuple[float, ...]
+    size_rates: tuple[float, ...]
     spots: tuple[Spot, ...]
 
 
 def who_loses(kept_comp: float, kept_comm: float) -> str:
-    """Who loses, in words."""
+    """Which sides lose, in words."""
     lost = [name for name, kept in (("communication", kept_comm), ("computation", kept_comp)) if kept < LOSES]
-    return {0: "nobody loses", 2: "both lose"}.get(len(lost)) or f"only {lost[0]} loses"
+    return {0: "neither side loses", 2: "both lose"}.get(len(lost)) or f"only {lost[0]} loses"
 
 
 def contention_maps(document: Document, advice: Advice) -> tuple[ContentionMap, ...]:
@@ -92,7 +92,7 @@ def contention_maps(document: Document, advice: Advice) -> tuple[ContentionMap, 
 
     A model that knows one message size gives maps of one row. UsageError for what the model cannot answer.
     """
-    of = _Job(document, advice)
+    of = _MapBuilder(document, advice)
     now, advised = of.setup(advice.now), of.setup(advice.advised)
     if of.placed(now) == of.placed(advised):
         points: list[tuple[Name, Setup]] = [("now", now)]
@@ -105,7 +105,7 @@ def contention_maps(document: Document, advice: Advice) -> tuple[ContentionMap, 
     return of.map(now, [("now", now)]), of.map(advised, points)
 
 
-class _Job:
+class _MapBuilder:
     """What all maps of one job share: the axes, and the model that is asked."""
 
     def __init__(self, document: Document, advice: Advice) -> None:
@@ -143,7 +143,7 @@ class _Job:
         counts = self._counts(setup, points)
         grid = [self._at(setup, count, size) for size in self.sizes for count in counts]
         given = rates(without_draws(self.document), self.job, grid, name=self.advice.name)
-        found = steps(self.job, grid, given)
+        times = steps(self.job, grid, given)
         shape = (len(self.sizes), len(counts))
         comp_alone, comm_alone, comp, comm = given.streams[:, 0].reshape(4, *shape)
         return ContentionMap(
@@ -153,9 +153,9 @@ class _Job:
             sizes=self.sizes,
             kept_comp=comp / comp_alone,
             kept_comm=comm / comm_alone,
-            total=found.total[0].reshape(shape),
+            total=times.total[0].reshape(shape),
             one_core=self._one_core(setup),
-            asked=tuple(comm_alone[:, 0].tolist()),
+            size_rates=tuple(comm_alone[:, 0].tolist()),
             spots=tuple(self._spot(name, at, counts) for name, at in points),
         )
 
@@ -202,7 +202,7 @@ class _Job:
         """The first and last of those next to `own` on the line that do not surely differ from it."""
         here = self.ask(at)
         saved = [gain(here, other) for other in self.ask.ask(line)]
-        alike = [found.low <= 0 <= found.high for found in saved]
+        alike = [share.low <= 0 <= share.high for share in saved]
         low = high = own
         while low > 0 and alike[low - 1]:
             low -= 1
@@ -222,7 +222,7 @@ def _ratio(together: Array, alone: Array, unlike: float, unlike_alone: float) ->
     logs = np.log(np.maximum(together, 1e-9) / np.maximum(alone, 1e-9))
     spread = math.hypot(float(np.std(logs[1:])) if len(logs) > 1 else 0.0, unlike, unlike_alone)
     factor, value = math.exp(NORMAL_90 * spread), math.exp(float(logs[0]))
-    return Interval(value=value, low=value / factor, high=value * factor)
+    return around(value, factor)
 
 
 def _known_sizes(document: Document) -> tuple[int, int] | None:
@@ -235,10 +235,12 @@ def _known_sizes(document: Document) -> tuple[int, int] | None:
 
 
 def check_shown(advice: Advice, document: Document) -> None:
-    """UsageError where the advice is not by this model's machine."""
-    if advice.machine != document.machine:
-        raise UsageError(
-            f"is advice for {advice.machine.name}, and the model is of {document.machine.name}",
-            field="advice",
-            mend="ask again: elbowroom advise M.json --job JOB.toml",
-        )
+    """UsageError if the advice is for another machine than the model."""
+    check_same(
+        difference(advice.machine, document.machine, advice.machine.__struct_fields__),
+        message=f"is advice for {advice.machine.name}, but the model is for {document.machine.name}",
+        field="advice",
+        value=None,
+        hint="get new advice: elbowroom advise M.json --job JOB.toml",
+        places=("in the advice", "in the model"),
+    )

@@ -1,4 +1,4 @@
-"""What changing from one setup to another gains, and how sure that is.
+"""The gain of changing from one setup to another, with its interval.
 
 The model's draws are asked for both setups at once, so what they share cancels. What the model cannot follow
 (its discrepancy) is an error of each bandwidth of its own: of the computation alone one for each set of
@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from elbowroom.advise.job import Job, Setup
 from elbowroom.advise.setups import load_of, reference_of
-from elbowroom.advise.steps import Rates, Steps, rates, slopes, steps
-from elbowroom.model.curves import STREAMS
-from elbowroom.model.document import Document, ModelName
-from elbowroom.model.prediction import NORMAL_90, Interval
+from elbowroom.advise.steps import SetupRates, SetupTimes, rates, slopes, steps
+from elbowroom.models.curves import STREAMS
+from elbowroom.models.document import Document
+from elbowroom.models.prediction import NORMAL_90
+from elbowroom.models.registry import ModelName
+from elbowroom.stats.interval import Interval, around
 
 Array = NDArray[np.float64]
 
@@ -53,7 +55,7 @@ class Predicted(msgspec.Struct, frozen=True, kw_only=True):
         """The step's time with its 90 % interval, s."""
         spread = math.hypot(_deviation(self.logs), math.sqrt(sum(error**2 for error in self.errors.values())))
         factor = math.exp(NORMAL_90 * spread)
-        return Interval(value=self.total, low=self.total / factor, high=self.total * factor)
+        return around(self.total, factor)
 
 
 def gain(present: Predicted, other: Predicted) -> Interval:
@@ -68,17 +70,12 @@ def gain(present: Predicted, other: Predicted) -> Interval:
     )
 
 
-def sure(found: Interval) -> bool:
-    """Whether the interval of a gain leaves out 0."""
-    return found.low > 0 or found.high < 0
-
-
 def _deviation(logs: Array) -> float:
     return float(np.std(logs[1:])) if len(logs) > 1 else 0.0
 
 
 class Predictor:
-    """Predicted steps by setup; what was asked before is kept."""
+    """Predicted steps by setup, with a cache."""
 
     def __init__(self, document: Document, job: Job, name: ModelName | None) -> None:
         self._document, self._job, self._name = document, job, name
@@ -101,26 +98,26 @@ class Predictor:
         return [self._known[setup] for setup in wanted]
 
 
-def predicted(job: Job, setups: Sequence[Setup], given: Rates) -> list[Predicted]:
+def predicted(job: Job, setups: Sequence[Setup], given: SetupRates) -> list[Predicted]:
     """The steps of these setups at these rates."""
-    found = steps(job, setups, given)
-    slope = slopes(job, setups, given, found.w)
+    times = steps(job, setups, given)
+    slope = slopes(job, setups, given, times.w)
     return [
         Predicted(
             setup=setup,
             streams=tuple(given.streams[:, 0, index].tolist()),
             errors=_errors(job, setup, slope[:, index], given.discrepancy[:, index]),
-            w=float(found.w[index]),
-            logs=np.log(found.total[:, index]),
-            **_step(found, index),
+            w=float(times.w[index]),
+            logs=np.log(times.total[:, index]),
+            **_step(times, index),
         )
         for index, setup in enumerate(setups)
     ]
 
 
-def _step(found: Steps, index: int) -> dict[str, float]:
+def _step(times: SetupTimes, index: int) -> dict[str, float]:
     names = ("separator", "t_comp", "t_comm", "l_comp", "l_comm", "t_acc")
-    return {name: float(getattr(found, name)[0, index]) for name in names}
+    return {name: float(getattr(times, name)[0, index]) for name in names}
 
 
 def _errors(job: Job, setup: Setup, slope: Array, discrepancy: Array) -> dict[Hashable, float]:

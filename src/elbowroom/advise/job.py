@@ -1,19 +1,19 @@
-"""What a job does per step on one node, how it runs now, and what it may choose; as TOML (docs/advise.md)."""
+"""A job's step on one node, how it runs now, and what it may choose; as TOML (docs/guide/advise.md)."""
 
 from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
-from elbowroom.errors import UsageError, explained
-from elbowroom.model.load import Direction
-from elbowroom.plan.kernels import closest, find
+from elbowroom.documents import check_keys, convert, parse_toml
+from elbowroom.errors import UsageError
+from elbowroom.models.load import Direction
+from elbowroom.plan.kernels import find
 from elbowroom.plan.sizes import parse_cores, parse_size
 
 Every = Literal["every"]
@@ -22,11 +22,11 @@ Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[float, Meta(gt=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 
-PAGE = "docs/advise.md"
+PAGE = "`elbowroom help advise`"
 BEST: Best = "best"
 
 
-class Measured(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MeasuredComputation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """T_M as it was measured: the computation of a step alone took `seconds` on these cores and this node."""
 
     seconds: Positive
@@ -36,7 +36,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     comp_node_other: Count | None = None
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class JobStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one step does on one node. The computation is one of: `comp_bytes` of memory moved by all cores,
     counted as the model's kernel counts its own; `comp_flops` at `intensity`; `t_comp`.
 
@@ -47,7 +47,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     comm_bytes: float
     comp_bytes: float | None = None
     comp_flops: float | None = None
-    t_comp: Measured | None = None
+    t_comp: MeasuredComputation | None = None
     intensity: Annotated[float, Meta(ge=0)] = 0.0
     direction: Direction = "receive"
     separator: Annotated[float, Meta(ge=0, lt=1)] = 0.0
@@ -81,7 +81,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 AXES = tuple(field.name for field in msgspec.structs.fields(Setup))
-"""What can be chosen, in the order in which it is told."""
+"""What can be chosen, in the order in which it is printed."""
 
 
 class May(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -123,7 +123,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """A job; `accelerator` None: there is none."""
 
     name: str
-    step: Step
+    step: JobStep
     now: Setup
     may: May
     accelerator: Accelerator | None = None
@@ -131,7 +131,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 _TABLES: dict[str, type[msgspec.Struct]] = {
-    "step": Step,
+    "step": JobStep,
     "now": Setup,
     "may": May,
     "accelerator": Accelerator,
@@ -149,36 +149,29 @@ _NUMBERS = (
 
 
 def decode(text: str, where: str) -> Job:
-    """A job from TOML; `where` names it in errors, which also tell field, value and mend."""
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(
-            f"not a TOML file: {error}", field="job", value=where, mend="mend the line"
-        ) from error
+    """A job from TOML; `where` names it in errors, which also tell field, value and hint."""
+    data = parse_toml(text, field="job", where=where)
     return of_data(data, where)
 
 
 def of_data(data: Mapping[str, Any], where: str = "the job") -> Job:
     """A job from plain data, as TOML gives it: sizes may be `64MB`, counts `1-8`."""
-    found = _normal(data, where)
-    try:
-        job = msgspec.convert(found, Job)
-    except msgspec.ValidationError as error:
-        raise explained(error, found, where, subject="job", page=PAGE) from error
+    normal = _normal(data, where)
+    job = convert(normal, Job, where=where, subject="job", page=PAGE)
     check(job)
     return job
 
 
 def _normal(data: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The data with sizes and lists of numbers read; unknown keys are refused by name."""
-    _known(data, {*_TABLES, "name"}, "", where)
-    found: dict[str, Any] = {"name": where, "may": {}, **data}
+    check_keys(data, {*_TABLES, "name"}, of="a job", where=where)
+    normal: dict[str, Any] = {"name": where, "may": {}, **data}
     for table, struct in _TABLES.items():
-        if isinstance(found.get(table), dict):
-            _known(found[table], {item.name for item in msgspec.structs.fields(struct)}, f"{table}.", where)
-            found[table] = dict(found[table])
-    step, now, may = (found.get(table) for table in ("step", "now", "may"))
+        if isinstance(normal.get(table), dict):
+            keys = {item.name for item in msgspec.structs.fields(struct)}
+            check_keys(normal[table], keys, of="a job", where=where, prefix=f"{table}.")
+            normal[table] = dict(normal[table])
+    step, now, may = (normal.get(table) for table in ("step", "now", "may"))
     if isinstance(step, dict):
         for key in ("comp_bytes", "comm_bytes"):
             if isinstance(step.get(key), str):
@@ -186,28 +179,19 @@ def _normal(data: Mapping[str, Any], where: str) -> dict[str, Any]:
     if isinstance(now, dict) and isinstance(now.get("size"), str):
         now["size"] = parse_size(now["size"], "now.size")
     if isinstance(may, dict):
-        _said_now(may, now)
-        found["may"] = {key: _values(key, value) for key, value in may.items()}
-    return found
+        _check_present_given(may, now)
+        normal["may"] = {key: _values(key, value) for key, value in may.items()}
+    return normal
 
 
-def _known(data: Mapping[str, Any], keys: set[str], prefix: str, where: str) -> None:
-    for key, value in data.items():
-        if key not in keys:
-            raise UsageError(
-                f"no such key of a job, in {where}",
-                field=f"{prefix}{key}",
-                value=value if isinstance(value, str | int | float | bool) else None,
-                mend=closest(key, keys),
-            )
-
-
-def _said_now(may: Mapping[str, Any], now: Any) -> None:
+def _check_present_given(may: Mapping[str, Any], now: Any) -> None:
     """What may change must be said as it is now: a default would decide what the gain is measured from."""
     for axis in may:
         if isinstance(now, dict) and axis not in now:
             raise UsageError(
-                "is missing, and [may] lets it change", field=f"now.{axis}", mend="say how the job runs now"
+                "is missing, although [may] lets it change",
+                field=f"now.{axis}",
+                hint="give its present value",
             )
 
 
@@ -232,7 +216,7 @@ def _values(axis: str, value: Any) -> Any:
 
 
 def check(job: Job) -> None:
-    """Refuses a job that says too little, contradicts itself or has nothing to choose, on any machine."""
+    """Refuses a job that is incomplete or contradictory or has nothing to choose, on any machine."""
     _check_step(job.step)
     _check_now(job)
     _check_may(job)
@@ -241,87 +225,93 @@ def check(job: Job) -> None:
 
 def _check_verify(verify: Verification) -> None:
     if verify.kernel is not None and find(verify.kernel) is None:
-        raise UsageError("computes nothing", field="verify.kernel", value=verify.kernel, mend="name another")
+        raise UsageError(
+            "is not a kernel that computes", field="verify.kernel", value=verify.kernel, hint="choose another"
+        )
     for key, with_command in (("number", True), ("kernel", False), ("pattern", False)):
         value = getattr(verify, key)
         if value is not None and (verify.command is not None) != with_command:
             where = "with verify.command" if with_command else "without verify.command"
-            raise UsageError(f"goes {where} only", field=f"verify.{key}", value=value, mend="leave one out")
+            raise UsageError(
+                f"is only valid {where}", field=f"verify.{key}", value=value, hint="remove one of them"
+            )
     if verify.number is not None:
         try:
             groups = re.compile(verify.number).groups
         except re.error as error:
             raise UsageError(
-                f"is no regular expression ({error})",
+                f"is not a regular expression ({error})",
                 field="verify.number",
                 value=verify.number,
-                mend="mend it",
+                hint="correct it",
             ) from error
         if groups != 1:
             raise UsageError(
-                f"has {groups} groups",
+                f"has {groups} groups, not one",
                 field="verify.number",
                 value=verify.number,
-                mend="put the number alone in brackets: step (\\S+) s",
+                hint="put parentheses around the number only: step (\\S+) s",
             )
 
 
-def _check_step(step: Step) -> None:
+def _check_step(step: JobStep) -> None:
     given = [key for key in ("comp_bytes", "comp_flops", "t_comp") if getattr(step, key) is not None]
     if len(given) != 1:
-        said = f"{' and '.join(given)} say the same thing twice" if given else "says not what a step computes"
-        mend = "give one of comp_bytes, comp_flops with intensity, t_comp"
-        raise UsageError(said, field="step", mend=mend)
+        problem = (
+            f"{' and '.join(given)} exclude each other" if given else "does not say what a step computes"
+        )
+        hint = "give one of comp_bytes, comp_flops with intensity, t_comp"
+        raise UsageError(problem, field="step", hint=hint)
     if step.comp_flops is not None and step.intensity == 0:
-        raise UsageError("is missing", field="step.intensity", mend="give flop/B beside comp_flops")
+        raise UsageError("is missing", field="step.intensity", hint="give flop/B beside comp_flops")
     for key, what in (("comp_bytes", "computes"), ("comp_flops", "computes"), ("comm_bytes", "communicates")):
         value = getattr(step, key)
         if value is not None and not (value > 0 and math.isfinite(value)):
             raise UsageError(
-                f"a step that {what} nothing has nothing to overlap" if value == 0 else "is no amount",
+                f"a step that {what} nothing has nothing to overlap" if value == 0 else "is not an amount",
                 field=f"step.{key}",
                 value=value,
-                mend="give what one step moves on one node, above 0",
+                hint="give the amount of one step on one node, above 0",
             )
 
 
 def _check_now(job: Job) -> None:
     now = job.now
     if now.cores + now.cores_other == 0:
-        raise UsageError("nothing computes", field="now.cores", value=0, mend="give the computing cores")
+        raise UsageError("there is no computing core", field="now.cores", value=0, hint="give at least one")
     if now.size is not None and now.size < 1:
-        raise UsageError("a message is at least 1 B", field="now.size", value=now.size, mend="write 64KiB")
+        raise UsageError("a message is at least 1 B", field="now.size", value=now.size, hint="write 64KiB")
     if job.accelerator is None and (now.w != 0 or job.may.w is not None):
         where = "may.w" if job.may.w is not None else "now.w"
         raise UsageError(
-            "no accelerator is described", field=where, mend="add [accelerator] with seconds or bandwidth"
+            "no accelerator is described", field=where, hint="add [accelerator] with seconds or bandwidth"
         )
     if job.accelerator is not None:
         if (job.accelerator.seconds is None) == (job.accelerator.bandwidth is None):
             raise UsageError(
-                "is known by one of seconds, bandwidth", field="accelerator", mend="give one of the two"
+                "needs either seconds or bandwidth", field="accelerator", hint="give one of the two"
             )
         if now.w == 0 and job.may.w is None:
-            raise UsageError("gets nothing to do", field="accelerator", mend='give now.w, or may.w = "best"')
+            raise UsageError("has no work", field="accelerator", hint='give now.w, or may.w = "best"')
 
 
 def _check_may(job: Job) -> None:
-    said = {name: value for name, value in msgspec.structs.asdict(job.may).items() if value is not None}
-    for axis, values in said.items():
+    given = {name: value for name, value in msgspec.structs.asdict(job.may).items() if value is not None}
+    for axis, values in given.items():
         if values == ():
-            raise UsageError("names no value", field=f"may.{axis}", mend="give one, or leave it out")
+            raise UsageError("lists no value", field=f"may.{axis}", hint="list one, or remove the key")
         if axis == "size" and min(values) < 1:
             raise UsageError(
-                "a message is at least 1 B", field="may.size", value=min(values), mend="write 64KiB"
+                "a message is at least 1 B", field="may.size", value=min(values), hint="write 64KiB"
             )
     free = [
         axis
-        for axis, values in said.items()
+        for axis, values in given.items()
         if isinstance(values, str) or set(values) != {getattr(job.now, axis)}
     ]
     if not free:
         raise UsageError(
-            "leaves nothing to choose" if said else "is empty, so there is nothing to choose",
+            "leaves nothing to choose" if given else "is empty, so there is nothing to choose",
             field="may",
-            mend=f'name what may change, for instance cores = "every"; known: {", ".join(AXES)}',
+            hint=f'list what may change, for example cores = "every"; known: {", ".join(AXES)}',
         )

@@ -1,4 +1,4 @@
-"""The contention map as figures: who loses, and how long a step takes, for each placement of the job."""
+"""The contention map as figures: losses and the time of a step, for each placement of the job."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from elbowroom.advise.contention_map import LOSES, ContentionMap, Spot, who_lose
 from elbowroom.advise.reasons import seconds
 from elbowroom.advise.setups import comm_socket
 from elbowroom.draw import numbers, scales
-from elbowroom.draw.figure import Arrow, Axis, Field, Figure, Label, Region, Second, Series
-from elbowroom.model.curves import Shape
+from elbowroom.draw.figure import Arrow, Axis, Field, Figure, Label, NamedRegion, Second, Series
+from elbowroom.models.curves import Shape
 from elbowroom.plan.sizes import format_size
 
 Array = NDArray[np.float64]
@@ -23,86 +23,86 @@ KEPT = (LOSES, 0.9, 0.75, 0.5)
 """Levels of what is kept."""
 LONGER = (1.02, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0)
 """Levels of a step's time, relative to the least one on the job's maps."""
-NAMES = {"now": "now", "advised": "advised", "moved": "now's cores and size"}
+NAMES = {"now": "now", "advised": "advised", "moved": "present cores and size"}
 SIZES = "Message size"
 FEW = 4
 """Fewer numbers of cores than these have each its tick on the scale of GB/s."""
-_SHADES = "Shades: what communication keeps of its bandwidth alone; lines: what computation keeps."
-_AT_POINTS = "At the points: kept by communication / by computation."
-_IN_TURN = "Here both take turns and lose nothing: the map shows what overlapping would cost."
-_WHISKERS = "Whiskers: as far as the step's time does not surely differ from that at the point (90 %)."
-_ARROW = " Arrow: what is advised."
+_SHADES = "Shades: kept by communication; lines: kept by computation."
+_AT_POINTS = "Numbers at the points: kept by communication / by computation."
+_IN_TURN = "Without overlap neither side loses: the map shows the losses with overlap."
+_WHISKERS = "Whiskers: within them, the time of a step does not differ significantly (90 %)."
+_ARROW = " Arrow: the advised change."
 
 
 def figures(maps: Sequence[ContentionMap], shape: Shape) -> tuple[Figure, ...]:
-    """For each map who loses there and how long a step takes there; curves where the model knows one size."""
-    least = min(float(found.total.min()) for found in maps)
+    """Losses and the time of a step for each map; curves if the model knows one message size only."""
+    least = min(float(chart.total.min()) for chart in maps)
     drawn: list[Figure] = []
-    for place, found in enumerate(maps):
-        where = placement(found, shape)
-        if len(found.sizes) == 1:
-            drawn += [_kept_curves(found, where, place), _time_curve(found, where, place)]
+    for place, chart in enumerate(maps):
+        where = placement(chart, shape)
+        if len(chart.sizes) == 1:
+            drawn += [_kept_curves(chart, where, place), _time_curve(chart, where, place)]
         else:
-            drawn += [_losses(found, where, place), _times(found, where, place, least)]
+            drawn += [_losses(chart, where, place), _times(chart, where, place, least)]
     return tuple(drawn)
 
 
-def placement(found: ContentionMap, shape: Shape) -> str:
-    """Where the map's data are, in words."""
-    at = found.setup
-    other = at.cores if found.axis == "cores_other" else at.cores_other
+def placement(chart: ContentionMap, shape: Shape) -> str:
+    """The placement of the map's data, in words."""
+    at = chart.setup
+    other = at.cores if chart.axis == "cores_other" else at.cores_other
     parts = [f"computations on node {at.comp_node}"]
     if other:
         node = (
-            at.comp_node if found.axis == "cores_other" or at.comp_node_other is None else at.comp_node_other
+            at.comp_node if chart.axis == "cores_other" or at.comp_node_other is None else at.comp_node_other
         )
-        which = "first" if found.axis == "cores_other" else "second"
+        which = "first" if chart.axis == "cores_other" else "second"
         parts.append(f"{other} core{'s' if other > 1 else ''} of the {which} socket on node {node}")
     parts.append(f"messages on node {at.comm_node}")
     if at.comm_threads > 1:
         parts.append(f"{at.comm_threads} communication threads")
     if at.comm_socket is not None and shape.sockets > 1:
-        parts.append(f"of socket {comm_socket(at, shape)}")
+        parts.append(f"communication on socket {comm_socket(at, shape)}")
     if not at.overlap:
-        parts.append("one after the other")
+        parts.append("no overlap")
     if at.w:
         parts.append(f"{float(at.w):.0%} on the accelerators")
     return ", ".join(parts)
 
 
-def _losses(found: ContentionMap, where: str, place: int) -> Figure:
-    beside = "" if found.setup.overlap else f" {_IN_TURN}"
+def _losses(chart: ContentionMap, where: str, place: int) -> Figure:
+    beside = "" if chart.setup.overlap else f" {_IN_TURN}"
     return Figure(
         name=f"map-losses-{place}",
-        title=f"Who loses: {where}",
-        x=_cores(found),
-        left=_sizes(found),
-        fields=_loss_fields(found),
-        regions=_regions(found),
-        labels=tuple(_label(spot) for spot in found.spots),
-        arrows=_arrows(found),
-        caption=f"{_SHADES} {_AT_POINTS}{beside} {_WHISKERS}{_arrow_text(found)}",
+        title=f"Losses: {where}",
+        x=_cores(chart),
+        left=_sizes(chart),
+        fields=_loss_fields(chart),
+        regions=_regions(chart),
+        labels=tuple(_label(spot) for spot in chart.spots),
+        arrows=_arrows(chart),
+        caption=f"{_SHADES} {_AT_POINTS}{beside} {_WHISKERS}{_arrow_text(chart)}",
     )
 
 
-def _loss_fields(found: ContentionMap) -> tuple[Field, ...]:
+def _loss_fields(chart: ContentionMap) -> tuple[Field, ...]:
     """Shades and hatches of what communication loses, lines and hatches of what computation keeps."""
 
-    def told(j: int, i: int) -> str:
-        return f"communication {found.kept_comm[j, i]:.2f}, computation {found.kept_comp[j, i]:.2f}"
+    def reading(j: int, i: int) -> str:
+        return f"communication {chart.kept_comm[j, i]:.2f}, computation {chart.kept_comp[j, i]:.2f}"
 
-    lost, kept = _widened(1.0 - found.kept_comm), _widened(found.kept_comp)
+    lost, kept = _widened(1.0 - chart.kept_comm), _widened(chart.kept_comp)
     comm = Field(
         name="kept by communication",
         side="communication",
         drawn="shades",
-        x=_xs(found),
-        y=_ys(found),
+        x=_xs(chart),
+        y=_ys(chart),
         values=lost,
         levels=tuple(1 - level for level in KEPT),
         texts=(f"over {KEPT[0]:g}", *(f"{b:g} – {a:g}" for a, b in pairwise(KEPT)), f"under {KEPT[-1]:g}"),
-        told=_told(found, told),
-        rows=_rows(found),
+        readings=_readings(chart, reading),
+        rows=_rows(chart),
         value="kept",
     )
     comp = Field(
@@ -116,7 +116,7 @@ def _loss_fields(found: ContentionMap) -> tuple[Field, ...]:
         texts=tuple(f"{level:g}" for level in KEPT),
     )
     comm_loses = Field(
-        name=f"communication keeps under {LOSES:g}",
+        name=f"communication keeps less than {LOSES:g}",
         side="communication",
         drawn="rising",
         x=comm.x,
@@ -125,7 +125,7 @@ def _loss_fields(found: ContentionMap) -> tuple[Field, ...]:
         levels=(1 - LOSES,),
     )
     comp_loses = Field(
-        name=f"computation keeps under {LOSES:g}",
+        name=f"computation keeps less than {LOSES:g}",
         side="computation",
         drawn="falling",
         x=comm.x,
@@ -136,41 +136,39 @@ def _loss_fields(found: ContentionMap) -> tuple[Field, ...]:
     return comm, comm_loses, comp_loses, comp
 
 
-def _regions(found: ContentionMap) -> tuple[Region, ...]:
-    comp, comm = _widened(found.kept_comp), _widened(found.kept_comm)
+def _regions(chart: ContentionMap) -> tuple[NamedRegion, ...]:
+    comp, comm = _widened(chart.kept_comp), _widened(chart.kept_comm)
     words = [[who_loses(*kept) for kept in zip(*rows, strict=True)] for rows in zip(comp, comm, strict=True)]
     return tuple(
-        Region(
+        NamedRegion(
             name=name,
-            x=_xs(found),
-            y=_ys(found),
+            x=_xs(chart),
+            y=_ys(chart),
             inside=tuple(tuple(word == name for word in row) for row in words),
         )
         for name in dict.fromkeys(word for row in words for word in row)
     )
 
 
-def _times(found: ContentionMap, where: str, place: int, least: float) -> Figure:
+def _times(chart: ContentionMap, where: str, place: int, least: float) -> Figure:
     shades = Field(
-        name=f"step's time over the least, {seconds(least)}",
-        side="both",
+        name=f"time of a step / shortest time ({seconds(least)})",
         drawn="shades",
-        x=_xs(found),
-        y=_ys(found),
-        values=_widened(found.total / least),
+        x=_xs(chart),
+        y=_ys(chart),
+        values=_widened(chart.total / least),
         levels=LONGER,
         texts=(
             f"under {LONGER[0]:g}",
             *(f"{a:g} – {b:g}" for a, b in pairwise(LONGER)),
             f"over {LONGER[-1]:g}",
         ),
-        told=_told(found, lambda j, i: seconds(float(found.total[j, i]))),
-        rows=_rows(found),
+        readings=_readings(chart, lambda j, i: seconds(float(chart.total[j, i]))),
+        rows=_rows(chart),
         value="a step takes",
     )
     lines = Field(
-        name="step's time",
-        side="both",
+        name="time of a step",
         drawn="lines",
         x=shades.x,
         y=shades.y,
@@ -180,31 +178,31 @@ def _times(found: ContentionMap, where: str, place: int, least: float) -> Figure
     )
     return Figure(
         name=f"map-times-{place}",
-        title=f"How long a step takes: {where}",
-        x=_cores(found),
-        left=_sizes(found),
+        title=f"Time of a step: {where}",
+        x=_cores(chart),
+        left=_sizes(chart),
         fields=(shades, lines),
-        labels=tuple(_label(spot) for spot in found.spots),
-        arrows=_arrows(found),
-        caption=f"Shades: relative to the least on the maps of this job. {_WHISKERS}{_arrow_text(found)}",
+        labels=tuple(_label(spot) for spot in chart.spots),
+        arrows=_arrows(chart),
+        caption=f"Shades: relative to the shortest time on this job's maps. {_WHISKERS}{_arrow_text(chart)}",
     )
 
 
-def _kept_curves(found: ContentionMap, where: str, place: int) -> Figure:
+def _kept_curves(chart: ContentionMap, where: str, place: int) -> Figure:
     """Over the number of cores, for messages of the one size that the model knows."""
-    x = tuple(float(count) for count in found.counts)
+    x = tuple(float(count) for count in chart.counts)
     return Figure(
         name=f"map-losses-{place}",
-        title=f"What is kept: {where}",
-        x=_cores(found),
-        left=Axis(label="Kept (1 = as alone)", reach=1.0),
+        title=f"Kept bandwidth: {where}",
+        x=_cores(chart),
+        left=Axis(label="Kept (1 = as alone)", reference=1.0),
         series=(
             Series(
                 name="communication",
                 side="communication",
                 style="together",
                 x=x,
-                y=tuple(found.kept_comm[0].tolist()),
+                y=tuple(chart.kept_comm[0].tolist()),
                 value="kept",
             ),
             Series(
@@ -212,30 +210,29 @@ def _kept_curves(found: ContentionMap, where: str, place: int) -> Figure:
                 side="computation",
                 style="together",
                 x=x,
-                y=tuple(found.kept_comp[0].tolist()),
+                y=tuple(chart.kept_comp[0].tolist()),
                 value="kept",
             ),
         ),
         labels=tuple(
-            Label(x=float(spot.count), y=spot.kept_comm.value, text=_text(spot)) for spot in found.spots
+            Label(x=float(spot.count), y=spot.kept_comm.value, text=_text(spot)) for spot in chart.spots
         ),
-        caption=f"{_one_size(found)} {_AT_POINTS}",
+        caption=f"{_one_size(chart)} {_AT_POINTS}",
     )
 
 
-def _time_curve(found: ContentionMap, where: str, place: int) -> Figure:
+def _time_curve(chart: ContentionMap, where: str, place: int) -> Figure:
     return Figure(
         name=f"map-times-{place}",
-        title=f"How long a step takes: {where}",
-        x=_cores(found),
+        title=f"Time of a step: {where}",
+        x=_cores(chart),
         left=Axis(label="Step (ms)"),
         series=(
             Series(
                 name="step",
-                side="both",
                 style="line",
-                x=tuple(float(count) for count in found.counts),
-                y=tuple((1e3 * found.total[0]).tolist()),
+                x=tuple(float(count) for count in chart.counts),
+                y=tuple((1e3 * chart.total[0]).tolist()),
                 value="predicted",
             ),
         ),
@@ -247,26 +244,26 @@ def _time_curve(found: ContentionMap, where: str, place: int) -> Figure:
                 across=(float(spot.counts[0]), float(spot.counts[1])),
                 up=(1e3 * spot.total.low, 1e3 * spot.total.high),
             )
-            for spot in found.spots
+            for spot in chart.spots
         ),
-        caption=f"{_one_size(found)} Whiskers: the time's 90 % interval, where it does not surely differ.",
+        caption=f"{_one_size(chart)} Whiskers: 90 % interval of the time; no significant difference.",
     )
 
 
-def _one_size(found: ContentionMap) -> str:
-    return f"For messages of {format_size(found.sizes[0])}, the only size that the model knows."
+def _one_size(chart: ContentionMap) -> str:
+    return f"For messages of {format_size(chart.sizes[0])}, the only size in the model."
 
 
-def _cores(found: ContentionMap) -> Axis:
-    """Cores, and what they ask for: each what one gets alone."""
-    of = {"cores": "computing cores", "cores_other": "computing cores of the second socket"}[found.axis]
-    second = Second(label="what they ask of memory (GB/s)", ticks=_asked_ticks(found))
-    return Axis(label=f"Number of {of}", whole=True, second=second if len(found.sizes) > 1 else None)
+def _cores(chart: ContentionMap) -> Axis:
+    """Cores, and their demand: each core's bandwidth alone."""
+    of = {"cores": "computing cores", "cores_other": "computing cores of the second socket"}[chart.axis]
+    second = Second(label="their bandwidth alone (GB/s)", ticks=_rate_ticks(chart))
+    return Axis(label=f"Number of {of}", whole=True, second=second if len(chart.sizes) > 1 else None)
 
 
-def _asked_ticks(found: ContentionMap) -> tuple[tuple[float, str], ...]:
+def _rate_ticks(chart: ContentionMap) -> tuple[tuple[float, str], ...]:
     """At round numbers of GB/s, or at each number of cores where there are few."""
-    each, counts = found.one_core / 1e3, found.counts
+    each, counts = chart.one_core / 1e3, chart.counts
     if len(counts) < FEW:
         return tuple((float(count), numbers.number(count * each, 3)) for count in counts)
     ends = (counts[0] * each, counts[-1] * each)
@@ -274,24 +271,24 @@ def _asked_ticks(found: ContentionMap) -> tuple[tuple[float, str], ...]:
     return tuple((tick.value / each, tick.label) for tick in ticks if ends[0] <= tick.value <= ends[1])
 
 
-def _sizes(found: ContentionMap) -> Axis:
+def _sizes(chart: ContentionMap) -> Axis:
     axis = Axis(label=SIZES, scale="log2", bytes=True)
-    labelled = [round(t.value) for t in scales.axis_scale(axis, _ys(found), from_zero=False).ticks if t.label]
-    asked = dict(zip(found.sizes, found.asked, strict=True))
-    ticks = tuple((float(size), numbers.number(asked[size] / 1e3, 3)) for size in labelled if size in asked)
-    second = Second(label="what messages ask (GB/s)", ticks=ticks)
+    labelled = [round(t.value) for t in scales.axis_scale(axis, _ys(chart), from_zero=False).ticks if t.label]
+    rates = dict(zip(chart.sizes, chart.size_rates, strict=True))
+    ticks = tuple((float(size), numbers.number(rates[size] / 1e3, 3)) for size in labelled if size in rates)
+    second = Second(label="bandwidth of messages alone (GB/s)", ticks=ticks)
     return Axis(label=SIZES, scale="log2", bytes=True, second=second)
 
 
-def _xs(found: ContentionMap) -> tuple[float, ...]:
+def _xs(chart: ContentionMap) -> tuple[float, ...]:
     """Half a core more at both ends, so that points at the ends, and a single column, have room."""
-    counts = found.counts
+    counts = chart.counts
     return (counts[0] - 0.5, *(float(count) for count in counts), counts[-1] + 0.5)
 
 
-def _ys(found: ContentionMap) -> tuple[float, ...]:
+def _ys(chart: ContentionMap) -> tuple[float, ...]:
     """Half a power of two more at both ends, as for cores."""
-    sizes = [float(size) for size in found.sizes]
+    sizes = [float(size) for size in chart.sizes]
     return (sizes[0] / 2**0.5, *sizes, sizes[-1] * 2**0.5)
 
 
@@ -300,15 +297,15 @@ def _widened(values: Array) -> Grid:
     return tuple(tuple(row) for row in np.pad(values, 1, mode="edge").tolist())
 
 
-def _told(found: ContentionMap, text: Callable[[int, int], str]) -> tuple[tuple[str, ...], ...]:
+def _readings(chart: ContentionMap, text: Callable[[int, int], str]) -> tuple[tuple[str, ...], ...]:
     """What each node says; those of the widened ends say nothing."""
-    blank = ("",) * (len(found.counts) + 2)
-    rows = [("", *(text(j, i) for i in range(len(found.counts))), "") for j in range(len(found.sizes))]
+    blank = ("",) * (len(chart.counts) + 2)
+    rows = [("", *(text(j, i) for i in range(len(chart.counts))), "") for j in range(len(chart.sizes))]
     return (blank, *rows, blank)
 
 
-def _rows(found: ContentionMap) -> tuple[str, ...]:
-    return ("", *(f"messages of {format_size(size)}" for size in found.sizes), "")
+def _rows(chart: ContentionMap) -> tuple[str, ...]:
+    return ("", *(f"messages of {format_size(size)}" for size in chart.sizes), "")
 
 
 def _label(spot: Spot) -> Label:
@@ -324,17 +321,19 @@ def _label(spot: Spot) -> Label:
 
 def _text(spot: Spot) -> str:
     kept = (
-        f"kept {spot.kept_comm.value:.2f} / {spot.kept_comp.value:.2f}" if spot.setup.overlap else "in turn"
+        f"kept {spot.kept_comm.value:.2f} / {spot.kept_comp.value:.2f}"
+        if spot.setup.overlap
+        else "no overlap"
     )
     return f"{NAMES[spot.name]}: {seconds(spot.total.value)}\n{kept}"
 
 
-def _arrow_text(found: ContentionMap) -> str:
-    return _ARROW if len(found.spots) > 1 else ""
+def _arrow_text(chart: ContentionMap) -> str:
+    return _ARROW if len(chart.spots) > 1 else ""
 
 
-def _arrows(found: ContentionMap) -> tuple[Arrow, ...]:
-    if len(found.spots) < 2:
+def _arrows(chart: ContentionMap) -> tuple[Arrow, ...]:
+    if len(chart.spots) < 2:
         return ()
-    start, end = ((float(spot.count), float(spot.size)) for spot in found.spots)
+    start, end = ((float(spot.count), float(spot.size)) for spot in chart.spots)
     return (Arrow(start=start, end=end),)

@@ -1,41 +1,41 @@
-"""Why, in one sentence with numbers."""
+"""The reasons of an advice, as sentences with numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from elbowroom.advise.advice import Choice
-from elbowroom.advise.gains import Predicted, sure
+from elbowroom.advise.gains import Predicted
 from elbowroom.draw.numbers import number
-from elbowroom.model.prediction import Interval
 from elbowroom.plan.sizes import format_size
+from elbowroom.stats.interval import Interval
 
 FULL = 0.97
-"""From the count of cores on that reaches this share of the most, more cores bring hardly more."""
+"""Above this share of the highest bandwidth, more cores hardly help."""
 
 ALIKE = 0.005
-"""Kept shares and times that differ by less are told as equal."""
+"""Ratios that differ by less are called equal."""
 
 
 def headline(present: Predicted, advised: Predicted, whole: Interval, choices: Sequence[Choice]) -> str:
-    """What it comes to."""
+    """The advice in one sentence."""
     if present.setup == advised.setup:
         might = [choice.back for choice in choices if choice.back is not None]
         best = max(might, key=lambda item: item.high, default=None)
-        said = ""
+        more = ""
         if best is not None and best.high > 0:
-            said = f"; the most that one change might gain is {percent(best.high)}"
-        return f"No advice: nothing surely gains over {seconds(present.total)} a step{said}."
+            more = f"; a single change could gain at most {percent(best.high)}"
+        return f"No advice: no change gains significantly over {seconds(present.total)} per step{more}."
     names = [choice.axis for choice in choices if choice.now != choice.advised]
     listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
     return (
-        f"Change {listed}: {seconds(advised.total)} instead of {seconds(present.total)} a step, "
+        f"Change {listed}: {seconds(advised.total)} instead of {seconds(present.total)} per step, "
         f"{percent(whole.value)} less ({percent(whole.low)} to {percent(whole.high)})."
     )
 
 
 def reason(axis: str, back: Predicted, advised: Predicted, counted: Sequence[float]) -> str:
-    """Why the advised value is better than the one it replaces, the rest being as advised."""
+    """Why the advised value is better than the present one, with everything else as advised."""
     return f"{instead(axis, advised, back)}: {_because(axis, back, advised, counted)}"
 
 
@@ -45,17 +45,17 @@ def remark(axis: str, advised: Predicted, other: Predicted, might: Interval) -> 
     between = f"{percent(might.low)} to {percent(might.high)}"
     if might.high <= 0:
         return f"stays: {what} would cost {percent(-might.value)} ({_differences(other, advised)})"
-    if sure(might):
+    if might.excludes_zero:
         return f"{what} would gain {percent(might.value)} ({between})"
     return (
-        f"no advice: the intervals overlap; {what} would change the step's time by "
-        f"{percent(-might.value, sign=True)}, and might gain up to {percent(might.high)}"
+        f"no advice: the intervals overlap; {what} would change the time of a step by "
+        f"{percent(-might.value, sign=True)}, and could gain up to {percent(might.high)}"
     )
 
 
 def instead(axis: str, mine: Predicted, its: Predicted) -> str:
     """`8 instead of 17 computing cores`, and the like for every axis."""
-    a, b = _said(axis, mine), _said(axis, its)
+    a, b = _value_text(axis, mine), _value_text(axis, its)
     if axis in _COUNTED:
         one, several = _COUNTED[axis]
         return f"{a} instead of {b} {one if getattr(its.setup, axis) == 1 else several}"
@@ -78,16 +78,16 @@ _WHERE = {
 }
 
 
-def _said(axis: str, found: Predicted) -> str:
-    setup, value = found.setup, getattr(found.setup, axis)
+def _value_text(axis: str, predicted: Predicted) -> str:
+    setup, value = predicted.setup, getattr(predicted.setup, axis)
     if axis == "overlap":
-        return "overlapping" if value else "one after the other"
+        return "overlap" if value else "no overlap"
     if axis == "w":
-        return f"{found.w:.3f} of the work on the accelerators"
+        return f"{predicted.w:.3f} of the work on the accelerators"
     if axis == "size":
-        return "the model's size" if value is None else format_size(value)
+        return "the model's message size" if value is None else format_size(value)
     if axis == "comm_socket" and value is None:
-        return "the last one"
+        return "the last"
     return str(setup.comp_node if value is None else value)
 
 
@@ -96,35 +96,35 @@ def _because(axis: str, back: Predicted, advised: Predicted, counted: Sequence[f
         return _pace(back, advised)
     if axis == "w":
         return (
-            f"the accelerators take {seconds(advised.t_acc)} and the cores with the communication "
-            f"{seconds(advised.total - advised.separator)}, where it was {seconds(back.t_acc)} and "
+            f"the accelerators take {seconds(advised.t_acc)}, and the cores and the communication "
+            f"{seconds(advised.total - advised.separator)}, instead of {seconds(back.t_acc)} and "
             f"{seconds(back.total - back.separator)}"
         )
     parts = []
     if counted:
         fewer = getattr(advised.setup, axis) < getattr(back.setup, axis)
         if fewer and advised.setup.overlap and advised.t_comm > advised.t_comp:
-            alone = f"{seconds(advised.t_comm)} against {seconds(advised.t_comp)} alone"
-            parts.append(f"communication lasts longer ({alone})")
+            alone = f"{seconds(advised.t_comm)} and {seconds(advised.t_comp)}, each alone"
+            parts.append(f"communication takes longer than computation ({alone})")
         parts.append(_full(counted, getattr(advised.setup, axis)))
     parts.append(_differences(advised, back))
     return "; ".join(part for part in parts if part)
 
 
 def _full(counted: Sequence[float], advised: int) -> str:
-    """From which count of cores on the computation alone gets hardly more."""
+    """The number of cores above which computation alone gets hardly faster."""
     most = max(counted)
     enough = next(n for n, value in enumerate(counted, 1) if value >= FULL * most)
     if enough == len(counted):
         if advised == len(counted):
-            return f"every core adds to the computation, up to {rate(most)}"
+            return f"computation alone gains from every core, up to {rate(most)}"
         return ""
     cores = f"{enough} core{'s' if enough > 1 else ''}"
-    return f"the computation alone has {rate(counted[enough - 1])} of at most {rate(most)} with {cores}"
+    return f"computation alone reaches {rate(counted[enough - 1])} of at most {rate(most)} with {cores}"
 
 
 def _differences(advised: Predicted, other: Predicted) -> str:
-    """What differs: what communication and computation keep together, or what they get alone."""
+    """The differences: what communication and computation keep together, or their bandwidths alone."""
     parts = []
     if advised.setup.overlap and other.setup.overlap:
         for side, mine, its in (
@@ -136,24 +136,28 @@ def _differences(advised: Predicted, other: Predicted) -> str:
     for side, k in (("computation", 0), ("communication", 1)):
         mine, its = advised.streams[k], other.streams[k]
         if abs(mine / its - 1) > ALIKE:
-            parts.append(f"{side} alone gets {rate(mine)} instead of {rate(its)}")
+            parts.append(f"{side} alone reaches {rate(mine)} instead of {rate(its)}")
     if not parts:
-        parts = [f"the step takes {seconds(advised.total)} instead of {seconds(other.total)}"]
+        parts = [f"a step takes {seconds(advised.total)} instead of {seconds(other.total)}"]
     return ", ".join(parts)
 
 
 def _pace(back: Predicted, advised: Predicted) -> str:
-    """Whether both together do more than in turn, and what the step takes."""
+    """Whether both sides together do more than one after the other, and the time of a step."""
     both = advised if advised.setup.overlap else back
     pace = 1 / both.l_comp + 1 / both.l_comm
-    together = f"together both do {pace:.2f} times the work that they do in turn (1/L_M + 1/L_N)"
+    together = f"with overlap, both sides do {pace:.2f} times the work that they do without (1/L_M + 1/L_N)"
     freed = (
         both is back
         and advised.setup.cores + advised.setup.cores_other - back.setup.cores - back.setup.cores_other
     )
     but = "but" if pace > 1 else "and"
-    more = f", {but} in turn {freed} more core{'s' if freed > 1 else ''} can compute" if freed > 0 else ""
-    return f"{together}{more}; the step takes {seconds(advised.total)} instead of {seconds(back.total)}"
+    more = (
+        f", {but} without overlap {freed} more core{'s' if freed > 1 else ''} can compute"
+        if freed > 0
+        else ""
+    )
+    return f"{together}{more}; a step takes {seconds(advised.total)} instead of {seconds(back.total)}"
 
 
 def percent(value: float, *, sign: bool = False) -> str:
@@ -163,7 +167,7 @@ def percent(value: float, *, sign: bool = False) -> str:
 
 
 def seconds(value: float) -> str:
-    """A time in the unit that suits it."""
+    """A time in s as text, in s, ms or us."""
     for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "us")):
         if value * factor >= 1 or unit == "us":
             return f"{number(value * factor, 3)} {unit}"
@@ -171,5 +175,5 @@ def seconds(value: float) -> str:
 
 
 def rate(value: float) -> str:
-    """MB/s as GB/s from a thousand on."""
+    """A bandwidth in MB/s as text; in GB/s from 1000 MB/s on."""
     return f"{number(value / 1e3, 3)} GB/s" if value >= 1e3 else f"{number(value, 3)} MB/s"

@@ -1,4 +1,4 @@
-"""Every way in which a job may run on a machine, and the load that each of them is."""
+"""All setups in which a job may run on a machine, and their loads."""
 
 from __future__ import annotations
 
@@ -7,43 +7,43 @@ from collections.abc import Iterator
 
 import msgspec
 
-from elbowroom.advise.job import AXES, Job, Setup, Step
+from elbowroom.advise.job import AXES, Job, JobStep, Setup
 from elbowroom.errors import UsageError
-from elbowroom.model.curves import Shape
-from elbowroom.model.load import Computing, Load, Messages
+from elbowroom.models.curves import Shape
+from elbowroom.models.load import Computing, Load, Messages
 from elbowroom.plan.sizes import format_size
 
 MOST = 200_000
-"""Setups that are compared at most: half a minute's work."""
+"""Maximum number of setups; comparing them takes half a minute."""
 
 
 def setups(job: Job, shape: Shape) -> list[Setup]:
-    """Every setup of the job that fits the machine, the present one first.
+    """All setups of the job that fit the machine, the present one first.
 
-    UsageError where the present one does not fit, a value that is named does not exist on that machine, no
-    other setup fits, or there are too many.
+    UsageError if the present one does not fit, a listed value does not exist on that machine, no other setup
+    fits, or there are too many.
     """
     refuse(job.now, job.step, shape, "now.")
     axes = {axis: values(job, axis, shape) for axis in AXES}
     count = 1
-    for found in axes.values():
-        count *= len(found)
+    for choices in axes.values():
+        count *= len(choices)
     if count > MOST:
         widest = max(axes, key=lambda axis: len(axes[axis]))
         raise UsageError(
-            f"leaves {count} setups to compare, more than {MOST}",
+            f"allows {count} setups, more than {MOST}",
             field="may",
-            mend=f"name fewer values, first of {widest} (now {len(axes[widest])})",
+            hint=f"list fewer values, first of {widest} (now {len(axes[widest])})",
         )
     fitting = [setup for setup in _product(axes) if not misfit(setup, job.step, shape)]
     if len(fitting) < 2:
         refused = next((setup for setup in _product(axes) if misfit(setup, job.step, shape)), job.now)
         reason = misfit(refused, job.step, shape)
         raise UsageError(
-            f"leaves nothing to choose: nothing but the present setup fits {shape.name}"
+            f"leaves nothing to choose: only the present setup fits {shape.name}"
             + (f" ({reason[1]})" if reason else ""),
             field="may",
-            mend="let more change",
+            hint="let more values change",
         )
     return fitting
 
@@ -54,7 +54,7 @@ def _product(axes: dict[str, tuple[object, ...]]) -> Iterator[Setup]:
 
 
 def values(job: Job, axis: str, shape: Shape) -> tuple[object, ...]:
-    """What the axis may be: the present value first, then the others in the order named."""
+    """The allowed values of an axis: the present one first, then the others in the order listed."""
     now = getattr(job.now, axis)
     allowed = getattr(job.may, axis)
     if allowed is None:
@@ -79,12 +79,12 @@ def _every(axis: str, shape: Shape) -> range:
 
 
 def _exists(axis: str, value: object, shape: Shape) -> None:
-    """Refuses what no setup can be on that machine."""
+    """Refuses a value that does not exist on that machine."""
     every = _every(axis, shape)
     counted = axis in ("cores", "cores_other", "comm_socket") or axis.endswith("node") or "node_" in axis
     if counted and value not in every:
         raise UsageError(
-            f"does not exist on {shape.name}", field=f"may.{axis}", value=value, mend=f"give {_range(every)}"
+            f"does not exist on {shape.name}", field=f"may.{axis}", value=value, hint=f"give {_range(every)}"
         )
 
 
@@ -92,23 +92,23 @@ def _range(every: range) -> str:
     return f"{every[0]} to {every[-1]}" if len(every) > 1 else str(every[0])
 
 
-def refuse(setup: Setup, step: Step, shape: Shape, prefix: str = "") -> None:
+def refuse(setup: Setup, step: JobStep, shape: Shape, prefix: str = "") -> None:
     """UsageError where the setup does not fit the machine."""
-    found = misfit(setup, step, shape)
-    if found is not None:
-        axis, reason, mend = found
-        raise UsageError(reason, field=f"{prefix}{axis}", value=getattr(setup, axis), mend=mend)
+    problem = misfit(setup, step, shape)
+    if problem is not None:
+        axis, reason, hint = problem
+        raise UsageError(reason, field=f"{prefix}{axis}", value=getattr(setup, axis), hint=hint)
 
 
-def misfit(setup: Setup, step: Step, shape: Shape) -> tuple[str, str, str] | None:
-    """Which axis of a setup does not fit the machine or the step, why, and what would; None where all do."""
+def misfit(setup: Setup, step: JobStep, shape: Shape) -> tuple[str, str, str] | None:
+    """An axis of the setup that does not fit the machine or the step, the reason and a hint; or None."""
     for axis in ("comp_node", "comp_node_other", "comm_node", "comm_socket"):
         value, every = getattr(setup, axis), _every(axis, shape)
         if value is not None and value not in every:
             what = "sockets" if axis == "comm_socket" else "NUMA nodes"
-            return axis, f"{shape.name} has {len(every)} {what}, counted from 0", f"give {_range(every)}"
+            return axis, f"{shape.name} has {len(every)} {what}, numbered from 0", f"give {_range(every)}"
     if setup.cores + setup.cores_other == 0:
-        return "cores", "nothing computes", "give a computing core"
+        return "cores", "there is no computing core", "give at least one"
     for socket, axis in enumerate(("cores", "cores_other")):
         most = shape.cores_first_socket if socket < shape.sockets else 0
         threads = setup.comm_threads if socket == comm_socket(setup, shape) and setup.overlap else 0
@@ -120,7 +120,11 @@ def misfit(setup: Setup, step: Step, shape: Shape) -> tuple[str, str, str] | Non
         return "comm_threads", f"a socket of {shape.name} has {most} cores", f"give at most {most}"
     if setup.size is not None and setup.size > step.comm_bytes:
         most_bytes = format_size(int(step.comm_bytes))
-        return "size", f"is more than all messages of a step ({most_bytes})", f"give at most {most_bytes}"
+        return (
+            "size",
+            f"is larger than all messages of a step together ({most_bytes})",
+            f"give at most {most_bytes}",
+        )
     return None
 
 
@@ -147,7 +151,7 @@ def computing_of(
     )
 
 
-def load_of(setup: Setup, step: Step) -> Load:
+def load_of(setup: Setup, step: JobStep) -> Load:
     """The load that both sides of a setup are at once."""
     return Load(
         computing=computing_of(
@@ -159,7 +163,7 @@ def load_of(setup: Setup, step: Step) -> Load:
     )
 
 
-def reference_of(step: Step) -> Load | None:
+def reference_of(step: JobStep) -> Load | None:
     """The load of which T_M was measured; None where bytes are known."""
     measured = step.t_comp
     if measured is None:

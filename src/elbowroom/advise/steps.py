@@ -4,8 +4,8 @@ A step computes W bytes and communicates N bytes; the share s of W comes first (
 shared with the accelerators, which would take T_A for all of it:
     separator = s W / comp_alone,  T_M = (1 - s)(1 - w) W / comp_alone,  T_N = N / comm_alone,
     total = separator + max(w T_A, both),
-where both is T_tot of model/overlap.py with L_M and L_N alone/together, or T_M + T_N without overlap. All
-computing cores share the work so that they end together. Sources: Langguth 2018, sections IV and VI.
+where both is T_tot of models/overlap/law.py with L_M and L_N alone/together, or T_M + T_N without overlap.
+All computing cores share the work so that they end together. Sources: Langguth 2018, sections IV and VI.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from elbowroom.advise.job import BEST, Accelerator, Job, Setup, Step
+from elbowroom.advise.job import BEST, Accelerator, Job, JobStep, Setup
 from elbowroom.advise.setups import load_of, reference_of
 from elbowroom.errors import UsageError
-from elbowroom.model.curves import STREAMS
-from elbowroom.model.document import Document, ModelName
+from elbowroom.models.curves import STREAMS
+from elbowroom.models.document import Document
+from elbowroom.models.registry import ModelName
 
 Array = NDArray[np.float64]
 
@@ -31,7 +32,7 @@ STEP = 1e-4
 """Of the logarithm of a bandwidth, in differences."""
 
 
-class Rates(msgspec.Struct, frozen=True, kw_only=True):
+class SetupRates(msgspec.Struct, frozen=True, kw_only=True):
     """Bandwidths (MB/s) of S setups: `streams` (4, 1 + D, S), in the order of STREAMS, row 0 the best fit;
     `moved`: bytes that a step computes (1 + D,); `discrepancy` (4, S): relative standard deviation of what
     the model cannot follow.
@@ -42,7 +43,7 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
     discrepancy: Array
 
 
-class Steps(msgspec.Struct, frozen=True, kw_only=True):
+class SetupTimes(msgspec.Struct, frozen=True, kw_only=True):
     """Times (s) and loss ratios of S setups, each (1 + D, S); `w`: the accelerators' share, (S,)."""
 
     separator: Array
@@ -55,47 +56,51 @@ class Steps(msgspec.Struct, frozen=True, kw_only=True):
     w: Array
 
 
-def rates(document: Document, job: Job, setups: Sequence[Setup], *, name: ModelName | None = None) -> Rates:
-    """What the model says of these setups. UsageError for one that it cannot answer."""
-    from elbowroom.predict.loading import load_draws
+def rates(
+    document: Document, job: Job, setups: Sequence[Setup], *, name: ModelName | None = None
+) -> SetupRates:
+    """The predicted bandwidths of these setups. UsageError if the model cannot predict one."""
+    from elbowroom.models.predict import load_draws
 
     loads = [load_of(setup, job.step) for setup in setups]
     distinct = list(dict.fromkeys(loads))
     reference = reference_of(job.step)
-    asked = distinct if reference is None else [*distinct, reference]
-    found = load_draws(document, asked, name=name)
-    streams = np.stack([getattr(found, stream) for stream in STREAMS])
+    wanted = distinct if reference is None else [*distinct, reference]
+    draws = load_draws(document, wanted, name=name)
+    streams = np.stack([getattr(draws, stream) for stream in STREAMS])
     position = {load: index for index, load in enumerate(distinct)}
     where = np.array([position[load] for load in loads])
-    discrepancy = np.broadcast_to(np.asarray(found.discrepancy, dtype=float).reshape(4, -1), (4, len(asked)))
-    return Rates(
+    discrepancy = np.broadcast_to(np.asarray(draws.discrepancy, dtype=float).reshape(4, -1), (4, len(wanted)))
+    return SetupRates(
         streams=streams[:, :, where],
         moved=_moved(job.step, None if reference is None else streams[0, :, -1]),
         discrepancy=discrepancy[:, where],
     )
 
 
-def _moved(step: Step, reference: Array | None) -> Array:
-    """Bytes of the computation: as told, or what the measured time moves at the bandwidth predicted there."""
+def _moved(step: JobStep, reference: Array | None) -> Array:
+    """Bytes of the computation: as given, or the measured time times its predicted bandwidth."""
     if step.t_comp is None:
         assert step.moved is not None
         return np.array([step.moved])
     assert reference is not None
     if not (reference > 0).all():
         raise UsageError(
-            "computes nothing there by the model", field="step.t_comp", mend="check its cores and node"
+            "has no computation there according to the model",
+            field="step.t_comp",
+            hint="check its cores and node",
         )
     return reference * MEGA * step.t_comp.seconds
 
 
-def steps(job: Job, setups: Sequence[Setup], given: Rates) -> Steps:
+def steps(job: Job, setups: Sequence[Setup], given: SetupRates) -> SetupTimes:
     """The steps of these setups at these rates; the accelerators' best shares are those of the best fit."""
     overlap = np.array([setup.overlap for setup in setups])
     fixed = np.array([np.nan if setup.w == BEST else setup.w for setup in setups], dtype=float)
     return _steps(job, overlap, fixed, given.streams, given.moved[:, None])
 
 
-def _steps(job: Job, overlap: NDArray[np.bool_], fixed: Array, streams: Array, moved: Array) -> Steps:
+def _steps(job: Job, overlap: NDArray[np.bool_], fixed: Array, streams: Array, moved: Array) -> SetupTimes:
     """`fixed`: the accelerators' share, nan for the best one; `moved`: (1 + D or 1, 1)."""
     comp_alone, comm_alone, comp, comm = np.maximum(streams, 1e-9) * MEGA
     step = job.step
@@ -111,7 +116,7 @@ def _steps(job: Job, overlap: NDArray[np.bool_], fixed: Array, streams: Array, m
     # Without accelerator t_acc is infinite and w is 0.
     busy = np.where(w > 0, w * np.where(w > 0, t_acc, 0.0), 0.0)
     both = np.where(overlap, overlapped(t_comp, t_comm, l_comp, l_comm), t_comp + t_comm)
-    return Steps(
+    return SetupTimes(
         separator=separator,
         t_comp=t_comp,
         t_comm=t_comm,
@@ -134,7 +139,7 @@ def accelerator_time(accelerator: Accelerator | None, separator: float, moved: A
 
 
 def overlapped(t_comp: Array, t_comm: Array, l_comp: Array, l_comm: Array) -> Array:
-    """T_tot of model/overlap.py (`Step.total`), element by element."""
+    """T_tot of models/overlap/law.py (`Step.total`), element by element."""
     comp, comm = l_comp * t_comp, l_comm * t_comm
     return np.where(comp <= comm, t_comm + comp * (1 - 1 / l_comm), t_comp + comm * (1 - 1 / l_comp))
 
@@ -158,17 +163,17 @@ def best_share(
     return np.where(np.isfinite(t_acc), np.clip(share, 0.0, 1.0), 0.0)
 
 
-def slopes(job: Job, setups: Sequence[Setup], given: Rates, w: Array) -> Array:
+def slopes(job: Job, setups: Sequence[Setup], given: SetupRates, w: Array) -> Array:
     """d log total / d log of each of the four bandwidths, and of the bytes computed, at the best fit: (5, S).
     The accelerators' share `w` (S,) is held.
     """
     overlap = np.array([setup.overlap for setup in setups])
-    found = np.empty((5, len(setups)))
+    relative = np.empty((5, len(setups)))
     for k in range(5):
         ends = []
         for sign in (1.0, -1.0):
             streams, moved = given.streams[:, :1].copy(), given.moved[:1, None].copy()
             (streams[k] if k < 4 else moved)[...] *= np.exp(sign * STEP)
             ends.append(_steps(job, overlap, w, streams, moved).total[0])
-        found[k] = np.log(ends[0] / ends[1]) / (2 * STEP)
-    return found
+        relative[k] = np.log(ends[0] / ends[1]) / (2 * STEP)
+    return relative

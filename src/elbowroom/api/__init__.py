@@ -7,109 +7,205 @@ run.verdict.text, run.points(), run.table(), run.frame()
 elbowroom.run("quick", overrides=elbowroom.Overrides(kernels=("triad",)))
 """
 
-from elbowroom.api.advising import advise, load_advice, load_job, save_advice, verify_advice
-from elbowroom.api.calibrating import Calibrated, calibrate, resume_calibration
-from elbowroom.api.clocks import save_simulated_clocks, simulate_clocks, simulated_clock_figures
-from elbowroom.api.diffusion import step_table
-from elbowroom.api.doctoring import doctor
-from elbowroom.api.explaining import explain, explanation_figures, save_explanation
-from elbowroom.api.machines import machine_from_run, machine_names, machine_text, virtual_machine
-from elbowroom.api.mapping import contention_maps, map_figures, save_map
-from elbowroom.api.measuring import compare, dry_run, resume, run
-from elbowroom.api.overlapping import (
-    best_split,
-    overlap,
-    overlap_predicted,
-    overlap_table,
-    save_overlap_figure,
-)
-from elbowroom.api.predicting import (
-    Evaluation,
-    Model,
-    evaluate,
-    fit,
-    import_curves,
-    load_model,
-    read_load,
-    save_figure,
-    save_panels,
-)
-from elbowroom.api.runs import Run, open
-from elbowroom.api.simulating import simulate, simulate_questions, simulated_figure, simulated_node
-from elbowroom.api.trace_costs import overhead_figures, save_overhead_figure, trace_overhead
-from elbowroom.api.tracing import (
-    check_trace,
-    merge_trace,
-    record_trace,
-    save_sync_report,
-    save_trace_figure,
-    trace_dag,
-    trace_figures,
-    trace_stat,
-    trace_sync,
-)
-from elbowroom.plan.reading import Overrides, names
+from __future__ import annotations
 
-__all__ = [
-    "Calibrated",
-    "Evaluation",
-    "Model",
-    "Overrides",
-    "Run",
-    "advise",
-    "best_split",
-    "calibrate",
-    "check_trace",
-    "compare",
-    "contention_maps",
-    "doctor",
-    "dry_run",
-    "evaluate",
-    "explain",
-    "explanation_figures",
-    "fit",
-    "import_curves",
-    "load_advice",
-    "load_job",
-    "load_model",
-    "machine_from_run",
-    "machine_names",
-    "machine_text",
-    "map_figures",
-    "merge_trace",
-    "names",
-    "open",
-    "overhead_figures",
-    "overlap",
-    "overlap_predicted",
-    "overlap_table",
-    "read_load",
-    "record_trace",
-    "resume",
-    "resume_calibration",
-    "run",
-    "save_advice",
-    "save_explanation",
-    "save_figure",
-    "save_map",
-    "save_overhead_figure",
-    "save_overlap_figure",
-    "save_panels",
-    "save_simulated_clocks",
-    "save_sync_report",
-    "save_trace_figure",
-    "simulate",
-    "simulate_clocks",
-    "simulate_questions",
-    "simulated_clock_figures",
-    "simulated_figure",
-    "simulated_node",
-    "step_table",
-    "trace_dag",
-    "trace_figures",
-    "trace_overhead",
-    "trace_stat",
-    "trace_sync",
-    "verify_advice",
-    "virtual_machine",
-]
+import importlib
+from typing import TYPE_CHECKING, Any
+
+PUBLIC = {
+    name: module
+    for module, names in {
+        "elbowroom.api.advice": (
+            "contention_maps",
+            "load_advice",
+            "map_figures",
+            "save_advice",
+            "save_map",
+            "verify_advice",
+        ),
+        "elbowroom.api.calibration": (
+            "Calibrated",
+            "calibrate",
+            "evaluate",
+            "fit",
+            "import_curves",
+            "resume_calibration",
+        ),
+        "elbowroom.api.explanation": ("explain", "explanation_figures", "save_explanation"),
+        "elbowroom.api.machines": (
+            "doctor",
+            "machine_from_run",
+            "machine_names",
+            "machine_text",
+            "virtual_machine",
+        ),
+        "elbowroom.api.measurement": ("compare", "dry_run", "resume", "run"),
+        "elbowroom.api.models": (
+            "Evaluation",
+            "Model",
+            "advise",
+            "load_job",
+            "load_model",
+            "predict",
+            "read_load",
+            "save_figure",
+            "save_panels",
+        ),
+        "elbowroom.api.recording_cost": ("overhead_figures", "save_overhead_figure", "trace_overhead"),
+        "elbowroom.api.runs": ("ListedRun", "Run", "list_runs", "open", "step_table"),
+        "elbowroom.api.schemas": ("schema", "schema_names"),
+        "elbowroom.api.simulation": (
+            "save_simulated_clocks",
+            "simulate",
+            "simulate_clocks",
+            "simulate_questions",
+            "simulated_clock_figures",
+            "simulated_figure",
+            "simulated_node",
+        ),
+        "elbowroom.api.steps": (
+            "best_split",
+            "overlap",
+            "overlap_predicted",
+            "overlap_table",
+            "save_overlap_figure",
+        ),
+        "elbowroom.api.trace_recorder": ("record_trace",),
+        "elbowroom.api.traces": (
+            "check_trace",
+            "merge_trace",
+            "save_sync_report",
+            "save_trace_figure",
+            "trace_dag",
+            "trace_figures",
+            "trace_stat",
+            "trace_sync",
+        ),
+        "elbowroom.plan.file": ("Overrides", "names", "plans"),
+    }.items()
+    for name in names
+}
+"""The public names, each with the module that defines it; `elbowroom` has the same."""
+
+MODULES = {
+    "advice",
+    "calibration",
+    "explanation",
+    "machines",
+    "measurement",
+    "models",
+    "quantities",
+    "recording_cost",
+    "runs",
+    "schemas",
+    "simulation",
+    "steps",
+    "trace_recorder",
+    "traces",
+}
+"""Modules that are imported when they are first used, as in `api.models.Prediction`: they hold the classes of
+results, too.
+"""
+
+if TYPE_CHECKING:
+    from elbowroom.api import advice as advice
+    from elbowroom.api import calibration as calibration
+    from elbowroom.api import explanation as explanation
+    from elbowroom.api import machines as machines
+    from elbowroom.api import measurement as measurement
+    from elbowroom.api import models as models
+    from elbowroom.api import quantities as quantities
+    from elbowroom.api import recording_cost as recording_cost
+    from elbowroom.api import runs as runs
+    from elbowroom.api import schemas as schemas
+    from elbowroom.api import simulation as simulation
+    from elbowroom.api import steps as steps
+    from elbowroom.api import trace_recorder as trace_recorder
+    from elbowroom.api import traces as traces
+    from elbowroom.api.advice import contention_maps as contention_maps
+    from elbowroom.api.advice import load_advice as load_advice
+    from elbowroom.api.advice import map_figures as map_figures
+    from elbowroom.api.advice import save_advice as save_advice
+    from elbowroom.api.advice import save_map as save_map
+    from elbowroom.api.advice import verify_advice as verify_advice
+    from elbowroom.api.calibration import Calibrated as Calibrated
+    from elbowroom.api.calibration import calibrate as calibrate
+    from elbowroom.api.calibration import evaluate as evaluate
+    from elbowroom.api.calibration import fit as fit
+    from elbowroom.api.calibration import import_curves as import_curves
+    from elbowroom.api.calibration import resume_calibration as resume_calibration
+    from elbowroom.api.explanation import explain as explain
+    from elbowroom.api.explanation import explanation_figures as explanation_figures
+    from elbowroom.api.explanation import save_explanation as save_explanation
+    from elbowroom.api.machines import doctor as doctor
+    from elbowroom.api.machines import machine_from_run as machine_from_run
+    from elbowroom.api.machines import machine_names as machine_names
+    from elbowroom.api.machines import machine_text as machine_text
+    from elbowroom.api.machines import virtual_machine as virtual_machine
+    from elbowroom.api.measurement import compare as compare
+    from elbowroom.api.measurement import dry_run as dry_run
+    from elbowroom.api.measurement import resume as resume
+    from elbowroom.api.measurement import run as run
+    from elbowroom.api.models import Evaluation as Evaluation
+    from elbowroom.api.models import Model as Model
+    from elbowroom.api.models import advise as advise
+    from elbowroom.api.models import load_job as load_job
+    from elbowroom.api.models import load_model as load_model
+    from elbowroom.api.models import predict as predict
+    from elbowroom.api.models import read_load as read_load
+    from elbowroom.api.models import save_figure as save_figure
+    from elbowroom.api.models import save_panels as save_panels
+    from elbowroom.api.recording_cost import overhead_figures as overhead_figures
+    from elbowroom.api.recording_cost import save_overhead_figure as save_overhead_figure
+    from elbowroom.api.recording_cost import trace_overhead as trace_overhead
+    from elbowroom.api.runs import ListedRun as ListedRun
+    from elbowroom.api.runs import Run as Run
+    from elbowroom.api.runs import list_runs as list_runs
+    from elbowroom.api.runs import open as open
+    from elbowroom.api.runs import step_table as step_table
+    from elbowroom.api.schemas import schema as schema
+    from elbowroom.api.schemas import schema_names as schema_names
+    from elbowroom.api.simulation import save_simulated_clocks as save_simulated_clocks
+    from elbowroom.api.simulation import simulate as simulate
+    from elbowroom.api.simulation import simulate_clocks as simulate_clocks
+    from elbowroom.api.simulation import simulate_questions as simulate_questions
+    from elbowroom.api.simulation import simulated_clock_figures as simulated_clock_figures
+    from elbowroom.api.simulation import simulated_figure as simulated_figure
+    from elbowroom.api.simulation import simulated_node as simulated_node
+    from elbowroom.api.steps import best_split as best_split
+    from elbowroom.api.steps import overlap as overlap
+    from elbowroom.api.steps import overlap_predicted as overlap_predicted
+    from elbowroom.api.steps import overlap_table as overlap_table
+    from elbowroom.api.steps import save_overlap_figure as save_overlap_figure
+    from elbowroom.api.trace_recorder import record_trace as record_trace
+    from elbowroom.api.traces import check_trace as check_trace
+    from elbowroom.api.traces import merge_trace as merge_trace
+    from elbowroom.api.traces import save_sync_report as save_sync_report
+    from elbowroom.api.traces import save_trace_figure as save_trace_figure
+    from elbowroom.api.traces import trace_dag as trace_dag
+    from elbowroom.api.traces import trace_figures as trace_figures
+    from elbowroom.api.traces import trace_stat as trace_stat
+    from elbowroom.api.traces import trace_sync as trace_sync
+    from elbowroom.plan.file import Overrides as Overrides
+    from elbowroom.plan.file import names as names
+    from elbowroom.plan.file import plans as plans
+
+else:
+    __all__ = sorted(PUBLIC)
+
+
+def __getattr__(name: str) -> Any:
+    """A public name or a module of this package, imported when it is first used: `import elbowroom` stays
+    quick.
+    """
+    if name in PUBLIC:
+        value = globals()[name] = getattr(importlib.import_module(PUBLIC[name]), name)
+        return value
+    if name in MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names, imported or not."""
+    return sorted(PUBLIC)

@@ -1,25 +1,82 @@
-"""Virtual machines, as Python sees them: the published ones, those of files, and one made of a run."""
+"""The machine here (doctor), and virtual machines."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from elbowroom.api.predicting import curves_of
+import msgspec
+
+from elbowroom import experiments
+from elbowroom.api.models import curves_of
 from elbowroom.api.runs import Run, open
+from elbowroom.campaign.doctor_facts import gather
 from elbowroom.errors import UsageError
+from elbowroom.files import write_atomically
+from elbowroom.launch.mpi import find_mpi
+from elbowroom.launch.virtual import load
+from elbowroom.machine.doctor import Diagnosis as Diagnosis
+from elbowroom.machine.doctor import diagnose
+from elbowroom.models import published
+from elbowroom.models.threshold.fit import fit
+from elbowroom.plan import file
+from elbowroom.virtual.definition import CLOCK_GHZ, UNKNOWN_MEMORY_GB, checked, encode
+from elbowroom.virtual.definition import Definition as Definition
 
 if TYPE_CHECKING:
-    from elbowroom.model.threshold import Threshold
-    from elbowroom.virtual.definition import Definition
+    from elbowroom.models.threshold.law import Threshold
+
+
+class Diagnoses(msgspec.Struct, frozen=True, kw_only=True):
+    """What `doctor --json` prints."""
+
+    schema: str = "elbowroom/doctor"
+    version: int = 1
+    checks: tuple[Diagnosis, ...]
+
+
+class VirtualMachineFacts(Definition, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A definition, and the NUMA nodes that its shape makes."""
+
+    virtual: bool = True
+    nodes: int
+
+
+class VirtualMachineDocument(VirtualMachineFacts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `machine show --json` and `machine from-run --json` print; the latter with the `file` it wrote."""
+
+    schema: str = "elbowroom/machine"
+    version: int = 1
+    file: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class VirtualMachineList(msgspec.Struct, frozen=True, kw_only=True):
+    """What `machine list --json` prints."""
+
+    schema: str = "elbowroom/machines"
+    version: int = 1
+    machines: tuple[VirtualMachineFacts, ...]
+
+
+def machine_document(definition: Definition, file: str | None = None) -> VirtualMachineDocument:
+    """A virtual machine, and the file it was written to."""
+    facts = msgspec.structs.asdict(definition)
+    return VirtualMachineDocument(**facts, nodes=definition.shape.nodes, file=file or msgspec.UNSET)
+
+
+def machine_list(definitions: Sequence[Definition]) -> VirtualMachineList:
+    """Virtual machines."""
+    listed = (
+        VirtualMachineFacts(**msgspec.structs.asdict(item), nodes=item.shape.nodes) for item in definitions
+    )
+    return VirtualMachineList(machines=tuple(listed))
 
 
 def machine_names() -> tuple[str, ...]:
     """Machines that `--machine` knows by name: the nine of Swartvagher's thesis."""
-    from elbowroom.model.published import names
-
-    return names()
+    return published.names()
 
 
 def virtual_machine(spec: str) -> Definition:
@@ -27,15 +84,11 @@ def virtual_machine(spec: str) -> Definition:
 
     UsageError for unknown names, with near ones, and for files that define no machine.
     """
-    from elbowroom.launch.virtual import load
-
     return load(spec).definition
 
 
 def machine_text(definition: Definition) -> str:
     """The definition as TOML, which `--machine FILE.toml` reads."""
-    from elbowroom.virtual.definition import encode
-
     return encode(definition)
 
 
@@ -45,10 +98,6 @@ def machine_from_run(run: Run | Path | str, path: Path | str | None = None) -> D
 
     UsageError where the run holds no curves that data local to the first socket's cores can be learnt from.
     """
-    from elbowroom.model.threshold_fit import fit
-    from elbowroom.store.files import write_atomically
-    from elbowroom.virtual.definition import checked
-
     run = run if isinstance(run, Run) else open(run)
     curves = curves_of(run).curves
     fitted = fit(curves, "robust", resamples=0)
@@ -57,18 +106,16 @@ def machine_from_run(run: Run | Path | str, path: Path | str | None = None) -> D
             "has too few points with all data on the first node to learn local bandwidths from",
             field="run",
             value=str(run.path),
-            mend="measure plan `model`",
+            hint="measure plan `model`",
         )
     definition = checked(_definition(run, fitted.model))
     if path is not None:
-        text = f"# Made of the run {run.path.name}; see docs/virtual.md.\n{machine_text(definition)}"
+        text = f"# Made of the run {run.path.name}; see `elbowroom help virtual`.\n{machine_text(definition)}"
         write_atomically(Path(path), text.encode())
     return definition
 
 
 def _definition(run: Run, model: Threshold) -> Definition:
-    from elbowroom.virtual.definition import CLOCK_GHZ, UNKNOWN_MEMORY_GB, Definition
-
     machine, shape, local = run.machine, model.shape, model.local
     assert local is not None
     clock = re.search(r"([\d.]+) ?GHz", machine.model)
@@ -94,3 +141,20 @@ def _definition(run: Run, model: Threshold) -> Definition:
         local=local,
         remote=model.remote,
     )
+
+
+def doctor(mpi: str | None = None) -> list[Diagnosis]:
+    """Each thing that a measurement depends on: ok, warn or n/a, with a hint.
+
+    UsageError where the MPI that is named does not exist.
+    """
+    if mpi is not None:
+        find_mpi(mpi)
+    return [*diagnose(gather(mpi=mpi)), *_plugins()]
+
+
+def _plugins() -> list[Diagnosis]:
+    """A line for each plug-in that cannot be used."""
+    hint = "update the package, or uninstall it"
+    problems = (*experiments.problems(), *file.problems())
+    return [Diagnosis(name="plug-ins", status="warn", text=problem, hint=hint) for problem in problems]

@@ -1,7 +1,8 @@
-"""A run that was measured, as Python sees it."""
+"""Runs: opening, listing, showing and exporting run folders."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +10,26 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from elbowroom.errors import UsageError
+from elbowroom.api import show
+from elbowroom.api.models import curves_of
+from elbowroom.api.report import jobbed, modelled, page_of
+from elbowroom.campaign import export, results
+from elbowroom.campaign.explanation import observed
+from elbowroom.campaign.measurements import collect
+from elbowroom.draw.table import TextTable as TextTable
+from elbowroom.errors import ElbowroomError, UsageError
+from elbowroom.experiments.diffusion.rows import rows
+from elbowroom.files import write_atomically
+from elbowroom.machine.topology import Machine as Machine
+from elbowroom.plan.point import Note as Note
+from elbowroom.report.page import render
+from elbowroom.stats.comparison import ComparedRun, values_of
+from elbowroom.stats.result import Kept as Kept
+from elbowroom.stats.result import PointResult as PointResult
+from elbowroom.stats.result import Side as Side
+from elbowroom.stats.result import Summary as Summary
+from elbowroom.store import sealed
+from elbowroom.store.curves import write_curves
 from elbowroom.store.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -17,15 +37,11 @@ if TYPE_CHECKING:
     import pyarrow
 
     from elbowroom.advise.job import Job
-    from elbowroom.attribution.explaining import Observed
-    from elbowroom.campaign.results import Results
     from elbowroom.draw.figure import Figure
-    from elbowroom.machine.topology import Machine
-    from elbowroom.stats.result import Finding, PointResult, Verdict
+    from elbowroom.experiments.diffusion.rows import StepRow
+    from elbowroom.explain.explainer import ObservedRun
+    from elbowroom.stats.result import Finding, Verdict
     from elbowroom.store.folder import Manifest
-
-SHOW_SCHEMA = "elbowroom/show"
-VERSION = 1
 
 Format = Literal["parquet", "csv", "json", "png", "svg", "curves"]
 
@@ -33,16 +49,19 @@ Format = Literal["parquet", "csv", "json", "png", "svg", "curves"]
 class Run:
     """A run folder, read only. Nothing is computed before it is asked for."""
 
-    def __init__(self, folder: RunFolder, results: Results | None = None) -> None:
+    def __init__(self, folder: RunFolder, evaluated: results.Results | None = None) -> None:
         self._folder = folder
-        if results is not None:
-            self.__dict__["_results"] = results
+        if evaluated is not None:
+            self.__dict__["_results"] = evaluated
+
+    def __repr__(self) -> str:
+        manifest = self.manifest
+        state = f"finished {manifest.finished}" if manifest.finished else "unfinished"
+        return f"<Run {str(self.path)!r}: {manifest.plan.get('name', '')}, {state}>"
 
     @cached_property
-    def _results(self) -> Results:
-        from elbowroom.campaign.results import evaluate
-
-        return evaluate(self._folder)
+    def _results(self) -> results.Results:
+        return results.evaluate(self._folder)
 
     @property
     def path(self) -> Path:
@@ -69,8 +88,13 @@ class Run:
         """What was found in the data, in words and numbers."""
         return self._results.findings
 
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What the machine cannot answer, and what there was no time for."""
+        return self._results.notes
+
     def points(self) -> list[PointResult]:
-        """One result per point, in the plan's order."""
+        """One result per point, in the plan's order, without those that there was no time for (`notes`)."""
         return list(self._results.points)
 
     @cached_property
@@ -78,17 +102,25 @@ class Run:
         """The figures of the experiment, as data."""
         return self._results.figures()
 
-    def observed(self) -> Observed:
-        """The run as `explain` takes it: results, and resamples of the raw samples."""
-        from elbowroom.campaign.explaining import observed
+    @cached_property
+    def tables(self) -> tuple[TextTable, ...]:
+        """The tables of the experiment, as text; none where those of the points are enough."""
+        return self._results.tables()
 
+    def observed(self) -> ObservedRun:
+        """The run as `explain` takes it: results, and resamples of the raw samples."""
         return observed(self._folder, self._results)
+
+    def measured(self) -> ComparedRun:
+        """The run as `compare` takes it: results, and each repetition's values."""
+        points = self.manifest.points
+        return ComparedRun(
+            results=self.points(), values=values_of(points, collect(self._folder.entries(), points).samples)
+        )
 
     def table(self) -> pyarrow.Table:
         """All raw samples as an Arrow table (see store/sealed.py for its columns)."""
-        from elbowroom.store.sealed import table
-
-        return table(self._folder.entries(), self.manifest.points)
+        return sealed.table(self._folder.entries(), self.manifest.points)
 
     def frame(self) -> pandas.DataFrame:
         """All raw samples as a pandas data frame; UsageError where pandas is not installed."""
@@ -96,41 +128,14 @@ class Run:
             import pandas  # noqa: F401
         except ImportError as error:
             raise UsageError(
-                "pandas is not installed", field="frame", mend="pip install pandas, or use table()"
+                "pandas is not installed", field="frame", hint="pip install pandas, or use table()"
             ) from error
         frame: pandas.DataFrame = self.table().to_pandas()
         return frame
 
     def show(self) -> dict[str, Any]:
         """What `show --json` prints, as plain data."""
-        from elbowroom.api.accesses import accesses_object
-        from elbowroom.api.diffusion import step_table, table_object
-
-        manifest = self.manifest
-        steps = step_table(self)
-        touched = accesses_object(self)
-        return {
-            "schema": SHOW_SCHEMA,
-            "version": VERSION,
-            "run": str(self.path),
-            "elbowroom": manifest.elbowroom,
-            "created": manifest.created,
-            "command": list(manifest.command),
-            "plan": manifest.plan,
-            "machine": {
-                **msgspec.to_builtins(self.machine),
-                "state": manifest.state,
-                "unknown": manifest.unknown,
-            },
-            "mpi": manifest.hello.get("mpi", {}),
-            "measured_share": manifest.measured_share,
-            "verdict": msgspec.to_builtins(self.verdict),
-            "points": msgspec.to_builtins(self.points()),
-            "findings": msgspec.to_builtins(self.findings),
-            "notes": msgspec.to_builtins(manifest.notes),
-            **({"steps": table_object(steps)} if steps else {}),
-            **({"extraneous": touched} if touched else {}),
-        }
+        return show.document(self.path, self.manifest, self._results)
 
     def report(
         self,
@@ -144,16 +149,10 @@ class Run:
         It shows the models of `models` (files, or names of published machines), else those of the run folder;
         and the `job` on the contention map of the first of them. UsageError for a job that does not fit it.
         """
-        from elbowroom.api.mapping import jobbed
-        from elbowroom.api.modelled import modelled
-        from elbowroom.api.page import page_of
-        from elbowroom.report.page import render
-        from elbowroom.store.files import write_atomically
-
         target = Path(path) if path is not None else self._folder.report_path
         shown, doubts = modelled(self, models)
-        asked = None if job is None else jobbed(self, shown, job)
-        write_atomically(target, render(page_of(self._results, shown, doubts, asked)).encode())
+        shown_job = None if job is None else jobbed(self, shown, job)
+        write_atomically(target, render(page_of(self._results, shown, doubts, shown_job)).encode())
         return target
 
     def export(self, kind: Format, path: Path | str) -> list[Path]:
@@ -162,23 +161,15 @@ class Run:
         """
         if kind == "curves":
             return self._export_curves(Path(path))
-        from elbowroom.campaign.exporting import export
-
-        return export(
+        return export.export(
             self._folder, self.figures if kind in ("png", "svg") else (), self.show, kind, Path(path)
         )
 
     def _export_curves(self, path: Path) -> list[Path]:
-        from elbowroom.api.measuring import chatter
-        from elbowroom.api.predicting import curves_of
-        from elbowroom.store.curves import write_curves
-
-        if path.is_dir():
-            raise UsageError("is a folder", field="out", value=str(path), mend="name a file")
-        found = curves_of(self)
-        for reason, count in found.left_out.items():
+        collected = curves_of(self)
+        for reason, count in collected.left_out.items():
             chatter(f"left out: {count} point{'s' if count > 1 else ''}, {reason}")
-        write_curves(path, found.curves)
+        write_curves(path, collected.curves)
         return [path]
 
 
@@ -187,3 +178,95 @@ def open(path: Path | str) -> Run:
     release.
     """
     return Run(RunFolder.open(path))
+
+
+State = Literal["finished", "unfinished", "unreadable"]
+
+
+class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One run; `verdict` is its sentence, or why the run cannot be read; `created` is UTC (ISO 8601)."""
+
+    path: str
+    plan: str = ""
+    machine: str = ""
+    virtual: bool = False
+    created: str = ""
+    state: State
+    trusted: bool | None = None
+    interference: bool | None = None
+    verdict: str = ""
+
+
+class RunList(msgspec.Struct, frozen=True, kw_only=True):
+    """What `list --json` prints."""
+
+    schema: str = "elbowroom/list"
+    version: int = 1
+    folder: str
+    runs: tuple[ListedRun, ...]
+
+
+class FileList(msgspec.Struct, frozen=True, kw_only=True):
+    """The files that a command wrote, as `--json` prints them."""
+
+    schema: str = "elbowroom/files"
+    version: int = 1
+    files: tuple[str, ...]
+
+
+def list_runs(folder: Path | str = "runs") -> list[ListedRun]:
+    """The runs in a folder, oldest first, unreadable ones at the end; a run folder lists itself.
+
+    Raises UsageError where there is no such folder.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise UsageError(
+            "is no folder", field="folder", value=str(folder), hint="name a folder with runs, such as runs"
+        )
+    if _is_run(folder):
+        return [_listed(folder)]
+    try:
+        inside = sorted(path for path in folder.iterdir() if not path.name.startswith(".") and _is_run(path))
+    except OSError as error:
+        raise UsageError(
+            f"cannot be read ({error.strerror})", field="folder", value=str(folder), hint="name another one"
+        ) from error
+    return sorted((_listed(path) for path in inside), key=lambda run: (run.created or "~", run.path))
+
+
+def _is_run(path: Path) -> bool:
+    # A link that leads nowhere still is the manifest of a damaged run.
+    manifest = path / "manifest.json"
+    return manifest.is_symlink() or manifest.exists()
+
+
+def _listed(path: Path) -> ListedRun:
+    try:
+        run = open(path)
+        manifest, verdict = run.manifest, run.verdict
+    except ElbowroomError as error:
+        return ListedRun(path=str(path), state="unreadable", verdict=error.sentence())
+    return ListedRun(
+        path=str(path),
+        plan=str(manifest.plan.get("name", "")),
+        machine=manifest.machine.name,
+        virtual=manifest.machine.virtual,
+        created=manifest.created,
+        state="finished" if manifest.finished else "unfinished",
+        trusted=verdict.trusted,
+        interference=verdict.interference,
+        verdict=verdict.text,
+    )
+
+
+def step_table(run: Run) -> tuple[StepRow, ...]:
+    """Table II of Langguth et al. (2018) for a run of `diffusion`: a row for each number of nodes and of
+    communication threads; empty for runs of kernels. Times are in us.
+    """
+    return rows(run.points())
+
+
+def chatter(sentence: str) -> None:
+    """Tells the person who waits, on stderr."""
+    print(sentence, file=sys.stderr, flush=True)

@@ -61,14 +61,43 @@ class Progress:
         spent = time.monotonic() - self._begun
         share = self._done / self._total
         guess = self._seconds * (1 - share)
-        seen = spent / share * (1 - share) if self._done else guess
-        return guess * (1 - share) + seen * share
+        at_this_rate = spent / share * (1 - share) if self._done else guess
+        return guess * (1 - share) + at_this_rate * share
 
     def _draw(self, what: str) -> None:
         assert self._bar is not None
         assert self._task is not None
         self._bar.update(self._task, completed=self._done, left=duration(self._left()), what=what[:24])
         self._bar.refresh()
+
+
+class TimedProgress(Progress):
+    """Counts the seconds of a budget that are `spent`: how many units there is time for is unknown."""
+
+    def __init__(
+        self, spent: Callable[[], float], budget: float, points: int, tell: Callable[[str], object]
+    ) -> None:
+        super().__init__(max(1, round(budget)), budget, tell)
+        self._spent, self._points, self._units = spent, points, 0
+
+    def __enter__(self) -> TimedProgress:
+        if sys.stderr.isatty():
+            super().__enter__()
+        else:
+            self._tell(f"measuring {self._points} points, {duration(self._seconds)} in all")
+        return self
+
+    def step(self, what: str) -> None:
+        """One unit more is on the disk."""
+        self._units += 1
+        before, self._done = self._done, min(self._total, int(self._spent()))
+        if self._bar is not None:
+            self._draw(what)
+        elif self._done * _LINES // self._total > before * _LINES // self._total:
+            self._tell(f"{self._units} repetitions, at most {duration(self._left())} left")
+
+    def _left(self) -> float:
+        return max(0.0, self._seconds - self._spent())
 
 
 def _terminal(total: int) -> tuple[Bar, TaskID]:

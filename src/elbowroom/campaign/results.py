@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from elbowroom import experiments
-from elbowroom.campaign.collecting import Collected, collect, observations
+from elbowroom.campaign.measurements import Measurements, collect, observations
 from elbowroom.draw.figure import Figure
+from elbowroom.draw.table import TextTable
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.point import Note
+from elbowroom.plan.point import Note, Point
+from elbowroom.plan.sizes import format_size
 from elbowroom.stats.drift import Drift, drifts
 from elbowroom.stats.points import results
-from elbowroom.stats.quiet import imported, verdict
+from elbowroom.stats.quiet import imported, tentative, verdict
 from elbowroom.stats.result import Finding, PointResult, Verdict
 from elbowroom.store.folder import Manifest, RunFolder
 from elbowroom.store.journal import Entry
 
 IMPORTED = "imported"
 """The launcher of a run whose values came from a file, and the flag of its points."""
+UNTRUSTED = "This run is not trusted; the reasons are in its verdict."
+"""The warning above every figure of such a run."""
 
 
 class Results(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,31 +38,47 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[Note, ...]
     drifts: tuple[Drift, ...] = ()
 
+    @property
+    def experiment(self) -> experiments.Experiment:
+        """The run's experiment; UsageError where it is not installed here."""
+        return experiments.get(str(self.manifest.plan["experiment"]))
+
+    def tables(self) -> tuple[TextTable, ...]:
+        """The tables of the run's experiment, which sum its points up."""
+        return self.experiment.tables(self.points, self.machine)
+
+    def data(self) -> dict[str, Any]:
+        """What the run's experiment adds to `show --json`, by key."""
+        return self.experiment.data(self.points, self.machine)
+
     def figures(self) -> tuple[Figure, ...]:
-        """The figures of the run's experiment; their titles say where nothing was measured."""
-        found = experiments.get(str(self.manifest.plan["experiment"])).figures(self.points, self.machine)
-        if not self.machine.virtual:
-            return found
+        """The figures of the run's experiment. Those of a virtual machine say so in their title, those of a
+        run that is not trusted carry a warning.
+        """
+        drawn = self.experiment.figures(self.points, self.machine)
+        virtual = " (virtual machine)" * self.machine.virtual
+        warning = "" if self.verdict.trusted else UNTRUSTED
         return tuple(
-            msgspec.structs.replace(figure, title=f"{figure.title} (virtual machine)") for figure in found
+            msgspec.structs.replace(figure, title=f"{figure.title}{virtual}", warning=warning)
+            for figure in drawn
         )
 
 
-def point_results(manifest: Manifest, entries: Sequence[Entry]) -> tuple[list[PointResult], Collected]:
+def point_results(manifest: Manifest, entries: Sequence[Entry]) -> tuple[list[PointResult], Measurements]:
     """One result for each point of the manifest, and what they were computed from."""
     collected = collect(entries, manifest.points)
-    found = results(
+    computed = results(
         manifest.points,
         collected.samples,
         collected.flags,
         failures=collected.failures,
-        repetitions=int(manifest.plan["repetitions"]),
+        repetitions=manifest.budget.least if manifest.budget else int(manifest.plan["repetitions"]),
         traces=collected.traces,
         facts=collected.facts,
         times=collected.times,
         seed=manifest.seed,
     )
-    return found, collected
+    return computed, collected
 
 
 def evaluate(folder: RunFolder) -> Results:
@@ -66,21 +87,53 @@ def evaluate(folder: RunFolder) -> Results:
     entries = folder.entries()
     machine = manifest.machine
     points, collected = point_results(manifest, entries)
+    left_out = set(manifest.budget.left_out) if manifest.budget else set()
+    points = [point for point in points if point.id not in left_out]
     findings = experiments.get(str(manifest.plan["experiment"])).findings(points, machine)
     if manifest.launcher == IMPORTED:
         judged = imported(findings)
     else:
         cpus = sum(len(core.pus) for core in machine.cores)
         judged = verdict(findings, points, observations(entries, manifest.state, cpus))
+        if not judged.trusted:
+            findings = tuple(tentative(finding) for finding in findings)
     if machine.virtual:
-        said = f"Virtual machine {machine.name}, nothing was measured: {judged.text}"
-        judged = msgspec.structs.replace(judged, text=said)
+        text = f"Virtual machine {machine.name}, nothing was measured: {judged.text}"
+        judged = msgspec.structs.replace(judged, text=text)
     return Results(
         manifest=manifest,
         machine=machine,
         points=tuple(points),
         findings=findings,
         verdict=judged,
-        notes=manifest.notes,
+        notes=(*manifest.notes, *left_out_notes(manifest)),
         drifts=drifts(points, collected.samples),
     )
+
+
+def left_out_notes(manifest: Manifest) -> tuple[Note, ...]:
+    """What there was no time for, one note for each kernel."""
+    if manifest.budget is None:
+        return ()
+    reason = (
+        f"no time was left of the budget of {manifest.budget.seconds:.0f} s; "
+        "go on with: --resume RUN --budget 60s"
+    )
+    kernels: dict[str, list[Point]] = {}
+    for point in manifest.points:
+        if point.id in manifest.budget.left_out:
+            kernels.setdefault(point.kernel, []).append(point)
+    return tuple(
+        Note(what=_what(kernel, points), status="left out", reason=reason)
+        for kernel, points in kernels.items()
+    )
+
+
+def _what(kernel: str, points: Sequence[Point]) -> str:
+    if len(points) == 1:
+        return points[0].id
+    sizes = sorted({point.size for point in points})
+    extent = (
+        format_size(sizes[0]) if len(sizes) == 1 else f"{format_size(sizes[0])} to {format_size(sizes[-1])}"
+    )
+    return f"{len(points)} points of {kernel}, message size {extent}"

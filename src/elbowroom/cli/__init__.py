@@ -2,27 +2,25 @@
 
 Exit codes: 0 done, 1 the machine failed, 2 the request cannot be met, 3 measured, but too noisy to trust.
 With --json an error is an object on stdout too: {"schema": "elbowroom/error", "error": {field, value,
-message, mend}}.
+message, hint}}.
 """
 
 from __future__ import annotations
 
+import errno
 import json
+import math
 import os
 import sys
+from contextlib import suppress
 
 import click
 
-import elbowroom.cli.advising
-import elbowroom.cli.calibrating
-import elbowroom.cli.explaining
-import elbowroom.cli.machines
-import elbowroom.cli.overlapping
-import elbowroom.cli.predicting
-import elbowroom.cli.simulating
-import elbowroom.cli.tracing  # noqa: F401 (all add their commands to the group)
+from elbowroom.api.shell import ends_as_interrupt, with_old_keys
+from elbowroom.cli import console
 from elbowroom.cli.commands import group
-from elbowroom.errors import ElbowroomError, UsageError
+from elbowroom.cli.options import usage_error
+from elbowroom.errors import ElbowroomError, MachineError, UsageError
 
 ERROR_SCHEMA = "elbowroom/error"
 
@@ -30,42 +28,79 @@ ERROR_SCHEMA = "elbowroom/error"
 def main(arguments: list[str] | None = None) -> None:
     """Runs the command line and leaves with its exit code."""
     words = sys.argv[1:] if arguments is None else arguments
+    try:
+        console.open_streams()
+    except ElbowroomError as error:
+        sys.exit(_fail(error, words))
     sys.exit(run(words))
 
 
 def run(words: list[str]) -> int:
     """Runs the command line and returns its exit code; every error becomes one sentence."""
+    console.prepare()
     try:
-        code = group.main(words, prog_name="elbowroom", standalone_mode=False)
+        with ends_as_interrupt():
+            code = group.main(words, prog_name="elbowroom", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except ElbowroomError as error:
         return _fail(error, words)
     except click.ClickException as error:
-        field = (
-            getattr(getattr(error, "param", None), "name", None) or getattr(error, "option_name", None) or ""
-        )
-        sentence = error.format_message().rstrip(".")
-        sentence = sentence[:1].lower() + sentence[1:]
-        context = getattr(error, "ctx", None)
-        path = context.command_path if context is not None else "elbowroom"
-        return _fail(UsageError(sentence, field=str(field), mend=f"see `{path} --help`"), words)
+        return _fail(usage_error(error), words)
     except (KeyboardInterrupt, click.Abort):
         print("elbowroom: stopped", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # The reader has gone (`| head`): nothing is wrong, and the interpreter must not complain at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader has gone (`| head`): nothing is wrong.
+        console.discard_stdout()
         return 0
+    except Exception as error:
+        if os.environ.get("ELBOWROOM_DEBUG") == "1":
+            raise
+        return _fail(_unexpected(error), words)
+
+
+def _unexpected(error: Exception) -> ElbowroomError:
+    """An error that no other place turned into a sentence."""
+    if isinstance(error, MemoryError):
+        return MachineError(
+            "is used up", field="memory", hint="ask for less at once, or use a larger machine"
+        )
+    if isinstance(error, console.StdoutError):
+        return MachineError(
+            f"cannot be written ({error.strerror})", field="stdout", hint="make room there, or redirect it"
+        )
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        name = None if error.filename is None else os.fsdecode(error.filename)
+        return UsageError("is too long for a name", field="file", value=name, hint="use a shorter one")
+    if isinstance(error, OSError) and error.filename is not None:
+        return MachineError(
+            f"cannot be used ({error.strerror or error})",
+            field="file",
+            value=os.fsdecode(error.filename),
+            hint="check that it exists and that you may use it",
+        )
+    return MachineError(
+        f"{error or 'no more is known'}",
+        field=f"unexpected {type(error).__name__}",
+        hint="this is a defect: set ELBOWROOM_DEBUG=1 for a traceback, and report it",
+    )
 
 
 def _fail(error: ElbowroomError, words: list[str]) -> int:
-    print(f"elbowroom: {error.sentence()}", file=sys.stderr)
+    """Prints the error on stderr, with --json as an object on stdout too; the exit code."""
+    print(f"elbowroom: {' '.join(error.sentence().split())}", file=sys.stderr)
     if "--json" in words:
         value = error.value
-        told = value if isinstance(value, str | int | float | bool | list | tuple | None) else str(value)
-        found = {"field": error.field, "value": told, "message": error.message, "mend": error.mend}
-        print(
-            json.dumps({"schema": ERROR_SCHEMA, "version": 1, "error": found, "exit_code": error.exit_code})
-        )
+        plain = value if isinstance(value, str | int | float | bool | list | tuple | None) else str(value)
+        if isinstance(plain, float) and not math.isfinite(plain):
+            plain = str(plain)  # JSON has no such numbers
+        record = {"field": error.field, "value": plain, "message": error.message, "hint": error.hint}
+        document = {"schema": ERROR_SCHEMA, "version": 1, "error": record, "exit_code": error.exit_code}
+        with suppress(OSError):
+            print(json.dumps(with_old_keys(document)), flush=True)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        console.discard_stdout()
     return error.exit_code

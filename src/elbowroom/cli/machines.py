@@ -1,105 +1,117 @@
-"""`machine list`, `show`, `from-run`: virtual machines to run plans on."""
+"""`elbowroom doctor` and `machine`: this machine, and virtual ones to run plans on."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
-from elbowroom.cli.commands import _json, _Ordered, group
-from elbowroom.cli.output import print_json
+from elbowroom import api
+from elbowroom.api.quantities import number
+from elbowroom.cli.console import WIDTH, console, new_table, print_json, print_wrapped, styled
+from elbowroom.cli.model_tables import UNITS, shape_line
+from elbowroom.cli.options import Group, Output, command, json_option, mpi_option
 
 if TYPE_CHECKING:
-    from elbowroom.virtual.definition import Definition
-
-VERSION = 1
+    from elbowroom.api.machines import Definition, Diagnosis
 
 
-@group.group(cls=_Ordered)
+@command()
+@mpi_option
+@json_option
+def doctor(mpi: str | None, as_json: bool) -> int:
+    """Look at this machine: each line ok, warn or n/a, with its hint."""
+    checks = api.doctor(mpi=mpi)
+    if as_json:
+        print_json(api.machines.Diagnoses(checks=tuple(checks)))
+    else:
+        print_doctor(checks)
+    return 0
+
+
+def print_doctor(checks: Sequence[Diagnosis]) -> None:
+    """One line for each thing looked at, with its hint below."""
+    styles = {"ok": "green", "warn": "yellow", "n/a": "dim"}
+    width = max((len(check.name) for check in checks), default=0)
+    for check in checks:
+        head = f"{check.status:<5}{check.name:<{width}}  "
+        lines = textwrap.wrap(check.text, WIDTH - len(head), break_on_hyphens=False) or [""]
+        first = styled(head + lines[0])
+        first.stylize(styles[check.status], 0, 4)
+        console().print(first, soft_wrap=True)
+        for line in lines[1:]:
+            console().print(styled(" " * len(head) + line), soft_wrap=True)
+        if check.hint:
+            print_wrapped(f"hint: {check.hint}", indent=" " * len(head))
+
+
+@click.group(cls=Group)
 def machine() -> None:
-    """Virtual machines for `run PLAN --machine NAME`: nothing is measured, laws answer (docs/virtual.md)."""
+    """Virtual machines for `run PLAN --machine NAME` (`elbowroom help virtual`)."""
 
 
 @machine.command("list")
-@_json
+@json_option
 def list_(as_json: bool) -> int:
     """List the published machines."""
-    from elbowroom import api
-    from elbowroom.cli.tables import _say, _table, console
-
-    found = [api.virtual_machine(name) for name in api.machine_names()]
+    machines = [api.virtual_machine(name) for name in api.machine_names()]
     if as_json:
-        print_json(
-            {"schema": "elbowroom/machines", "version": VERSION, "machines": [_told(one) for one in found]}
-        )
+        print_json(api.machines.machine_list(machines))
         return 0
-    table = _table(
+    table = new_table(
         ("machine", ""), ("processor", "wrap"), ("cores", "right"), ("nodes", "right"), ("network", "wrap"),
         ("NIC at", "right"),
     )  # fmt: skip
-    for one in found:
-        cores = one.sockets * one.cores_per_socket
+    for item in machines:
+        cores = item.sockets * item.cores_per_socket
         table.add_row(
-            one.name, one.processor, str(cores), str(one.shape.nodes), one.network, str(one.nic_node)
+            item.name, item.processor, str(cores), str(item.shape.nodes), item.network, str(item.nic_node)
         )
     console().print(table)
-    _say("Parameters: Swartvagher 2022, appendix E. All virtual: nothing is measured.")
+    print_wrapped("Parameters: Swartvagher 2022, appendix E. All virtual: nothing is measured.")
     return 0
 
 
 @machine.command()
 @click.argument("spec", metavar="NAME|FILE")
 @click.option("--toml", is_flag=True, help="As TOML, to begin a machine of your own with.")
-@_json
+@json_option
 def show(spec: str, toml: bool, as_json: bool) -> int:
     """Show a virtual machine: shape, bandwidths, where they come from."""
-    from elbowroom import api
-
-    found = api.virtual_machine(spec)
+    definition = api.virtual_machine(spec)
     if as_json:
-        print_json({"schema": "elbowroom/machine", "version": VERSION, **_told(found)})
+        print_json(api.machines.machine_document(definition))
     elif toml:
-        click.echo(api.machine_text(found), nl=False)
+        click.echo(api.machine_text(definition), nl=False)
     else:
-        _print(found)
+        _print(definition)
     return 0
 
 
 @machine.command("from-run")
 @click.argument("path", metavar="RUN")
-@click.option("-o", "--out", metavar="FILE.toml", required=True, help="The file to write.")
-@_json
+@click.option("-o", "--out", type=Output(), metavar="FILE.toml", required=True, help="The file to write.")
+@json_option
 def from_run(path: str, out: str, as_json: bool) -> int:
     """Make a virtual machine of a run, measured or imported: plan `model`, or curves of a file."""
-    from elbowroom import api
-
-    found = api.machine_from_run(path, out)
+    definition = api.machine_from_run(path, out)
     if as_json:
-        print_json({"schema": "elbowroom/machine", "version": VERSION, "file": out, **_told(found)})
+        print_json(api.machines.machine_document(definition, out))
     else:
-        _print(found)
+        _print(definition)
         click.echo(f"machine: {out}")
     return 0
 
 
-def _told(definition: Definition) -> dict[str, Any]:
-    import msgspec
-
-    return {"virtual": True, "nodes": definition.shape.nodes, **msgspec.to_builtins(definition)}
-
-
 def _print(definition: Definition) -> None:
-    import msgspec
-
-    from elbowroom.cli.model_tables import UNITS, shape_line
-    from elbowroom.cli.tables import _say, _table, console
-    from elbowroom.draw.numbers import number
-
-    _say(shape_line(definition.shape), style="bold")
-    _say(f"{definition.processor}; {definition.network}; {definition.memory_gb:g} GB")
-    _say(f"truth {definition.truth}; bandwidths: {definition.origin}")
+    print_wrapped(shape_line(definition.shape), style="bold")
+    print_wrapped(f"{definition.processor}; {definition.network}; {definition.memory_gb:g} GB")
+    print_wrapped(f"truth {definition.truth}; bandwidths: {definition.origin}")
     print()
-    table = _table(("parameter", ""), ("local", "right"), ("remote", "right"), ("unit", ""))
+    table = new_table(("parameter", ""), ("local", "right"), ("remote", "right"), ("unit", ""))
     local = msgspec.to_builtins(definition.local)
     remote = msgspec.to_builtins(definition.remote) if definition.remote is not None else {}
     for name, value in local.items():

@@ -6,21 +6,26 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
-from rich.text import Text
 
-from elbowroom.cli.tables import _say, _table, console
-from elbowroom.draw.numbers import number
-from elbowroom.plan.sizes import format_size
+from elbowroom.api.quantities import CHOICES, format_size, number
+from elbowroom.cli.console import console, new_table, print_wrapped, styled
 
 if TYPE_CHECKING:
-    from elbowroom.api.predicting import Evaluation, Model
-    from elbowroom.model.curves import Shape
-    from elbowroom.model.document import Calibration, FlowPart, ThresholdPart
-    from elbowroom.model.flow_fit import FlowParameter
-    from elbowroom.model.load import LoadPrediction
-    from elbowroom.model.prediction import Interval, Prediction
-    from elbowroom.model.threshold import Parameters
-    from elbowroom.predict.evaluating import Errors
+    from elbowroom.api.advice import Interval
+    from elbowroom.api.models import (
+        Calibration,
+        Errors,
+        Evaluation,
+        FlowParameter,
+        FlowPart,
+        LoadPrediction,
+        Model,
+        Parameters,
+        Prediction,
+        Shape,
+        ThresholdPart,
+    )
+
 
 UNITS = {
     "n_par_max": "cores",
@@ -60,50 +65,50 @@ def calibration_line(known: Calibration) -> str:
 def print_fit(model: Model) -> None:
     """Machine, calibration, a table of parameters for each model, where not to trust them."""
     document = model.document
-    _say(shape_line(document.machine), style="bold")
-    _say(calibration_line(document.calibration))
+    print_wrapped(shape_line(document.machine), style="bold")
+    print_wrapped(calibration_line(document.calibration))
     for reason, count in document.calibration.left_out.items():
-        _say(f"left out: {count} point{'s' if count > 1 else ''}, {reason}", indent="  ")
+        print_wrapped(f"left out: {count} point{'s' if count > 1 else ''}, {reason}", indent="  ")
     for side in ("local", "remote"):
         _print_threshold(side, document.models.threshold, document.models.robust)
-    _print_flow(document.models.flow, document.machine)
+    _print_flow(document.models.flow)
     _print_validity(model)
     print()
-    _say(f"model: {model.path}")
+    print_wrapped(f"model: {model.path}")
 
 
 def _print_threshold(side: str, thesis: ThresholdPart | None, robust: ThresholdPart | None) -> None:
     """Parameters of one side by both calibrations; the thesis' has no intervals."""
     columns = [("thesis", thesis), ("robust", robust)]
-    found: list[tuple[str, Parameters]] = [
+    parts: list[tuple[str, Parameters]] = [
         (name, getattr(part, side)) for name, part in columns if part is not None and getattr(part, side)
     ]
-    if not found:
+    if not parts:
         return
     print()
-    table = _table(
-        (f"threshold, {side} data", ""), *((name, "right") for name, _ in found), ("90 %", "right"), ("", "")
+    table = new_table(
+        (f"threshold, {side} data", ""), *((name, "right") for name, _ in parts), ("90 %", "right"), ("", "")
     )
     intervals = robust.intervals.get(side, {}) if robust is not None else {}
-    for field in msgspec.structs.fields(type(found[0][1])):
-        values = [number(getattr(parameters, field.name), 4) for _, parameters in found]
+    for field in msgspec.structs.fields(type(parts[0][1])):
+        values = [number(getattr(parameters, field.name), 4) for _, parameters in parts]
         there = intervals.get(field.name)
         band = "" if there is None else span(there)
         table.add_row(field.name, *values, band, UNITS.get(field.name, "MB/s"))
     console().print(table)
 
 
-def _print_flow(part: FlowPart | None, shape: Shape) -> None:
+def _print_flow(part: FlowPart | None) -> None:
     if part is None:
         return
-    _print_parameters("flow", part.fit(shape).parameters)
+    _print_parameters("flow", part.parameters)
     if part.load is not None:
         _print_parameters("flow, other loads", part.load.parameters)
 
 
 def _print_parameters(title: str, parameters: Sequence[FlowParameter]) -> None:
     print()
-    table = _table((title, ""), ("value", "right"), ("90 %", ""), ("", ""), ("what it is", "wrap"))
+    table = new_table((title, ""), ("value", "right"), ("90 %", ""), ("", ""), ("what it is", "wrap"))
     for item in parameters:
         band = f"{number(item.low, 4)} to {number(item.high, 4)}"
         unit = "" if item.unit == "1" else item.unit
@@ -114,9 +119,9 @@ def _print_parameters(title: str, parameters: Sequence[FlowParameter]) -> None:
 def _print_validity(model: Model) -> None:
     if model.validity:
         print()
-        _say("Where not to trust it:")
+        print_wrapped("Where not to trust it:")
     for sentence in model.validity:
-        _say(f"- {sentence}", indent="  ")
+        print_wrapped(f"- {sentence}", indent="  ")
 
 
 def span(interval: Interval) -> str:
@@ -124,43 +129,67 @@ def span(interval: Interval) -> str:
     return f"{number(interval.low, 4)} to {number(interval.high, 4)}"
 
 
-def print_prediction(model: Model, name: str, found: Prediction) -> None:
+def print_prediction(model: Model, name: str, prediction: Prediction) -> None:
     """One situation: both sides alone and together."""
-    at = found.situation
-    _say(shape_line(model.machine), style="bold")
+    at = prediction.situation
+    print_wrapped(shape_line(model.machine), style="bold")
     other = f" and {at.n_other} of the other socket" if at.n_other else ""
     cores = f"{at.n} core{'s' if at.n != 1 else ''}{other}"
-    _say(f"{name}: {cores} computing on data of node {at.comp_node}, messages into node {at.comm_node}")
+    print_wrapped(
+        f"{name}: {cores} computing on data of node {at.comp_node}, messages into node {at.comm_node}"
+    )
     print()
-    table = _table(
+    table = new_table(
         ("MB/s", ""), ("alone", "right"), ("90 %", ""), ("together", "right"), ("90 %", ""), ("kept", "right")
     )
     for side, alone, together in (
-        ("computation", found.comp_alone, found.comp_together),
-        ("communication", found.comm_alone, found.comm_together),
+        ("computation", prediction.comp_alone, prediction.comp_together),
+        ("communication", prediction.comm_alone, prediction.comm_together),
     ):
         kept = f"{together.value / alone.value:.2f}" if alone.value else "-"
         table.add_row(side, number(alone.value), span(alone), number(together.value), span(together), kept)
     console().print(table)
-    print_flags([found])
+    print_flags([prediction])
+    if "repaired" in prediction.flags:
+        print_published(model, name, prediction)
 
 
-def print_predictions(model: Model, name: str, found: Sequence[Prediction]) -> None:
+def print_published(model: Model, name: str, prediction: Prediction) -> None:
+    """What the equations as published say of the same situation, beside the repaired answer."""
+    exact = published(model, name, prediction)
+    parts = [
+        f"{side} {number(together.value)} MB/s together, kept {together.value / alone.value:.2f}"
+        for side, alone, together in (
+            ("computation", exact.comp_alone, exact.comp_together),
+            ("communication", exact.comm_alone, exact.comm_together),
+        )
+        if alone.value
+    ]
+    print_wrapped(f"as published: {'; '.join(parts)}")
+
+
+def published(model: Model, name: str, prediction: Prediction) -> Prediction:
+    """The prediction of the same situation by the equations as published."""
+    chosen = next(item for item in CHOICES if item == name)
+    return model.answers((prediction.situation,), model=chosen, faithful=True)[0]
+
+
+def print_predictions(model: Model, name: str, predictions: Sequence[Prediction]) -> None:
     """A table over n for each placement."""
-    _say(shape_line(model.machine), style="bold")
-    _say(f"{name}, MB/s; together with its 90 % interval")
-    places = dict.fromkeys((item.situation.comp_node, item.situation.comm_node) for item in found)
+    print_wrapped(shape_line(model.machine), style="bold")
+    print_wrapped(f"{name}, MB/s; together with its 90 % interval")
+    places = dict.fromkeys((item.situation.comp_node, item.situation.comm_node) for item in predictions)
     for comp, comm in places:
         print()
-        _say(f"Computations' data on node {comp}, communications' on node {comm}", style="bold")
-        table = _table(
+        print_wrapped(f"Computations' data on node {comp}, communications' on node {comm}", style="bold")
+        table = new_table(
             ("n", "right"), ("comp alone", "right"), ("together", "right"), ("90 %", ""),
             ("comm alone", "right"), ("together", "right"), ("90 %", ""), ("", ""),
         )  # fmt: skip
-        for item in found:
+        for item in predictions:
             at = item.situation
             if (at.comp_node, at.comm_node) == (comp, comm):
-                mark = Text("*", style="yellow") if "extrapolated" in item.flags else Text("")
+                mark = styled("*", "yellow") if "extrapolated" in item.flags else styled("")
                 table.add_row(
                     f"{at.n}+{at.n_other}" if at.n_other else str(at.n),
                     number(item.comp_alone.value, 4),
@@ -172,20 +201,22 @@ def print_predictions(model: Model, name: str, found: Sequence[Prediction]) -> N
                     mark,
                 )
         console().print(table)
-    print_flags(found)
+    print_flags(predictions)
 
 
-def print_evaluation(found: Evaluation) -> None:
+def print_evaluation(evaluation: Evaluation) -> None:
     """A line for each model and stream, the naive ones last, the thesis' own errors below."""
-    table = found.table
-    _say(f"{table.machine}: mean |measured - predicted| / measured of {table.rows} runs, in %", style="bold")
+    table = evaluation.table
+    print_wrapped(
+        f"{table.machine}: mean |measured - predicted| / measured of {table.rows} runs, in %", style="bold"
+    )
     samples = ", ".join(f"{comp}/{comm}" for comp, comm in table.samples)
-    _say(
+    print_wrapped(
         f"Samples: data of computations/communications on nodes {samples}. "
         "Inside: of the 90 % intervals, widened by those of the measured values."
     )
     print()
-    shown = _table(
+    shown = new_table(
         ("", ""), ("comm\nsamples", "right"), ("\nothers", "right"), ("\nall", "right"),
         ("comp\nsamples", "right"), ("\nothers", "right"), ("\nall", "right"), ("\naverage", "right"),
         ("\ninside", "right"),
@@ -195,8 +226,8 @@ def print_evaluation(found: Evaluation) -> None:
         inside = f"{100 * sum(covered) / len(covered):.0f} %" if covered else ""
         cells = [percent(value) for value in (*_three(line.comm), *_three(line.comp), line.average)]
         shown.add_row(line.model, *cells, inside)
-    if found.published is not None:
-        printed = found.published
+    if evaluation.published is not None:
+        printed = evaluation.published
         cells = [
             f"{value:.2f}"
             for errors in (printed.comm, printed.comp)
@@ -206,11 +237,11 @@ def print_evaluation(found: Evaluation) -> None:
     console().print(shown)
     for line in table.lines:
         if line.unanswered:
-            _say(f"{line.model}: does not know {line.unanswered} of the {table.rows} runs")
-    if found.notes:
+            print_wrapped(f"{line.model}: does not know {line.unanswered} of the {table.rows} runs")
+    if evaluation.notes:
         print()
-    for note in found.notes:
-        _say(note)
+    for note in evaluation.notes:
+        print_wrapped(note)
 
 
 def _three(errors: Errors) -> tuple[float | None, float | None, float | None]:
@@ -229,16 +260,16 @@ MEANINGS = {
 }
 
 
-def print_flags(found: Sequence[Prediction | LoadPrediction]) -> None:
+def print_flags(predictions: Sequence[Prediction | LoadPrediction]) -> None:
     """What to know of the answers, and how many of them it concerns."""
     counts: dict[str, int] = {}
-    for item in found:
+    for item in predictions:
         for flag in item.flags:
             counts[flag] = counts.get(flag, 0) + 1
     if counts:
         print()
     for flag, count in counts.items():
-        where = "" if count == len(found) else f" ({count} of {len(found)})"
-        star = " *" if flag == "extrapolated" and len(found) > 1 else ""
+        where = "" if count == len(predictions) else f" ({count} of {len(predictions)})"
+        star = " *" if flag == "extrapolated" and len(predictions) > 1 else ""
         meaning = f": {MEANINGS[flag]}" if flag in MEANINGS else ""
-        _say(f"{flag}{star}{where}{meaning}")
+        print_wrapped(f"{flag}{star}{where}{meaning}")

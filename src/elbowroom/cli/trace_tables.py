@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from elbowroom.cli.tables import _say, _table, console
-from elbowroom.draw.numbers import number, rounded_size
-from elbowroom.trace.stat_figures import rates
+from elbowroom import api
+from elbowroom.api.quantities import number, rounded_size, span
+from elbowroom.api.shell import is_stdout
+from elbowroom.cli.console import console, new_table, print_wrapped
 
 if TYPE_CHECKING:
-    from elbowroom.api.tracing import Merged, Recorded
-    from elbowroom.trace.documents import Check, Stat, Sync
-    from elbowroom.trace.overhead import Overhead
+    from elbowroom.api.recording_cost import Overhead
+    from elbowroom.api.trace_recorder import Recorded
+    from elbowroom.api.traces import Merged, Stat, Sync, TraceCheck
+
 
 _MANY = 12
 """Rows of a kind that are shown; --json tells all."""
@@ -22,29 +24,30 @@ def print_recorded(done: Recorded) -> None:
     """What each rank kept and lost, how full its rings were, and what recording took."""
     preloaded = ", ".join(done.adapters) if done.adapters else "nothing"
     mpi = f" ({done.mpi})" if done.mpi is not None else ""
-    _say(f"{done.directory}: {number(done.seconds, 3)} s; preloaded: {preloaded}{mpi}", style="bold")
-    if done.stat is not None and done.check is not None:
+    print_wrapped(f"{done.directory}: {number(done.seconds, 3)} s; preloaded: {preloaded}{mpi}", style="bold")
+    for job in done.jobs:
         print()
-        _print_ranks(done)
-        _print_categories(done)
-        _print_warnings(done.check)
+        if len(done.jobs) > 1:
+            print_wrapped(" ".join((str(job.directory), job.command)).strip(), style="bold")
+        _print_ranks(job.stat, done.capacity)
+        _print_categories(job.stat)
+        _print_warnings(job.check)
     for note in done.notes:
-        _say(note, style="yellow")
+        print_wrapped(note, style="yellow")
     if done.exit_code:
-        _say(f"The program ended with exit code {done.exit_code}.", style="bold yellow")
-    if done.stat is not None:
-        _say(f"next: elbowroom trace merge {done.directory} -o timeline.html")
+        print_wrapped(f"The program ended with exit code {done.exit_code}.", style="bold yellow")
+    if done.jobs:
+        print_wrapped(f"next: elbowroom trace merge {done.jobs[0].directory} -o timeline.html")
 
 
-def _print_ranks(done: Recorded) -> None:
-    assert done.stat is not None
-    table = _table(
+def _print_ranks(stat: Stat, capacity: int) -> None:
+    table = new_table(
         ("rank", "right"), ("host", ""), ("threads", "right"), ("kept", "right"), ("lost", "right"),
         ("fullest\nring", "right"), ("advised\n--buffer", "right"), ("recording\ntook", "right"),
     )  # fmt: skip
-    for rank in done.stat.ranks[:_MANY]:
-        threads = [one for one in done.stat.threads if one.rank == rank.rank]
-        fullest = max((one.recorded for one in threads), default=0) / done.capacity
+    for rank in stat.ranks[:_MANY]:
+        threads = [one for one in stat.threads if one.rank == rank.rank]
+        fullest = max((one.recorded for one in threads), default=0) / capacity
         table.add_row(
             str(rank.rank),
             rank.host,
@@ -56,13 +59,16 @@ def _print_ranks(done: Recorded) -> None:
             _time(rank.overhead_ns),
         )
     console().print(table)
-    _more(len(done.stat.ranks), "ranks")
-    lost = sum(one.lost for one in done.stat.threads)
+    _more(len(stat.ranks), "ranks")
+    lost = sum(one.lost for one in stat.threads)
     if lost:
-        most = max(rank.advised_bytes or 0 for rank in done.stat.ranks)
+        most = max(rank.advised_bytes or 0 for rank in stat.ranks)
         bigger = f"with --buffer {rounded_size(most).replace(' ', '')}" if most else "with a bigger --buffer"
-        _say(f"{lost} events were lost, for rings were full: record again {bigger}.", style="bold yellow")
-        _print_dominant(done.stat)
+        print_wrapped(
+            f"{lost} events were lost, for rings were full: record again {bigger}, or with --policy drain.",
+            style="bold yellow",
+        )
+        _print_dominant(stat)
 
 
 def _print_dominant(stat: Stat) -> None:
@@ -72,26 +78,25 @@ def _print_dominant(stat: Stat) -> None:
     if most is None or 2 * most.events <= kept:
         return
     others = sorted({one.category for one in stat.types if one.events} - {most.category, "trace", "clock"})
-    mend = f": leave it out, --categories {','.join(others)}" if others else ""
-    _say(
-        f"{most.events / kept:.0%} of what was kept is {most.name}, of category {most.category}{mend}.",
+    hint = f": leave it out, --categories {','.join(others)}" if others else ""
+    print_wrapped(
+        f"{most.events / kept:.0%} of what was kept is {most.name}, of category {most.category}{hint}.",
         style="bold yellow",
     )
 
 
-def _print_categories(done: Recorded) -> None:
+def _print_categories(stat: Stat) -> None:
     """What recording took, of all ranks together: estimated, events times what one took at the start."""
-    assert done.stat is not None
     print()
-    table = _table(
+    table = new_table(
         ("category", ""), ("events", "right"), ("recording took", "right"), ("of a rank's time", "right")
     )
-    for name, events, nanoseconds, share in by_category(done.stat):
+    for name, events, nanoseconds, share in by_category(stat):
         table.add_row(name, str(events), _time(nanoseconds), _share(share))
     console().print(table)
-    event = [rank.event_ns for rank in done.stat.ranks if rank.event_ns is not None]
+    event = [rank.event_ns for rank in stat.ranks if rank.event_ns is not None]
     if event:
-        _say(f"Estimated, with what one event took at the start: {_span(event)} ns.")
+        print_wrapped(f"Estimated, with what one event took at the start: {_span(event)} ns.")
 
 
 def _share(share: float | None) -> str:
@@ -119,36 +124,45 @@ def print_stat(stat: Stat) -> None:
     all_events = sum(one.events for one in stat.types)
     seconds = stat.duration_ns / 1e9
     types = [one for one in stat.types if one.events]
-    _say(f"{all_events} events of {len(types)} types in {number(seconds, 4)} s", style="bold")
+    print_wrapped(f"{all_events} events of {len(types)} types in {number(seconds, 4)} s", style="bold")
+    _print_doubts(stat.doubts)
     print()
-    table = _table(
-        ("type", "wrap"), ("category", ""), ("events", "right"), ("share", "right"), ("per second", "right"),
-        ("highest", "right"), ("begin to end", "right"),
+    table = new_table(
+        ("type", "wrap"), ("category", ""), ("count", "right"), ("share", "right"),
+        ("highest\nrate", "right"), ("total", "right"), ("mean", "right"), ("longest", "right"),
+        ("bytes\neach", "right"),
     )  # fmt: skip
     for one in sorted(types, key=lambda one: (-one.events, one.category, one.name)):
         table.add_row(
             one.name,
             one.category,
-            str(one.events),
+            str(one.calls),
             f"{one.events / all_events:.1%}",
-            number(one.events / seconds, 3) if seconds else "n/a",
-            number(max(rates(stat, one), default=0.0), 3),
+            number(max(api.traces.rates(stat, one), default=0.0), 3),
             _time(one.total_ns) if one.begins else "-",
+            _time(one.total_ns / one.whole) if one.whole else "-",
+            _time(one.longest_ns) if one.whole else "-",
+            number(one.bytes / one.calls, 3) if one.bytes and one.calls else "-",
         )
     console().print(table)
-    _say(f"highest: events per second in the fullest of {_bins(stat)} parts of {_time(stat.bin_ns)}.")
+    print_wrapped(
+        "count: a call with its begin and its end counts once. share: of all events, which fill the rings. "
+        f"highest rate: events per second in the fullest of {_bins(stat)} parts of {_time(stat.bin_ns)}."
+    )
 
 
 def _bins(stat: Stat) -> int:
     return max((len(one.per_bin) for one in stat.types), default=0)
 
 
-def print_check(check: Check, *, trusted: bool) -> None:
+def print_check(check: TraceCheck, *, trusted: bool) -> None:
     """Counts, pairs of ranks that are odd, and what is wrong."""
-    verdict = "Its times can be trusted." if trusted else "Not to be trusted, see below."
-    _say(verdict, style="bold green" if trusted else "bold yellow")
+    if trusted:
+        print_wrapped("It can be trusted.", style="bold green")
+    else:
+        _print_doubts(check.doubts or ("see below",))
     print()
-    table = _table(("", ""), ("", "right"))
+    table = new_table(("", ""), ("", "right"))
     table.show_header = False
     for name, value in (
         ("ranks", str(check.ranks)),
@@ -160,6 +174,7 @@ def print_check(check: Check, *, trusted: bool) -> None:
         ("messages", str(check.messages)),
         ("- that arrive before they left", str(check.tachyons)),
         ("- suspect", str(check.suspect)),
+        ("- with ends of different sizes", str(check.mismatched)),
         ("- without their other end", str(check.unmatched)),
         ("comparisons of clocks", str(check.sync_points)),
         ("a time is wrong by at most", _time(check.worst_error_ns)),
@@ -170,56 +185,68 @@ def print_check(check: Check, *, trusted: bool) -> None:
     _print_warnings(check)
 
 
-def _print_pairs(check: Check) -> None:
-    odd = [pair for pair in check.pairs if pair.tachyons or pair.suspect]
+def _print_pairs(check: TraceCheck) -> None:
+    odd = [pair for pair in check.pairs if pair.tachyons or pair.suspect or pair.mismatched]
     if not odd:
         return
     print()
-    table = _table(
+    table = new_table(
         ("from", "right"), ("to", "right"), ("messages", "right"), ("tachyons", "right"),
-        ("suspect", "right"), ("floor", "right"),
+        ("suspect", "right"), ("sizes\ndiffer", "right"), ("floor", "right"),
     )  # fmt: skip
-    for pair in sorted(odd, key=lambda pair: (-pair.tachyons, -pair.suspect))[:_MANY]:
+    for pair in sorted(odd, key=lambda pair: (-pair.mismatched, -pair.tachyons, -pair.suspect))[:_MANY]:
         table.add_row(
             str(pair.from_),
             str(pair.to),
             str(pair.messages),
             str(pair.tachyons),
             str(pair.suspect),
+            str(pair.mismatched),
             _time(pair.floor_ns),
         )
     console().print(table)
     _more(len(odd), "pairs")
 
 
-def _print_warnings(check: Check) -> None:
-    told = [f"{one.file}: {one.what}" for one in check.damage]
-    told += check.warnings
-    if told:
+def _print_warnings(check: TraceCheck) -> None:
+    _print_sentences(check.warnings)
+
+
+def _print_doubts(doubts: Sequence[str]) -> None:
+    if doubts:
+        print_wrapped(f"Not to be trusted: {'; '.join(doubts)}.", style="bold yellow")
+
+
+def _print_sentences(sentences: Sequence[str]) -> None:
+    if sentences:
         print()
-    for sentence in told[:_MANY]:
-        _say(f"- {sentence}", style="yellow")
-    _more(len(told), "warnings")
+    for sentence in sentences[:_MANY]:
+        print_wrapped(f"- {sentence}", style="yellow")
+    _more(len(sentences), "warnings")
 
 
 def print_merged(done: Merged) -> None:
     """What was written, and what is wrong with it."""
     check = done.check
-    _say(f"{check.kept} events of {check.ranks} ranks, {check.messages} messages, {_time(check.duration_ns)}")
+    print_wrapped(
+        f"{check.kept} events of {check.ranks} ranks, {check.messages} messages, {_time(check.duration_ns)}"
+    )
     if not done.trusted:
-        _say("Not to be trusted:", style="bold yellow")
+        _print_doubts(check.doubts or ("see below",))
     _print_pairs(check)
     _print_warnings(check)
-    print(done.file)
+    if not is_stdout(done.file):
+        print(done.file)
 
 
-def print_sync(found: Sync) -> None:
+def print_sync(sync: Sync) -> None:
     """A line for each rank's clock."""
-    table = _table(
+    _print_doubts(sync.doubts)
+    table = new_table(
         ("rank", "right"), ("host", ""), ("compared", "right"), ("outliers", "right"), ("offset", "right"),
         ("drift\nppb", "right"), ("wrong by\nat most", "right"), ("", "wrap"),
     )  # fmt: skip
-    for rank in found.ranks[:_MANY]:
+    for rank in sync.ranks[:_MANY]:
         used = [point for point in rank.points if point.used]
         drifts = [segment.drift_ppb for segment in rank.segments]
         errors = [segment.error_ns for segment in rank.segments if segment.error_ns is not None]
@@ -234,40 +261,41 @@ def print_sync(found: Sync) -> None:
             ", ".join(rank.flags),
         )
     console().print(table)
-    _more(len(found.ranks), "ranks")
+    _more(len(sync.ranks), "ranks")
+    _print_sentences(sync.warnings)
 
 
-def print_overhead(found: Overhead) -> None:
+def print_overhead(overhead: Overhead) -> None:
     """Every set's median and cost, then the verdicts."""
-    unit = "s" if found.metric == "wall" else "metric"
-    several = len(found.verdicts) > 1
-    table = _table(
+    unit = "s" if overhead.metric == "wall" else "metric"
+    several = len(overhead.verdicts) > 1
+    table = new_table(
         *([("threads", "right")] if several else []),
         ("recorded", "wrap"), (unit, "right"), ("costs", "right"), ("95 %", ""), ("events", "right"),
         ("per second", "right"), ("lost", "right"),
     )  # fmt: skip
-    for case in found.cases:
+    for case in overhead.cases:
         cost = case.overhead
         table.add_row(
             *([str(case.threads)] if several else []),
             case.set,
             number(case.median.value),
             "-" if cost is None else f"{cost.value:+.1%}",
-            "" if cost is None else f"{cost.low:+.1%}..{cost.high:+.1%}",
+            "" if cost is None else span(f"{cost.low:+.1%}", f"{cost.high:+.1%}"),
             str(case.events),
             number(case.events_per_second, 3),
             str(case.lost),
         )
     console().print(table)
-    _say("none: nothing preloaded. off: preloaded, every category off.")
+    print_wrapped("none: nothing preloaded. off: preloaded, every category off.")
     styles = {"trusted": "bold green", "costly": "bold red"}
-    for verdict in found.verdicts:
+    for verdict in overhead.verdicts:
         print()
         plural = "s" if verdict.threads != 1 else ""
         head = f"{verdict.threads} thread{plural}: " if several else ""
-        _say(head + verdict.text, style=styles.get(verdict.state, "bold yellow"))
+        print_wrapped(head + verdict.text, style=styles.get(verdict.state, "bold yellow"))
         for sentence in verdict.advice:
-            _say(f"- {sentence}", indent="  ")
+            print_wrapped(f"- {sentence}", indent="  ")
 
 
 def _span(values: Sequence[float]) -> str:
@@ -280,7 +308,7 @@ def _span(values: Sequence[float]) -> str:
 
 def _more(count: int, what: str) -> None:
     if count > _MANY:
-        _say(f"... and {count - _MANY} more {what} (--json tells all)")
+        print_wrapped(f"... and {count - _MANY} more {what} (--json tells all)")
 
 
 def _time(nanoseconds: float | None) -> str:

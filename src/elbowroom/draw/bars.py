@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from elbowroom.draw.figure import Series
 from elbowroom.draw.scales import AxisScale
-from elbowroom.draw.strokes import Box, short
+from elbowroom.draw.strokes import PlotBox, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +50,7 @@ def top(series: Series, index: int) -> float:
     return max(series.y[index], base, *(series.high[index : index + 1]))
 
 
-def strokes(series: Series, x: AxisScale, y: AxisScale, box: Box) -> str:
+def strokes(series: Series, x: AxisScale, y: AxisScale, box: PlotBox) -> str:
     """The bars, their whiskers and their texts."""
     bars, whiskers, texts = "", "", ""
     for index, (at, low, high) in enumerate(ends(series)):

@@ -9,11 +9,16 @@ import msgspec
 Scale = Literal["linear", "log2", "log10"]
 Drawn = Literal["curve", "smooth", "points", "area", "bars"]
 Spread = Literal["shades", "lines", "rising", "falling"]
+Side = Literal["computation", "communication"]
+Hue = Literal["blue", "red", "black"]
+"""A family of colours (palette.FAMILIES)."""
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):
     """One curve with its band. The paper's convention: plain alone, dashed together, band from d1 to d9.
 
+    `side`: whose values these are; None for those of neither side or of both. `hue`: the colours, where they
+    are not those of the side (blue for communication, red for computation, black for None).
     `drawn`: a `curve` has a marker at each point, a `smooth` one none (a model's line), `points` have no line
     and whiskers for a band, an `area` is stacked on the areas before it on its axis (`y` is its own height,
     `low` and `high` are not drawn), `bars` go from `base` (empty: 0) to y, with whiskers for a band and
@@ -22,7 +27,8 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    side: Literal["computation", "communication", "both"]
+    side: Side | None = None
+    hue: Hue | None = None
     style: Literal["alone", "together", "line", "undecided"]
     x: tuple[float, ...]
     y: tuple[float, ...]
@@ -49,6 +55,7 @@ class Axis(msgspec.Struct, frozen=True, kw_only=True):
 
     `whole` keeps its ticks on whole numbers (cores have no halves).
     `reach` is a value that a y axis shows whatever its curves need: panels side by side can be compared.
+    `reference` is a value of the y axis that carries a line across the plot (the 1 of `kept`).
     `names` stand at 0, 1, 2 … in place of numbers (x axis).
     `second` is another unit of the x axis, or of the left one where there is no right one.
     """
@@ -58,6 +65,7 @@ class Axis(msgspec.Struct, frozen=True, kw_only=True):
     bytes: bool = False
     whole: bool = False
     reach: float | None = None
+    reference: float | None = None
     names: tuple[str, ...] = ()
     second: Second | None = None
 
@@ -97,24 +105,24 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     `drawn` as `shades`, one more beyond each of `levels`, the strongest where the value is highest; as
     `lines` along the levels; or hatched, `rising` or `falling`, beyond the first level. `texts` name the
     levels: one more than levels for shades, the lowest first; of lines one each; of hatches none.
-    `told`: what the nodes of the grid say to readers who point at them, the same ones of every row or none of
-    a row; `rows`: what each row is; `value`: what is told.
+    `readings`: what readers are shown who point at a node of the grid, the same ones of every row or none of
+    a row; `rows`: what each row is; `value`: what is read.
     """
 
     name: str
-    side: Literal["computation", "communication", "both"]
+    side: Side | None = None
     drawn: Spread
     x: tuple[float, ...]
     y: tuple[float, ...]
     values: tuple[tuple[float, ...], ...]
     levels: tuple[float, ...]
     texts: tuple[str, ...] = ()
-    told: tuple[tuple[str, ...], ...] = ()
+    readings: tuple[tuple[str, ...], ...] = ()
     rows: tuple[str, ...] = ()
     value: str = ""
 
 
-class Region(msgspec.Struct, frozen=True, kw_only=True):
+class NamedRegion(msgspec.Struct, frozen=True, kw_only=True):
     """A part of the plot, `inside[j][i]` at (x[i], y[j]); its name stands in it where it fits."""
 
     name: str
@@ -128,6 +136,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     where it has fields.
 
     `highlight` is what sets the panel apart from those beside it, in a few words; its frame is thicker.
+    `warning` says above the plot why its values should not be trusted.
     """
 
     name: str
@@ -139,7 +148,8 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     marks: tuple[Mark, ...] = ()
     labels: tuple[Label, ...] = ()
     fields: tuple[Field, ...] = ()
-    regions: tuple[Region, ...] = ()
+    regions: tuple[NamedRegion, ...] = ()
     arrows: tuple[Arrow, ...] = ()
     highlight: str = ""
+    warning: str = ""
     caption: str = ""

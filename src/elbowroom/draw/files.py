@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elbowroom.draw import bars, map_files, palette, scales
+from elbowroom.draw import bars, labels, map_files, palette, scales
+from elbowroom.draw.backend import load_matplotlib
 from elbowroom.draw.figure import Axis, Figure, Series
 from elbowroom.draw.map_files import plain
 from elbowroom.draw.scales import AxisScale
 from elbowroom.errors import MachineError, UsageError
+from elbowroom.files import write_with
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +30,10 @@ MAP_INCHES = (6.6, 5.2)
 DOTS_PER_INCH = 150
 LETTERS = 105
 """Letters of the sentences below the plot that fit in one line."""
+TITLE_LETTERS = 76
+"""Letters of a title that fit in one line above a plot as wide as SIZE_INCHES."""
+BADGE = 0.035
+"""Between the centres of two numbered badges, at least, as a share of the plot's width."""
 _MARKERS = {"circle": "o", "square": "s", "triangle": "^", "diamond": "D"}
 _OWN_LEGEND: Any = {
     "loc": "upper center",
@@ -61,8 +65,8 @@ def save_panels(
     """Writes the figures as the panels of one, row by row, `columns` in a row; raises as `save`.
 
     The panels show the same curves on the same axes: one legend stands for all, labels at the edges only;
-    unless they are not `shared`, as those of maps. Captions and the sentences of marks stand below, each
-    once.
+    unless they are not `shared`, as those of maps. Captions and the sentences of marks stand below, without
+    repetition.
     """
     _write(lambda: _draw_panels(figures, columns, title, shared=shared), title, path)
 
@@ -74,37 +78,25 @@ def _write(draw: Callable[[], Canvas], title: str, path: Path) -> None:
             "figures are written as PNG or SVG",
             field="figure",
             value=str(path),
-            mend="end the name in .png or .svg",
+            hint="end the name in .png or .svg",
         )
-    import matplotlib
-
-    with matplotlib.rc_context(_SETTINGS):
+    with load_matplotlib().rc_context(_SETTINGS):
         canvas = draw()
         metadata = (
             {"Date": None, "Title": title} if kind == ".svg" else {"Title": title, "Software": "elbowroom"}
         )
-        try:
-            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=kind)
-            try:
-                with os.fdopen(handle, "wb") as stream:
-                    canvas.savefig(stream, format=kind[1:], dpi=DOTS_PER_INCH, metadata=metadata)
-                os.chmod(name, 0o666 & ~_umask())
-                os.replace(name, path)
-            except BaseException:
-                os.unlink(name)
-                raise
-        except OSError as error:
-            raise MachineError(
-                f"the figure cannot be written ({error.strerror})",
-                field="figure",
-                value=str(path),
-                mend="choose a directory with room that you may write to",
-            ) from error
+        write_with(
+            path,
+            lambda temporary: canvas.savefig(
+                temporary, format=kind[1:], dpi=DOTS_PER_INCH, metadata=metadata
+            ),
+        )
 
 
 def save_all(figures: Iterable[Figure], directory: Path) -> list[Path]:
-    """Each figure as PNG and as SVG in `directory` (made when missing), named after it; the files in
-    order.
+    """Writes each figure as PNG and as SVG into `directory`, which is created if missing.
+
+    Files are named after their figures and returned in order. MachineError if one cannot be written.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -113,7 +105,7 @@ def save_all(figures: Iterable[Figure], directory: Path) -> list[Path]:
             f"the directory cannot be made ({error.strerror})",
             field="figures",
             value=str(directory),
-            mend="choose another directory",
+            hint="choose another directory",
         ) from error
     taken: set[str] = set()
     written = []
@@ -131,15 +123,6 @@ def save_all(figures: Iterable[Figure], directory: Path) -> list[Path]:
     return written
 
 
-def _umask() -> int:
-    """The process' umask, which Python only tells by setting it: figures are for whoever may read the
-    folder.
-    """
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
-
-
 def _draw(figure: Figure) -> Canvas:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
@@ -148,7 +131,9 @@ def _draw(figure: Figure) -> Canvas:
     FigureCanvasAgg(canvas)
     left = canvas.add_subplot()
     handles, marks = _panel(left, figure)
-    title = _title(figure)
+    title = _wrapped(_title(figure))
+    if figure.warning:
+        left.set_title(plain(figure.warning), fontsize=8.5, fontweight="bold", color=palette.WARNING, pad=14)
     if handles:
         canvas.legend(
             handles=handles,
@@ -179,26 +164,28 @@ def _draw_panels(figures: Sequence[Figure], columns: int, title: str, *, shared:
     below: dict[str, None] = {}
     for index, figure in enumerate(figures):
         axes = canvas.add_subplot(rows, columns, index + 1)
-        axes.set_title(plain(figure.title), fontsize=9, fontweight="bold" if figure.highlight else "normal")
+        name = _wrapped(plain(figure.title), width / SIZE_INCHES[0] * 11 / 9)
+        axes.set_title(name, fontsize=9, fontweight="bold" if figure.highlight else "normal")
         before = len(canvas.axes)
-        found, marks = _panel(axes, figure)
-        handles = handles or found
+        keys, marks = _panel(axes, figure)
+        handles = handles or keys
         caption = [plain(figure.caption)] if shared else _sentences(plain(figure.caption))
         below |= dict.fromkeys(line for line in (*marks, *caption) if line)
         if shared:
             _label_edges(axes, canvas.axes[before:], index, columns, len(figures))
         else:
-            axes.legend(handles=found, **_OWN_LEGEND)
+            axes.legend(handles=keys, **_OWN_LEGEND)
     if below:
         letters = int(LETTERS * columns * width / SIZE_INCHES[0])
         lines = "\n".join(textwrap.fill(line, letters) for line in (below if shared else [" ".join(below)]))
         canvas.supxlabel(lines, fontsize=8.5, ha="left", x=0.08)
+    title = _wrapped(plain(title), columns * width / SIZE_INCHES[0])
     if not shared:
-        canvas.suptitle(plain(title), fontsize=11)
+        canvas.suptitle(title, fontsize=11)
         return canvas
     canvas.legend(
         handles=handles,
-        title=plain(title),
+        title=title,
         title_fontsize=11,
         loc="outside upper center",
         ncols=max(2, min(columns, 4)),
@@ -227,10 +214,13 @@ def _title(figure: Figure) -> str:
     return plain(f"{figure.title} ({figure.highlight})" if figure.highlight else figure.title)
 
 
+def _wrapped(title: str, width: float = 1.0) -> str:
+    """The title in lines that fit above a plot `width` times as wide as SIZE_INCHES."""
+    return textwrap.fill(title, max(20, int(TITLE_LETTERS * width)))
+
+
 def _panel(left: Axes, figure: Figure) -> tuple[list[Line2D | Patch], list[str]]:
-    """Draws the figure into the axes; what stands for its curves in a legend, and the sentences of its
-    marks.
-    """
+    """Draws the figure into the axes; returns the legend's entries and the sentences of the marks."""
     right = left.twinx() if figure.right is not None else None
     x = scales.horizontal(figure)
     ys = {"left": scales.vertical(figure, "left")}
@@ -239,7 +229,8 @@ def _panel(left: Axes, figure: Figure) -> tuple[list[Line2D | Patch], list[str]]
     if right is not None and figure.right is not None:
         ys["right"] = scales.vertical(figure, "right")
         _axis(right, "y", figure.right, ys["right"])
-    _frame(left, right, strong=bool(figure.highlight), closed=bool(figure.fields))
+    closed, reference = bool(figure.fields), figure.left.reference
+    _frame(left, right, strong=bool(figure.highlight), closed=closed, reference=reference)
     keys = map_files.fields(left, figure, x, ys["left"])
     looks = palette.looks(figure)
     for series, base, look in zip(figure.series, scales.bases(figure), looks, strict=True):
@@ -251,10 +242,14 @@ def _panel(left: Axes, figure: Figure) -> tuple[list[Line2D | Patch], list[str]]
     return [*keys, *(_key(look) for look in palette.keys(looks))], _marks(figure, left, x)
 
 
-def _frame(left: Axes, right: Axes | None, *, strong: bool, closed: bool) -> None:
-    """Grid and spines; all four around a map, thick ones around a panel set apart from those beside it."""
+def _frame(left: Axes, right: Axes | None, *, strong: bool, closed: bool, reference: float | None) -> None:
+    """Grid, the line at the left axis' reference, and spines: all four around a map, thick ones around a
+    panel that is set apart from those beside it.
+    """
     left.grid(visible=True, color="#e4e7eb", linewidth=0.8)
     left.set_axisbelow(True)
+    if reference is not None:
+        left.axhline(reference, color="#1b1f24", linewidth=0.9, zorder=1.5)
     left.spines["top"].set_visible(strong or closed)
     if right is None:
         left.spines["right"].set_visible(strong or closed)
@@ -347,20 +342,19 @@ def _colour_labels(figure: Figure, left: Axes, right: Axes | None) -> None:
 
 def _marks(figure: Figure, axes: Axes, x: AxisScale) -> list[str]:
     """Draws the numbered vertical lines and returns their sentences, one a line, for below the plot."""
-    lines = []
-    for index, mark in enumerate(figure.marks, start=1):
-        if x.shows(mark.x):
-            axes.axvline(mark.x, color="#59636e", linestyle=":", linewidth=1.0)
-            axes.annotate(
-                str(index),
-                (x.place(mark.x), 1.0),
-                xycoords="axes fraction",
-                ha="center",
-                va="bottom",
-                fontsize=7.5,
-                color="white",
-                bbox={"boxstyle": "circle,pad=0.25", "color": "#1b1f24"},
-                annotation_clip=False,
-            )
-        lines.append(f"{index}  {plain(mark.text)}")
-    return lines
+    visible = [index for index, mark in enumerate(figure.marks) if x.shows(mark.x)]
+    centres = labels.spread([x.place(figure.marks[index].x) for index in visible], BADGE)
+    for index, centre in zip(visible, centres, strict=True):
+        axes.axvline(figure.marks[index].x, color="#59636e", linestyle=":", linewidth=1.0)
+        axes.annotate(
+            str(index + 1),
+            (centre, 1.0),
+            xycoords="axes fraction",
+            ha="center",
+            va="bottom",
+            fontsize=7.5,
+            color="white",
+            bbox={"boxstyle": "circle,pad=0.25", "color": "#1b1f24"},
+            annotation_clip=False,
+        )
+    return [f"{index}  {plain(mark.text)}" for index, mark in enumerate(figure.marks, start=1)]

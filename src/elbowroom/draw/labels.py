@@ -17,7 +17,7 @@ FAR_COST = 1.0
 """In units of the area covered: little, so that a name goes away rather than covers another."""
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class NamePlace(msgspec.Struct, frozen=True, kw_only=True):
     """The middle of a name of a given width, in the units of the drawing, y downwards; `tip`: the place on
     its edge that is nearest to its point.
     """
@@ -46,6 +46,32 @@ class Rectangle(msgspec.Struct, frozen=True):
         return (self.right - self.left) * (self.bottom - self.top) - self.overlap(other)
 
 
+def spread(centres: Sequence[float], least: float) -> list[float]:
+    """The centres, in their order, moved apart as little as needed to be `least` from each other."""
+    order = sorted(range(len(centres)), key=lambda index: centres[index])
+    groups: list[list[int]] = []
+    middles: list[float] = []
+    for index in order:
+        groups.append([index])
+        middles.append(centres[index])
+        while len(groups) > 1 and _end(groups[-2], middles[-2], least) > _end(
+            groups[-1], middles[-1], -least
+        ):
+            last, _ = groups.pop(), middles.pop()
+            groups[-1] += last
+            middles[-1] = sum(centres[member] for member in groups[-1]) / len(groups[-1])
+    result = list(centres)
+    for group, middle in zip(groups, middles, strict=True):
+        for rank, index in enumerate(group):
+            result[index] = middle + (rank - (len(group) - 1) / 2) * least
+    return result
+
+
+def _end(group: Sequence[int], middle: float, least: float) -> float:
+    """The right end of a group of things that are `least` wide; with a negative `least`, the left end."""
+    return middle + len(group) * least / 2
+
+
 def places(
     spots: Sequence[tuple[float, float]],
     widths: Sequence[float],
@@ -53,7 +79,7 @@ def places(
     height: float,
     lines: Sequence[int] = (),
     taken: Sequence[Rectangle] = (),
-) -> list[Place]:
+) -> list[NamePlace]:
     """A place for each name, of `widths` and so many `lines` (one), beside its spot, in a plot of `width` x
     `height` from (0, 0); `taken`: what else should not be covered.
 
@@ -80,7 +106,7 @@ def places(
         chosen = rectangles[best]
         covered.append(chosen)
         tip = (min(max(x, chosen.left), chosen.right), min(max(y, chosen.top), chosen.bottom))
-        result.append(Place(x=candidates[best][0], y=candidates[best][1], tip=tip))
+        result.append(NamePlace(x=candidates[best][0], y=candidates[best][1], tip=tip))
     return result
 
 

@@ -27,7 +27,7 @@ def fields(axes: Axes, figure: Figure, x: AxisScale, y: AxisScale) -> list[Line2
     plane = maps.Plane(x, y, WIDTH, HEIGHT)
     keys: list[Line2D | Patch] = []
     for field in figure.fields:
-        colour = palette.ON_LIGHT[palette.FAMILIES[field.side][0]]
+        colour = palette.ON_LIGHT[palette.field_colour(field)]
         if field.drawn == "lines":
             for level in field.levels:
                 for spots in plane.lines(field, level):
@@ -80,21 +80,21 @@ def _fill(axes: Axes, outlines: Sequence[Sequence[Spot]], **look: Any) -> None:
 def names(figure: Figure, top: Axes, x: AxisScale, sides: Mapping[str, AxisScale]) -> None:
     """The dots and names of the named points, whiskers, arrows and the names of lines and regions."""
     plane = maps.Plane(x, sides["left"], WIDTH, HEIGHT)
-    found = maps.drawn(figure, plane, dict(sides), strokes.BOLD_LETTER)
-    for start, end in found.whiskers:
+    layout = maps.drawn(figure, plane, dict(sides), strokes.BOLD_LETTER)
+    for start, end in layout.whiskers:
         (x0, y0), (x1, y1) = _share(start), _share(end)
         cap = "|" if y0 == y1 else "_"
         look = {"marker": cap, "color": INK, "linewidth": 1.4, "path_effects": _halo()}
         top.plot([x0, x1], [y0, y1], transform=top.transAxes, **look)
-    for start, end in found.arrows:
+    for start, end in layout.arrows:
         arrow = {"arrowstyle": "-|>", "linewidth": 1.4, "shrinkA": 0, "shrinkB": 0, "path_effects": _halo()}
         _join(top, _share(end), _share(start), **arrow)
-    for text in found.levels:
-        colour = palette.ON_LIGHT[palette.FAMILIES[figure.fields[text.field].side][0]]
+    for text in layout.levels:
+        colour = palette.ON_LIGHT[palette.field_colour(figure.fields[text.field])]
         _write(top, (text.x, text.y), text.text, color=colour, weight="bold", fontsize=8.0)
-    for text in found.regions:
+    for text in layout.regions:
         _write(top, (text.x, text.y), text.text, color=INK, style="italic", fontsize=8.5)
-    for label, spot, place in found.points:
+    for label, spot, place in layout.points:
         face, edge = ("white", INK) if label.hollow else (INK, "white")
         across, up = _share(spot)
         top.plot([across], [up], "o", mfc=face, mec=edge, markersize=6, transform=top.transAxes)

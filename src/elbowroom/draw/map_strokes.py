@@ -9,9 +9,9 @@ from html import escape
 from elbowroom.draw import maps, strokes
 from elbowroom.draw.figure import Field, Figure, Label
 from elbowroom.draw.isolines import Spot
-from elbowroom.draw.palette import FAMILIES
+from elbowroom.draw.palette import field_colour
 from elbowroom.draw.scales import AxisScale
-from elbowroom.draw.strokes import BOLD_LETTER, Box, short
+from elbowroom.draw.strokes import BOLD_LETTER, PlotBox, short
 
 LINE = 17
 SWATCH = 26
@@ -31,11 +31,11 @@ STYLE = (
     ".figure .under{fill:none;stroke:var(--paper);stroke-width:5}"
     ".figure .arrow-head{fill:var(--ink);stroke:var(--paper);stroke-width:1}"
     ".figure .point.hollow{fill:var(--paper);stroke:var(--ink);stroke-width:1.8}"
-    ".figure .told .curve{stroke:none}"
+    ".figure .readings .curve{stroke:none}"
 )
 
 
-def behind(identity: str, figure: Figure, x: AxisScale, y: AxisScale, box: Box) -> str:
+def behind(identity: str, figure: Figure, x: AxisScale, y: AxisScale, box: PlotBox) -> str:
     """What lies under points and names; empty for a figure without fields."""
     if not figure.fields:
         return ""
@@ -44,7 +44,7 @@ def behind(identity: str, figure: Figure, x: AxisScale, y: AxisScale, box: Box) 
     for field in figure.fields:
         if field.drawn == "shades":
             fills = [_closed(plane.outlines(field, level), box) for level in field.levels]
-            parts += [f'<path class="shade {_colour(field)}" d="{fill}"/>' for fill in fills if fill]
+            parts += [f'<path class="shade {field_colour(field)}" d="{fill}"/>' for fill in fills if fill]
         elif field.drawn == "lines":
             line = "".join(
                 strokes.path(_moved(spots, box))
@@ -52,42 +52,42 @@ def behind(identity: str, figure: Figure, x: AxisScale, y: AxisScale, box: Box) 
                 for spots in plane.lines(field, level)
             )
             parts.append(
-                f'<g class="{_colour(field)}"><path class="isoline" d="{line}"/></g>' if line else ""
+                f'<g class="{field_colour(field)}"><path class="isoline" d="{line}"/></g>' if line else ""
             )
         elif fill := _closed(plane.outlines(field, field.levels[0]), box):
             parts.append(f'<path fill="url(#{_hatch(identity, field)})" fill-rule="evenodd" d="{fill}"/>')
-        if field.told:
-            parts.append(_told(field, plane, box))
+        if field.readings:
+            parts.append(_reading_rows(field, plane, box))
     return "".join(parts)
 
 
-def above(figure: Figure, x: AxisScale, sides: Mapping[str, AxisScale], box: Box) -> str:
+def above(figure: Figure, x: AxisScale, sides: Mapping[str, AxisScale], box: PlotBox) -> str:
     """Whiskers, arrows, the named points, and the names of lines and regions."""
     if not figure.labels and not figure.fields:
         return ""
     plane = maps.Plane(x, sides["left"], box.width, box.height)
-    found = maps.drawn(figure, plane, dict(sides), BOLD_LETTER)
-    parts = [_whisker(ends, box) for ends in found.whiskers]
-    parts += [_arrow(ends, box) for ends in found.arrows]
+    layout = maps.drawn(figure, plane, dict(sides), BOLD_LETTER)
+    parts = [_whisker(ends, box) for ends in layout.whiskers]
+    parts += [_arrow(ends, box) for ends in layout.arrows]
     texts = [
-        f'<text class="on-map level {_colour(figure.fields[text.field])}" {_at(text.x, text.y, box)}>'
+        f'<text class="on-map level {field_colour(figure.fields[text.field])}" {_at(text.x, text.y, box)}>'
         f"{escape(text.text)}</text>"
-        for text in found.levels
+        for text in layout.levels
     ]
     texts += [
         f'<text class="on-map region" {_at(text.x, text.y, box)}>{escape(text.text)}</text>'
-        for text in found.regions
+        for text in layout.regions
     ]
     if texts:
         parts.append(f'<g text-anchor="middle">{"".join(texts)}</g>')
-    if found.points:
+    if layout.points:
         leaders = "".join(
             f"M{short(spot[0] + box.left)} {short(spot[1] + box.top)}"
             f"L{short(place.tip[0] + box.left)} {short(place.tip[1] + box.top)}"
-            for _, spot, place in found.points
+            for _, spot, place in layout.points
         )
         parts.append(f'<path class="leader" d="{leaders}"/>')
-        named = "".join(_named(label, spot, (place.x, place.y), box) for label, spot, place in found.points)
+        named = "".join(_named(label, spot, (place.x, place.y), box) for label, spot, place in layout.points)
         parts.append(f'<g class="labels" text-anchor="middle">{named}</g>')
     return "".join(parts)
 
@@ -120,7 +120,7 @@ def _shades(field: Field) -> list[tuple[str, str]]:
     frame = f'<rect class="swatch-frame" width="{SWATCH}" height="11"/>'
     return [
         (
-            f'<path class="band {_colour(field)}" style="fill-opacity:{maps.opacity(index):.3g}" '
+            f'<path class="band {field_colour(field)}" style="fill-opacity:{maps.opacity(index):.3g}" '
             f'd="M0 0h{SWATCH}v11h-{SWATCH}z"/>{frame}',
             text,
         )
@@ -130,7 +130,7 @@ def _shades(field: Field) -> list[tuple[str, str]]:
 
 def _swatch(identity: str, field: Field) -> str:
     if field.drawn == "lines":
-        return f'<g class="{_colour(field)}"><path class="isoline" d="M0 6h{SWATCH}"/></g>'
+        return f'<g class="{field_colour(field)}"><path class="isoline" d="M0 6h{SWATCH}"/></g>'
     return (
         f'<rect fill="url(#{_hatch(identity, field)})" width="{SWATCH}" height="11"/>'
         f'<rect class="swatch-frame" width="{SWATCH}" height="11"/>'
@@ -138,53 +138,49 @@ def _swatch(identity: str, field: Field) -> str:
 
 
 def _patterns(identity: str, fields: Sequence[Field]) -> str:
-    found = "".join(
-        f'<pattern id="{_hatch(identity, field)}" class="{_colour(field)}" width="7" height="7" '
+    patterns = "".join(
+        f'<pattern id="{_hatch(identity, field)}" class="{field_colour(field)}" width="7" height="7" '
         f'patternUnits="userSpaceOnUse" patternTransform="rotate({HATCHES[field.drawn]})">'
         '<path class="hatch-stroke" d="M3.5 0V7"/></pattern>'
         for field in fields
         if field.drawn in HATCHES
     )
-    return f"<defs>{found}</defs>" if found else ""
+    return f"<defs>{patterns}</defs>" if patterns else ""
 
 
 def _hatch(identity: str, field: Field) -> str:
     return f"h-{identity}-{field.drawn}"
 
 
-def _colour(field: Field) -> str:
-    return FAMILIES[field.side][0]
-
-
-def _told(field: Field, plane: maps.Plane, box: Box) -> str:
+def _reading_rows(field: Field, plane: maps.Plane, box: PlotBox) -> str:
     """A row of the grid is a curve that is not drawn: the page's script finds its vertices."""
     parts = []
-    for y, name, texts in zip(field.y, field.rows, field.told, strict=True):
+    for y, name, texts in zip(field.y, field.rows, field.readings, strict=True):
         there = [(x, text) for x, text in zip(field.x, texts, strict=True) if text]
         if not there:
             continue
         spots = [(plane.across(x) + box.left, plane.down(y) + box.top) for x, _ in there]
         parts.append(
-            f'<g class="series told" data-name="{escape(name)}" data-value="{escape(field.value)}" '
+            f'<g class="series readings" data-name="{escape(name)}" data-value="{escape(field.value)}" '
             f'data-median="{escape("|".join(text for _, text in there))}">'
             f'<path class="curve" d="{strokes.path(spots)}"/></g>'
         )
     return "".join(parts)
 
 
-def _closed(outlines: Sequence[Sequence[Spot]], box: Box) -> str:
+def _closed(outlines: Sequence[Sequence[Spot]], box: PlotBox) -> str:
     return "".join(f"{strokes.path(_moved(spots, box))}z" for spots in outlines if len(spots) > 2)
 
 
-def _moved(spots: Sequence[Spot], box: Box) -> list[Spot]:
+def _moved(spots: Sequence[Spot], box: PlotBox) -> list[Spot]:
     return [(x + box.left, y + box.top) for x, y in spots]
 
 
-def _at(x: float, y: float, box: Box) -> str:
+def _at(x: float, y: float, box: PlotBox) -> str:
     return f'x="{short(x + box.left)}" y="{short(y + box.top + 4)}"'
 
 
-def _whisker(ends: tuple[Spot, Spot], box: Box) -> str:
+def _whisker(ends: tuple[Spot, Spot], box: PlotBox) -> str:
     (x0, y0), (x1, y1) = _moved(ends, box)
     cap = "v8m0-4" if y0 == y1 else "h8m-4 0"
     back = "m0-4v8" if y0 == y1 else "m-4 0h8"
@@ -193,7 +189,7 @@ def _whisker(ends: tuple[Spot, Spot], box: Box) -> str:
     return f'<path class="under" d="{d}"/><path class="reach" d="{d}"/>'
 
 
-def _arrow(ends: tuple[Spot, Spot], box: Box) -> str:
+def _arrow(ends: tuple[Spot, Spot], box: PlotBox) -> str:
     (x0, y0), (x1, y1) = _moved(ends, box)
     length = math.dist((x0, y0), (x1, y1))
     along = ((x1 - x0) / length, (y1 - y0) / length)
@@ -207,7 +203,7 @@ def _arrow(ends: tuple[Spot, Spot], box: Box) -> str:
     )
 
 
-def _named(label: Label, spot: Spot, middle: Spot, box: Box) -> str:
+def _named(label: Label, spot: Spot, middle: Spot, box: PlotBox) -> str:
     lines = label.text.split("\n")
     first = middle[1] + box.top + 4 - (len(lines) - 1) * strokes.NAME_LINE / 2
     at = short(middle[0] + box.left)

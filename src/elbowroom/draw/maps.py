@@ -13,9 +13,9 @@ from itertools import pairwise
 import msgspec
 
 from elbowroom.draw import isolines, labels
-from elbowroom.draw.figure import Field, Figure, Label, Region
+from elbowroom.draw.figure import Field, Figure, Label, NamedRegion
 from elbowroom.draw.isolines import Spot
-from elbowroom.draw.labels import Place, Rectangle
+from elbowroom.draw.labels import NamePlace, Rectangle
 from elbowroom.draw.scales import AxisScale
 
 LETTER = 7.2
@@ -43,7 +43,7 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True):
     pairs of ends, and arrows as pairs of ends.
     """
 
-    points: tuple[tuple[Label, Spot, Place], ...]
+    points: tuple[tuple[Label, Spot, NamePlace], ...]
     levels: tuple[Written, ...]
     regions: tuple[Written, ...]
     whiskers: tuple[tuple[Spot, Spot], ...]
@@ -148,7 +148,7 @@ def _along(start: Spot, end: Spot) -> Iterator[Rectangle]:
 
 def _levels(figure: Figure, plane: Plane, taken: Sequence[Rectangle]) -> list[Written]:
     """A text on the longest line of each level, near its middle, where it covers nothing."""
-    found: list[Written] = []
+    texts: list[Written] = []
     covered = list(taken)
     plot = Rectangle(0.0, 0.0, plane.width, plane.height)
     for index, field in enumerate(figure.fields):
@@ -165,15 +165,15 @@ def _levels(figure: Figure, plane: Plane, taken: Sequence[Rectangle]) -> list[Wr
             costs = [sum(r.overlap(other) for other in covered) + r.outside(plot) for r, _ in tried]
             best, at = tried[costs.index(min(costs))]
             covered.append(best)
-            found.append(Written(x=longest[at][0], y=longest[at][1], text=text, field=index))
-    return found
+            texts.append(Written(x=longest[at][0], y=longest[at][1], text=text, field=index))
+    return texts
 
 
 def _length(line: Sequence[Spot]) -> float:
     return sum(math.dist(a, b) for a, b in pairwise(line))
 
 
-def _regions(regions: Sequence[Region], plane: Plane, taken: Sequence[Rectangle]) -> Iterator[Written]:
+def _regions(regions: Sequence[NamedRegion], plane: Plane, taken: Sequence[Rectangle]) -> Iterator[Written]:
     """The names that fit into their regions, each where it is farthest from the region's ends."""
     for region in regions:
         xs, ys = [plane.across(x) for x in region.x], [plane.down(y) for y in region.y]
@@ -199,10 +199,10 @@ def _middles(xs: Sequence[float], row: Sequence[bool]) -> Iterator[float]:
                 yield (xs[i] + xs[i + 1]) / 2
 
 
-def _rim(region: Region) -> list[tuple[int, int]]:
+def _rim(region: NamedRegion) -> list[tuple[int, int]]:
     """The nodes outside of the region beside one inside."""
     inside = region.inside
-    found = []
+    rim = []
     for j, row in enumerate(inside):
         for i, within in enumerate(row):
             beside = [
@@ -211,8 +211,8 @@ def _rim(region: Region) -> list[tuple[int, int]]:
                 if 0 <= m < len(inside) and 0 <= k < len(row)
             ]
             if not within and any(beside):
-                found.append((i, j))
-    return found
+                rim.append((i, j))
+    return rim
 
 
 def _room(spot: Spot, ends: Sequence[Spot], plane: Plane) -> float:

@@ -55,10 +55,20 @@ def rounded_size(value: float) -> str:
 
 
 def interval(value: float, low: float, high: float) -> str:
-    """`0.64 [0.62, 0.66]`, with as many decimals as the interval's width deserves (two to four)."""
+    """`0.64 (0.62 to 0.66)`, with as many decimals as the interval's width deserves (two to four)."""
     width = abs(high - low)
     decimals = 2 if width >= 0.02 else 3 if width >= 0.002 else 4
-    return " ".join((_fixed(value, decimals), f"[{_fixed(low, decimals)}, {_fixed(high, decimals)}]"))
+    return with_span(_fixed(value, decimals), _fixed(low, decimals), _fixed(high, decimals))
+
+
+def with_span(value: str, low: str, high: str) -> str:
+    """A value with its interval as every text shows them: `0.64 (0.62 to 0.66)`; all three are formatted."""
+    return f"{value} ({span(low, high)})"
+
+
+def span(low: str, high: str) -> str:
+    """An interval alone, as every table shows it: `0.62 to 0.66`. A dash would be taken for a minus."""
+    return f"{low} to {high}"
 
 
 def ranges(values: Iterable[int]) -> str:

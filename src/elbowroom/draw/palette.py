@@ -1,9 +1,8 @@
 """Colours, markers and dashes: one look per curve, the same in the page and in files.
 
-Colours are those of Okabe and Ito (Color Universal Design, 2008), told apart by colour-blind readers. Blues
-and
-green are communication, reds and oranges computation; in print and in grey, markers and dashes tell them
-apart as well.
+The colours are those of Okabe and Ito (Color Universal Design, 2008), which colour-blind readers can
+distinguish. Blues and green are communication, reds and oranges computation. Markers and dashes distinguish
+curves in grey print.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from elbowroom.draw.figure import Drawn, Figure, Series
+from elbowroom.draw.figure import Drawn, Field, Figure, Hue, Series, Side
 
 Marker = Literal["circle", "square", "triangle", "diamond"]
 
@@ -27,9 +26,8 @@ COLOURS = {
     "purple": "#CC79A7",
     "black": "#000000",
 }
-# A line needs three times the background's contrast to be followed (WCAG 2.1, 1.4.11); where a colour of
-# Okabe
-# and Ito does not reach it on white or on a dark page, one of the same hue stands for it.
+# A line needs a contrast of 3:1 to its background (WCAG 2.1, 1.4.11). Where a colour of Okabe and Ito does
+# not reach it on a white or dark page, another one of the same hue replaces it.
 ON_LIGHT = {**COLOURS, "sky": "#2E8FC7", "orange": "#B57B00", "purple": "#B65C8E", "black": "#1b1f24"}
 ON_DARK = {
     **COLOURS,
@@ -39,16 +37,19 @@ ON_DARK = {
     "sky": "#8FD0F7",
     "black": "#e8eaed",
 }
-FAMILIES: dict[str, tuple[str, ...]] = {
-    "communication": ("blue", "green", "sky"),
-    "computation": ("vermilion", "purple", "orange"),
-    "both": ("black",),
+HUES: dict[Side | None, Hue] = {"communication": "blue", "computation": "red", None: "black"}
+FAMILIES: dict[Hue, tuple[str, ...]] = {
+    "blue": ("blue", "green", "sky"),
+    "red": ("vermilion", "purple", "orange"),
+    "black": ("black",),
 }
-MARKERS: dict[str, tuple[Marker, ...]] = {
-    "communication": ("circle", "diamond"),
-    "computation": ("square", "triangle"),
-    "both": ("circle",),
+MARKERS: dict[Hue, tuple[Marker, ...]] = {
+    "blue": ("circle", "diamond"),
+    "red": ("square", "triangle"),
+    "black": ("circle",),
 }
+WARNING = "#b3261e"
+"""Text that says why a figure is not to be trusted; the page has its own shade on dark paper."""
 DASH = (6.0, 4.0)
 MANY_POINTS = 60
 """From this many points on a curve is drawn without markers: they would hide it."""
@@ -68,15 +69,16 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
 
 def looks(figure: Figure) -> tuple[Look, ...]:
     """One look per series, in order: the curves of one thing (alone, together) share colour and marker."""
-    seen: dict[str, list[str]] = {}
+    names_of: dict[Hue, list[str]] = {}
     result = []
     for series in figure.series:
-        names = seen.setdefault(series.side, [])
+        hue = series.hue or HUES[series.side]
+        names = names_of.setdefault(hue, [])
         base = base_name(series)
         if base not in names:
             names.append(base)
         index = names.index(base)
-        family, markers = FAMILIES[series.side], MARKERS[series.side]
+        family, markers = FAMILIES[hue], MARKERS[hue]
         result.append(
             Look(
                 label=label(series),
@@ -87,6 +89,11 @@ def looks(figure: Figure) -> tuple[Look, ...]:
             )
         )
     return tuple(result)
+
+
+def field_colour(field: Field) -> str:
+    """The colour of a map's field, a key of COLOURS."""
+    return FAMILIES[HUES[field.side]][0]
 
 
 def keys(looks: Sequence[Look]) -> tuple[Look, ...]:

@@ -1,7 +1,8 @@
 """Scales and ticks of the axes, the same for the page and for files.
 
 A scale turns a value into its place between 0 (low end) and 1 (high end). Nothing is clamped: values below
-zero are shown (METHOD.md, rule 11), and only what a logarithm cannot show is left out of a log axis.
+zero are shown (docs/design/method.md, rule 11), and only what a logarithm cannot show is left out of a log
+axis.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def vertical(figure: Figure, side: str) -> AxisScale:
     axis = figure.right if side == "right" and figure.right is not None else figure.left
     if figure.fields and axis is figure.left:
         return _from_end_to_end(axis, figure.fields[0].y)
-    values = [] if axis.reach is None else [axis.reach]
+    values = [value for value in (axis.reach, axis.reference) if value is not None]
     for series, base in zip(figure.series, bases(figure), strict=True):
         if series.axis != side:
             continue
@@ -102,9 +103,7 @@ def vertical(figure: Figure, side: str) -> AxisScale:
 def axis_scale(
     axis: Axis, values: Iterable[float], *, from_zero: bool, headroom: float = HEADROOM
 ) -> AxisScale:
-    """The scale that shows all of `values`, but for infinite and undefined ones, and those <= 0 on a log
-    axis.
-    """
+    """The scale that shows all `values`, except those that are not finite, or not positive on a log axis."""
     shown = [v for v in values if math.isfinite(v) and (axis.scale == "linear" or v > 0)]
     if not shown:
         shown = [0.0, 1.0] if axis.scale == "linear" else [1.0, 10.0]
@@ -116,10 +115,10 @@ def axis_scale(
 
 def _from_end_to_end(axis: Axis, grid: Sequence[float]) -> AxisScale:
     """The axis of a map: no room beyond its grid."""
-    found = axis_scale(axis, grid, from_zero=False)
+    scale = axis_scale(axis, grid, from_zero=False)
     low, high = grid[0], grid[-1]
-    ticks = tuple(tick for tick in found.ticks if low <= tick.value <= high)
-    return msgspec.structs.replace(found, low=low, high=high, ticks=ticks)
+    ticks = tuple(tick for tick in scale.ticks if low <= tick.value <= high)
+    return msgspec.structs.replace(scale, low=low, high=high, ticks=ticks)
 
 
 def _named(names: Sequence[str]) -> AxisScale:

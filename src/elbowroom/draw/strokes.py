@@ -16,7 +16,7 @@ NAME_LINE = 15.0
 """From one line of a point's name to the next."""
 
 
-class Box:
+class PlotBox:
     """The plot's rectangle in SVG units; `at` turns places on two axes into a position."""
 
     def __init__(self, *, left: float, top: float, width: float, height: float) -> None:
@@ -72,7 +72,7 @@ def curve(
     base: Sequence[float],
     look: palette.Look,
     scale: tuple[AxisScale, AxisScale],
-    box: Box,
+    box: PlotBox,
 ) -> str:
     """The band, area or whiskers, and above them the curve with its markers; `scale`: of x and of y."""
     x, y = scale
@@ -104,9 +104,7 @@ def curve(
 
 
 def path(spots: Sequence[tuple[float, float]]) -> str:
-    """`M x y l dx dy ...` in tenths of a unit; steps are between rounded places, so that errors do not add
-    up.
-    """
+    """`M x y l dx dy ...` in tenths of a unit. Steps are between rounded places: errors do not add up."""
     tenths = [(round(x * 10), round(y * 10)) for x, y in spots]
     text = f"M{short(tenths[0][0] / 10)} {short(tenths[0][1] / 10)}"
     steps = ""

@@ -1,13 +1,11 @@
 """A figure as inline SVG for the page: plain alone, dashed together, a band from d1 to d9.
 
-Colours and fonts are the rules of `style`, which the page carries once, so that light, dark and print agree.
-Each curve carries what a reader may point at, one entry per vertex of its path, separated by `|`: `data-x`
-(on the
-figure, where a curve has none of its own), `data-median`, `data-d1`, `data-d9`, as text for people. Where
-the page's table holds the points, `data-rows` names
-its rows (`0-34,40`), and values that the table holds as well are left to it. The page's script finds the
-vertex
-nearest to the pointer.
+Colours and fonts are in the rules of `style`, which the page carries once.
+
+Each curve carries the values that a reader sees when pointing at it, one entry per vertex of its path,
+separated by `|`: `data-x` (on the figure if the curve has none), `data-median`, `data-d1`, `data-d9`. If the
+points are rows of the page's table, `data-rows` names them (`0-34,40`), and values that the table has are
+left out. The page's script finds the vertex nearest to the pointer.
 """
 
 from __future__ import annotations
@@ -20,10 +18,10 @@ from html import escape
 
 import msgspec
 
-from elbowroom.draw import bars, map_strokes, numbers, palette, scales, strokes
+from elbowroom.draw import bars, labels, map_strokes, numbers, palette, scales, strokes
 from elbowroom.draw.figure import Axis, Field, Figure, Second, Series
 from elbowroom.draw.scales import AxisScale
-from elbowroom.draw.strokes import LETTER, Box
+from elbowroom.draw.strokes import LETTER, PlotBox
 from elbowroom.plan.sizes import format_cores
 
 WIDTH = 600
@@ -32,9 +30,11 @@ LEFT, RIGHT, RIGHT_WITH_AXIS = 66, 18, 66
 LINE = 17
 SIZES = 12
 """What sizes, which are longer than numbers, take more beside the plot."""
+BADGE = 17
+"""Between the centres of two numbered badges, at least."""
 SECOND = 34
 """What a second scale above the plot takes."""
-SIDES = {"computation": "comp", "communication": "comm", "both": "both"}
+SIDES = {"computation": "comp", "communication": "comm", None: ""}
 
 _UNIT = re.compile(r"[(\[]([^()\[\]]+)[)\]]\s*$")
 
@@ -66,15 +66,15 @@ def style() -> str:
         ".figure .labels{font-weight:600;paint-order:stroke;stroke:var(--paper);stroke-width:3}"
         ".figure .axis-label{font-weight:600;fill:var(--curve,var(--ink))}"
         ".figure .mark{stroke:var(--faint);stroke-dasharray:2 3;fill:none}"
+        ".figure .reference{stroke:var(--ink);stroke-width:1.2;fill:none}"
+        f".figure .warning{{fill:var(--bad,{palette.WARNING});font-weight:700}}"
         ".figure .badge{fill:var(--ink)}.figure .badge-text{fill:var(--paper);font-size:10px;font-weight:700}"
         f"{bars.STYLE}{map_strokes.STYLE}{curves}"
     )
 
 
 class Rows(msgspec.Struct, frozen=True, kw_only=True):
-    """The rows of the page's table that a curve's points are; `same` when its values are those of the
-    table.
-    """
+    """The rows of the page's table that hold a curve's points; `same` if the table has its values, too."""
 
     numbers: tuple[int, ...]
     same: bool
@@ -95,10 +95,11 @@ def svg(figure: Figure, rows_of: Callable[[Series], Rows | None] = no_rows) -> s
     identity = re.sub(r"[^A-Za-z0-9_-]", "-", figure.name)
     legend, legend_height = _legend(identity, palette.keys(looks))
     of_fields, more = map_strokes.legend(identity, figure.fields, LEFT, WIDTH - 4, legend_height + 14)
-    box = _box(figure, legend_height + more)
+    warning, warned = _warning(figure, legend_height + more)
+    box = _box(figure, legend_height + more + warned)
     marks, height = _marks(figure, x, box)
     curves = []
-    common = next((_told_x(field, figure.x) for field in figure.fields if field.told), "")
+    common = next((_readings_x(field, figure.x) for field in figure.fields if field.readings), "")
     for series, look, base in zip(figure.series, looks, scales.bases(figure), strict=True):
         y = sides.get(series.axis, sides["left"])
         axis = figure.right if series.axis == "right" and figure.right is not None else figure.left
@@ -122,6 +123,7 @@ def svg(figure: Figure, rows_of: Callable[[Series], Rows | None] = no_rows) -> s
             f'<g><title></title><rect width="{WIDTH}" height="{height:g}" fill="none" pointer-events="all"/>',
             legend,
             of_fields,
+            warning,
             _axes(figure, x, sides, box),
             map_strokes.behind(identity, figure, x, sides["left"], box),
             *curves,
@@ -132,11 +134,11 @@ def svg(figure: Figure, rows_of: Callable[[Series], Rows | None] = no_rows) -> s
     )
 
 
-def _box(figure: Figure, legend: float) -> Box:
+def _box(figure: Figure, legend: float) -> PlotBox:
     """The plot between legend and scales."""
     beside = figure.right is not None or figure.left.second is not None
     left = LEFT + (SIZES if figure.left.bytes else 0)
-    return Box(
+    return PlotBox(
         left=left,
         top=legend + (18 if figure.marks else 8) + (SECOND if figure.x.second else 0),
         width=WIDTH - left - (RIGHT_WITH_AXIS if beside else RIGHT),
@@ -153,19 +155,21 @@ def describe(figure: Figure) -> str:
     marks = " ".join(mark.text for mark in figure.marks)
     right = f" and {figure.right.label}" if figure.right else ""
     over = figure.x.label or ", ".join(figure.x.names)
-    said = (
+    text = (
         f"{figure.left.label}{right} over {over}. {what or 'Curves: no curve.'} {points} {marks} "
         f"{figure.caption}"
     )
     if figure.highlight:
-        said = f"{figure.highlight}. {said}"
-    return " ".join(said.split())
+        text = f"{figure.highlight}. {text}"
+    if figure.warning:
+        text = f"{figure.warning} {text}"
+    return " ".join(text.split())
 
 
 def unit_of(axis_label: str) -> str:
     """The unit of `memory bandwidth (MB/s)`: MB/s; the empty string when the label names none."""
-    found = _UNIT.search(axis_label)
-    return found.group(1) if found else ""
+    match = _UNIT.search(axis_label)
+    return match.group(1) if match else ""
 
 
 def _legend(identity: str, looks: Sequence[palette.Look]) -> tuple[str, float]:
@@ -194,7 +198,7 @@ def _legend(identity: str, looks: Sequence[palette.Look]) -> tuple[str, float]:
     return "".join(parts), 18.0 + (len(texts) - 1) // columns * LINE
 
 
-def _axes(figure: Figure, x: AxisScale, sides: Mapping[str, AxisScale], box: Box) -> str:
+def _axes(figure: Figure, x: AxisScale, sides: Mapping[str, AxisScale], box: PlotBox) -> str:
     bottom, end = box.top + box.height, box.left + box.width
     grid, ticks = "", ""
     texts = {"middle": "", "end": "", "start": ""}
@@ -204,10 +208,10 @@ def _axes(figure: Figure, x: AxisScale, sides: Mapping[str, AxisScale], box: Box
         ticks += f"M{at} {bottom:g}v{5 if tick.label else 3}"
         if tick.label:
             grid += f"M{at} {box.top:g}V{bottom:g}"
-            told = named[round(tick.value)] if named else [tick.label]
+            name_lines = named[round(tick.value)] if named else [tick.label]
             texts["middle"] += "".join(
                 f'<text x="{at}" y="{bottom + 18 + line * bars.LINE:g}">{escape(text)}</text>'
-                for line, text in enumerate(told)
+                for line, text in enumerate(name_lines)
             )
     for side, scale in sides.items():
         start, out, anchor = (box.left, -1, "end") if side == "left" else (end, 1, "start")
@@ -231,6 +235,9 @@ def _axes(figure: Figure, x: AxisScale, sides: Mapping[str, AxisScale], box: Box
     right = f"V{box.top:g}" if "right" in sides or figure.fields else ""
     right += f"H{box.left:g}" if figure.fields else ""
     frame = f'<path class="frame" d="M{box.left:g} {box.top:g}V{bottom:g}H{end:g}{right}"/>'
+    if figure.left.reference is not None:
+        level = strokes.short(box.down(sides["left"].place(figure.left.reference)))
+        frame += f'<path class="reference" d="M{box.left:g} {level}H{end:g}"/>'
     if figure.highlight:
         frame = (
             f'<rect class="frame strong" x="{box.left:g}" y="{box.top:g}" width="{box.width:g}" '
@@ -240,7 +247,7 @@ def _axes(figure: Figure, x: AxisScale, sides: Mapping[str, AxisScale], box: Box
     return lines + labels + _axis_labels(figure, box)
 
 
-def _second(second: Second, scale: AxisScale, box: Box, *, upright: bool) -> tuple[str, str]:
+def _second(second: Second, scale: AxisScale, box: PlotBox, *, upright: bool) -> tuple[str, str]:
     """Ticks and their texts, right of or above the plot."""
     ticks, texts = "", ""
     for value, text in second.ticks:
@@ -257,7 +264,7 @@ def _second(second: Second, scale: AxisScale, box: Box, *, upright: bool) -> tup
     return ticks, texts
 
 
-def _axis_labels(figure: Figure, box: Box) -> str:
+def _axis_labels(figure: Figure, box: PlotBox) -> str:
     across, down = box.left + box.width / 2, box.top + box.height / 2
     under = box.top + box.height + 37
     below = f'<text class="axis-label" x="{across:g}" y="{under:g}">{escape(figure.x.label)}</text>'
@@ -282,10 +289,10 @@ def _drawn(series: Series, base: Sequence[float], x: AxisScale, y: AxisScale) ->
     return [index for run in scales.runs(series.x, level, x, y) for index in run]
 
 
-def _told_x(field: Field, x: Axis) -> str:
+def _readings_x(field: Field, x: Axis) -> str:
     """What the nodes of a map's grid are on the x axis, where they say anything."""
-    said = next((texts for texts in field.told if any(texts)), ("",) * len(field.x))
-    there = [value for value, text in zip(field.x, said, strict=True) if text]
+    texts = next((row for row in field.readings if any(row)), ("",) * len(field.x))
+    there = [value for value, text in zip(field.x, texts, strict=True) if text]
     return "|".join(numbers.size(value) if x.bytes else numbers.number(value) for value in there)
 
 
@@ -305,7 +312,7 @@ def _about(
         if series.low and series.high and series.drawn != "area":
             columns["d1"] = [numbers.number(series.low[i]) for i in drawn]
             columns["d9"] = [numbers.number(series.high[i]) for i in drawn]
-    said = {
+    facts = {
         "name": look.label,
         "unit": unit_of(axis.label),
         "side": SIDES[series.side],
@@ -316,23 +323,23 @@ def _about(
         "rows": format_cores([rows.numbers[i] for i in drawn]) if rows else "",
         **{name: "|".join(values) for name, values in columns.items()},
     }
-    attributes = " ".join(f'data-{name}="{escape(text)}"' for name, text in said.items() if text)
+    attributes = " ".join(f'data-{name}="{escape(text)}"' for name, text in facts.items() if text)
     return f'class="series {strokes.classes(look)}" {attributes}'
 
 
-def _marks(figure: Figure, x: AxisScale, box: Box) -> tuple[str, float]:
+def _marks(figure: Figure, x: AxisScale, box: PlotBox) -> tuple[str, float]:
     """Numbered vertical lines, their sentences below the plot; and the height of the whole figure."""
     names = max((len(lines) for lines in bars.wrapped(figure.x.names)), default=0)
     y = box.top + box.height + 46 + max(0, names - 2) * bars.LINE
     bottom = box.top + box.height
     parts = []
     letters = math.floor((WIDTH - LEFT - 24) / LETTER)
+    visible = [index for index, mark in enumerate(figure.marks) if x.shows(mark.x)]
+    lines = [box.across(x.place(figure.marks[index].x)) for index in visible]
+    for index, at, badge in zip(visible, lines, labels.spread(lines, BADGE), strict=True):
+        parts.append(f'<path class="mark" d="M{at:.1f} {box.top:g}V{bottom:g}"/>')
+        parts.append(_badge(index + 1, badge, box.top - 8))
     for index, mark in enumerate(figure.marks, start=1):
-        if x.shows(mark.x):
-            at = box.across(x.place(mark.x))
-            parts.append(
-                f'<path class="mark" d="M{at:.1f} {box.top:g}V{bottom:g}"/>{_badge(index, at, box.top - 8)}'
-            )
         parts.append(_badge(index, LEFT + 8, y + LINE - 4))
         for line in textwrap.wrap(_unbroken(mark.text), letters) or [""]:
             y += LINE
@@ -341,9 +348,16 @@ def _marks(figure: Figure, x: AxisScale, box: Box) -> tuple[str, float]:
     return "".join(parts), y + (6 if figure.marks else 0)
 
 
+def _warning(figure: Figure, top: float) -> tuple[str, float]:
+    """The sentence that warns of the figure's values, below the legend, and the height it takes."""
+    if not figure.warning:
+        return "", 0.0
+    return f'<text class="warning" x="{LEFT}" y="{top + 12:g}">{escape(figure.warning)}</text>', float(LINE)
+
+
 def _unbroken(text: str) -> str:
     """The text with its intervals, `[0.86, 0.88]`, kept on one line."""
-    return re.sub(r"\[[^\[\]]*\]", lambda found: found.group().replace(" ", "\u00a0"), text)
+    return re.sub(r"\[[^\[\]]*\]", lambda match: match.group().replace(" ", "\u00a0"), text)
 
 
 def _badge(index: int, x: float, y: float) -> str:

@@ -2,22 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
+import msgspec
+
+from elbowroom.documents import check_keys, convert
 from elbowroom.draw.figure import Figure
+from elbowroom.draw.table import TextTable
 from elbowroom.machine.topology import Machine
+from elbowroom.plan.file import Plan
 from elbowroom.plan.point import Expansion
-from elbowroom.plan.reading import Plan
 from elbowroom.stats.result import Finding, PointResult
+
+
+def no_tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable, ...]:  # noqa: ARG001
+    """The tables of an experiment that has none beside that of its points."""
+    return ()
+
+
+def no_data(results: Sequence[PointResult], machine: Machine) -> dict[str, Any]:  # noqa: ARG001
+    """The data of an experiment whose points are all there is."""
+    return {}
+
+
+def without_starpu(plan: Plan) -> bool:  # noqa: ARG001
+    """For an experiment none of whose points needs StarPU."""
+    return False
+
+
+class NoKeys(msgspec.Struct, frozen=True):
+    """Of an experiment for which the common keys of a plan are enough."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One experiment; its file declares it as `EXPERIMENT` and is found by its name.
+    """One experiment; its package declares it as `EXPERIMENT`, or as an entry point of the group
+    `elbowroom.experiments`. All functions are pure.
 
     `expand` gives points and notes (n/a with the reason); `findings` says in words and numbers what the
-    results show; `figures` draws them with the paper's conventions. All three are pure.
+    results show; `figures` draws them with the paper's conventions. `tables` sums points up for `show` and
+    the report; `data` is what `show --json` adds, by key, and `data_types` has the type of each. `crucial`
+    names the points that the answer rests on, which get the last part of a budget of time; without it all do.
+    `keys` is the type of the plan's table `[keys]`: what only this experiment understands.
+    `needs_starpu`: whether points of a plan are programs over StarPU, which run with its MPI.
     """
 
     name: str
@@ -25,3 +54,16 @@ class Experiment:
     expand: Callable[[Plan, Machine], Expansion]
     findings: Callable[[Sequence[PointResult], Machine], tuple[Finding, ...]]
     figures: Callable[[Sequence[PointResult], Machine], tuple[Figure, ...]]
+    tables: Callable[[Sequence[PointResult], Machine], tuple[TextTable, ...]] = no_tables
+    data: Callable[[Sequence[PointResult], Machine], dict[str, Any]] = no_data
+    data_types: Mapping[str, type[msgspec.Struct]] = field(default_factory=dict)
+    crucial: Callable[[Sequence[PointResult]], frozenset[str]] | None = None
+    needs_starpu: Callable[[Plan], bool] = without_starpu
+    keys: type[msgspec.Struct] = NoKeys
+
+    def keys_of(self, plan: Plan) -> Any:
+        """The plan's own keys as `keys`; UsageError for one that it does not have, or of another type."""
+        known = {field.name for field in msgspec.structs.fields(self.keys)}
+        check_keys(plan.keys, known, of=self.name, prefix="keys.")
+        hint = "correct it in the plan, or by --set"
+        return convert(plan.keys, self.keys, subject="keys", prefix="keys.", hint=hint)

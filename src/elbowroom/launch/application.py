@@ -1,61 +1,32 @@
-"""A real program at work in the probe's place: asked for steps of one variant, answered as a repetition."""
+"""Sessions with an application, which is sent steps of one variant and whose answer becomes a repetition."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-import msgspec
-
-from elbowroom.launch.launchers import Launch
 from elbowroom.launch.mpi import Mpi
-from elbowroom.launch.session import Session, SessionLost, error_of
-from elbowroom.plan.ordering import SET_UP
-from elbowroom.plan.point import Point, Unit
+from elbowroom.launch.programs import ProgramSession
+from elbowroom.launch.session import SessionLost, error_of
+from elbowroom.plan.point import Unit
 from elbowroom.store.journal import failed_entry
 
 _PHASES = {"none": "A", "communication": "B", "overlap": "AB"}
-"""What the sides of a variant are, as phases of docs/protocol.md; `apart` is A, then B."""
+"""What the sides of a variant are, as phases of docs/reference/protocol.md; `apart` is A, then B."""
 
 _MICRO = 1e6
 """us in a s."""
 
 
-class ApplicationSession(Session):
-    """A live application (docs/diffusion.md) that speaks the probe's records.
+class ApplicationSession(ProgramSession):
+    """A live application (docs/guide/diffusion.md), whose answers become `repetition` records."""
 
-    Its settings are in a file of its own while it runs.
-    """
-
-    what = "the application"
-
-    def __init__(self, launch: Callable[[str], Launch], point: Point, mpi: Mpi) -> None:
-        """`launch` gives the command line for the path of the settings; `point` has all threads wanted."""
-        assert point.application is not None
-        self.what = point.application.name
-        self._facts: dict[str, float] = {}
-        handle, self._config = tempfile.mkstemp(prefix=f"{self.what}-", suffix=".json")
-        try:
-            with open(handle, "wb") as file:
-                file.write(msgspec.json.encode(settings(point)))
-            patience = 60.0 + 10.0 * point.application.cells / SET_UP
-            super().__init__(launch(self._config), ranks=point.application.nodes, mpi=mpi, patience=patience)
-        except BaseException:
-            self._forget()
-            raise
+    _facts: Mapping[str, float] = {}
 
     def ask(self, unit: Unit, request: dict[str, Any], patience: float) -> dict[str, Any]:
         """The answer as a `repetition` record; raises SessionLost as any session."""
         return record_of(unit, request, super().ask(unit, request, patience), self._facts)
-
-    def close(self) -> None:
-        """Ends the application as any session, and removes its settings."""
-        super().close()
-        self._forget()
 
     def _hello(self, ranks: int, mpi: Mpi | None, patience: float) -> dict[str, Any]:
         hello = super()._hello(ranks, mpi, patience)
@@ -63,37 +34,14 @@ class ApplicationSession(Session):
         return hello
 
     def _answer(self, patience: float) -> dict[str, Any]:
-        told = super()._answer(patience)
-        return {"record": "error", **told["error"]} if "error" in told else told
-
-    def _forget(self) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._config)
-
-
-def settings(point: Point) -> dict[str, Any]:
-    """What the application is started with (apps/diffusion/README.md): the mesh, and where processes are."""
-    assert point.application is not None
-    asked: dict[str, Any] = {
-        "cells": point.application.cells,
-        "partitioner": point.application.partitioner,
-        "comp_cores": list(point.comp_cores),
-        "comm_cores": list(point.comm_cores),
-        "comp_node": point.comp_node,
-        "comm_node": point.comm_node,
-    }
-    if point.placements:
-        asked["placements"] = [msgspec.to_builtins(place) for place in point.placements]
-        computing = [core for place in point.placements for core in place.comp_cores]
-        # Two processes of a host of two cores compute on one core in turn: flagged, not refused.
-        asked["scheduling"] = len(set(computing)) < len(computing)
-    return asked
+        answer = super()._answer(patience)
+        return {"record": "error", **answer["error"]} if "error" in answer else answer
 
 
 def refused_threads(mpi: Mpi, hosts: int) -> str:
     """Why several communication threads cannot be measured; empty where they can.
 
-    On one host Open MPI is told to use ob1, which crashes then (docs/decisions.md).
+    On one host Open MPI is told to use ob1, which crashes then (docs/design/decisions.md).
     """
     if mpi.kind != "openmpi" or hosts > 1:
         return ""
@@ -101,9 +49,10 @@ def refused_threads(mpi: Mpi, hosts: int) -> str:
 
 
 def facts_of(hello: Mapping[str, Any]) -> dict[str, float]:
-    """What an application says of its mesh and messages: a step's bytes, operations and cells of the largest
-    part, bytes sent in a step by all parts, on average and by the busiest, the largest message, and most
-    messages of a part.
+    """Facts about an application's mesh and messages, from its `hello` record.
+
+    Per step: bytes and operations of the largest part; bytes sent by all parts, on average and by the busiest
+    part; the largest message, bytes; the most messages of a part.
     """
     parts = hello["parts"]
     most = max(part["cells"] for part in parts)
@@ -124,8 +73,10 @@ def facts_of(hello: Mapping[str, Any]) -> dict[str, float]:
 def record_of(
     unit: Unit, request: Mapping[str, Any], answer: Mapping[str, Any], facts: Mapping[str, float]
 ) -> dict[str, Any]:
-    """A unit's answer as a `repetition` record of docs/protocol.md: durations in us, one value for all steps
-    (their median) beside the steps themselves; `total` and `separator` are an application's own.
+    """A unit's answer as a `repetition` record (docs/reference/protocol.md).
+
+    Durations are in us: the median over the steps beside the steps themselves. Only applications have the
+    sides `total` and `separator`.
     """
     if answer.get("record") == "error":
         return failed_entry(unit, error_of(dict(answer)).sentence()).record
@@ -158,15 +109,15 @@ def phases_of(variant: str, answer: Mapping[str, Any]) -> list[dict[str, Any]]:
         "comm": _durations(answer.get("exchange_s", ())),
     }
     seconds = sum(answer["step_s"])
-    found: list[tuple[str, dict[str, Any]]]
+    phases: list[tuple[str, dict[str, Any]]]
     if variant == "apart":
-        found = [("A", {"comp": sides["comp"]} | whole), ("B", {"comm": sides["comm"]})]
+        phases = [("A", {"comp": sides["comp"]} | whole), ("B", {"comm": sides["comm"]})]
     elif variant == "none":
-        found = [("A", {"comp": sides["comp"]} | whole)]
+        phases = [("A", {"comp": sides["comp"]} | whole)]
     elif variant == "communication":
-        found = [("B", {"comm": sides["comm"], "total": whole["total"]})]
+        phases = [("B", {"comm": sides["comm"], "total": whole["total"]})]
     else:
-        found = [(_PHASES[variant], sides | whole)]
+        phases = [(_PHASES[variant], sides | whole)]
     return [
         {
             "phase": name,
@@ -174,9 +125,9 @@ def phases_of(variant: str, answer: Mapping[str, Any]) -> list[dict[str, Any]]:
             "status": "ok",
             "flags": [],
             "measured_s": seconds if index == 0 else 0.0,
-            **{side: value for side, value in told.items() if value is not None},
+            **{side: value for side, value in sides_of_phase.items() if value is not None},
         }
-        for index, (name, told) in enumerate(found)
+        for index, (name, sides_of_phase) in enumerate(phases)
     ]
 
 

@@ -22,10 +22,8 @@ DEBIAN_PACKAGES = (
 """What building the probe and the applications needs, by the names of Debian and Ubuntu."""
 
 
-class Application(NamedTuple):
-    """The folder of apps/ that a program is built in, with which options of CMake, and the Debian packages
-    that it needs beside DEBIAN_PACKAGES.
-    """
+class AppBuild(NamedTuple):
+    """How a program of apps/ is built: folder, CMake options, Debian packages besides DEBIAN_PACKAGES."""
 
     folder: str
     options: tuple[str, ...]
@@ -34,10 +32,10 @@ class Application(NamedTuple):
 
 
 APPLICATIONS = {
-    "diffusion": Application("diffusion", ("-DELBOWROOM_APPS=ON",)),
-    "runtime": Application("runtime", ("-DELBOWROOM_STARPU=ON",), starpu.DEBIAN_PACKAGES, True),
-    "kernels-openmp": Application("kernels", ("-DELBOWROOM_KERNELS=ON",)),
-    "kernels-starpu": Application(
+    "diffusion": AppBuild("diffusion", ("-DELBOWROOM_APPS=ON",)),
+    "runtime": AppBuild("runtime", ("-DELBOWROOM_STARPU=ON",), starpu.DEBIAN_PACKAGES, True),
+    "kernels-openmp": AppBuild("kernels", ("-DELBOWROOM_KERNELS=ON",)),
+    "kernels-starpu": AppBuild(
         "kernels", ("-DELBOWROOM_KERNELS=ON", "-DELBOWROOM_STARPU=ON"), starpu.DEBIAN_PACKAGES, True
     ),
 }
@@ -55,7 +53,7 @@ LIBRARIES_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config"
 STARPU_MODULES = ("starpu-1.4", "starpu-1.3")
 """StarPU without MPI by the names that pkg-config knows it by, newest first."""
 
-TRACE_FOLDERS = ("lib/trace", "lib/clock", "include", "core/observe", "core/machine")
+TRACE_FOLDERS = ("lib/trace", "lib/clock", "include", "core/base")
 """What the recorder and the reader of traces are made of."""
 
 
@@ -70,19 +68,21 @@ def probe(mpi: Mpi | None = None) -> Path:
 
 
 def application(name: str, mpi: Mpi | None = None) -> Path:
-    """The application `name` (one of APPLICATIONS) for `mpi`, as `probe`; ELBOWROOM_ and its name in capitals
-    names one that was built already. Raises MachineError when it cannot be built, METIS missing for instance,
-    and for a program over StarPU UsageError when `mpi` (default: StarPU's own) is another than StarPU's.
+    """The application `name` (one of APPLICATIONS) for `mpi`, built like the probe.
+
+    The environment variable ELBOWROOM_NAME, in capitals, names one that was built already. MachineError if it
+    cannot be built (METIS is missing, for instance); for a program with StarPU, UsageError if `mpi` (default:
+    StarPU's) is not the MPI of StarPU.
     """
     if name not in APPLICATIONS:
         raise UsageError(
-            "no such application", field="application", value=name, mend=f"one of: {', '.join(APPLICATIONS)}"
+            "no such application", field="application", value=name, hint=f"one of: {', '.join(APPLICATIONS)}"
         )
     app = APPLICATIONS[name]
     if app.over_starpu:
-        found = starpu.find_starpu()
-        mpi = found.mpi if mpi is None else mpi
-        reason = starpu.refused(found, mpi)
+        installed = starpu.find_starpu()
+        mpi = installed.mpi if mpi is None else mpi
+        reason = starpu.refused(installed, mpi)
         if reason:
             raise UsageError(reason, field="mpi", value=mpi.prefix)
     return _with_mpi(name, mpi, app)
@@ -94,38 +94,41 @@ def simulator() -> Path:
 
 
 def clock_simulator() -> Path:
-    """The simulator of clocks (docs/clock.md), as `simulator`; ELBOWROOM_CLOCK_SIMULATOR names one."""
-    folders = ("lib/clock", "include", "core/observe", "core/machine")
+    """The simulator of clocks (docs/reference/clock.md); ELBOWROOM_CLOCK_SIMULATOR names one."""
+    folders = ("lib/clock", "include", "core/base")
     return _without_mpi("clock-simulator", "lib/clock", folders, SIMULATOR_PACKAGES)
 
 
 def trace_reader() -> Path:
-    """The program that checks, counts and merges traces (docs/trace.md), as `simulator`;
-    ELBOWROOM_TRACE_READER names one.
+    """The program that checks, counts and merges traces (docs/guide/trace.md), built like the simulator.
+
+    ELBOWROOM_TRACE_READER names one that was built already.
     """
     return _without_mpi("trace-reader", "lib/trace/merge", TRACE_FOLDERS, READER_PACKAGES)
 
 
 def trace_libraries(mpi: Mpi | None = None) -> Path:
-    """A folder with what is preloaded into a traced program: libelbow_trace.so.0, libelbow_clock.so.0; for an
-    `mpi` libelbow_trace_mpi.so; libelbow_trace_starpu.so and libelbow_trace_omp.so where StarPU and
-    omp-tools.h are installed. ELBOWROOM_TRACE_LIBRARIES names such a folder, which must be of the same MPI.
+    """The folder with the libraries that are preloaded into a traced program.
 
-    Raises MachineError when they cannot be built.
+    These are libelbow_trace.so.0 and libelbow_clock.so.0; for an `mpi` libelbow_trace_mpi.so; and
+    libelbow_trace_starpu.so and libelbow_trace_omp.so where StarPU and omp-tools.h are installed.
+    ELBOWROOM_TRACE_LIBRARIES names such a folder, built for the same MPI. MachineError if they cannot be
+    built.
     """
     path = native.given("trace-libraries")
     if path is not None:
         return path
     sources = native_sources()
     compiler = native.compiler_identity("libraries of the recorder", LIBRARIES_PACKAGES)
-    found = [f"{module} {starpu.installed(module)}" for module in STARPU_MODULES]
-    others = [compiler, *found, *map(str, omp_tools())]
+    versions = [f"{module} {starpu.installed(module)}" for module in STARPU_MODULES]
+    others = [compiler, *versions, *map(str, omp_tools())]
     options: tuple[str, ...] = ()
     if mpi is not None:
         others += [mpi.kind, mpi.version, mpi.prefix, mpi.compiler]
         options = (f"-DMPI_C_COMPILER={_c_wrapper(mpi)}",)
     files = native.files_below(sources, (*TRACE_FOLDERS, "lib/pmpi", "lib/preload"))
     files = [path for path in files if not {"merge", "outputs"} & set(path.relative_to(sources).parts)]
+    files.append(sources / "VERSION")
     key = f"{mpi.kind}-{mpi.version}-" if mpi is not None else ""
     target = Target(
         "libraries of the recorder",
@@ -166,7 +169,7 @@ def _without_mpi(
     return native.kept(target, cache_folder(f"{name}s") / key)
 
 
-def _with_mpi(name: str, mpi: Mpi | None, app: Application | None = None) -> Path:
+def _with_mpi(name: str, mpi: Mpi | None, app: AppBuild | None = None) -> Path:
     """The probe, or the program of an application, linked to an MPI and to what it shares with the probe."""
     path = native.given(name)
     if path is not None:
@@ -177,7 +180,7 @@ def _with_mpi(name: str, mpi: Mpi | None, app: Application | None = None) -> Pat
     folder = "" if app is None else f"apps/{app.folder}"
     extra = "" if app is None else app.packages
     packages = f"{DEBIAN_PACKAGES} {extra}".rstrip()
-    folders = () if app is None else (folder, "apps/program")
+    folders = () if app is None else (folder, "apps/common")
     key = build_key(
         sources, mpi, native.compiler_identity(name, packages), folders, app.options if app else ()
     )
@@ -203,13 +206,11 @@ def _with_mpi(name: str, mpi: Mpi | None, app: Application | None = None) -> Pat
 def build_key(
     sources: Path, mpi: Mpi, compiler: str, folders: Sequence[str] = (), options: Sequence[str] = ()
 ) -> str:
-    """Hash of all that decides what a program is: the probe's sources, those of these folders, MPI, compiler,
-    flags and options.
-    """
-    files = [sources / "CMakeLists.txt"]
+    """Hash of all a program is built from: sources (the probe's and `folders`), MPI, compiler, options."""
+    files = [sources / "CMakeLists.txt", sources / "VERSION"]
     for folder in ("core", *folders):
-        found = sorted([*(sources / folder).rglob("*.[ch]pp"), *(sources / folder).glob("CMakeLists.txt")])
-        files += [path for path in found if "simulate" not in path.relative_to(sources).parts]
+        paths = sorted([*(sources / folder).rglob("*.[ch]pp"), *(sources / folder).glob("CMakeLists.txt")])
+        files += [path for path in paths if "simulate" not in path.relative_to(sources).parts]
     # By these the probe records what its threads do.
     files += native.files_below(sources, ("lib/trace", "lib/clock", "include/elbowroom"), recursive=False)
     others = [mpi.kind, mpi.version, mpi.prefix, mpi.compiler, compiler, *options]

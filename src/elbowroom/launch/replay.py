@@ -1,6 +1,4 @@
-"""Answers the points of a plan from a recorded run: tests without timing, and a look at somebody else's
-run.
-"""
+"""Answers the points of a plan from a recorded run, for tests and for other people's runs."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from elbowroom.plan.point import Unit
 PREFIX = "replay:"
 
 
-class Recorded(msgspec.Struct, frozen=True, kw_only=True):
+class RecordedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """One recorded answer and what it was the answer to."""
 
     unit: Unit
@@ -27,7 +25,7 @@ class Replay:
     What is not in the recording (other points, more repetitions) is answered as `failed` with that reason.
     """
 
-    def __init__(self, hello: dict[str, Any], recording: Iterable[Recorded]) -> None:
+    def __init__(self, hello: dict[str, Any], recording: Iterable[RecordedAnswer]) -> None:
         self.hello = hello
         self._answers = {item.unit: item.record for item in recording}
 

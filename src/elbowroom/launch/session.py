@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import select
 import signal
@@ -17,12 +16,12 @@ import msgspec
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.launch.launchers import Launch
 from elbowroom.launch.mpi import Mpi, mismatch
+from elbowroom.launch.processes import kill_session, start
 from elbowroom.plan.point import Unit
 
 PROTOCOL = 1
-"""Version of docs/protocol.md spoken here."""
+"""Version of docs/reference/protocol.md spoken here."""
 
-_PR_SET_PDEATHSIG = 1
 _TAIL = 600
 _GRACE = 3.0
 
@@ -37,9 +36,7 @@ class Conversation(Protocol):
     hello: dict[str, Any]
 
     def ask(self, unit: Unit, request: dict[str, Any], patience: float) -> dict[str, Any]:
-        """The answer to the request of a unit; raises SessionLost when none came within `patience`
-        seconds.
-        """
+        """The answer to a unit's request; raises SessionLost if none comes within `patience` seconds."""
 
     def close(self) -> None:
         """Ends the probe."""
@@ -62,21 +59,18 @@ class Session:
         self._chatter: list[str] = []
         self._command = launch.line()
         try:
-            self._process = subprocess.Popen(
+            self._process = start(
                 launch.command,
+                field="launcher",
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
                 bufsize=0,
-                start_new_session=True,
-                preexec_fn=_die_with_parent,
                 env={**os.environ, **launch.env},
             )
-        except OSError as error:
+        except BaseException:
             self._errors.close()
-            raise MachineError(
-                f"cannot be started ({error.strerror})", field="launcher", value=launch.command[0]
-            ) from error
+            raise
         try:
             self.hello = self._hello(ranks, mpi, patience)
         except BaseException:
@@ -114,7 +108,7 @@ class Session:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_GRACE)
         for _ in range(3):
-            if not _kill_session(self._process.pid):
+            if not kill_session(self._process.pid):
                 break
             time.sleep(0.02)
         self._process.wait()
@@ -135,7 +129,7 @@ class Session:
                 f"{self.what} did not come up: {lost}",
                 field="launcher",
                 value=self._command,
-                mend="try the same command by hand",
+                hint="try the same command by hand",
             ) from lost
         check_hello(hello, ranks, mpi, self._command)
         return hello
@@ -185,8 +179,8 @@ class Session:
     def _tail(self) -> str:
         self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, self._errors.tell() - 4 * _TAIL))
-        said = self._errors.read().decode(errors="replace").splitlines()
-        lines = [line.strip() for line in [*self._chatter[-5:], *said] if line.strip(" -\t")]
+        stderr = self._errors.read().decode(errors="replace").splitlines()
+        lines = [line.strip() for line in [*self._chatter[-5:], *stderr] if line.strip(" -\t")]
         text = " | ".join(lines)
         return f": {text[-_TAIL:]}" if text else ""
 
@@ -200,18 +194,18 @@ def check_hello(hello: dict[str, Any], ranks: int, mpi: Mpi | None, command: str
             f"the probe speaks protocol {hello.get('protocol')!r}, this release {PROTOCOL}",
             field="probe",
             value=command,
-            mend="build it again from this release's sources",
+            hint="build it again from this release's sources",
         )
     up = len(hello.get("ranks", ()))
     library = str(hello.get("mpi", {}).get("library", ""))
     if up != ranks:
         # The classic sign of a launcher and a library of different MPIs: N jobs of one rank each.
         raise MachineError(
-            f"{ranks} ranks were asked for but {up} came up together: launcher and library ({library}) "
+            f"{ranks} ranks were requested but {up} started together: launcher and library ({library}) "
             "are probably of different MPIs",
             field="mpi",
             value=command,
-            mend="take both from one prefix: --mpi PREFIX",
+            hint="take both from one prefix: --mpi PREFIX",
         )
     if mpi is not None and library and not library_matches(library, mpi):
         raise mismatch(mpi.name, library.split(",")[0].splitlines()[0], command)
@@ -232,31 +226,5 @@ def error_of(record: dict[str, Any]) -> ElbowroomError:
         str(record.get("message", "failed")),
         field=str(record.get("field", "")),
         value=record.get("value"),
-        mend=str(record.get("mend", "")),
+        hint=str(record.get("hint", record.get("mend", ""))),  # runs recorded before 0.2 say mend
     )
-
-
-def _die_with_parent() -> None:
-    """In the child: be terminated when this process dies, so that a killed run leaves no probe measuring
-    on.
-    """
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
-def _kill_session(session: int) -> bool:
-    """Kills every process of a session; False when there was none left."""
-    found = False
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as stat:
-                # Fields after the command's closing bracket: state, parent, group, session.
-                fields = stat.read().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[3]) == session and fields[0] != "Z":
-            found = True
-            with contextlib.suppress(OSError):
-                os.kill(int(entry), signal.SIGKILL)
-    return found

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from elbowroom.errors import ElbowroomError, MachineError
-from elbowroom.launch.mpi import Ask, Mpi, describe, loaded_library, said, wrapper_of
+from elbowroom.launch.mpi import Ask, Mpi, describe, loaded_library, stdout_of, wrapper_of
 
 DEBIAN_PACKAGES = "libstarpu-dev libopenmpi-dev openmpi-bin"
 """StarPU and the MPI that Debian builds it with, launcher included."""
@@ -33,10 +33,10 @@ class StarPU(msgspec.Struct, frozen=True, kw_only=True):
 def find_starpu(env: Mapping[str, str] | None = None, ask: Ask | None = None) -> StarPU:
     """StarPU-MPI and the MPI it belongs to: that whose library the dynamic linker gives it.
 
-    MachineError with the one command that mends it where StarPU, or the compiler of its MPI, is absent.
+    MachineError with the one command that provides it where StarPU, or the compiler of its MPI, is absent.
     """
     env = os.environ if env is None else env
-    ask = ask or said
+    ask = ask or stdout_of
     if env.get(HIDDEN) == "none":
         raise _absent(f"hidden by {HIDDEN}=none", f"unset {HIDDEN}")
     for module in MODULES:
@@ -54,7 +54,7 @@ def find_starpu(env: Mapping[str, str] | None = None, ask: Ask | None = None) ->
 
 def installed(module: str, ask: Ask | None = None) -> str:
     """The version of a library by the name that pkg-config knows it by; empty where there is none."""
-    return (ask or said)("pkg-config", "--modversion", module).strip()
+    return (ask or stdout_of)("pkg-config", "--modversion", module).strip()
 
 
 def refused(starpu: StarPU | ElbowroomError, mpi: Mpi) -> str:
@@ -80,8 +80,8 @@ def look(env: Mapping[str, str] | None = None) -> StarPU | ElbowroomError:
         return error
 
 
-def _absent(why: str, mend: str) -> MachineError:
-    return MachineError(f"StarPU {why}", field="starpu", mend=mend)
+def _absent(why: str, hint: str) -> MachineError:
+    return MachineError(f"StarPU {why}", field="starpu", hint=hint)
 
 
 def _mpi_of(library: str, version: str, ask: Ask) -> Mpi:

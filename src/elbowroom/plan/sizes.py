@@ -11,9 +11,12 @@ from elbowroom.errors import UsageError
 _DECIMAL = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _BINARY = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _UNITS = {unit.lower(): factor for unit, factor in (_DECIMAL | _BINARY).items()}
-_SIZE = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
-_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?")
-_MEND = "write bytes or a unit: 4, 64KiB, 64MiB, 64MB (MB = 1e6 B)"
+_SIZE = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
+_RANGE = re.compile(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?")
+LARGEST = 2**60
+"""Bytes of the largest size."""
+
+_HINT = "write bytes or a unit: 4, 64KiB, 64MiB, 64MB (MB = 1e6 B)"
 
 
 def parse_size(text: str | int, field: str = "sizes") -> int:
@@ -24,12 +27,14 @@ def parse_size(text: str | int, field: str = "sizes") -> int:
     match = _SIZE.fullmatch(str(text))
     factor = _UNITS.get((match[2] or "B").lower()) if match else None
     if match is None or factor is None or isinstance(text, bool):
-        raise UsageError("not a size", field=field, value=text, mend=_MEND)
+        raise UsageError("not a size", field=field, value=text, hint=_HINT)
     size = Fraction(match[1]) * factor
     if size.denominator != 1:
-        raise UsageError("not a whole number of bytes", field=field, value=text, mend=_MEND)
+        raise UsageError("not a whole number of bytes", field=field, value=text, hint=_HINT)
     if size <= 0:
-        raise UsageError("a size is at least 1 B", field=field, value=text, mend=_MEND)
+        raise UsageError("a size is at least 1 B", field=field, value=text, hint=_HINT)
+    if size > LARGEST:
+        raise UsageError("is more than any machine has", field=field, value=text, hint="give at most 1 EiB")
     return int(size)
 
 
@@ -49,20 +54,20 @@ def parse_cores(text: str | int, field: str = "comp_cores") -> tuple[int, ...]:
         match = _RANGE.fullmatch(part)
         if match is None:
             raise UsageError(
-                "not a list of cores", field=field, value=text, mend="write numbers and ranges: 1-7,9"
+                "not a list of cores", field=field, value=text, hint="write numbers and ranges: 1-7,9"
             )
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
             raise UsageError(
-                "a range counts upwards", field=field, value=part.strip(), mend=f"write {last}-{first}"
+                "a range counts upwards", field=field, value=part.strip(), hint=f"write {last}-{first}"
             )
         if last - first > 65536:
             raise UsageError(
-                "more cores than any machine has", field=field, value=part.strip(), mend="write 1-7,9"
+                "more cores than any machine has", field=field, value=part.strip(), hint="write 1-7,9"
             )
         cores.extend(range(first, last + 1))
     if len(set(cores)) != len(cores):
-        raise UsageError("a core is named twice", field=field, value=text, mend="name each core once")
+        raise UsageError("a core is named twice", field=field, value=text, hint="name each core once")
     return tuple(cores)
 
 

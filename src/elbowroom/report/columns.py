@@ -1,13 +1,11 @@
 """The points packed for the page's table: arrays of columns, small enough for 10,000 points.
 
-Words that repeat (kernel, size, placement, status ...) are written once and pointed to. Medians keep five
-significant digits, their spread four: what the page shows, and far below the noise. The run folder keeps
-them whole.
+Repeated words (kernel, size, placement, status ...) are stored once and referred to by index. Medians keep
+five significant digits, deciles and intervals four. The run folder has all digits.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -24,33 +22,31 @@ SUMMARY_FIELDS = ("median", "d1", "d9", "low", "high", "count")
 KEPT_FIELDS = ("value", "low", "high")
 
 
-class Use(msgspec.Struct, frozen=True, kw_only=True):
-    """The cores a point occupied on the first host: computing, communicating, and those of its peer ranks
-    there.
-    """
+class CoreUse(msgspec.Struct, frozen=True, kw_only=True):
+    """The cores that a point occupied on the first host, also those of its peer ranks."""
 
     comp_cores: tuple[int, ...] = ()
     comm_cores: tuple[int, ...] = ()
     peer_cores: tuple[int, ...] = ()
 
 
-def use_of(point: Point) -> Use:
-    """The cores a point of the plan occupies; of `ring`, those of all its ranks together."""
+def use_of(point: Point, hosts: int) -> CoreUse:
+    """The cores that a point occupies on the first of `hosts`: of all the processes it has there."""
     if point.placements:
-        return Use(
+        return CoreUse(
             comp_cores=tuple(sorted({core for p in point.placements for core in p.comp_cores})),
             comm_cores=tuple(sorted({core for p in point.placements for core in p.comm_cores})),
         )
-    return Use(
+    return CoreUse(
         comp_cores=point.comp_cores,
         comm_cores=point.comm_cores or (point.comm_core,),
-        peer_cores=point.peer_cores,
+        peer_cores=point.peer_cores if hosts < 2 else (),
     )
 
 
-def pack(results: Sequence[PointResult], uses: Mapping[str, Use]) -> dict[str, Any]:
-    """The table as plain data: `words` (column -> labels, their sort keys, index per row), `numbers`,
-    `sides`, `uses`.
+def pack(results: Sequence[PointResult], uses: Mapping[str, CoreUse]) -> dict[str, Any]:
+    """The table as plain data: `words` (by column: labels, and the index of each row's), `numbers`, `sides`,
+    `uses`.
     """
     return {
         "count": len(results),
@@ -76,18 +72,14 @@ def pack(results: Sequence[PointResult], uses: Mapping[str, Use]) -> dict[str, A
 
 def kernel_label(result: PointResult) -> str:
     """The kernel, and whether it is there as the control that tells if the machine was quiet."""
-    if result.application is not None:
-        return result.application.name
-    if result.program is not None:
-        return result.program.label()
-    if result.extraneous is not None:
-        return result.extraneous.label()
+    if title := result.workload.title:
+        return title
     return result.kernel if result.role == "point" else f"{result.kernel} ({result.role})"
 
 
 def metric_label(result: PointResult) -> str:
     """What the communication's value is; of an application all values are durations of a step's parts."""
-    return result.metric if result.application is None else "step"
+    return result.workload.quantity(result.metric)
 
 
 def size_label(result: PointResult) -> str:
@@ -103,8 +95,8 @@ def placement_label(result: PointResult) -> str:
 
 def variant_label(result: PointResult) -> str:
     """What sets a point apart besides kernel, size and placement; empty for the usual ping-pong."""
-    if result.application is not None:
-        return result.application.label(result.comm_threads)
+    if label := result.workload.variant_label(result.comm_threads):
+        return label
     parts = [] if result.pattern == "pingpong" else [result.pattern]
     if result.cursor != 1:
         parts.append(f"cursor {result.cursor}")
@@ -123,20 +115,8 @@ def variant_label(result: PointResult) -> str:
     return ", ".join(parts)
 
 
-def embed(data: object) -> str:
-    """JSON that can stand inside a `<script>` element: no `<`, `>` or `&` that could end it or open a
-    comment.
-    """
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
-
-
 def rounded(value: float | None, digits: int) -> float | None:
-    """`value` to `digits` significant digits, whole numbers without a point; None for what is not a finite
-    number.
-    """
+    """`value` to `digits` significant digits, integers without a decimal point; None if it is not finite."""
     if value is None or not math.isfinite(value):
         return None
     short = float(f"{value:.{digits}g}")
@@ -181,9 +161,9 @@ def _column(items: Sequence[Summary | Kept | None], name: str) -> list[float | N
     return [None if item is None else rounded(read(item), DIGITS[name]) for item in items]
 
 
-def _uses(results: Sequence[PointResult], uses: Mapping[str, Use]) -> dict[str, Any]:
+def _uses(results: Sequence[PointResult], uses: Mapping[str, CoreUse]) -> dict[str, Any]:
     """Distinct sets of cores as ranges ("1-17"), and the index of each row's; -1 where nobody told."""
-    kinds: dict[Use, int] = {}
+    kinds: dict[CoreUse, int] = {}
     at = [kinds.setdefault(use, len(kinds)) if (use := uses.get(r.id)) is not None else -1 for r in results]
     sets = [
         {

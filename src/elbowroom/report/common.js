@@ -28,7 +28,8 @@ const number = (value) => {
 };
 const interval = (value, low, high) => {
   if (value === null) return "–";
+  if (low === null || high === null) return value.toFixed(2);
   const width = Math.abs(high - low), decimals = width >= 0.02 ? 2 : width >= 0.002 ? 3 : 4;
   const fixed = (v) => v.toFixed(decimals).replace(/^-(0\.?0*)$/, "$1").replace("-", "−");
-  return `${fixed(value)} [${fixed(low)}, ${fixed(high)}]`;
+  return `${fixed(value)} (${fixed(low)} to ${fixed(high)})`;
 };

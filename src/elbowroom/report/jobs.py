@@ -1,4 +1,4 @@
-"""What the page says of a job: where it stands on the machine's contention map, and what is advised."""
+"""The report's section on a job: its place on the machine's contention map, and the advice."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from elbowroom.advise.contention_map import ContentionMap, Spot
 from elbowroom.advise.reasons import percent, seconds
 from elbowroom.draw import numbers
 from elbowroom.draw.figure import Figure
-from elbowroom.model.prediction import Interval
 from elbowroom.plan.sizes import format_size
+from elbowroom.stats.interval import Interval
 
 AXES = {
     "cores": "computing cores",
     "cores_other": "computing cores of the second socket",
-    "comp_node": "data of computations on node",
-    "comp_node_other": "data of the second socket's computations on node",
-    "comm_node": "data of messages on node",
-    "comm_socket": "communication threads on socket",
+    "comp_node": "NUMA node of the computation's data",
+    "comp_node_other": "NUMA node of the second socket's data",
+    "comm_node": "NUMA node of the messages",
+    "comm_socket": "socket of the communication threads",
     "comm_threads": "communication threads",
     "size": "message size",
-    "overlap": "communication beside computation",
-    "w": "share of the work on the accelerators",
+    "overlap": "overlap",
+    "w": "accelerators' share of the work",
 }
-"""What a setup's fields are called on the page, in the order of its table."""
+"""Names of a setup's fields on the page, in the order of its table."""
 ALWAYS = ("cores", "comp_node", "comm_node", "size", "comm_threads", "overlap")
-"""Those that are told even where they are nothing out of the ordinary."""
+"""Fields that are shown even with their default value."""
 
 
 class Jobbed(msgspec.Struct, frozen=True, kw_only=True):
-    """A job in the page: `model` is the file that was asked; `maps` and their `figures`; `notes`: to know."""
+    """A job in the page: `model` is the file that predicts; `maps` and their `figures`; `notes`: limits."""
 
     model: str
     advice: Advice
@@ -45,7 +45,7 @@ class Jobbed(msgspec.Struct, frozen=True, kw_only=True):
 def section(part: Jobbed) -> dict[str, Any]:
     """The template's view of a job."""
     advice = part.advice
-    spots = {spot.name: spot for found in part.maps for spot in found.spots}
+    spots = {spot.name: spot for chart in part.maps for spot in chart.spots}
     changed = bool(advice.changes)
     columns = [advice.now, advice.advised] if changed else [advice.now]
     there = [spots["now"], spots.get("advised", spots["now"])][: len(columns)]
@@ -64,13 +64,13 @@ def section(part: Jobbed) -> dict[str, Any]:
         "gain": (percent(advice.gain.value), f"({_between(advice.gain, percent)})") if changed else None,
         "choices": [_choice(choice) for choice in advice.choices],
         "considered": advice.considered,
-        "left_out": [f"{count}: {reason}" for reason, count in advice.left_out.items()],
+        "left_out": [f"{count} ({reason})" for reason, count in advice.left_out.items()],
         "notes": (*part.notes, *advice.notes),
     }
 
 
 def _standing(spot: Spot) -> str:
-    """Where the job stands and what it loses there, in a sentence."""
+    """The job's place on the map and its losses, in a sentence."""
     cores = f"{spot.count} computing core{'s' if spot.count != 1 else ''}"
     if spot.setup.cores_other and spot.setup.cores and spot.count == spot.setup.cores:
         cores += f" and {spot.setup.cores_other} of the second socket"
@@ -81,12 +81,12 @@ def _standing(spot: Spot) -> str:
     return f"{where}; communication keeps {comm}, computation {comp}."
 
 
-def _kept(found: Interval) -> str:
-    return numbers.interval(found.value, found.low, found.high)
+def _kept(interval: Interval) -> str:
+    return numbers.interval(interval.value, interval.low, interval.high)
 
 
-def _between(found: Interval, said: Callable[[float], str]) -> str:
-    return f"{said(found.low)} to {said(found.high)}"
+def _between(interval: Interval, text: Callable[[float], str]) -> str:
+    return f"{text(interval.low)} to {text(interval.high)}"
 
 
 def _setup_rows(advice: Advice, columns: Sequence[Spot]) -> list[dict[str, Any]]:
@@ -99,7 +99,7 @@ def _setup_rows(advice: Advice, columns: Sequence[Spot]) -> list[dict[str, Any]]
         rows.append(
             {
                 "name": name,
-                "cells": [(said(axis, value), "") for value in values],
+                "cells": [(value_text(axis, value), "") for value in values],
                 "changed": len(set(values)) > 1,
                 "may": getattr(advice.job.may, axis) is not None,
             }
@@ -107,21 +107,21 @@ def _setup_rows(advice: Advice, columns: Sequence[Spot]) -> list[dict[str, Any]]
     return rows
 
 
-def said(axis: str, value: Any) -> str:
-    """A value of one of a setup's fields, as people say it."""
+def value_text(axis: str, value: Any) -> str:
+    """The value of a setup's field as text."""
     if axis == "overlap":
-        return "at the same time" if value else "one after the other"
+        return "yes" if value else "no"
     if axis == "size":
-        return "the model's" if value is None else format_size(value)
+        return "as in the model" if value is None else format_size(value)
     if axis == "comm_socket" and value is None:
-        return "the last one"
+        return "the last"
     if axis == "comp_node_other" and value is None:
-        return "as the first socket's"
+        return "as for the first socket"
     return numbers.number(value) if isinstance(value, float) else str(value)
 
 
 def _step_rows(columns: Sequence[Configuration], spots: Sequence[Spot]) -> list[dict[str, Any]]:
-    """The predicted step: times alone, losses, and what it takes."""
+    """The predicted step: times alone, losses, and its time."""
 
     def row(name: str, cells: Sequence[str]) -> dict[str, Any]:
         return {"name": name, "cells": [_cell(cell) for cell in cells], "total": False}
@@ -140,7 +140,7 @@ def _step_rows(columns: Sequence[Configuration], spots: Sequence[Spot]) -> list[
     if any(column.t_acc for column in columns):
         rows.append(row("accelerators", [seconds(column.t_acc) for column in columns]))
     totals = [f"{seconds(column.total.value)} ({_between(column.total, seconds)})" for column in columns]
-    return [*rows, {**row("a step", totals), "total": True}]
+    return [*rows, {**row("time of a step", totals), "total": True}]
 
 
 def _cell(text: str) -> tuple[str, str]:
@@ -150,7 +150,7 @@ def _cell(text: str) -> tuple[str, str]:
 
 
 def _loss(column: Configuration, ratio: float) -> str:
-    return f"{ratio:.2f}" if column.setup.overlap else "none: one after the other"
+    return f"{ratio:.2f}" if column.setup.overlap else "none without overlap"
 
 
 def _sentence(text: str) -> str:
@@ -158,18 +158,18 @@ def _sentence(text: str) -> str:
 
 
 def _choice(choice: Choice) -> dict[str, Any]:
-    """One of the job's choices: what becomes of it, why, and what it is worth."""
+    """One of the job's choices: its value, the reason, and the gain."""
     changed = choice.now != choice.advised
     worth = []
     if changed and choice.alone is not None:
         worth.append(
-            f"Changing only this gains {percent(choice.alone.value)} ({_between(choice.alone, percent)})"
+            f"This change alone gains {percent(choice.alone.value)} ({_between(choice.alone, percent)})"
         )
     if changed and choice.back is not None:
         along = f" (with {', '.join(AXES[axis] for axis in choice.goes_with)})" if choice.goes_with else ""
         lost = f"{percent(choice.back.value)} ({_between(choice.back, percent)})"
-        worth.append(f"keeping it as now{along} would lose {lost}")
-    now, advised = (said(choice.axis, value) for value in (choice.now, choice.advised))
+        worth.append(f"undoing it{along} would lose {lost}")
+    now, advised = (value_text(choice.axis, value) for value in (choice.now, choice.advised))
     return {
         "name": AXES[choice.axis],
         "value": f"{now} → {advised}" if changed else now,

@@ -1,7 +1,6 @@
 """The machine as clickable drawings: packages hold NUMA nodes, nodes hold cores, caches and network cards.
 
-One SVG per package, so that packages stand side by side on a wide screen and below each other on a narrow
-one.
+There is one SVG per package: packages stand side by side on a wide screen, below each other on a narrow one.
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ from html import escape
 from typing import Any
 
 from elbowroom.draw import numbers
-from elbowroom.machine.topology import Cache, Core, Machine, Nic, Node
-from elbowroom.report.columns import Use
+from elbowroom.machine.topology import Cache, Core, Machine, Nic, NumaNode
+from elbowroom.report.columns import CoreUse
 
 CORE_WIDTH, CORE_HEIGHT, GAP = 44, 32, 6
 PAD, HEAD, BAR = 12, 24, 22
@@ -21,23 +20,21 @@ READABLE = 430
 """Pixels below which a package's text is too small to read: a narrower screen scrolls instead."""
 
 
-def roles(uses: Mapping[str, Use]) -> dict[int, tuple[str, ...]]:
+def roles(uses: Mapping[str, CoreUse]) -> dict[int, tuple[str, ...]]:
     """What each core was used for in any point: `comp`, `comm`, `peer`."""
-    found: dict[int, set[str]] = {}
+    roles_of: dict[int, set[str]] = {}
     for use in set(uses.values()):
         for role, cores in (("comp", use.comp_cores), ("comm", use.comm_cores), ("peer", use.peer_cores)):
             for core in cores:
-                found.setdefault(core, set()).add(role)
+                roles_of.setdefault(core, set()).add(role)
     return {
         core: tuple(role for role in ("comp", "comm", "peer") if role in names)
-        for core, names in found.items()
+        for core, names in roles_of.items()
     }
 
 
 def details(machine: Machine) -> dict[str, Any]:
-    """What the page shows when a core, a node or a network card is clicked: lists of (name, text), by
-    name.
-    """
+    """What the page shows when a core, a node or a network card is clicked: (name, text) pairs by name."""
     return {
         "cores": {str(core.number): _core_details(machine, core) for core in machine.cores},
         "nodes": {str(node.number): _node_details(machine, node) for node in machine.nodes},
@@ -45,7 +42,7 @@ def details(machine: Machine) -> dict[str, Any]:
     }
 
 
-def drawings(machine: Machine, uses: Mapping[str, Use]) -> list[str]:
+def drawings(machine: Machine, uses: Mapping[str, CoreUse]) -> list[str]:
     """One `<svg>` per package, and one for network cards whose node the machine does not tell."""
     used = roles(uses)
     packages = sorted({core.package for core in machine.cores} | {node.package for node in machine.nodes})
@@ -78,7 +75,7 @@ def _cache_text(cache: Cache) -> str:
     return f"{numbers.rounded_size(cache.size)}, {shared}"
 
 
-def _node_details(machine: Machine, node: Node) -> list[tuple[str, str]]:
+def _node_details(machine: Machine, node: NumaNode) -> list[tuple[str, str]]:
     nics = ", ".join(nic.name for nic in machine.nics if nic.node == node.number)
     return [
         ("NUMA node", str(node.number)),
@@ -126,7 +123,7 @@ def _package(machine: Machine, package: int, used: Mapping[int, tuple[str, ...]]
     return _sheet(f"Package {package}", width, y, body)
 
 
-def _node(machine: Machine, node: Node, used: Mapping[int, tuple[str, ...]]) -> tuple[str, float, float]:
+def _node(machine: Machine, node: NumaNode, used: Mapping[int, tuple[str, ...]]) -> tuple[str, float, float]:
     """A node's drawing at the origin, its width and its height."""
     by_number = {core.number: core for core in machine.cores}
     cores = sorted((by_number[c] for c in node.cores if c in by_number), key=lambda core: core.logical)
@@ -170,10 +167,10 @@ def _node(machine: Machine, node: Node, used: Mapping[int, tuple[str, ...]]) -> 
     return head + "".join(parts), width, height
 
 
-def _by_cache(machine: Machine, cores: Sequence[Core], node: Node) -> list[tuple[Cache | None, list[Core]]]:
-    """Cores grouped by the largest shared cache that lies within the node; one group without a cache
-    otherwise.
-    """
+def _by_cache(
+    machine: Machine, cores: Sequence[Core], node: NumaNode
+) -> list[tuple[Cache | None, list[Core]]]:
+    """Cores grouped by the largest shared cache inside the node; one group if there is none."""
     inside = set(node.cores)
     shared = [c for c in machine.caches if len(c.cores) > 1 and set(c.cores) <= inside]
     level = max((cache.level for cache in shared), default=0)

@@ -1,4 +1,4 @@
-"""What the page says of fitted models: their figures, errors, parameters, and the sliders that ask them."""
+"""The report's section on fitted models: figures, errors, parameters, and the sliders."""
 
 from __future__ import annotations
 
@@ -9,34 +9,32 @@ import msgspec
 
 from elbowroom.draw import numbers
 from elbowroom.draw.figure import Figure
-from elbowroom.model.document import Document, ModelName, ThresholdPart
-from elbowroom.model.prediction import Interval
-from elbowroom.predict.evaluating import Errors, Line, Table
+from elbowroom.models.document import Document
+from elbowroom.models.evaluate import Errors, ErrorTable, ModelErrors
+from elbowroom.models.registry import KINDS, ModelName
+from elbowroom.models.threshold.part import ThresholdPart
+from elbowroom.stats.interval import Interval
 
-NAMES: dict[str, str] = {
-    "flow": "FLOW",
-    "robust": "threshold, robust calibration",
-    "threshold": "threshold, calibrated as in the thesis",
-}
+NAMES: dict[str, str] = {kind.name: kind.title for kind in KINDS}
 ORIGINS = {
-    "virtual": "virtual: the values come from a simulated machine",
-    "imported": "imported: measured with something else",
-    "published": "published: parameters as printed in the thesis",
+    "virtual": "virtual: fitted to values of a simulated machine",
+    "imported": "imported: fitted to values measured with another program",
+    "published": "published: parameters from the thesis",
 }
 MEANINGS = {
     "b_comp_seq": ("MB/s", "memory bandwidth of one computing core alone"),
     "b_comm_seq": ("MB/s", "network bandwidth alone"),
-    "n_seq_max": ("cores", "computing cores at which computations alone peak"),
-    "t_seq_max": ("MB/s", "that peak"),
-    "n_par_max": ("cores", "computing cores at which both together peak"),
-    "t_par_max": ("MB/s", "that peak"),
+    "n_seq_max": ("cores", "computing cores at the highest bandwidth of computation alone"),
+    "t_seq_max": ("MB/s", "that bandwidth"),
+    "n_par_max": ("cores", "computing cores at the highest bandwidth of both together"),
+    "t_par_max": ("MB/s", "that bandwidth"),
     "t_par_max2": ("MB/s", "both together with n_seq_max cores"),
-    "delta_l": ("MB/s per core", "lost by each core between the two peaks"),
-    "delta_r": ("MB/s per core", "lost by each core beyond n_seq_max"),
-    "alpha": ("1", "part of its bandwidth that the network keeps at worst"),
+    "delta_l": ("MB/s per core", "loss per core between these two numbers of cores"),
+    "delta_r": ("MB/s per core", "loss per core above n_seq_max"),
+    "alpha": ("1", "share of its bandwidth that the network keeps in the worst case"),
 }
 MANY_PLACEMENTS = 8
-"""So many placements are named one by one."""
+"""Up to so many placements are listed one by one."""
 
 
 class Modelled(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +46,7 @@ class Modelled(msgspec.Struct, frozen=True, kw_only=True):
     document: Document
     shown: ModelName
     figures: tuple[Figure, ...] = ()
-    errors: Table | None = None
+    errors: ErrorTable | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -66,9 +64,9 @@ def section(part: Modelled) -> dict[str, Any]:
         "errors": None if part.errors is None else _errors(part.errors),
         "notes": part.notes,
         "thresholds": [
-            {"title": NAMES[name], "rows": _threshold_rows(found)}
-            for name, found in (("robust", models.robust), ("threshold", models.threshold))
-            if found is not None
+            {"title": NAMES[name], "rows": _threshold_rows(thresholds)}
+            for name, thresholds in (("robust", models.robust), ("threshold", models.threshold))
+            if thresholds is not None
         ],
         "flow": _flow_rows(document),
     }
@@ -90,14 +88,14 @@ def _calibration(document: Document) -> str:
         places = "every placement"
     elif len(known.placements) <= MANY_PLACEMENTS:
         named = ", ".join(f"{comp}→{comm}" for comp, comm in known.placements)
-        places = f"data on (computations→communications) {named}"
+        places = f"data on nodes (computation→communication) {named}"
     runs = f"{known.runs} points" if known.runs else "published parameters"
     return (
         f"{runs} of {known.run}: {known.kernel}, messages of {numbers.size(known.size)}, {cores}, {places}."
     )
 
 
-def _errors(table: Table) -> dict[str, Any]:
+def _errors(table: ErrorTable) -> dict[str, Any]:
     return {
         "samples": ", ".join(f"{comp}→{comm}" for comp, comm in table.samples),
         "rows": table.rows,
@@ -114,7 +112,7 @@ def _model_name(name: str) -> str:
     return NAMES.get(name, name)
 
 
-def _error_line(line: Line) -> dict[str, Any]:
+def _error_line(line: ModelErrors) -> dict[str, Any]:
     cells = [*_stream_cells(line.comm), *_stream_cells(line.comp), _percent(line.average)]
     covered = [errors.covered for errors in (line.comm, line.comp) if errors.covered is not None]
     cells.append(_percent(sum(covered) / len(covered) if covered else None, digits=0))
@@ -147,11 +145,13 @@ def _threshold_rows(part: ThresholdPart) -> list[dict[str, Any]]:
 def _value(value: float, interval: Interval | None) -> str:
     if interval is None:
         return numbers.number(value)
-    return f"{numbers.number(value)} [{numbers.number(interval.low)}, {numbers.number(interval.high)}]"
+    return numbers.with_span(
+        numbers.number(value), numbers.number(interval.low), numbers.number(interval.high)
+    )
 
 
 def _flow_rows(document: Document) -> list[dict[str, Any]]:
-    from elbowroom.model.flow import PARAMETERS
+    from elbowroom.models.flow.law import PARAMETERS
 
     flow = document.models.flow
     if flow is None:

@@ -1,6 +1,6 @@
 "use strict";
-/* The models of M.json (docs/model-file.md), evaluated as model/threshold.py, model/flow.py and
-   predict/answering.py do: same names, same order of operations, so that the page says what `elbowroom predict`
+/* The models of M.json (docs/reference/model-file.md), evaluated as models/threshold/law.py, models/flow/law.py and
+   models/predict.py do: same names, same order of operations, so that the page says what `elbowroom predict`
    says. Bandwidths in MB/s, sizes in bytes; rates are in the order of STREAMS. */
 const Models = (() => {
 const STREAMS = ["comp_alone", "comm_alone", "comp_together", "comm_together"];
@@ -74,14 +74,14 @@ const threshold = (part, shape, asked) => {
   return [intervals, [...(repaired ? ["repaired"] : []), ...notes]];
 };
 
-/* ---- FLOW (model/flow.py says every step; the letters are its own) ---- */
+/* ---- FLOW (models/flow/law.py says every step; the letters are its own) ---- */
 const JITTER = [-1.711094, -1.038997, -0.633067, -0.303096, 0, 0.303096, 0.633067, 1.038997, 1.711094];
 const FLOW_NAMES = [
   "core_local", "core_remote", "comm_first", "comm_second", "uplink", "link", "controller", "port", "crossing", "root",
   "floor_first", "floor_second", "weight_first", "weight_second", "cost_first", "cost_second", "remote_weight",
   "remote_cost", "dip_local", "dip_remote", "rise_local", "rise_remote", "excess_local", "excess_remote"];
 const FULL = 1e-12;
-/* Rates of streams {demand, floor, weight, costs: [of each resource]} in resources of `capacities` (model/filling.py).
+/* Rates of streams {demand, floor, weight, costs: [of each resource]} in resources of `capacities` (models/flow/max_min.py).
    Plain loops: a move of a slider fills some hundred thousand networks. */
 const fill = (streams, capacities) => {
   const used = (values, r) => { let sum = 0; for (let k = 0; k < streams.length; k++) sum += streams[k].costs[r] * values[k]; return sum; };
@@ -189,7 +189,13 @@ const flow = (vectors, shape, asked, discrepancy) => {
   });
 };
 
-/* ---- message size (model/message_size.py): a message of s bytes takes t0 + s/B ---- */
+/* What the model cannot follow, by who computes; older files have the same everywhere. */
+const discrepancyOf = ({discrepancy, discrepancies: sides}, {local, remote}) => {
+  if (!sides) return discrepancy;
+  return remote > 0 ? (local > 0 ? sides.both : sides.remote) : sides.local;
+};
+
+/* ---- message size (models/message_size.py): a message of s bytes takes t0 + s/B ---- */
 const bandwidthAt = (law, size, known, at) => {
   const rest = at / known - law.t0;
   if (rest < 0) throw new Unknown(`${known} MB/s of ${at} B contradict t0 = ${law.t0} µs`);
@@ -198,9 +204,9 @@ const bandwidthAt = (law, size, known, at) => {
 
 /* ---- what a document answers ---- */
 const names = (document) => BEST_FIRST.filter((name) => document.models[name]);
-const whyOneSocket = (name) => (name === "flow" ? "" : "n/a: the threshold model knows computing cores of one socket only");
+const whyOneSocket = (name) => (name === "flow" ? "" : "n/a: the threshold model has computing cores of one socket only");
 const whyOneSize = (document) =>
-  (document.message_size ? "" : "n/a: the model was calibrated with this size only; measure others as well (--sizes)");
+  (document.message_size ? "" : "n/a: the model was calibrated with this size only; measure other sizes too (--sizes)");
 /* Whether the run measured such counts of cores, and data on such sockets. */
 const isInside = ({machine: shape, calibration: known}, {n, n_other: nOther, comp_node: compNode, comm_node: commNode}) => {
   const seen = (which, node) => known.placements.some((place) => isLocal(shape, place[which]) === isLocal(shape, node));
@@ -235,7 +241,7 @@ const flowAnswer = (part, shape, scaled) => {
     return {...p, comm_first: scaled(p.comm_first), comm_second: scaled(p.comm_second)};
   };
   const vectors = [part.values, ...part.draws].map(vector);
-  return (asked) => [flow(vectors, shape, asked, part.discrepancy), []];
+  return (asked) => [flow(vectors, shape, asked, discrepancyOf(part, flowCase(shape, asked))), []];
 };
 
 return {Unknown, names, whyOneSocket, whyOneSize, predict};

@@ -31,14 +31,23 @@ const sideColumns = (side) => [
   {title: "together", group: side, width: 90, number: true, key: median(side, "together"), text: shown(side, "together")},
   {title: "kept", group: side, width: 152, number: true, key: (row) => data.sides[side].kept.value[row], text: keptText(side),
    low: (row) => data.sides[side].kept.high[row] !== null && data.sides[side].kept.high[row] < 1}];
+/* Columns with one value in all rows are shown once, above the table. */
+const varies = (column) => {
+  const first = data.count ? column.key(0) : null;
+  for (let row = 1; row < data.count; row++) if (column.key(row) !== first) return true;
+  return false;
+};
+const places = [
+  wordColumn("metric", 78), wordColumn("variant", 150),
+  numberColumn("comp_node", "comp", 44, "placement"), numberColumn("comm_node", "comm", 46, "placement"), numberColumn("comm_core", "core", 38, "placement")];
 const columns = [
-  wordColumn("kernel", 90),
-  numberColumn("n", "n", 34),
-  wordColumn("size", 62), wordColumn("metric", 78),
-  numberColumn("comp_node", "comp", 44, "placement"), numberColumn("comm_node", "comm", 46, "placement"), numberColumn("comm_core", "core", 38, "placement"),
-  ...sideColumns("comp"), ...sideColumns("comm"),
-  wordColumn("status", 70), wordColumn("flags", 92)];
-if (data.words.variant.labels.some((label) => label)) columns.splice(4, 0, wordColumn("variant", 150));
+  wordColumn("kernel", 90), numberColumn("n", "n", 34), wordColumn("size", 62), wordColumn("status", 76),
+  ...places.filter(varies), ...sideColumns("comp"), ...sideColumns("comm"), wordColumn("flags", 92)];
+const constant = places.filter((column) => !varies(column) && data.count && column.text(0));
+const GROUPS = {placement: "placement", comp: "computation", comm: "communication"};
+const CONSTANT = {metric: "metric", variant: "", comp: "computation's data on NUMA node", comm: "messages on NUMA node", core: "communication core"};
+$("#constant").textContent = constant.length
+  ? "All points: " + constant.map((column) => `${CONSTANT[column.title]} ${column.text(0)}`.trim()).join(", ") + "." : "";
 
 /* ---- which cores a row used ---- */
 const expand = (text) => {
@@ -61,7 +70,6 @@ const ROW = 30, SPARE = 8, PRINTED = 500;
 const box = $("#table-box"), table = $("#table"), head = table.tHead, body = table.tBodies[0];
 const view = {rows: [], column: null, down: false, text: "", only: null, onlyName: "", chosen: -1, from: -1, to: -1};
 
-const GROUPS = {placement: "placement", comp: "computation", comm: "communication"};
 const drawHead = () => {
   const group = make("tr"), names = make("tr");
   columns.forEach((column, index) => {
@@ -168,7 +176,7 @@ const showPoint = (row, scroll) => {
   view.chosen = row;
   const panel = $("#point-details"), set = data.uses.sets[data.uses.at[row]];
   const about = [
-    ["computations' data", `NUMA node ${data.numbers.comp_node[row]}`], ["communications' data", `NUMA node ${data.numbers.comm_node[row]}`],
+    ["computation's data", `NUMA node ${data.numbers.comp_node[row]}`], ["messages", `NUMA node ${data.numbers.comm_node[row]}`],
     ["communication thread", `core ${data.numbers.comm_core[row]}`], ["metric", word("metric", row)], ["status", word("status", row)]];
   if (word("variant", row)) about.push(["variant", word("variant", row)]);
   if (set) about.push(["computing cores", set.comp || "none"], ["communication cores", set.comm || "none"]);
@@ -243,9 +251,9 @@ const pick = (element) => {
   const test = core !== undefined ? usesCore(Number(core)) : usesNode(Number(node));
   let count = 0;
   for (let row = 0; row < data.count; row++) if (test(row)) count++;
-  const what = core !== undefined ? "use this core" : "keep data on this node";
+  const what = core !== undefined ? "use this core" : "have data on this node";
   panel.append(make("p", `${count} of ${data.count} points ${what}; the table shows ${count ? "only these" : "none"}.`));
-  only(test, core !== undefined ? `those that use core ${core}` : `those with data on node ${node}`);
+  only(test, core !== undefined ? `filtered by core ${core}` : `filtered by node ${node}`);
   const jump = make("button", "go to the table");
   jump.type = "button";
   jump.addEventListener("click", () => $("#points").scrollIntoView());
@@ -298,9 +306,9 @@ const describe = (svg, spot) => {
   const list = [[svg.dataset.xLabel, facts.x[i]], [series.dataset.value || "median", value("median") + units]];
   if (facts.d1.length || !facts.median.length) list.push([series.dataset.band || "d1 – d9", `${value("d1")} – ${value("d9")}${units}`]);
   if (row >= 0) {
-    if (data.sides[side].kept.value[row] !== null) list.push(["kept", keptText(side)(row)]);
+    if (side && data.sides[side].kept.value[row] !== null) list.push(["kept", keptText(side)(row)]);
     list.push(["n", `${data.numbers.n[row]} computing core${data.numbers.n[row] === 1 ? "" : "s"}`]);
-    const count = state ? cell(data.sides[side][state].count, row) : null;
+    const count = side && state ? cell(data.sides[side][state].count, row) : null;
     if (count !== null) list.push(["samples", String(count)]);
     if (word("flags", row)) list.push(["flags", word("flags", row)]);
   }
@@ -362,7 +370,7 @@ $$(".figure").forEach((svg) => {
     }
   });
 });
-/* Focusing a figure out of sight scrolls to it: its values must follow it, not vanish. */
+/* Focusing a figure out of sight scrolls to it: its values must follow. */
 addEventListener("scroll", () => {
   const svg = document.activeElement;
   if (!tip.hidden && svg && svg.shownSpot && svg.matches(":focus-visible")) show(svg, svg.shownSpot);
@@ -379,7 +387,7 @@ $("#filter").addEventListener("input", (event) => {
 $("#clear").addEventListener("click", clear);
 $$("[data-show-rows]").forEach((button) => button.addEventListener("click", () => {
   const rows = new Set(button.dataset.showRows.split(" ").map(Number));
-  only((row) => rows.has(row), "those of the finding");
+  only((row) => rows.has(row), "filtered by finding");
   $("#points").scrollIntoView();
 }));
 box.addEventListener("scroll", () => refresh(false), {passive: true});

@@ -1,4 +1,4 @@
-"""The page: what it is made of, and how it becomes one HTML file that needs no network.
+"""The report: its parts, and one HTML file from them that needs no network.
 
 The file carries its own style, script and data; a Content-Security-Policy inside it forbids any request.
 """
@@ -6,47 +6,35 @@ The file carries its own style, script and data; a Content-Security-Policy insid
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from importlib import resources
 from typing import Any
 
 import msgspec
 
 from elbowroom.draw import numbers, svg
 from elbowroom.draw.figure import Figure, Series
+from elbowroom.draw.html import asset, embed, template
+from elbowroom.draw.table import TextTable
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.point import Note
 from elbowroom.report import columns, jobs, machine, modelled, words
-from elbowroom.report.columns import Use
+from elbowroom.report.columns import CoreUse
 from elbowroom.report.jobs import Jobbed
 from elbowroom.report.modelled import Modelled
 from elbowroom.stats.drift import Drift
 from elbowroom.stats.result import Finding, PointResult, Side, Summary, Verdict
 
+PACKAGE = "elbowroom.report"
 ROWS_WITHOUT_SCRIPT = 500
 DRIFTS_SHOWN = 40
 
 
-class TextTable(msgspec.Struct, frozen=True, kw_only=True):
-    """A table in words: the first column names its rows, the others hold numbers; `below` says what it
-    means.
-    """
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    below: tuple[str, ...] = ()
-
-
 class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a report says. `manifest` and `state` are those of the run folder, as plain data.
+    """The content of a report. `manifest` and `state` are those of the run folder, as plain data.
 
-    `findings` are those of the experiments; the verdict's own are shown first, each key once. `uses` gives
-    the
-    cores of a point by its id. `observers` is the probe's table of what it can observe: {name: {status,
-    reason}}.
-    `tables` sum points up where there are too many of them to read.
-    `method` adds rows (label, text) to how it was measured, or replaces those of the same label.
+    `findings` are those of the experiments; the verdict's own are shown first, each key once. `uses` has the
+    cores of a point by its id. `observers` is what the probe can observe: {name: {status, reason}}. `tables`
+    summarise the points if there are too many to read. `method` adds (label, text) rows to the section on how
+    the run was measured, or replaces rows of the same label.
     """
 
     title: str
@@ -59,7 +47,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     figures: tuple[Figure, ...] = ()
     notes: tuple[Note, ...] = ()
-    uses: dict[str, Use] = {}
+    uses: dict[str, CoreUse] = {}
     drifts: tuple[Drift, ...] = ()
     method: tuple[tuple[str, str], ...] = ()
     models: tuple[Modelled, ...] = ()
@@ -68,21 +56,21 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render(page: Page) -> str:
-    """The page as one HTML document, complete in itself."""
+    """The page as one self-contained HTML document."""
     rows = {result.id: index for index, result in enumerate(page.results)}
-    table = Table(page.results, rows)
+    table = RowIndex(page.results, rows)
     data = columns.pack(page.results, page.uses)
     data["machine"] = machine.details(page.machine)
     data["flagMeanings"] = dict(words.flag_meanings(flag for r in page.results for flag in r.flags))
     known, unknown = _known_and_unknown(page)
     scripts = ("common.js", *(("models.js", "whatif.js") if page.models else ()), "page.js")
-    html: str = _template("page.html.j2").render(
+    html: str = template(PACKAGE, "page.html.j2").render(
         page=page,
         models=_models(page.models, table),
         job=_job(page.job),
-        style=_asset("page.css") + svg.style(),
-        script="".join(_asset(name) for name in scripts),
-        data=columns.embed(data),
+        style=asset(PACKAGE, "page.css") + svg.style(),
+        script="".join(asset(PACKAGE, name) for name in scripts),
+        data=embed(data),
         verdict=_verdict(page.verdict, page.machine.virtual, page.manifest.get("launcher") == "imported"),
         findings=_findings(page, rows),
         figures=[(figure, svg.svg(figure, table.rows_of)) for figure in page.figures],
@@ -101,22 +89,24 @@ def render(page: Page) -> str:
     return html
 
 
-class Table:
-    """Tells figures which rows of the table their points are."""
+class RowIndex:
+    """The rows of the page's table by point."""
 
     def __init__(self, results: Sequence[PointResult], rows: dict[str, int]) -> None:
         self.results, self.rows = results, rows
 
     def rows_of(self, series: Series) -> svg.Rows | None:
         """None unless every point of the curve has a row."""
-        found = tuple(self.rows[point] for point in series.points if point in self.rows)
-        if not found or len(found) != len(series.x):
+        row_numbers = tuple(self.rows[point] for point in series.points if point in self.rows)
+        if not row_numbers or len(row_numbers) != len(series.x):
             return None
-        return svg.Rows(numbers=found, same=all(self._same(series, i, row) for i, row in enumerate(found)))
+        return svg.Rows(
+            numbers=row_numbers, same=all(self._same(series, i, row) for i, row in enumerate(row_numbers))
+        )
 
     def _same(self, series: Series, i: int, row: int) -> bool:
-        """Whether vertex `i` shows the median, d1 and d9 of the table (and not, for instance, GB/s)."""
-        if series.style not in ("alone", "together"):
+        """Whether vertex `i` shows the median, d1 and d9 of the table, and not for instance GB/s."""
+        if series.side is None or series.style not in ("alone", "together"):
             return False
         result = self.results[row]
         side = result.comp if series.side == "computation" else result.comm
@@ -126,7 +116,7 @@ class Table:
         return not series.low or (series.low[i] == summary.d1 and series.high[i] == summary.d9)
 
 
-def _models(parts: Sequence[Modelled], table: Table) -> str:
+def _models(parts: Sequence[Modelled], table: RowIndex) -> str:
     """The sections of the models, empty without any."""
     if not parts:
         return ""
@@ -134,15 +124,15 @@ def _models(parts: Sequence[Modelled], table: Table) -> str:
         (
             modelled.section(part),
             [
-                # Two models of one machine draw figures of one name, and what an SVG defines is the page's.
+                # SVG identifiers are global in the page, and models of one machine have figures of one name.
                 (figure, svg.svg(msgspec.structs.replace(figure, name=f"m{at}-{figure.name}"), table.rows_of))
                 for figure in part.figures
             ],
         )
         for at, part in enumerate(parts)
     ]
-    data = columns.embed(modelled.embedded(parts))
-    html: str = _template("model.html.j2").render(parts=views, data=data)
+    data = embed(modelled.embedded(parts))
+    html: str = template(PACKAGE, "model.html.j2").render(parts=views, data=data)
     return html
 
 
@@ -151,7 +141,7 @@ def _job(part: Jobbed | None) -> str:
     if part is None:
         return ""
     drawings = [(figure, svg.svg(figure)) for figure in part.figures]
-    html: str = _template("job.html.j2").render(job=jobs.section(part), drawings=drawings)
+    html: str = template(PACKAGE, "job.html.j2").render(job=jobs.section(part), drawings=drawings)
     return html
 
 
@@ -173,12 +163,12 @@ def _count(count: int, noun: str) -> str:
 
 
 def _verdict(verdict: Verdict, virtual: bool, imported: bool) -> dict[str, str]:
-    """The banner: its class (colour) and the word that says the same without colour."""
+    """The banner: its class (colour), and a word with the same meaning."""
     if imported:
         return {"kind": "neutral", "word": "Imported: trust unknown"}
     trusted = "Virtual" if virtual else "Trusted"
     if not verdict.trusted:
-        return {"kind": "untrusted", "word": "Too noisy to trust"}
+        return {"kind": "untrusted", "word": "No verdict"}
     if verdict.interference is None:
         return {"kind": "neutral", "word": trusted}
     if verdict.interference:
@@ -194,11 +184,10 @@ def _findings(page: Page, rows: dict[str, int]) -> list[dict[str, Any]]:
             "level": by_key[key].level,
             "class": by_key[key].level.replace("/", ""),
             "text": by_key[key].text,
-            "values": words.finding_values(by_key[key]),
             "rows": [rows[point] for point in by_key[key].points if point in rows],
         }
         for key in order
-        # The banner has said it already.
+        # The banner contains it.
         if by_key[key].text not in page.verdict.text
     ]
 
@@ -206,19 +195,22 @@ def _findings(page: Page, rows: dict[str, int]) -> list[dict[str, Any]]:
 def _known_and_unknown(page: Page) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     known, unknown = words.known_and_unknown(page.state)
     _, unseen = words.known_and_unknown(page.observers)
-    told = page.manifest.get("unknown", {})
+    reasons = page.manifest.get("unknown", {})
     recorded = (
-        [(str(what).replace("_", " "), str(why)) for what, why in told.items()]
-        if isinstance(told, dict)
+        [(str(what).replace("_", " "), str(why)) for what, why in reasons.items()]
+        if isinstance(reasons, dict)
         else []
     )
-    parts_left_out = [(note.what, note.reason) for note in page.notes]
+    parts_left_out = [
+        (note.what, note.reason if note.status == "n/a" else f"{note.status}: {note.reason}")
+        for note in page.notes
+    ]
     missing = [(f"observer {what}", why) for what, why in unseen]
     return known, list(dict.fromkeys(parts_left_out + missing + recorded + unknown))
 
 
 def _row(result: PointResult) -> dict[str, Any]:
-    """A row of the table for readers without a script."""
+    """A row of the table without JavaScript."""
     return {
         "kernel": columns.kernel_label(result),
         "variant": columns.variant_label(result),
@@ -237,12 +229,12 @@ def _cells(side: Side) -> tuple[str, str, str]:
 
 
 def _kept_text(side: Side) -> str:
-    """With its interval, which one sample (an imported value) does not have."""
+    """With its interval, where there is one."""
     if side.kept is None:
         return "–"
-    if side.alone is not None and side.alone.count == 1:
+    if side.kept.bounds is None:
         return f"{side.kept.value:.2f}"
-    return numbers.interval(side.kept.value, side.kept.low, side.kept.high)
+    return numbers.interval(side.kept.value, *side.kept.bounds)
 
 
 def summary_text(summary: Summary | None) -> str:
@@ -251,7 +243,7 @@ def summary_text(summary: Summary | None) -> str:
 
 
 def _drift(drifts: Sequence[Drift]) -> dict[str, Any]:
-    """The baselines that moved most, first; and how many there are."""
+    """The baselines, those with the largest change first, and their number."""
     ordered = sorted(drifts, key=lambda drift: abs(drift.relative), reverse=True)
     return {
         "count": len(ordered),
@@ -270,19 +262,3 @@ def _drift(drifts: Sequence[Drift]) -> dict[str, Any]:
             for drift in ordered[:DRIFTS_SHOWN]
         ],
     }
-
-
-@lru_cache
-def _asset(name: str) -> str:
-    return resources.files("elbowroom.report").joinpath(name).read_text(encoding="utf-8")
-
-
-@lru_cache
-def _template(name: str) -> Any:
-    """A compiled template; jinja2 is imported here since `elbowroom --help` must not wait for it."""
-    import jinja2
-
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.from_string(_asset(name))

@@ -37,7 +37,7 @@ const nodeText = (document, node) => {
   return `node ${node}${system === undefined || system === node ? "" : ` (the system's ${system})`}: ${words.join(", ")}`;
 };
 
-/* A slider from 0 to `most`; with a `reason` it stands still and says why. */
+/* A slider from 0 to `most`; with a `reason` it is disabled and shows it. */
 const range = (name, most, value, reason) => {
   const slider = input(name);
   slider.max = most;
@@ -64,7 +64,7 @@ const say = (name, text) => {
   input(name).setAttribute("aria-valuetext", text);
 };
 const FLAGS = {
-  virtual: "virtual: no hardware behind it", extrapolated: "extrapolated: beyond what was measured",
+  virtual: "virtual: not a real machine", extrapolated: "extrapolated: outside the measured range",
   repaired: "repaired: differs from the published equations"};
 const answer = (prediction) => {
   const body = $("tbody", root);

@@ -1,4 +1,4 @@
-"""Whether hardware counters agree with the bytes that the kernels are known to move (METHOD.md, rule 18)."""
+"""Whether hardware counters agree with the bytes that the kernels are known to move (method.md, rule 18)."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 
 from elbowroom.plan.kernels import Kernel
 
-DISAGREES = 0.2  # METHOD.md, rule 18
+DISAGREES = 0.2  # docs/design/method.md, rule 18
 LINE = 64  # bytes of a cache line, which a miss of the last level brings
 
 
 def ratios(kernel: Kernel, record: Mapping[str, Any]) -> dict[str, list[float]]:
     """Counter over counted bytes in each phase of a repetition in which only rank 0 computes and nobody
-    communicates (`record`: docs/protocol.md, `repetition`), by name of the counter; nothing of a counter that
-    was absent.
+    communicates (`record`: docs/reference/protocol.md, `repetition`), by name of the counter; nothing of a
+    counter that was absent.
 
     Misses of the last level bring what is read and, before plain stores, what is written (write-allocate).
-    Kernels that do not go to memory, and arrays that partly stay in the cache, tell nothing about a counter.
+    Kernels that do not go to memory, and arrays that partly stay in the cache, say nothing about a counter.
     """
-    found: dict[str, list[float]] = {}
+    ratios: dict[str, list[float]] = {}
     if not kernel.moves_memory or "working_set_small" in record.get("flags", ()):
-        return found
+        return ratios
     brought = kernel.bus_bytes - kernel.bytes_written
     for phase in record.get("phases", ()):
         items = phase.get("comp", {}).get("items_all", 0)
@@ -31,14 +31,16 @@ def ratios(kernel: Kernel, record: Mapping[str, Any]) -> dict[str, list[float]]:
         observed = phase.get("observed", {})
         misses = observed.get("counters", {}).get("llc_misses")
         if misses is not None and brought > 0:
-            found.setdefault("llc_misses", []).append(misses * LINE / (items * brought))
+            ratios.setdefault("llc_misses", []).append(misses * LINE / (items * brought))
         # The whole machine's bytes: what other ranks compute is not in rank 0's items. Rank 0 is the first.
         moved = observed.get("memory_bytes", {}).get("total")
         if moved is not None and not any("comp" in other for other in phase.get("ranks", ())[1:]):
-            found.setdefault("memory_bytes", []).append(moved / (items * kernel.bus_bytes))
-    return found
+            ratios.setdefault("memory_bytes", []).append(moved / (items * kernel.bus_bytes))
+    return ratios
 
 
-def suspects(found: Mapping[str, Sequence[float]]) -> tuple[str, ...]:
+def suspects(by_counter: Mapping[str, Sequence[float]]) -> tuple[str, ...]:
     """The counters whose median ratio to the counted bytes is more than 20 % off, by name."""
-    return tuple(name for name, values in found.items() if values and abs(median(values) - 1) > DISAGREES)
+    return tuple(
+        name for name, values in by_counter.items() if values and abs(median(values) - 1) > DISAGREES
+    )

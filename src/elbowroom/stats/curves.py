@@ -1,6 +1,4 @@
-"""What a curve says: from where a side suffers, steadily or abruptly, where it recovers, where a protocol
-switches.
-"""
+"""Curves: where a side suffers, steadily or abruptly, where it recovers, where a protocol switches."""
 
 from __future__ import annotations
 
@@ -33,9 +31,10 @@ class Onset(msgspec.Struct, frozen=True, kw_only=True):
     manner: Literal["steadily", "abruptly"] | None
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """A jump of latency between neighbouring sizes, bytes: `factor` is how much more (or less) than the sizes
-    explain.
+class LatencyJump(msgspec.Struct, frozen=True, kw_only=True):
+    """A jump of the latency between neighbouring sizes in bytes.
+
+    `factor`: how much more (or less) it is than the sizes explain.
     """
 
     before: int
@@ -44,14 +43,14 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def affected(kept: Kept, tolerance: float = TOLERANCE) -> bool:
-    """Lost more than the tolerance, and the whole interval lies below 1."""
-    return kept.value < 1 - tolerance and kept.high < 1
+    """Lost more than the tolerance, and the whole interval lies below 1. A value without an interval
+    (imported, or measured too few times) is taken as it is: what rests on it is never trusted.
+    """
+    return kept.value < 1 - tolerance and (kept.bounds is None or kept.below(1.0))
 
 
 def onset(xs: Sequence[float], kepts: Sequence[Kept | None], tolerance: float = TOLERANCE) -> Onset:
-    """Where `kepts` over `xs` (in any order) starts to suffer; x where nothing was measured are passed
-    over.
-    """
+    """Where `kepts` over `xs` (in any order) starts to suffer; x without a measurement are skipped."""
     curve = sorted(
         ((x, kept) for x, kept in zip(xs, kepts, strict=True) if kept is not None), key=lambda item: item[0]
     )
@@ -83,35 +82,34 @@ def _manner(values: Sequence[float]) -> Literal["steadily", "abruptly"]:
 
 
 def recovery(xs: Sequence[float], kepts: Sequence[Kept | None], tolerance: float = TOLERANCE) -> float | None:
-    """The first x from which nothing is affected any more; None where the last x still is, or nothing was
-    measured.
-    """
+    """The first x from which nothing is affected any more; None if the last x is, or without values."""
     curve = sorted(
         ((x, kept) for x, kept in zip(xs, kepts, strict=True) if kept is not None), key=lambda item: item[0]
     )
-    found = None
+    start = None
     for x, kept in reversed(curve):
         if affected(kept, tolerance):
             break
-        found = x
-    return found
+        start = x
+    return start
 
 
-def steps(sizes: Sequence[int], latencies: Sequence[Summary], jump: float = JUMP) -> tuple[Step, ...]:
-    """Jumps of latency between neighbouring sizes: the switch from eager to rendezvous (METHOD.md, rule 13).
+def steps(sizes: Sequence[int], latencies: Sequence[Summary], jump: float = JUMP) -> tuple[LatencyJump, ...]:
+    """Jumps of latency between neighbouring sizes: the switch from eager to rendezvous (method.md, rule 13).
 
     A step up is more than `jump` above what the ratio of the sizes explains, a step down that much below the
     latency before; both only where the intervals of the two medians are that far apart too.
     """
     curve = sorted(zip(sizes, latencies, strict=True), key=lambda item: item[0])
-    found = []
+    jumps = []
     for (before, left), (after, right) in pairwise(curve):
-        if min(left.low, right.low, left.median, right.median) <= 0:
+        ends, others = left.bounds, right.bounds
+        if ends is None or others is None or min(ends[0], others[0], left.median, right.median) <= 0:
             continue
         grown = right.median / left.median
         growth = after / before
-        if grown > growth * (1 + jump) and right.low / left.high > growth:
-            found.append(Step(before=before, after=after, factor=grown / growth))
-        elif grown < 1 - jump and right.high < left.low:
-            found.append(Step(before=before, after=after, factor=grown))
-    return tuple(found)
+        if grown > growth * (1 + jump) and others[0] / ends[1] > growth:
+            jumps.append(LatencyJump(before=before, after=after, factor=grown / growth))
+        elif grown < 1 - jump and others[1] < ends[0]:
+            jumps.append(LatencyJump(before=before, after=after, factor=grown))
+    return tuple(jumps)

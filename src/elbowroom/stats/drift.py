@@ -1,6 +1,4 @@
-"""How far the machine drifted: alone baselines measured again at the end of the run beside those of the
-run.
-"""
+"""Drift of the machine: baselines measured again at the end of the run beside those of the run."""
 
 from __future__ import annotations
 
@@ -20,9 +18,7 @@ Name = Literal["computation", "communication"]
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
-    """One side alone: during the run (`alone`) and in the single repetition at its end (`closing`, a
-    median).
-    """
+    """One side alone: during the run (`alone`), and the median of the repetition at its end (`closing`)."""
 
     point: str
     side: Name
@@ -50,14 +46,14 @@ def drifts(results: Sequence[PointResult], samples: Samples) -> tuple[Drift, ...
     for closing, status, point, side, value in rows:
         if closing and status != "void" and math.isfinite(value):
             again.setdefault((int(point), side), []).append(float(value))
-    found = []
+    result_drifts = []
     names: tuple[Name, Name] = ("computation", "communication")
     for index, result in enumerate(results):
         for name in names:
             key, alone = ("comp", result.comp.alone) if name == "computation" else ("comm", result.comm.alone)
             values = again.get((index, key))
             if alone is not None and values:
-                found.append(
+                result_drifts.append(
                     Drift(point=result.id, side=name, alone=alone, closing=statistics.median(values))
                 )
-    return tuple(found)
+    return tuple(result_drifts)

@@ -1,9 +1,9 @@
 """How far the floor of one-way times rises when extraneous accesses outgrow each cache.
 
-The fastest message of a size tells what it takes when nothing else interferes. The floor of a window is the
+The fastest message of a size is one that nothing else delayed. The floor of a window is the
 median of these over its sizes, each repetition apart; a region's (all sizes that are past one cache and not
 past the next) is the median of its windows' floors. Unlike the least of all values it does not fall when
-more is measured, so regions of different width compare. What accesses add is told against the messages
+more is measured, so regions of different width compare. What accesses add is relative to the messages
 without any that were measured among them, repetition by repetition, so that what moves from one repetition
 to the next (where pages lie, the machine's own drift) cancels. Intervals come from drawing windows and
 repetitions again, and inside each its sizes.
@@ -13,14 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Annotated
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from elbowroom.machine.topology import Machine
-from elbowroom.stats.result import PointResult, Series
-from elbowroom.stats.summary import Floats, interval
+from elbowroom.schemas import WRITTEN
+from elbowroom.stats.bootstrap import estimate, indices
+from elbowroom.stats.interval import Interval
+from elbowroom.stats.result import PointResult, WindowSeries
+from elbowroom.stats.signed_ranks import Floats
 
 RESAMPLES = 500
 WITHOUT = "without"
@@ -29,20 +33,7 @@ WITHOUT = "without"
 Mask = NDArray[np.bool_]
 
 
-class Estimate(msgspec.Struct, frozen=True, kw_only=True):
-    """A value with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-    @property
-    def sure(self) -> bool:
-        """Whether the interval leaves out 0."""
-        return self.low > 0 or self.high < 0
-
-
-class Region(msgspec.Struct, frozen=True, kw_only=True):
+class CacheRegion(msgspec.Struct, frozen=True, kw_only=True):
     """Sizes of accesses between two caches; one-way times in us, ratios less 1.
 
     `name`: `without` accesses, `within L1`, `past L1` ...; `low`, `high`: the least and most bytes accessed,
@@ -60,9 +51,9 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
     median: float
     d1: float
     d9: float
-    over: Estimate | None = None
-    rise: Estimate | None = None
-    control: Estimate | None = None
+    over: Annotated[Interval | None, WRITTEN] = None
+    rise: Annotated[Interval | None, WRITTEN] = None
+    control: Annotated[Interval | None, WRITTEN] = None
 
 
 def edges(item: PointResult, machine: Machine) -> dict[int, float]:
@@ -71,40 +62,37 @@ def edges(item: PointResult, machine: Machine) -> dict[int, float]:
     Only caches of the sender's and the receiver's core count; one that several accessing cores share is
     outgrown by all of them together. Levels that no accessing core shares with a message are left out.
     """
-    if item.extraneous is None or item.series is None:
+    if item.series is None:
         return {}
-    series, who = item.series, item.extraneous.who
-    accessing = {
-        "sender": (series.sender,),
-        "receiver": (series.receiver,),
-        "bystanders": series.bystanders,
-    }.get(who, (series.sender, series.receiver))
-    found: dict[int, float] = {}
+    series = item.series
+    cores = {"sender": (series.sender,), "receiver": (series.receiver,), "bystanders": series.bystanders}
+    accessing = [core for rank in item.workload.accessing_ranks for core in cores[rank]]
+    smallest: dict[int, float] = {}
     for cache in machine.caches:
         sharers = sum(core in cache.cores for core in accessing)
         if sharers and {series.sender, series.receiver} & set(cache.cores):
-            found[cache.level] = min(found.get(cache.level, np.inf), cache.size / sharers)
-    return found
+            smallest[cache.level] = min(smallest.get(cache.level, np.inf), cache.size / sharers)
+    return smallest
 
 
-def regions(windows: Sequence[PointResult], levels: Mapping[int, float], seed: int = 0) -> list[Region]:
+def regions(windows: Sequence[PointResult], levels: Mapping[int, float], seed: int = 0) -> list[CacheRegion]:
     """The row without accesses, then each region that has sizes, from small to large.
 
     `windows`: points that differ in their sizes only; `levels`: bytes by level of cache (`edges`).
     """
-    told = [item.series for item in windows if item.series is not None]
-    if not told:
+    windowed = [item.series for item in windows if item.series is not None]
+    if not windowed:
         return []
-    everything = [np.ones(len(series.sizes), dtype=bool) for series in told]
-    rows = [_row(WITHOUT, told, everything, after=False)]
+    everything = [np.ones(len(series.sizes), dtype=bool) for series in windowed]
+    rows = [_row(WITHOUT, windowed, everything, after=False)]
     before: list[Mask] | None = None
     bounds = [-1.0, *sorted(levels.values()), np.inf]
     for low, high in pairwise(bounds):
-        inside = [_between(series, low, high) for series in told]
+        inside = [_between(series, low, high) for series in windowed]
         if not any(mask.any() for mask in inside):
             continue
         name = region_of(high, levels)
-        rows.append(_with_rises(_row(name, told, inside, after=True), told, inside, before, seed))
+        rows.append(_with_rises(_row(name, windowed, inside, after=True), windowed, inside, before, seed))
         before = inside
     return rows
 
@@ -117,26 +105,26 @@ def region_of(size: float, levels: Mapping[int, float]) -> str:
     return f"within L{min(levels)}" if levels else "all"
 
 
-def _between(series: Series, low: float, high: float) -> Mask:
+def _between(series: WindowSeries, low: float, high: float) -> Mask:
     sizes = np.asarray(series.sizes, dtype=np.float64)
-    found: Mask = (sizes > low) & (sizes <= high)
-    return found
+    mask: Mask = (sizes > low) & (sizes <= high)
+    return mask
 
 
-def _row(name: str, told: Sequence[Series], inside: Sequence[Mask], *, after: bool) -> Region:
-    spreads = [series.after if after else series.without for series in told]
-    sizes = np.concatenate([np.asarray(s.sizes)[mask] for s, mask in zip(told, inside, strict=True)])
+def _row(name: str, windowed: Sequence[WindowSeries], inside: Sequence[Mask], *, after: bool) -> CacheRegion:
+    spreads = [series.after if after else series.without for series in windowed]
+    sizes = np.concatenate([np.asarray(s.sizes)[mask] for s, mask in zip(windowed, inside, strict=True)])
 
     def middle(field: str) -> float:
         columns = [np.asarray(getattr(s, field))[mask] for s, mask in zip(spreads, inside, strict=True)]
         return float(np.median(np.concatenate(columns)))
 
-    return Region(
+    return CacheRegion(
         name=name,
         low=int(sizes.min()) if after else 0,
         high=int(sizes.max()) if after else 0,
         sizes=len(sizes),
-        floor=_floor(clusters(told, inside, after=after)),
+        floor=_floor(clusters(windowed, inside, after=after)),
         median=middle("median"),
         d1=middle("d1"),
         d9=middle("d9"),
@@ -144,27 +132,31 @@ def _row(name: str, told: Sequence[Series], inside: Sequence[Mask], *, after: bo
 
 
 def _with_rises(
-    row: Region, told: Sequence[Series], inside: Sequence[Mask], before: Sequence[Mask] | None, seed: int
-) -> Region:
-    here, without = excess(told, inside, seed), Floors(clusters(told, inside, after=False), seed)
+    row: CacheRegion,
+    windowed: Sequence[WindowSeries],
+    inside: Sequence[Mask],
+    before: Sequence[Mask] | None,
+    seed: int,
+) -> CacheRegion:
+    here, without = excess(windowed, inside, seed), Floors(clusters(windowed, inside, after=False), seed)
     if before is None:
         return msgspec.structs.replace(row, over=here.less_1(), rise=here.less_1())
-    there = excess(told, before, seed + 1)
+    there = excess(windowed, before, seed + 1)
     return msgspec.structs.replace(
         row,
         over=here.less_1(),
         rise=here.over(there),
-        control=without.over(Floors(clusters(told, before, after=False), seed + 1)),
+        control=without.over(Floors(clusters(windowed, before, after=False), seed + 1)),
     )
 
 
-def clusters(told: Sequence[Series], inside: Sequence[Mask], *, after: bool) -> list[Floats]:
+def clusters(windowed: Sequence[WindowSeries], inside: Sequence[Mask], *, after: bool) -> list[Floats]:
     """The fastest message of each size inside a region, sorted: an array for each window and repetition."""
     return [
-        np.sort(np.asarray(one, dtype=np.float64)[mask])
-        for series, mask in zip(told, inside, strict=True)
+        np.sort(np.asarray(fastest, dtype=np.float64)[mask])
+        for series, mask in zip(windowed, inside, strict=True)
         if mask.any()
-        for one in (series.after if after else series.without).minima
+        for fastest in (series.after if after else series.without).minima
     ]
 
 
@@ -183,28 +175,23 @@ class Floors:
         middles, again = _medians(parts), _resampled(parts, rng)
         if under is not None:
             middles, again = middles / _medians(under), again / _resampled(under, rng)
-        drawn = rng.integers(0, len(parts), size=(RESAMPLES, len(parts)))
+        drawn = indices(rng, len(parts), RESAMPLES)
         self.value = float(np.median(middles))
         self.drawn: Floats = np.median(again[drawn, np.arange(RESAMPLES)[:, None]], axis=1)
 
-    def less_1(self) -> Estimate:
+    def less_1(self) -> Interval:
         """Of a ratio: how far it lies over 1."""
-        return _estimate(self.value - 1, self.drawn - 1)
+        return estimate(self.value - 1, self.drawn - 1)
 
-    def over(self, other: Floors) -> Estimate:
+    def over(self, other: Floors) -> Interval:
         """How far these lie over others that were drawn apart from them."""
-        return _estimate(self.value / other.value - 1, self.drawn / other.drawn - 1)
+        return estimate(self.value / other.value - 1, self.drawn / other.drawn - 1)
 
 
-def excess(told: Sequence[Series], inside: Sequence[Mask], seed: int) -> Floors:
+def excess(windowed: Sequence[WindowSeries], inside: Sequence[Mask], seed: int) -> Floors:
     """Floors after accesses over those without, cluster by cluster."""
-    without = clusters(told, inside, after=False)
-    return Floors(clusters(told, inside, after=True), seed, without)
-
-
-def _estimate(value: float, drawn: Floats) -> Estimate:
-    low, high = interval(drawn)
-    return Estimate(value=value, low=min(low, value), high=max(high, value))
+    without = clusters(windowed, inside, after=False)
+    return Floors(clusters(windowed, inside, after=True), seed, without)
 
 
 def _medians(parts: Sequence[Floats]) -> Floats:

@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from elbowroom.plan.kernels import arithmetic_intensity
 from elbowroom.plan.point import Point
-from elbowroom.stats.result import PointResult, Side, Steps, Summary, Trace
-from elbowroom.stats.series import Times, series_of, side_of_window
-from elbowroom.stats.summary import Floats, Ints, Samples, side_of, weights
+from elbowroom.stats.bootstrap import weights
+from elbowroom.stats.result import MeasuredSteps, PointResult, Side, Summary, Trace
+from elbowroom.stats.series import WindowTimes, series_of, side_of_window
+from elbowroom.stats.signed_ranks import FEWEST, Floats, Ints
+from elbowroom.stats.summary import Samples, side_of
 
 UNSTABLE_SHARE = 0.25  # of the phases: more, and the point is `not_stable`
 DRIFT = 0.05  # a closing baseline this far from the median, and outside d1..d9, is `drift`
@@ -28,18 +30,18 @@ def results(
     repetitions: int | None = None,
     traces: Mapping[str, Sequence[Trace]] | None = None,
     facts: Mapping[str, Mapping[str, float]] | None = None,
-    times: Mapping[str, Times] | None = None,
+    times: Mapping[str, WindowTimes] | None = None,
     seed: int = 0,
 ) -> list[PointResult]:
     """One result per point, in the points' order.
 
-    `flags_by_point`: flags of the probe, by point id; `failures`: reasons by id of points that failed (a rank
-    died or hung); `repetitions`: how many were asked for, so that fewer is `incomplete`; `traces`: frequency
-    traces by id; `facts`: what applications said of themselves, by id; `times`: all
-    one-way times of windows of extraneous accesses, by id. Void samples are left out and counted
+    `flags_by_point`: flags of the probe, by point id; `failures`: reasons by id of points of which a
+    repetition failed (a rank died or hung); `repetitions`: how many were asked for, so that fewer is
+    `incomplete`; `traces`: frequency traces by id; `facts`: what applications report, by id;
+    `times`: all one-way times of windows of extraneous accesses, by id. Void samples are left out and counted
     in the flag `void:N`; samples not stable are kept and counted likewise.
     """
-    columns = _Columns(samples, len(points))
+    columns = _SampleColumns(samples, len(points))
     drawn: dict[int, NDArray[np.int16]] = {}
     return [
         _result(
@@ -59,7 +61,7 @@ def results(
     ]
 
 
-class _Columns:
+class _SampleColumns:
     """The samples sorted by point, as arrays, with the rows of each point."""
 
     def __init__(self, samples: Samples, points: int) -> None:
@@ -83,33 +85,33 @@ class _Columns:
 def _result(
     index: int,
     point: Point,
-    columns: _Columns,
+    columns: _SampleColumns,
     drawn: dict[int, NDArray[np.int16]],
     flags: tuple[str, ...],
     failure: str | None,
     repetitions: int | None,
     traces: tuple[Trace, ...],
     facts: dict[str, float],
-    times: Times | None,
+    times: WindowTimes | None,
     seed: int,
 ) -> PointResult:
     rows = columns.of(index)
     good = ~columns.void[rows]
     main = good & ~columns.closing[rows]
-    seen = len(np.unique(columns.repetition[rows][main]))
-    if seen and seen not in drawn:
-        drawn[seen] = weights(seen, seed)
+    measured = len(np.unique(columns.repetition[rows][main]))
+    if measured and measured not in drawn:
+        drawn[measured] = weights(measured, seed)
     sides = {}
     more: list[str] = []
     for name in ("comp", "comm", "total", "separator"):
         side_mask = columns.side[rows] == name
-        sides[name] = _side(columns, rows, main & side_mask, drawn.get(seen), seed)
+        sides[name] = _side(columns, rows, main & side_mask, drawn.get(measured), seed)
         if _drifted(columns.value[rows][good & side_mask & columns.closing[rows]], sides[name]):
             more.append(f"drift:{name}")
     void = int(np.count_nonzero(columns.void[rows]))
     unstable = int(np.count_nonzero(columns.unstable[rows] & main))
     more += [f"{word}:{count}" for word, count in (("void", void), ("not_stable", unstable)) if count]
-    status, reason = _status(seen, repetitions, void, unstable, int(np.count_nonzero(main)), failure)
+    status, reason = _status(measured, repetitions, void, unstable, int(np.count_nonzero(main)), failure)
     return PointResult(
         id=point.id,
         plan=point.plan,
@@ -137,18 +139,16 @@ def _result(
         traces=traces,
         n_other=point.n_other,
         comp_cores=point.comp_cores,
-        application=point.application,
+        workload=point.workload,
         steps=_steps(sides["total"], sides["separator"], facts),
-        extraneous=point.extraneous,
         series=None if times is None else series_of(point, times),
-        program=point.program,
-        facts=facts if point.program is not None else {},
+        facts=facts if point.workload.has_facts else {},
     )
 
 
-def _steps(total: Side, separator: Side, facts: dict[str, float]) -> Steps | None:
+def _steps(total: Side, separator: Side, facts: dict[str, float]) -> MeasuredSteps | None:
     whole = _either(total)
-    return None if whole is None else Steps(total=whole, separator=_either(separator), facts=facts)
+    return None if whole is None else MeasuredSteps(total=whole, separator=_either(separator), facts=facts)
 
 
 def _either(side: Side) -> Summary | None:
@@ -156,7 +156,9 @@ def _either(side: Side) -> Summary | None:
     return side.together or side.alone
 
 
-def _side(columns: _Columns, rows: slice, mask: Mask, drawn: NDArray[np.int16] | None, seed: int) -> Side:
+def _side(
+    columns: _SampleColumns, rows: slice, mask: Mask, drawn: NDArray[np.int16] | None, seed: int
+) -> Side:
     if not mask.any():
         return Side()
     value, repetition, together = columns.value[rows], columns.repetition[rows], columns.together[rows]
@@ -181,14 +183,16 @@ def _drifted(closing: Floats, side: Side) -> bool:
 
 
 def _status(
-    seen: int, wanted: int | None, void: int, unstable: int, kept: int, failure: str | None
+    measured: int, wanted: int | None, void: int, unstable: int, kept: int, failure: str | None
 ) -> tuple[str, str]:
-    if failure is not None:
+    """A point fails where its repetitions that stand are too few for an interval, or the lesser part."""
+    if failure is not None and (measured < FEWEST or 2 * measured < (wanted or 0)):
         return "failed", failure
     if kept == 0:
         return "failed", f"all {void} samples are void" if void else "no sample was measured"
-    if wanted is not None and seen < wanted:
-        return "incomplete", f"{seen} of {wanted} repetitions measured"
+    if failure is not None or (wanted is not None and measured < wanted):
+        of = f"{measured} of {wanted} repetitions measured" if wanted else f"{measured} repetitions measured"
+        return "incomplete", f"{of}; {failure}" if failure else of
     if unstable > UNSTABLE_SHARE * kept:
         return "not_stable", f"{unstable} of {kept} samples found no steady state"
     return "ok", ""

@@ -1,4 +1,4 @@
-"""Whether the machine was quiet enough to believe a run (METHOD.md, rule 15), and what the run says."""
+"""Whether the machine was quiet enough to trust a run (docs/design/method.md, rule 15), and its verdict."""
 
 from __future__ import annotations
 
@@ -6,15 +6,23 @@ from collections.abc import Sequence
 
 import msgspec
 
-from elbowroom.stats.result import Finding, PointResult, Verdict
+from elbowroom.plan.kernels import NONE
+from elbowroom.stats.result import Finding, PointResult, Side, Verdict
+from elbowroom.stats.signed_ranks import FEWEST
 
 QUIET_KEPT = 0.97  # what the register-only kernel must keep beside the communication
 WIDE = 0.06  # an interval wider than this around less than QUIET_KEPT does not show quietness
 REPEATABLE = 0.10  # (d9 - d1) / median of the register-only kernel alone
 STEAL = 0.02  # share of CPU time taken by the hypervisor
 OTHERS = 0.25  # cores kept busy by other processes
-FEWEST = 8  # samples per phase: four repetitions of two; with fewer the bootstrap interval is too narrow
+COMMUNICATION_ONLY = (
+    "Nothing computed, so this says nothing about interference; without a control only the load of other "
+    "processes shows whether the machine was quiet."
+)
+NARROW = 0.05  # half an interval of `kept`; so narrow, repetitions agree although windows were unsteady
 UNSURE = 0.25  # share of points not stable, failed or drifting
+ANSWER = "Yes, there is interference here, "
+"""How the answer of a run that can be trusted begins."""
 
 
 class Observations(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,24 +66,26 @@ def judge(
 
 
 def _control_reasons(results: Sequence[PointResult]) -> list[str]:
-    found = [result for result in controls(results) if result.comp.kept is not None]
-    if not found:
+    measured = [result for result in controls(results) if result.comp.kept is not None]
+    if not measured and _communication_only(results):
+        return []
+    if not measured:
         return ["No register-only control kernel was measured, so nothing shows that the machine was quiet."]
     reasons = []
-    for result in found:
+    for result in measured:
         kept, alone = result.comp.kept, result.comp.alone
         if kept is None or alone is None:
             continue
-        said = f"kept {kept.value:.2f} ({kept.low:.2f} to {kept.high:.2f})"
-        if kept.high < QUIET_KEPT:
+        text = f"kept {kept.value:.2f} ({kept.text()})"
+        if kept.below(QUIET_KEPT):
             reasons.append(
-                f"Prime counting, which uses no memory, {said} beside the communication; a "
+                f"Prime counting, which uses no memory, {text} beside the communication; a "
                 "quiet machine keeps "
                 f"{QUIET_KEPT} or more."
             )
-        elif kept.value < QUIET_KEPT and kept.high - kept.low > WIDE:
+        elif kept.value < QUIET_KEPT and (kept.width is None or kept.width > WIDE):
             reasons.append(
-                f"Prime counting {said} beside the communication: too uncertain to call the machine quiet."
+                f"Prime counting {text} beside the communication: too uncertain to call the machine quiet."
             )
         spread = (alone.d9 - alone.d1) / alone.median if alone.median else 0.0
         if spread > REPEATABLE:
@@ -105,25 +115,38 @@ def _sample_reasons(results: Sequence[PointResult]) -> list[str]:
     if not results:
         return ["No point was measured."]
     reasons = []
-    counts = [
-        summary.count
-        for result in results
-        for side in (result.comp, result.comm)
-        for summary in (side.alone, side.together)
-        if summary is not None
-    ]
-    if counts and min(counts) < FEWEST:
+    without = sum(any(_lacks_interval(side) for side in (item.comp, item.comm)) for item in results)
+    if without:
         reasons.append(
-            f"Some values rest on {min(counts)} samples; an interval needs {FEWEST} (repeat more often)."
+            f"{without} of {len(results)} points rest on fewer than {FEWEST} repetitions, which is too few "
+            f"for an interval (--repeat {FEWEST})."
         )
+    planned = [result for result in results if result.role != "control"]
+    failed = [result for result in planned if result.status == "failed"]
+    if len(failed) > UNSURE * len(planned):
+        reasons.append(f"{len(failed)} of {len(planned)} points failed; the first: {failed[0].reason}.")
     for what, number in (
-        ("found no steady state", sum(result.status == "not_stable" for result in results)),
-        ("failed", sum(result.status == "failed" for result in results)),
+        (
+            f"found no steady state, and what they kept is uncertain by more than {NARROW:.2f}",
+            sum(result.status == "not_stable" and _wide(result) for result in results),
+        ),
         ("drifted between the run and its end", sum(_drifted(result) for result in results)),
     ):
-        if number > max(1, UNSURE * len(results)):
+        if number > max(1, UNSURE * len(results)) or number == len(results):
             reasons.append(f"{number} of {len(results)} points {what}.")
     return reasons
+
+
+def _wide(result: PointResult) -> bool:
+    """Whether what a side kept is too uncertain to make up for windows that found no steady state."""
+    widths = [side.kept.width for side in (result.comp, result.comm) if side.kept is not None]
+    return not widths or any(width is None or width > 2 * NARROW for width in widths)
+
+
+def _lacks_interval(side: Side) -> bool:
+    """Whether the side was measured in too few repetitions for intervals."""
+    values = [value for value in (side.alone, side.together, side.kept) if value is not None]
+    return any(value.bounds is None for value in values)
 
 
 def _drifted(result: PointResult) -> bool:
@@ -132,14 +155,14 @@ def _drifted(result: PointResult) -> bool:
 
 def imported(findings: Sequence[Finding]) -> Verdict:
     """What imported values say: whether their machine was quiet is unknown, which is no trust."""
-    said, interference = _said(findings)
+    text, interference = _summary(findings)
     reason = (
         "The values were imported: one for each bandwidth, without repetitions, a control, or the state of "
         "the machine."
     )
     return Verdict(
         trusted=False,
-        text=f"Imported values; whether the machine was quiet is unknown. What they show: {said}",
+        text=f"Imported values; whether the machine was quiet is unknown. What they show: {text}",
         reasons=(reason,),
         interference=interference,
         findings=tuple(findings),
@@ -149,26 +172,57 @@ def imported(findings: Sequence[Finding]) -> Verdict:
 def verdict(
     findings: Sequence[Finding], results: Sequence[PointResult], observations: Observations | None = None
 ) -> Verdict:
-    """The first finding's text is what the run says; what makes it doubtful comes before it.
+    """What the run says: the first finding's text where the run can be trusted; else that there is no
+    verdict and why, and what the numbers show tentatively. A control is never the answer.
 
-    `interference`: True where a finding shows it, False where findings show quiet, None where nothing can be
-    said.
+    `interference`: True where a finding shows it, False where findings show quiet, None where neither shows;
+    tentative too where the run is not trusted.
     """
+    controls_only = {result.id for result in results if result.role == "control"}
+    answers = [item for item in findings if not item.points or not controls_only.issuperset(item.points)]
     trusted, reasons = judge(results, observations)
-    said, interference = _said(findings)
-    text = (
-        said
-        if trusted
-        else f"The machine was not quiet enough to trust this run. {reasons[0]} What was seen: {said}"
-    )
+    if results and not _measured(results):
+        lost = [reason for reason in reasons if "points failed" in reason] or ["the plan has only controls."]
+        text = f"Nothing was measured: {lost[0]}"
+        return Verdict(trusted=False, text=text, reasons=reasons or (text,), findings=tuple(findings))
+    if trusted:
+        text, interference = _summary(answers, results)
+        return Verdict(
+            trusted=True, text=text, reasons=(), interference=interference, findings=tuple(findings)
+        )
+    findings, answers = ([tentative(item) for item in group] for group in (findings, answers))
+    text, interference = _summary(answers, results)
     return Verdict(
-        trusted=trusted, text=text, reasons=reasons, interference=interference, findings=tuple(findings)
+        trusted=False,
+        text=f"No verdict: {reasons[0]} What the numbers show, tentatively: {text}",
+        reasons=reasons,
+        interference=interference,
+        findings=tuple(findings),
     )
 
 
-def _said(findings: Sequence[Finding]) -> tuple[str, bool | None]:
+def _measured(results: Sequence[PointResult]) -> bool:
+    """Whether anything stands of what was asked for; controls are not."""
+    return any(result.role != "control" and result.status != "failed" for result in results)
+
+
+def tentative(finding: Finding) -> Finding:
+    """The same without an answer: only a run that can be trusted gives one."""
+    text = finding.text.removeprefix(ANSWER)
+    return msgspec.structs.replace(finding, text=text[:1].upper() + text[1:])
+
+
+def _communication_only(results: Sequence[PointResult]) -> bool:
+    """Whether nothing computed anywhere, so that no control could be measured."""
+    return bool(results) and all(result.kernel == NONE for result in results)
+
+
+def _summary(findings: Sequence[Finding], results: Sequence[PointResult] = ()) -> tuple[str, bool | None]:
     """The sentence of the first finding that says something, and whether any shows interference."""
+    if _communication_only(results):
+        alone = next((finding.text for finding in findings if finding.level == "note"), "")
+        return f"{alone} {COMMUNICATION_ONLY}".strip(), None
     levels = {finding.level for finding in findings}
     interference = True if "interference" in levels else (False if "quiet" in levels else None)
-    said = next((finding.text for finding in findings if finding.level in ("interference", "quiet")), "")
-    return said or "Nothing can be said about interference from these points.", interference
+    text = next((finding.text for finding in findings if finding.level in ("interference", "quiet")), "")
+    return text or "These points allow no statement about interference.", interference

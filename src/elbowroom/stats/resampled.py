@@ -2,26 +2,24 @@
 
 The points of a run are measured in turns, repetition by repetition. Resamples of repetitions that are the
 same for all points keep what drifts with time in both terms of a contrast between two points, where it
-cancels (METHOD.md, rules 12 and 20).
+cancels (docs/design/method.md, rules 12 and 20).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from elbowroom.plan.point import Point
+from elbowroom.stats.bootstrap import RESAMPLES, expansion, medians, weights
 from elbowroom.stats.result import Kept
-from elbowroom.stats.summary import RESAMPLES, Floats, Ints, Samples, resampled_medians, weights
+from elbowroom.stats.signed_ranks import NORMAL_95, Floats
+from elbowroom.stats.summary import Samples
 
-NORMAL_95 = 1.959963984540054
-"""Standard deviations on either side of a normal value that hold 95 % of it."""
 LEAST = 2
-"""Repetitions: resamples of one are all alike, and tell nothing of how sure it is."""
+"""Repetitions: resamples of one are all alike and give no interval."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ def log_kept(
     sides = np.asarray(samples.side, dtype="U9")[rows]
     units = np.asarray(samples.unit, dtype="U16")[rows]
     drawn = weights(repetitions, seed)
-    found = {}
+    kept = {}
     for number, point in enumerate(points):
         here = slice(int(ends[number]), int(ends[number + 1]))
         for side in ("comp", "comm"):
@@ -62,30 +60,14 @@ def log_kept(
             at = repetition[here]
             if min(len(np.unique(at[both])), len(np.unique(at[apart]))) < LEAST:
                 continue
-            alone, joined = (_medians(value[here][chosen], at[chosen], drawn) for chosen in (apart, both))
+            alone, joined = (medians(value[here][chosen], at[chosen], drawn) for chosen in (apart, both))
             if min(float(alone.min()), float(joined.min())) <= 0:
                 continue
             logs = np.log(joined / alone)
             logs = -logs if units[here][mask][0] == "us" else logs
             draws = logs[0] + (logs[1:] - logs[0]) * expansion(len(np.unique(at[mask])))
-            found[point.id, side] = LogKept(value=float(logs[0]), draws=draws)
-    return found
-
-
-def expansion(repetitions: int) -> float:
-    """How much wider than a bootstrap's percentiles the 95 % interval of so many repetitions is (expanded
-    percentile interval; Hesterberg, "What Teachers Should Know About the Bootstrap", 2015): the bootstrap
-    divides by n where n - 1 are free, and takes the normal law's quantile for Student's.
-    """
-    from scipy.special import stdtrit
-
-    student = float(stdtrit(repetitions - 1, 0.975))
-    return math.sqrt(repetitions / (repetitions - 1)) * student / NORMAL_95
-
-
-def _medians(values: Floats, repetitions: Ints, drawn: NDArray[np.int16]) -> Floats:
-    """The median of all, then of each resample."""
-    return np.concatenate([[np.median(values)], resampled_medians(values, repetitions, drawn)])
+            kept[point.id, side] = LogKept(value=float(logs[0]), draws=draws)
+    return kept
 
 
 def log_of(kept: Kept, seed: Sequence[int]) -> LogKept:
@@ -93,8 +75,9 @@ def log_of(kept: Kept, seed: Sequence[int]) -> LogKept:
     logarithm, each half as wide as the interval's, and independent of every other value's.
     """
     value = float(np.log(kept.value))
-    if kept.low <= 0:
+    low, high = kept.ends(0.0)
+    if low <= 0:
         raise ValueError(f"the interval {kept.low} to {kept.high} has no logarithm")
-    below, above = (value - float(np.log(kept.low))), (float(np.log(kept.high)) - value)
+    below, above = (value - float(np.log(low))), (float(np.log(high)) - value)
     normal = np.random.default_rng(seed).standard_normal(RESAMPLES)
     return LogKept(value=value, draws=value + normal * np.where(normal < 0, below, above) / NORMAL_95)

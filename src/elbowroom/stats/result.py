@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-from elbowroom.plan.point import Application, Extraneous, Program
+from elbowroom.plan.workload import Workload, kernel_beside_messages, stored
+from elbowroom.stats.interval import WithInterval
 
 
-class Summary(msgspec.Struct, frozen=True, kw_only=True):
+class Summary(WithInterval, msgspec.Struct, frozen=True, kw_only=True):
     """Median, first and last decile, and the 95 % bootstrap interval of the median of `count` samples."""
 
     median: float
     d1: float
     d9: float
-    low: float
-    high: float
+    low: float | None = None
+    high: float | None = None
     count: int
     unit: str
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """together/alone of a rate, alone/together of a latency: 1 always means undisturbed; 95 % interval."""
+class Kept(WithInterval, msgspec.Struct, frozen=True, kw_only=True):
+    """together/alone of a rate, alone/together of a latency: 1 always means undisturbed.
+
+    `value`: the pseudo-median of the ratios of the repetitions.
+    """
 
     value: float
-    low: float
-    high: float
+    low: float | None = None
+    high: float | None = None
 
 
-class Added(msgspec.Struct, frozen=True, kw_only=True):
-    """together - alone of a duration, in its unit (us); negative stays negative; 95 % interval."""
+class Added(WithInterval, msgspec.Struct, frozen=True, kw_only=True):
+    """together - alone of a duration, in its unit (us); negative stays negative."""
 
     value: float
-    low: float
-    high: float
+    low: float | None = None
+    high: float | None = None
     unit: str = "us"
 
 
@@ -76,7 +80,7 @@ class Misses(msgspec.Struct, frozen=True, kw_only=True):
     count: tuple[float, ...]
 
 
-class Series(msgspec.Struct, frozen=True, kw_only=True):
+class WindowSeries(msgspec.Struct, frozen=True, kw_only=True):
     """A window of extraneous accesses, size by size: one-way times of messages `after` accesses of that many
     `sizes` bytes, and of the control messages among them `without` any; cache misses where known.
 
@@ -93,9 +97,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
-    """Frequency of one core during one phase, kHz every `interval_s` seconds; `role` says what the core
-    did.
-    """
+    """Frequency of one core during one phase, in kHz every `interval_s` seconds, and the core's role."""
 
     phase: str
     core: int
@@ -104,9 +106,9 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     khz: tuple[float, ...]
 
 
-class Steps(msgspec.Struct, frozen=True, kw_only=True):
+class MeasuredSteps(msgspec.Struct, frozen=True, kw_only=True):
     """Whole steps of an application (the slowest process), and the part before anything can be sent, in us;
-    what it said of its mesh and messages.
+    its `facts` on its mesh and messages.
     """
 
     total: Summary
@@ -115,12 +117,12 @@ class Steps(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PointResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One measured point with both baselines and both ratios (METHOD.md, rule 19).
+    """One measured point with both baselines and both ratios (docs/design/method.md, rule 19).
 
     Of an application, `comp` is its interior and `comm` its exchange, durations in us, and `steps` the whole.
     `comp_cores` are those of rank 0's computation, as the operating system numbers them.
     Of extraneous accesses `comm` is the one-way time, alone without them and together after them, and
-    `series` each size's. Of a program, `facts` is what it said of its work and results.
+    `series` each size's. Of a program, `facts` are its own figures of its work and results.
     """
 
     id: str
@@ -149,12 +151,18 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     traces: tuple[Trace, ...] = ()
     n_other: int = 0
     comp_cores: tuple[int, ...] = ()
-    application: Application | None = None
-    steps: Steps | None = None
-    extraneous: Extraneous | None = None
-    series: Series | None = None
-    program: Program | None = None
+    workload: Workload = msgspec.field(default_factory=kernel_beside_messages)
+    steps: MeasuredSteps | None = None
+    series: WindowSeries | None = None
     facts: dict[str, float] = {}
+
+    def plain(self) -> dict[str, Any]:
+        """Plain data, as `show --json` prints it."""
+        plain = stored(self, self.workload)
+        return plain | {key: plain.pop(key) for key in _LAST_KEYS}
+
+
+_LAST_KEYS = ("application", "steps", "extraneous", "series", "program", "facts")
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,3 +186,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...] = ()
     interference: bool | None = None
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def further_reasons(self) -> tuple[str, ...]:
+        """The reasons that `text` does not give already."""
+        return tuple(reason for reason in self.reasons if reason not in self.text)

@@ -1,6 +1,6 @@
-"""Blue and red points (METHOD.md, rule 20): only the computation slows while the bandwidth is far from
-saturated, or both slow, as where the memory saturates (Vuppalapati et al., "Understanding the Host Network",
-SIGCOMM 2024).
+"""Blue and red points (docs/design/method.md, rule 20): only the computation slows while the bandwidth is far
+from saturated, or both slow, as where the memory saturates (Vuppalapati et al., "Understanding the Host
+Network", SIGCOMM 2024).
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def traffic(item: PointResult, style: Literal["alone", "together"]) -> float | N
 
 def highest(results: Sequence[PointResult]) -> dict[int, float]:
     """The highest traffic seen on each NUMA node of the computations' data, MB/s."""
-    found: dict[int, float] = {}
+    peaks: dict[int, float] = {}
     for item in results:
-        for seen in (traffic(item, "alone"), traffic(item, "together")):
-            if seen is not None:
-                found[item.comp_node] = max(found.get(item.comp_node, 0.0), seen)
-    return found
+        for moved in (traffic(item, "alone"), traffic(item, "together")):
+            if moved is not None:
+                peaks[item.comp_node] = max(peaks.get(item.comp_node, 0.0), moved)
+    return peaks
 
 
 def regime(item: PointResult, peaks: Mapping[int, float]) -> Regime | None:
@@ -64,9 +64,9 @@ def colour(item: PointResult, peaks: Mapping[int, float]) -> Colour | None:
     """
     if traffic(item, "together") is None or item.comp.kept is None or item.comm.kept is None:
         return None
-    found = regime(item, peaks)
-    if found is not None:
-        return found
+    name = regime(item, peaks)
+    if name is not None:
+        return name
     if any(kept.value < 1 - TOLERANCE and not _hit(kept) for kept in (item.comp.kept, item.comm.kept)):
         return "undecided"
     if _hit(item.comp.kept):

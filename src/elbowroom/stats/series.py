@@ -14,9 +14,11 @@ from typing import Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from elbowroom.plan.point import Extraneous, Point
-from elbowroom.stats.result import Misses, Series, Side, Spread
-from elbowroom.stats.summary import Floats, Ints, side_of, weights
+from elbowroom.plan.point import Point
+from elbowroom.stats.bootstrap import weights
+from elbowroom.stats.result import Misses, Side, Spread, WindowSeries
+from elbowroom.stats.signed_ranks import Floats, Ints
+from elbowroom.stats.summary import side_of
 
 RESAMPLES = 200
 """Of a window's medians: thousands of messages in each of hundreds of windows; fewer than elsewhere."""
@@ -31,8 +33,8 @@ Rank = Literal["sender", "receiver"]
 
 
 @dataclass
-class Times:
-    """What the repetitions of one window told: one array of shape (sizes, messages of a size) for each
+class WindowTimes:
+    """Times of the repetitions of one window: one array of shape (sizes, messages of a size) for each
     repetition and phase, after accesses and without; misses per (source, rank, level), one array of shape
     (sizes,) for each repetition.
     """
@@ -42,41 +44,42 @@ class Times:
     misses: dict[tuple[str, str, str], list[Floats]] = field(default_factory=dict)
 
 
-def add(times: Times, extraneous: Extraneous, record: Mapping[str, object]) -> str:
-    """Adds a repetition's record (docs/protocol.md); what is wrong with it, or the empty string.
+def add(times: WindowTimes, sizes: int, record: Mapping[str, object]) -> str:
+    """Adds a repetition's record (docs/reference/protocol.md); what is wrong with it, or the empty string.
 
     Phase B holds the messages without accesses, AB those after them; a void phase is left out.
     """
     for phase in cast(Sequence[Mapping[str, object]], record.get("phases", ())):
-        told = cast(Mapping[str, object], phase.get("comm") or {})
-        batches = np.asarray(told.get("batches", ()), dtype=np.float64)
+        comm = cast(Mapping[str, object], phase.get("comm") or {})
+        batches = np.asarray(comm.get("batches", ()), dtype=np.float64)
         if phase.get("status") == "void" or phase.get("phase") not in ("B", "AB"):
             continue
-        if batches.size == 0 or batches.size % extraneous.count or not np.isfinite(batches).all():
-            return f"{batches.size} one-way times were answered for {extraneous.count} sizes"
-        found = times.after if phase["phase"] == "AB" else times.without
-        found.append(batches.reshape(extraneous.count, -1))
+        if batches.size == 0 or batches.size % sizes or not np.isfinite(batches).all():
+            return f"{batches.size} one-way times were answered for {sizes} sizes"
+        repetitions = times.after if phase["phase"] == "AB" else times.without
+        repetitions.append(batches.reshape(sizes, -1))
         if phase["phase"] == "AB":
             misses = cast(Mapping[str, object], phase.get("misses") or {})
-            _add_misses(times, extraneous, misses)
-            _add_misses(times, extraneous, cast(Mapping[str, object], misses.get("measured") or {}))
+            _add_misses(times, sizes, misses)
+            _add_misses(times, sizes, cast(Mapping[str, object], misses.get("measured") or {}))
     return ""
 
 
-def _add_misses(times: Times, extraneous: Extraneous, told: Mapping[str, object]) -> None:
+def _add_misses(times: WindowTimes, sizes: int, counted: Mapping[str, object]) -> None:
     for rank in RANKS:
-        for level, counts in cast(Mapping[str, Sequence[float]], told.get(rank) or {}).items():
-            if level in LEVELS and len(counts) == extraneous.count:
-                key = (str(told.get("source")), rank, level)
+        for level, counts in cast(Mapping[str, Sequence[float]], counted.get(rank) or {}).items():
+            if level in LEVELS and len(counts) == sizes:
+                key = (str(counted.get("source")), rank, level)
                 times.misses.setdefault(key, []).append(np.asarray(counts, dtype=np.float64))
 
 
-def series_of(point: Point, times: Times) -> Series | None:
+def series_of(point: Point, times: WindowTimes) -> WindowSeries | None:
     """The window size by size; None where one of the phases is missing."""
-    if point.extraneous is None or not times.after or not times.without:
+    sizes = tuple(point.workload.sizes)
+    if not sizes or not times.after or not times.without:
         return None
-    return Series(
-        sizes=point.extraneous.sizes,
+    return WindowSeries(
+        sizes=sizes,
         after=_spread(times.after),
         without=_spread(times.without),
         misses=tuple(
@@ -84,9 +87,9 @@ def series_of(point: Point, times: Times) -> Series | None:
                 level=cast(Level, level),
                 rank=cast(Rank, rank),
                 source=cast(Literal["measured", "modelled"], source),
-                count=_told(np.mean(several, axis=0)),
+                count=_rounded(np.mean(counts, axis=0)),
             )
-            for (source, rank, level), several in sorted(times.misses.items())
+            for (source, rank, level), counts in sorted(times.misses.items())
             if source == "measured"
             or (source == "modelled" and ("measured", rank, level) not in times.misses)
         ),
@@ -100,20 +103,20 @@ def _spread(repetitions: Sequence[Floats]) -> Spread:
     values = np.concatenate(repetitions, axis=1)
     d1, median, d9 = np.quantile(values, (0.1, 0.5, 0.9), axis=1)
     return Spread(
-        median=_told(median),
-        d1=_told(d1),
-        d9=_told(d9),
-        minimum=_told(values.min(axis=1)),
-        mean=_told(values.mean(axis=1)),
-        minima=tuple(_told(one.min(axis=1)) for one in repetitions),
+        median=_rounded(median),
+        d1=_rounded(d1),
+        d9=_rounded(d9),
+        minimum=_rounded(values.min(axis=1)),
+        mean=_rounded(values.mean(axis=1)),
+        minima=tuple(_rounded(repetition.min(axis=1)) for repetition in repetitions),
     )
 
 
-def _told(values: NDArray[np.float64]) -> tuple[float, ...]:
+def _rounded(values: NDArray[np.float64]) -> tuple[float, ...]:
     return tuple(np.round(values, DECIMALS).tolist())
 
 
-def side_of_window(times: Times, seed: int) -> Side:
+def side_of_window(times: WindowTimes, seed: int) -> Side:
     """One-way times of all messages of the window, alone (without accesses) and together (after them).
 
     The intervals are those of medians resampled over the sizes, the messages of one size together with and

@@ -8,14 +8,18 @@ The bounds of a window are the least and the greatest of what its sizes took on 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
 
-from elbowroom.stats.floors import RESAMPLES, Estimate, Region, region_of
-from elbowroom.stats.result import PointResult, Series, Spread
-from elbowroom.stats.summary import Floats, interval
+from elbowroom.schemas import WRITTEN
+from elbowroom.stats.bootstrap import estimate, indices, weights
+from elbowroom.stats.floors import RESAMPLES, CacheRegion, region_of
+from elbowroom.stats.interval import Interval
+from elbowroom.stats.judgement import Judgement
+from elbowroom.stats.result import PointResult, Spread, WindowSeries
+from elbowroom.stats.signed_ranks import Floats
 
 FEWEST_WINDOWS = 8
 """A trend over fewer says nothing."""
@@ -27,9 +31,8 @@ FLAT = 0.05
 """A floor that surely rises less than this does not rise: what elsewhere counts as undisturbed."""
 
 MOVED = 0.03
-"""Floors without accesses that surely differ by more than this: the machine moved (METHOD.md, rule 15)."""
+"""Floors without accesses that surely differ by more than this: the machine moved (method.md, rule 15)."""
 
-Verdict = Literal["confirmed", "refuted", "undecided"]
 Of = Literal["mean", "minimum"]
 
 
@@ -45,8 +48,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 class Scatter(msgspec.Struct, frozen=True, kw_only=True):
     """Average (us) and variance (us^2) over all sizes of what each took on average (section 3.3)."""
 
-    average: Estimate
-    variance: Estimate
+    average: Interval
+    variance: Interval
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,40 +61,40 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     windows: int
-    lower: Estimate
-    upper: Estimate
-    median: Estimate
-    average: Estimate
-    spread: Estimate
-    variances: Estimate | None
-    regions: dict[str, Estimate] = {}
+    lower: Interval
+    upper: Interval
+    median: Interval
+    average: Interval
+    spread: Interval
+    variances: Interval | None
+    regions: Annotated[dict[str, Interval], WRITTEN] = {}
 
 
 class First(msgspec.Struct, frozen=True, kw_only=True):
     """The first observation: Kendall's rank correlation of lower bounds and bytes; how far the floor of the
     last region lies over that without accesses, less 1; the change of the latter from the region before the
-    last one, and whether it `moved` so far in any that nothing can be said.
+    last one, and whether it `moved` too far in any for a verdict.
     """
 
-    verdict: Verdict
-    trend: Estimate | None
-    rise: Estimate | None
-    control: Estimate | None
+    verdict: Judgement
+    trend: Interval | None
+    rise: Interval | None
+    control: Interval | None
     moved: bool
 
 
 def bounds(windows: Sequence[PointResult], *, of: Of = "mean", after: bool = True) -> list[Bounds]:
     """The bounds of each window, from few bytes to many; of the messages after accesses, or without."""
-    found = []
+    intervals = []
     for item in windows:
         if item.series is not None:
             values = getattr(_spread(item.series, after), of)
             middle = (item.series.sizes[0] + item.series.sizes[-1]) / 2
-            found.append(Bounds(point=item.id, bytes=middle, lower=min(values), upper=max(values)))
-    return sorted(found, key=lambda one: one.bytes)
+            intervals.append(Bounds(point=item.id, bytes=middle, lower=min(values), upper=max(values)))
+    return sorted(intervals, key=lambda bound: bound.bytes)
 
 
-def _spread(series: Series, after: bool) -> Spread:
+def _spread(series: WindowSeries, after: bool) -> Spread:
     return series.after if after else series.without
 
 
@@ -105,8 +108,8 @@ def scatter(windows: Sequence[PointResult], *, after: bool = True, seed: int = 0
     values = np.concatenate(columns)
     averages, variances = _moments(columns, seed)
     return Scatter(
-        average=_estimate(float(values.mean()), averages),
-        variance=_estimate(float(values.var(ddof=1)), variances),
+        average=estimate(float(values.mean()), averages),
+        variance=estimate(float(values.var(ddof=1)), variances),
     )
 
 
@@ -117,16 +120,10 @@ def _moments(columns: Sequence[Floats], seed: int) -> tuple[Floats, Floats]:
     middle = float(np.concatenate(columns).mean())
     total, squares = np.zeros(RESAMPLES), np.zeros(RESAMPLES)
     for column in columns:
-        off = column[rng.integers(0, len(column), size=(RESAMPLES, len(column)))] - middle
+        off = column[indices(rng, len(column), RESAMPLES)] - middle
         total += off.sum(axis=1)
         squares += (off * off).sum(axis=1)
     return middle + total / count, (squares - total * total / count) / (count - 1)
-
-
-def _estimate(value: float, resampled: Floats) -> Estimate:
-    finite = resampled[np.isfinite(resampled)]
-    low, high = interval(finite) if finite.size else (value, value)
-    return Estimate(value=value, low=min(low, value), high=max(high, value))
 
 
 def difference(
@@ -144,13 +141,15 @@ def difference(
         for item in sender
         if item.series is not None and item.series.sizes in others
     ]
-    if sum(len(one.sizes) for one, _ in pairs) < 2:
+    if sum(len(sent.sizes) for sent, _ in pairs) < 2:
         return None
 
-    def less(of: Callable[[Series], float], chosen: Sequence[tuple[Series, Series]] = pairs) -> Estimate:
+    def less(
+        of: Callable[[WindowSeries], float], chosen: Sequence[tuple[WindowSeries, WindowSeries]] = pairs
+    ) -> Interval:
         gaps = np.array([of(theirs) - of(ours) for ours, theirs in chosen])
-        again = np.random.default_rng(seed).integers(0, len(gaps), size=(RESAMPLES, len(gaps)))
-        return _estimate(float(np.median(gaps)), np.median(gaps[again], axis=1))
+        again = indices(np.random.default_rng(seed), len(gaps), RESAMPLES)
+        return estimate(float(np.median(gaps)), np.median(gaps[again], axis=1))
 
     return Difference(
         windows=len(pairs),
@@ -168,7 +167,7 @@ def difference(
     )
 
 
-def _variances(pairs: Sequence[tuple[Series, Series]], seed: int) -> Estimate | None:
+def _variances(pairs: Sequence[tuple[WindowSeries, WindowSeries]], seed: int) -> Interval | None:
     """Variance of the receiver's averages over that of the sender's, less 1."""
     columns = [[np.asarray(pair[side].after.mean) for pair in pairs] for side in (0, 1)]
     drawn = [_moments(column, seed + side)[1] for side, column in enumerate(columns)]
@@ -176,10 +175,10 @@ def _variances(pairs: Sequence[tuple[Series, Series]], seed: int) -> Estimate | 
     if values[0] == 0:
         return None
     with np.errstate(divide="ignore", invalid="ignore"):
-        return _estimate(float(values[1] / values[0]) - 1, drawn[1] / drawn[0] - 1)
+        return estimate(float(values[1] / values[0]) - 1, drawn[1] / drawn[0] - 1)
 
 
-def _added(series: Series, of: Callable[[Spread], float]) -> float:
+def _added(series: WindowSeries, of: Callable[[Spread], float]) -> float:
     """What accesses add to the messages without among them."""
     return of(series.after) - of(series.without)
 
@@ -193,58 +192,50 @@ def _deciles(spread: Spread) -> float:
 
 
 def _by_region(
-    pairs: Sequence[tuple[Series, Series]], levels: Mapping[int, float]
-) -> dict[str, list[tuple[Series, Series]]]:
+    pairs: Sequence[tuple[WindowSeries, WindowSeries]], levels: Mapping[int, float]
+) -> dict[str, list[tuple[WindowSeries, WindowSeries]]]:
     """Pairs of windows by the region that the middle of their sizes is in."""
-    parts: dict[str, list[tuple[Series, Series]]] = {}
+    parts: dict[str, list[tuple[WindowSeries, WindowSeries]]] = {}
     for pair in pairs:
         middle = (pair[0].sizes[0] + pair[0].sizes[-1]) / 2
         parts.setdefault(region_of(middle, levels), []).append(pair)
     return parts
 
 
-def sign(estimate: Estimate) -> Verdict:
-    """Whether a value is surely above 0 (confirmed), surely below (refuted), or neither."""
-    return "confirmed" if estimate.low > 0 else "refuted" if estimate.high < 0 else "undecided"
-
-
-def trend(windows: Sequence[PointResult], seed: int = 0) -> Estimate | None:
+def trend(windows: Sequence[PointResult], seed: int = 0) -> Interval | None:
     """Kendall's tau of the lower bounds (of averages) over the bytes accessed, from -1 to 1, windows drawn
     again for its interval; None of fewer than eight windows.
     """
-    found = bounds(windows)
-    if len(found) < FEWEST_WINDOWS:
+    lows = bounds(windows)
+    if len(lows) < FEWEST_WINDOWS:
         return None
-    heights = np.array([one.lower for one in found])
+    heights = np.array([bound.lower for bound in lows])
     signs = np.sign(heights[None, :] - heights[:, None])
-    rows = np.arange(len(found))
+    rows = np.arange(len(lows))
     signs = np.where(rows[None, :] > rows[:, None], signs, -signs)
-    rng = np.random.default_rng(seed)
-    counts = np.stack(
-        [np.bincount(rng.integers(0, len(rows), len(rows)), minlength=len(rows)) for _ in range(RESAMPLES)]
-    )
+    counts = weights(len(rows), seed, RESAMPLES).T.astype(np.int64)
     np.fill_diagonal(signs, 0)
     # Pairs of a window with itself have no order: they are not among the pairs of a resample.
     sums = np.einsum("ri,ij,rj->r", counts, signs, counts, optimize=True)
     pairs = len(rows) ** 2 - (counts * counts).sum(axis=1)
-    return _estimate(float(signs.sum() / (len(rows) * (len(rows) - 1))), sums / np.maximum(pairs, 1))
+    return estimate(float(signs.sum() / (len(rows) * (len(rows) - 1))), sums / np.maximum(pairs, 1))
 
 
-def first_observation(windows: Sequence[PointResult], found: Sequence[Region], seed: int = 0) -> First:
+def first_observation(windows: Sequence[PointResult], regions: Sequence[CacheRegion], seed: int = 0) -> First:
     """Confirmed where the lower bound has a trend upwards and the floor surely rises, by more than that of
     the messages without accesses moved; refuted where it surely rises less than 5 %; else undecided.
 
-    `found`: the regions of these windows (stats.floors), the one without accesses first.
+    `regions`: those of the windows (stats.floors), the one without accesses first.
     """
-    last = found[-1] if len(found) > 1 else None
+    last = regions[-1] if len(regions) > 1 else None
     rise = None if last is None else last.over
-    controls = [row.control for row in found if row.control is not None]
+    controls = [row.control for row in regions if row.control is not None]
     control = controls[-1] if controls else None
-    moved = any(one.low > MOVED or one.high < -MOVED for one in controls)
+    moved = any(estimate.low > MOVED or estimate.high < -MOVED for estimate in controls)
     slope = trend(windows, seed)
-    verdict: Verdict = "undecided"
+    verdict: Judgement = "undecided"
     if slope is not None and rise is not None and not moved:
-        beyond = max([0.0, *(one.high for one in controls)])
+        beyond = max([0.0, *(estimate.high for estimate in controls)])
         if slope.low > 0 and rise.low > beyond:
             verdict = "confirmed"
         elif rise.high < FLAT or slope.high < 0:
@@ -289,17 +280,19 @@ class MissLine(msgspec.Struct, frozen=True, kw_only=True):
 
 def miss_lines(windows: Sequence[PointResult], rank: str) -> list[MissLine]:
     """A line for each level that is known of every window, nearest cache first."""
-    found: dict[tuple[str, str], list[tuple[float, float, str]]] = {}
-    told = [item for item in windows if item.series is not None]
-    for item in told:
+    counts: dict[tuple[str, str], list[tuple[float, float, str]]] = {}
+    measured = [item for item in windows if item.series is not None]
+    for item in measured:
         assert item.series is not None
         middle = (item.series.sizes[0] + item.series.sizes[-1]) / 2
-        for one in item.series.misses:
-            if one.rank == rank:
-                found.setdefault((one.level, one.source), []).append((middle, min(one.count), item.id))
+        for misses in item.series.misses:
+            if misses.rank == rank:
+                counts.setdefault((misses.level, misses.source), []).append(
+                    (middle, min(misses.count), item.id)
+                )
     lines = []
-    for (level, source), rows in sorted(found.items()):
-        if len(rows) == len(told):
+    for (level, source), rows in sorted(counts.items()):
+        if len(rows) == len(measured):
             middles, least, ids = zip(*sorted(rows), strict=True)
             lines.append(MissLine(level=level, source=source, points=ids, bytes=middles, lower=least))
     return lines
@@ -307,7 +300,7 @@ def miss_lines(windows: Sequence[PointResult], rank: str) -> list[MissLine]:
 
 def follows(windows: Sequence[PointResult], line: MissLine) -> float | None:
     """Correlation of the lower bounds of the one-way time with the misses; None where either never varies."""
-    heights = {one.point: one.lower for one in bounds(windows)}
+    heights = {bound.point: bound.lower for bound in bounds(windows)}
     both = np.array([[heights[point] for point in line.points], line.lower])
     if both.shape[1] < FEWEST_WINDOWS or (np.ptp(both, axis=1) == 0).any():
         return None

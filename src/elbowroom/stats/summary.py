@@ -1,26 +1,29 @@
-"""From raw samples to summaries: medians, deciles, bootstrap intervals, what each side kept.
+"""From raw samples to summaries: medians, deciles, intervals, what each side kept.
 
-Resamples are drawn over repetitions, not over samples: the alone and together samples of one repetition stay
-together, so that what drifts with time cancels in the ratio (METHOD.md, rules 12 and 19).
+Repetitions are the units, not samples. What a side kept is estimated from the ratios inside the repetitions,
+so that what drifts with time cancels (docs/design/method.md, rules 12 and 19; stats/signed_ranks.py). The
+interval of a median is a bootstrap over repetitions, widened for few of them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from elbowroom.stats.bootstrap import expansion, percentile_interval, resampled_medians, weights
 from elbowroom.stats.result import Added, Kept, Side, Summary
-
-RESAMPLES = 1000
-CONFIDENCE = 0.95
-MANY = 600
-"""So many values, and medians of resamples are looked for in their middle only: it is faster."""
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from elbowroom.stats.signed_ranks import (
+    FEWEST,
+    Floats,
+    Ints,
+    by_repetition,
+    pseudo_median,
+    rank_interval,
+)
 
 
 @dataclass(frozen=True)
@@ -51,75 +54,13 @@ class Samples:
 
 
 def quantile(ordered: Floats, share: float) -> float:
-    """Linear quantile of sorted values, as numpy's default; plain arithmetic, for it is asked thousands of
-    times.
-    """
+    """Linear quantile of sorted values, as numpy's default, in plain arithmetic: it is called very often."""
     position = share * (len(ordered) - 1)
     below = int(position)
     if below + 1 >= len(ordered):
         return float(ordered[-1])
     left, right, part = float(ordered[below]), float(ordered[below + 1]), position - below
     return left + (right - left) * part if part < 0.5 else right - (right - left) * (1 - part)
-
-
-def weights(repetitions: int, seed: int, resamples: int = RESAMPLES) -> NDArray[np.int16]:
-    """How often each repetition is in each resample: shape (repetitions, resamples), columns sum to
-    `repetitions`.
-    """
-    draws = np.random.default_rng(seed).integers(0, repetitions, size=(resamples, repetitions))
-    counts = np.zeros((resamples, repetitions), dtype=np.int16)
-    np.add.at(counts, (np.arange(resamples)[:, None], draws), 1)
-    return np.ascontiguousarray(counts.T)
-
-
-def resampled_medians(values: Floats, groups: Ints, drawn: NDArray[np.int16]) -> Floats:
-    """Median of each resample: shape (resamples,). `groups` gives the row of `drawn` that each value belongs
-    to.
-
-    A resample that draws none of the values has the median of them all (it tells nothing).
-    """
-    by_value = np.argsort(values, kind="stable")
-    ordered, members = values[by_value], groups[by_value]
-    if len(values) >= MANY and (found := _of_the_middle(ordered, members, drawn)) is not None:
-        return found
-    narrow = 2 * len(values) * drawn.shape[0] < np.iinfo(np.int16).max
-    cumulative = np.cumsum(drawn[members], axis=0, dtype=np.int16 if narrow else np.int32)
-    total = cumulative[-1]
-    doubled = cumulative * 2
-    last = len(values) - 1
-    lower = np.minimum((doubled < total).sum(axis=0), last)
-    upper = np.minimum((doubled <= total).sum(axis=0), last)
-    medians: Floats = (ordered[lower] + ordered[upper]) / 2
-    if not total.all():
-        medians[total == 0] = np.median(ordered)
-    return medians
-
-
-def _of_the_middle(ordered: Floats, members: Ints, drawn: NDArray[np.int16]) -> Floats | None:
-    """The same from the middle third of the sorted values, a third of the work; None where the median of some
-    resample lies outside it.
-    """
-    count, groups = len(ordered), drawn.shape[0]
-    first, end = count // 3, count - count // 3
-    wide = drawn.astype(np.int32)
-    total = np.bincount(members, minlength=groups) @ wide
-    before = np.bincount(members[:first], minlength=groups) @ wide
-    cumulative = before + np.cumsum(drawn[members[first:end]], axis=0, dtype=np.int32)
-    if (2 * before >= total).any() or (2 * cumulative[-1] <= total).any():
-        return None
-    lower = first + (2 * cumulative < total).sum(axis=0)
-    upper = first + (2 * cumulative <= total).sum(axis=0)
-    medians: Floats = (ordered[lower] + ordered[upper]) / 2
-    return medians
-
-
-def interval(estimates: Floats, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """The percentile interval of resampled estimates."""
-    count = len(estimates)
-    below = min(int(np.floor(count * (1 - confidence) / 2)), count - 1)
-    above = count - 1 - below
-    parted = np.partition(estimates, (below, above))
-    return float(parted[below]), float(parted[above])
 
 
 def summarise(
@@ -130,15 +71,14 @@ def summarise(
 ) -> Summary:
     """Median, d1, d9 and the 95 % bootstrap interval of the median; deterministic for a seed.
 
-    `repetitions` says which repetition each value is from; without it each value is its own. ValueError when
-    empty.
+    `repetitions` says which repetition each value is from; without it each value is its own. No interval of
+    fewer than FEWEST repetitions. ValueError when empty.
     """
     column = np.asarray(values, dtype=np.float64)
     if column.size == 0:
         raise ValueError("no values to summarise")
     groups = np.arange(column.size) if repetitions is None else _numbered(np.asarray(repetitions))
-    drawn = weights(int(groups.max()) + 1, seed)
-    return _summary(column, unit, resampled_medians(column, groups, drawn))
+    return _summary(column, groups, unit, weights(int(groups.max()) + 1, seed))
 
 
 def _numbered(repetitions: Ints) -> Ints:
@@ -146,34 +86,36 @@ def _numbered(repetitions: Ints) -> Ints:
     return np.asarray(np.unique(repetitions, return_inverse=True)[1], dtype=np.int64).reshape(-1)
 
 
-def _summary(values: Floats, unit: str, medians: Floats) -> Summary:
-    low, high = interval(medians)
+def _summary(values: Floats, groups: Ints, unit: str, drawn: NDArray[np.int16]) -> Summary:
+    """`groups`: the row of `drawn` that each value belongs to."""
     ordered = np.sort(values)
     d1, median, d9 = (quantile(ordered, share) for share in (0.1, 0.5, 0.9))
-    return Summary(
-        median=median,
-        d1=d1,
-        d9=d9,
-        low=min(low, median),
-        high=max(high, median),
-        count=int(values.size),
-        unit=unit,
-    )
+    low = high = None
+    repetitions = len(np.unique(groups))
+    if repetitions >= FEWEST:
+        wider = expansion(repetitions)
+        low, high = percentile_interval(resampled_medians(values, groups, drawn))
+        # The medians of resamples say how far the median moves; it does not leave what was measured.
+        low = max(float(ordered[0]), median - wider * max(0.0, median - low))
+        high = min(float(ordered[-1]), median + wider * max(0.0, high - median))
+    return Summary(median=median, d1=d1, d9=d9, low=low, high=high, count=int(values.size), unit=unit)
 
 
 def kept(
-    alone: Mapping[int, Sequence[float]],
-    together: Mapping[int, Sequence[float]],
-    *,
-    duration: bool = False,
-    seed: int = 0,
+    alone: Mapping[int, Sequence[float]], together: Mapping[int, Sequence[float]], *, duration: bool = False
 ) -> Kept | None:
-    """together/alone of medians of a rate (alone/together of a duration), with its paired-bootstrap interval.
+    """together/alone of a rate (alone/together of a duration) inside each repetition: their pseudo-median.
 
-    Both are samples by repetition. None where one side is empty or a median is not positive.
+    Both are samples by repetition. None where one side is empty or a median is not positive; no interval
+    where fewer than FEWEST repetitions have both.
     """
-    columns = [_column(side) for side in (alone, together)]
-    return side_of(*columns[0], *columns[1], unit="us" if duration else "", seed=seed).kept
+    values, repetitions = zip(*(_column(side) for side in (alone, together)), strict=True)
+    if not min(map(len, values)):
+        return None
+    numbered = _numbered(np.concatenate(repetitions))
+    groups = numbered[: len(values[0])], numbered[len(values[0]) :]
+    by = [by_repetition(*side, int(numbered.max()) + 1) for side in zip(values, groups, strict=True)]
+    return _ratio(float(np.median(values[0])), float(np.median(values[1])), *by, duration=duration)
 
 
 def _column(side: Mapping[int, Sequence[float]]) -> tuple[Floats, Ints]:
@@ -200,34 +142,53 @@ def side_of(
     count = int(numbered.max()) + 1
     if drawn is None or drawn.shape[0] != count:
         drawn = weights(count, seed)
-    sides = []
-    for values, groups in ((alone, numbered[: alone.size]), (together, numbered[alone.size :])):
-        sides.append((values, resampled_medians(values, groups, drawn)) if values.size else None)
-    summaries = [None if side is None else _summary(side[0], unit, side[1]) for side in sides]
-    ratio = more = None
-    if sides[0] is not None and sides[1] is not None and summaries[0] and summaries[1]:
-        medians = summaries[0].median, summaries[1].median
-        ratio = _ratio(*medians, sides[0][1], sides[1][1], unit == "us")
-        more = _difference(*medians, sides[1][1] - sides[0][1]) if unit == "us" else None
-    return Side(alone=summaries[0], together=summaries[1], kept=ratio, added=more)
+    columns = ((alone, numbered[: alone.size]), (together, numbered[alone.size :]))
+    apart, joined = (
+        _summary(values, groups, unit, drawn) if values.size else None for values, groups in columns
+    )
+    if apart is None or joined is None:
+        return Side(alone=apart, together=joined)
+    by = [by_repetition(values, groups, count) for values, groups in columns]
+    return Side(
+        alone=apart,
+        together=joined,
+        kept=_ratio(apart.median, joined.median, *by, duration=unit == "us"),
+        added=_difference(joined.median - apart.median, by[1] - by[0]) if unit == "us" else None,
+    )
 
 
-def _difference(alone: float, together: float, resampled: Floats) -> Added:
-    """Paired as the ratio is: each resample holds the same repetitions of both."""
-    low, high = interval(resampled)
-    value = together - alone
-    return Added(value=value, low=min(low, value), high=max(high, value))
+def _difference(of_medians: float, pairs: Floats) -> Added:
+    """`pairs`: one difference for each repetition; without any, that of the medians."""
+    if np.isnan(pairs).all():
+        return Added(value=of_medians)
+    low, high = rank_interval(pairs) or (None, None)
+    return Added(value=pseudo_median(pairs), low=low, high=high)
+
+
+def log_ratios(alone: Floats, together: Floats, *, duration: bool) -> Floats:
+    """ln of what each repetition kept; NaN where it lacks a side, or where nothing was done alone."""
+    before, after = (together, alone) if duration else (alone, together)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs: Floats = np.log(after / before)
+    logs[~(before > 0)] = np.nan
+    return logs
 
 
 def _ratio(
-    alone: float, together: float, alone_boot: Floats, together_boot: Floats, duration: bool
+    alone_median: float, together_median: float, alone: Floats, together: Floats, *, duration: bool
 ) -> Kept | None:
-    """Nothing is clamped: above 1 stays above 1 (METHOD.md, rule 11)."""
-    if duration:
-        alone, together, alone_boot, together_boot = together, alone, together_boot, alone_boot
-    if alone <= 0 or together <= 0:
+    """Nothing is clamped: above 1 stays above 1 (docs/design/method.md, rule 11). Without a repetition that
+    has both sides, the ratio of the medians.
+    """
+    if min(alone_median, together_median) <= 0:
         return None
-    value = together / alone
-    positive = alone_boot > 0
-    low, high = interval(together_boot[positive] / alone_boot[positive]) if positive.any() else (value, value)
-    return Kept(value=value, low=min(low, value), high=max(high, value))
+    logs = log_ratios(alone, together, duration=duration)
+    if np.isnan(logs).all():
+        value = together_median / alone_median
+        return Kept(value=1 / value if duration else value)
+    low, high = rank_interval(logs) or (None, None)
+    return Kept(
+        value=math.exp(pseudo_median(logs)),
+        low=None if low is None else math.exp(low),
+        high=None if high is None else math.exp(high),
+    )

@@ -24,11 +24,11 @@ from typing import Any
 
 import msgspec
 
-from elbowroom.errors import UsageError
-from elbowroom.model.curves import STREAMS, Curves, Row, Shape, Situation
-from elbowroom.plan.kernels import KERNELS, closest
+from elbowroom.errors import UsageError, closest
+from elbowroom.files import read_document, write_atomically
+from elbowroom.models.curves import STREAMS, Curves, Row, Shape, Situation
+from elbowroom.plan.kernels import KERNELS
 from elbowroom.plan.sizes import parse_size
-from elbowroom.store.files import write_atomically
 
 COLUMNS = ("comp_node", "comm_node", "n", *STREAMS)
 OPTIONAL = ("n_other",)
@@ -57,16 +57,8 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def read_curves(path: Path) -> Curves:
-    """The curves in a file; UsageError names file, line, field and mend, MB/s expected."""
-    try:
-        data = path.read_bytes()
-    except IsADirectoryError as error:
-        raise UsageError("is a folder", field="curves", value=str(path), mend="name a CSV file") from error
-    except OSError as error:
-        raise UsageError(
-            f"cannot be read ({error.strerror})", field="curves", value=str(path), mend="name a CSV file"
-        ) from error
-    return parse_curves(data, str(path))
+    """The curves in a file; UsageError names file, line, field and hint, MB/s expected."""
+    return parse_curves(read_document(path, field="curves", hint="name a CSV file"), str(path))
 
 
 def write_curves(path: Path, curves: Curves) -> None:
@@ -76,7 +68,7 @@ def write_curves(path: Path, curves: Curves) -> None:
 
 def parse_curves(data: bytes, name: str) -> Curves:
     """The curves in the content of a file; `name` is the file's, for messages."""
-    return _Reader(name).curves(_text(data, name))
+    return _CurvesReader(name).curves(_text(data, name))
 
 
 def format_curves(curves: Curves) -> str:
@@ -108,21 +100,21 @@ def format_curves(curves: Curves) -> str:
 
 def _text(data: bytes, name: str) -> str:
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise UsageError("is UTF-16 text", field="curves", value=name, mend="save it as UTF-8 text")
+        raise UsageError("is UTF-16 text", field="curves", value=name, hint="save it as UTF-8 text")
     if b"\0" in data:
         raise UsageError(
-            "is a binary file, not text", field="curves", value=name, mend="save the table as CSV"
+            "is a binary file, not text", field="curves", value=name, hint="save the table as CSV"
         )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise UsageError(
-            f"line {line} is not UTF-8 text", field="curves", value=name, mend="save the table as UTF-8 CSV"
+            f"line {line} is not UTF-8 text", field="curves", value=name, hint="save the table as UTF-8 CSV"
         ) from error
 
 
-class _Reader:
+class _CurvesReader:
     """Reads one file; its errors name the file and the line."""
 
     def __init__(self, name: str) -> None:
@@ -130,7 +122,7 @@ class _Reader:
         self.headers: dict[str, tuple[int, str]] = {}
         self.comments: dict[str, int] = {}
         self.columns: tuple[str, ...] = ()
-        self.seen: dict[Situation, int] = {}
+        self.line_of: dict[Situation, int] = {}
 
     def curves(self, text: str) -> Curves:
         rows: list[tuple[int, list[str]]] = []
@@ -140,7 +132,7 @@ class _Reader:
             elif line.strip():
                 rows.append((number, self._cells(number, line)))
         if not rows and not self.headers:
-            raise self._error("there is nothing in it", "curves", None, "see docs/predict.md for the format")
+            raise self._error("there is nothing in it", "curves", None, "see `elbowroom help predict`")
         shape = self._shape()
         if not rows:
             raise self._error("no line names the columns", "columns", None, f"write {','.join(COLUMNS)}")
@@ -149,26 +141,26 @@ class _Reader:
             raise self._error(
                 "no values follow the names of the columns", "rows", None, "add a line for each run"
             )
-        found = tuple(self._row(number, cells, shape) for number, cells in rows[1:])
-        self._check_scale(found)
+        measured = tuple(self._row(number, cells, shape) for number, cells in rows[1:])
+        self._check_scale(measured)
         return Curves(
             shape=shape,
-            rows=found,
+            rows=measured,
             origin=self.name,
             **self._benchmark(),
         )
 
     def _error(
-        self, message: str, field: str, value: object, mend: str, line: int | None = None
+        self, message: str, field: str, value: object, hint: str, line: int | None = None
     ) -> UsageError:
         where = f"{self.name} line {line}" if line is not None else self.name
-        return UsageError(f"{where}: {message}", field=field, value=value, mend=mend)
+        return UsageError(f"{where}: {message}", field=field, value=value, hint=hint)
 
     def _header(self, number: int, line: str) -> None:
-        found = _HEADER.fullmatch(line)
-        if found is None:
+        match = _HEADER.fullmatch(line)
+        if match is None:
             return
-        own, key, value = bool(found[1]), found[2], found[3]
+        own, key, value = bool(match[1]), match[2], match[3]
         if key not in (EXTRA if own else HEADERS):
             if own:
                 raise self._error("no such header", "header", f"elbowroom/{key}", closest(key, EXTRA), number)
@@ -210,15 +202,15 @@ class _Reader:
 
     def _benchmark(self) -> dict[str, Any]:
         """Kernel and message size where the file says them; else those of Curves, the thesis' benchmark."""
-        found: dict[str, Any] = {}
+        benchmark: dict[str, Any] = {}
         if "kernel" in self.headers:
             line, kernel = self.headers["kernel"]
             if kernel not in KERNELS:
                 raise self._error("no such kernel", "kernel", kernel, closest(kernel, KERNELS), line)
-            found["kernel"] = kernel
+            benchmark["kernel"] = kernel
         if "size" in self.headers:
-            found["size"] = parse_size(self.headers["size"][1], "size")
-        return found
+            benchmark["size"] = parse_size(self.headers["size"][1], "size")
+        return benchmark
 
     def _whole_header(self, key: str, *, default: int | None = None, least: int = 0) -> int:
         if key not in self.headers and default is not None:
@@ -231,9 +223,11 @@ class _Reader:
         return int(text)
 
     def _outside(self, field: str, value: int, nodes: int, line: int) -> UsageError:
-        said = f"the machine has the nodes 0 to {nodes - 1}" if nodes > 1 else "the machine has node 0 alone"
-        mend = "nodes are counted from 0; with more than two sockets add # elbowroom/sockets: 4"
-        return self._error(said, field, value, mend, line)
+        message = (
+            f"the machine has the nodes 0 to {nodes - 1}" if nodes > 1 else "the machine has node 0 alone"
+        )
+        hint = "nodes are counted from 0; with more than two sockets add # elbowroom/sockets: 4"
+        return self._error(message, field, value, hint, line)
 
     def _cells(self, number: int, line: str) -> list[str]:
         try:
@@ -246,16 +240,16 @@ class _Reader:
 
     def _name_columns(self, number: int, names: list[str]) -> None:
         if all(_NUMBER.fullmatch(name) for name in names):
-            mend = f"write {','.join(COLUMNS)} above the first row"
-            raise self._error("no line names the columns", "columns", ",".join(names), mend, number)
+            hint = f"write {','.join(COLUMNS)} above the first row"
+            raise self._error("no line names the columns", "columns", ",".join(names), hint, number)
         if len(names) == 1 and re.search(r"[;\t]", names[0]):
             raise self._error(
                 "cells are not separated by commas", "columns", names[0], "write commas", number
             )
         for name in names:
             if name not in (*COLUMNS, *OPTIONAL):
-                mend = closest(name, (*COLUMNS, *OPTIONAL))
-                raise self._error("there is no such column", "columns", name, mend, number)
+                hint = closest(name, (*COLUMNS, *OPTIONAL))
+                raise self._error("there is no such column", "columns", name, hint, number)
             if names.count(name) > 1:
                 raise self._error("this column is there twice", "columns", name, "keep one", number)
         for name in COLUMNS:
@@ -276,11 +270,11 @@ class _Reader:
             )
         row = dict(zip(self.columns, cells, strict=True))
         at = self._situation(number, row, shape)
-        if at in self.seen:
-            mend = "keep one of the two lines, or their mean"
-            told = f"{at.comp_node},{at.comm_node},{at.n}"
-            raise self._error(f"the same run as line {self.seen[at]}", "row", told, mend, number)
-        self.seen[at] = number
+        if at in self.line_of:
+            hint = "keep one of the two lines, or their mean"
+            run = f"{at.comp_node},{at.comm_node},{at.n}"
+            raise self._error(f"the same run as line {self.line_of[at]}", "row", run, hint, number)
+        self.line_of[at] = number
         values: dict[str, Any] = {name: self._bandwidth(number, name, row[name]) for name in STREAMS}
         if all(value is None for value in values.values()):
             raise self._error(
@@ -298,12 +292,12 @@ class _Reader:
             raise self._error("the machine has one socket", "n_other", other, "drop the column", number)
         for name, count in (("n", n), ("n_other", other)):
             if count > shape.cores_first_socket:
-                said = f"a socket has {shape.cores_first_socket} cores"
-                mend = "n counts the computing cores of one socket: mend it, or cores_first_socket"
-                raise self._error(said, name, count, mend, number)
+                message = f"a socket has {shape.cores_first_socket} cores"
+                hint = "n counts the computing cores of one socket: fix it, or cores_first_socket"
+                raise self._error(message, name, count, hint, number)
         if n + other < 1:
-            mend = "drop the line: communication alone is the column comm_alone"
-            raise self._error("no core computes", "n", n, mend, number)
+            hint = "drop the line: communication alone is the column comm_alone"
+            raise self._error("no core computes", "n", n, hint, number)
         return Situation(comp_node=comp, comm_node=comm, n=n, n_other=other)
 
     def _whole(self, number: int, field: str, text: str) -> int:
@@ -317,11 +311,11 @@ class _Reader:
         if not text:
             return None
         if _NUMBER.fullmatch(text) is None or not math.isfinite(float(text)):
-            mend = "give MB/s like 12345.6, or leave the cell empty where nothing was measured"
-            raise self._error("is no number", field, text, mend, number)
+            hint = "give MB/s like 12345.6, or leave the cell empty where nothing was measured"
+            raise self._error("is no number", field, text, hint, number)
         if float(text) <= 0:
-            mend = "a bandwidth is above 0 MB/s; leave the cell empty where nothing was measured"
-            raise self._error("is not positive", field, text, mend, number)
+            hint = "a bandwidth is above 0 MB/s; leave the cell empty where nothing was measured"
+            raise self._error("is not positive", field, text, hint, number)
         return float(text)
 
     def _check_scale(self, rows: Iterable[Row]) -> None:
@@ -330,19 +324,19 @@ class _Reader:
         odd = _odd_scale(tuple(rows))
         if odd:
             field, value, looks, factor = odd
-            mend = f"{factor}, or confirm with a line # elbowroom/unit: MB/s"
-            raise self._error(f"all its values look like {looks}; MB/s is expected", field, value, mend)
+            hint = f"{factor}, or confirm with a line # elbowroom/unit: MB/s"
+            raise self._error(f"all its values look like {looks}; MB/s is expected", field, value, hint)
 
 
 def _odd_scale(rows: tuple[Row, ...]) -> tuple[str, str, str, str] | None:
-    """(field, range, unit it looks like, mend) where all values of a side seem to be in another unit."""
+    """(field, range, unit it looks like, hint) where all values of a side seem to be in another unit."""
     comp: list[float] = []
     comm: list[float] = []
     per_core: list[float] = []
     for row in rows:
-        found = _given(row.comp_alone, row.comp_together)
-        comp += found
-        per_core += [value / (row.situation.n + row.situation.n_other) for value in found]
+        computing = _given(row.comp_alone, row.comp_together)
+        comp += computing
+        per_core += [value / (row.situation.n + row.situation.n_other) for value in computing]
         comm += _given(row.comm_alone, row.comm_together)
     for field, values, compared, least, most in (
         ("comp_alone", comp, per_core, LEAST_COMP, MOST_PER_CORE),

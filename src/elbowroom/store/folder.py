@@ -6,21 +6,46 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from elbowroom.documents import DocumentFormat, encode
 from elbowroom.errors import UsageError
+from elbowroom.files import (
+    RUN_FILES,
+    disk_error,
+    read_text,
+    sync,
+    sync_folder,
+    temporary_prefix,
+)
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.point import Note, Point
+from elbowroom.plan.workload import unstored
 from elbowroom.store import journal as journals
-from elbowroom.store.files import disk_error, sync, write_atomically
 from elbowroom.store.journal import Entry, Journal, read_journal
-from elbowroom.store.versions import check_version
 
 SCHEMA = "elbowroom/manifest"
 VERSION = 1
+
+_RUN_HINT = "name the folder a run was written to"
+_TEMPORARIES = tuple(f".{name}." for name in (*RUN_FILES, "report.html"))
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
+    """The time a run was given, all its parts together, and what it did with it.
+
+    `seconds` were given and `spent_s` spent until all was measured, without building programs; `least`
+    repetitions make a point whole; `left_out` are the ids of points without them, which no result shows.
+    """
+
+    seconds: float
+    spent_s: float
+    least: int
+    left_out: tuple[str, ...] = ()
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +81,29 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     wall_s: float = 0.0
     measured_s: float = 0.0
     measured_share: float | None = None
+    budget: Budget | None = None
+
+    def plain(self) -> dict[str, Any]:
+        """Plain data, as in manifest.json."""
+        plain: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(self, points=()))
+        plain["points"] = [point.plain() for point in self.points]
+        return plain
+
+
+def _with_workloads(head: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(head.get("points"), list):
+        return head
+    return head | {"points": [unstored(point) for point in head["points"]]}
+
+
+MANIFEST_FORMAT = DocumentFormat(
+    kind=Manifest,
+    schema=SCHEMA,
+    version=VERSION,
+    name="manifest",
+    hint="restore it from a copy; the samples beside it are not touched",
+    adapt=_with_workloads,
+)
 
 
 class RunFolder:
@@ -94,80 +142,79 @@ class RunFolder:
         `entries` are what is in the journal already (of an import; a run begins with none).
         """
         refuse_existing(path)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(3)}.tmp")
+        lines = (msgspec.json.encode(entry) + b"\n" for entry in entries)
+        files = {
+            "manifest.json": encode(manifest),
+            "topology.xml": topology.encode(),
+            "samples.jsonl": journals.HEADER + b"".join(lines),
+        }
+        temporary = path.with_name(f"{temporary_prefix(path)}{os.getpid()}.{secrets.token_hex(3)}.tmp")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.mkdir()
-            (temporary / "manifest.json").write_bytes(_encode(manifest))
-            (temporary / "topology.xml").write_text(topology, encoding="utf-8")
-            lines = (msgspec.json.encode(entry) + b"\n" for entry in entries)
-            (temporary / "samples.jsonl").write_bytes(journals.HEADER + b"".join(lines))
-            for file in temporary.iterdir():
-                sync(file)
+            _fill(temporary, files)
             os.rename(temporary, path)
-            sync(path.parent)
-        except OSError as error:
+        except BaseException as error:
             shutil.rmtree(temporary, ignore_errors=True)
-            if path.exists():
+            if isinstance(error, OSError):
                 refuse_existing(path)
+                raise disk_error(error, path, "out") from error
+            raise
+        try:
+            sync_folder(path.parent)
+        except OSError as error:
             raise disk_error(error, path, "out") from error
         return cls(path, manifest)
 
     @classmethod
     def open(cls, path: Path | str) -> RunFolder:
-        """Reads the manifest; raises UsageError when this is no run folder, is damaged, or of a newer
-        release.
-        """
+        """Reads the manifest; UsageError for no run folder, a damaged one, or one of a newer release."""
         path = Path(path)
         file = path / "manifest.json"
-        try:
-            data = file.read_bytes()
-        except (FileNotFoundError, NotADirectoryError) as error:
+        if not os.path.lexists(file):
             what = "is no run folder (it has no manifest.json)" if path.is_dir() else "does not exist"
-            raise UsageError(
-                what, field="run", value=str(path), mend="name the folder a run was written to"
-            ) from error
-        except OSError as error:
-            raise UsageError(f"cannot be read ({error.strerror})", field="run", value=str(file)) from error
-        try:
-            head = msgspec.json.decode(data)
-        except msgspec.DecodeError as error:
-            raise UsageError(f"is damaged ({error})", field="manifest", value=str(file)) from error
-        if not isinstance(head, dict) or head.get("schema") != SCHEMA:
-            raise UsageError(
-                f"is no manifest of elbowroom (schema {SCHEMA!r})", field="manifest", value=str(file)
-            )
-        check_version(file, SCHEMA, head.get("version"), VERSION)
-        try:
-            return cls(path, msgspec.convert(head, Manifest))
-        except msgspec.ValidationError as error:
-            raise UsageError(f"is damaged ({error})", field="manifest", value=str(file)) from error
+            raise UsageError(what, field="run", value=str(path), hint=_RUN_HINT)
+        return cls(path, MANIFEST_FORMAT.read(file))
 
     def update(self, **changes: Any) -> None:
         """Writes the manifest again with some fields changed."""
         self.manifest = msgspec.structs.replace(self.manifest, **changes)
-        write_atomically(self.path / "manifest.json", _encode(self.manifest))
+        MANIFEST_FORMAT.write(self.path / "manifest.json", self.manifest, own=True)
 
     def topology(self) -> str:
         """hwloc's XML; raises UsageError when it cannot be read."""
-        try:
-            return self.topology_path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(
-                f"cannot be read ({error})", field="topology", value=str(self.topology_path)
-            ) from error
+        return read_text(self.topology_path, field="topology", hint="copy it from a run of the same machine")
 
     def journal(self) -> Journal:
-        """The journal, opened for appending by this process alone."""
-        return Journal(self.journal_path)
+        """The journal, opened for appending by this process alone; half-written files are removed."""
+        journal = Journal(self.journal_path)
+        self._remove_temporaries()
+        return journal
+
+    def _remove_temporaries(self) -> None:
+        """Removes half-written files that a kill left; whoever has the lock is the only one to write them."""
+        with suppress(OSError):
+            for name in os.listdir(self.path):
+                if name.endswith(".tmp") and name.startswith(_TEMPORARIES):
+                    (self.path / name).unlink()
 
     def entries(self) -> list[Entry]:
         """What was measured so far, in the order of measuring."""
         return read_journal(self.journal_path)[0]
 
 
+def _fill(folder: Path, files: dict[str, bytes]) -> None:
+    """Makes a folder with these files, on the disk with their names."""
+    folder.mkdir()
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+        sync(folder / name)
+    sync_folder(folder)
+
+
 def refuse_existing(path: Path) -> None:
-    """Raises UsageError when something with content is at `path`."""
+    """Raises UsageError when something with content is at `path`, or it is the current folder."""
+    if not path.name or os.path.realpath(path) == os.getcwd():
+        raise UsageError("names no new folder", field="out", value=str(path), hint="name one, such as runs/a")
     if path.is_dir() and not any(path.iterdir()):
         return
     if path.exists() or path.is_symlink():
@@ -175,9 +222,5 @@ def refuse_existing(path: Path) -> None:
             "is there already and is never overwritten",
             field="out",
             value=str(path),
-            mend="choose another --out, or go on with it by --resume",
+            hint="choose another --out, or go on with it by --resume",
         )
-
-
-def _encode(manifest: Manifest) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"

@@ -1,33 +1,45 @@
-"""The journal of a run: one line for each measured unit, on the disk before the next one is asked for.
+"""Journals: one line for each thing measured, on the disk before the next one is asked for.
 
-Line 1 is a header with schema and version. A line is complete when it ends with a newline: the last one may
-be torn by a kill or a crash and is then as if never written; anything else that cannot be read is damage and
-is an error.
+A line is complete when it ends with a newline: the last one may be torn by a kill or a crash and is then as
+if never written; anything else that cannot be read is damage and is an error. The journal of a run begins
+with a header of schema and version.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
+from collections.abc import Hashable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from elbowroom.documents import check_version
 from elbowroom.errors import UsageError
+from elbowroom.files import disk_error, read_document, sync_folder, write_all
 from elbowroom.plan.point import Unit
-from elbowroom.store.files import disk_error
-from elbowroom.store.versions import check_version
+from elbowroom.store.locks import Lock
+from elbowroom.store.shapes import JournalLine
 
 SCHEMA = "elbowroom/samples"
 VERSION = 1
-HEADER = msgspec.json.encode({"schema": SCHEMA, "version": VERSION}) + b"\n"
+LARGEST = 16 << 30
+"""Bytes of the largest journal that is read: a million units."""
+
+
+class JournalHeader(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line."""
+
+    schema: str = SCHEMA
+    version: int = VERSION
+
+
+HEADER = msgspec.json.encode(JournalHeader()) + b"\n"
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One line: which unit, and the probe's record (docs/protocol.md, `repetition`; `failed` where none
-    came).
-    """
+    """One line: the unit and its `repetition` record (docs/reference/protocol.md), `failed` if none came."""
 
     point: str
     repetition: int
@@ -40,39 +52,89 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         return Unit(point=self.point, repetition=self.repetition, closing=self.closing)
 
 
-def read_journal(path: Path) -> tuple[list[Entry], int]:
-    """The complete entries of a journal, and how many of its bytes they take (a torn last line lies behind).
+LineType = TypeVar("LineType", bound=msgspec.Struct)
+KeyType = TypeVar("KeyType", bound=Hashable)
 
-    Raises UsageError naming file and line for damage and for a journal of a newer release.
-    """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot be read ({error.strerror})", field="journal", value=str(path)) from error
-    sound = data.rfind(b"\n") + 1
-    lines = data[:sound].split(b"\n")[:-1]
+
+class Format(Generic[LineType, KeyType]):
+    """What the lines of a journal are, and what tells them apart; `header`: whether HEADER comes first."""
+
+    def __init__(self, kind: type[LineType], *, header: bool) -> None:
+        self.header = header
+        self._decoder = msgspec.json.Decoder(kind)
+
+    def decode(self, data: bytes) -> LineType:
+        """One line; raises msgspec's errors for another shape."""
+        return self._decoder.decode(data)
+
+    def key(self, line: LineType) -> KeyType:
+        """What no two lines share."""
+        raise NotImplementedError
+
+    def read(self, path: Path) -> tuple[list[LineType], int]:
+        """The complete lines of a journal, and how many of its bytes they take (a torn last one lies behind).
+
+        Raises UsageError naming file and line for damage and for a journal of a newer release.
+        """
+        data = read_document(path, field="journal", hint="name a run whose journal is there", limit=LARGEST)
+        sound = data.rfind(b"\n") + 1
+        lines = data[:sound].split(b"\n")[:-1]
+        if self.header:
+            _check_header(path, lines)
+        decoded: list[LineType] = []
+        keys: set[KeyType] = set()
+        for number, line in enumerate(lines[self.header :], start=1 + self.header):
+            try:
+                one = self.decode(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                raise _damage(path, number, str(error)) from error
+            key = self.key(one)
+            if key in keys:
+                raise _damage(path, number, f"{self.name(one)} is there twice")
+            keys.add(key)
+            decoded.append(one)
+        return decoded, sound
+
+    def name(self, line: LineType) -> str:
+        """How a line is called in errors."""
+        raise NotImplementedError
+
+
+class _Units(Format[Entry, Unit]):
+    """The lines of a run's journal: one for each unit."""
+
+    def __init__(self) -> None:
+        super().__init__(Entry, header=True)
+        self._shape = msgspec.json.Decoder(JournalLine)
+
+    def decode(self, data: bytes) -> Entry:
+        """An entry, whose record is what the readers of samples expect."""
+        self._shape.decode(data)
+        return super().decode(data)
+
+    def key(self, line: Entry) -> Unit:
+        """The unit."""
+        return line.unit
+
+    def name(self, line: Entry) -> str:
+        """Repetition and point."""
+        return f"repetition {line.repetition} of {line.point}"
+
+
+UNITS = _Units()
+
+
+def read_journal(path: Path) -> tuple[list[Entry], int]:
+    """The complete entries of a run's journal, and how many of its bytes they take; raises as Format.read."""
+    return UNITS.read(path)
+
+
+def _check_header(path: Path, lines: list[bytes]) -> None:
     if not lines:
         raise _damage(path, 1, "the header is missing")
-    _check_header(path, lines[0])
-    entries: list[Entry] = []
-    seen: set[Unit] = set()
-    decoder = msgspec.json.Decoder(Entry)
-    for number, line in enumerate(lines[1:], start=2):
-        try:
-            entry = decoder.decode(line)
-        except msgspec.MsgspecError as error:
-            raise _damage(path, number, str(error)) from error
-        if entry.unit in seen:
-            raise _damage(path, number, f"repetition {entry.repetition} of {entry.point} is there twice")
-        seen.add(entry.unit)
-        entries.append(entry)
-    return entries, sound
-
-
-def _check_header(path: Path, line: bytes) -> None:
     try:
-        header = msgspec.json.decode(line)
-    except msgspec.DecodeError as error:
+        header = msgspec.json.decode(lines[0])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise _damage(path, 1, str(error)) from error
     if not isinstance(header, dict) or header.get("schema") != SCHEMA:
         raise _damage(path, 1, f"the header names no schema {SCHEMA!r}")
@@ -84,94 +146,117 @@ def _damage(path: Path, line: int, what: str) -> UsageError:
         f"line {line} is damaged ({what})",
         field="journal",
         value=str(path),
-        mend=f"the lines before it are sound: cut the file before line {line} and resume, or measure again",
+        hint=f"the lines before it are sound: cut the file before line {line} and resume, or measure again",
     )
 
 
-class Journal:
-    """An open journal that only this process may append to. `done`: units with an entry, failed ones
-    included.
-    """
+class Lines(Generic[LineType, KeyType]):
+    """An open journal that only this process may append to. `done`: the keys of its lines."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, form: Format[LineType, KeyType], *, create: bool = False) -> None:
         """Opens for appending: takes the lock, reads what is there, cuts a torn last line off."""
         self.path = path
+        self._form = form
+        self._torn = False
+        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+            self._file = os.open(path, flags, 0o666)
         except OSError as error:
             raise disk_error(error, path, "journal") from error
         try:
-            self._lock()
-            entries, self._size = read_journal(path)
-            self.done = {entry.unit for entry in entries}
-            os.ftruncate(self._file, self._size)
+            self._lock = Lock(path, self._file)
         except OSError as error:
             os.close(self._file)
             raise disk_error(error, path, "journal") from error
         except BaseException:
             os.close(self._file)
             raise
-
-    def _lock(self) -> None:
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UsageError(
-                "another process is measuring into it",
-                field="run",
-                value=str(self.path.parent),
-                mend="wait for it to end, or choose another --out",
-            ) from error
+            lines, self._size = form.read(path)
+            self.done = {form.key(line) for line in lines}
+            os.ftruncate(self._file, self._size)
+        except OSError as error:
+            self.close()
+            raise disk_error(error, path, "journal") from error
+        except BaseException:
+            self.close()
+            raise
 
-    def append(self, entry: Entry) -> None:
+    def append(self, line: LineType) -> None:
         """Writes one line and waits until it is on the disk; on failure the journal is as before.
 
         Raises MachineError when the disk refuses.
         """
-        line = msgspec.json.encode(entry) + b"\n"
+        data = msgspec.json.encode(line) + b"\n"
         try:
-            written = 0
-            while written < len(line):
-                written += os.write(self._file, line[written:])
+            if self._torn:
+                self._cut()
+            self._torn = True
+            write_all(self._file, data)
             os.fsync(self._file)
-        except OSError as error:
-            self._take_back()
-            raise disk_error(error, self.path, "journal") from error
-        self._size += len(line)
-        self.done.add(entry.unit)
+        except BaseException as error:
+            # Where even this fails, the torn line stays: readers ignore it, the next line or resume cuts it.
+            with suppress(OSError):
+                self._cut()
+            if isinstance(error, OSError):
+                raise disk_error(error, self.path, "journal") from error
+            raise
+        self._torn = False
+        self._size += len(data)
+        self.done.add(self._form.key(line))
 
-    def drop_failed(self) -> None:
-        """Forgets failed entries, so that they are measured again: the file is rewritten whole, under the
-        lock.
-        """
-        kept = [entry for entry in read_journal(self.path)[0] if entry.record.get("status") != "failed"]
-        data = HEADER + b"".join(msgspec.json.encode(entry) + b"\n" for entry in kept)
+    def _cut(self) -> None:
+        os.ftruncate(self._file, self._size)
+        self._torn = False
+
+    def read(self) -> list[LineType]:
+        """What is in it, in the order of writing."""
+        return self._form.read(self.path)[0]
+
+    def rewrite(self, header: bytes, lines: list[LineType]) -> None:
+        """Replaces the file by one with these lines, under the lock; where that fails, nothing changes."""
+        data = header + b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
         temporary = self.path.with_name(f".{self.path.name}.tmp")
+        handle = None
         try:
             handle = os.open(
                 temporary, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666
             )
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            with open(os.dup(handle), "wb") as file:
-                file.write(data)
+            self._lock.move(handle)
+            write_all(handle, data)
             os.fsync(handle)
             os.replace(temporary, self.path)
-        except OSError as error:
-            raise disk_error(error, self.path, "journal") from error
+        except BaseException as error:
+            if handle is not None:
+                os.close(handle)
+            with suppress(OSError):
+                temporary.unlink()
+            if isinstance(error, OSError):
+                raise disk_error(error, self.path, "journal") from error
+            raise
         os.close(self._file)
         self._file, self._size = handle, len(data)
-        self.done = {entry.unit for entry in kept}
-
-    def _take_back(self) -> None:
+        self.done = {self._form.key(line) for line in lines}
         try:
-            os.ftruncate(self._file, self._size)
-        except OSError:
-            # The torn line stays; readers ignore it, and the next resume cuts it off.
-            return
+            sync_folder(self.path.parent)
+        except OSError as error:
+            raise disk_error(error, self.path, "journal") from error
 
     def close(self) -> None:
         """Releases the lock."""
+        self._lock.release()
         os.close(self._file)
+
+
+class Journal(Lines[Entry, Unit]):
+    """The journal of a run. `done`: units with an entry, failed ones included."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, UNITS)
+
+    def drop_failed(self) -> None:
+        """Forgets failed entries, so that they are measured again."""
+        self.rewrite(HEADER, [entry for entry in self.read() if entry.record.get("status") != "failed"])
 
 
 def failed_entry(unit: Unit, reason: str) -> Entry:

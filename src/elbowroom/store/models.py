@@ -2,87 +2,42 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
+from elbowroom.documents import DocumentFormat
 from elbowroom.errors import UsageError
-from elbowroom.model.document import SCHEMA, VERSION, Document, FlowPart, LoadPart, ThresholdPart
-from elbowroom.model.threshold import Parameters
-from elbowroom.store.files import write_atomically
-from elbowroom.store.versions import check_version
+from elbowroom.models.document import SCHEMA, VERSION, Document
+from elbowroom.models.flow.extras import NEUTRAL, regime_names
+from elbowroom.models.flow.law import PARAMETERS
+from elbowroom.models.flow.load_prior import LINEAR
+from elbowroom.models.flow.part import FlowPart, LoadPart
+from elbowroom.models.threshold.law import Parameters
+from elbowroom.models.threshold.part import ThresholdPart
 
 MOST_DISCREPANCY = 10.0
 """A model that is off by more follows nothing, and its intervals overflow."""
 
-_MEND = "fit it again: elbowroom fit RUN -o M.json"
+_HINT = "fit it again: elbowroom fit RUN -o M.json"
+
+
+MODEL_FORMAT = DocumentFormat(kind=Document, schema=SCHEMA, version=VERSION, name="model", hint=_HINT)
 
 
 def write_model(path: Path, document: Document) -> None:
     """Writes the file; MachineError when the disk refuses."""
-    if path.is_dir():
-        raise UsageError("is a folder", field="out", value=str(path), mend="name a file")
-    write_atomically(path, msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n")
+    MODEL_FORMAT.write(path, document)
 
 
 def read_model(path: Path) -> Document:
-    """The document; UsageError names the file, the line or the field, and what mends it.
+    """The document; UsageError names the file, the line or the field, and a hint.
 
     Fields that this release does not know are passed over; a newer version is refused.
     """
-    try:
-        data = path.read_bytes()
-    except IsADirectoryError as error:
-        raise UsageError(
-            "is a folder, not a model", field="model", value=str(path), mend="name a file M.json"
-        ) from error
-    except OSError as error:
-        raise UsageError(
-            f"cannot be read ({error.strerror})", field="model", value=str(path), mend=_MEND
-        ) from error
-    head = _decoded(path, data)
-    check_version(path, SCHEMA, head.get("version"), VERSION, head.get("elbowroom"))
-    try:
-        document = msgspec.convert(head, Document)
-    except msgspec.ValidationError as error:
-        message, _, where = str(error).partition(" - at ")
-        field = where.strip("`").removeprefix("$.")
-        raise UsageError(
-            f"{path}: {message[:1].lower()}{message[1:]}",
-            field=field or "model",
-            value=_at(head, field) if field else None,
-            mend=_MEND,
-        ) from error
+    document = MODEL_FORMAT.read(path)
     _check(path, document)
     return document
-
-
-def _decoded(path: Path, data: bytes) -> dict[str, Any]:
-    try:
-        head = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        found = re.search(r"byte (\d+)", str(error))
-        line = data[: int(found[1])].count(b"\n") + 1 if found else 1
-        raise UsageError(
-            f"line {line} is no JSON ({error})", field="model", value=str(path), mend=_MEND
-        ) from error
-    if not isinstance(head, dict) or head.get("schema") != SCHEMA:
-        raise UsageError(
-            f"is no model of elbowroom (schema {SCHEMA!r})", field="model", value=str(path), mend=_MEND
-        )
-    return head
-
-
-def _at(data: Any, field: str) -> Any:
-    """The value at a path like `models.flow.values[3]`; None where there is none to show."""
-    for word in re.findall(r"\w+", field):
-        try:
-            data = data[int(word)] if isinstance(data, list) else data[word]
-        except (KeyError, IndexError, TypeError, ValueError):
-            return None
-    return data if isinstance(data, str | int | float | bool) else None
 
 
 def _check(path: Path, document: Document) -> None:
@@ -109,8 +64,6 @@ def _check_parameters(path: Path, where: str, parameters: Parameters) -> None:
 
 
 def _check_flow(path: Path, flow: FlowPart) -> None:
-    from elbowroom.model.flow import PARAMETERS
-
     if not flow.draws:
         raise _wrong(path, "models.flow.draws", None, "holds no set of parameters")
     above_zero = {item.name for item in PARAMETERS if item.unit == "MB/s" or "cost" in item.name}
@@ -120,9 +73,6 @@ def _check_flow(path: Path, flow: FlowPart) -> None:
 
 
 def _check_load(path: Path, load: LoadPart, draws: int) -> None:
-    from elbowroom.model.flow_extras import NEUTRAL, regime_names
-    from elbowroom.model.flow_load_prior import LINEAR
-
     where = "models.flow.load"
     known = {*NEUTRAL, *regime_names(len(load.switches) + 1)}
     for name in load.names:
@@ -141,9 +91,14 @@ def _check_load(path: Path, load: LoadPart, draws: int) -> None:
 
 
 def _check_rows(path: Path, where: str, part: FlowPart | LoadPart, above_zero: set[str]) -> None:
-    for index, value in enumerate(part.discrepancy):
-        if not 0 <= value <= MOST_DISCREPANCY:
-            raise _wrong(path, f"{where}.discrepancy[{index}]", value, "is no relative standard deviation")
+    bands = {"discrepancy": part.discrepancy}
+    if isinstance(part, FlowPart) and part.discrepancies is not None:
+        sides = msgspec.structs.asdict(part.discrepancies)
+        bands |= {f"discrepancies.{side}": values for side, values in sides.items()}
+    for name, values in bands.items():
+        for index, value in enumerate(values):
+            if not 0 <= value <= MOST_DISCREPANCY:
+                raise _wrong(path, f"{where}.{name}[{index}]", value, "is no relative standard deviation")
     rows = [("values", part.values), ("low", part.low), ("high", part.high)]
     rows += [(f"draws[{number}]", draw) for number, draw in enumerate(part.draws)]
     for field, row in rows:
@@ -161,4 +116,4 @@ def _at_least(path: Path, field: str, value: float, least: int) -> None:
 
 
 def _wrong(path: Path, field: str, value: object, message: str) -> UsageError:
-    return UsageError(f"{path}: {message}", field=field, value=value, mend=_MEND)
+    return UsageError(f"{path}: {message}", field=field, value=value, hint=_HINT)

@@ -1,4 +1,4 @@
-"""Samples sealed to Parquet: one row per unit, phase and side, with all raw batches (METHOD.md, rule 12)."""
+"""Samples sealed to Parquet: one row per unit, phase and side, with all raw batches (method.md, rule 12)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from elbowroom.files import write_with
 from elbowroom.plan.point import Point
-from elbowroom.store.files import write_with
 from elbowroom.store.journal import Entry
 
 if TYPE_CHECKING:
@@ -43,12 +43,18 @@ def table(entries: Iterable[Entry], points: Sequence[Point]) -> pyarrow.Table:
     return pyarrow.Table.from_pylist(rows, schema=columns)
 
 
-def seal(path: Path, entries: Iterable[Entry], points: Sequence[Point]) -> None:
-    """Writes the table to `path`, whole or not at all."""
+def seal(path: Path, entries: Iterable[Entry], points: Sequence[Point], *, own: bool = False) -> None:
+    """Writes the table to `path`, whole or not at all; `own`: into the folder of its run."""
     import pyarrow.parquet
 
     sealed = table(entries, points)
-    write_with(path, lambda temporary: pyarrow.parquet.write_table(sealed, temporary, compression="zstd"))
+
+    def write(temporary: Path) -> None:
+        # pyarrow takes a name for UTF-8, or for an address.
+        with temporary.open("wb") as file:
+            pyarrow.parquet.write_table(sealed, file, compression="zstd")
+
+    write_with(path, write, own=own)
 
 
 def _rows(entry: Entry, points: dict[str, Point]) -> Iterable[dict[str, Any]]:
@@ -78,15 +84,15 @@ def _rows(entry: Entry, points: dict[str, Point]) -> Iterable[dict[str, Any]]:
         }
         for side, key, value in _SIDES:
             if key in phase:
-                found = phase[key]
+                values = phase[key]
                 yield (
                     shared
                     | timing
                     | {
                         "side": side,
-                        "value": found.get(value),
-                        "unit": found.get("unit"),
-                        "batches": found.get("batches", []),
+                        "value": values.get(value),
+                        "unit": values.get("unit"),
+                        "batches": values.get("batches", []),
                     }
                 )
         if not any(key in phase for _, key, _ in _SIDES):

@@ -12,11 +12,11 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from elbowroom.errors import UsageError
-from elbowroom.model import published as machines
-from elbowroom.model.overlap import Step, check
-from elbowroom.model.overlap_errors import Trial
-from elbowroom.plan.kernels import closest
+from elbowroom.errors import UsageError, closest
+from elbowroom.files import read_text
+from elbowroom.models import published as machines
+from elbowroom.models.overlap.errors import Trial
+from elbowroom.models.overlap.law import OverlappedStep, check
 
 COLUMNS = ("label", "t_comp", "t_comm", "l_comp", "l_comm", "measured")
 NEEDED = ("t_comp", "t_comm")
@@ -33,27 +33,18 @@ def published() -> tuple[str, ...]:
 
 
 def read_steps(source: str, l_comp: float | None = None, l_comm: float | None = None) -> list[Trial]:
-    """The steps in a file, or in a published table of that name, in order. `l_comp`, `l_comm`: where the
-    table says none.
+    """The steps in a file, or in a published table of that name, in order.
 
-    UsageError names the file, the line, the field and what mends it.
+    `l_comp` and `l_comm` are used for steps that have none in the table.
+
+    UsageError names the file, the line, the field and a hint.
     """
     path = folder() / f"{source}.csv" if source in published() else Path(source)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        names = ", ".join(published())
-        raise UsageError(
-            f"cannot be read ({why})",
-            field="table",
-            value=source,
-            mend=f"name a CSV file, or one of: {names}",
-        ) from error
-    return _Reader(source, {"l_comp": l_comp, "l_comm": l_comm}).trials(text)
+    text = read_text(path, field="table", hint=f"name a CSV file, or one of: {', '.join(published())}")
+    return _StepsReader(source, {"l_comp": l_comp, "l_comm": l_comm}).trials(text)
 
 
-class _Reader:
+class _StepsReader:
     """Reads one table; its errors name the file and the line."""
 
     def __init__(self, name: str, given: dict[str, float | None]) -> None:
@@ -88,26 +79,26 @@ class _Reader:
     def _trial(self, number: int, columns: list[str], line: str) -> Trial:
         cells = self._cells(number, line)
         if len(cells) != len(columns):
-            said = f"{len(cells)} cells where {len(columns)} columns are named"
-            raise self._error(said, "row", line[:60], "write numbers with a decimal point", number)
+            message = f"{len(cells)} cells where {len(columns)} columns are named"
+            raise self._error(message, "row", line[:60], "write numbers with a decimal point", number)
         row = dict(zip(columns, cells, strict=True))
         values = {name: self._value(number, name, row.get(name, "")) for name in COLUMNS[1:]}
         measured = values.pop("measured")
         times = {name: value for name, value in values.items() if value is not None}
         for name in COLUMNS[1:5]:
             if name not in times:
-                mend = (
+                hint = (
                     f"fill it in, or give --{name.replace('_', '-')}" if name in self.given else "fill it in"
                 )
-                raise self._error("is missing", name, None, mend, number)
+                raise self._error("is missing", name, None, hint, number)
         try:
-            step = Step(**times)
+            step = OverlappedStep(**times)
             if measured is not None:
                 check(
-                    "measured", measured, low=0.0, above=True, what="a time", mend="leave it empty if unknown"
+                    "measured", measured, low=0.0, above=True, what="a time", hint="leave it empty if unknown"
                 )
         except UsageError as error:
-            raise self._error(error.message, error.field, error.value, error.mend, number) from error
+            raise self._error(error.message, error.field, error.value, error.hint, number) from error
         return Trial(label=row.get("label", "") or f"line {number}", step=step, measured=measured)
 
     def _value(self, number: int, name: str, text: str) -> float | None:
@@ -126,5 +117,5 @@ class _Reader:
                 f"is no CSV ({error})", "line", line[:60], "separate cells by commas", number
             ) from error
 
-    def _error(self, message: str, field: str, value: object, mend: str, line: int) -> UsageError:
-        return UsageError(f"{self.name} line {line}: {message}", field=field, value=value, mend=mend)
+    def _error(self, message: str, field: str, value: object, hint: str, line: int) -> UsageError:
+        return UsageError(f"{self.name} line {line}: {message}", field=field, value=value, hint=hint)

@@ -4,7 +4,7 @@ Columns: rank, thread, thread_name, category, type, kind; time_ns and error_ns (
 start of the job; until_ns, the end of an interval; small, first and second as recorded, named by the type's
 fields in the metadata; value of a counter; text that belongs to the event; of a message its number, the same
 at both ends (null: the other end is not in the trace), peer, communicator, tag, bytes and sequence; lost
-events of an interval; and the flags tachyon, suspect, unmatched, unsynced, extrapolated, moved.
+events of an interval; and the flags of an event (trace.columns.FLAGS).
 
 Rows are in order of time but for kind `lost` (events are missing) and `flush` (the recorder was busy), which
 come among the others. The schema's metadata has the job (ranks with their sync points, threads, types) as
@@ -20,8 +20,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from elbowroom.store.files import write_with
-from elbowroom.trace.columns import COUNTER, FLAGS, KINDS, RECEIVE, SEND, Block, Columns, Job
+from elbowroom.files import write_with
+from elbowroom.trace.columns import COUNTER, FLAGS, KINDS, RECEIVE, SEND, Block, TraceColumns, TracedJob
 from elbowroom.trace.texts import Texts
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def write_parquet(stream: IO[bytes], path: Path) -> int:
 
     MachineError where the stream ends early, or the disk refuses.
     """
-    columns = Columns(stream)
+    columns = TraceColumns(stream)
     rows = 0
 
     def write(temporary: Path) -> None:
@@ -53,13 +53,16 @@ def write_parquet(stream: IO[bytes], path: Path) -> int:
     return rows
 
 
-def _write(columns: Columns, path: Path) -> int:
+def _write(columns: TraceColumns, path: Path) -> int:
     import pyarrow
     import pyarrow.parquet
 
     tables = _Tables(columns.job)
     rows = 0
-    with pyarrow.parquet.ParquetWriter(path, tables.schema, compression="zstd") as writer:
+    with (
+        path.open("wb") as file,
+        pyarrow.parquet.ParquetWriter(file, tables.schema, compression="zstd") as writer,
+    ):
         waiting: list[pyarrow.Table] = []
         for name, block in columns.blocks():
             if name != "messages":
@@ -99,7 +102,7 @@ class _Names:
 class _Tables:
     """Tables of blocks, all with the same schema and dictionaries."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: TracedJob) -> None:
         self._texts = Texts(job)
         self._text = _Names(self._texts.texts)
         self._ranks = np.array([job.ranks[thread.rank].rank for thread in job.threads], dtype=np.int32)
@@ -114,8 +117,8 @@ class _Tables:
         """A row for each event."""
         is_message = np.isin(block["kind"], (SEND, RECEIVE))
         text = self._texts.of(block)
-        found: dict[str, Any] = self._of_threads(block["thread"])
-        found |= {
+        values: dict[str, Any] = self._of_threads(block["thread"])
+        values |= {
             "category": self._categories.array(block["type"]),
             "type": self._types.array(block["type"]),
             "kind": self._kinds.array(block["kind"]),
@@ -134,20 +137,20 @@ class _Tables:
             "sequence": (block["sequence"], is_message & (block["sequence"] > 0)),
         }
         for bit, name in enumerate(FLAGS):
-            found[name] = (block["flags"] >> bit & 1).astype(bool)
-        return self._table(found, len(block))
+            values[name] = (block["flags"] >> bit & 1).astype(bool)
+        return self._table(values, len(block))
 
     def gaps(self, block: Block) -> pyarrow.Table:
         """A row for each interval without events."""
-        found: dict[str, Any] = self._of_threads(block["thread"])
-        found |= {
+        values: dict[str, Any] = self._of_threads(block["thread"])
+        values |= {
             "kind": self._kinds.array(np.where(block["lost"] > 0, _LOST, _FLUSH)),
             "time_ns": block["begin"],
             "until_ns": block["end"],
             "lost": block["lost"],
         }
-        found |= {name: np.zeros(len(block), dtype=bool) for name in FLAGS}
-        return self._table(found, len(block))
+        values |= {name: np.zeros(len(block), dtype=bool) for name in FLAGS}
+        return self._table(values, len(block))
 
     def _of_threads(self, threads: npt.NDArray[np.integer]) -> dict[str, Any]:
         return {
@@ -164,12 +167,12 @@ class _Tables:
         words = self._text.array(np.maximum(numbers, 0))
         return pyarrow.compute.if_else(pyarrow.array(numbers >= 0), words.dictionary_decode(), None)
 
-    def _table(self, found: dict[str, Any], rows: int) -> pyarrow.Table:
+    def _table(self, values: dict[str, Any], rows: int) -> pyarrow.Table:
         import pyarrow
 
         arrays = []
         for field in self.schema:
-            value = found.get(field.name)
+            value = values.get(field.name)
             if value is None:
                 arrays.append(_no_value(field, rows))
             elif isinstance(value, tuple):
@@ -187,7 +190,7 @@ def _no_value(field: pyarrow.Field, rows: int) -> pyarrow.Array:
     return pyarrow.nulls(rows, type=field.type)
 
 
-def _schema(job: Job) -> pyarrow.Schema:
+def _schema(job: TracedJob) -> pyarrow.Schema:
     import pyarrow as arrow
 
     words = arrow.dictionary(arrow.int32(), arrow.string())
@@ -216,6 +219,6 @@ def _schema(job: Job) -> pyarrow.Schema:
         **dict.fromkeys(FLAGS, arrow.bool_()),
     }
     # The texts are a column.
-    told = msgspec.to_builtins(msgspec.structs.replace(job, texts=()))
-    meta = {"schema": SCHEMA, "version": str(VERSION), "job": msgspec.json.encode(told).decode()}
+    facts = msgspec.to_builtins(msgspec.structs.replace(job, texts=()))
+    meta = {"schema": SCHEMA, "version": str(VERSION), "job": msgspec.json.encode(facts).decode()}
     return arrow.schema([arrow.field(name, kind) for name, kind in types.items()], metadata=meta)

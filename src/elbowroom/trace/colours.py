@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from elbowroom.draw.palette import FAMILIES, ON_DARK, ON_LIGHT
-from elbowroom.trace.columns import Job
+from elbowroom.trace.columns import TracedJob
 
 COMMUNICATION = ("mpi", "message", "communication", "network", "starpu-mpi")
 COMPUTATION = ("task", "computation", "compute", "kernel")
@@ -20,19 +20,19 @@ _SHADES = (0.0, 0.42, -0.34, 0.68)
 """How far a colour goes to white (or to black, below zero) when its family is used up."""
 
 
-def of_types(job: Job, begun: Sequence[int], events: Sequence[int]) -> list[tuple[str, str]]:
+def of_types(job: TracedJob, begun: Sequence[int], events: Sequence[int]) -> list[tuple[str, str]]:
     """For each type its colour on a light and on a dark page. `begun` and `events` are how many of each there
     are: of a category, those that last and are many get the colours that differ most.
     """
     order = sorted(range(len(job.types)), key=lambda at: (not begun[at], -events[at], at))
-    seen: dict[str, int] = {}
-    found = {}
+    used: dict[str, int] = {}
+    colours = {}
     for at in order:
         category = job.category(job.types[at])
-        index = seen[category] = seen.get(category, -1) + 1
+        index = used[category] = used.get(category, -1) + 1
         light, dark = _colour(category, index, ON_LIGHT, "light"), _colour(category, index, ON_DARK, "dark")
-        found[at] = light, dark
-    return [found[at] for at in range(len(job.types))]
+        colours[at] = light, dark
+    return [colours[at] for at in range(len(job.types))]
 
 
 def _colour(category: str, index: int, palette: Mapping[str, str], page: str) -> str:
@@ -46,9 +46,9 @@ def _colour(category: str, index: int, palette: Mapping[str, str], page: str) ->
 def _family(category: str) -> tuple[tuple[str, ...], int]:
     """The hues of a category, and the first of their shades: those of neither family begin lighter."""
     if category.lower() in COMMUNICATION:
-        return FAMILIES["communication"], 0
+        return FAMILIES["blue"], 0
     if category.lower() in COMPUTATION:
-        return FAMILIES["computation"], 0
+        return FAMILIES["red"], 0
     return _OTHERS, 1
 
 

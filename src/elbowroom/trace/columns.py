@@ -15,16 +15,28 @@ import numpy as np
 import numpy.typing as npt
 
 from elbowroom.errors import MachineError
+from elbowroom.schemas import spellings
+from elbowroom.trace.documents import SyncPoint
 
-SCHEMA = "elbowroom-trace-columns"
+SCHEMA = "elbowroom/trace-columns"
 VERSION = 1
 
 KINDS = ("event", "begin", "end", "counter", "send", "receive", "mask", "region", "lost")
 """Kinds of events by their number (include/elbowroom/trace.h)."""
 EVENT, BEGIN, END, COUNTER, SEND, RECEIVE, MASK, REGION, LOST = range(len(KINDS))
 
-FLAGS = ("tachyon", "suspect", "unmatched", "unsynced", "extrapolated", "moved")
+FLAGS = (
+    "tachyon",
+    "suspect",
+    "unmatched",
+    "unsynced",
+    "extrapolated",
+    "moved",
+    "mismatched",
+    "clipped",
+)
 """Bits of `flags`, from the lowest (lib/trace/merge/sink.hpp)."""
+CLIPPED = 1 << FLAGS.index("clipped")
 
 Block = npt.NDArray[np.void]
 Tag = Literal["events", "messages", "gaps"]
@@ -84,16 +96,6 @@ class EventType(msgspec.Struct, frozen=True, kw_only=True):
     fields: tuple[str, str, str]
 
 
-class SyncPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """At `local` of the rank's clock the reference's was `offset` further, between `low` and `high`, ns."""
-
-    local: int
-    offset: int
-    low: int
-    high: int
-    used: bool
-
-
 class Rank(msgspec.Struct, frozen=True, kw_only=True):
     """A process of the job: not `there` without a file of it, not `ended` where it was killed."""
 
@@ -118,7 +120,7 @@ class Thread(msgspec.Struct, frozen=True, kw_only=True):
     damage: str
 
 
-class Text(msgspec.Struct, frozen=True, kw_only=True):
+class TextRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A descriptive record of a thread."""
 
     thread: int
@@ -127,18 +129,21 @@ class Text(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """All but the events of a merged trace. `start` is the reference's clock where times count from."""
+class TracedJob(msgspec.Struct, frozen=True, kw_only=True):
+    """All but the events of a merged trace. `start` is the reference's clock where times count from,
+    `duration` the time of the last event, ns (0: not known).
+    """
 
     schema: str
     version: int
     job: int
     start: int
+    duration: int = 0
     categories: tuple[str, ...]
     types: tuple[EventType, ...]
     ranks: tuple[Rank, ...]
     threads: tuple[Thread, ...]
-    texts: tuple[Text, ...]
+    texts: tuple[TextRecord, ...]
     warnings: tuple[str, ...]
 
     def category(self, kind: EventType) -> str:
@@ -146,13 +151,13 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return self.categories[kind.category]
 
 
-class Columns:
+class TraceColumns:
     """A merged trace, read once: the `job` at once, its blocks in order."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
         self.job = _job(stream.readline())
-        self._seen = {"events": 0, "messages": 0, "gaps": 0}
+        self._counts = {"events": 0, "messages": 0, "gaps": 0}
 
     def blocks(self) -> Iterator[tuple[Tag, Block]]:
         """What each block holds, and its records; of one kind they come in order. MachineError where the
@@ -168,7 +173,7 @@ class Columns:
             name, kind = _BLOCKS[tag]
             block = self._read(kind, count)
             self._check(name, block)
-            self._seen[name] += count
+            self._counts[name] += count
             yield name, block
 
     def _check(self, name: Tag, block: Block) -> None:
@@ -176,17 +181,17 @@ class Columns:
             if field in (block.dtype.names or ()) and block[field].max(initial=0) >= max(
                 1, len(self.job.threads)
             ):
-                raise _damaged(f"names thread {block[field].max()} of {len(self.job.threads)}")
+                raise _damaged(f"refers to thread {block[field].max()} of {len(self.job.threads)}")
         if name == "events" and (
             block["type"].max(initial=0) >= max(1, len(self.job.types))
             or block["kind"].max(initial=0) >= len(KINDS)
         ):
-            raise _damaged("has an event of no known type or kind")
+            raise _damaged("has an event of an unknown type or kind")
 
     def _check_totals(self, totals: Any) -> None:
-        told = {name: int(totals[name]) for name in self._seen}
-        if told != self._seen:
-            raise _damaged(f"holds {self._seen}, where it says {told}")
+        stated = {name: int(totals[name]) for name in self._counts}
+        if stated != self._counts:
+            raise _damaged(f"has {self._counts}, but states {stated}")
 
     def _read(self, kind: np.dtype[np.void], count: int) -> Block:
         wanted = kind.itemsize * count
@@ -200,23 +205,23 @@ class Columns:
         return np.frombuffer(parts[0] if len(parts) == 1 else b"".join(parts), dtype=kind)
 
 
-def _job(line: bytes) -> Job:
+def _job(line: bytes) -> TracedJob:
     if not line.endswith(b"\n"):
         raise _damaged("ends early")
     try:
-        job = msgspec.json.decode(line, type=Job)
+        job = msgspec.json.decode(line, type=TracedJob)
     except msgspec.DecodeError as error:
-        raise _damaged(f"begins with no job ({error})") from error
-    if job.schema != SCHEMA or job.version != VERSION:
-        raise _damaged(f"is {job.schema} version {job.version}, and {SCHEMA} version {VERSION} is read")
+        raise _damaged(f"does not begin with a job ({error})") from error
+    if job.schema not in spellings(SCHEMA) or job.version != VERSION:
+        raise _damaged(f"is {job.schema} version {job.version}; only {SCHEMA} version {VERSION} can be read")
     if any(kind.category >= len(job.categories) for kind in job.types) or any(
         thread.rank >= len(job.ranks) for thread in job.threads
     ):
-        raise _damaged("names a category or a rank that it does not have")
+        raise _damaged("refers to a category or a rank that does not exist")
     if any(text.type >= len(job.types) or text.thread >= len(job.threads) for text in job.texts):
-        raise _damaged("has a text of no known type or thread")
+        raise _damaged("has a text of an unknown type or thread")
     return job
 
 
 def _damaged(what: str) -> MachineError:
-    return MachineError(what, field="columns of the trace", mend="merge the trace again")
+    return MachineError(what, field="columns of the trace", hint="merge the trace again")

@@ -1,4 +1,4 @@
-"""What trace-reader says of a trace, as structs: `check`, `stat` and `sync` (docs/trace-files.md).
+"""The documents of trace-reader as structs: `check`, `stat` and `sync` (docs/reference/trace-files.md).
 
 Times are ns; those that cannot be known are None.
 """
@@ -10,8 +10,11 @@ from typing import TypeVar
 import msgspec
 
 from elbowroom.errors import MachineError
+from elbowroom.schemas import with_new_keys
 
-Told = TypeVar("Told", bound=msgspec.Struct)
+VERSION = 1
+
+Document = TypeVar("Document", bound=msgspec.Struct)
 
 
 class Damage(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,7 +26,8 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
     """The messages from one rank to another: how many, how many arrive before they left (tachyons), or
-    faster than the pair's floor or by less than what the clocks may be wrong (suspect); the floor, ns.
+    faster than the pair's floor or by less than what the clocks may be wrong (suspect), or have two ends of
+    different sizes (mismatched); the floor, ns.
     """
 
     from_: int = msgspec.field(name="from")
@@ -31,22 +35,25 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
     messages: int
     tachyons: int
     suspect: int
+    mismatched: int = 0
     floor_ns: float | None = None
 
 
-class Check(msgspec.Struct, frozen=True, kw_only=True):
+class TraceCheck(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a trace is whole, and its times can be trusted: `events` = kept + lost; `missing` and `killed`
-    ranks; `worst_error_ns`: of any time, as the comparisons of clocks bound it.
+    ranks; `worst_error_ns`: of any time, as the comparisons of clocks bound it; `mismatched` messages have
+    two ends of different sizes. `doubts`: why it is not to be trusted; none where it can be.
     """
 
-    schema: str
-    version: int
+    schema: str = "elbowroom/trace-check"
+    version: int = VERSION
     events: int
     kept: int
     lost: int
     messages: int
     tachyons: int
     suspect: int
+    mismatched: int = 0
     unmatched: int
     ranks: int
     threads: int
@@ -57,23 +64,33 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     worst_error_ns: float | None = None
     duration_ns: int = 0
     damage: tuple[Damage, ...] = ()
+    doubts: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     pairs: tuple[Pair, ...] = ()
 
 
 class TypeStat(msgspec.Struct, frozen=True, kw_only=True):
-    """Events of a type: all, those in each bin of time, and the time between their begins and ends. `fields`:
-    names of small, first and second; None where one is not used.
+    """Events of a type: all, those in each bin of time, and the time between their begins and ends, in all
+    and of the longest of the `whole` ones, which have both. `bytes`: of messages, or of calls that name
+    theirs. `fields`: names of small, first and second; None where one is not used.
     """
 
     name: str
     category: str
     fields: tuple[str | None, ...] = ()
     events: int
-    per_bin: tuple[float, ...] = msgspec.field(name="per_second")
+    per_bin: tuple[float, ...]
     begins: int = 0
     ends: int = 0
     total_ns: int = 0
+    whole: int = 0
+    longest_ns: int = 0
+    bytes: int = 0
+
+    @property
+    def calls(self) -> int:
+        """How often it happened: a begin and its end are one."""
+        return self.events - min(self.begins, self.ends)
 
 
 class ThreadStat(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,13 +128,19 @@ class RankStat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stat(msgspec.Struct, frozen=True, kw_only=True):
-    """Events by type and bins of `bin_ns`, by thread and by rank (thesis, Figs. 3.5 to 3.7)."""
+    """Events by type and bins of `bin_ns`, by thread and by rank (thesis, Figs. 3.5 to 3.7). `doubts`: why
+    they are not to be trusted.
+    """
 
+    schema: str = "elbowroom/trace-stat"
+    version: int = VERSION
     duration_ns: int
     bin_ns: float
     types: tuple[TypeStat, ...]
     threads: tuple[ThreadStat, ...]
     ranks: tuple[RankStat, ...]
+    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 class SyncPoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,18 +176,22 @@ class SyncRank(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sync(msgspec.Struct, frozen=True, kw_only=True):
-    """The clocks of all ranks (thesis, Figs. 3.16 and 3.18)."""
+    """The clocks of all ranks (thesis, Figs. 3.16 and 3.18). `doubts`: why times are not to be trusted."""
 
+    schema: str = "elbowroom/trace-sync"
+    version: int = VERSION
     ranks: tuple[SyncRank, ...]
+    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
-def decode(data: bytes, kind: type[Told]) -> Told:
-    """A document of trace-reader; MachineError where it is none."""
+def decode(data: bytes, kind: type[Document]) -> Document:
+    """Decodes a document of trace-reader. MachineError if it is not one."""
     try:
-        return msgspec.json.decode(data, type=kind)
+        return msgspec.convert(with_new_keys(msgspec.json.decode(data)), kind)
     except msgspec.DecodeError as error:
         raise MachineError(
-            f"what trace-reader said cannot be read ({error})",
+            f"the output of trace-reader cannot be read ({error})",
             field="trace-reader",
-            mend="unset ELBOWROOM_TRACE_READER, so that the one of this release is built",
+            hint="unset ELBOWROOM_TRACE_READER, so that the trace-reader of this release is built",
         ) from error

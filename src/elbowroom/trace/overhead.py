@@ -1,8 +1,8 @@
-"""What recording costs a program, and whether its trace can be trusted (thesis, sections 3.3 and 3.5.1).
+"""The overhead of recording a program, and whether its trace can be trusted (thesis, sections 3.3 and 3.5.1).
 
-The program runs without a recorder and with it, for several sets of categories and numbers of threads, in
-turns and in random order; what it costs is a ratio of medians over the same repetitions, so that what drifts
-with time cancels. Pure: runs in, a document out.
+The program runs without and with the recorder, for several sets of categories and numbers of threads,
+interleaved and in random order. The overhead is a ratio of medians over the same repetitions, so that drift
+cancels. Pure: runs in, a document out.
 """
 
 from __future__ import annotations
@@ -14,21 +14,25 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from elbowroom.draw.numbers import rounded_size, with_span
 from elbowroom.errors import UsageError
+from elbowroom.stats.interval import Interval
+from elbowroom.stats.signed_ranks import FEWEST
+from elbowroom.stats.summary import kept, summarise
 
-SCHEMA, VERSION = "elbowroom-trace-overhead", 1
+SCHEMA, VERSION = "elbowroom/trace-overhead", 1
 
 NONE, OFF, ALL = "none", "off", "all"
-"""Sets by name: nothing is preloaded; all is preloaded, every category is off; every category is recorded."""
+"""Sets by name: nothing is preloaded; preloaded with every category off; every category is recorded."""
 
 LIMIT = 0.05
-"""A trace is trusted where recording surely costs less (the thesis' own runs lose 0 to 30 %)."""
+"""A trace is trusted if recording costs significantly less (runs of the thesis lose 0 to 30 %)."""
 
-LEAST = 3
-"""Repetitions: fewer tell nothing of how sure it is."""
+LEAST = FEWEST
+"""Minimum number of repetitions for an interval."""
 
 NOBODYS = "none"
-"""A list of categories that no category is in: everything is off."""
+"""An empty list of categories: everything is off."""
 
 State = Literal["trusted", "costly", "undecided", "lost"]
 
@@ -40,7 +44,7 @@ class Set(NamedTuple):
     categories: tuple[str, ...] | None
 
 
-class Run(NamedTuple):
+class TimedRun(NamedTuple):
     """One run: its number of threads (None: as it chose), set and repetition, what it took or reached, and
     what was recorded, lost, and advised bytes for each thread (0 where nothing was recorded).
     """
@@ -55,15 +59,7 @@ class Run(NamedTuple):
     advised_bytes: int = 0
 
 
-class Bounded(msgspec.Struct, frozen=True, kw_only=True):
-    """A value and its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-class Case(msgspec.Struct, frozen=True, kw_only=True):
+class RunGroup(msgspec.Struct, frozen=True, kw_only=True):
     """The runs of one set with one number of threads: `values` by repetition, their median with interval and
     deciles; `overhead`: what is slower than without a recorder (0.03: 3 %), None for that itself. `events` of
     a run and per second of it, `lost` in the run that lost most.
@@ -73,18 +69,18 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     set: str
     categories: tuple[str, ...] | None
     values: tuple[float, ...]
-    median: Bounded
+    median: Interval
     d1: float
     d9: float
-    overhead: Bounded | None
+    overhead: Interval | None
     events: int
     events_per_second: float
     lost: int
     advised_bytes: int
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a trace of everything can be trusted with so many threads, and what to do where not."""
+class OverheadVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a trace of everything can be trusted with that many threads, and hints if not."""
 
     threads: int | None
     state: State
@@ -107,8 +103,8 @@ class Overhead(msgspec.Struct, frozen=True, kw_only=True):
     limit: float
     buffer: int
     seed: int
-    cases: tuple[Case, ...]
-    verdicts: tuple[Verdict, ...]
+    cases: tuple[RunGroup, ...]
+    verdicts: tuple[OverheadVerdict, ...]
 
     @property
     def decided(self) -> bool:
@@ -124,16 +120,16 @@ def sets_of(categories: Sequence[str]) -> tuple[Set, ...]:
 
 def parse_sets(text: str) -> tuple[Set, ...]:
     """The sets of `mpi;mpi,task`, and none, off and all beside them."""
-    found = [Set(NONE, ()), Set(OFF, (NOBODYS,))]
+    sets = [Set(NONE, ()), Set(OFF, (NOBODYS,))]
     for part in text.split(";"):
         names = tuple(word.strip() for word in part.split(","))
         if not all(names):
             raise UsageError(
-                "holds an empty name", field="categories", value=text, mend="sets are written mpi;mpi,task"
+                "has an empty name", field="categories", value=text, hint="write sets as mpi;mpi,task"
             )
-        if ",".join(names) not in (NONE, OFF, ALL, *(one.name for one in found)):
-            found.append(Set(",".join(names), names))
-    return (*found, Set(ALL, None))
+        if ",".join(names) not in (NONE, OFF, ALL, *(one.name for one in sets)):
+            sets.append(Set(",".join(names), names))
+    return (*sets, Set(ALL, None))
 
 
 def order(
@@ -149,7 +145,7 @@ def order(
 
 
 def analyse(
-    runs: Sequence[Run],
+    runs: Sequence[TimedRun],
     sets: Sequence[Set],
     *,
     command: Sequence[str],
@@ -159,19 +155,28 @@ def analyse(
     buffer: int = 0,
     seed: int = 0,
 ) -> Overhead:
-    """Cases in the order of threads and sets, and a verdict for each number of threads."""
+    """Cases in the order of threads and sets, and a verdict for each number of threads. Runs whose metric is
+    no finite number are left out, which the verdict says.
+    """
     threads = list(dict.fromkeys(run.threads for run in runs))
     threads.sort(key=lambda count: -1 if count is None else count)
     cases, verdicts = [], []
     for count in threads:
-        here = {
-            one.name: [run for run in runs if (run.threads, run.set) == (count, one.name)] for one in sets
-        }
-        found = [
+        own = [run for run in runs if run.threads == count]
+        finite = [run for run in own if math.isfinite(run.value)]
+        here = {one.name: [run for run in finite if run.set == one.name] for one in sets}
+        groups = [
             _case(one, here[one.name], here[NONE], rate=rate, seed=seed) for one in sets if here[one.name]
         ]
-        cases += found
-        verdicts.append(judge(count, found, limit, wall=metric == "wall"))
+        cases += groups
+        void = len(own) - len(finite)
+        left = f"The metric was not a finite number in {void} of {len(own)} runs, which are left out."
+        if len(_paired(here[NONE], here[ALL])[0]) < LEAST:
+            text = f"n/a: {left} Too few runs remain to determine the overhead."
+            verdicts.append(OverheadVerdict(threads=count, state="undecided", text=text))
+            continue
+        verdict = judge(count, groups, limit, wall=metric == "wall")
+        verdicts.append(msgspec.structs.replace(verdict, advice=(*verdict.advice, left)) if void else verdict)
     return Overhead(
         command=tuple(command),
         metric=metric,
@@ -185,21 +190,26 @@ def analyse(
     )
 
 
-def _case(one: Set, runs: Sequence[Run], bare: Sequence[Run], *, rate: bool, seed: int) -> Case:
-    from elbowroom.stats.summary import summarise
+def _paired(bare: Sequence[TimedRun], runs: Sequence[TimedRun]) -> tuple[list[TimedRun], list[TimedRun]]:
+    """The runs of the repetitions that both have."""
+    both = {run.repetition for run in bare} & {run.repetition for run in runs}
+    return [run for run in bare if run.repetition in both], [run for run in runs if run.repetition in both]
 
+
+def _case(one: Set, runs: Sequence[TimedRun], bare: Sequence[TimedRun], *, rate: bool, seed: int) -> RunGroup:
     values = [run.value for run in runs]
-    told = summarise(values, "", seed, [run.repetition for run in runs])
+    summary = summarise(values, "", seed, [run.repetition for run in runs])
+    low, high = summary.ends(summary.median)
     middle = sorted(runs, key=lambda run: run.seconds)[len(runs) // 2]
-    return Case(
+    return RunGroup(
         threads=runs[0].threads,
         set=one.name,
         categories=one.categories,
         values=tuple(values),
-        median=Bounded(value=told.median, low=told.low, high=told.high),
-        d1=told.d1,
-        d9=told.d9,
-        overhead=None if one.name == NONE else overhead(bare, runs, rate=rate, seed=seed),
+        median=Interval(value=summary.median, low=low, high=high),
+        d1=summary.d1,
+        d9=summary.d9,
+        overhead=None if one.name == NONE else overhead(*_paired(bare, runs), rate=rate),
         events=middle.events,
         events_per_second=middle.events / middle.seconds if middle.seconds > 0 else 0.0,
         lost=max(run.lost for run in runs),
@@ -207,61 +217,72 @@ def _case(one: Set, runs: Sequence[Run], bare: Sequence[Run], *, rate: bool, see
     )
 
 
-def overhead(bare: Sequence[Run], runs: Sequence[Run], *, rate: bool, seed: int = 0) -> Bounded | None:
-    """How much slower `runs` are than `bare` ones, with the paired bootstrap's interval over repetitions,
-    spread for few of them (stats.resampled). None where a median is not positive.
+def overhead(bare: Sequence[TimedRun], runs: Sequence[TimedRun], *, rate: bool) -> Interval | None:
+    """How much slower `runs` are than `bare` ones, with the interval of the ratios inside repetitions
+    (stats/signed_ranks.py). None where a median is not positive.
     """
-    from elbowroom.stats.resampled import expansion
-    from elbowroom.stats.summary import kept
-
     alone, traced = ({run.repetition: [run.value] for run in side} for side in (bare, runs))
-    found = kept(alone, traced, duration=not rate, seed=seed)
-    if found is None or min(found.value, found.low) <= 0:
+    ratio = kept(alone, traced, duration=not rate)
+    if ratio is None or ratio.value <= 0 or ratio.bounds is None or ratio.bounds[0] <= 0:
         return None
-    spread = expansion(min(len(alone), len(traced))) if min(len(alone), len(traced)) > 1 else 1.0
-    logs = [-math.log(bound) for bound in (found.value, found.high, found.low)]
-    value, low, high = (math.expm1(logs[0] + (log - logs[0]) * spread) for log in logs)
-    return Bounded(value=value, low=low, high=high)
+    low, high = ratio.bounds
+    return Interval(value=1 / ratio.value - 1, low=1 / high - 1, high=1 / low - 1)
 
 
-def judge(threads: int | None, cases: Sequence[Case], limit: float, *, wall: bool) -> Verdict:
-    """What the cases of one number of threads say of a trace of everything; `wall`: the recorder's start and
-    end are in what was measured.
+def judge(threads: int | None, cases: Sequence[RunGroup], limit: float, *, wall: bool) -> OverheadVerdict:
+    """The verdict on a trace of everything with one number of threads; `wall`: the metric includes the start
+    and the end of the recorder.
     """
     named = {case.set: case for case in cases}
     whole = named[ALL]
     cost = whole.overhead
     if cost is None:
-        return Verdict(threads=threads, state="undecided", text="The metric is not positive in every run.")
-    told = f"{_percent(cost.value)} [{_percent(cost.low)}, {_percent(cost.high)}]"
+        return OverheadVerdict(
+            threads=threads, state="undecided", text="The metric is not positive in every run."
+        )
+    share = with_span(_percent(cost.value), _percent(cost.low), _percent(cost.high))
     if whole.lost:
-        text = f"{whole.lost} of {whole.events} events were lost: rings were full, and losing costs less."
-        return Verdict(threads=threads, state="lost", text=text, advice=(_bigger(whole),))
+        text = (
+            f"{whole.lost} of {whole.events} events were lost in full rings; this understates the overhead."
+        )
+        return OverheadVerdict(threads=threads, state="lost", text=text, advice=(_bigger(whole),))
     if cost.high <= limit:
-        text = f"The trace can be trusted: recording everything costs {told}, surely less than {limit:.0%}."
-        return Verdict(threads=threads, state="trusted", text=text)
+        text = (
+            f"The trace can be trusted: recording everything costs {share}, "
+            f"significantly less than {limit:.0%}."
+        )
+        return OverheadVerdict(threads=threads, state="trusted", text=text)
     if cost.low <= limit:
-        text = f"Too noisy to decide: recording everything costs {told}, and the limit is {limit:.0%}."
-        mend = "Repeat more often (--repeat), with a longer run, on a machine that does nothing else."
-        return Verdict(threads=threads, state="undecided", text=text, advice=(mend,))
-    text = f"The trace cannot be trusted: recording everything costs {told}, surely more than {limit:.0%}."
+        text = f"Too noisy to decide: recording everything costs {share}, and the limit is {limit:.0%}."
+        hint = "Use more repetitions (--repeat), a longer run, and a machine without other work."
+        return OverheadVerdict(threads=threads, state="undecided", text=text, advice=(hint,))
+    text = (
+        f"The trace cannot be trusted: recording everything costs {share}, "
+        f"significantly more than {limit:.0%}."
+    )
     advice, categories = switch_off(named, limit, wall=wall)
-    return Verdict(threads=threads, state="costly", text=text, advice=tuple(advice), categories=categories)
+    return OverheadVerdict(
+        threads=threads, state="costly", text=text, advice=tuple(advice), categories=categories
+    )
 
 
 def switch_off(
-    named: Mapping[str, Case], limit: float, *, wall: bool
+    named: Mapping[str, RunGroup], limit: float, *, wall: bool
 ) -> tuple[list[str], tuple[str, ...] | None]:
     """What to leave out, in sentences, and the categories that remain.
 
-    The measured set that records most and surely costs less than the limit is what is advised; where there is
-    none, everything but the category that costs most (where its interval says so; else that of most events).
+    The advice is the measured set with most events whose overhead is significantly below the limit. Without
+    one, it is everything except the category with the highest overhead (if significant; else most events).
     """
     off = named.get(OFF)
     if off is not None and off.overhead is not None and off.overhead.low > limit:
-        alone = f"The recorder alone costs {_percent(off.overhead.value)}, with every category off"
-        mend = "Trace a longer run (it starts and stops), or leave" if wall else "Leave"
-        return [f"{alone}.", f"{mend} adapters out (--adapters)."], None
+        alone = f"The recorder costs {_percent(off.overhead.value)} even with every category off"
+        hint = (
+            "Trace a longer run, because the recorder takes time to start and stop, or leave"
+            if wall
+            else "Leave"
+        )
+        return [f"{alone}.", f"{hint} out adapters (--adapters)."], None
     fitting = [
         case
         for case in named.values()
@@ -272,27 +293,29 @@ def switch_off(
     advice, worst = [], _worst(single)
     if worst is not None and worst.overhead is not None:
         advice.append(
-            f"{worst.set} costs most: {_percent(worst.overhead.value)}, {worst.events} events, "
+            f"The category {worst.set} costs most: {_percent(worst.overhead.value)}, {worst.events} events, "
             f"{worst.events_per_second:.3g} per second."
         )
     if fitting:
         best = max(fitting, key=lambda case: case.events)
         assert best.overhead is not None
         advice.append(
-            f"Record with --categories {','.join(best.categories or ())}: that costs "
+            f"Record with --categories {','.join(best.categories or ())}, which costs "
             f"{_percent(best.overhead.value)}, at most {_percent(best.overhead.high)}."
         )
         return advice, best.categories
     if worst is not None and len(single) > 1:
         rest = tuple(case.set for case in single if case is not worst)
-        advice.append(f"Try --categories {','.join(rest)}: without {worst.set}, not measured yet.")
+        advice.append(f"Try --categories {','.join(rest)}, without {worst.set}; this set was not measured.")
         return advice, rest
-    advice.append("Record fewer events: filter types (elbow_trace_filter), or a region of interest.")
+    advice.append(
+        "Record fewer events: filter types (elbow_trace_filter), or record a region of interest only."
+    )
     return advice, None
 
 
-def _worst(single: Sequence[Case]) -> Case | None:
-    """The category that costs most, where that is sure; else the one with most events."""
+def _worst(single: Sequence[RunGroup]) -> RunGroup | None:
+    """The category with the highest overhead, if significant; else the one with most events."""
     if not single:
         return None
     first, *others = sorted(single, key=lambda case: -_cost(case).value)
@@ -301,15 +324,13 @@ def _worst(single: Sequence[Case]) -> Case | None:
     return max(single, key=lambda case: case.events)
 
 
-def _cost(case: Case) -> Bounded:
+def _cost(case: RunGroup) -> Interval:
     assert case.overhead is not None
     return case.overhead
 
 
-def _bigger(case: Case) -> str:
-    from elbowroom.draw.numbers import rounded_size
-
-    return f"Give each thread a bigger ring: --buffer {rounded_size(case.advised_bytes).replace(' ', '')}."
+def _bigger(case: RunGroup) -> str:
+    return f"Use a larger ring for each thread: --buffer {rounded_size(case.advised_bytes).replace(' ', '')}."
 
 
 def _percent(share: float) -> str:

@@ -1,4 +1,4 @@
-"""A job of simulated clocks, judged by the truth (lib/clock/simulation), as Python sees it; and drawn."""
+"""The results of simulated clocks (lib/clock/simulation), with their true errors, and their figures."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from elbowroom.trace.sync_figures import sync_figures
 
 
 class Method(msgspec.Struct, frozen=True, kw_only=True):
-    """What corrected times are worth when clocks are compared in one way: errors, and the published bounds
-    (half their width) in ns; `inside`: share of the moments where the error is inside its bound, `unflagged`:
-    moments where it is not and nothing says so; `tachyons`: messages that arrive before they are sent.
+    """The quality of corrected times for one way to synchronise clocks: errors and published bounds (half
+    their width) in ns; `inside`: share of the moments with an error inside its bound, `unflagged`: number of
+    moments with an error outside and no flag; `tachyons`: messages that arrive before they are sent.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Method(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClockError(msgspec.Struct, frozen=True, kw_only=True):
-    """How wrong one clock's corrected time is at one moment (corrected - true), and its bound, ns."""
+    """The error of one clock's corrected time at one moment (corrected - true), and its bound, ns."""
 
     local: int
     error_ns: int
@@ -35,7 +35,7 @@ class ClockError(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShownClock(SyncRank, frozen=True, kw_only=True):
-    """One of the clocks, as `trace-reader sync` tells of a rank, with its errors."""
+    """One of the clocks as in the document of `trace-reader sync`, with its errors."""
 
     errors: tuple[ClockError, ...] = ()
 
@@ -78,51 +78,56 @@ class SimulatedClocks(msgspec.Struct, frozen=True, kw_only=True):
         return Sync(ranks=self.ranks)
 
 
-def simulated_clock_figures(found: SimulatedClocks) -> list[Figure]:
-    """What each way to compare clocks is worth; the errors of some clocks over time; and their drift."""
-    return [_methods(found), *([_errors(found)] if found.ranks else []), *sync_figures(found.sync)]
+def simulated_clock_figures(simulation: SimulatedClocks) -> list[Figure]:
+    """The errors by way of synchronising; the errors of some clocks over time; and their drift."""
+    return [
+        _methods(simulation),
+        *([_errors(simulation)] if simulation.ranks else []),
+        *sync_figures(simulation.sync),
+    ]
 
 
-def _methods(found: SimulatedClocks) -> Figure:
-    places = tuple(float(place) for place in range(len(found.methods)))
+def _methods(simulation: SimulatedClocks) -> Figure:
+    places = tuple(float(place) for place in range(len(simulation.methods)))
     return Figure(
         name="methods",
-        title=f"{found.clocks} {found.clock} clocks over {found.duration_ns / 1e9:g} s, {found.link} links",
-        x=Axis(label="clocks are compared by", names=tuple(method.name for method in found.methods)),
-        left=Axis(label="error of 95 % of all times (ns)", scale="log10"),
+        title=f"{simulation.clocks} {simulation.clock} clocks over {simulation.duration_ns / 1e9:g} s, "
+        f"{simulation.link} links",
+        x=Axis(label="sync points", names=tuple(method.name for method in simulation.methods)),
+        left=Axis(label="error (ns)", scale="log10"),
         series=(
             Series(
-                name="at most, 95 % of all times",
-                side="communication",
+                name="maximum of 95 % of all times",
+                hue="blue",
                 style="line",
                 drawn="points",
                 x=places,
-                y=tuple(max(float(method.p95_ns), 1.0) for method in found.methods),
+                y=tuple(max(float(method.p95_ns), 1.0) for method in simulation.methods),
                 value="95 %",
             ),
             Series(
-                name="at most, all times",
-                side="computation",
+                name="maximum of all times",
+                hue="red",
                 style="line",
                 drawn="points",
                 x=places,
-                y=tuple(max(float(method.max_ns), 1.0) for method in found.methods),
+                y=tuple(max(float(method.max_ns), 1.0) for method in simulation.methods),
                 value="all",
             ),
         ),
-        caption="Simulated: the truth is known. All points: one every "
-        f"{numbers.number(found.every_ns / 1e9, 3)} s.",
+        caption="Simulated, so the true errors are known. All points: one every "
+        f"{numbers.number(simulation.every_ns / 1e9, 3)} s.",
     )
 
 
-def _errors(found: SimulatedClocks) -> Figure:
+def _errors(simulation: SimulatedClocks) -> Figure:
     series = []
-    for place, clock in enumerate(found.ranks[:4]):
+    for place, clock in enumerate(simulation.ranks[:4]):
         first = clock.errors[0].local
         series.append(
             Series(
                 name=f"clock {clock.rank}",
-                side="communication" if place % 2 == 0 else "computation",
+                hue="blue" if place % 2 == 0 else "red",
                 style="line",
                 drawn="smooth",
                 x=tuple((one.local - first) / 1e9 for one in clock.errors),
@@ -130,12 +135,12 @@ def _errors(found: SimulatedClocks) -> Figure:
                 value="error",
             )
         )
-    widest = max(one.bound_ns for clock in found.ranks for one in clock.errors)
+    widest = max(one.bound_ns for clock in simulation.ranks for one in clock.errors)
     return Figure(
         name="simulated-errors",
-        title="Corrected times less the true ones",
+        title="Errors of corrected times",
         x=Axis(label="time (s)"),
         left=Axis(label="error (ns)"),
         series=tuple(series),
-        caption=f"The published bounds are ±{numbers.number(widest, 3)} ns at most.",
+        caption=f"The published bounds are at most ±{numbers.number(widest, 3)} ns.",
     )

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
-from elbowroom.draw.figure import Axis, Figure, Series
+from elbowroom.draw.figure import Axis, Figure, Hue, Series
 from elbowroom.trace.documents import Stat, TypeStat
-
-Side = Literal["computation", "communication", "both"]
 
 COMMUNICATION = ("mpi", "message")
 """Categories that are drawn in the colours of communication; all others in those of computation."""
 
-_SIDES: tuple[Side, ...] = ("computation", "communication")
+_HUES: tuple[Hue, ...] = ("red", "blue")
 
 BARS = 7
 """Types that have a bar of their own, the most frequent ones: more names do not fit side by side."""
@@ -22,7 +19,7 @@ _LETTERS = 9
 """Of a name's line below a bar."""
 
 _AREAS = 3
-"""Types of each side that have an area of their own: a side has so many colours."""
+"""Types of each hue that have an area of their own: a hue has so many colours."""
 
 
 def figures(stat: Stat) -> list[Figure]:
@@ -42,14 +39,13 @@ def _by_type(ordered: Sequence[TypeStat]) -> Figure:
     shown, rest = ordered[:BARS], ordered[BARS:]
     names = [_breakable(one.name) for one in shown] + [f"{len(rest)} more"] * bool(rest)
     series = [
-        _bars("communication", "MPI and messages", shown),
-        _bars("computation", "other types", shown),
+        _bars("blue", "MPI and messages", shown),
+        _bars("red", "other types", shown),
     ]
     if rest:
         series.append(
             Series(
                 name="all other types",
-                side="both",
                 style="line",
                 drawn="bars",
                 x=(float(len(shown)),),
@@ -66,13 +62,13 @@ def _by_type(ordered: Sequence[TypeStat]) -> Figure:
     )
 
 
-def _bars(side: Side, name: str, shown: Sequence[TypeStat]) -> Series | None:
-    places = [place for place, one in enumerate(shown) if _side(one) == side]
+def _bars(hue: Hue, name: str, shown: Sequence[TypeStat]) -> Series | None:
+    places = [place for place, one in enumerate(shown) if _hue(one) == hue]
     if not places:
         return None
     return Series(
         name=name,
-        side=side,
+        hue=hue,
         style="line",
         drawn="bars",
         x=tuple(float(place) for place in places),
@@ -92,16 +88,16 @@ def _over_time(stat: Stat, ordered: Sequence[TypeStat]) -> Figure:
         title="Events over time",
         x=Axis(label="time (s)"),
         left=Axis(label="events per second"),
-        series=(_area(stat, "all types", "both", ordered),) if ordered else (),
+        series=(_area(stat, "all types", "black", ordered),) if ordered else (),
     )
 
 
 def _by_type_over_time(stat: Stat, ordered: Sequence[TypeStat]) -> Figure:
-    own = [one for side in _SIDES for one in [one for one in ordered if _side(one) == side][:_AREAS]]
+    own = [one for hue in _HUES for one in [one for one in ordered if _hue(one) == hue][:_AREAS]]
     rest = [one for one in ordered if one not in own]
-    series = [_area(stat, one.name, _side(one), [one]) for one in own]
+    series = [_area(stat, one.name, _hue(one), [one]) for one in own]
     if rest:
-        series.append(_area(stat, f"{len(rest)} other types", "both", rest))
+        series.append(_area(stat, f"{len(rest)} other types", "black", rest))
     return Figure(
         name="types-over-time",
         title="Events over time by type",
@@ -111,12 +107,12 @@ def _by_type_over_time(stat: Stat, ordered: Sequence[TypeStat]) -> Figure:
     )
 
 
-def _area(stat: Stat, name: str, side: Side, types: Sequence[TypeStat]) -> Series:
+def _area(stat: Stat, name: str, hue: Hue, types: Sequence[TypeStat]) -> Series:
     """Events per second of these types together, at the middles of the bins."""
     heights = [sum(values) for values in zip(*(rates(stat, one) for one in types), strict=True)]
     return Series(
         name=name,
-        side=side,
+        hue=hue,
         style="line",
         drawn="area",
         x=tuple((place + 0.5) * stat.bin_ns / 1e9 for place in range(len(heights))),
@@ -125,5 +121,5 @@ def _area(stat: Stat, name: str, side: Side, types: Sequence[TypeStat]) -> Serie
     )
 
 
-def _side(one: TypeStat) -> Side:
-    return "communication" if one.category in COMMUNICATION else "computation"
+def _hue(one: TypeStat) -> Hue:
+    return "blue" if one.category in COMMUNICATION else "red"

@@ -1,39 +1,33 @@
-"""How clocks drift, and how sure corrected times are, drawn: the analogues of the thesis' Figs. 3.16 and
-3.18, from what `trace-reader sync` or the simulator of clocks says; and as a page.
+"""Figures and a page of clock drifts and the errors of corrected times, as Figs. 3.16 and 3.18 of the thesis.
+
+The data come from `trace-reader sync` or from the clock simulator.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any, NamedTuple
 
 import msgspec
 
 from elbowroom.draw import numbers
-from elbowroom.draw.figure import Axis, Figure, Series
+from elbowroom.draw.figure import Axis, Figure, Hue, Series
 from elbowroom.trace.documents import Sync, SyncPoint, SyncRank
+from elbowroom.trace.figure_page import figure_page
 from elbowroom.trace.sync_words import advice, summary
 
 SHOWN = 4
-"""Clocks that are drawn, the least sure ones."""
+"""Number of clocks that are drawn, those with the largest errors."""
 
-_STYLE = (
-    "body{max-width:46rem;margin:2rem auto;padding:0 1rem;font:16px/1.5 system-ui,sans-serif;"
-    "color:var(--ink);background:var(--paper)}h1{font-size:1.3rem}h2{font-size:1.1rem;margin-top:2rem}"
-    "h3{font-size:1rem;margin:1.6rem 0 0}"
-    "figure{margin:1rem 0}figcaption{font-size:.9rem;color:var(--faint)}"
-    "table{border-collapse:collapse;font-size:.9rem}th,td{padding:.2rem .6rem;text-align:right;"
-    "border-bottom:1px solid var(--grid)}th:first-child,td:first-child{text-align:left}"
-)
-_SIDES: tuple[Any, ...] = ("communication", "computation")
+COLUMNS = ("rank", "host", "points", "left out", "drift (ppm)", "maximum error (ns)", "flags")
+_HUES: tuple[Hue, ...] = ("blue", "red")
 
 
-class Clock(NamedTuple):
+class ComparedClock(NamedTuple):
     """A clock that was compared with the reference's, and the ranks that read it."""
 
     ranks: tuple[int, ...]
-    told: SyncRank
+    sync: SyncRank
 
     @property
     def name(self) -> str:
@@ -46,27 +40,27 @@ class Clock(NamedTuple):
     @property
     def used(self) -> list[SyncPoint]:
         """The points that the correction goes through, in order."""
-        return sorted((point for point in self.told.points if point.used), key=lambda point: point.local)
+        return sorted((point for point in self.sync.points if point.used), key=lambda point: point.local)
 
     @property
     def worst(self) -> float:
         """The largest error bar, ns."""
-        return max((one.error_ns or 0.0 for one in self.told.segments), default=0.0)
+        return max((one.error_ns or 0.0 for one in self.sync.segments), default=0.0)
 
 
-def clocks(sync: Sync) -> list[Clock]:
-    """The clocks but the reference's own, least sure first; ranks with the same points share one."""
-    found: dict[tuple[SyncPoint, ...], list[SyncRank]] = {}
+def clocks(sync: Sync) -> list[ComparedClock]:
+    """The clocks except the reference, largest errors first; ranks with the same points share one."""
+    by_points: dict[tuple[SyncPoint, ...], list[SyncRank]] = {}
     for rank in sync.ranks:
         if any(point.offset or point.low or point.high for point in rank.points):
-            found.setdefault(rank.points, []).append(rank)
-    every = [Clock(tuple(rank.rank for rank in ranks), ranks[0]) for ranks in found.values()]
+            by_points.setdefault(rank.points, []).append(rank)
+    every = [ComparedClock(tuple(rank.rank for rank in ranks), ranks[0]) for ranks in by_points.values()]
     return sorted(every, key=lambda clock: (-clock.worst, clock.ranks))
 
 
 def sync_figures(sync: Sync) -> list[Figure]:
-    """Each of the least sure clocks beside the reference's; their drifts, their error bars, and what fewer
-    points would have cost; none where no clock was compared twice.
+    """The offsets, drifts and errors of the clocks with the largest errors, and the errors with fewer points;
+    empty if no clock has two sync points.
     """
     shown = [clock for clock in clocks(sync) if len(clock.used) > 1][:SHOWN]
     if not shown:
@@ -80,53 +74,43 @@ def sync_figures(sync: Sync) -> list[Figure]:
 
 
 def sync_report(sync: Sync | Mapping[str, Any] | bytes) -> str:
-    """What is known of the clocks of a trace, as one HTML page that needs nothing else: in words, drawn, and
-    as a table. `sync`: the document of `trace-reader sync`, read or not.
+    """The clocks of a trace as one self-contained HTML page with sentences, figures and a table.
 
-    msgspec.ValidationError where it is no such document.
+    `sync`: the document of `trace-reader sync`, as text or decoded. msgspec.ValidationError if it is not one.
     """
-    from elbowroom.draw.svg import style, svg
-
     if isinstance(sync, bytes):
         sync = msgspec.json.decode(sync, type=Sync)
     elif not isinstance(sync, Sync):
         sync = msgspec.convert(sync, type=Sync)
-    said = "".join(f"<p>{escape(sentence)}</p>" for sentence in summary(sync))
-    done = "".join(f"<li>{escape(sentence)}</li>" for sentence in advice(sync))
-    drawn = "".join(
-        f"<h3>{escape(figure.title)}</h3><figure>{svg(figure)}"
-        f"<figcaption>{escape(figure.caption)}</figcaption></figure>"
-        for figure in sync_figures(sync)
-    )
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Clocks of a trace</title>'
-        f'<meta name="viewport" content="width=device-width"><style>{style()}{_STYLE}</style></head><body>'
-        f"<h1>Clocks of a trace</h1>{said}"
-        f"{f'<h2>What to do</h2><ul>{done}</ul>' if done else ''}"
-        f"{f'<h2>Over time</h2>{drawn}' if drawn else ''}<h2>Ranks</h2>{_table(sync)}</body></html>\n"
+    *sentences, last = summary(sync)
+    return figure_page(
+        "Clocks of a trace",
+        [*((sentence, ()) for sentence in sentences), (last, advice(sync))],
+        sync_figures(sync),
+        ("Ranks", COLUMNS, [_row(rank) for rank in sync.ranks]),
     )
 
 
-def line(clock: Clock, local: int) -> float:
-    """The offset at `local` on the line from the first to the last point that is used, ns."""
+def line(clock: ComparedClock, local: int) -> float:
+    """The offset (ns) at `local` on the line from the first to the last point that is used."""
     first, last = clock.used[0], clock.used[-1]
     return first.offset + (last.offset - first.offset) * (local - first.local) / (last.local - first.local)
 
 
-def _seconds(clock: Clock, local: int) -> float:
+def _seconds(clock: ComparedClock, local: int) -> float:
     return (local - clock.used[0].local) / 1e9
 
 
-def _offsets(clock: Clock) -> Figure:
-    """Offsets less what a constant drift explains, with their bounds, and the line that corrects times."""
+def _offsets(clock: ComparedClock) -> Figure:
+    """Offsets minus a constant drift, with their bounds, and the correction of times."""
     used = clock.used
-    left_out = [point for point in clock.told.points if not point.used]
+    left_out = [point for point in clock.sync.points if not point.used]
     drift = (used[-1].offset - used[0].offset) / (used[-1].local - used[0].local) * 1e6
     series = [
-        _points(clock, used, "points", "communication"),
+        _points(clock, used, "points", "blue"),
         Series(
             name="correction",
-            side="communication",
+            hue="blue",
             style="line",
             drawn="smooth",
             x=tuple(_seconds(clock, point.local) for point in used),
@@ -135,26 +119,26 @@ def _offsets(clock: Clock) -> Figure:
         ),
     ]
     if left_out:
-        series.append(_points(clock, left_out, "left out", "computation"))
-    rejected = f"; {len(left_out)} points left out" if left_out else ""
+        series.append(_points(clock, left_out, "left out", "red"))
+    rejected = f"; {len(left_out)} points are left out" if left_out else ""
     return Figure(
         name=f"offset-{clock.ranks[0]}",
-        title=f"{clock.name} ({clock.told.host}) beside the reference",
+        title=f"Offset of {clock.name} ({clock.sync.host})",
         x=Axis(label="time (s)"),
-        left=Axis(label="offset beyond a constant drift (µs)"),
+        left=Axis(label="offset minus a constant drift (µs)"),
         series=tuple(series),
-        caption=f"A constant drift of {numbers.number(drift, 4)} ppm is taken away. Whiskers: guaranteed "
-        f"bounds{rejected}. As Fig. 3.18 of the thesis, upper part.",
+        caption=f"A constant drift of {numbers.number(drift, 4)} ppm is subtracted. Whiskers: guaranteed "
+        f"bounds{rejected}. As the upper part of Fig. 3.18 of the thesis.",
     )
 
 
-def _points(clock: Clock, points: Sequence[SyncPoint], name: str, side: Any) -> Series:
+def _points(clock: ComparedClock, points: Sequence[SyncPoint], name: str, hue: Hue) -> Series:
     def over(value: int, point: SyncPoint) -> float:
         return (value - line(clock, point.local)) / 1e3
 
     return Series(
         name=name,
-        side=side,
+        hue=hue,
         style="line",
         drawn="points",
         x=tuple(_seconds(clock, point.local) for point in points),
@@ -166,15 +150,15 @@ def _points(clock: Clock, points: Sequence[SyncPoint], name: str, side: Any) -> 
     )
 
 
-def _stairs(clock: Clock, values: Sequence[float], place: int) -> Series:
-    """A value for each stretch between two points, as a curve with its steps."""
+def _stairs(clock: ComparedClock, values: Sequence[float], place: int) -> Series:
+    """A value for each stretch between two points, as a step function."""
     x, y = [], []
-    for stretch, value in zip(clock.told.segments, values, strict=True):
+    for stretch, value in zip(clock.sync.segments, values, strict=True):
         x += [_seconds(clock, stretch.from_), _seconds(clock, stretch.to)]
         y += [value, value]
     return Series(
         name=clock.name,
-        side=_SIDES[place % 2],
+        hue=_HUES[place % 2],
         style="line",
         drawn="smooth",
         x=tuple(x),
@@ -183,82 +167,76 @@ def _stairs(clock: Clock, values: Sequence[float], place: int) -> Series:
     )
 
 
-def _drifts(shown: Sequence[Clock]) -> Figure:
+def _drifts(shown: Sequence[ComparedClock]) -> Figure:
     series = []
     for place, clock in enumerate(shown):
-        drifts = [stretch.drift_ppb for stretch in clock.told.segments]
+        drifts = [stretch.drift_ppb for stretch in clock.sync.segments]
         middle = sorted(drifts)[len(drifts) // 2]
         series.append(_stairs(clock, [drift - middle for drift in drifts], place))
     return Figure(
         name="drifts",
-        title="Rates against the reference",
+        title="Drift against the reference",
         x=Axis(label="time (s)"),
-        left=Axis(label="drift beyond its median (ppb)"),
+        left=Axis(label="drift minus its median (ppb)"),
         series=tuple(series),
-        caption="A line through two points is right as long as this stays level; it rarely does for minutes.",
+        caption="A correction through two points is right while the drift is constant, rarely for minutes.",
     )
 
 
-def _errors(shown: Sequence[Clock]) -> Figure:
+def _errors(shown: Sequence[ComparedClock]) -> Figure:
     return Figure(
         name="errors",
-        title="How wrong corrected times may be",
+        title="Maximum error of corrected times",
         x=Axis(label="time (s)"),
-        left=Axis(label="error bar (ns)", scale="log10"),
+        left=Axis(label="maximum error (ns)", scale="log10"),
         series=tuple(
-            _stairs(clock, [max(stretch.error_ns or 0.0, 1.0) for stretch in clock.told.segments], place)
+            _stairs(clock, [max(stretch.error_ns or 0.0, 1.0) for stretch in clock.sync.segments], place)
             for place, clock in enumerate(shown)
         ),
-        caption="Half the bounds' width, and how far the clock may leave the line between two points.",
+        caption="Half the width of the bounds, plus the possible deviation from the line between two points.",
     )
 
 
-def _fewer(clock: Clock) -> Figure:
-    """What times would be wrong by with one point, and with two (thesis, Fig. 3.16)."""
+def _fewer(clock: ComparedClock) -> Figure:
+    """The errors with one sync point, and with two (thesis, Fig. 3.16)."""
     used = clock.used
     x = tuple(_seconds(clock, point.local) for point in used)
 
-    def wrong(name: str, side: Any, values: Sequence[float]) -> Series:
-        return Series(name=name, side=side, style="line", drawn="smooth", x=x, y=tuple(values), value="error")
+    def wrong(name: str, hue: Hue, values: Sequence[float]) -> Series:
+        return Series(name=name, hue=hue, style="line", drawn="smooth", x=x, y=tuple(values), value="error")
 
     one = [max(abs(point.offset - used[0].offset) / 1e3, 1e-3) for point in used]
     two = [max(abs(point.offset - line(clock, point.local)) / 1e3, 1e-3) for point in used]
     bars = [max(_bar(clock, point) / 1e3, 1e-3) for point in used]
     return Figure(
         name="fewer",
-        title=f"{clock.name}: what fewer points would have cost",
+        title=f"{clock.name}: errors with fewer sync points",
         x=Axis(label="time (s)"),
         left=Axis(label="error (µs)", scale="log10"),
         series=(
-            wrong("one point", "computation", one),
-            wrong("two points", "both", two),
-            wrong("all points: error bar", "communication", bars),
+            wrong("one point", "red", one),
+            wrong("two points", "black", two),
+            wrong("all points: maximum error", "blue", bars),
         ),
-        caption="One point knows no drift; two know a constant one (Fig. 3.16 of the thesis).",
+        caption="One point does not determine a drift; two determine a constant drift (thesis, Fig. 3.16).",
     )
 
 
-def _bar(clock: Clock, point: SyncPoint) -> float:
-    around = [one.error_ns or 0.0 for one in clock.told.segments if one.from_ <= point.local <= one.to]
+def _bar(clock: ComparedClock, point: SyncPoint) -> float:
+    around = [one.error_ns or 0.0 for one in clock.sync.segments if one.from_ <= point.local <= one.to]
     return max(around, default=0.0)
 
 
-def _table(sync: Sync) -> str:
-    rows = []
-    for rank in sync.ranks:
-        clock = Clock((rank.rank,), rank)
-        used = clock.used
-        drift = (
-            numbers.number((used[-1].offset - used[0].offset) / (used[-1].local - used[0].local) * 1e6, 4)
-            if len(used) > 1
-            else "n/a"
-        )
-        error = numbers.number(clock.worst, 4) if rank.segments else "n/a"
-        cells = (
-            str(rank.rank), rank.host, str(len(rank.points)), str(len(rank.points) - len(used)), drift, error,
-            ", ".join(rank.flags),
-        )  # fmt: skip
-        rows.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
-    names = ("rank", "host", "points", "left out", "drift (ppm)", "error at most (ns)", "flags")
-    head = "".join(f"<th>{name}</th>" for name in names)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+def _row(rank: SyncRank) -> tuple[str, ...]:
+    clock = ComparedClock((rank.rank,), rank)
+    used = clock.used
+    drift = (
+        numbers.number((used[-1].offset - used[0].offset) / (used[-1].local - used[0].local) * 1e6, 4)
+        if len(used) > 1
+        else "n/a"
+    )
+    error = numbers.number(clock.worst, 4) if rank.segments else "n/a"
+    return (
+        str(rank.rank), rank.host, str(len(rank.points)), str(len(rank.points) - len(used)), drift, error,
+        ", ".join(rank.flags),
+    )  # fmt: skip

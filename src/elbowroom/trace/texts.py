@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from elbowroom.trace.columns import RECEIVE, SEND, Block, Job
+from elbowroom.trace.columns import RECEIVE, SEND, Block, TracedJob
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -15,7 +15,7 @@ class Texts:
     another type than the task's own, and by the thread that made the task.
     """
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: TracedJob) -> None:
         self.texts = [text.text for text in job.texts]
         kinds = np.arange(len(job.types), dtype=np.uint64)
         for index, kind in enumerate(job.types):
@@ -36,14 +36,14 @@ class Texts:
         owners, keys, order = owners[first], keys[first], order[first]
         mixed = _mixed(owners, keys)
         by_mix = np.argsort(mixed, kind="stable")
-        self._mixed, self._found = mixed[by_mix], order[by_mix]
+        self._mixed, self._numbers = mixed[by_mix], order[by_mix]
         self._owner, self._key = owners[by_mix], keys[by_mix]
 
     def of(self, events: Block) -> npt.NDArray[np.int64]:
         """For each event the number of its text in the job, -1 without one."""
-        found = np.full(len(events), -1, dtype=np.int64)
+        numbers = np.full(len(events), -1, dtype=np.int64)
         if not len(self._mixed) or not len(events):
-            return found
+            return numbers
         owners = self._owners(events["thread"], events["type"])
         mixed = _mixed(owners, events["first"])
         # Different keys may mix alike: the few that do stand beside each other.
@@ -54,10 +54,10 @@ class Texts:
             place = np.minimum(at, len(self._mixed) - 1)
             open_ &= self._mixed[place] == mixed
             here = open_ & (self._owner[place] == owners) & (self._key[place] == events["first"])
-            found[here] = self._found[place[here]]
+            numbers[here] = self._numbers[place[here]]
             open_ &= ~here
             at = at + 1
-        return found
+        return numbers
 
     def _owners(
         self, threads: npt.NDArray[np.integer], types: npt.NDArray[np.integer]

@@ -1,27 +1,25 @@
 """The timeline: a merged trace as one HTML file that needs no network.
 
 The file carries its own style, script and data (`timeline_data`); a Content-Security-Policy inside it forbids
-any request. Without a script it says how much there is of what.
+any request. Without JavaScript it lists the types of events.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
-from functools import lru_cache
-from importlib import resources
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
 from elbowroom.draw import numbers
+from elbowroom.draw.html import asset, embed, template
 from elbowroom.trace import colours
-from elbowroom.trace.columns import BEGIN, Job
+from elbowroom.trace.columns import BEGIN, TracedJob
 from elbowroom.trace.timeline_data import Shown, collect, pack
 
+PACKAGE = "elbowroom.trace"
 SCRIPTS = (
     "common.js",
-    "inflate.js",
     "unpack.js",
     "build.js",
     "view.js",
@@ -47,9 +45,9 @@ def timeline_page(
 ) -> str:
     """The page of a merged trace, read from its columns (trace.columns), as one HTML document.
 
-    It shows the events from `begin_ns` to `end_ns`, ns since the job's start, of these categories; without,
-    all of them. What it leaves out it says. UsageError where they are more than a browser shows,
-    MachineError where the stream ends early.
+    It shows the events of these categories; without, all of them. The columns hold those from `begin_ns` to
+    `end_ns`, ns since the job's start, which the page's axis spans. What it leaves out it says. UsageError
+    where they are more than a browser shows, MachineError where the stream ends early.
     """
     shown = collect(stream, begin_ns, end_ns, categories)
     places, data, compressed = pack(shown)
@@ -59,6 +57,8 @@ def timeline_page(
         "title": title,
         "events": len(shown.events),
         "first": int(shown.events["time"][0]) if len(shown.events) else 0,
+        "from": shown.first,
+        "until": shown.last,
         "columns": places,
         "compressed": compressed,
         "categories": job.categories,
@@ -81,11 +81,11 @@ def timeline_page(
             [int(gap["thread"]), int(gap["begin"]), int(gap["end"]), int(gap["lost"])] for gap in shown.gaps
         ],
     }
-    page: str = _template().render(
+    page: str = template(PACKAGE, "page/timeline.html.j2").render(
         title=title,
-        style=_asset("timeline.css"),
-        script="".join(_asset(name) for name in SCRIPTS),
-        facts=_embedded(facts),
+        style=asset(PACKAGE, "page/timeline.css"),
+        script="".join(asset(PACKAGE, f"page/{name}") for name in SCRIPTS),
+        facts=embed(facts),
         data=data,
         summary=_summary(shown),
         notes=_notes(shown, begin_ns, end_ns, categories),
@@ -99,37 +99,44 @@ def _summary(shown: Shown) -> str:
     job = shown.job
     there = sum(rank.there for rank in job.ranks)
     hosts = len({rank.host for rank in job.ranks if rank.there})
-    times = shown.events["time"]
     lost = sum(thread.lost for thread in job.threads)
     parts = [
         _counted(there, "rank") + (f" on {_counted(hosts, 'host')}" if hosts > 1 else ""),
         _counted(len(job.threads), "thread"),
-        _counted(len(times), "event"),
+        _counted(shown.recorded, "event"),
         _counted(len(shown.messages), "message"),
-        f"{numbers.number(float(times[-1] - times[0]) / 1e6 if len(times) else 0.0)} ms",
+        f"{numbers.number(_length(shown) / 1e6)} ms",
     ]
     return " · ".join([*parts, f"{_number(lost)} lost"] if lost else parts)
+
+
+def _length(shown: Shown) -> float:
+    """The time that is shown, ns."""
+    times = shown.events["time"]
+    first = shown.first if shown.first is not None else int(times[0]) if len(times) else 0
+    last = shown.last if shown.last is not None else int(times[-1]) if len(times) else first
+    return float(last - first)
 
 
 def _notes(shown: Shown, begin_ns: int | None, end_ns: int | None, categories: Collection[str]) -> list[str]:
     """What the page does not show."""
     notes = []
     left = shown.left_out
-    if left["before"] or left["after"]:
+    if begin_ns is not None or end_ns is not None:
         low = "the start" if begin_ns is None else f"{begin_ns / 1e9:.9g} s"
         high = "the end" if end_ns is None else f"{end_ns / 1e9:.9g} s"
         notes.append(
-            f"Shown from {low} to {high}: {_counted(left['before'], 'event')} before and "
-            f"{_number(left['after'])} after it are left out."
+            f"Shown from {low} to {high}: {_counted(left['time'], 'event')} outside are left out, and spans "
+            "that reach beyond are cut."
         )
     if left["categories"]:
         notes.append(
-            f"Shown are the categories {', '.join(sorted(categories))}: "
-            f"{_counted(left['categories'], 'event')} of others are left out."
+            f"Shown are only the categories {', '.join(sorted(categories))}: "
+            f"{_counted(left['categories'], 'event')} of other categories are left out."
         )
     if left["messages"]:
         notes.append(
-            f"{_counted(left['messages'], 'message')} without an arrow: an end of each is not among these "
+            f"{_counted(left['messages'], 'message')} without an arrow, because one end is not among these "
             "events."
         )
     return notes
@@ -142,7 +149,7 @@ def _of_types(shown: Shown) -> tuple[list[int], list[int]]:
     return np.bincount(types, minlength=many).tolist(), np.bincount(begun, minlength=many).tolist()
 
 
-def _counts(job: Job, counts: list[int], begun: list[int]) -> list[tuple[str, str, str, str]]:
+def _counts(job: TracedJob, counts: list[int], begun: list[int]) -> list[tuple[str, str, str, str]]:
     """Type, category, events and begun of each type that has events."""
     return [
         (kind.name, job.category(kind), _number(counts[index]), _number(begun[index]))
@@ -157,27 +164,3 @@ def _number(value: int) -> str:
 
 def _counted(value: int, noun: str) -> str:
     return f"{_number(value)} {noun}{'' if value == 1 else 's'}"
-
-
-def _embedded(data: object) -> str:
-    """JSON that can stand inside a `<script>` element."""
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
-
-
-@lru_cache
-def _asset(name: str) -> str:
-    return resources.files("elbowroom.trace").joinpath("page", name).read_text(encoding="utf-8")
-
-
-@lru_cache
-def _template() -> Any:
-    """The compiled template; jinja2 is imported here since `elbowroom --help` must not wait for it."""
-    import jinja2
-
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.from_string(_asset("timeline.html.j2"))

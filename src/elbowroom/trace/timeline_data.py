@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from elbowroom.errors import UsageError
-from elbowroom.trace.columns import EVENTS, GAPS, MESSAGES, Block, Columns, Job
+from elbowroom.trace.columns import CLIPPED, EVENTS, GAPS, MESSAGES, Block, TraceColumns, TracedJob
 from elbowroom.trace.texts import Texts
 
 MOST_EVENTS = 4_000_000
-"""A page of so many is 31 MB, and takes 0.7 GB of a browser."""
+"""A page with so many events has 31 MB and takes 0.7 GB in a browser."""
 SMALL = 1 << 16
-"""Bytes from which on they are compressed."""
+"""Data from this number of bytes on are compressed."""
 
 _NO_TIME = 1 << 53
 """Times from here on are no whole numbers to a page any more, ns (104 days)."""
@@ -29,101 +29,92 @@ _NO_TIME = 1 << 53
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """What a page shows: `events` by time, `messages` with both ends among them (`sends` and `receives` are
-    their places), `gaps`; how many of each it leaves out, and why.
+    their places), `gaps`; how many of each it leaves out, and why. `first` and `last` are the bounds of the
+    part of the time, ns since the job's start; None where it is not bounded.
     """
 
-    job: Job
+    job: TracedJob
     events: Any
     messages: Any
     sends: Any
     receives: Any
     gaps: Any
     left_out: dict[str, int]
+    first: int | None
+    last: int | None
+
+    @property
+    def recorded(self) -> int:
+        """Events without those that stand where the part cuts an interval."""
+        return int(np.count_nonzero((self.events["flags"] & CLIPPED) == 0))
 
 
 def collect(
     stream: IO[bytes], begin_ns: int | None, end_ns: int | None, categories: Collection[str]
 ) -> Shown:
-    """The events from `begin_ns` to `end_ns` since the job's start, of these categories (none: all).
+    """The events of these categories (none: all). The stream holds those from `begin_ns` to `end_ns` since
+    the job's start (`trace-reader merge --from --until`).
 
-    UsageError where there are more than MOST_EVENTS of them, or a category is not known.
+    UsageError where there are more than MOST_EVENTS of them, a category is not known, or the part is behind
+    the trace's end.
     """
-    if begin_ns is not None and end_ns is not None and begin_ns >= end_ns:
+    columns = TraceColumns(stream)
+    duration = columns.job.duration
+    if begin_ns is not None and 0 < duration < begin_ns:
         raise UsageError(
-            f"is not before {end_ns / 1e9:.9g} s",
+            f"is after the end of the trace, {duration / 1e9:.9g} s",
             field="from",
             value=begin_ns / 1e9,
-            mend="give an earlier time",
+            hint="give an earlier time",
         )
-    columns = Columns(stream)
     wanted = _types(columns.job, categories)
-    found: dict[str, list[Block]] = {"events": [], "messages": [], "gaps": []}
-    left_out = {"before": 0, "after": 0, "categories": 0, "messages": 0}
-    kept = 0
+    blocks: dict[str, list[Block]] = {"events": [], "messages": [], "gaps": []}
+    left_out = {"time": 0, "categories": 0, "messages": 0}
+    kept = inside = 0
     for name, block in columns.blocks():
         if name == "events":
-            block = _chosen(block, begin_ns, end_ns, wanted, left_out)
+            own = (block["flags"] & CLIPPED) == 0
+            inside += int(np.count_nonzero(own))
+            chosen = wanted[block["type"]]
+            left_out["categories"] += int(np.count_nonzero(own & ~chosen))
+            block = block[chosen]
             kept += len(block)
             if kept > MOST_EVENTS:
                 raise UsageError(
-                    "has more events than a browser shows",
+                    "has more events than a browser can show",
                     field="timeline",
                     value=f"{MOST_EVENTS}, at {int(block['time'][-1]) / 1e9:.6g} s",
-                    mend="choose a part (--from, --until, --categories), or make a Parquet file",
+                    hint="select a part (--from, --until, --categories), or write a Parquet file",
                 )
-        found[name].append(block)
-    events = _joined(found["events"], EVENTS)
-    gaps = _joined(found["gaps"], GAPS)
-    gaps = gaps[_inside(gaps["end"], begin_ns, None) & _inside(gaps["begin"], None, end_ns)]
-    messages, sends, receives = _ends(_joined(found["messages"], MESSAGES), events)
-    left_out["messages"] = sum(len(block) for block in found["messages"]) - len(messages)
+        blocks[name].append(block)
+    events = _joined(blocks["events"], EVENTS)
+    messages, sends, receives = _ends(_joined(blocks["messages"], MESSAGES), events)
+    if begin_ns is not None or end_ns is not None:
+        left_out["time"] = max(sum(thread.kept for thread in columns.job.threads) - inside, 0)
+    left_out["messages"] = sum(len(block) for block in blocks["messages"]) - len(messages)
     return Shown(
         job=columns.job,
         events=events,
         messages=messages,
         sends=sends,
         receives=receives,
-        gaps=gaps,
+        gaps=_joined(blocks["gaps"], GAPS),
         left_out=left_out,
+        first=begin_ns,
+        last=min(end_ns, duration) if end_ns is not None and duration else end_ns,
     )
 
 
-def _types(job: Job, categories: Collection[str]) -> npt.NDArray[np.bool_]:
+def _types(job: TracedJob, categories: Collection[str]) -> npt.NDArray[np.bool_]:
     unknown = [name for name in categories if name not in job.categories]
     if unknown:
         raise UsageError(
-            "is no category of this trace",
+            "is not a category of this trace",
             field="categories",
             value=unknown[0],
-            mend=f"choose among: {', '.join(job.categories)}",
+            hint=f"choose among: {', '.join(job.categories)}",
         )
     return np.array([not categories or job.category(kind) in categories for kind in job.types], dtype=bool)
-
-
-def _chosen(
-    block: Block,
-    begin_ns: int | None,
-    end_ns: int | None,
-    wanted: npt.NDArray[np.bool_],
-    left_out: dict[str, int],
-) -> Block:
-    before = ~_inside(block["time"], begin_ns, None)
-    after = ~_inside(block["time"], None, end_ns)
-    other = ~wanted[block["type"]] & ~before & ~after
-    left_out["before"] += int(before.sum())
-    left_out["after"] += int(after.sum())
-    left_out["categories"] += int(other.sum())
-    kept: Block = block[~before & ~after & ~other]
-    return kept
-
-
-def _inside(times: npt.NDArray[np.int64], low: int | None, high: int | None) -> npt.NDArray[np.bool_]:
-    found = np.ones(len(times), dtype=bool)
-    if low is not None:
-        found &= times >= low
-    if high is not None:
-        found &= times <= high
-    return found
 
 
 def _joined(blocks: list[Block], kind: np.dtype[np.void]) -> Block:
@@ -148,12 +139,12 @@ def _ends(messages: Block, events: Block) -> tuple[Block, npt.NDArray[np.intp], 
 
 def rounded_up(errors: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
     """Bounds with two digits, never less than they were; -1 stays."""
-    found = errors.astype(np.float64)
-    large = found >= 100
-    steps = 10 ** (np.floor(np.log10(np.where(large, found, 100))) - 1)
-    found[large] = np.ceil(found[large] / steps[large]) * steps[large]
-    single = found.astype(np.float32)
-    return np.where(single < found, np.nextafter(single, np.float32(np.inf)), single)
+    bounds = errors.astype(np.float64)
+    large = bounds >= 100
+    steps = 10 ** (np.floor(np.log10(np.where(large, bounds, 100))) - 1)
+    bounds[large] = np.ceil(bounds[large] / steps[large]) * steps[large]
+    single = bounds.astype(np.float32)
+    return np.where(single < bounds, np.nextafter(single, np.float32(np.inf)), single)
 
 
 def pack(shown: Shown) -> tuple[list[dict[str, Any]], str, bool]:
@@ -165,7 +156,7 @@ def pack(shown: Shown) -> tuple[list[dict[str, Any]], str, bool]:
             "lasts longer than 104 days",
             field="timeline",
             value=f"{int(times[-1]) / 1e9:.6g} s",
-            mend="choose a part: --from, --until",
+            hint="select a part: --from, --until",
         )
     steps = np.diff(times, prepend=times[:1]).astype("<u8")
     columns: list[tuple[str, npt.NDArray[Any]]] = [

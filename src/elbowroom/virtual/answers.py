@@ -1,4 +1,4 @@
-"""A virtual machine's answers to the probe's requests, as records of docs/protocol.md; no time passes."""
+"""A virtual machine's answers to the probe's requests (docs/reference/protocol.md); no time passes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
+from elbowroom.plan.file import Steady
 from elbowroom.plan.kernels import KERNELS, Kernel, find
-from elbowroom.plan.ordering import request
+from elbowroom.plan.order import request
 from elbowroom.plan.point import Point, Unit
-from elbowroom.plan.reading import Steady
 from elbowroom.virtual import hosts
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import Definition
-from elbowroom.virtual.laws import Answer, Messages, Work, answer
+from elbowroom.virtual.laws import Exchange, ProcessRates, Work, answer
 from elbowroom.virtual.machines import HOSTS, by_socket, machine_of, truth_of
 from elbowroom.virtual.requests import Requests, Simulate
 from elbowroom.virtual.truth import check_noise
@@ -72,10 +72,10 @@ class VirtualMachine:
         self._node = {node.number: index for index, node in enumerate(by_socket(self.machine))}
         packages = sorted({core.package for core in self.machine.cores})
         self._socket = {core.number: packages.index(core.package) for core in self.machine.cores}
-        self._answers: dict[tuple[hosts.Process, ...], tuple[Answer, ...]] = {}
+        self._answers: dict[tuple[hosts.Process, ...], tuple[ProcessRates, ...]] = {}
 
     def hello(self, ranks: int) -> dict[str, Any]:
-        """The first line of a probe: as docs/protocol.md, and under `virtual` what is simulated."""
+        """The first line of a probe: as docs/reference/protocol.md, and under `virtual` what is simulated."""
         name = self.definition.name
         return {
             "record": "hello",
@@ -83,7 +83,9 @@ class VirtualMachine:
             "ranks": [{"rank": rank, "host": name, "cpuset": ""} for rank in range(ranks)],
             "mpi": {"library": LIBRARY, "transport": LIBRARY},
             "clock": {"source": LIBRARY},
-            "kernels": [kernel_facts(kernel) for kernel in KERNELS.values()],
+            "kernels": [
+                msgspec.to_builtins(kernel) | {"description": "simulated"} for kernel in KERNELS.values()
+            ],
             "virtual": {
                 "definition": msgspec.json.decode(msgspec.json.encode(self.definition)),
                 "noise": self.noise,
@@ -103,20 +105,19 @@ class VirtualMachine:
         if kernel is not None and kernel.pool:
             return POOL
         try:
-            if point.application is not None:
-                scaled(point.application.cells, point.application.nodes)
-                return ""
-            self._every(request(point, Unit(point=point.id, repetition=0), Steady()))
+            point.workload.partition(scaled)
+            if not point.workload.program:
+                self._every(request(point, Unit(point=point.id, repetition=0), Steady()))
         except UsageError as error:
             return error.sentence()
         return ""
 
-    def answer(self, unit: Unit, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def answer(self, unit: Unit, fields: Mapping[str, Any]) -> dict[str, Any]:
         """The record of one repetition: every phase of the request's sequence, each with its own noise."""
-        exact = self._every(asked)
-        phases = asked["sequence"]
+        exact = self._every(fields)
+        phases = fields["sequence"]
         factors = self._factors(unit, (len(phases), len(exact), 2))
-        kernel = find(asked["kernel"])
+        kernel = find(fields["kernel"])
         return {
             "record": "repetition",
             "point": unit.point,
@@ -133,7 +134,7 @@ class VirtualMachine:
                     "measured_s": 0.0,
                     "status": "ok",
                     "flags": [FLAG],
-                    **_sides(phase, exact, factors[index], kernel, asked["metric"]),
+                    **_sides(phase, exact, factors[index], kernel, fields["metric"]),
                 }
                 for index, phase in enumerate(phases)
             ],
@@ -143,23 +144,23 @@ class VirtualMachine:
         """Whether a core is of another socket than the NIC."""
         return self._socket[core] != self.definition.nic_node // self.definition.numa_per_socket
 
-    def _processes(self, asked: Mapping[str, Any]) -> list[tuple[Work, Messages]]:
+    def _processes(self, fields: Mapping[str, Any]) -> list[tuple[Work, Exchange]]:
         """What each process of the first host or, where every rank is told its place, of all hosts does."""
-        places = asked.get("placements") or [asked] * (HOSTS if asked["computing_ranks"] == "all" else 1)
-        share = HOSTS / len(places) if asked.get("placements") else 1.0
+        places = fields.get("placements") or [fields] * (HOSTS if fields["computing_ranks"] == "all" else 1)
+        share = HOSTS / len(places) if fields.get("placements") else 1.0
         return [
             (
                 Work(
-                    kernel=asked["kernel"],
-                    cursor=asked["cursor"],
+                    kernel=fields["kernel"],
+                    cursor=fields["cursor"],
                     n=sum(self._socket[core] == 0 for core in place["comp_cores"]),
                     n_other=sum(self._socket[core] != 0 for core in place["comp_cores"]),
                     comp_node=self._node[place["comp_node"]],
                 ),
-                Messages(
-                    size=asked["size"],
+                Exchange(
+                    size=fields["size"],
                     comm_node=self._node[place["comm_node"]],
-                    pattern=asked["pattern"],
+                    pattern=fields["pattern"],
                     threads=len(place["comm_cores"]),
                     share=min(1.0, share),
                     far=self.far(place["comm_cores"][0]),
@@ -168,18 +169,18 @@ class VirtualMachine:
             for place in places
         ]
 
-    def exact(self, work: Work, messages: Messages) -> Answer:
+    def exact(self, work: Work, messages: Exchange) -> ProcessRates:
         """Both sides alone and together, without noise; UsageError where the truth says nothing of it."""
         return self._host(((work, messages),))[0]
 
-    def _every(self, asked: Mapping[str, Any]) -> list[Answer]:
+    def _every(self, fields: Mapping[str, Any]) -> list[ProcessRates]:
         """What each process gets beside those of its host: a host's ranks follow one another."""
-        processes = self._processes(asked)
-        each = max(1, len(processes) // HOSTS) if asked.get("placements") else 1
+        processes = self._processes(fields)
+        each = max(1, len(processes) // HOSTS) if fields.get("placements") else 1
         shared = [tuple(processes[first : first + each]) for first in range(0, len(processes), each)]
-        return [found for host in shared for found in self._host(host)]
+        return [answer for host in shared for answer in self._host(host)]
 
-    def _host(self, host: tuple[hosts.Process, ...]) -> tuple[Answer, ...]:
+    def _host(self, host: tuple[hosts.Process, ...]) -> tuple[ProcessRates, ...]:
         if host not in self._answers:
             self._answers[host] = (
                 hosts.answers(self._truth, self.definition, host)
@@ -197,12 +198,12 @@ class VirtualMachine:
         factors = rng.normal(1.0, self.noise, shape)
         while (factors <= 0).any():
             factors = np.where(factors > 0, factors, rng.normal(1.0, self.noise, shape))
-        found: list[list[list[float]]] = factors.tolist()
-        return found
+        table: list[list[list[float]]] = factors.tolist()
+        return table
 
 
 def _sides(
-    phase: str, exact: list[Answer], factors: list[list[float]], kernel: Kernel | None, metric: str
+    phase: str, exact: list[ProcessRates], factors: list[list[float]], kernel: Kernel | None, metric: str
 ) -> dict[str, Any]:
     """`comp` and `comm` of a phase: those of rank 0, and of all ranks where others compute too."""
     ranks = []
@@ -223,20 +224,3 @@ def _sides(
         ranks.append({"rank": rank, **sides})
     first = {name: value for name, value in ranks[0].items() if name != "rank"}
     return {**first, "ranks": ranks} if len(ranks) > 1 else first
-
-
-def kernel_facts(kernel: Kernel) -> dict[str, Any]:
-    """A row of the table that `probe kernels` prints."""
-    return {
-        "name": kernel.name,
-        "unit": kernel.rate_unit,
-        "flops": kernel.flops,
-        "bytes_read": kernel.bytes_read,
-        "bytes_written": kernel.bytes_written,
-        "bus_bytes": kernel.bus_bytes,
-        "arrays": kernel.arrays,
-        "non_temporal": kernel.non_temporal,
-        "uses_cursor": kernel.uses_cursor,
-        "cache_resident": kernel.cache_resident,
-        "description": "simulated",
-    }

@@ -1,11 +1,11 @@
 """A cluster of virtual machines that runs an application: what its steps take, from the truth of one node.
 
 Every node holds one part of the mesh (virtual/volumes.py). A step is separator, then interior beside
-exchange, then a barrier (Langguth 2018, section IV), as a fluid simulation (model/fluid.py) whose rates are
-those of the node's truth: bytes of the interior flow at the bandwidth of that many computing cores, bytes of
-the messages at that of messages of their size by that many threads, alone or together. A step ends with its
-last node: one of them has the part that sends most, all have the cells of the largest part, and each has
-noise of its own.
+exchange, then a barrier (Langguth 2018, section IV), as a fluid simulation (models/overlap/fluid.py) whose
+rates are those of the node's truth: bytes of the interior flow at the bandwidth of that many computing cores,
+bytes of the messages at that of messages of their size by that many threads, alone or together. A step ends
+with its last node: one of them has the part that sends most, all have the cells of the largest part, and each
+has noise of its own.
 
 Not simulated: caches that hold more of a smaller part, the network beyond the NIC, a node's other work.
 """
@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from elbowroom.model.fluid import Rates, halo_steps, simulate
+from elbowroom.models.overlap.fluid import Rates, halo_steps, simulate
 from elbowroom.plan.kernels import find
 from elbowroom.plan.point import Point, Unit, Variant
-from elbowroom.virtual.laws import Answer, Messages, Work
+from elbowroom.virtual.laws import Exchange, ProcessRates, Work
 from elbowroom.virtual.volumes import scaled
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ MICRO = 1e6
 """us in a s."""
 
 
-class Times(msgspec.Struct, frozen=True, kw_only=True):
+class StepTimes(msgspec.Struct, frozen=True, kw_only=True):
     """One step of one node, us: when each part has ended since it began, and the barrier after them."""
 
     separator: float
@@ -59,15 +59,15 @@ class Cluster:
     """Nodes alike that run the application of a point."""
 
     def __init__(self, machine: VirtualMachine, point: Point) -> None:
-        assert point.application is not None
-        self._machine, self._point, self._app = machine, point, point.application
-        self.volumes = scaled(self._app.cells, self._app.nodes)
+        volumes = point.workload.partition(scaled)
+        assert volumes is not None
+        self._machine, self._point, self.volumes = machine, point, volumes
 
     def facts(self) -> dict[str, float]:
         """What an application says of itself."""
         volumes = self.volumes
         return {
-            "cells": self._app.cells,
+            "cells": volumes.cells,
             "step_bytes": volumes.cells_largest * CELL_BYTES,
             "step_flops": volumes.cells_largest * CELL_FLOPS,
             "total_bytes": volumes.sent_total,
@@ -77,7 +77,7 @@ class Cluster:
             "messages": volumes.messages_largest,
         }
 
-    def times(self, variant: Variant, threads: int, volume: float) -> Times:
+    def times(self, variant: Variant, threads: int, volume: float) -> StepTimes:
         """A step without noise of the node that sends and receives `volume` bytes in it."""
         volumes = self.volumes
         border = min(volumes.separator_cells_largest, volumes.cells_largest)
@@ -96,19 +96,19 @@ class Cluster:
             first = simulate(halo_steps(1, **work), rates)
             exchange = first.ends["exchange 0"] - first.ends["separator 0"]
         separator = first.ends["separator 0"]
-        return Times(
+        return StepTimes(
             separator=separator,
             interior=first.ends["interior 0"] - separator,
             exchange=exchange,
-            barrier=math.ceil(math.log2(self._app.nodes)) * self._machine.definition.near_latency_us,
+            barrier=math.ceil(math.log2(volumes.parts)) * self._machine.definition.near_latency_us,
         )
 
-    def answer(self, unit: Unit, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def answer(self, unit: Unit, fields: Mapping[str, Any]) -> dict[str, Any]:
         """As the application answers: every step with noise of its own, the slowest node's times."""
-        variant, steps, threads = asked["variant"], asked["steps"], asked["comm_threads"]
+        variant, steps, threads = fields["variant"], fields["steps"], fields["comm_threads"]
         largest = self.times(variant, threads, self.volumes.sent_largest)
         average = self.times(variant, threads, self.volumes.sent_average)
-        shape = (steps, self._app.nodes)
+        shape = (steps, self.volumes.parts)
         factors = {name: self._factors(unit, name, shape) for name in ("separator", "interior", "exchange")}
         parts = {}
         for name, factor in factors.items():
@@ -131,7 +131,7 @@ class Cluster:
             "flags": ["virtual"],
         }
 
-    def _answer(self, threads: int) -> Answer:
+    def _answer(self, threads: int) -> ProcessRates:
         """The node's bandwidths alone and together. Messages are as long as they are on average; each
         thread sends its piece of every one.
         """
@@ -143,7 +143,7 @@ class Cluster:
             n_other=point.n_other,
             comp_node=point.comp_node,
         )
-        messages = Messages(
+        messages = Exchange(
             size=max(1, round(self.volumes.message_average / threads)),
             comm_node=point.comm_node,
             pattern="ring",
@@ -163,7 +163,7 @@ class Cluster:
         return factors
 
 
-def node_rates(answer: Answer) -> Rates:
+def node_rates(answer: ProcessRates) -> Rates:
     """Rates (B/us) for a fluid simulation of `halo_steps`: computation over the bus, messages as they are."""
     kernel = find(KERNEL)
     assert kernel is not None

@@ -14,13 +14,13 @@ from collections.abc import Hashable
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.model.curves import Shape, Situation, Streams
+from elbowroom.models.curves import Shape, Situation, Streams
 from elbowroom.virtual.definition import CLOCK_GHZ, FAR_LATENCY_US, FLOPS_PER_CYCLE, NEAR_LATENCY_US
 from elbowroom.virtual.network import LINE, Resource, Stream, solve
 from elbowroom.virtual.truth import Truth, check_situation
 
 
-class Side(msgspec.Struct, frozen=True, kw_only=True):
+class DataSide(msgspec.Struct, frozen=True, kw_only=True):
     """What holds of data local, or remote, to the cores of the first socket.
 
     Of a computing core: `core_rate` the most it issues (MB/s), `core_latency` its line's idle latency (us),
@@ -51,8 +51,8 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     uplink: Resource
     link: Resource
     memory: Resource
-    local: Side
-    remote: Side | None = None
+    local: DataSide
+    remote: DataSide | None = None
     core_peak: float = CLOCK_GHZ * 1e3 * FLOPS_PER_CYCLE
     near_latency: float = NEAR_LATENCY_US
     far_latency: float = FAR_LATENCY_US
@@ -92,13 +92,13 @@ class Credits(Truth):
         self, comp_node: int | None, comm_node: int | None, n: int, n_other: int
     ) -> list[Stream]:
         """The streams at work: the cores of each computing socket, then the NIC; None: that side is idle."""
-        found = []
+        streams = []
         if comp_node is not None:
             computing = enumerate((n, n_other))
-            found = [self.cores(socket, count, comp_node) for socket, count in computing if count]
+            streams = [self.cores(socket, count, comp_node) for socket, count in computing if count]
         if comm_node is not None:
-            found.append(self.receiving(comm_node))
-        return found
+            streams.append(self.receiving(comm_node))
+        return streams
 
     def _rates(
         self, comp_node: int | None, comm_node: int | None, n: int, n_other: int
@@ -110,14 +110,14 @@ class Credits(Truth):
         cores = len(rates) - (comm_node is not None)
         return sum(rates[:cores]), sum(rates[cores:])
 
-    def side(self, local: bool) -> Side:
+    def side(self, local: bool) -> DataSide:
         """What holds of local, or remote, data; UsageError where that is not known."""
         side = self.network.local if local else self.network.remote
         if side is None:
             raise UsageError(
                 f"{self.shape.name} has no parameters of remote accesses",
                 field="remote",
-                mend="choose nodes of the first socket, or add them to its definition",
+                hint="choose nodes of the first socket, or add them to its definition",
             )
         return side
 

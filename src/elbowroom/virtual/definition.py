@@ -1,30 +1,31 @@
 """What defines a virtual machine: its shape, its processor, its network and its bandwidths; as TOML.
 
-The format is described in docs/virtual.md.
+The format is described in docs/guide/virtual.md.
 """
 
 from __future__ import annotations
 
 import math
-import tomllib
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
-from elbowroom.errors import UsageError, explained
-from elbowroom.model.curves import Shape
-from elbowroom.model.threshold import Parameters, Threshold
-from elbowroom.plan.kernels import closest
+from elbowroom.documents import check_keys, convert, parse_toml
+from elbowroom.errors import UsageError
+from elbowroom.models.curves import Shape
+from elbowroom.models.threshold.law import Parameters, Threshold
 
-PAGE = "docs/virtual.md"
+PAGE = "`elbowroom help virtual`"
 
 TruthName = Literal["published", "credits", "requests"]
 TRUTHS: tuple[TruthName, ...] = ("published", "credits", "requests")
 
-Positive = Annotated[float, Meta(gt=0)]
-Count = Annotated[int, Meta(ge=1)]
+Positive = Annotated[float, Meta(gt=0, le=1e9)]
+Count = Annotated[int, Meta(ge=1, le=4096)]
+"""Of cores, nodes or threads: bounded, since every one of them becomes an object."""
+
+CacheSize = Annotated[int, Meta(ge=1, le=2**40)]
 
 NEAR_LATENCY_US, FAR_LATENCY_US = 1.39, 1.67
 """Latency of the smallest message, by where the communication thread is: henri, Denis et al. 2021, 4.3."""
@@ -73,9 +74,9 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     first socket); `remote` None: not known, and those placements are not answered.
 
     `origin` says where the bandwidths come from; `faithful` keeps the published equations to the letter where
-    they are odd (docs/models.md). `caches`: (level, bytes, cores that share one). `siblings`: whether the
-    other hardware threads are numbered behind those of the machine or of the socket. Latencies are of the
-    smallest message, by where the communication thread is.
+    they are odd (docs/reference/models.md). `caches`: (level, bytes, cores that share one). `siblings`:
+    whether the other hardware threads are numbered behind those of the machine or of the socket. Latencies
+    are of the smallest message, by where the communication thread is.
     """
 
     name: str
@@ -86,12 +87,12 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     network: str = "unknown network"
     sockets: Annotated[int, Meta(ge=1, le=2)] = 2
     cores_per_socket: Count
-    numa_per_socket: Count = 1
-    threads_per_core: Count = 1
+    numa_per_socket: Annotated[int, Meta(ge=1, le=64)] = 1
+    threads_per_core: Annotated[int, Meta(ge=1, le=8)] = 1
     siblings: Literal["machine", "socket"] = "machine"
     memory_gb: Positive
     nic_node: Annotated[int, Meta(ge=0)] = 0
-    caches: tuple[tuple[Annotated[int, Meta(ge=1, le=4)], Count, Count], ...] = ()
+    caches: tuple[tuple[Annotated[int, Meta(ge=1, le=4)], CacheSize, Count], ...] = ()
     clock_ghz: Positive = CLOCK_GHZ
     flops_per_cycle: Positive = FLOPS_PER_CYCLE
     near_latency_us: Positive = NEAR_LATENCY_US
@@ -123,24 +124,16 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 def decode(text: str, where: str) -> Definition:
-    """A definition from TOML; `where` names it in errors, which also tell field, value and mend."""
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(
-            f"not a TOML file: {error}", field="machine", value=where, mend="mend the line"
-        ) from error
-    _known_keys(data, where)
+    """A definition from TOML; `where` names it in errors, which also tell field, value and hint."""
+    data = parse_toml(text, field="machine", where=where)
+    known = [field.name for field in msgspec.structs.fields(Definition)]
+    check_keys(data, known, of="a machine", where=where)
     cores = data.get("cores_per_socket")
     for side in ("local", "remote"):
         if side in data:
             data[side] = _side(data[side], side, cores, where)
     data.setdefault("origin", f"written in {where}")
-    try:
-        found = msgspec.convert(data, Definition)
-    except msgspec.ValidationError as error:
-        raise explained(error, data, where, subject="machine", page=PAGE) from error
-    return checked(found)
+    return checked(convert(data, Definition, where=where, subject="machine", page=PAGE))
 
 
 def encode(definition: Definition) -> str:
@@ -152,14 +145,6 @@ def encode(definition: Definition) -> str:
         if data[side] is not None:
             lines += ["", f"[{side}]", *(f"{key} = {_toml(value)}" for key, value in data[side].items())]
     return "\n".join(lines) + "\n"
-
-
-def _known_keys(data: Mapping[str, Any], where: str) -> None:
-    known = {field.name for field in msgspec.structs.fields(Definition)}
-    for key in data.keys() - known:
-        raise UsageError(
-            f"no such key of a machine, in {where}", field=key, value=str(data[key]), mend=closest(key, known)
-        )
 
 
 def _side(table: Any, side: str, cores: Any, where: str) -> Any:
@@ -174,63 +159,57 @@ def _side(table: Any, side: str, cores: Any, where: str) -> Any:
             f"no such key of a side, in {where}",
             field=f"{side}.{key}",
             value=str(table[key]),
-            mend=f"give {', '.join(sorted(plain))}, or those of the thesis: {', '.join(sorted(full))}",
+            hint=f"give {', '.join(sorted(plain))}, or those of the thesis: {', '.join(sorted(full))}",
         )
     if known is full:
         return table
-    try:
-        side_of = msgspec.convert(table, Plain)
-    except msgspec.ValidationError as error:
-        reason = explained(error, table, where, subject="machine", page=PAGE)
-        raise UsageError(
-            reason.message, field=f"{side}.{reason.field}", value=reason.value, mend=reason.mend
-        ) from error
+    side_of = convert(table, Plain, where=where, subject="machine", page=PAGE, prefix=f"{side}.")
     return msgspec.to_builtins(side_of.parameters(cores if isinstance(cores, int) and cores > 0 else 1))
 
 
-def checked(found: Definition) -> Definition:
+def checked(definition: Definition) -> Definition:
     """The definition, unless it is what no machine can be: nodes or counts of cores that it has not, or
     bandwidths of nothing. UsageError then.
     """
-    if found.nic_node >= found.shape.nodes:
+    if definition.nic_node >= definition.shape.nodes:
         raise UsageError(
             "is no node of this machine",
             field="nic_node",
-            value=found.nic_node,
-            mend=f"nodes: 0-{found.shape.nodes - 1}",
+            value=definition.nic_node,
+            hint=f"nodes: 0-{definition.shape.nodes - 1}",
         )
-    if found.numa_per_socket > found.cores_per_socket:
+    if definition.numa_per_socket > definition.cores_per_socket:
         raise UsageError(
-            f"is more than there are cores ({found.cores_per_socket}) in a socket",
+            f"is more than there are cores ({definition.cores_per_socket}) in a socket",
             field="numa_per_socket",
-            value=found.numa_per_socket,
-            mend="give every node a core",
+            value=definition.numa_per_socket,
+            hint="give every node a core",
         )
-    if found.remote is not None and found.sockets == 1:
+    if definition.remote is not None and definition.sockets == 1:
         raise UsageError(
             "a machine of one socket has no remote node",
             field="remote",
-            mend="leave the table out, or sockets = 2",
+            hint="leave the table out, or sockets = 2",
         )
-    _check_side(found.local, "local", found.cores_per_socket)
-    if found.remote is not None:
-        _check_side(found.remote, "remote", found.cores_per_socket)
-    return found
+    _check_side(definition.local, "local", definition.cores_per_socket)
+    if definition.remote is not None:
+        _check_side(definition.remote, "remote", definition.cores_per_socket)
+    return definition
 
 
 def _check_side(p: Parameters, side: str, cores: int) -> None:
     for name in ("t_par_max", "t_seq_max", "t_par_max2", "b_comp_seq", "b_comm_seq"):
         value = getattr(p, name)
         if not (value > 0 and math.isfinite(value)):
-            raise UsageError("is no bandwidth", field=f"{side}.{name}", value=value, mend="give MB/s above 0")
+            raise UsageError("is no bandwidth", field=f"{side}.{name}", value=value, hint="give MB/s above 0")
     for name in ("n_par_max", "n_seq_max"):
         n = getattr(p, name)
         if not 1 <= n <= cores:
-            mend = f"1 to {cores}, the cores of the first socket"
-            raise UsageError("is no number of cores", field=f"{side}.{name}", value=n, mend=mend)
+            hint = f"1 to {cores}, the cores of the first socket"
+            raise UsageError("is no number of cores", field=f"{side}.{name}", value=n, hint=hint)
     if not 0 < p.alpha <= 1:
         raise UsageError(
-            "is no share that is kept", field=f"{side}.alpha", value=p.alpha, mend="above 0, up to 1"
+            "is no share that is kept", field=f"{side}.alpha", value=p.alpha, hint="above 0, up to 1"
         )
     least = p.t_par_max2 - max(p.delta_r, 0.0) * (cores - p.n_seq_max)
     if not least > p.alpha * p.b_comm_seq:
@@ -238,7 +217,7 @@ def _check_side(p: Parameters, side: str, cores: int) -> None:
             f"of {p.b_comm_seq:g} MB/s leaves computations nothing of the {least:g} MB/s of both together",
             field=f"{side}.alpha",
             value=p.alpha,
-            mend="give less for what communications keep, or more for both together",
+            hint="give less for what communications keep, or more for both together",
         )
 
 

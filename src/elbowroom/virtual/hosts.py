@@ -13,16 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from elbowroom.model.load import Computing
+from elbowroom.models.load import Computing
 from elbowroom.plan.kernels import Kernel, find
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import Definition
-from elbowroom.virtual.laws import RECEPTION_IN_FLIGHT, Answer, Messages, Work, unit_of
-from elbowroom.virtual.loads import Flow, Rates, rates
+from elbowroom.virtual.flows import Flow, StreamRates
+from elbowroom.virtual.laws import RECEPTION_IN_FLIGHT, Exchange, ProcessRates, Work, unit_of
+from elbowroom.virtual.loads import rates
 from elbowroom.virtual.requests import Moment, Requests
 from elbowroom.virtual.requests import rates as request_rates
 
-Process = tuple[Work, Messages]
+Process = tuple[Work, Exchange]
 Network = Credits | Requests
 
 ELEMENT = 8
@@ -38,7 +39,7 @@ TURNS = {
 }
 
 
-def answers(truth: Network, definition: Definition, host: Sequence[Process]) -> tuple[Answer, ...]:
+def answers(truth: Network, definition: Definition, host: Sequence[Process]) -> tuple[ProcessRates, ...]:
     """Each process alone (all compute, or all communicate) and together; UsageError where the truth says
     nothing of a place. All processes run the same kernel and pattern.
     """
@@ -48,15 +49,15 @@ def answers(truth: Network, definition: Definition, host: Sequence[Process]) -> 
     idle = _at_once(truth, host, [()] * len(host), kernel)
     together = _at_once(truth, host, own, kernel)
     scale = unit_of(definition, kernel)
-    found = []
+    results = []
     for place, (work, messages) in enumerate(host):
         before = sum(len(groups) for groups in own[:place])
         comp_alone, comp = sum(silent[before : before + len(own[place])]), together[place][0]
         if kernel is None or not kernel.moves_memory:
             comp_alone = comp = float(work.n + work.n_other)
         under_way = messages.size * messages.threads
-        found.append(
-            Answer(
+        results.append(
+            ProcessRates(
                 comp_alone=None if kernel is None else comp_alone * scale,
                 comp_together=None if kernel is None else comp * scale,
                 comm_alone=idle[place][1],
@@ -65,7 +66,7 @@ def answers(truth: Network, definition: Definition, host: Sequence[Process]) -> 
                 latency_together=under_way / together[place][1],
             )
         )
-    return tuple(found)
+    return tuple(results)
 
 
 def _groups(truth: Network, work: Work, kernel: Kernel | None) -> tuple[Computing, ...]:
@@ -93,8 +94,8 @@ def _at_once(
     times, moved = [0.0] * len(host), [0.0] * len(host)
     for turn in turns:
         flows = [_flow(truth, messages, sending) for _, messages in host for sending in turn]
-        found = _rates(truth, [group for groups in own for group in groups], flows, kernel)
-        groups, ways = iter(found.groups), iter(found.flows)
+        shares = _rates(truth, [group for groups in own for group in groups], flows, kernel)
+        groups, ways = iter(shares.groups), iter(shares.flows)
         for place, computing in enumerate(own):
             comm = sum(next(ways) for _ in turn) / len(turn)
             times[place] += 1 / comm
@@ -104,7 +105,7 @@ def _at_once(
 
 def _rates(
     truth: Network, computing: Sequence[Computing], flows: Sequence[Flow], kernel: Kernel | None
-) -> Rates:
+) -> StreamRates:
     """MB/s on the bus of each group and flow."""
     if isinstance(truth, Credits):
         return rates(truth, computing, flows, ())
@@ -125,7 +126,7 @@ def _latency(truth: Network, far: bool) -> float:
     return truth.network.far_latency if far else truth.network.near_latency
 
 
-def _flow(truth: Network, messages: Messages, sending: bool) -> Flow:
+def _flow(truth: Network, messages: Exchange, sending: bool) -> Flow:
     return Flow(
         node=messages.comm_node,
         sending=sending,

@@ -1,7 +1,7 @@
 """What the published curves do not say, as simple laws: kernels, message sizes, threads, processes.
 
-They are for G1 (docs/virtual.md); the network of credits answers by itself (virtual/hosts.py). The curves
-know non-temporal memset beside the reception of large messages. Everything else is put in their terms:
+They are for G1 (docs/guide/virtual.md); the network of credits answers by itself (virtual/hosts.py). The
+curves know non-temporal memset beside the reception of large messages. Everything else is put in their terms:
 
 - **Kernels** move what memset_nt moves over the bus: their rate is that times algorithmic over bus bytes.
 - **Arithmetic intensity** (roofline): a core that computes longer than memory would take asks for the share d
@@ -20,7 +20,7 @@ import math
 
 import msgspec
 
-from elbowroom.model.curves import Situation, Streams
+from elbowroom.models.curves import Situation, Streams
 from elbowroom.plan.kernels import Kernel, find
 from elbowroom.virtual.definition import Definition
 from elbowroom.virtual.truth import Truth
@@ -53,7 +53,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     comp_node: int
 
 
-class Messages(msgspec.Struct, frozen=True, kw_only=True):
+class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """What one process communicates. `share`: its part of the NIC; `far`: thread not on the NIC's socket."""
 
     size: int
@@ -64,7 +64,7 @@ class Messages(msgspec.Struct, frozen=True, kw_only=True):
     far: bool = False
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessRates(msgspec.Struct, frozen=True, kw_only=True):
     """Rates of the computation (unit of its kernel, all cores; None without kernel) and of the communication
     (MB/s), and half round trips (us), alone and together.
     """
@@ -77,7 +77,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     latency_together: float
 
 
-def answer(truth: Truth, definition: Definition, work: Work, messages: Messages) -> Answer:
+def answer(truth: Truth, definition: Definition, work: Work, messages: Exchange) -> ProcessRates:
     """Both sides, alone and together; UsageError where the truth says nothing of the placement."""
     kernel = find(work.kernel)
     comp_alone, large_alone, comp_beside, large_together = _large(truth, definition, kernel, work, messages)
@@ -90,7 +90,7 @@ def answer(truth: Truth, definition: Definition, work: Work, messages: Messages)
     moved = alone / large_alone
     comp_together = comp_alone - moved * (comp_alone - comp_beside)
     scale = unit_of(definition, kernel)
-    return Answer(
+    return ProcessRates(
         comp_alone=None if kernel is None else comp_alone * scale,
         comp_together=None if kernel is None else comp_together * scale,
         comm_alone=alone,
@@ -100,14 +100,14 @@ def answer(truth: Truth, definition: Definition, work: Work, messages: Messages)
     )
 
 
-def _rate(messages: Messages, latency: float, bandwidth: float) -> float:
+def _rate(messages: Exchange, latency: float, bandwidth: float) -> float:
     """MB/s of that many messages at a time."""
     at_once = messages.threads * (RECEPTION_IN_FLIGHT if messages.pattern == "receive" else 1)
     return min(at_once * messages.size / (latency + messages.size / bandwidth), bandwidth)
 
 
 def _large(
-    truth: Truth, definition: Definition, kernel: Kernel | None, work: Work, messages: Messages
+    truth: Truth, definition: Definition, kernel: Kernel | None, work: Work, messages: Exchange
 ) -> Streams:
     """The truth for large messages, the computation in MB/s of its bus (in cores without memory traffic)."""
     if kernel is None or not kernel.moves_memory:
@@ -118,25 +118,25 @@ def _large(
     return _between(truth, work, messages, work.n * share, work.n_other * share)
 
 
-def _demand(truth: Truth, definition: Definition, kernel: Kernel, work: Work, messages: Messages) -> float:
+def _demand(truth: Truth, definition: Definition, kernel: Kernel, work: Work, messages: Exchange) -> float:
     """What a core asks for, as a share of what a memset core alone gets (roofline)."""
     flops = kernel.flops * (work.cursor if kernel.uses_cursor else 1)
     if flops == 0:
         return 1.0
-    asked = kernel.bus_bytes * definition.core_peak / flops
+    arithmetic = kernel.bus_bytes * definition.core_peak / flops
     one = (1, 0) if work.n else (0, 1)
     memset = truth.streams(_situation(work, messages, *one))[0]
-    return min(1.0, asked / memset)
+    return min(1.0, arithmetic / memset)
 
 
-def _between(truth: Truth, work: Work, messages: Messages, n: float, n_other: float) -> Streams:
+def _between(truth: Truth, work: Work, messages: Exchange, n: float, n_other: float) -> Streams:
     """The truth between whole numbers of cores: bilinear."""
-    found = [0.0, 0.0, 0.0, 0.0]
+    means = [0.0, 0.0, 0.0, 0.0]
     for count, weight in _neighbours(n):
         for other, more in _neighbours(n_other):
             for k, value in enumerate(truth.streams(_situation(work, messages, count, other))):
-                found[k] += weight * more * value
-    return found[0], found[1], found[2], found[3]
+                means[k] += weight * more * value
+    return means[0], means[1], means[2], means[3]
 
 
 def _neighbours(count: float) -> list[tuple[int, float]]:
@@ -145,7 +145,7 @@ def _neighbours(count: float) -> list[tuple[int, float]]:
     return [(below, 1 - part), (below + 1, part)] if part > 0 else [(below, 1.0)]
 
 
-def _situation(work: Work, messages: Messages, n: int, n_other: int) -> Situation:
+def _situation(work: Work, messages: Exchange, n: int, n_other: int) -> Situation:
     return Situation(comp_node=work.comp_node, comm_node=messages.comm_node, n=n, n_other=n_other)
 
 

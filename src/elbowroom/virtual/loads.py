@@ -1,7 +1,7 @@
 """G2 for whatever a node does at once: cores of either socket on any nodes at any arithmetic intensity,
-messages of any size that come and go, copies of accelerators (docs/virtual.md).
+messages of any size that come and go, copies of accelerators (docs/guide/virtual.md).
 
-All are streams of one closed network of credits (virtual/network.py, virtual/queueing.py), so nobody is told
+All are streams of one closed network of credits (virtual/network.py, virtual/queues.py), so nobody is told
 who loses:
 
 - **Computing cores** circulate their line-fill buffers between memory and their own arithmetic.
@@ -20,16 +20,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
 from elbowroom.errors import UsageError
-from elbowroom.model.load import Computing, Copy, Load, check_load
+from elbowroom.models.load import Computing, Copy, Load, check_load
+from elbowroom.virtual.credit_calibration import CREDIT_SLACK, LINK_DELAY
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import Definition
+from elbowroom.virtual.flows import Flow, LoadStreams, StreamRates, flows_of
 from elbowroom.virtual.machines import truth_of
 from elbowroom.virtual.network import Resource, Stream, solve
-from elbowroom.virtual.queueing import Cores, Messages
-from elbowroom.virtual.scaling import CREDIT_SLACK, LINK_DELAY
+from elbowroom.virtual.queues import Cores, MessageStream
+from elbowroom.virtual.requests import Requests, request_load_streams
 from elbowroom.virtual.truth import Truth
 
 READ_LATENCY = 0.5
@@ -47,50 +47,12 @@ NEARLY_FULL = 0.9
 """A device's credits are for so much of what its route carries, if it asks for more."""
 
 
-class Flow(msgspec.Struct, frozen=True, kw_only=True):
-    """Messages of one direction: `in_flight` of `size` bytes at a time (None: endless), `latency` (us) that
-    of the smallest, `share` the part of the NIC that is theirs, `far`: their threads are not on its socket.
-    """
-
-    node: int
-    sending: bool = False
-    size: int | None = None
-    in_flight: int = 1
-    latency: float = 0.0
-    share: float = 1.0
-    far: bool = False
-
-
-class Rates(msgspec.Struct, frozen=True, kw_only=True):
-    """MB/s of each group of cores, each flow and each copy."""
-
-    groups: tuple[float, ...] = ()
-    flows: tuple[float, ...] = ()
-    copies: tuple[float, ...] = ()
-
-
-class LoadStreams(msgspec.Struct, frozen=True, kw_only=True):
-    """Bandwidths without noise, MB/s: of all computing cores and of all messages, alone (the computing cores
-    together without messages and copies, messages by themselves) and together; together also of each group
-    and each copy. 0 where there is none.
-    """
-
-    comp_alone: float
-    comm_alone: float
-    comp_together: float
-    comm_together: float
-    groups: tuple[float, ...] = ()
-    copies: tuple[float, ...] = ()
-
-
 def load_streams(machine: Truth | Definition, load: Load) -> LoadStreams:
     """What a machine gives a load, by its network of credits or line by line (virtual/requests.py); a truth
     keeps its solutions, a definition none.
 
     UsageError for what the machine has not, and for the published curves, which say nothing of loads.
     """
-    from elbowroom.virtual.requests import Requests, request_load_streams
-
     truth = truth_of(machine) if isinstance(machine, Definition) else machine
     if isinstance(truth, Requests):
         return request_load_streams(truth, load)
@@ -99,7 +61,7 @@ def load_streams(machine: Truth | Definition, load: Load) -> LoadStreams:
             "the published curves say nothing of loads",
             field="machine",
             value=truth.shape.name,
-            mend=f"ask the network of credits: {truth.shape.name}:credits",
+            hint=f"ask the network of credits: {truth.shape.name}:credits",
         )
     check_load(truth.shape, load)
     flows = flows_of(load, truth.network.near_latency)
@@ -114,28 +76,9 @@ def load_streams(machine: Truth | Definition, load: Load) -> LoadStreams:
     )
 
 
-def flows_of(load: Load, latency: float, *, far: bool = False) -> tuple[Flow, ...]:
-    """The load's messages, one at a time from each thread; `latency` (us) and `far` as in `Flow`."""
-    messages = load.messages
-    if messages is None:
-        return ()
-    sending = {"receive": (False,), "send": (True,), "both": (False, True)}[messages.direction]
-    return tuple(
-        Flow(
-            node=messages.node,
-            sending=way,
-            size=messages.size,
-            in_flight=messages.threads,
-            latency=latency,
-            far=far,
-        )
-        for way in sending
-    )
-
-
 def rates(
     truth: Credits, computing: Sequence[Computing], flows: Sequence[Flow], copies: Sequence[Copy]
-) -> Rates:
+) -> StreamRates:
     """What all get at once. Nothing is checked; solutions are kept."""
     key = (tuple(computing), tuple(flows), tuple(copies))
     if key not in truth.solutions:
@@ -146,8 +89,8 @@ def rates(
         streams += [_flow(truth, flow, shared=bool(copies)) for flow in flows]
         streams += [_copy(truth, copy, resources) for copy in copies]
         truth.solutions[key] = solve(streams, resources)
-    found, groups, messages = truth.solutions[key], len(computing), len(computing) + len(flows)
-    return Rates(groups=found[:groups], flows=found[groups:messages], copies=found[messages:])
+    solution, groups, messages = truth.solutions[key], len(computing), len(computing) + len(flows)
+    return StreamRates(groups=solution[:groups], flows=solution[groups:messages], copies=solution[messages:])
 
 
 def _computing(truth: Credits, group: Computing) -> Stream:
@@ -171,7 +114,7 @@ def _flow(truth: Credits, flow: Flow, *, shared: bool) -> Stream:
     credits, most = flow.share * plain.credits, flow.share * plain.most
     if flow.size is None:
         return Stream(credits=credits, latency=plain.latency, most=most, route=route)
-    return Messages(
+    return MessageStream(
         credits=credits,
         latency=plain.latency,
         most=most,

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import re
 from statistics import median
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.machine.made import made
-from elbowroom.machine.topology import Machine, Nic, Node
-from elbowroom.model import published
-from elbowroom.model.curves import Situation, Streams
-from elbowroom.plan.placing import near_node
-from elbowroom.virtual import scaling
+from elbowroom.machine.layout import regular_machine
+from elbowroom.machine.topology import Machine, Nic, NumaNode
+from elbowroom.models import published
+from elbowroom.models.curves import Situation, Streams
+from elbowroom.plan.placement import near_node
+from elbowroom.virtual import credit_calibration as scaling
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import CLOCK_GHZ, UNKNOWN_MEMORY_GB, Definition, Plain
 from elbowroom.virtual.published_curves import PublishedCurves
+from elbowroom.virtual.request_calibration import scaled
+from elbowroom.virtual.requests import Requests, Simulate
 from elbowroom.virtual.truth import Truth, check_situation
-
-if TYPE_CHECKING:
-    from elbowroom.virtual.requests import Simulate
 
 HOSTS = 2
 """Every virtual machine is two alike, with their network between them, as in the thesis (6.3.1)."""
@@ -30,7 +29,7 @@ FREQUENCIES = "a virtual machine has no frequencies"
 GENERIC = "generic: medians of the nine published machines, not measured on this one"
 
 
-class Processor(NamedTuple):
+class CacheLayout(NamedTuple):
     """Caches as (level, bytes, cores that share one), 0 for all cores of the socket; hardware threads."""
 
     caches: tuple[tuple[int, int, int], ...]
@@ -38,16 +37,16 @@ class Processor(NamedTuple):
     siblings: Literal["machine", "socket"] = "machine"
 
 
-_ROME = Processor(((1, 32 << 10, 1), (2, 512 << 10, 1), (3, 16 << 20, 4)))
+_ROME = CacheLayout(((1, 32 << 10, 1), (2, 512 << 10, 1), (3, 16 << 20, 4)))
 PROCESSORS = {
     # AMD and Cavium: figures C.1, C.4 and C.10 of the thesis; Intel: its product pages.
     "EPYC 7502": _ROME,
     "EPYC 7452": _ROME,
-    "Gold 6130": Processor(((1, 32 << 10, 1), (2, 1 << 20, 1), (3, 22 << 20, 0))),
-    "Gold 6140": Processor(((1, 32 << 10, 1), (2, 1 << 20, 1), (3, 25_344 << 10, 0))),
-    "Gold 6240": Processor(((1, 32 << 10, 1), (2, 1 << 20, 1), (3, 25_344 << 10, 0))),
-    "E5-2690v4": Processor(((1, 32 << 10, 1), (2, 256 << 10, 1), (3, 35 << 20, 0))),
-    "ThunderX2": Processor(((1, 32 << 10, 1), (2, 256 << 10, 1), (3, 32 << 20, 0)), 4, "socket"),
+    "Gold 6130": CacheLayout(((1, 32 << 10, 1), (2, 1 << 20, 1), (3, 22 << 20, 0))),
+    "Gold 6140": CacheLayout(((1, 32 << 10, 1), (2, 1 << 20, 1), (3, 25_344 << 10, 0))),
+    "Gold 6240": CacheLayout(((1, 32 << 10, 1), (2, 1 << 20, 1), (3, 25_344 << 10, 0))),
+    "E5-2690v4": CacheLayout(((1, 32 << 10, 1), (2, 256 << 10, 1), (3, 35 << 20, 0))),
+    "ThunderX2": CacheLayout(((1, 32 << 10, 1), (2, 256 << 10, 1), (3, 32 << 20, 0)), 4, "socket"),
 }
 NO_THREADS = {"billy"}
 """Appendix C calls hyperthreading enabled, its figure C.1 and section 6.3.1 say otherwise."""
@@ -55,29 +54,31 @@ NO_THREADS = {"billy"}
 
 def of_name(name: str) -> Definition:
     """The published machine of that name; UsageError lists near ones."""
-    found = published.load(name)
-    processor = next((facts for key, facts in PROCESSORS.items() if key in found.processor), Processor(()))
-    clock = re.search(r"([\d.]+) GHz", found.processor)
-    threads = processor.threads if found.hyperthreading and name not in NO_THREADS else 1
+    machine = published.load(name)
+    processor = next(
+        (facts for key, facts in PROCESSORS.items() if key in machine.processor), CacheLayout(())
+    )
+    clock = re.search(r"([\d.]+) GHz", machine.processor)
+    threads = processor.threads if machine.hyperthreading and name not in NO_THREADS else 1
     return Definition(
         name=name,
-        origin=f"Swartvagher 2022, Table {found.table}",
+        origin=f"Swartvagher 2022, Table {machine.table}",
         faithful=True,
-        processor=found.processor,
-        network=found.network,
-        sockets=found.sockets,
-        cores_per_socket=found.cores_first_socket,
-        numa_per_socket=found.numa_per_socket,
+        processor=machine.processor,
+        network=machine.network,
+        sockets=machine.sockets,
+        cores_per_socket=machine.cores_first_socket,
+        numa_per_socket=machine.numa_per_socket,
         threads_per_core=threads,
         siblings=processor.siblings,
-        memory_gb=found.memory_gb,
-        nic_node=found.nic_node,
+        memory_gb=machine.memory_gb,
+        nic_node=machine.nic_node,
         caches=tuple(
-            (level, size, sharing or found.cores_first_socket) for level, size, sharing in processor.caches
+            (level, size, sharing or machine.cores_first_socket) for level, size, sharing in processor.caches
         ),
         clock_ghz=float(clock[1]) if clock else CLOCK_GHZ,
-        local=found.used("local"),
-        remote=found.used("remote"),
+        local=machine.used("local"),
+        remote=machine.used("remote"),
     )
 
 
@@ -94,7 +95,7 @@ def generic(machine: Machine) -> Definition:
             f"{len(packages)} sockets, alike or not, are more than a virtual machine has",
             field="machine",
             value=machine.name,
-            mend="one socket, or two alike: describe it in a TOML file, see docs/virtual.md",
+            hint="one socket, or two alike: describe it in a TOML file, see `elbowroom help virtual`",
         )
     numbers = [node.number for node in by_socket(machine)]
     per_socket, nodes_per_socket = cores.pop(), nodes.pop()
@@ -128,7 +129,7 @@ def _generic(where: published.Where, nodes_per_socket: int) -> Plain:
     )
 
 
-def by_socket(machine: Machine) -> list[Node]:
+def by_socket(machine: Machine) -> list[NumaNode]:
     """The nodes as models count them: those of the first socket first."""
     return sorted(machine.nodes, key=lambda node: (node.package, node.number))
 
@@ -138,7 +139,7 @@ def machine_of(definition: Definition) -> Machine:
     nodes = definition.sockets * definition.numa_per_socket
     omni_path = "Omni-Path" in definition.network
     nic = Nic(name="hfi1_0" if omni_path else "mlx5_0", kind="openfabrics", node=definition.nic_node)
-    found = made(
+    machine = regular_machine(
         name=definition.name,
         model=definition.processor,
         cores_per_socket=definition.cores_per_socket,
@@ -152,7 +153,7 @@ def machine_of(definition: Definition) -> Machine:
         hosts=HOSTS,
         virtual=True,
     )
-    return simulated(found)
+    return simulated(machine)
 
 
 def simulated(machine: Machine) -> Machine:
@@ -171,20 +172,17 @@ def simulated(machine: Machine) -> Machine:
 def truth_of(definition: Definition, simulate: Simulate | None = None) -> Truth:
     """What answers for it: `published`, `credits`, or `requests`, for which `simulate` runs the simulator."""
     if definition.truth == "requests":
-        from elbowroom.virtual.request_scaling import scaled
-        from elbowroom.virtual.requests import Requests
-
         if simulate is None:
             raise UsageError(
                 "single requests are simulated by a program, which is not run here",
                 field="machine",
                 value=f"{definition.name}:requests",
-                mend=f"ask the network of credits: {definition.name}:credits",
+                hint=f"ask the network of credits: {definition.name}:credits",
             )
         return Requests(scaled(definition, simulate), simulate)
     network = Credits(
         msgspec.structs.replace(
-            scaling.network(definition.model),
+            scaling.scaled_network(definition.model),
             core_peak=definition.core_peak,
             near_latency=definition.near_latency_us,
             far_latency=definition.far_latency_us,

@@ -188,8 +188,8 @@ def _solve_linear(matrix: list[list[float]], right: list[float]) -> list[float]:
         for j in range(i + 1, size):
             factor = rows[j][i] / rows[i][i]
             rows[j] = [x - factor * y for x, y in zip(rows[j], rows[i], strict=True)]
-    found = [0.0] * size
+    solution = [0.0] * size
     for i in reversed(range(size)):
-        known = sum(rows[i][k] * found[k] for k in range(i + 1, size))
-        found[i] = (rows[i][size] - known) / rows[i][i]
-    return found
+        known = sum(rows[i][k] * solution[k] for k in range(i + 1, size))
+        solution[i] = (rows[i][size] - known) / rows[i][i]
+    return solution

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.model.curves import Situation, Streams
-from elbowroom.model.threshold import Threshold, curve
+from elbowroom.models.curves import Situation, Streams
+from elbowroom.models.threshold.law import Threshold, curve
 from elbowroom.virtual.truth import Truth, check_situation
 
 
@@ -31,7 +31,7 @@ class PublishedCurves(Truth):
                 "the published curves say nothing of both sockets computing",
                 field="n_other",
                 value=situation.n_other,
-                mend=f"ask the network of credits: {self.shape.name}:credits",
+                hint=f"ask the network of credits: {self.shape.name}:credits",
             )
         return self._curve(situation.comp_node, situation.comm_node)[situation.n]
 

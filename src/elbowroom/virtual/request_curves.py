@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from elbowroom.model.load import Computing, Load
-from elbowroom.model.simulated import Curve, Latency, Observation, Row
+from elbowroom.models.load import Computing, Load
 from elbowroom.virtual.requests import (
     LONGEST,
     PATTERNS,
@@ -18,6 +17,7 @@ from elbowroom.virtual.requests import (
     home,
     request_load_streams,
 )
+from elbowroom.virtual.simulated import Curve, Latency, Observation, SimulatedRow
 
 
 def curve(
@@ -52,7 +52,7 @@ def _shown(truth: Requests, load: Load, pattern: Pattern, far: bool) -> tuple[Mo
     )
 
 
-def row(truth: Requests, load: Load, *, pattern: Pattern = "nt", far: bool = False) -> Row:
+def row(truth: Requests, load: Load, *, pattern: Pattern = "nt", far: bool = False) -> SimulatedRow:
     """One row: a load of one group of cores and of messages."""
     assert load.messages is not None
     streams = request_load_streams(truth, load, pattern=pattern, far=far)
@@ -80,7 +80,7 @@ def row(truth: Requests, load: Load, *, pattern: Pattern = "nt", far: bool = Fal
         )
         for one in together.sources[len(names) :]
     ]
-    return Row(
+    return SimulatedRow(
         n=load.computing[0].count,
         size=load.messages.size,
         comp_alone=streams.comp_alone,
@@ -93,12 +93,14 @@ def row(truth: Requests, load: Load, *, pattern: Pattern = "nt", far: bool = Fal
     )
 
 
-def _stations(truth: Requests, group: Computing, comm_node: int, seen: Observation) -> dict[str, float]:
+def _stations(
+    truth: Requests, group: Computing, comm_node: int, observation: Observation
+) -> dict[str, float]:
     """Those that somebody of the load passes; of the links the busier direction."""
-    shape, use = truth.shape, seen.use
-    found = {"uplink": use.uplinks[group.socket], "root complex": use.roots[home(truth.node)]}
+    shape, use = truth.shape, observation.use
+    stations = {"uplink": use.uplinks[group.socket], "root complex": use.roots[home(truth.node)]}
     if shape.sockets > 1:
-        found["link"] = max(use.links)
-    found[f"controller of node {group.node}"] = use.memories[group.node]
-    found[f"controller of node {comm_node}"] = use.memories[comm_node]
-    return found
+        stations["link"] = max(use.links)
+    stations[f"controller of node {group.node}"] = use.memories[group.node]
+    stations[f"controller of node {comm_node}"] = use.memories[comm_node]
+    return stations

@@ -1,7 +1,7 @@
 """G3's node: the numbers behind a simulation of single requests (core/simulate), each with unit and source.
 
-Bandwidths and capacities are scaled from what a machine reaches *alone* (virtual/request_scaling.py). What
-nobody publishes has a typical value, and says so.
+Bandwidths and capacities are scaled from what a machine reaches *alone* (virtual/request_calibration.py).
+What nobody publishes has a typical value, and says so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.model.curves import Shape
+from elbowroom.models.curves import Shape
 
 LINE = 64
 """Bytes of a request."""
@@ -23,7 +23,7 @@ Arbitration = Literal["fifo", "round_robin"]
 ARBITRATIONS: tuple[Arbitration, ...] = ("fifo", "round_robin")
 
 
-class Node(msgspec.Struct, frozen=True, kw_only=True):
+class SimulatedNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node whose sockets, links and controllers are alike; units and meanings in PARAMETERS.
 
     `..._local` holds of data beside the cores of the first socket, `..._remote` of data of the other socket;
@@ -93,7 +93,7 @@ TYPICAL = "typical"
 
 
 def _parameter(name: str, unit: str, low: float, high: float, text: str, source: str) -> Parameter:
-    whole = Node.__annotations__[name] == "int"
+    whole = SimulatedNode.__annotations__[name] == "int"
     return Parameter(name=name, unit=unit, low=low, high=high, text=text, source=source, whole=whole)
 
 
@@ -281,18 +281,18 @@ PARAMETERS = (
 BY_NAME = {item.name: item for item in PARAMETERS}
 
 
-def changed(node: Node, settings: Iterable[tuple[str, str]]) -> Node:
+def changed(original: SimulatedNode, settings: Iterable[tuple[str, str]]) -> SimulatedNode:
     """The node with other values; UsageError for names and values that it cannot have."""
     values = {name: _value(name, text) for name, text in settings}
-    found = msgspec.structs.replace(node, **values)
-    if found.write_batch > found.write_queue:
+    node = msgspec.structs.replace(original, **values)
+    if node.write_batch > node.write_queue:
         raise UsageError(
-            f"is more than the write queue holds ({found.write_queue})",
+            f"is more than the write queue holds ({node.write_queue})",
             field="write_batch",
-            value=found.write_batch,
-            mend="set write_queue at least as large",
+            value=node.write_batch,
+            hint="set write_queue at least as large",
         )
-    return found
+    return node
 
 
 def _value(name: str, text: str) -> Any:
@@ -304,12 +304,12 @@ def _value(name: str, text: str) -> Any:
             "no such parameter of a node",
             field="set",
             value=name,
-            mend=f"{hint}`elbowroom simulate --machine NAME --parameters` lists them",
+            hint=f"{hint}`elbowroom simulate --machine NAME --parameters` lists them",
         )
     if name == "arbitration":
         if text not in ARBITRATIONS:
             raise UsageError(
-                "is no arbitration", field=name, value=text, mend=f"one of: {', '.join(ARBITRATIONS)}"
+                "is no arbitration", field=name, value=text, hint=f"one of: {', '.join(ARBITRATIONS)}"
             )
         return text
     try:
@@ -323,6 +323,6 @@ def _value(name: str, text: str) -> Any:
             f"is not {kind} in range",
             field=name,
             value=text,
-            mend=f"{parameter.low:g} to {parameter.high:g}{unit}",
+            hint=f"{parameter.low:g} to {parameter.high:g}{unit}",
         )
     return int(number) if parameter.whole else number

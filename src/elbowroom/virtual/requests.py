@@ -17,16 +17,16 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.model.curves import Situation, Streams
-from elbowroom.model.load import Computing, Copy, Load, check_load, load_of
-from elbowroom.model.simulated import Observation
-from elbowroom.virtual.loads import Flow, LoadStreams, Rates, flows_of
-from elbowroom.virtual.request_node import LINE, Node
+from elbowroom.models.curves import Situation, Streams
+from elbowroom.models.load import Computing, Copy, Load, check_load, load_of
+from elbowroom.virtual.flows import Flow, LoadStreams, StreamRates, flows_of
+from elbowroom.virtual.request_node import LINE, SimulatedNode
+from elbowroom.virtual.simulated import Observation
 from elbowroom.virtual.truth import Truth, check_situation
 
 Json = Mapping[str, Any]
 Simulate = Callable[[Json, Sequence[Json]], list[Observation]]
-"""Node and experiments of docs/simulate.md to what was observed, in order."""
+"""Node and experiments of docs/guide/simulate.md to what was observed, in order."""
 
 Pattern = Literal["read", "write", "nt", "copy"]
 PATTERNS: dict[Pattern, tuple[str, float]] = {
@@ -58,7 +58,7 @@ class Moment(NamedTuple):
     pattern: str = "N"
 
 
-def machine(node: Node) -> dict[str, Any]:
+def machine(node: SimulatedNode) -> dict[str, Any]:
     """The stations of a node as the simulator reads them: picoseconds per line."""
     shape = node.shape
     return {
@@ -91,7 +91,7 @@ def _ps(size: float, bandwidth: float) -> int:
     return round(1e6 * size / bandwidth)
 
 
-def experiment(node: Node, moment: Moment, seed: int) -> dict[str, Any]:
+def experiment(node: SimulatedNode, moment: Moment, seed: int) -> dict[str, Any]:
     """A moment as the simulator reads it: groups of cores first, then messages, then copies."""
     sources = [cores(node, group, moment.pattern) for group in moment.computing]
     sources += [nic(node, flow) for flow in moment.flows]
@@ -110,31 +110,31 @@ def experiment(node: Node, moment: Moment, seed: int) -> dict[str, Any]:
 
 def _slowest_ns(moment: Moment, sources: Sequence[Json]) -> int:
     """How long a core or copy takes for a line at least; UsageError where too few could be simulated."""
-    asked: list[tuple[str, float]] = [("computing.intensity", group.intensity) for group in moment.computing]
-    asked += [("", 0.0) for _ in moment.flows]
-    asked += [("copies.demand", copy.demand) for copy in moment.copies]
+    fields: list[tuple[str, float]] = [("computing.intensity", group.intensity) for group in moment.computing]
+    fields += [("", 0.0) for _ in moment.flows]
+    fields += [("copies.demand", copy.demand) for copy in moment.copies]
     slowest = 0
-    for (field, value), source in zip(asked, sources, strict=True):
+    for (field, value), source in zip(fields, sources, strict=True):
         taken = max(source["think"], source["interval"]) // 1000
         if taken > SLOWEST_NS:
             raise UsageError(
                 f"leaves {taken * 1e-6:g} ms between two lines of 64 B, too long to simulate",
                 field=field,
                 value=value,
-                mend=f"what takes at most {SLOWEST_NS * 1e-6:g} ms for a line",
+                hint=f"what takes at most {SLOWEST_NS * 1e-6:g} ms for a line",
             )
         slowest = max(slowest, taken)
     return slowest
 
 
-def _message_ns(node: Node, flow: Flow) -> int:
+def _message_ns(node: SimulatedNode, flow: Flow) -> int:
     """About how long one message takes on an idle machine."""
     assert flow.size is not None
     rate = flow.share * _of_side(node, flow.node, node.nic_rate_local, node.nic_rate_remote)
     return round(1e3 * (flow.latency + flow.size / rate))
 
 
-def _of_side(node: Node, data: int, local: float, remote: float | None) -> float:
+def _of_side(node: SimulatedNode, data: int, local: float, remote: float | None) -> float:
     """The value that holds of data of that node."""
     if node.shape.local(data):
         return local
@@ -142,12 +142,12 @@ def _of_side(node: Node, data: int, local: float, remote: float | None) -> float
         raise UsageError(
             f"{node.shape.name} has no parameters of remote accesses",
             field="remote",
-            mend="choose nodes of the first socket, or add them to its definition",
+            hint="choose nodes of the first socket, or add them to its definition",
         )
     return remote
 
 
-def cores(node: Node, group: Computing, pattern: str) -> dict[str, Any]:
+def cores(node: SimulatedNode, group: Computing, pattern: str) -> dict[str, Any]:
     """Cores of one socket; what holds of the first one's data beside it holds of the other's."""
     shape = node.shape
     away = group.node // shape.numa_per_socket != group.socket
@@ -182,18 +182,18 @@ def _way(idle_ns: float, away: bool) -> list[int]:
     return [half - half // 2, half // 2, half] if away else [half, 0, half]
 
 
-def _device_way(node: Node, data: int, idle_ns: float) -> list[int]:
+def _device_way(node: SimulatedNode, data: int, idle_ns: float) -> list[int]:
     """The same for devices of the NIC's socket: the other socket's data is `nic_hop` farther, each way."""
     half, hop = round(500 * idle_ns), round(1000 * node.nic_hop)
     return [half, hop, half + hop] if home(node) != data // node.shape.numa_per_socket else [half, 0, half]
 
 
-def home(node: Node) -> int:
+def home(node: SimulatedNode) -> int:
     """The socket of the NIC."""
     return (node.shape.nic_node or 0) // node.shape.numa_per_socket
 
 
-def _device(node: Node, data: int, rate: float, window: int, *, reads: bool) -> dict[str, Any]:
+def _device(node: SimulatedNode, data: int, rate: float, window: int, *, reads: bool) -> dict[str, Any]:
     return {
         "device": True,
         "count": 1,
@@ -210,25 +210,25 @@ def _device(node: Node, data: int, rate: float, window: int, *, reads: bool) -> 
     }
 
 
-def nic(node: Node, flow: Flow) -> dict[str, Any]:
+def nic(node: SimulatedNode, flow: Flow) -> dict[str, Any]:
     """The NIC reading what it sends from memory, or writing what it receives to memory."""
     rate = flow.share * _of_side(node, flow.node, node.nic_rate_local, node.nic_rate_remote)
     lines = node.nic_read_credits if flow.sending else node.nic_write_credits
     window = max(1, math.ceil(flow.share * lines))
-    found = _device(node, flow.node, rate, window, reads=flow.sending)
+    device = _device(node, flow.node, rate, window, reads=flow.sending)
     if flow.size is None:
-        return found
+        return device
     near = home(node)
     socket = 1 - near if flow.far and node.shape.sockets > 1 else near
     away = flow.node // node.shape.numa_per_socket != socket
     data = node.shape.numa_per_socket if away else 0
     access = _of_side(node, data, node.load_latency_local, node.load_latency_remote)
-    way = found["read" if flow.sending else "write"]
+    way = device["read" if flow.sending else "write"]
     # What the latency of the smallest message holds besides its one line and the thread's own accesses.
     waiting = node.setup_accesses * (1e3 * access + _line_ps(node)) + sum(way)
     waiting += _line_ps(node) if flow.sending else 0
     return {
-        **found,
+        **device,
         "messages": {
             "lines": max(1, math.ceil(flow.size / LINE)),
             "threads": flow.in_flight,
@@ -240,16 +240,16 @@ def nic(node: Node, flow: Flow) -> dict[str, Any]:
     }
 
 
-def controller_ps(node: Node) -> float:
+def controller_ps(node: SimulatedNode) -> float:
     """Picoseconds that an idle controller takes for a read: a row to open and a line."""
     return 1e3 * node.row + _line_ps(node)
 
 
-def _line_ps(node: Node) -> float:
+def _line_ps(node: SimulatedNode) -> float:
     return 1e6 * LINE * node.channels / node.memory_read
 
 
-def copying(node: Node, copy: Copy) -> dict[str, Any]:
+def copying(node: SimulatedNode, copy: Copy) -> dict[str, Any]:
     """An accelerator on the NIC's socket that writes to memory, with credits for its demand on an idle
     machine.
     """
@@ -267,20 +267,20 @@ class Requests(Truth):
     noise.
     """
 
-    def __init__(self, node: Node, simulate: Simulate, *, seed: int = 1) -> None:
+    def __init__(self, node: SimulatedNode, simulate: Simulate, *, seed: int = 1) -> None:
         self.node, self.seed = node, seed
         self.shape = msgspec.structs.replace(node.shape, virtual=True)
         self._simulate = simulate
         self._machine = machine(node)
-        self._seen: dict[Moment, Observation] = {}
+        self._observed: dict[Moment, Observation] = {}
 
     def observe(self, moments: Sequence[Moment]) -> list[Observation]:
         """Simulates those that are not known yet, all at once; in order."""
-        new = [moment for moment in dict.fromkeys(moments) if moment not in self._seen]
+        new = [moment for moment in dict.fromkeys(moments) if moment not in self._observed]
         if new:
-            asked = [experiment(self.node, moment, self.seed) for moment in new]
-            self._seen.update(zip(new, self._simulate(self._machine, asked), strict=True))
-        return [self._seen[moment] for moment in moments]
+            experiments = [experiment(self.node, moment, self.seed) for moment in new]
+            self._observed.update(zip(new, self._simulate(self._machine, experiments), strict=True))
+        return [self._observed[moment] for moment in moments]
 
     def streams(self, situation: Situation) -> Streams:
         """The four bandwidths, MB/s; all n of the placement are simulated at once."""
@@ -289,8 +289,8 @@ class Requests(Truth):
             counts = range(1, self.shape.cores_first_socket + 1)
             loads = [load_of(msgspec.structs.replace(situation, n=n)) for n in counts]
             self.observe([moment for load in loads for moment in self._moments(load)])
-        found = request_load_streams(self, load_of(situation))
-        return found.comp_alone, found.comm_alone, found.comp_together, found.comm_together
+        given = request_load_streams(self, load_of(situation))
+        return given.comp_alone, given.comm_alone, given.comp_together, given.comm_together
 
     def _moments(self, load: Load) -> list[Moment]:
         """Alone, alone, together."""
@@ -298,7 +298,7 @@ class Requests(Truth):
         return [Moment(load.computing), Moment(flows=flows), Moment(load.computing, flows)]
 
 
-def flows_at(node: Node, load: Load, *, far: bool = False) -> tuple[Flow, ...]:
+def flows_at(node: SimulatedNode, load: Load, *, far: bool = False) -> tuple[Flow, ...]:
     """The load's messages with that node's latencies; `far`: the threads are not on the NIC's socket."""
     return flows_of(load, node.setup_far if far else node.setup_near, far=far)
 
@@ -326,20 +326,20 @@ def request_load_streams(
     )
 
 
-def rates(truth: Requests, moment: Moment) -> Rates:
+def rates(truth: Requests, moment: Moment) -> StreamRates:
     """Bandwidths on the bus; of messages longer than LONGEST put together from two simulations. All messages
     of a moment have one size.
     """
     if not (moment.computing or moment.flows or moment.copies):
-        return Rates()
+        return StreamRates()
     sizes = {flow.size for flow in moment.flows}
     assert len(sizes) <= 1
     size = sizes.pop() if sizes else None
     if size is None or size <= LONGEST:
         return _rates(moment, truth.observe([moment])[0])
     short, endless = _resized(moment, LONGEST), _resized(moment, None)
-    seen = truth.observe([short, endless])
-    first, then = (_rates(part, one) for part, one in zip((short, endless), seen, strict=True))
+    observations = truth.observe([short, endless])
+    first, then = (_rates(part, one) for part, one in zip((short, endless), observations, strict=True))
     # One round of messages: so long at the rates of the first, so long at those of the second.
     at_once = sum(flow.in_flight for flow in moment.flows)
     begin = at_once * LONGEST / sum(first.flows)
@@ -348,7 +348,7 @@ def rates(truth: Requests, moment: Moment) -> Rates:
     def mean(a: Sequence[float], b: Sequence[float]) -> tuple[float, ...]:
         return tuple((x * begin + y * rest) / (begin + rest) for x, y in zip(a, b, strict=True))
 
-    return Rates(
+    return StreamRates(
         groups=mean(first.groups, then.groups),
         flows=mean(first.flows, then.flows),
         copies=mean(first.copies, then.copies),
@@ -359,11 +359,11 @@ def _resized(moment: Moment, size: int | None) -> Moment:
     return moment._replace(flows=tuple(msgspec.structs.replace(flow, size=size) for flow in moment.flows))
 
 
-def _rates(moment: Moment, seen: Observation) -> Rates:
-    bandwidths = tuple(source.bandwidth for source in seen.sources)
+def _rates(moment: Moment, observation: Observation) -> StreamRates:
+    bandwidths = tuple(source.bandwidth for source in observation.sources)
     messages = len(moment.computing)
     copies = messages + len(moment.flows)
-    return Rates(
+    return StreamRates(
         groups=bandwidths[:messages],
         flows=tuple(
             value * _filled(flow.size)

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, cast
 
 from elbowroom.errors import UsageError
-from elbowroom.model.curves import Shape, Situation, Streams
+from elbowroom.models.curves import Shape, Situation, Streams
 
 if TYPE_CHECKING:
     import numpy
@@ -62,7 +62,7 @@ def check_noise(noise: float) -> None:
             "is no relative standard deviation of a measurement",
             field="noise",
             value=noise,
-            mend=f"0 to {MOST_NOISE:g}, for instance 0.01 for 1 %",
+            hint=f"0 to {MOST_NOISE:g}, for instance 0.01 for 1 %",
         )
 
 
@@ -71,7 +71,7 @@ def check_situation(shape: Shape, situation: Situation) -> None:
     for field, node in (("comp_node", situation.comp_node), ("comm_node", situation.comm_node)):
         if not 0 <= node < shape.nodes:
             raise UsageError(
-                f"{shape.name} has no such node", field=field, value=node, mend=f"nodes: 0-{shape.nodes - 1}"
+                f"{shape.name} has no such node", field=field, value=node, hint=f"nodes: 0-{shape.nodes - 1}"
             )
     most_other = shape.cores_first_socket if shape.sockets > 1 else 0
     for field, n, most in (
@@ -80,5 +80,5 @@ def check_situation(shape: Shape, situation: Situation) -> None:
     ):
         if not 0 <= n <= most:
             raise UsageError(
-                f"{shape.name} has not that many cores there", field=field, value=n, mend=f"0 to {most}"
+                f"{shape.name} has not that many cores there", field=field, value=n, hint=f"0 to {most}"
             )

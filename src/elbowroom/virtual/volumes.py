@@ -108,7 +108,7 @@ def scaled(cells: int, parts: int, counted: Sequence[Volumes] | None = None) -> 
             f"partitions were counted for {known[0].parts} to {known[-1].parts} nodes",
             field="nodes",
             value=parts,
-            mend=f"choose nodes between {known[0].parts} and {known[-1].parts}",
+            hint=f"choose nodes between {known[0].parts} and {known[-1].parts}",
         )
     return _resized(_between(known, parts), cells)
 
@@ -125,7 +125,7 @@ def surface_law(counted: Sequence[Volumes] | None = None) -> float:
         for (cells, parts), item in of.items()
         if cells == small and (large, parts) in of
     ]
-    return sum(abs(said - true) / true for said, true in pairs) / len(pairs)
+    return sum(abs(predicted - true) / true for predicted, true in pairs) / len(pairs)
 
 
 def _resized(item: Volumes, cells: int) -> Volumes:

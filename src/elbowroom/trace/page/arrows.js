@@ -69,8 +69,8 @@ const drawMessages = (context, top, height) => {
   context.stroke();
   for (const head of heads) arrowHead(context, ...head);
   context.globalAlpha = 1;
-  const told = wrong.length ? [`${plural(wrong.length, "tachyon or suspect message")} in sight`] : [];
-  if (stride > 1) told.push(`1 of ${stride} message arrows drawn, of ${whole(plain.length)}; zoom in for all`);
+  const told = wrong.length ? [`${plural(wrong.length, "tachyon or suspect message")} visible`] : [];
+  if (stride > 1) told.push(`1 of ${stride} message arrows drawn (${whole(plain.length)} in all); zoom in for more`);
   return told.join(" · ");
 };
 const drawDependency = (context, [from, to], strong) => {

@@ -148,6 +148,8 @@ const build = (facts, events) => {
   gaps.forEach((list) => list.sort((a, b) => a.begin - b.begin));
   let first = count ? events.time[0] : Infinity, last = count ? events.time[count - 1] : -Infinity;
   for (const [, begin, end] of facts.gaps) { first = Math.min(first, begin); last = Math.max(last, end); }
+  first = facts.from ?? first;
+  last = facts.until ?? last;
   const isTask = facts.types.map((type) => facts.categories[type.category] === "task");
   let begins = 0;
   for (let i = 0; i < count; i++) if (events.kind[i] === KIND.BEGIN) begins++;

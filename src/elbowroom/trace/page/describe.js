@@ -35,7 +35,7 @@ const nameOfThread = (number) => {
   const thread = trace.threads[number], rank = trace.facts.ranks[thread.rank];
   return `rank ${rank.rank} · ${thread.name || `thread ${thread.thread}`}`;
 };
-const errorText = (error) => (error < 0 ? "not known" : `± ${duration(error)}`);
+const errorText = (error) => (error < 0 ? "unknown error" : `± ${duration(error)}`);
 const flagsText = (flags) => FLAGS.filter((_, bit) => flags >> bit & 1);
 /* Its fields by their names, as recorded; those without a name only where they hold something. */
 const fieldsOf = (i) => {
@@ -54,7 +54,7 @@ const describeMessage = (i) => {
   const {messages, events} = trace, at = messages.of[i];
   if (!at) return [];
   const other = messages.send[at - 1] === i ? messages.receive[at - 1] : messages.send[at - 1], way = messages.received[at - 1] - messages.sent[at - 1];
-  return [["message", `${messages.send[at - 1] === i ? "to" : "from"} ${nameOfThread(events.thread[other])}, on its way ${duration(way)}`], ...flagsText(messages.flags[at - 1]).map((text) => ["flag", text])];
+  return [["message", `${messages.send[at - 1] === i ? "to" : "from"} ${nameOfThread(events.thread[other])}, latency ${duration(way)}`], ...flagsText(messages.flags[at - 1]).map((text) => ["flag", text])];
 };
 const numberedName = (slice) => {
   const event = trace.slices.event[slice];
@@ -83,9 +83,9 @@ const describe = ({event: i, slice, gap, thread}) => {
     const end = slices.endEvent[slice];
     pairs.push(["lasts", `${slices.open[slice] ? "at least " : ""}${duration(slices.end[slice] - slices.begin[slice])}`]);
     pairs.push(["begins", `${moment(slices.begin[slice])} ${errorText(events.error[i])}`]);
-    pairs.push(["ends", slices.open[slice] ? "its end is not in the trace" : `${moment(slices.end[slice])} ${errorText(events.error[end])}`]);
+    pairs.push(["ends", slices.open[slice] ? "the end is not in the trace" : `${moment(slices.end[slice])} ${errorText(events.error[end])}`]);
   } else pairs.push(["at", `${moment(events.time[i])} ${errorText(events.error[i])}`]);
-  if (events.kind[i] === KIND.END && slice === NONE) pairs.push(["note", "its begin is not in the trace"]);
+  if (events.kind[i] === KIND.END && slice === NONE) pairs.push(["note", "the begin is not in the trace"]);
   if (events.kind[i] === KIND.REGION) pairs.push(["region of interest", events.small[i] ? "begins" : "ends"]);
   else pairs.push(...fieldsOf(i));
   if (events.text[i]) pairs.push(["text", facts.texts[events.text[i] - 1]]);

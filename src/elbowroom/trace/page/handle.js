@@ -16,9 +16,9 @@ const choose = (found) => {
   view.event = found ? found.event : NONE;
   view.slice = found ? found.slice : NONE;
   const box = elements.details;
-  if (!found) box.replaceChildren(make("h2", "Nothing chosen"), make("p", "Click an event; drag over the time axis to sum up a part of the time.", "quiet"));
+  if (!found) box.replaceChildren(make("h2", "No event selected"), make("p", "Click an event, or drag over the time axis to sum up a time range.", "quiet"));
   else {
-    const [title, pairs] = describe(found), button = make("button", "zoom to it"), heading = make("h2", title);
+    const [title, pairs] = describe(found), button = make("button", "zoom to event"), heading = make("h2", title);
     button.type = "button";
     button.addEventListener("click", zoomToChosen);
     heading.append(" ", button);

@@ -24,7 +24,7 @@ const search = (text) => {
 };
 const tellFound = () => {
   const {found} = view;
-  $("#found").textContent = !found ? "" : !found.ids.length ? "nothing found" : found.at < 0 ? `${whole(found.ids.length)} found` : `${whole(found.at + 1)} of ${whole(found.ids.length)}`;
+  $("#found").textContent = !found ? "" : !found.ids.length ? "no results" : found.at < 0 ? `${whole(found.ids.length)} found` : `${whole(found.at + 1)} of ${whole(found.ids.length)}`;
   for (const button of [$("#next"), $("#previous")]) button.disabled = !found || !found.ids.length;
 };
 const sliceOfEvent = (i) => {

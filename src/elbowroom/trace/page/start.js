@@ -36,9 +36,9 @@ const clockText = () => {
   let worst = 0, unknown = 0, unsynced = 0;
   for (let i = 0; i < error.length; i++) { if (error[i] < 0) unknown++; else if (error[i] > worst) worst = error[i]; if (flags[i] & FLAG.UNSYNCED) unsynced++; }
   if (!error.length) return "";
-  const parts = [unknown === error.length ? "how wrong times are is not known" : `times are at most ${duration(worst)} wrong`];
-  if (unknown && unknown < error.length) parts.push(`for ${plural(unknown, "event")} it is not known`);
-  if (unsynced) parts.push(`${plural(unsynced, "event")} of clocks that were never compared`);
+  const parts = [unknown === error.length ? "the error of times is unknown" : `times are wrong by at most ${duration(worst)}`];
+  if (unknown && unknown < error.length) parts.push(`unknown for ${plural(unknown, "event")}`);
+  if (unsynced) parts.push(`${plural(unsynced, "event")} of clocks without a sync point`);
   return parts.join("; ");
 };
 const toggleArrows = (button, name) => button.addEventListener("click", () => {

@@ -54,7 +54,7 @@ const showStatistics = () => {
   const told = `${plural(found.events, "event")}, ${plural(found.messages, "message")} of ${bytes(found.bytes)}${found.wrong ? `, ${found.wrong} of them tachyons or suspect` : ""}`;
   const key = (type) => { const name = make("span"), dot = make("i", "", "dot"); dot.style.background = look.types[type.index]; name.append(dot, type.name); return name; };
   const types = found.types.sort((a, b) => b.own - a.own || b.events - a.events);
-  const heads = [["type"], ["events"], ["begun", "how many begin here"], ["time", "between their begins and ends, the part of it that lies here"], ["own time", "without what was begun inside"], ["mean", "of those that begin here and end in the trace"]];
+  const heads = [["type"], ["events"], ["begun", "spans that begin here"], ["time", "of all spans, inside the range"], ["own time", "without nested spans"], ["mean", "of spans that begin here and end in the trace"]];
   const rows = types.map((type) => [key(type), whole(type.events), type.begun || type.inside ? whole(type.begun) : "–", type.inside ? duration(type.inside) : "–", type.inside ? duration(type.own) : "–", type.whole ? duration(type.lasted / type.whole) : "–"]);
   const ranks = found.ranks.map((rank) => [`${rank.rank} · ${rank.host}`, whole(rank.events), whole(rank.sent), bytes(rank.sentBytes), whole(rank.received), bytes(rank.receivedBytes), rank.losing ? whole(rank.lost) : "0"]);
   const clear = make("button", "clear");
@@ -65,7 +65,7 @@ const showStatistics = () => {
   about.id = "sums";
   box.replaceChildren(title, about, tableOf("by type", heads, rows.slice(0, SORTED)), tableOf("by rank", [["rank"], ["events"], ["sent"], ["bytes"], ["received"], ["bytes"], ["lost"]], ranks.slice(0, 512)));
   if (view.range) title.append(" ", clear);
-  if (rows.length > SORTED) about.append(`; the ${SORTED} types that take longest of ${rows.length}`);
+  if (rows.length > SORTED) about.append(`; the ${SORTED} of ${rows.length} types with the longest time`);
 };
 const selectRange = (range) => {
   view.range = range && range[0] !== range[1] ? [Math.min(...range), Math.max(...range)] : null;

@@ -1,11 +1,13 @@
 /* The page's data as arrays: each column has its bytes of one significance together (timeline_data.py). */
 const KIND = {EVENT: 0, BEGIN: 1, END: 2, COUNTER: 3, SEND: 4, RECEIVE: 5, MASK: 6, REGION: 7, LOST: 8};
 const KINDS = ["event", "begin", "end", "counter", "send", "receive", "mask", "region", "lost"];
-const FLAG = {TACHYON: 1, SUSPECT: 2, UNMATCHED: 4, UNSYNCED: 8, EXTRAPOLATED: 16, MOVED: 32};
+const FLAG = {TACHYON: 1, SUSPECT: 2, UNMATCHED: 4, UNSYNCED: 8, EXTRAPOLATED: 16, MOVED: 32, MISMATCHED: 64, CLIPPED: 128};
 const FLAGS = [
-  "tachyon: arrives before it left", "suspect: faster than it can be", "unmatched: its other end is not in the trace",
-  "unsynced: this clock was never compared", "extrapolated: outside the comparisons of clocks",
-  "moved: its clock went back, the time is that of the event before"];
+  "tachyon: arrives before it was sent", "suspect: faster than possible", "unmatched: the other end is not in the trace",
+  "unsynced: the clock has no sync point", "extrapolated: outside the sync points",
+  "moved: the clock went back, so the time is that of the previous event",
+  "mismatched: the ends have different sizes and belong to different messages",
+  "clipped: cut at the edge of the time that is shown"];
 
 const fromBase64 = (text) => {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
@@ -14,7 +16,7 @@ const fromBase64 = (text) => {
   return found;
 };
 const inflated = async (input) => {
-  if (typeof DecompressionStream === "undefined") return inflate(input);
+  if (typeof DecompressionStream === "undefined") throw new Error("it needs a browser of 2023 or later");
   const stream = new Blob([input]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 };

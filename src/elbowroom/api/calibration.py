@@ -1,0 +1,289 @@
+"""Models from runs: import curves, fit, evaluate, and calibrate with few runs."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from elbowroom.api.models import Evaluation, Model, evaluation, load_model
+from elbowroom.api.runs import Run, chatter, open
+from elbowroom.campaign import adaptive
+from elbowroom.campaign import curves as campaign_curves
+from elbowroom.campaign.session import Request
+from elbowroom.campaign.source import Where
+from elbowroom.errors import UsageError
+from elbowroom.files import check_writable, disk_error
+from elbowroom.machine.identity import STRICT_SHAPE, check_same, difference
+from elbowroom.models import fit as fitting
+from elbowroom.models.base import Provenance
+from elbowroom.models.document import Document
+from elbowroom.models.evaluate import ErrorTable
+from elbowroom.models.published import MachineErrors
+from elbowroom.models.run_data import collect, layout_of
+from elbowroom.plan.file import Overrides
+from elbowroom.plan.kernels import find
+from elbowroom.plan.point import Note
+from elbowroom.plan.sizes import format_size
+from elbowroom.store.curves import KERNEL, SIZE, read_curves
+
+if TYPE_CHECKING:
+    from elbowroom.campaign.adaptive import AdaptiveResult
+    from elbowroom.models.document import Origin
+    from elbowroom.models.run_data import FitData
+    from elbowroom.stats.result import PointResult
+
+
+IMPORTED = "imported"
+
+
+def import_curves(
+    path: Path | str,
+    out: Path | str,
+    *,
+    kernel: str | None = None,
+    size: int | None = None,
+    command: Sequence[str] = (),
+) -> Run:
+    """Makes a run folder of curves measured with something else; `kernel` and `size` (bytes) say what the
+    file does not.
+    """
+    curves = read_curves(Path(path))
+    notes = []
+    if kernel is not None:
+        find(kernel)
+        curves = msgspec.structs.replace(curves, kernel=kernel)
+    if size is not None:
+        curves = msgspec.structs.replace(curves, size=size)
+    if kernel is None and size is None and (curves.kernel, curves.size) == (KERNEL, SIZE):
+        reason = (
+            f"neither file nor options name others than {KERNEL} and {format_size(SIZE)}, which are shown"
+        )
+        notes.append(Note(what="kernel and message size", reason=reason))
+    folder, results = campaign_curves.import_curves(curves, Path(out), notes=notes, command=command)
+    return Run(folder, results)
+
+
+def fit(
+    run: Run | Path | str | Sequence[Run | Path | str],
+    out: Path | str | None = None,
+    *,
+    kernel: str | None = None,
+    size: int | None = None,
+) -> Model:
+    """Fits every model that a run allows, or several of one machine together, and writes M.json (default:
+    models/NAME.json in the folder of the first run).
+
+    UsageError where none can be fitted, or the runs are of different machines.
+    """
+    several = [run] if isinstance(run, Run | Path | str) else list(run)
+    sources = [item if isinstance(item, Run) else open(item) for item in several]
+    collected = _pooled(sources, kernel, size)
+    document = fitting.fit(
+        collected.curves,
+        Provenance(
+            run=str(sources[0].path),
+            plan=", ".join(str(source.manifest.plan.get("name", "")) for source in sources),
+            origin=_origin(sources[0]),
+            nodes=collected.layout.nodes,
+            left_out=collected.unused if collected.loads else collected.left_out,
+            doubts=tuple(reason for source in sources for reason in source.verdict.reasons),
+            sizes=collected.sizes,
+            loads=collected.loads,
+            intensity=collected.intensity,
+            pattern=collected.pattern,
+            with_runs=tuple(str(source.path) for source in sources[1:]),
+        ),
+        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    )
+    model = Model(document)
+    model.save(out if out is not None else default_path(sources[0]))
+    return model
+
+
+def _pooled(runs: Sequence[Run], kernel: str | None, size: int | None) -> FitData:
+    """The points of several runs as if one had measured them."""
+    if not runs:
+        raise UsageError("none is given", field="run", hint="name at least one run folder")
+    shape = layout_of(runs[0].machine).shape
+    points: list[PointResult] = []
+    cores: dict[str, tuple[int, ...]] = {}
+    for number, run in enumerate(runs):
+        check_same(
+            difference(layout_of(run.machine).shape, shape, STRICT_SHAPE),
+            message="is of another machine than the first run",
+            field="run",
+            value=str(run.path),
+            hint="fit the runs of one machine together, others apart",
+        )
+        # Points of several runs may have the same id, which must stay that of one point.
+        before = f"{run.path.name}/" if number else ""
+        points += [msgspec.structs.replace(item, id=before + item.id) for item in run.points()]
+        cores |= {before + point.id: point.comp_cores for point in run.manifest.points}
+    return collect(points, cores, runs[0].machine, origin=str(runs[0].path), kernel=kernel, size=size)
+
+
+def evaluate(run: Run | Path | str, model: Model | Path | str) -> Evaluation:
+    """How far each model is from what a run measured: Table 6.1 of the thesis, beside the naive baselines.
+
+    UsageError where the run is of another machine than the model, or measured nothing together.
+    """
+    return evaluation(run if isinstance(run, Run) else open(run), load_model(model))
+
+
+def default_path(run: Run) -> Path:
+    """models/NAME.json in the run folder; the folder is made."""
+    name = re.sub(r"[^\w.-]+", "-", run.machine.name).strip(".-") or "machine"
+    folder = run.path / "models"
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise disk_error(error, folder, "out") from error
+    return folder / f"{name}.json"
+
+
+def _origin(run: Run) -> Origin:
+    if run.machine.virtual:
+        return "virtual"
+    return "imported" if run.manifest.launcher == IMPORTED else "measured"
+
+
+class FitDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What `fit --json` prints: the file that was written, and the model in it."""
+
+    schema: str = "elbowroom/fit"
+    version: int = 1
+    file: str
+    model: Document
+
+
+class EvaluationDocument(ErrorTable, frozen=True, kw_only=True):
+    """What `evaluate --json` prints: the table, what to know about it, and the published errors of a machine
+    of the thesis.
+    """
+
+    schema: str = "elbowroom/evaluate"
+    version: int = 1
+    run: str
+    model: str
+    notes: tuple[str, ...]
+    published: MachineErrors | None
+    files: tuple[str, ...]
+
+
+def evaluation_document(
+    evaluated: Evaluation, run: str, model: str, files: Sequence[Path]
+) -> EvaluationDocument:
+    """A table of errors as one document; `run` and `model` as they were named."""
+    return EvaluationDocument(
+        **msgspec.structs.asdict(evaluated.table),
+        run=run,
+        model=model,
+        notes=evaluated.notes,
+        published=evaluated.published,
+        files=tuple(map(str, files)),
+    )
+
+
+class Calibrated(NamedTuple):
+    """A calibrated machine: the run folder, how it went, and the model; None where the runs allow none, and
+    `unknown` says why among the other things that could not be learned here, one sentence each.
+    """
+
+    run: Run
+    calibration: AdaptiveResult
+    model: Model | None
+    unknown: tuple[str, ...]
+
+
+def calibrate(
+    *,
+    budget: int = 24,
+    half_width: float = 0.03,
+    plan: str = "model",
+    out: Path | str | None = None,
+    run: str | None = None,
+    overrides: Overrides | None = None,
+    launcher: str | None = None,
+    mpi: str | None = None,
+    hosts: Sequence[str] = (),
+    hostfile: str | None = None,
+    machine: str | None = None,
+    noise: float | None = None,
+    seed: int | None = None,
+    patience: float | None = None,
+    command: Sequence[str] = (),
+    report: bool = True,
+    tell: Callable[[str], object] = chatter,
+) -> Calibrated:
+    """Measures only what teaches most of `plan`, and fits every model to it.
+
+    Ends after `budget` runs (a placement with a number of computing cores each), or as soon as nine of ten
+    predictions have a 90 % interval of at most the relative `half_width`. `run` names the new run folder,
+    `out` the model's file (default: models/NAME.json in the run folder); the rest as of `elbowroom.run`.
+    """
+    where = Where(
+        launcher=launcher,
+        mpi=mpi,
+        hosts=tuple(hosts),
+        hostfile=hostfile,
+        machine=machine,
+        noise=noise,
+        seed=seed if machine is not None else None,
+    )
+    request = Request(
+        plan=plan,
+        overrides=overrides or Overrides(),
+        where=where,
+        out=run,
+        seed=seed,
+        patience=patience,
+        command=tuple(command),
+    )
+    goal = adaptive.Goal(budget=budget, half_width=half_width)
+    if out is not None:
+        check_writable(Path(out))
+    folder, results, calibration = adaptive.start(request, goal, tell)
+    return _fitted(Run(folder, results), calibration, out, report)
+
+
+def resume_calibration(
+    path: Path | str,
+    *,
+    budget: int = 24,
+    half_width: float = 0.03,
+    out: Path | str | None = None,
+    launcher: str | None = None,
+    mpi: str | None = None,
+    hosts: Sequence[str] = (),
+    hostfile: str | None = None,
+    patience: float | None = None,
+    report: bool = True,
+    tell: Callable[[str], object] = chatter,
+) -> Calibrated:
+    """Goes on with a calibration that was stopped, or one that shall use more runs or be narrower."""
+    where = Where(launcher=launcher, mpi=mpi, hosts=tuple(hosts), hostfile=hostfile)
+    goal = adaptive.Goal(budget=budget, half_width=half_width)
+    if out is not None:
+        check_writable(Path(out))
+    folder, results, calibration = adaptive.resume(Path(path), goal, tell, where=where, patience=patience)
+    return _fitted(Run(folder, results), calibration, out, report)
+
+
+def _fitted(run: Run, calibration: AdaptiveResult, out: Path | str | None, report: bool) -> Calibrated:
+    """The model of the run, then its report, which shows the model too."""
+    unknown = [f"{note.what}: {note.reason}" for note in run.manifest.notes]
+    model = None
+    try:
+        model = fit(run, out)
+    except UsageError as error:
+        unknown.append(f"no model: {error.sentence()}")
+    else:
+        unknown += model.validity
+    if report:
+        run.report()
+    return Calibrated(run, calibration, model, tuple(unknown))

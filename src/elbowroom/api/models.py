@@ -1,0 +1,371 @@
+"""Models: loading, predicting, advising, and what runs measured of a model's benchmark."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from elbowroom.advise import job as jobs
+from elbowroom.advise.advisor import advise as advised
+from elbowroom.advise.job import Job
+from elbowroom.draw import files
+from elbowroom.errors import UsageError, closest
+from elbowroom.files import read_text
+from elbowroom.machine.identity import STRICT_SHAPE, check_same, difference
+from elbowroom.models import figures, published
+from elbowroom.models import load_syntax as load_file
+from elbowroom.models import predict as loading
+from elbowroom.models.curves import Shape as Shape
+from elbowroom.models.curves import Situation
+from elbowroom.models.document import Calibration as Calibration
+from elbowroom.models.evaluate import NO_CONTENTION
+from elbowroom.models.evaluate import Errors as Errors
+from elbowroom.models.evaluate import evaluate as evaluated
+from elbowroom.models.flow.part import FlowParameter as FlowParameter
+from elbowroom.models.flow.part import FlowPart as FlowPart
+from elbowroom.models.load import Computing as Computing
+from elbowroom.models.load import Load as Load
+from elbowroom.models.load import LoadPrediction as LoadPrediction
+from elbowroom.models.load import Messages as Messages
+from elbowroom.models.load_syntax import parse_copy as parse_copy
+from elbowroom.models.load_syntax import parse_group as parse_group
+from elbowroom.models.predict import answerable, chosen, predictor, situations
+from elbowroom.models.predict import predict as answered
+from elbowroom.models.prediction import Prediction as Prediction
+from elbowroom.models.published_document import of_published
+from elbowroom.models.registry import ModelName as ModelName
+from elbowroom.models.run_data import collect
+from elbowroom.models.threshold.law import Parameters as Parameters
+from elbowroom.models.threshold.law import side
+from elbowroom.models.threshold.part import ThresholdPart as ThresholdPart
+from elbowroom.stats.interval import Interval as Interval
+from elbowroom.store.models import read_model, write_model
+
+if TYPE_CHECKING:
+    from elbowroom.advise.advice import Advice
+    from elbowroom.api.runs import Run
+    from elbowroom.draw.figure import Figure
+    from elbowroom.models.document import Document
+    from elbowroom.models.evaluate import ErrorTable, Predictor
+    from elbowroom.models.published import MachineErrors
+    from elbowroom.models.registry import ModelName
+    from elbowroom.models.run_data import FitData
+
+
+HARDLY = 0.02
+"""Mean loss of a run below which the errors of models show nothing."""
+
+
+class Model:
+    """A fitted model file, or a published machine: `document` is what M.json holds."""
+
+    def __init__(self, document: Document, path: Path | None = None) -> None:
+        self.document = document
+        self.path = path
+
+    @property
+    def machine(self) -> Shape:
+        """What is known of the machine's shape."""
+        return self.document.machine
+
+    @property
+    def validity(self) -> tuple[str, ...]:
+        """Where not to trust it, one sentence each."""
+        return self.document.validity
+
+    def name(self, name: ModelName | None = None) -> ModelName:
+        """The model that answers: the one asked for, else the best it has."""
+        return chosen(self.document, name)
+
+    def predict(
+        self,
+        n: int,
+        comp_node: int,
+        comm_node: int,
+        *,
+        n_other: int = 0,
+        model: ModelName | None = None,
+        faithful: bool = False,
+        size: int | None = None,
+    ) -> Prediction:
+        """The four bandwidths (MB/s, 90 % intervals) while `n` cores of the first socket and `n_other` of the
+        second compute on data of `comp_node` and messages arrive in `comm_node`.
+
+        UsageError for cores and nodes outside the machine. `faithful`: the thesis' equations to the letter;
+        `size`: bytes of a message, where the model knows of other sizes.
+        """
+        at = Situation(comp_node=comp_node, comm_node=comm_node, n=n, n_other=n_other)
+        return self.answers((at,), model=model, faithful=faithful, size=size)[0]
+
+    def curves(
+        self,
+        *,
+        n: int | None = None,
+        comp_node: int | None = None,
+        comm_node: int | None = None,
+        n_other: int = 0,
+        model: ModelName | None = None,
+        faithful: bool = False,
+        size: int | None = None,
+    ) -> list[Prediction]:
+        """Predictions for all that is not given: every n from 1, every node that the model can answer for."""
+        at = situations(self.machine, n=n, n_other=n_other, comp_node=comp_node, comm_node=comm_node)
+        if comp_node is None and comm_node is None:
+            at = answerable(self.document, at, model)
+        return self.answers(at, model=model, faithful=faithful, size=size)
+
+    def answers(
+        self,
+        situations: Sequence[Situation],
+        *,
+        model: ModelName | None = None,
+        faithful: bool = False,
+        size: int | None = None,
+    ) -> list[Prediction]:
+        """One prediction for each situation, in order."""
+        return answered(self.document, situations, name=model, faithful=faithful, size=size)
+
+    def predict_load(self, load: Load, *, model: ModelName | None = None) -> LoadPrediction:
+        """Bandwidths (MB/s, 90 % intervals) of all that happens at once: several groups of cores, arithmetic
+        intensities, messages of any size, direction and number of threads, accelerators' copies.
+
+        UsageError for what the machine has not, and for questions that the model has no runs for.
+        """
+        return self.predict_loads((load,), model=model)[0]
+
+    def predict_loads(self, loads: Sequence[Load], *, model: ModelName | None = None) -> list[LoadPrediction]:
+        """One prediction for each load, in order; thousands at once are meant."""
+        return loading.predict_loads(self.document, loads, name=model)
+
+    def advise(self, job: Job | Mapping[str, Any] | Path | str, *, model: ModelName | None = None) -> Advice:
+        """How a job (its file, or plain data as that would give it) should run on this machine."""
+        return advise(self, job, name=model)
+
+    def save(self, path: Path | str) -> Path:
+        """Writes the file M.json, whole or not at all."""
+        self.path = Path(path)
+        write_model(self.path, self.document)
+        return self.path
+
+    def panels(self, predictions: Sequence[Prediction], run: Run | None = None) -> tuple[Figure, ...]:
+        """A figure for each placement (thesis, Figs 6.2-6.10), with what `run` measured as points."""
+        rows = () if run is None else curves_of(run, self).curves.rows
+        far = self.machine.numa_per_socket
+        return figures.panels(self.machine, predictions, rows, calibrated={(0, 0), (far, far)})
+
+    def stacked(self, node: int, run: Run | None = None, *, faithful: bool = False) -> Figure:
+        """Both bandwidths stacked over n with the named points of the threshold model (thesis, Fig. 6.1)."""
+        part = self.document.models.threshold
+        if part is None:
+            raise UsageError("needs the threshold model, which is not in it", field="stacked")
+        parameters = side(part.model(self.machine), node, "comp_node")
+        if run is None:
+            predictions = self.curves(comp_node=node, comm_node=node, model="threshold", faithful=faithful)
+            streams = [
+                (
+                    item.situation.n,
+                    (
+                        item.comp_alone.value,
+                        item.comm_alone.value,
+                        item.comp_together.value,
+                        item.comm_together.value,
+                    ),
+                )
+                for item in predictions
+            ]
+            return figures.stacked(self.machine, node, parameters, streams, source="model")
+        measured = []
+        for row in curves_of(run, self).curves.rows:
+            at, values = row.situation, row.streams
+            if at.comp_node == node == at.comm_node and not at.n_other and None not in values:
+                measured.append((at.n, tuple(value for value in values if value is not None)))
+        if not measured:
+            raise UsageError("was not measured with data of both on it", field="comp_node", value=node)
+        return figures.stacked(self.machine, node, parameters, measured, source="measured")  # type: ignore[arg-type]
+
+
+class Evaluation(NamedTuple):
+    """A model beside a run: `table` as Table 6.1 of the thesis, `left_out` points of the run by reason."""
+
+    run: Run
+    model: Model
+    table: ErrorTable
+    left_out: dict[str, int]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know before believing the table."""
+        known, notes = self.model.document.calibration, []
+        fitted = [Path(path).resolve() for path in (known.run, *known.with_runs) if path]
+        if self.run.path.resolve() in fitted:
+            notes.append("The model was fitted to this very run: its errors are how well it fits.")
+        if self.run.machine.virtual:
+            notes.append("The run is virtual: nothing here was measured on hardware.")
+        notes += [
+            f"Left out: {count} point{'s' if count > 1 else ''}, {reason}."
+            for reason, count in self.left_out.items()
+        ]
+        return tuple(notes + self._undecided())
+
+    def _undecided(self) -> list[str]:
+        """That the run cannot tell these models from one that knows of no contention, where it is so."""
+        naive = next((line.average for line in self.table.lines if line.model == NO_CONTENTION), None)
+        models = [line.average for line in self.table.lines if not line.baseline and line.average is not None]
+        if naive is None or not models:
+            return []
+        if naive < HARDLY:
+            return [
+                f"Hardly anything slowed down in this run: expecting no contention is off by {naive:.1%}, so "
+                "small errors do not show that a model predicts interference."
+            ]
+        if min(models) >= naive:
+            return [f"No model is closer than expecting no contention, which is off by {naive:.1%}."]
+        return []
+
+    @property
+    def published(self) -> MachineErrors | None:
+        """The errors of Table 6.1 where the run's machine is one of the thesis."""
+        name = self.model.machine.name
+        return published.load(name).errors if name in published.names() else None
+
+
+def curves_of(
+    run: Run, model: Model | None = None, *, kernel: str | None = None, size: int | None = None
+) -> FitData:
+    """What a run says to models: bandwidths by placement and cores, and what was left out.
+
+    With a model, those of its kernel and message size; UsageError where the run is of another machine.
+    """
+    if model is not None:
+        known = model.document.calibration
+        kernel, size = kernel or known.kernel, size or known.size
+    collected = collect(
+        run.points(),
+        {point.id: point.comp_cores for point in run.manifest.points},
+        run.machine,
+        origin=str(run.path),
+        kernel=kernel,
+        size=size,
+    )
+    if model is not None:
+        _same_machine(collected.curves.shape, model.machine)
+    return collected
+
+
+def _same_machine(run: Shape, model: Shape) -> None:
+    """Refuses a model of a machine with another name or shape."""
+    check_same(
+        difference(model, run, STRICT_SHAPE),
+        field="model",
+        value=model.name,
+        hint="fit this run: elbowroom fit RUN -o M.json",
+        places=("there", "in the run"),
+    )
+
+
+def evaluation(run: Run, model: Model) -> Evaluation:
+    """How far each model is from what a run measured, as `evaluate`."""
+    collected = curves_of(run, model)
+    predictors: dict[str, Predictor] = {
+        name: predictor(model.document, name) for name in model.document.names()
+    }
+    if "threshold" in predictors:
+        predictors["threshold, faithful"] = predictor(model.document, "threshold", faithful=True)
+    return Evaluation(run, model, evaluated(collected.curves, predictors), collected.left_out)
+
+
+def predict(
+    model: Model | Path | str,
+    n: int,
+    comp_node: int,
+    comm_node: int,
+    *,
+    n_other: int = 0,
+    name: ModelName | None = None,
+    faithful: bool = False,
+    size: int | None = None,
+) -> Prediction:
+    """The four bandwidths (MB/s, 90 % intervals) that a model (M.json, or a published machine) predicts, as
+    `Model.predict` does with the model `name`.
+    """
+    return load_model(model).predict(
+        n, comp_node, comm_node, n_other=n_other, model=name, faithful=faithful, size=size
+    )
+
+
+def load_model(source: Model | Path | str) -> Model:
+    """A model from its file, or the published machine of that name (appendix E of the thesis).
+
+    UsageError where it is neither, is damaged, or was written by a newer release.
+    """
+    if isinstance(source, Model):
+        return source
+    path = Path(source)
+    if path.is_file():
+        return Model(read_model(path), path)
+    if str(source) in published.names():
+        return Model(of_published(str(source)))
+    if path.suffix or path.parent != Path():
+        return Model(read_model(path), path)
+    raise UsageError(
+        "is neither a file nor a published machine",
+        field="model",
+        value=str(source),
+        hint=closest(str(source), published.names()),
+    )
+
+
+def read_load(path: Path | str) -> Load:
+    """A load from its file (docs/guide/predict.md); UsageError names the key, its value and a hint."""
+    return load_file.decode(read_text(Path(path), field="load", hint="name a TOML file"), str(path))
+
+
+def save_figure(figure: Figure, path: Path | str) -> Path:
+    """Writes one figure as .png or .svg."""
+    files.save(figure, Path(path))
+    return Path(path)
+
+
+def save_panels(model: Model, panels: Sequence[Figure], path: Path | str) -> Path:
+    """Writes panels as one figure: a row for each node of the communications' data, as the thesis does."""
+    machine = model.machine
+    # All placements of the nodes that a model can answer for: as many columns as rows.
+    columns = math.isqrt(len(panels))
+    with_points = any(series.drawn == "points" for figure in panels for series in figure.series)
+    points = ("simulated points, " if machine.virtual else "measured points, ") if with_points else ""
+    name = f"{machine.name}{' (virtual)' if machine.virtual else ''}"
+    files.save_panels(
+        panels, Path(path), columns=columns, title=f"{name}: {points}predicted lines with 90 % intervals"
+    )
+    return Path(path)
+
+
+def load_job(source: Job | Mapping[str, Any] | Path | str) -> Job:
+    """A job from its file (docs/guide/advise.md), or from plain data as that file would give it.
+
+    UsageError tells field, value and hint of what is wrong.
+    """
+    if isinstance(source, Job):
+        return source
+    if isinstance(source, Mapping):
+        return jobs.of_data(source)
+    path = Path(source)
+    return jobs.decode(
+        read_text(path, field="job", hint="name a TOML file, see `elbowroom help advise`"), path.name
+    )
+
+
+def advise(
+    model: Model | Path | str, job: Job | Mapping[str, Any] | Path | str, *, name: ModelName | None = None
+) -> Advice:
+    """How a job should run on the machine of a model (M.json, or a published machine): the best setup of all
+    that it may choose, what each change gains with its 90 % interval, and why.
+
+    See `sentence`, `now`, `advised`, `choices`, `configurations` of what is returned. UsageError where the
+    job does not fit the machine, leaves nothing to choose, or asks what the model has no runs for.
+    """
+    loaded = load_model(model)
+    source = str(loaded.path) if loaded.path is not None else loaded.machine.name
+    return advised(loaded.document, load_job(job), model=source, name=name)

@@ -1,0 +1,212 @@
+"""What recording costs a program (docs/guide/trace.md)."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from elbowroom.draw.files import save_panels
+from elbowroom.errors import MachineError, UsageError
+from elbowroom.files import write_atomically
+from elbowroom.launch import trace_reader
+from elbowroom.launch.processes import run_program
+from elbowroom.launch.recorder import Settings, prepare
+from elbowroom.plan.sizes import parse_size
+from elbowroom.trace import overhead
+from elbowroom.trace.overhead import LEAST, NONE, TimedRun
+from elbowroom.trace.overhead import Overhead as Overhead
+from elbowroom.trace.overhead_figures import figures, page
+
+if TYPE_CHECKING:
+    from elbowroom.draw.figure import Figure
+    from elbowroom.launch.recorder import Adapter, RecordedCommand
+    from elbowroom.trace.overhead import Set
+
+
+WALL = "wall"
+THREADS = "{threads}"
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "STARPU_NCPU")
+_TAIL = 300
+
+Step = Callable[[int, int, float], object]
+"""Told before and after each run how many of how many are done, and how many seconds all take, about."""
+
+
+def trace_overhead(
+    command: Sequence[str],
+    *,
+    repeat: int = 10,
+    categories: str | None = None,
+    threads: Sequence[int] | None = None,
+    metric: str = WALL,
+    rate: bool = False,
+    limit: float = 0.05,
+    buffer: int | str = "4MiB",
+    adapters: Sequence[Adapter] | None = None,
+    mpi: str | None = None,
+    seed: int = 0,
+    step: Step | None = None,
+) -> Overhead:
+    """Runs `command` without a recorder and with it, in turns, and says whether its trace can be trusted.
+
+    `categories`: sets of them, `mpi;mpi,task`; by default each that the program has by itself. `threads`:
+    numbers of threads to compare, told by OMP_NUM_THREADS and STARPU_NCPU, or where `{threads}` stands in the
+    command. `metric`: the wall time, or a regular expression whose group (or whole match) is a number in what
+    the command prints; with `rate` more of it is better. `limit`: what recording may cost (0.05: 5 %). The
+    first run, which is traced and not counted, warms up and tells the categories. UsageError for what cannot
+    be asked; MachineError where the command fails or prints no such number.
+    """
+    words = list(command)
+    _check(words, repeat, threads, metric, limit)
+    size = parse_size(buffer, "buffer")
+    counts: list[int | None] = list(threads) if threads else [None]
+    chosen = None if categories is None else overhead.parse_sets(categories)
+    with tempfile.TemporaryDirectory(prefix=".elbowroom-trace-", dir=_place()) as folder:
+        bench = _Bench(words, Path(folder), size, adapters, mpi, metric)
+        first = bench.run(counts[-1], overhead.Set(overhead.ALL, None), -1)
+        sets = chosen or overhead.sets_of(bench.categories)
+        if not first.events:
+            raise MachineError(
+                "recorded nothing: no process started the recorder, or none recorded an event",
+                field="command",
+                value=" ".join(words),
+                hint="see `elbowroom trace record --help`",
+            )
+        turns = list(overhead.order(sets, counts, repeat, seed))
+        runs = []
+        tell = step or (lambda *_: None)
+        tell(0, len(turns), first.seconds * len(turns))
+        for done, (repetition, count, one) in enumerate(turns, start=1):
+            runs.append(bench.run(count, one, repetition))
+            tell(done, len(turns), first.seconds * len(turns))
+    return overhead.analyse(
+        runs, sets, command=words, metric=metric, rate=rate, limit=limit, buffer=size, seed=seed
+    )
+
+
+def overhead_figures(costs: Overhead) -> list[Figure]:
+    """The metric and the number of events by set (thesis, Figs. 3.8 and 3.9), for each number of threads; and
+    over the numbers of threads, with and without (Fig. 3.10).
+    """
+    return figures(costs)
+
+
+def save_overhead_figure(costs: Overhead, file: str | Path) -> None:
+    """These figures as .svg or .png, or with the verdicts as one .html page."""
+    path = Path(file)
+    if path.suffix.lower() == ".html":
+        write_atomically(path, page(costs).encode())
+        return
+    save_panels(overhead_figures(costs), path, columns=1, title=" ".join(costs.command), shared=False)
+
+
+class _Bench:
+    """Runs the command; `categories` are those that the last traced run had events of."""
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        folder: Path,
+        buffer: int,
+        adapters: Sequence[Adapter] | None,
+        mpi: str | None,
+        metric: str,
+    ) -> None:
+        self.categories: tuple[str, ...] = ()
+        self._words = words
+        self._folder = folder
+        self._buffer = buffer
+        self._adapters = adapters
+        self._mpi = mpi
+        self._metric = metric
+
+    def run(self, threads: int | None, one: Set, repetition: int) -> TimedRun:
+        """One run of a set."""
+        directory = self._folder / "trace"
+        recording = self._recording(threads, one, directory)
+        done = run_program(recording.command, env=recording.env, field="command")
+        ends = trace_reader.ends(directory) if directory.exists() else []
+        shutil.rmtree(directory, ignore_errors=True)
+        counted: dict[str, int] = {}
+        for end in ends:
+            for name, events in end.by_category.items():
+                counted[name] = counted.get(name, 0) + events
+        if counted:
+            self.categories = tuple(sorted(counted, key=lambda name: -counted[name]))
+        return TimedRun(
+            threads=threads,
+            set=one.name,
+            repetition=repetition,
+            value=done.wall_s if self._metric == WALL else _number(self._metric, done.stdout),
+            seconds=done.wall_s,
+            events=sum(end.recorded for end in ends),
+            lost=sum(end.lost for end in ends),
+            advised_bytes=max((end.advised_bytes for end in ends), default=0),
+        )
+
+    def _recording(self, threads: int | None, one: Set, directory: Path) -> RecordedCommand:
+        words, variables = list(self._words), {}
+        if threads is not None and any(THREADS in word for word in words):
+            words = [word.replace(THREADS, str(threads)) for word in words]
+        elif threads is not None:
+            variables = dict.fromkeys(_THREAD_VARIABLES, str(threads))
+        settings = None if one.name == NONE else self._settings(one, directory)
+        return prepare(words, settings, adapters=self._adapters, mpi=self._mpi, variables=variables)
+
+    def _settings(self, one: Set, directory: Path) -> Settings:
+        directory.mkdir(exist_ok=True)
+        return Settings(
+            directory=str(directory),
+            job=secrets.randbits(63) + 1,
+            categories=one.categories,
+            bytes=self._buffer,
+        )
+
+
+def _number(metric: str, output: str) -> float:
+    """The number that the expression finds last."""
+    matches = list(re.finditer(metric, output, re.MULTILINE))
+    text = "" if not matches else matches[-1][1 if matches[-1].re.groups else 0]
+    try:
+        return float(text)
+    except (TypeError, ValueError):
+        raise MachineError(
+            f"finds no number in what the command printed: {output.strip()[-_TAIL:] or 'nothing'}",
+            field="metric",
+            value=metric,
+            hint="for instance 'time: ([0-9.]+)', or wall",
+        ) from None
+
+
+def _check(
+    words: Sequence[str], repeat: int, threads: Sequence[int] | None, metric: str, limit: float
+) -> None:
+    if repeat < LEAST:
+        raise UsageError(
+            "tells nothing of how sure it is", field="repeat", value=repeat, hint=f"at least {LEAST}"
+        )
+    if any(count < 1 for count in threads or ()):
+        raise UsageError("is no number of threads", field="threads", value=min(threads or ()), hint="1,2,4")
+    if not 0 < limit < 1:
+        raise UsageError("is no share", field="limit", value=limit, hint="above 0, below 100 percent")
+    if any(THREADS in word for word in words) and not threads:
+        raise UsageError("stands in the command without numbers", field="threads", hint="add --threads 1,2")
+    try:
+        re.compile(metric)
+    except re.error as error:
+        raise UsageError(
+            f"is no expression ({error})", field="metric", value=metric, hint="or wall"
+        ) from error
+
+
+def _place() -> str | None:
+    """Traces of these runs are beside the program's other files (hosts share them), else where temporary ones
+    are.
+    """
+    return os.getcwd() if os.access(os.getcwd(), os.W_OK) else None

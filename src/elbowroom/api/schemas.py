@@ -1,0 +1,78 @@
+"""The JSON Schema of each document that elbowroom reads or writes, generated from the types in use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from elbowroom.advise.advice import Advice
+from elbowroom.advise.job_file import JobFile
+from elbowroom.api.calibration import EvaluationDocument, FitDocument
+from elbowroom.api.machines import Diagnoses, VirtualMachineDocument, VirtualMachineList
+from elbowroom.api.measurement import Comparison, DryRun, PlanList
+from elbowroom.api.runs import FileList, RunList
+from elbowroom.api.show import show_type
+from elbowroom.api.simulation import ClocksDocument, NodeDocument, QuestionsDocument, SimulationDocument
+from elbowroom.api.trace_recorder import RecordDocument
+from elbowroom.api.traces import MergeDocument
+from elbowroom.errors import UsageError, closest
+from elbowroom.explain.explanation import Explanation
+from elbowroom.models.document import Document
+from elbowroom.schemas import json_schema
+from elbowroom.store.folder import Manifest
+from elbowroom.store.journal import JournalHeader
+from elbowroom.store.shapes import WrittenLine
+from elbowroom.trace.documents import Stat, Sync, TraceCheck
+from elbowroom.trace.overhead import Overhead
+
+_DOCUMENTS: dict[str, tuple[str, *tuple[type[msgspec.Struct], ...]]] = {
+    "advice": ("advice: what `advise --json` prints and `advise -o` writes", Advice),
+    "compare": ("comparison of runs: what `compare --json` prints", Comparison),
+    "doctor": ("this machine: what `doctor --json` prints", Diagnoses),
+    "dry-run": ("what a run would do: what `run --dry-run --json` prints", DryRun),
+    "explanation": ("explanation: what `explain --json` prints", Explanation),
+    "evaluate": ("errors of models: what `evaluate --json` prints", EvaluationDocument),
+    "fit": ("fitted models: what `fit --json` prints", FitDocument),
+    "files": ("files that a command wrote: what `export --json` prints", FileList),
+    "job": ("job.toml: what a job does, how it runs now, and what it may choose", JobFile),
+    "list": ("runs in a folder: what `list --json` prints", RunList),
+    "machine": ("virtual machine: what `machine show --json` prints", VirtualMachineDocument),
+    "machines": ("virtual machines: what `machine list --json` prints", VirtualMachineList),
+    "manifest": ("manifest.json of a run folder", Manifest),
+    "model": ("M.json: models fitted to a run", Document),
+    "plans": ("named plans: what `plans --json` prints", PlanList),
+    "samples": (
+        "samples.jsonl of a run folder: line 1 is a header, every other line is one repetition of a point",
+        JournalHeader,
+        WrittenLine,
+    ),
+    "show": ("results of a run: what `show --json` prints", show_type()),
+    "simulate": ("simulated curves: what `simulate --json` prints", SimulationDocument),
+    "simulated-clocks": ("simulated clocks: what `trace simulate-clocks --json` prints", ClocksDocument),
+    "simulated-node": ("simulated node: what `simulate --parameters --json` prints", NodeDocument),
+    "simulated-questions": (
+        "answers: what `simulate --questions --json` prints",
+        QuestionsDocument,
+    ),
+    "trace-check": ("check of a trace: what `trace check --json` prints", TraceCheck),
+    "trace-merge": ("merged trace: what `trace merge --json` prints", MergeDocument),
+    "trace-overhead": ("cost of recording: what `trace overhead --json` prints", Overhead),
+    "trace-record": ("traced program: what `trace record --json` prints", RecordDocument),
+    "trace-stat": ("statistics of a trace: what `trace stat --json` prints", Stat),
+    "trace-sync": ("clocks of a trace: what `trace sync --json` prints", Sync),
+}
+"""By name: the title, and the type; several where the lines of a file have different ones."""
+
+
+def schema_names() -> tuple[str, ...]:
+    """The documents that have a JSON Schema."""
+    return tuple(_DOCUMENTS)
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The JSON Schema of a document, as plain data; UsageError for a name that is not in `schema_names`."""
+    if name not in _DOCUMENTS:
+        raise UsageError("is no document", field="schema", value=name, hint=closest(name, _DOCUMENTS))
+    title, *kinds = _DOCUMENTS[name]
+    return json_schema(*kinds, title=title)

@@ -1,0 +1,242 @@
+"""Reading traces: merging, checking and counting (docs/guide/trace.md)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from elbowroom.draw.files import save_panels
+from elbowroom.errors import UsageError
+from elbowroom.files import is_stdout, write_atomically
+from elbowroom.launch import trace_jobs, trace_reader
+from elbowroom.launch.trace_reader import Tell as Tell
+from elbowroom.store.trace_parquet import write_parquet
+from elbowroom.trace.documents import Stat as Stat
+from elbowroom.trace.documents import Sync as Sync
+from elbowroom.trace.documents import TraceCheck as TraceCheck
+from elbowroom.trace.documents import decode
+from elbowroom.trace.stat_figures import figures
+from elbowroom.trace.stat_figures import rates as rates
+from elbowroom.trace.sync_figures import sync_report
+from elbowroom.trace.timeline import timeline_page
+
+if TYPE_CHECKING:
+    from elbowroom.draw.figure import Figure
+
+
+FORMATS = {
+    "pftrace": (".pftrace", ".perfetto-trace"),
+    "json": (".json",),
+    "otf2": (".otf2",),
+    "paje": (".paje", ".trace"),
+    "parquet": (".parquet",),
+    "html": (".html",),
+    "dot": (".dot", ".gv"),
+}
+"""What a trace can be merged into, and the endings of names that say so."""
+
+BINS = 100
+_MOST_SECONDS = 1e9
+
+
+class Merged(NamedTuple):
+    """What was written, and what is to be said of the trace."""
+
+    file: Path
+    check: TraceCheck
+    trusted: bool
+
+
+class MergeDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What `trace merge --json` and `trace dag --json` print."""
+
+    schema: str = "elbowroom/trace-merge"
+    version: int = 1
+    file: str
+    trusted: bool
+    check: TraceCheck
+
+
+class Part(NamedTuple):
+    """What of a trace a timeline shows: from `begin_ns` to `end_ns`, ns since the start (None: not bounded),
+    and some categories (none: all).
+    """
+
+    begin_ns: int | None = None
+    end_ns: int | None = None
+    categories: tuple[str, ...] = ()
+
+
+class Checked(NamedTuple):
+    """What is to be said of a trace, and whether its times can be trusted."""
+
+    check: TraceCheck
+    trusted: bool
+
+
+def recorded(directory: Path) -> bool:
+    """Whether some process has recorded into this directory."""
+    return trace_jobs.has_ranks(directory)
+
+
+def merge_trace(
+    directory: str | Path,
+    out: str | Path,
+    *,
+    to: str | None = None,
+    tell: Tell | None = None,
+    begin_s: float | None = None,
+    end_s: float | None = None,
+    categories: Sequence[str] = (),
+) -> Merged:
+    """Merges the trace of all ranks into `out`, in the format `to` (one of FORMATS) or that of its ending;
+    `tell` hears how much of how much is done. A timeline may show a part: from `begin_s` to `end_s`, seconds
+    since the start, and some `categories`; intervals that reach out of it are cut at its bounds. What cannot
+    be finished leaves no file.
+    """
+    path, kind = Path(out), format_of(out, to)
+    _there(directory)
+    part = Part(_moment(begin_s, "from"), _moment(end_s, "until"), tuple(categories))
+    if part != Part() and kind != "html":
+        raise UsageError(
+            "is merged as a whole", field="to", value=kind, hint="leave --from, --until and --categories out"
+        )
+    if part.begin_ns is not None and part.end_ns is not None and part.begin_ns >= part.end_ns:
+        raise UsageError(
+            f"is not before {part.end_ns / 1e9:.9g} s",
+            field="from",
+            value=begin_s,
+            hint="give an earlier time",
+        )
+    if kind in ("parquet", "html"):
+        return _from_columns(directory, path, kind, tell, part)
+    words = ["merge", str(directory), "--to", kind, "-o"]
+    if is_stdout(path):
+        sys.stdout.flush()
+        output = trace_reader.copy([*words, "-"], sys.stdout.buffer, tell)
+    else:
+        output = trace_reader.read([*words, str(path)], tell)
+    return Merged(path, decode(output.document, TraceCheck), output.trusted)
+
+
+def _moment(seconds: float | None, field: str) -> int | None:
+    """A time since the start, ns."""
+    if seconds is None:
+        return None
+    if not 0 <= seconds < _MOST_SECONDS:
+        raise UsageError(
+            "is no time in a trace", field=field, value=seconds, hint="seconds since its start, 0 or more"
+        )
+    return round(seconds * 1e9)
+
+
+def format_of(out: str | Path, to: str | None = None) -> str:
+    """The format that was asked for, else that of the ending; UsageError where it is none."""
+    if to is not None:
+        if to not in FORMATS:
+            raise UsageError("no such format", field="to", value=to, hint=f"one of: {', '.join(FORMATS)}")
+        return to
+    ending = Path(out).suffix.lower()
+    for kind, endings in FORMATS.items():
+        if ending in endings:
+            return kind
+    raise UsageError(
+        "its ending names no format",
+        field="out",
+        value=str(out),
+        hint=f"end it in {', '.join(endings[0] for endings in FORMATS.values())}, or give --to FORMAT",
+    )
+
+
+def _from_columns(
+    directory: str | Path,
+    path: Path,
+    kind: str,
+    tell: Tell | None,
+    part: Part,
+) -> Merged:
+    with trace_reader.columns(directory, tell, part.begin_ns, part.end_ns) as columns:
+        if kind == "parquet":
+            write_parquet(columns.stream, path)
+        else:
+            page = timeline_page(
+                columns.stream,
+                str(directory),
+                begin_ns=part.begin_ns,
+                end_ns=part.end_ns,
+                categories=part.categories,
+            )
+            write_atomically(path, page.encode())
+    return Merged(path, decode(columns.summary, TraceCheck), columns.trusted)
+
+
+def check_trace(directory: str | Path) -> Checked:
+    """Whether a trace is whole and its times can be trusted: events kept and lost, messages that arrive
+    before they left or have ends of different sizes, ranks that are missing, damage.
+    """
+    _there(directory)
+    output = trace_reader.read(["check", str(directory)])
+    return Checked(decode(output.document, TraceCheck), output.trusted)
+
+
+def trace_stat(directory: str | Path, bins: int = BINS) -> Stat:
+    """Events by type and over time (`bins` of equal length), by thread, and what recording took by rank."""
+    _there(directory)
+    if bins < 1:
+        raise UsageError("there is at least one", field="bins", value=bins, hint="leave it out")
+    return decode(trace_reader.read(["stat", str(directory), "--bins", str(bins)]).document, Stat)
+
+
+def trace_figures(stat: Stat) -> list[Figure]:
+    """Numbers of events by type, over time, and over time by type (thesis, Figs. 3.5 to 3.7)."""
+    return figures(stat)
+
+
+def save_trace_figure(stat: Stat, file: str | Path, *, title: str = "") -> None:
+    """These figures below each other, as .svg or .png."""
+    save_panels(trace_figures(stat), Path(file), columns=1, title=title, shared=False)
+
+
+def trace_dag(directory: str | Path, out: str | Path) -> Merged:
+    """The graph of tasks and their dependencies as a DOT file."""
+    return merge_trace(directory, out, to="dot")
+
+
+def trace_sync(directory: str | Path) -> Sync:
+    """The clocks of all ranks: comparisons, offsets, drifts and error bars over time."""
+    return decode(sync_document(directory), Sync)
+
+
+def sync_document(directory: str | Path) -> bytes:
+    """The same as JSON."""
+    _there(directory)
+    return trace_reader.read(["sync", str(directory)]).document
+
+
+def save_sync_report(directory: str | Path, file: str | Path) -> None:
+    """Offsets, drifts and error bars of all clocks over time, as one HTML page."""
+    write_atomically(Path(file), sync_report(sync_document(directory)).encode())
+
+
+def _there(directory: str | Path) -> None:
+    path = Path(directory)
+    if recorded(path):
+        return
+    several = trace_jobs.jobs(path)
+    if several:
+        raise UsageError(
+            f"holds {len(several)} jobs: {', '.join(map(trace_jobs.described, several))}",
+            field="directory",
+            value=str(directory),
+            hint=f"name one of them, for instance {several[0]}",
+        )
+    raise UsageError(
+        "holds no trace (rank-*.jsonl)" if path.is_dir() else "is no directory",
+        field="directory",
+        value=str(directory),
+        hint="name the directory that `elbowroom trace record -o` was given",
+    )

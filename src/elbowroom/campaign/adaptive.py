@@ -1,0 +1,351 @@
+"""A campaign that chooses its points while it measures: few runs first, then the one that teaches most.
+
+Its folder is a run like any other; the points of the manifest grow with each choice, before it is measured.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from elbowroom import experiments
+from elbowroom.campaign.loop import Loop, as_they_are, groups, remaining
+from elbowroom.campaign.manifest import (
+    Tell,
+    locked,
+    manifest_of,
+    note_resumed,
+    part_of,
+    restore_frequencies,
+    same_machine,
+    state_of,
+)
+from elbowroom.campaign.progress import Progress
+from elbowroom.campaign.results import Results, point_results
+from elbowroom.campaign.session import (
+    Prepared,
+    Request,
+    answerable,
+    concrete,
+    default_out,
+    finish,
+    prepare,
+    stopped_by_signals,
+)
+from elbowroom.campaign.source import Source, Where, choose
+from elbowroom.campaign.warm_probe import Keeper
+from elbowroom.errors import UsageError
+from elbowroom.machine.frequencies import Frequencies
+from elbowroom.models import next_run as choosing
+from elbowroom.models.curves import Curves, Situation
+from elbowroom.models.flow import fit as flow_fit
+from elbowroom.models.flow.part import FlowPart
+from elbowroom.models.run_data import Layout, collect, layout_of, situation
+from elbowroom.plan.file import decode
+from elbowroom.plan.order import estimate, order_units
+from elbowroom.plan.point import Expansion, Point
+from elbowroom.plan.validation import ranks_needed
+from elbowroom.store.folder import Manifest, RunFolder, refuse_existing
+from elbowroom.store.journal import Journal
+
+NAME = "calibrate"
+
+Reason = Literal["narrow", "budget", "complete", "nothing"]
+"""Why it ended: intervals narrow enough, budget used, every run measured, or nothing usable measured."""
+
+
+class Goal(msgspec.Struct, frozen=True, kw_only=True):
+    """When to stop: after `budget` runs, or as soon as nine of ten predictions have a 90 % interval of at
+    most that relative half-width, and had before the last run.
+    """
+
+    budget: int = 24
+    half_width: float = 0.03
+
+
+class AdaptiveStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that was measured. `width`: the relative half-width that nine of ten predictions stay below,
+    known before this run; None for those of the start.
+    """
+
+    situation: Situation
+    width: float | None = None
+
+
+class AdaptiveResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How it went. `runs` of the `full_runs` of a full sweep were measured; `seconds` and `full_seconds` are
+    what both take on a real machine, about; `width` as in AdaptiveStep, at the end (None without a model).
+    """
+
+    goal: Goal
+    reason: Reason
+    steps: tuple[AdaptiveStep, ...]
+    width: float | None
+    runs: int
+    full_runs: int
+    seconds: float
+    full_seconds: float
+
+
+def start(
+    request: Request, goal: Goal, tell: Tell, source: Source | None = None
+) -> tuple[RunFolder, Results, AdaptiveResult]:
+    """Calibrates into a new run folder; nothing is written when the request cannot be met."""
+    _check(goal)
+    out = Path(request.out) if request.out else default_out(NAME)
+    refuse_existing(out)
+    source = source or choose(request.where)
+    restore_frequencies(source, tell)
+    whole = prepare(request, source)
+    whole = msgspec.structs.replace(whole, plan=msgspec.structs.replace(whole.plan, name=NAME))
+    candidates = _candidates(whole, layout_of(whole.machine))
+    chosen = [
+        candidates[at]
+        for at in choosing.first(layout_of(whole.machine).shape, tuple(candidates), goal.budget)
+    ]
+    begun = msgspec.structs.replace(whole, expansion=_with(whole.expansion, chosen))
+    state = {"before": state_of(source, tell)}
+    keeper = Keeper(source)
+    try:
+        group = whole.groups[0]
+        probe = keeper.open(group.ranks, group.share_core, group.several_threads)
+        manifest = manifest_of(request, begun, source, state, probe.hello)
+        journal = RunFolder.create(out, manifest, source.topology()).journal()
+    except BaseException:
+        keeper.close()
+        raise
+    folder = RunFolder(out, manifest)
+    with contextlib.closing(journal):
+        return _AdaptiveLoop(folder, journal, source, keeper, whole, goal, request.patience).run(tell)
+
+
+def resume(
+    path: Path,
+    goal: Goal,
+    tell: Tell,
+    *,
+    where: Where | None = None,
+    patience: float | None = None,
+    source: Source | None = None,
+) -> tuple[RunFolder, Results, AdaptiveResult]:
+    """Goes on with a calibration that was stopped, or with one whose intervals shall be narrower."""
+    _check(goal)
+    with locked(path) as (folder, journal):
+        manifest = folder.manifest
+        if where is None or where == Where():
+            where = msgspec.convert(manifest.where, Where)
+        source = source or choose(where)
+        whole = _begun(path, manifest, source, tell)
+        keeper = Keeper(source)
+        try:
+            group = whole.groups[0]
+            probe = keeper.open(group.ranks, group.share_core, group.several_threads)
+            note_resumed(folder, probe.hello)
+        except BaseException:
+            keeper.close()
+            raise
+        return _AdaptiveLoop(folder, journal, source, keeper, whole, goal, patience).run(tell)
+
+
+def _begun(path: Path, manifest: Manifest, source: Source, tell: Tell) -> Prepared:
+    """All that a calibration that was begun may still measure here."""
+    plan = decode(manifest.plan)
+    if plan.name != NAME:
+        raise UsageError(
+            f"is a run of the plan {plan.name}, not a calibration",
+            field="resume",
+            value=str(path),
+            hint=f"fit it as it is: elbowroom fit {path}",
+        )
+    restore_frequencies(source, tell)
+    same_machine(path, source, manifest)
+    expansion = answerable(experiments.expand(plan, manifest.machine), plan, source)
+    return concrete(plan, manifest.machine, expansion, source, manifest.reverse)
+
+
+def _check(goal: Goal) -> None:
+    if goal.budget < 1:
+        raise UsageError("is no number of runs", field="budget", value=goal.budget, hint="at least 1")
+    if not 0 < goal.half_width < 1:
+        raise UsageError(
+            "is no relative half-width", field="half_width", value=goal.half_width, hint="0.03 is 3 %"
+        )
+
+
+def _candidates(whole: Prepared, places: Layout) -> dict[Situation, Point]:
+    """The points that may be chosen, by where they stand for models; one benchmark at a time."""
+    candidates: dict[Situation, Point] = {}
+    for point in whole.expansion.points:
+        if point.role != "point":
+            continue
+        if point.metric != "bandwidth" or point.kernel == "none":
+            raise UsageError(
+                "has points without bandwidths of both sides",
+                field="plan",
+                value=point.id,
+                hint="take plan model",
+            )
+        at = situation(point, point.comp_cores, places)
+        if at in candidates:
+            raise UsageError(
+                f"has several points for one placement and count: {candidates[at].id} and {point.id}",
+                field="plan",
+                value=whole.plan.name,
+                hint="calibrate one kernel and one message size at a time",
+            )
+        candidates[at] = point
+    return candidates
+
+
+def _with(expansion: Expansion, points: Sequence[Point]) -> Expansion:
+    return msgspec.structs.replace(expansion, points=tuple(points))
+
+
+class _AdaptiveLoop:
+    """The loop: measure, fit, look how wide the intervals are, choose."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        journal: Journal,
+        source: Source,
+        keeper: Keeper,
+        whole: Prepared,
+        goal: Goal,
+        patience: float | None,
+    ) -> None:
+        self._folder = folder
+        self._journal = journal
+        self._source = source
+        self._keeper = keeper
+        self._whole = whole
+        self._goal = goal
+        self._layout = layout_of(whole.machine)
+        self._candidates = _candidates(whole, self._layout)
+        self._points = {point.id: point for point in whole.expansion.points}
+        self._patience = patience
+        self._widths: dict[str, float | None] = {}
+
+    def run(self, tell: Tell) -> tuple[RunFolder, Results, AdaptiveResult]:
+        """Measures until the goal is reached, then controls and closing baselines; seals and judges."""
+        work = Loop(
+            self._journal,
+            self._points,
+            self._whole.plan.steady,
+            open_probe=self._keeper.open,
+            limit=self._patience,
+            constant=Frequencies().constant if self._source.live else as_they_are,
+        )
+        with stopped_by_signals(self._folder.path, "elbowroom calibrate --resume"):
+            with (
+                part_of(self._folder, self._source, work),
+                contextlib.closing(self._keeper),
+                self._progress(tell) as bar,
+            ):
+                reason, width = self._choose_and_measure(work, bar)
+                self._measure(work, bar, self._controls(), closing=True)
+            results = finish(self._folder)
+        return self._folder, results, self._summary(reason, width)
+
+    def _progress(self, tell: Tell) -> Progress:
+        """Of at most as many repetitions as the budget allows, closing baselines included."""
+        plan, machine = self._whole.plan, self._whole.machine
+        most = list(self._candidates.values())[: self._goal.budget]
+        units = (plan.repetitions + 1) * (len(most) + len(self._controls()))
+        seconds = 0.0 if machine.virtual else estimate(most, order_units(most, plan.repetitions, plan.seed))
+        return Progress(units, seconds, tell, "answering at most" if machine.virtual else "measuring at most")
+
+    def _controls(self) -> list[Point]:
+        return [point for point in self._whole.expansion.points if point.role != "point"]
+
+    def _choose_and_measure(self, work: Loop, bar: Progress) -> tuple[Reason, float | None]:
+        """Rounds of measuring and choosing; why they ended, and how wide the intervals are then.
+
+        Narrow enough counts when it was so before the last run too: ending at the first look that says so
+        would end at the looks that are wrong.
+        """
+        is_narrow = False
+        chosen = [point for point in self._folder.manifest.points if point.role == "point"]
+        while True:
+            self._measure(work, bar, chosen)
+            measured = self._chosen()
+            curves = self._curves()
+            fitted = self._fitted(curves)
+            width = (
+                None
+                if fitted is None
+                else choosing.width(self._layout.shape, fitted, tuple(self._candidates))
+            )
+            if len(measured) == len(self._candidates):
+                return "complete", width
+            if len(measured) >= self._goal.budget:
+                return "budget", width
+            if curves is None:
+                return "nothing", None
+            was_narrow, is_narrow = is_narrow, width is not None and width <= self._goal.half_width
+            if was_narrow and is_narrow:
+                return "narrow", width
+            at = choosing.next_run(curves.shape, fitted, tuple(self._candidates), measured)
+            chosen = [self._candidates[at]]
+            self._widths[chosen[0].id] = width
+
+    def _measure(self, work: Loop, bar: Progress, points: Sequence[Point], *, closing: bool = False) -> None:
+        """Measures what these points still lack; with `closing` also what comes at the end of all of them."""
+        plan, machine = self._whole.plan, self._whole.machine
+        known = self._folder.manifest.points
+        added = tuple(point for point in points if point not in known)
+        if added:
+            self._folder.update(points=(*known, *added))
+        chosen = self._folder.manifest.points if closing else tuple(points)
+        units = order_units(chosen, plan.repetitions, plan.seed, self._folder.manifest.reverse)
+        units = tuple(unit for unit in units if closing or not unit.closing)
+        left = remaining(units, self._journal.done)
+        for group in groups(left, self._points, lambda point: ranks_needed(point, machine)):
+            work.run(group, None, lambda unit: bar.step(unit.point))
+
+    def _chosen(self) -> list[Situation]:
+        points = {point.id for point in self._folder.manifest.points}
+        return [at for at, point in self._candidates.items() if point.id in points]
+
+    def _fitted(self, curves: Curves | None) -> FlowPart | None:
+        """FLOW on what was measured so far; None where that is too little for it."""
+        if curves is None:
+            return None
+        try:
+            return flow_fit.fit(curves, seed=self._folder.manifest.seed)
+        except UsageError:
+            return None
+
+    def _curves(self) -> Curves | None:
+        """What was measured so far; None where nothing usable was."""
+        results, _ = point_results(self._folder.manifest, self._folder.entries())
+        cores = {point.id: point.comp_cores for point in self._folder.manifest.points}
+        try:
+            return collect(results, cores, self._whole.machine, origin=str(self._folder.path)).curves
+        except UsageError:
+            return None
+
+    def _summary(self, reason: Reason, width: float | None) -> AdaptiveResult:
+        plan = self._whole.plan
+        by_id = {point.id: at for at, point in self._candidates.items()}
+        measured = self._folder.manifest.points
+        whole = self._whole.expansion.points
+        steps = [
+            AdaptiveStep(situation=by_id[point.id], width=self._widths.get(point.id))
+            for point in measured
+            if point.id in by_id
+        ]
+        return AdaptiveResult(
+            goal=self._goal,
+            reason=reason,
+            steps=tuple(steps),
+            width=width,
+            runs=len(steps),
+            full_runs=len(self._candidates),
+            seconds=estimate(measured, order_units(measured, plan.repetitions, plan.seed)),
+            full_seconds=estimate(whole, order_units(whole, plan.repetitions, plan.seed)),
+        )

@@ -1,0 +1,192 @@
+"""A campaign with a budget of time: what there is time for, how uncertain it is, and what is left out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from elbowroom import experiments
+from elbowroom.campaign.agenda import Agenda, Limits
+from elbowroom.campaign.course import BudgetClock, WithinBudget, phases_seconds
+from elbowroom.campaign.results import point_results
+from elbowroom.errors import UsageError
+from elbowroom.plan.information import by_information
+from elbowroom.plan.order import estimate
+from elbowroom.plan.point import Point, Unit
+from elbowroom.stats.result import PointResult
+from elbowroom.stats.signed_ranks import FEWEST
+from elbowroom.store.folder import Budget, RunFolder
+
+if TYPE_CHECKING:
+    from elbowroom.campaign.loop import UnitGroup
+    from elbowroom.campaign.session import Prepared
+
+START = 1.0
+"""Seconds from the command until a clock runs: the interpreter and its imports."""
+LATE = 0.65
+"""Share of a budget after which only what the answer rests on is made more precise."""
+REPORT, REPORT_POINT = 5.0, 0.02
+"""Seconds to seal, judge and report a run, and more for each point."""
+BUSY = 0.05
+"""Share of a budget kept for a host where all of that is slower: beside other work it took 9 s of 120."""
+
+
+class Schedule:
+    """The courses of a run's groups within one budget."""
+
+    def __init__(self, folder: RunFolder, prepared: Prepared, clock: BudgetClock) -> None:
+        self._folder, self._prepared, self._clock = folder, prepared, clock
+        self._before_s = spent_before(folder)
+        self._least = least(prepared)
+        self._points = by_information(prepared.expansion.points)
+        self._agendas: list[Agenda] = []
+        self._weights = [self._seconds(group) for group in prepared.groups]
+
+    def course(self, number: int) -> WithinBudget:
+        """The course of group `number`. Groups share the time by what their points take."""
+        later = self._weights[number + 1 :]
+        reserve = closing_seconds(self._prepared) + BUSY * min(
+            self._clock.seconds, self._prepared.plan.budget
+        )
+        left = max(0.0, self._clock.left() - reserve)
+        reserve += left * sum(later) / max(sum(self._weights[number:]), 1e-9)
+        agenda = self._agenda(self._prepared.groups[number])
+        for entry in self._folder.entries():
+            if entry.point in agenda.points:
+                agenda.record(entry.unit, phases_seconds(entry), sound=entry.record.get("status") != "failed")
+        self._agendas.append(agenda)
+        return WithinBudget(agenda, self._clock, reserve)
+
+    def close(self) -> None:
+        """Writes into the manifest what the budget was, what was spent of it, and what was left out."""
+        out = {point for agenda in self._agendas for point in agenda.left_out()}
+        self._folder.update(
+            budget=Budget(
+                seconds=self._before_s + self._clock.seconds,
+                spent_s=self._before_s + self._clock.spent(),
+                least=self._least,
+                left_out=tuple(point.id for point in self._prepared.expansion.points if point.id in out),
+            )
+        )
+
+    def _agenda(self, group: UnitGroup) -> Agenda:
+        plan = self._prepared.plan
+        ids = {unit.point for unit in group.units}
+        points = [point for point in self._points if point.id in ids]
+        return Agenda(
+            [point.id for point in points],
+            Limits(least=self._least, most=plan.repetitions, refine=plan.precision > 0),
+            seconds={
+                point.id: point.workload.seconds(point, Unit(point=point.id, repetition=0))
+                for point in points
+            },
+            widths=self._widths,
+            closing=[unit for unit in group.units if unit.closing],
+            seed=plan.seed,
+            reverse=self._folder.manifest.reverse,
+        )
+
+    def _widths(self) -> Mapping[str, float]:
+        """By point; late in a run only the points that the answer rests on are still too wide."""
+        plan = self._prepared.plan
+        results = point_results(self._folder.manifest, self._folder.entries())[0]
+        by_point = widths(results, plan.precision or 1.0)
+        crucial = experiments.get(plan.experiment).crucial
+        if crucial is None or not plan.precision or self._clock.spent() < LATE * self._clock.seconds:
+            return by_point
+        wanted = crucial(results)
+        return {result.id: by_point.get(result.id, math.inf) for result in results if result.id in wanted} | {
+            result.id: 0.0 for result in results if result.id not in wanted
+        }
+
+    def _seconds(self, group: UnitGroup) -> float:
+        """What the fewest repetitions of all points of a group take."""
+        ids = {unit.point for unit in group.units}
+        points = [point for point in self._points if point.id in ids]
+        return estimate(points, _fewest_units(points, self._least))
+
+
+def least(prepared: Prepared) -> int:
+    """Repetitions that a point gets before any gets more: those that an interval needs."""
+    return min(FEWEST, prepared.plan.repetitions)
+
+
+def closing_seconds(prepared: Prepared) -> float:
+    """Seconds that sealing, judging and reporting take."""
+    return REPORT + REPORT_POINT * len(prepared.expansion.points)
+
+
+def check_budget(prepared: Prepared) -> None:
+    """UsageError where there is not even time for the most informative point and the controls."""
+    points = by_information(prepared.expansion.points)
+    controls = sum(point.role == "control" for point in points)
+    first = points[: controls + 1]
+    needed = START + closing_seconds(prepared) + estimate(first, _fewest_units(first, least(prepared)))
+    if prepared.plan.budget < needed:
+        raise UsageError(
+            "is too short for a single point",
+            field="budget",
+            value=f"{prepared.plan.budget:g} s",
+            hint=f"give at least {math.ceil(needed)}s",
+        )
+
+
+def _fewest_units(points: Sequence[Point], repetitions: int) -> list[Unit]:
+    return [
+        Unit(point=point.id, repetition=repetition) for point in points for repetition in range(repetitions)
+    ]
+
+
+def spent_before(folder: RunFolder) -> float:
+    """Seconds that earlier parts of a run took; of a part that was killed those that its units took."""
+    if folder.manifest.budget is not None:
+        return folder.manifest.budget.spent_s
+    return sum(phases_seconds(entry) or 0.0 for entry in folder.entries())
+
+
+def allowance(folder: RunFolder, prepared: Prepared, seconds: float | None) -> tuple[float | None, str]:
+    """The time limit of one more part of a run, in seconds, and a sentence about it.
+
+    It is `seconds` if given, else what is left of the run's budget (0: spent). None: the run has no limit.
+    """
+    if seconds is not None:
+        return seconds, f"measuring on for {seconds:g} s"
+    if not prepared.budget:
+        return None, ""
+    left = prepared.budget - spent_before(folder)
+    if folder.manifest.finished or left <= closing_seconds(prepared):
+        return (
+            0.0,
+            f"the budget of {prepared.budget:g} s is spent; more time: --resume {folder.path} --budget 60s",
+        )
+    return left, f"{left:.0f} s of the budget of {prepared.budget:g} s are left"
+
+
+def widths(results: Sequence[PointResult], precision: float) -> Mapping[str, float]:
+    """By point, the half width of the wider of its two intervals of ln(kept) over `precision`; without kept,
+    that of its values. Points without an interval are missing.
+    """
+    by_point = {}
+    for result in results:
+        halves = [_half_width(ends) for ends in _ends(result)]
+        if halves and None not in halves:
+            by_point[result.id] = max(half for half in halves if half is not None) / precision
+    return by_point
+
+
+def _ends(result: PointResult) -> list[tuple[float | None, float | None]]:
+    """The ends of what the point was measured for."""
+    ends: list[tuple[float | None, float | None]] = []
+    for side in (result.comp, result.comm):
+        value = side.kept or side.together or side.alone
+        if value is not None:
+            ends.append((value.low, value.high))
+    if not ends and result.steps is not None:
+        ends.append((result.steps.total.low, result.steps.total.high))
+    return ends
+
+
+def _half_width(ends: tuple[float | None, float | None]) -> float | None:
+    low, high = ends
+    return math.log(high / low) / 2 if low is not None and high is not None and 0 < low <= high else None

@@ -1,0 +1,141 @@
+"""Gathers the facts that `doctor` judges; whatever is missing becomes a reason, never an error."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from elbowroom.campaign.source import settable
+from elbowroom.errors import ElbowroomError, MachineError
+from elbowroom.launch import build, modes, starpu
+from elbowroom.launch.launchers import LaunchRequest, build_launch, detect
+from elbowroom.launch.mpi import Mpi, find_mpi, loaded_library
+from elbowroom.launch.session import Session
+from elbowroom.machine.doctor import Facts, Failure, Launcher
+from elbowroom.machine.frequencies import Frequencies
+from elbowroom.machine.state import known
+from elbowroom.machine.topology import Machine, here, read_topology
+
+_RANKS = 2
+_PATIENCE = 30.0  # seconds for the ranks to come up
+
+Answer = TypeVar("Answer")
+
+
+def gather(probe: Path | None = None, mpi: str | None = None) -> Facts:
+    """All facts of this machine. `probe` None: the one for `mpi` (as `--mpi`), built now if it must be."""
+    restored = _restored()
+    library = _attempt(lambda: find_mpi(mpi))
+    built = probe if probe is not None else _built(library)
+    state = _fallback_state() if isinstance(built, Failure) else _probe_output(built, "state")
+    if isinstance(state, Failure):
+        state = _fallback_state()
+    return Facts(
+        probe=built if isinstance(built, Failure) else str(built),
+        mpi=_launched(library, built),
+        machine=_machine(built, known(state, "memory_kernel")),
+        state=state,
+        observers=_probe_output(built, "observe"),
+        clock=_probe_output(built, "clock"),
+        binding=_binding(),
+        restored=restored,
+        starpu=_attempt(_starpu),
+        openblas=_attempt(_openblas),
+    )
+
+
+def _starpu() -> str:
+    """StarPU-MPI and its MPI: runs over StarPU take that one."""
+    installed = starpu.find_starpu()
+    return f"StarPU {installed.version}, of {installed.mpi.name} in {installed.mpi.prefix}"
+
+
+def _openblas() -> str:
+    version = starpu.installed("openblas")
+    if not version:
+        raise MachineError(
+            "OpenBLAS is not installed (kernels needs it)",
+            hint="on Debian or Ubuntu `apt-get install libopenblas-dev`",
+        )
+    return f"OpenBLAS {version}"
+
+
+def _attempt(action: Callable[[], Answer]) -> Answer | Failure:
+    try:
+        return action()
+    except ElbowroomError as error:
+        head = f"{error.field} {error.value}: " if error.value is not None else ""
+        return Failure(reason=head + error.message, hint=error.hint)
+
+
+def _built(mpi: Mpi | Failure) -> Path | Failure:
+    if isinstance(mpi, Failure):
+        return Failure(reason=f"not built, since there is no MPI: {mpi.reason}", hint=mpi.hint)
+    return _attempt(lambda: build.probe(mpi))
+
+
+def _probe_output(probe: Path | Failure, mode: modes.Mode) -> dict[str, Any] | Failure:
+    if isinstance(probe, Failure):
+        return Failure(reason=f"needs the probe: {probe.reason}", hint=probe.hint)
+    return _attempt(lambda: modes.probe_output(probe, mode))
+
+
+def _fallback_state() -> dict[str, Any]:
+    """What Python reads by itself: the load."""
+    try:
+        return {"load": list(os.getloadavg())}
+    except OSError:
+        return {}
+
+
+def _machine(probe: Path | Failure, memory: int | None) -> Machine | Failure:
+    if isinstance(probe, Failure):
+        return Failure(reason=f"needs the probe: {probe.reason}", hint=probe.hint)
+    return _attempt(lambda: settable(here(read_topology(modes.topology_xml(probe)), memory=memory), "local"))
+
+
+def _binding() -> Failure | None:
+    """Binding to what this process has already must be allowed."""
+    try:
+        os.sched_setaffinity(0, os.sched_getaffinity(0))
+    except OSError as error:
+        return Failure(reason=error.strerror or str(error))
+    return None
+
+
+def _restored() -> str:
+    """Sets back the frequencies that a killed run left constant, and tells; empty when there were none."""
+    done = _attempt(Frequencies().restore)
+    return done if isinstance(done, str) else f"left constant by a killed run: {done.reason}; {done.hint}"
+
+
+def _launched(mpi: Mpi | Failure, probe: Path | Failure) -> Launcher | Failure:
+    """Starts two ranks, so that a launcher of another MPI (which starts two jobs of one) shows."""
+    if isinstance(mpi, Failure):
+        return mpi
+    # Resolved, as the library is: prefixes are often links to where the files really are.
+    prefix = str(Path(mpi.prefix).resolve())
+    launcher = Launcher(mpi=mpi.name, prefix=prefix, command=Path(mpi.launcher).name)
+    if isinstance(probe, Failure):
+        return launcher
+    launcher = msgspec.structs.replace(launcher, library=loaded_library(probe), requested=_RANKS)
+    hello = _attempt(lambda: _hello(mpi, probe))
+    if isinstance(hello, Failure):
+        return msgspec.structs.replace(launcher, failure=hello)
+    return msgspec.structs.replace(
+        launcher,
+        came_up=len(hello.get("ranks", ())),
+        transport=str(hello.get("mpi", {}).get("transport", "unknown")),
+    )
+
+
+def _hello(mpi: Mpi, probe: Path) -> dict[str, Any]:
+    name = detect(os.environ)
+    request = LaunchRequest(ranks=_RANKS, ranks_per_host=_RANKS, probe=str(probe), mpi=mpi)
+    session = Session(build_launch(name, request), ranks=_RANKS, mpi=mpi, patience=_PATIENCE)
+    session.close()
+    return session.hello

@@ -1,0 +1,199 @@
+"""The loop of a campaign: one unit after the other, each on the disk before the next is asked for."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import msgspec
+
+from elbowroom.campaign.course import Course, InOrder
+from elbowroom.errors import MachineError
+from elbowroom.launch.session import Conversation, SessionLost, error_of
+from elbowroom.machine.frequencies import FrequencyRefused
+from elbowroom.plan.file import Steady
+from elbowroom.plan.order import request
+from elbowroom.plan.point import Point, Unit
+from elbowroom.store.journal import Entry, Journal, failed_entry
+from elbowroom.workloads.probe import several_threads, shares_core
+
+LOSSES_OF_A_POINT = 2
+"""A point that took the probe down this often is not asked again in this run."""
+
+LOSSES_IN_A_ROW = 5
+"""So many lost probes one after the other are no longer the points' fault."""
+
+Opener = Callable[[int, bool, bool], Conversation]
+Starter = Callable[[Point], Conversation]
+Holder = Callable[[int | None, int | None], AbstractContextManager[None]]
+"""Holds core and uncore frequencies (kHz) constant during a block, see machine.frequencies."""
+
+
+def as_they_are(_core_khz: int | None, _uncore_khz: int | None) -> AbstractContextManager[None]:
+    """Nothing is set: a recording was measured at its frequencies."""
+    return nullcontext()
+
+
+class UnitGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Units that one start of the probe, or of a program, answers.
+
+    For a program, `started` is the point of the group with most communication threads.
+    """
+
+    ranks: int
+    share_core: bool
+    units: tuple[Unit, ...]
+    several_threads: bool = False
+    started: Point | None = None
+
+
+def groups(
+    units: Sequence[Unit], points: dict[str, Point], ranks: Callable[[Point], int]
+) -> tuple[UnitGroup, ...]:
+    """Units by what answers them, each group in the order of the plan.
+
+    Groups follow one another instead of alternating, since the ranks of a second, idle probe would poll
+    beside the measurement. The probe's groups come first.
+    """
+    members: dict[tuple[Hashable, ...], list[Unit]] = {}
+    for unit in units:
+        point = points[unit.point]
+        members.setdefault((*point.workload.turn, point.workload.group(point, ranks(point))), []).append(unit)
+    together = [_group(of_group, points, ranks) for of_group in members.values()]
+    return tuple(sorted(together, key=lambda group: points[group.units[0].point].workload.turn))
+
+
+def _group(units: Sequence[Unit], points: dict[str, Point], ranks: Callable[[Point], int]) -> UnitGroup:
+    most = max((points[unit.point] for unit in units), key=lambda point: len(point.comm_cores))
+    return UnitGroup(
+        ranks=ranks(most),
+        share_core=shares_core(most),
+        units=tuple(units),
+        several_threads=several_threads(most),
+        started=most if most.workload.program else None,
+    )
+
+
+class Loop:
+    """Asks for units and journals the answers; a lost probe is started again for the next unit."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        points: dict[str, Point],
+        steady: Steady,
+        *,
+        open_probe: Opener,
+        start: Starter | None = None,
+        limit: float | None = None,
+        constant: Holder = as_they_are,
+    ) -> None:
+        self._journal = journal
+        self._points = points
+        self._steady = steady
+        self._open = open_probe
+        self._start = start
+        self._limit = limit
+        self._constant = constant
+        self._losses: Counter[str] = Counter()
+        self._reasons: dict[str, str] = {}
+        self._course: Course = InOrder(())
+        self._begun = 0.0
+        self._in_a_row = 0
+        self.measured_s = 0.0
+        self.units_measured = 0
+
+    def run(
+        self,
+        group: UnitGroup,
+        first: Conversation | None,
+        tell: Callable[[Unit], object],
+        course: Course | None = None,
+    ) -> None:
+        """Measures the units of a group that have no entry yet, or those that `course` chooses. `first` is a
+        probe that is up already.
+        """
+        self._course = course or InOrder(remaining(group.units, self._journal.done))
+        probe = first
+        try:
+            while (unit := self._course.next()) is not None:
+                self._begun = time.monotonic()
+                if self._losses[unit.point] >= LOSSES_OF_A_POINT:
+                    reason = f"not measured again after: {self._reasons[unit.point]}"
+                    self._keep(failed_entry(unit, reason))
+                    self._course.give_up(unit.point)
+                else:
+                    probe = probe or self._opened(group)
+                    probe = self._at_frequency(unit, probe)
+                tell(unit)
+        finally:
+            if probe is not None:
+                probe.close()
+
+    def _keep(self, entry: Entry) -> None:
+        self._journal.append(entry)
+        self._course.record(entry, time.monotonic() - self._begun)
+
+    def _opened(self, group: UnitGroup) -> Conversation:
+        if group.started is not None and self._start is not None:
+            return self._start(group.started)
+        return self._open(group.ranks, group.share_core, group.several_threads)
+
+    def _at_frequency(self, unit: Unit, probe: Conversation) -> Conversation | None:
+        """Measures at the point's constant frequencies; where they cannot be set, that is why it failed."""
+        point = self._points[unit.point]
+        try:
+            with self._constant(point.core_khz, point.uncore_khz):
+                return self._measure(unit, probe)
+        except FrequencyRefused as refused:
+            self._keep(failed_entry(unit, refused.sentence()))
+            return probe
+
+    def _measure(self, unit: Unit, probe: Conversation) -> Conversation | None:
+        self.units_measured += 1
+        point = self._points[unit.point]
+        usual = point.workload.patience(point, unit, self._steady) if self._limit is None else self._limit
+        wait, steady = self._course.limits(point, usual, self._steady)
+        try:
+            answer = probe.ask(unit, request(point, unit, steady), wait)
+            self._keep(self._entry(unit, answer))
+        except SessionLost as lost:
+            probe.close()
+            if self._course.over():
+                # Cut off by the end of the time, which says nothing about the point.
+                return None
+            self._keep(failed_entry(unit, str(lost)))
+            self._losses[unit.point] += 1
+            self._reasons[unit.point] = str(lost)
+            self._in_a_row += 1
+            if self._in_a_row >= LOSSES_IN_A_ROW:
+                raise MachineError(
+                    f"the probe was lost {self._in_a_row} times in a row: {lost}",
+                    field="probe",
+                    hint="what was measured is kept: fix the machine, then --resume",
+                ) from lost
+            return None
+        self._in_a_row = 0
+        return probe
+
+    def _entry(self, unit: Unit, answer: dict[str, Any]) -> Entry:
+        if answer.get("record") == "error":
+            return failed_entry(unit, error_of(answer).sentence())
+        same = (answer.get("point"), answer.get("repetition")) == (unit.point, unit.repetition)
+        if answer.get("record") != "repetition" or not same:
+            raise SessionLost(f"the probe answered something else: {str(answer)[:200]}")
+        self.measured_s += measured_seconds(answer)
+        return Entry(point=unit.point, repetition=unit.repetition, closing=unit.closing, record=answer)
+
+
+def measured_seconds(record: dict[str, Any]) -> float:
+    """Seconds of a unit that were inside measured windows."""
+    return sum(float(phase.get("measured_s") or 0.0) for phase in record.get("phases", ()))
+
+
+def remaining(units: Iterable[Unit], done: set[Unit]) -> tuple[Unit, ...]:
+    """The units without an entry, in order."""
+    return tuple(unit for unit in units if unit not in done)

@@ -1,0 +1,191 @@
+"""What surrounds the measuring of a campaign: the manifest, the state of the machine, what a resumed run must
+share with its beginning, and how it is stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from elbowroom.campaign import host_load
+from elbowroom.campaign.loop import Loop
+from elbowroom.campaign.source import Source
+from elbowroom.errors import ElbowroomError, UsageError
+from elbowroom.machine.frequencies import CORE, UNCORE, Frequencies
+from elbowroom.machine.identity import check_same, difference
+from elbowroom.machine.state import unknowns
+from elbowroom.machine.topology import Machine
+from elbowroom.store.folder import Manifest, RunFolder
+from elbowroom.store.journal import Journal
+from elbowroom.version import __version__
+
+if TYPE_CHECKING:
+    from elbowroom.campaign.session import Prepared, Request
+
+Tell = Callable[[str], object]
+"""Takes a sentence of chatter for the person who waits."""
+
+
+def restore_frequencies(source: Source, tell: Tell) -> None:
+    """Sets back what a killed run left constant: it would be measured as if the machine were so."""
+    if source.live:
+        sentence = Frequencies().restore()
+        if sentence:
+            tell(sentence)
+
+
+def compared(machine: Machine, manifest: Manifest) -> Machine:
+    """The machine with what matters of it to the points of a run: frequencies only if they are to be set."""
+    set_here = {
+        name
+        for point in manifest.points
+        for name, khz in ((CORE, point.core_khz), (UNCORE, point.uncore_khz))
+        if khz is not None and name in machine.permitted
+    }
+    return msgspec.structs.replace(
+        machine, permitted=tuple(sorted(set_here)), frequency_ranges={}, refused={}
+    )
+
+
+def same_machine(path: Path, source: Source, manifest: Manifest) -> None:
+    """Refuses to go on where another machine answers than the run was begun on."""
+    here, there = compared(source.machine(), manifest), compared(manifest.machine, manifest)
+    check_same(
+        difference(here, there, here.__struct_fields__),
+        message=f"was begun on another machine ({there.name}), or this one has changed since",
+        field="resume",
+        value=str(path),
+        hint="go on there, or start a new run here",
+    )
+
+
+def note_resumed(folder: RunFolder, hello: dict[str, Any]) -> None:
+    """Notes that the run goes on with the program that said `hello`; UsageError where that is another one."""
+    manifest = folder.manifest
+    _same_library(manifest, hello)
+    _same_simulation(manifest, hello)
+    folder.update(resumed=(*manifest.resumed, now()))
+
+
+def _same_library(manifest: Manifest, hello: dict[str, Any]) -> None:
+    """Refuses to go on with another MPI than the run was begun with."""
+    before, now = (record.get("mpi", {}).get("library", "") for record in (manifest.hello, hello))
+    if before != now:
+        raise UsageError(
+            f"the run was begun with another MPI ({before})",
+            field="mpi",
+            value=now,
+            hint="resume with the same --mpi, or start a new run",
+        )
+
+
+def _same_simulation(manifest: Manifest, hello: dict[str, Any]) -> None:
+    """A virtual machine's file may have changed since; half a run of each would be of no machine."""
+    if manifest.hello.get("virtual") != hello.get("virtual"):
+        raise UsageError(
+            "the virtual machine has changed since the run was begun",
+            field="machine",
+            value=str(manifest.where.get("machine")),
+            hint="set its definition back (the manifest has it), or start a new run",
+        )
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[tuple[RunFolder, Journal]]:
+    """A run folder that nobody else measures into: nothing is started or written before that is certain."""
+    journal = RunFolder.open(path).journal()
+    with contextlib.closing(journal):
+        # Another process may have changed the manifest until it gave up the lock.
+        yield RunFolder.open(path), journal
+
+
+@contextlib.contextmanager
+def part_of(folder: RunFolder, source: Source, work: Loop) -> Iterator[None]:
+    """One part of a run: what it took and the machine's state after it are written at its end, if anything
+    was measured. An error in the block is the one that is shown.
+    """
+    manifest, begun, clocks = folder.manifest, time.monotonic(), host_load.look()
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(ElbowroomError, OSError):
+            _close_part(folder, source, manifest, clocks, begun, work)
+        raise
+    _close_part(folder, source, manifest, clocks, begun, work)
+
+
+def _close_part(
+    folder: RunFolder,
+    source: Source,
+    manifest: Manifest,
+    clocks: host_load.Clocks,
+    begun: float,
+    work: Loop,
+) -> None:
+    if not work.units_measured:
+        return
+    during: dict[str, Any] = {}
+    if source.live and source.name in ("local", "mpiexec", "pbs"):
+        # The ranks are children of ours: what the host was busy with besides them is other people's work.
+        during["others_busy"] = host_load.others_busy(clocks, host_load.look())
+    wall = manifest.wall_s + time.monotonic() - begun
+    spent = manifest.measured_s + work.measured_s
+    after = state_of(source, lambda _: None) if source.live else {}
+    folder.update(
+        state={**manifest.state, "during": during, "after": after},
+        wall_s=wall,
+        measured_s=spent,
+        measured_share=spent / wall if wall > 0 and source.live else None,
+    )
+
+
+def manifest_of(
+    request: Request,
+    prepared: Prepared,
+    source: Source,
+    state: dict[str, dict[str, Any]],
+    hello: dict[str, Any],
+) -> Manifest:
+    """What is written before the first unit is asked for."""
+    return Manifest(
+        elbowroom=__version__,
+        created=now(),
+        command=request.command,
+        plan=msgspec.to_builtins(prepared.plan),
+        points=prepared.expansion.points,
+        notes=prepared.expansion.notes,
+        seed=prepared.plan.seed,
+        reverse=request.reverse,
+        launcher=source.name,
+        where=msgspec.to_builtins(request.where),
+        machine=prepared.machine,
+        launch=prepared.commands,
+        mpi=source.mpi,
+        hello={name: value for name, value in hello.items() if name != "kernels"},
+        kernels=tuple(hello.get("kernels", ())),
+        observers=source.observers(),
+        state=state,
+        unknown=unknowns(state["before"]),
+    )
+
+
+def state_of(source: Source, tell: Tell) -> dict[str, Any]:
+    """The probe's view of the machine, and how busy other processes keep it right now."""
+    state = dict(source.state())
+    if source.live:
+        state["others_busy"] = host_load.sample()
+        busy = state["others_busy"]
+        if busy is not None and busy > 0.25:
+            tell(f"warning: other processes keep {busy:.1f} cores busy; results will be less certain")
+    return state
+
+
+def now() -> str:
+    """This moment in UTC, to the second, as in a manifest."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -1,0 +1,139 @@
+"""From the entries of a journal to the columns, flags, failures and observations that statistics work on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from elbowroom.plan.kernels import find
+from elbowroom.plan.point import Point
+from elbowroom.stats import series
+from elbowroom.stats.counters import ratios, suspects
+from elbowroom.stats.quiet import Observations
+from elbowroom.stats.result import Trace
+from elbowroom.stats.series import WindowTimes
+from elbowroom.stats.summary import Samples
+from elbowroom.store.journal import Entry
+
+SIDES = {"comp": "rate", "comm": "value", "total": "value", "separator": "value"}
+"""What a phase may tell, and where in it the value is; the last two of an application's steps."""
+
+
+class Measurements(msgspec.Struct, frozen=True, kw_only=True):
+    """What a journal says: samples; by point id flags, failures, frequency traces, facts of
+    applications, one-way times of windows of extraneous accesses.
+    """
+
+    samples: Samples
+    flags: dict[str, tuple[str, ...]]
+    failures: dict[str, str]
+    traces: dict[str, tuple[Trace, ...]]
+    facts: dict[str, dict[str, float]]
+    times: dict[str, WindowTimes] = {}
+
+
+def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Measurements:
+    """Sorts the entries out. A point is a failure as soon as one of its repetitions got no answer."""
+    index = {point.id: number for number, point in enumerate(points)}
+    by_id = {point.id: point for point in points}
+    columns: dict[str, list[Any]] = {name: [] for name in Samples.__dataclass_fields__}
+    flags: dict[str, dict[str, None]] = {}
+    failures: dict[str, str] = {}
+    traces: dict[str, tuple[Trace, ...]] = {}
+    facts: dict[str, dict[str, float]] = {}
+    agreement: dict[str, dict[str, list[float]]] = {}
+    times: dict[str, WindowTimes] = {}
+    for entry in entries:
+        if entry.point not in index:
+            continue
+        record = entry.record
+        of_point = flags.setdefault(entry.point, {})
+        of_point.update(dict.fromkeys(record.get("flags", ())))
+        if record.get("status") == "failed":
+            failures.setdefault(entry.point, str(record.get("reason", "")) or "no reason was given")
+        for phase in record.get("phases", ()):
+            of_point.update(dict.fromkeys(phase.get("flags", ())))
+            _rows(columns, index[entry.point], entry, phase)
+        if sizes := by_id[entry.point].workload.sizes:
+            wrong = series.add(times.setdefault(entry.point, WindowTimes()), len(sizes), record)
+            if wrong:
+                failures.setdefault(entry.point, wrong)
+        facts.setdefault(entry.point, dict(record.get("facts", {})))
+        if entry.repetition == 0 and not entry.closing:
+            traces[entry.point] = _traces(by_id[entry.point], record)
+        if (kernel := find(by_id[entry.point].kernel)) is not None:
+            for counter, values in ratios(kernel, record).items():
+                agreement.setdefault(entry.point, {}).setdefault(counter, []).extend(values)
+    for point, by_counter in agreement.items():
+        flags.setdefault(point, {}).update({f"counter_suspect:{name}": None for name in suspects(by_counter)})
+    return Measurements(
+        samples=Samples(**columns),
+        flags={point: tuple(names) for point, names in flags.items() if names},
+        failures=failures,
+        traces={point: several for point, several in traces.items() if several},
+        facts={point: values for point, values in facts.items() if values},
+        times=times,
+    )
+
+
+def _rows(columns: dict[str, list[Any]], point: int, entry: Entry, phase: Mapping[str, Any]) -> None:
+    for side, name in SIDES.items():
+        measured = phase.get(side)
+        if measured is None or measured.get(name) is None:
+            continue
+        row = (point, entry.repetition, entry.closing, phase["phase"], side, measured[name], measured["unit"])
+        for column, value in zip(columns.values(), (*row, phase.get("status", "ok")), strict=True):
+            column.append(value)
+
+
+def _traces(point: Point, record: Mapping[str, Any]) -> tuple[Trace, ...]:
+    """Frequency traces of the first phase of each kind."""
+    by_phase: dict[str, list[Trace]] = {}
+    for phase in record.get("phases", ()):
+        trace = phase.get("observed", {}).get("frequency_trace")
+        if not trace or phase["phase"] in by_phase:
+            continue
+        by_phase[phase["phase"]] = [
+            Trace(
+                phase=phase["phase"],
+                core=int(core),
+                role=_role(int(core), point),
+                interval_s=float(trace["interval_ns"]) * 1e-9,
+                khz=tuple(float(value) for value in khz),
+            )
+            for core, khz in trace.items()
+            if core != "interval_ns"
+        ]
+    return tuple(trace for traces in by_phase.values() for trace in traces)
+
+
+def _role(core: int, point: Point) -> Literal["computing", "communication", "idle"]:
+    if core in (*point.comm_cores, *point.peer_cores, point.comm_core):
+        return "communication"
+    return "computing" if core in point.comp_cores else "idle"
+
+
+def observations(entries: Iterable[Entry], state: Mapping[str, Mapping[str, Any]], cpus: int) -> Observations:
+    """What was seen of the rest of the machine; `cpus` processing units share the steal time of a phase."""
+    steal = measured = 0.0
+    known = False
+    for entry in entries:
+        for phase in entry.record.get("phases", ()):
+            taken = phase.get("observed", {}).get("steal_s")
+            if taken is not None:
+                known = True
+                steal += float(taken)
+                measured += float(phase.get("measured_s") or 0.0) * cpus
+    return Observations(
+        others_before=_others(state, "before"),
+        others_during=_others(state, "during"),
+        others_after=_others(state, "after"),
+        steal_share=steal / measured if known and measured > 0 else None,
+    )
+
+
+def _others(state: Mapping[str, Mapping[str, Any]], when: str) -> float | None:
+    value = state.get(when, {}).get("others_busy")
+    return float(value) if isinstance(value, int | float) else None

@@ -1,0 +1,343 @@
+"""A campaign from a plan to a report: prepare, measure, seal, judge."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import itertools
+import os
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from elbowroom import experiments
+from elbowroom.campaign.budgets import Schedule, allowance, check_budget
+from elbowroom.campaign.course import BudgetClock
+from elbowroom.campaign.loop import Loop, UnitGroup, as_they_are, groups, remaining
+from elbowroom.campaign.losses import check_overlap, completed
+from elbowroom.campaign.manifest import (
+    Tell,
+    locked,
+    manifest_of,
+    note_resumed,
+    now,
+    part_of,
+    restore_frequencies,
+    same_machine,
+    state_of,
+)
+from elbowroom.campaign.progress import Progress, TimedProgress
+from elbowroom.campaign.results import Results, evaluate
+from elbowroom.campaign.source import RecordedSource, Source, Where, choose, with_starpu
+from elbowroom.errors import ElbowroomError, UsageError
+from elbowroom.launch.session import Conversation
+from elbowroom.machine.frequencies import Frequencies
+from elbowroom.machine.topology import Machine
+from elbowroom.plan.file import Overrides, Plan, apply, decode, load
+from elbowroom.plan.order import estimate, measured, order_units
+from elbowroom.plan.point import Expansion, Note, Point, Unit
+from elbowroom.plan.validation import check_count, ranks_needed, validate
+from elbowroom.signals import ends_as_interrupt
+from elbowroom.store.folder import RunFolder, refuse_existing
+from elbowroom.store.journal import Journal
+from elbowroom.store.sealed import seal
+
+SIMULATED_UNIT = 0.003
+"""Seconds that one repetition on a virtual machine takes, the journal's writing to the disk included."""
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan made concrete on a machine, before anything is measured. `budget`: seconds of a real machine's
+    run, 0 without limit; `units` are then those at most.
+    """
+
+    plan: Plan
+    machine: Machine
+    expansion: Expansion
+    units: tuple[Unit, ...]
+    groups: tuple[UnitGroup, ...]
+    seconds: float
+    measured_seconds: float
+    commands: tuple[str, ...]
+    budget: float = 0.0
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What `run` is asked for. `patience`: seconds to wait for an answer, None for a generous guess per
+    point. `trace`: the probe's threads are recorded beside the run folder (`traces_of`). `begun`:
+    time.monotonic() when the command began, from which a budget counts.
+    """
+
+    plan: str
+    overrides: Overrides = Overrides()
+    where: Where = Where()
+    out: str | None = None
+    seed: int | None = None
+    reverse: bool = False
+    patience: float | None = None
+    command: tuple[str, ...] = ()
+    trace: bool = False
+    begun: float | None = None
+
+
+class Stopped(ElbowroomError):
+    """The person stopped the run; what was measured is kept."""
+
+
+def settled(request: Request, tell: Tell) -> Request:
+    """The request with the MPI that its plan needs, which the manifest keeps for a run that is resumed."""
+    plan = apply(load(request.plan), request.overrides)
+    return msgspec.structs.replace(request, where=with_starpu(request.where, plan, tell))
+
+
+def prepare(request: Request, source: Source) -> Prepared:
+    """Loads, changes, expands, validates and orders a plan; measures nothing."""
+    plan = apply(load(request.plan), request.overrides)
+    if request.seed is not None:
+        plan = msgspec.structs.replace(plan, seed=request.seed)
+    if not plan.question:
+        plan = msgspec.structs.replace(plan, question=experiments.get(plan.experiment).question)
+    machine = source.machine()
+    wanted = completed(experiments.expand(plan, machine), plan, machine)
+    expansion = answerable(wanted, plan, source)
+    check_overlap(expansion, wanted)
+    prepared = concrete(plan, machine, expansion, source, request.reverse)
+    if prepared.budget:
+        check_budget(prepared)
+    return prepared
+
+
+def answerable(expansion: Expansion, plan: Plan, source: Source) -> Expansion:
+    """The points that the source answers; a note for those it does not, by reason. UsageError for points that
+    its machine cannot measure as asked, and where none is left.
+    """
+    validate(expansion.points, source.machine(), hosts=plan.hosts, scheduling=plan.scheduling)
+    refused: dict[str, list[Point]] = {}
+    for point in expansion.points:
+        refused.setdefault(source.refuse(point), []).append(point)
+    answered = tuple(refused.pop("", ()))
+    notes = [
+        Note(what=points[0].id if len(points) == 1 else f"{len(points)} points", reason=reason)
+        for reason, points in refused.items()
+    ]
+    if notes and all(point.role == "control" for point in answered):
+        # Reasons say what fixes them, where anything does.
+        reason = notes[0].reason
+        hint = "" if ";" in reason else "choose other axes"
+        raise UsageError(
+            f"nothing of it can be answered here: {reason}", field="plan", value=plan.name, hint=hint
+        )
+    return Expansion(points=answered, notes=(*expansion.notes, *notes))
+
+
+def concrete(plan: Plan, machine: Machine, expansion: Expansion, source: Source, reverse: bool) -> Prepared:
+    """A plan's points on a machine: validated, ordered, grouped by the probe that answers them."""
+    points = expansion.points
+    validate(points, machine, hosts=plan.hosts, scheduling=plan.scheduling)
+    check_count(points, plan.repetitions)
+    units = order_units(points, plan.repetitions, plan.seed, reverse)
+    if plan.budget and isinstance(source, RecordedSource):
+        units = source.recorded(units)
+    by_id = {point.id: point for point in points}
+    sorted_units = groups(units, by_id, lambda point: ranks_needed(point, machine))
+    commands = (
+        source.command(group.ranks, group.share_core, group.several_threads)
+        if group.started is None
+        else source.application_command(group.started)
+        for group in sorted_units
+    )
+    return Prepared(
+        plan=plan,
+        machine=machine,
+        expansion=expansion,
+        units=units,
+        groups=sorted_units,
+        seconds=_seconds(points, units, machine),
+        measured_seconds=0.0 if machine.virtual else measured(points, units),
+        commands=tuple(dict.fromkeys(line for line in commands if line)),
+        budget=plan.budget if source.live else 0.0,
+    )
+
+
+def _seconds(points: Sequence[Point], units: Sequence[Unit], machine: Machine) -> float:
+    """How long the units will take, about."""
+    return SIMULATED_UNIT * len(units) if machine.virtual else estimate(points, units)
+
+
+def opened(source: Source, group: UnitGroup) -> Conversation:
+    """The probe or application that answers a group, started."""
+    if group.started is not None:
+        return source.start(group.started)
+    return source.open(group.ranks, group.share_core, group.several_threads)
+
+
+def start(
+    request: Request, tell: Tell, source: Source | None = None, prepared: Prepared | None = None
+) -> tuple[RunFolder, Results]:
+    """Measures a plan, or what was prepared of one, into a new run folder. Nothing is written when the
+    request cannot be met.
+    """
+    clock = BudgetClock(request.begun)
+    out = Path(request.out) if request.out else default_out(request.plan)
+    refuse_existing(out)
+    if source is None:
+        request = settled(request, tell)
+        source = choose(request.where)
+    if request.trace:
+        refuse_existing(traces_of(out))
+        source.record(traces_of(out))
+    restore_frequencies(source, tell)
+    prepared = prepared or prepare(request, source)
+    state = {"before": state_of(source, tell)}
+    probe = opened(source, prepared.groups[0])
+    try:
+        manifest = manifest_of(request, prepared, source, state, probe.hello)
+        journal = RunFolder.create(out, manifest, source.topology()).journal()
+    except BaseException:
+        probe.close()
+        raise
+    folder = RunFolder(out, manifest)
+    clock.limit(prepared.budget)
+    with contextlib.closing(journal):
+        return folder, _measure(folder, journal, prepared, source, probe, request.patience, tell, clock)
+
+
+def resume(
+    path: Path,
+    tell: Tell,
+    *,
+    where: Where | None = None,
+    patience: float | None = None,
+    retry_failed: bool = False,
+    source: Source | None = None,
+    budget: float | None = None,
+) -> tuple[RunFolder, Results]:
+    """Measures what a run folder still lacks, with the launcher, MPI and hosts it was begun with.
+
+    `budget`: seconds from now; without it, what is left of the run's own.
+    """
+    clock = BudgetClock()
+    with locked(path) as (folder, journal):
+        manifest = folder.manifest
+        if where is None or where == Where():
+            where = msgspec.convert(manifest.where, Where)
+        source = source or choose(where)
+        restore_frequencies(source, tell)
+        same_machine(path, source, manifest)
+        expansion = Expansion(points=manifest.points, notes=manifest.notes)
+        prepared = concrete(decode(manifest.plan), manifest.machine, expansion, source, manifest.reverse)
+        if retry_failed:
+            journal.drop_failed()
+        limit, sentence = allowance(folder, prepared, budget)
+        if limit is not None:
+            clock.limit(limit)
+            prepared = msgspec.structs.replace(
+                prepared, budget=limit, groups=prepared.groups if limit else ()
+            )
+            tell(sentence)
+        probe = None
+        for group in prepared.groups:
+            if remaining(group.units, journal.done):
+                probe = opened(source, group)
+                break
+        if probe is not None:
+            try:
+                note_resumed(folder, probe.hello)
+            except BaseException:
+                probe.close()
+                raise
+        return folder, _measure(folder, journal, prepared, source, probe, patience, tell, clock)
+
+
+def _measure(
+    folder: RunFolder,
+    journal: Journal,
+    prepared: Prepared,
+    source: Source,
+    probe: Conversation | None,
+    patience: float | None,
+    tell: Tell,
+    clock: BudgetClock,
+) -> Results:
+    """Goes through the groups, then seals, judges and reports. `probe` is up for the first group with
+    work.
+    """
+    work = Loop(
+        journal,
+        {point.id: point for point in prepared.expansion.points},
+        prepared.plan.steady,
+        open_probe=source.open,
+        start=source.start,
+        limit=patience,
+        constant=Frequencies().constant if source.live else as_they_are,
+    )
+    schedule = Schedule(folder, prepared, clock) if prepared.budget else None
+    with stopped_by_signals(folder.path):
+        try:
+            with part_of(folder, source, work), _progress(prepared, journal, clock, tell) as bar:
+                for number, group in enumerate(prepared.groups):
+                    if remaining(group.units, journal.done):
+                        first, probe = probe, None
+                        course = schedule.course(number) if schedule else None
+                        work.run(group, first, lambda unit: bar.step(unit.point), course)
+            if schedule:
+                schedule.close()
+            elif isinstance(source, RecordedSource) and source.budget:
+                folder.update(budget=source.budget)
+        finally:
+            if probe is not None:
+                probe.close()
+        return finish(folder)
+
+
+@contextlib.contextmanager
+def stopped_by_signals(path: Path, again: str = "elbowroom run --resume") -> Iterator[None]:
+    """Ctrl-C or SIGTERM ends the block with a sentence that names the run and how to go on."""
+    try:
+        with ends_as_interrupt():
+            yield
+    except KeyboardInterrupt as interrupt:
+        raise Stopped(
+            "stopped; what was measured is kept",
+            field="run",
+            value=str(path),
+            hint=f"go on with: {again} {shlex.quote(str(path))}",
+        ) from interrupt
+
+
+def _progress(prepared: Prepared, journal: Journal, clock: BudgetClock, tell: Tell) -> Progress:
+    """By time where that is limited, else by units."""
+    if prepared.budget:
+        return TimedProgress(clock.spent, prepared.budget, len(prepared.expansion.points), tell)
+    left = remaining((unit for group in prepared.groups for unit in group.units), journal.done)
+    return Progress(
+        len(left),
+        _seconds(prepared.expansion.points, left, prepared.machine),
+        tell,
+        "answering" if prepared.machine.virtual else "measuring",
+    )
+
+
+def finish(folder: RunFolder) -> Results:
+    """Seals the samples to Parquet and computes the results; the journal is kept."""
+    seal(folder.parquet_path, folder.entries(), folder.manifest.points, own=True)
+    folder.update(finished=now())
+    return evaluate(folder)
+
+
+def traces_of(run: Path) -> Path:
+    """Where what was recorded during a run lies: a folder for each start of the probe, from 1."""
+    return Path(f"{run}.trace")
+
+
+def default_out(plan: str) -> Path:
+    """runs/PLAN-DATE-TIME below the current folder, with -2, -3, ... behind it where an earlier run began in
+    the same second.
+    """
+    stem = re.sub(r"[^\w.-]+", "-", Path(plan).stem) or "run"
+    first = Path("runs") / f"{stem}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
+    numbered = (first.with_name(f"{first.name}-{number}") for number in itertools.count(2))
+    return next(path for path in itertools.chain([first], numbered) if not os.path.lexists(path))

@@ -1,0 +1,415 @@
+"""Where answers come from: the probe on this machine or allocation, an earlier run, or a virtual machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from elbowroom import experiments
+from elbowroom.errors import ElbowroomError, MachineError, UsageError
+from elbowroom.launch import build, modes, starpu
+from elbowroom.launch.application import ApplicationSession, refused_threads
+from elbowroom.launch.launchers import (
+    Launch,
+    LaunchRequest,
+    build_launch,
+    detect,
+    host_count,
+    missing_program,
+)
+from elbowroom.launch.mpi import find_mpi, spec_of
+from elbowroom.launch.programs import ProgramSession
+from elbowroom.launch.replay import PREFIX, RecordedAnswer, Replay
+from elbowroom.launch.session import Conversation, Session
+from elbowroom.machine.frequencies import CORE, UNCORE, Frequencies
+from elbowroom.machine.layout import topology_xml
+from elbowroom.machine.topology import Machine, here, read_topology
+from elbowroom.plan.file import Plan
+from elbowroom.plan.point import Point, Unit
+from elbowroom.plan.validation import ranks_needed
+from elbowroom.store.folder import RunFolder
+from elbowroom.workloads.probe import shares_core
+
+if TYPE_CHECKING:
+    from elbowroom.virtual.answers import VirtualMachine
+
+VIRTUAL = "virtual:"
+
+
+class Where(msgspec.Struct, frozen=True, kw_only=True):
+    """Which launcher, MPI and hosts a run was asked to use, or which virtual machine, with what noise and
+    seed of it; all None or empty: the defaults.
+    """
+
+    launcher: str | None = None
+    mpi: str | None = None
+    hosts: tuple[str, ...] = ()
+    hostfile: str | None = None
+    machine: str | None = None
+    noise: float | None = None
+    seed: int | None = None
+
+
+class Source(Protocol):
+    """What a campaign asks of the place the answers come from."""
+
+    name: str
+    mpi: dict[str, Any]
+    live: bool
+
+    def machine(self) -> Machine:
+        """The machine as this process may use it."""
+
+    def topology(self) -> str:
+        """hwloc's XML of the (first) host."""
+
+    def observers(self) -> dict[str, Any]:
+        """What can be observed there: {name: {status, reason}}."""
+
+    def state(self) -> dict[str, Any]:
+        """The machine's state now."""
+
+    def refuse(self, point: Point) -> str:
+        """Why that point cannot be answered there; empty when it can."""
+
+    def record(self, folder: Path) -> None:
+        """From now on each probe records what its threads do, into a folder of its own: FOLDER/1, FOLDER/2
+        ...; raises UsageError where nothing is started.
+        """
+
+    def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
+        """The exact command line that answers points of that many ranks; empty when nothing is started."""
+
+    def open(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> Conversation:
+        """Starts a conversation."""
+
+    def application_command(self, point: Point) -> str:
+        """The exact command line of the point's application; empty when nothing is started."""
+
+    def start(self, point: Point) -> Conversation:
+        """Starts the point's application, with all its threads."""
+
+
+def choose(where: Where, env: Mapping[str, str] | None = None) -> Source:
+    """The source that `where` names; without a launcher, that of the allocation this shell is in."""
+    env = os.environ if env is None else env
+    if where.machine is not None:
+        return VirtualSource(where)
+    if where.noise is not None:
+        raise UsageError(
+            "goes with a virtual machine only", field="noise", value=where.noise, hint="add --machine NAME"
+        )
+    if where.launcher is not None and where.launcher.startswith(PREFIX):
+        return RecordedSource(Path(where.launcher.removeprefix(PREFIX)))
+    name = where.launcher or ("mpiexec" if where.hosts or where.hostfile else detect(env))
+    return Live(name, where, env)
+
+
+class Live:
+    """The probe, started by a launcher."""
+
+    live = True
+
+    def __init__(self, name: str, where: Where, env: Mapping[str, str]) -> None:
+        self.name = name
+        self._env = env
+        self._where = where
+        self._mpi = find_mpi(where.mpi)
+        self._hosts = host_count(name, where.hosts, where.hostfile, env)
+        self.mpi = msgspec.to_builtins(self._mpi)
+        self.probe = build.probe(self._mpi)
+        self._topology: str | None = None
+        self._no_starpu: str | None = None
+        self._traces: Path | None = None
+        self._traced = 0
+        # A wrong launcher is refused before anything is measured or written.
+        self.command(2 * self._hosts)
+
+    def machine(self) -> Machine:
+        """This host, or as many alike as the launcher reaches."""
+        this_host = here(read_topology(self.topology()), memory=_kernel_memory())
+        return settable(msgspec.structs.replace(this_host, hosts=self._hosts), self.name)
+
+    def topology(self) -> str:
+        """hwloc's XML of this host."""
+        if self._topology is None:
+            self._topology = modes.topology_xml(self.probe)
+        return self._topology
+
+    def observers(self) -> dict[str, Any]:
+        """What the probe can observe here."""
+        return modes.probe_output(self.probe, "observe")
+
+    def state(self) -> dict[str, Any]:
+        """The state of this host now."""
+        return modes.probe_output(self.probe, "state")
+
+    def refuse(self, point: Point) -> str:
+        """The probe says itself what it cannot measure; what an application cannot is known before."""
+        if point.workload.needs_starpu:
+            return self._without_starpu()
+        if not point.workload.program or len(point.comm_cores) < 2:
+            return ""
+        return refused_threads(self._mpi, self._hosts)
+
+    def _without_starpu(self) -> str:
+        """Why programs over StarPU cannot run here; empty where they can."""
+        if self._no_starpu is None:
+            self._no_starpu = starpu.refused(starpu.look(self._env), self._mpi)
+        return self._no_starpu
+
+    def record(self, folder: Path) -> None:
+        """From now on each probe that is opened is recorded."""
+        self._traces = folder
+
+    def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
+        """The exact command line for that many ranks."""
+        return build_launch(self.name, self._request(ranks, share_core, several_threads), self._env).line()
+
+    def open(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> Conversation:
+        """Starts the probe with that many ranks."""
+        missing = missing_program(self.name, self._mpi)
+        if missing:
+            raise MachineError(missing, field="launcher", value=self.name, hint="choose another --launcher")
+        request = self._request(ranks, share_core, several_threads)
+        if self._traces is not None:
+            self._traced += 1
+            folder = (self._traces / str(self._traced)).absolute()
+            request = msgspec.structs.replace(request, arguments=(*request.arguments, "--trace", str(folder)))
+        return Session(build_launch(self.name, request, self._env), ranks=ranks, mpi=self._mpi)
+
+    def application_command(self, point: Point) -> str:
+        """The exact command line of the application; its settings are in a file made when it starts."""
+        return self._launch_of(point, "CONFIG.json").line()
+
+    def start(self, point: Point) -> Conversation:
+        """Starts the application, built first where it is not there yet."""
+        missing = missing_program(self.name, self._mpi)
+        if missing:
+            raise MachineError(missing, field="launcher", value=self.name, hint="choose another --launcher")
+        if self._traces is not None:
+            raise UsageError(
+                "records the probe, and this plan's points are measured by applications",
+                field="trace",
+                hint="record the application itself: elbowroom trace record -- COMMAND",
+            )
+        startup = point.workload.startup(point)
+        session = ApplicationSession if startup.steps else ProgramSession
+        return session(lambda config: self._launch_of(point, config), startup, self._mpi)
+
+    def _launch_of(self, point: Point, config: str) -> Launch:
+        several = ("--threads", "multiple") if len(point.comm_cores) > 1 else ()
+        base = self._request(ranks_needed(point, self.machine()), shares_core(point), bool(several))
+        program = build.application(point.workload.program, self._mpi)
+        arguments = ("measure", *several, "--config", config)
+        request = msgspec.structs.replace(base, probe=str(program), arguments=arguments)
+        return build_launch(self.name, request, self._env)
+
+    def _request(self, ranks: int, share_core: bool, several_threads: bool) -> LaunchRequest:
+        return LaunchRequest(
+            ranks=ranks,
+            ranks_per_host=-(-ranks // self._hosts),
+            probe=str(self.probe),
+            mpi=self._mpi,
+            hosts=self._where.hosts,
+            hostfile=self._where.hostfile,
+            share_core=share_core,
+            arguments=("measure", "--threads", "multiple") if several_threads else ("measure",),
+        )
+
+
+class RecordedSource:
+    """An earlier run, answered again from its journal."""
+
+    live = False
+
+    def __init__(self, path: Path) -> None:
+        self._run = RunFolder.open(path)
+        self.name = f"{PREFIX}{path}"
+        self.budget = self._run.manifest.budget
+        self.mpi = self._run.manifest.mpi
+
+    def machine(self) -> Machine:
+        """The recorded machine."""
+        return self._run.manifest.machine
+
+    def topology(self) -> str:
+        """The recorded topology."""
+        return self._run.topology()
+
+    def observers(self) -> dict[str, Any]:
+        """What could be observed there."""
+        return self._run.manifest.observers
+
+    def state(self) -> dict[str, Any]:
+        """The state recorded before the measuring."""
+        return self._run.manifest.state.get("before", {})
+
+    def recorded(self, units: Sequence[Unit]) -> tuple[Unit, ...]:
+        """The units without those that a recorded point has no answer for: time decided how many it got."""
+        answered = {entry.unit for entry in self._run.entries()}
+        points = {unit.point for unit in answered}
+        return tuple(unit for unit in units if unit in answered or unit.point not in points)
+
+    def refuse(self, point: Point) -> str:
+        """What is not in the recording is answered as failed."""
+        return ""
+
+    def record(self, folder: Path) -> None:
+        """Nothing is started."""
+        raise _nothing_to_record(self.name)
+
+    def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
+        """Nothing is started."""
+        return ""
+
+    def open(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> Conversation:
+        """A conversation with the recording."""
+        recorded = (RecordedAnswer(unit=entry.unit, record=entry.record) for entry in self._run.entries())
+        manifest = self._run.manifest
+        return Replay({**manifest.hello, "kernels": list(manifest.kernels)}, recorded)
+
+    def application_command(self, point: Point) -> str:
+        """Nothing is started."""
+        return ""
+
+    def start(self, point: Point) -> Conversation:
+        """A conversation with the recording."""
+        return self.open(0)
+
+
+class VirtualSource:
+    """A virtual machine: nothing is started, measured or observed."""
+
+    live = False
+
+    def __init__(self, where: Where) -> None:
+        for field in ("launcher", "mpi", "hosts", "hostfile"):
+            value = getattr(where, field)
+            if value:
+                raise UsageError(
+                    "cannot be given with --machine: a virtual machine starts nothing",
+                    field=field,
+                    value=value if isinstance(value, str) else ",".join(value),
+                    hint="leave one of the two out",
+                )
+        assert where.machine is not None
+        self._virtual = _virtual_machine(where.machine, where.noise, where.seed)
+        self.name = f"{VIRTUAL}{where.machine}"
+        self.mpi: dict[str, Any] = {}
+
+    def machine(self) -> Machine:
+        """Two hosts alike."""
+        return self._virtual.machine
+
+    def topology(self) -> str:
+        """hwloc's XML, marked as virtual."""
+        return topology_xml(self._virtual.machine)
+
+    def observers(self) -> dict[str, Any]:
+        """Nothing, and why."""
+        return self._virtual.observers()
+
+    def state(self) -> dict[str, Any]:
+        """A virtual machine has none."""
+        return {}
+
+    def refuse(self, point: Point) -> str:
+        """What its laws say nothing about."""
+        return point.workload.virtual_refusal or self._virtual.refuse(point)
+
+    def record(self, folder: Path) -> None:
+        """Nothing is started."""
+        raise _nothing_to_record(self.name)
+
+    def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
+        """Nothing is started."""
+        return ""
+
+    def open(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> Conversation:
+        """A conversation with the virtual machine."""
+        from elbowroom.launch.virtual import VirtualProbe
+
+        return VirtualProbe(self._virtual, ranks)
+
+    def application_command(self, point: Point) -> str:
+        """Nothing is started."""
+        return ""
+
+    def start(self, point: Point) -> Conversation:
+        """A conversation with a cluster of such machines."""
+        from elbowroom.launch.virtual import VirtualCluster
+
+        return VirtualCluster(self._virtual, point)
+
+
+def _nothing_to_record(name: str) -> UsageError:
+    return UsageError(
+        f"{name} starts nothing that could be recorded",
+        field="trace",
+        hint="measure on a real machine, or leave --trace out",
+    )
+
+
+def _virtual_machine(spec: str, noise: float | None, seed: int | None) -> VirtualMachine:
+    # Imported here: nothing else needs numpy or the published machines before it measures.
+    from elbowroom.launch.simulator import simulate
+    from elbowroom.launch.virtual import load
+    from elbowroom.virtual.answers import NOISE, SEED, VirtualMachine
+
+    virtual = load(spec)
+    return VirtualMachine(
+        virtual.definition,
+        machine=virtual.machine,
+        noise=NOISE if noise is None else noise,
+        seed=SEED if seed is None else seed,
+        simulate=simulate,
+    )
+
+
+def with_starpu(where: Where, plan: Plan, tell: Callable[[str], object]) -> Where:
+    """Where a plan with programs over StarPU runs: with StarPU's MPI for the whole run, unless `where` names
+    another, or there is no StarPU.
+    """
+    real = where.machine is None and not (where.launcher or "").startswith(PREFIX)
+    if where.mpi is not None or not real or not experiments.get(plan.experiment).needs_starpu(plan):
+        return where
+    installed = starpu.look()
+    if isinstance(installed, ElbowroomError):
+        return where
+    mpi = installed.mpi
+    tell(f"programs over StarPU {installed.version} run with its MPI, {mpi.name} in {mpi.prefix}")
+    return msgspec.structs.replace(where, mpi=spec_of(mpi))
+
+
+def settable(machine: Machine, launcher: str, frequencies: Frequencies | None = None) -> Machine:
+    """The machine with what may be set there: frequencies, on the host this process runs on."""
+    if launcher != "local":
+        reason = (
+            f"only on the host elbowroom runs on, and launcher {launcher} may reach others; "
+            "on one host: --launcher local"
+        )
+        return msgspec.structs.replace(machine, refused={CORE: reason, UNCORE: reason})
+    settings = (frequencies or Frequencies()).permitted()
+    return msgspec.structs.replace(
+        machine,
+        permitted=tuple(name for name, setting in settings.items() if not setting.reason),
+        frequency_ranges={
+            name: (setting.low, setting.high) for name, setting in settings.items() if not setting.reason
+        },
+        refused={name: setting.reason for name, setting in settings.items() if setting.reason},
+    )
+
+
+def _kernel_memory() -> int | None:
+    """Bytes of memory as the kernel counts them; None where it does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    total = next((line.split()[1] for line in lines if line.startswith("MemTotal:")), None)
+    return int(total) * 1024 if total is not None else None

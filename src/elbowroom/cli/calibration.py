@@ -1,0 +1,299 @@
+"""`elbowroom import`, `fit`, `evaluate` and `calibrate`: models from runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from elbowroom import api
+from elbowroom.api.quantities import CHOICES, duration, parse_size
+from elbowroom.cli import blas, model_tables, run_tables
+from elbowroom.cli.console import console, new_table, print_json, print_wrapped
+from elbowroom.cli.model_tables import calibration_line, shape_line
+from elbowroom.cli.options import (
+    FIGURE,
+    NOISY,
+    REPEAT,
+    Output,
+    command,
+    json_option,
+    launch_options,
+    mpi_option,
+    plan_overrides,
+    virtual_options,
+)
+from elbowroom.cli.run_tables import machine_line
+from elbowroom.errors import UsageError
+
+if TYPE_CHECKING:
+    from elbowroom.api.calibration import Calibrated
+
+
+_kernel = click.option("--kernel", metavar="KERNEL", help="Computing kernel, where the run has several.")
+_MODELS = click.Choice(CHOICES)
+_size = click.option("--size", metavar="SIZE", help="Message size, where the run has several: 64MB.")
+
+
+@command("import")
+@click.argument("path", metavar="CURVES.csv")
+@click.option("-o", "--out", metavar="RUN", required=True, help="Folder of the run. Never overwritten.")
+@click.option("--kernel", metavar="KERNEL", help="What computed, if not memset_nt.")
+@click.option("--size", metavar="SIZE", help="Size of the messages, if not 64MB.")
+@json_option
+def import_(path: str, out: str, kernel: str | None, size: str | None, as_json: bool) -> int:
+    """Make a run of curves that were measured with something else (`elbowroom help predict`)."""
+    done = api.import_curves(
+        path, out, kernel=kernel, size=_bytes(size), command=("elbowroom", *sys.argv[1:])
+    )
+    if as_json:
+        print_json(done.show())
+    else:
+        run_tables.print_run(done)
+        click.echo(f"run: {done.path}")
+    return 0
+
+
+@command()
+@click.argument("paths", metavar="RUN [RUN]...", nargs=-1, required=True)
+@click.option(
+    "-o",
+    "--out",
+    type=Output(),
+    metavar="M.json",
+    help="Default: models/NAME.json in the first run's folder.",
+)
+@_kernel
+@_size
+@json_option
+def fit(paths: tuple[str, ...], out: str | None, kernel: str | None, size: str | None, as_json: bool) -> int:
+    """Fit all models to a run: parameters with intervals, and where not to trust them.
+
+    Several runs of one machine are fitted together: with those of the plans `sizes`, `intensity` and `ring`
+    beside one of `model`, FLOW answers for other messages and computations too.
+    """
+    for index, path in enumerate(paths):
+        if os.path.realpath(path) in map(os.path.realpath, paths[:index]):
+            raise UsageError("is named twice", field="run", value=path, hint="name each run once")
+    blas.one_thread()
+    model = api.fit(paths, out, kernel=kernel, size=_bytes(size))
+    if as_json:
+        print_json(api.calibration.FitDocument(file=str(model.path), model=model.document))
+    else:
+        model_tables.print_fit(model)
+    return 0
+
+
+@command()
+@click.argument("path", metavar="RUN")
+@click.argument("source", metavar="M.json|NAME")
+@click.option(
+    "-o", "--out", type=FIGURE, metavar="FIGURE", help="Draw measured points and the model: .png or .svg."
+)
+@click.option("--stacked", is_flag=True, help="With -o: what was measured, stacked, with named points.")
+@click.option("--comp-node", type=int, default=0, metavar="NODE", help="With --stacked: node of all data.")
+@click.option("--model", "name", type=_MODELS, help="With -o: the model to draw; default: the best.")
+@json_option
+def evaluate(path: str, source: str, as_json: bool, **options: Any) -> int:
+    """How far models are from a run: mean errors, beside naive ones.
+
+    As Table 6.1 of Swartvagher's thesis: communications and computations, on the placements the threshold
+    model is calibrated on (samples) and on the others.
+    """
+    if options["stacked"] and options["out"] is None:
+        raise UsageError("needs a file", field="stacked", hint="add -o FIGURE.png")
+    if options["stacked"] and options.get("size") is not None:
+        raise UsageError(
+            "is drawn for the calibrated message size only", field="stacked", hint="leave out --size"
+        )
+    evaluation = api.evaluate(path, source)
+    files = []
+    if options["out"] is not None and options["stacked"]:
+        files = [
+            api.save_figure(evaluation.model.stacked(options["comp_node"], evaluation.run), options["out"])
+        ]
+    elif options["out"] is not None:
+        predictions = evaluation.model.curves(model=options["name"])
+        files = [
+            api.save_panels(
+                evaluation.model, evaluation.model.panels(predictions, evaluation.run), options["out"]
+            )
+        ]
+    if as_json:
+        print_json(api.calibration.evaluation_document(evaluation, path, source, files))
+    else:
+        model_tables.print_evaluation(evaluation)
+        for file in files:
+            click.echo(str(file))
+    return 0
+
+
+def _bytes(text: str | None) -> int | None:
+    return None if text is None else parse_size(text, "size")
+
+
+SCHEMA, VERSION = "elbowroom/calibrate", 1
+
+REASONS = {
+    "narrow": "the intervals are narrow enough",
+    "budget": "the budget is used",
+    "complete": "every run of the full sweep was measured",
+    "nothing": "no run gave bandwidths that a model could learn from",
+}
+
+_NOT_ASKED = {"comp_cores": None, "comm_core": None, "comp_node": None, "comm_node": None, "budget": None}
+"""Options of `run`; the budget of a calibration is a number of runs, that of a plan a time."""
+
+_FIXED_AT_START = ("kernels", "machine", "noise", "plan", "repeat", "run", "seed", "settings", "sizes")
+
+
+@command()
+@click.option(
+    "--budget", type=int, default=24, show_default=True, metavar="RUNS", help="Measure at most this."
+)
+@click.option(
+    "--half-width",
+    type=float,
+    default=3.0,
+    show_default=True,
+    metavar="PERCENT",
+    help="Stop once nine of ten 90 % intervals are at most that wide to each side.",
+)
+@click.option(
+    "-o", "--out", type=Output(), metavar="M.json", help="Default: models/NAME.json in the run folder."
+)
+@click.option(
+    "--run", metavar="RUN", help="Folder of the run; default runs/calibrate-DATE. Never overwritten."
+)
+@click.option("--resume", metavar="RUN", help="Go on with a calibration, or make it narrower.")
+@click.option("--plan", metavar="PLAN", help="What to choose from; default: model.")
+@click.option("--machine", metavar="MACHINE", help="A virtual machine answers: henri, FILE.toml, FILE.xml.")
+@click.option("--noise", type=float, metavar="SHARE", help="With --machine: noise of its values.")
+@click.option("--kernels", metavar="KERNEL", help="Computing kernel; default: the plan's.")
+@click.option("--sizes", metavar="SIZE", help="Message size: 64MB; default: the plan's.")
+@click.option("--repeat", type=REPEAT, metavar="N", help="Repetitions of each run.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any key of the plan.")
+@click.option("--launcher", metavar="NAME", help="As of `elbowroom run`.")
+@mpi_option
+@click.option("--hosts", metavar="A,B", help="Hosts for mpiexec, srun, flux.")
+@click.option("--hostfile", metavar="FILE", help="Hosts for mpiexec, one a line.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of orders, of draws and of the noise.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Patience for one repetition.",
+)
+@click.option("--no-report", is_flag=True, help="Write no report.html.")
+@json_option
+def calibrate(**options: Any) -> int:
+    """Fit the models to few runs, each chosen by what it teaches most.
+
+    Begins with some placements and numbers of computing cores, fits, and measures next where the predictions
+    of all placements gain most; says what that saved against measuring all of them.
+    """
+    blas.one_thread()
+    shared = {
+        "budget": options["budget"],
+        "half_width": options["half_width"] / 100,
+        "out": options["out"],
+        "patience": options["timeout"],
+        "report": not options["no_report"],
+        **launch_options(options),
+    }
+    if options["resume"] is not None:
+        given = [name for name in _FIXED_AT_START if options[name] not in (None, ())]
+        if given:
+            raise UsageError(
+                "cannot be given with --resume: the run goes on as it was begun",
+                field=given[0],
+                hint="leave it out, or start a new calibration",
+            )
+        done = api.resume_calibration(options["resume"], **shared)
+    else:
+        done = api.calibrate(
+            plan=options["plan"] or "model",
+            run=options["run"],
+            overrides=plan_overrides(options | _NOT_ASKED),
+            seed=options["seed"],
+            command=("elbowroom", *sys.argv[1:]),
+            **virtual_options(options),
+            **shared,
+        )
+    if options["as_json"]:
+        print_json(_object(done))
+    else:
+        _print(done)
+    return 0 if done.run.verdict.trusted else NOISY
+
+
+def _object(done: Calibrated) -> dict[str, Any]:
+    plain = msgspec.to_builtins(done.calibration)
+    file = None if done.model is None else str(done.model.path)
+    return {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "run": str(done.run.path),
+        "file": file,
+        **plain,
+        "saved": saved(done),
+        "unknown": list(done.unknown),
+        "trusted": done.run.verdict.trusted,
+        "virtual": done.run.machine.virtual,
+        "model": None if done.model is None else msgspec.to_builtins(done.model.document),
+    }
+
+
+def saved(done: Calibrated) -> str:
+    """What was measured against the full sweep, in a sentence."""
+    calibration = done.calibration
+    if calibration.runs == calibration.full_runs:
+        plural = "s" if calibration.runs != 1 else ""
+        return f"{calibration.runs} run{plural} measured, all there are: nothing was saved."
+    return (
+        f"{calibration.runs} runs instead of {calibration.full_runs}: about "
+        f"{duration(calibration.seconds)} of measuring instead of {duration(calibration.full_seconds)}."
+    )
+
+
+def _print(done: Calibrated) -> None:
+    calibration = done.calibration
+    if done.model is None:
+        print_wrapped(machine_line(done.run.machine), style="bold")
+    else:
+        print_wrapped(shape_line(done.model.machine), style="bold")
+        print_wrapped(calibration_line(done.model.document.calibration))
+    print()
+    table = new_table(
+        ("run", "right"), ("comp node", "right"), ("comm node", "right"), ("n", "right"), ("chosen", "")
+    )
+    for number, step in enumerate(calibration.steps, start=1):
+        at = step.situation
+        cores = f"{at.n}+{at.n_other}" if at.n_other else str(at.n)
+        why = "to begin with" if step.width is None else f"intervals within {step.width:.1%} before"
+        table.add_row(str(number), str(at.comp_node), str(at.comm_node), cores, why)
+    console().print(table)
+    print()
+    if calibration.width is not None and done.model is not None:
+        goal = f"(goal: {calibration.goal.half_width:.1%})"
+        print_wrapped(
+            f"Nine of ten predictions are certain within {calibration.width:.1%} {goal}: "
+            f"{REASONS[calibration.reason]}."
+        )
+    else:
+        print_wrapped(f"{REASONS[calibration.reason][:1].upper()}{REASONS[calibration.reason][1:]}.")
+    print_wrapped(saved(done), style="bold")
+    if not done.run.verdict.trusted:
+        print_wrapped(f"Not to be trusted: {done.run.verdict.reasons[0]}", style="bold yellow")
+    if done.unknown:
+        print()
+        print_wrapped("What was not learned, and where not to trust it:")
+    for sentence in done.unknown:
+        print_wrapped(f"- {sentence}", indent="  ")
+    print()
+    print_wrapped(f"run: {done.run.path}")
+    if done.model is not None:
+        print_wrapped(f"model: {done.model.path}")

@@ -1,0 +1,132 @@
+"""`elbowroom help`, `completion`, `manual` and `schema`: documentation, shells, man and JSON Schemas."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+from click.shell_completion import get_completion_class
+
+from elbowroom import __version__, api
+from elbowroom.cli.console import print_json
+from elbowroom.cli.options import command
+from elbowroom.errors import UsageError
+
+SHELLS = ("bash", "zsh", "fish")
+
+UNLISTED = ("index",)
+"""Pages that only lead to others."""
+
+
+@command("help")
+@click.argument("topic", required=False)
+def help_(topic: str | None) -> int:
+    """Print a page of the documentation; without TOPIC, list the pages."""
+    pages = topics()
+    if topic is None:
+        for name, path in sorted(pages.items()):
+            click.echo(f"{name:<29}{_title(path)}")
+        return 0
+    if topic not in pages:
+        near = difflib.get_close_matches(topic, pages, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise UsageError(
+            "no such page", field="topic", value=topic, hint=f"{hint}`elbowroom help` lists the pages"
+        )
+    click.echo(pages[topic].read_text(encoding="utf-8"), nl=False)
+    return 0
+
+
+@command()
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> int:
+    """Print what completes commands and options in bash, zsh or fish.
+
+    For bash: `eval "$(elbowroom completion bash)"` in ~/.bashrc.
+    """
+    shell_class = get_completion_class(shell)
+    assert shell_class is not None
+    click.echo(shell_class(_root(), {}, "elbowroom", "_ELBOWROOM_COMPLETE").source(), nl=False)
+    return 0
+
+
+@command()
+def manual() -> int:
+    """Print the man page: `elbowroom manual > elbowroom.1`."""
+    click.echo(manual_page(_root()), nl=False)
+    return 0
+
+
+def topics() -> dict[str, Path]:
+    """Pages by topic: the name of the file, whatever folder it is in."""
+    return {path.stem: path for path in docs().rglob("*.md") if path.stem not in UNLISTED}
+
+
+def _complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in api.schema_names() if name.startswith(incomplete)]
+
+
+@command()
+@click.argument("name", required=False, shell_complete=_complete)
+def schema(name: str | None) -> int:
+    """Print the JSON Schema of a document; without NAME the names of all documents that have one."""
+    if name is None:
+        click.echo("\n".join(api.schema_names()))
+    else:
+        print_json(api.schema(name), old_keys=False)
+    return 0
+
+
+def _root() -> click.Group:
+    """The group of all commands."""
+    root = click.get_current_context().find_root().command
+    assert isinstance(root, click.Group)
+    return root
+
+
+def docs() -> Path:
+    """The pages: inside the installed package, or beside the sources of a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "docs"
+    return installed if installed.is_dir() else package.parents[1] / "docs"
+
+
+def manual_page(root: click.Group) -> str:
+    """A man page (section 1, man(7) macros) of all commands and options below `root`."""
+    lines = [f'.TH ELBOWROOM 1 "" "elbowroom {__version__}" "User Commands"', ".SH NAME"]
+    lines += [r"elbowroom \- interference between computation and communication", ".SH SYNOPSIS"]
+    lines += [r".B elbowroom", r"\fICOMMAND\fR [\fIOPTIONS\fR] [\fIARGUMENTS\fR]", ".SH DESCRIPTION"]
+    lines += [_roff(root.help or ""), ".SH COMMANDS"]
+    for path, part in _commands(root, ("elbowroom",)):
+        context = click.Context(part, info_name=" ".join(path))
+        usage = " ".join(part.collect_usage_pieces(context))
+        lines += [f".SS {_roff(' '.join(path))} {_roff(usage)}", _roff(part.help or "")]
+        for parameter in part.get_params(context):
+            record = parameter.get_help_record(context)
+            if record is not None and isinstance(parameter, click.Option):
+                lines += [".TP", rf"\fB{_roff(record[0])}\fR", _roff(record[1]) or r"\&"]
+    lines += [".SH SEE ALSO", _roff("`elbowroom help` lists the pages of the documentation.")]
+    return "\n".join(lines) + "\n"
+
+
+def _commands(
+    command: click.Command, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    if isinstance(command, click.Group):
+        for name, part in command.commands.items():
+            yield from _commands(part, (*path, name))
+    else:
+        yield path, command
+
+
+def _roff(text: str) -> str:
+    """Text for roff: no line is taken for a macro, no hyphen for a dash; a blank line begins a paragraph."""
+    lines = (line.strip() for line in text.replace("\\", r"\e").replace("-", r"\-").splitlines())
+    return "\n".join(rf"\&{line}" if line[:1] in (".", "'") else line or ".PP" for line in lines)
+
+
+def _title(path: Path) -> str:
+    with path.open(encoding="utf-8") as file:
+        return file.readline().lstrip("# ").strip()

@@ -1,0 +1,337 @@
+"""Options and arguments: what every command has in common.
+
+A value that cannot be right for any option is refused before the command starts: empty text, text that is not
+UTF-8, numbers that are not finite or not in ASCII digits, an option given twice. The errors name the option.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+from click.shell_completion import CompletionItem
+
+from elbowroom import api
+from elbowroom.api.quantities import MOST_REPETITIONS, parse_cores, parse_duration, parse_size
+from elbowroom.api.shell import check_output, try_output
+from elbowroom.errors import UsageError
+
+if TYPE_CHECKING:
+    pass
+
+
+_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_LARGEST = 2**63 - 1
+_ARGUMENTS = {"m": "model", "a": "run", "b": "run", "name": "machine", "dir": "directory"}
+"""Fields of arguments whose metavar is an abbreviation."""
+
+
+class _Text(click.types.StringParamType):
+    """Text that shells complete with the names of files."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Files of any kind."""
+        return [CompletionItem(incomplete, type="file")]
+
+
+class Output(_Text):
+    """A file to write, tried before anything is computed; `endings`: those that its name may have, `wrong`:
+    what is said of others.
+    """
+
+    def __init__(self, *endings: str, wrong: str = "is of no format that is written here") -> None:
+        self.endings, self.wrong = endings, wrong
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The name; UsageError for another ending, MachineError where it cannot be written."""
+        text = super().convert(value, param, ctx)
+        if isinstance(text, str):
+            ending = os.path.splitext(text)[1].lower()
+            if self.endings and ending not in self.endings:
+                *others, last = self.endings
+                ends = f"{', '.join(others)} or {last}" if others else last
+                raise UsageError(self.wrong, field="out", value=text, hint=f"end the name in {ends}")
+            try_output(Path(text))
+        return text
+
+
+FIGURE = Output(".svg", ".png", wrong="is no picture")
+
+
+class Command(click.Command):
+    """A command whose words are checked; settings of its own, since click keeps the help option of whichever
+    context asked for it first.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **{"context_settings": _SETTINGS, **options})
+        for parameter in self.params:
+            if parameter.type is click.STRING:
+                parameter.type = _Text()
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """click's, after the checks."""
+        if not ctx.resilient_parsing:
+            _check_words(self, ctx, args)
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """click's, where no output would destroy what was measured or is read."""
+        check_outputs(ctx.params)
+        return super().invoke(ctx)
+
+
+command = functools.partial(click.command, cls=Command)
+"""As click.command, for commands whose words are checked."""
+
+
+class Group(click.Group):
+    """Lists commands in the order of a first visit; shows its help where no command is given."""
+
+    command_class = Command
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **{"context_settings": _SETTINGS, "no_args_is_help": False, **options})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of definition."""
+        return list(self.commands)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """click's; without any words, the help."""
+        if not args and not ctx.resilient_parsing:
+            click.echo(ctx.get_help())
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """click's; a name that no command has is a UsageError."""
+        name = args[0]
+        if name.startswith("-"):
+            raise UsageError(
+                "no such option", field="option", value=name, hint=f"see `{ctx.command_path} --help`"
+            )
+        if name not in self.commands and not ctx.resilient_parsing:
+            raise UsageError(
+                "no such command", field="command", value=name, hint=_closest(name, self.commands)
+            )
+        return super().resolve_command(ctx, args)
+
+
+class Duration(click.ParamType):  # type: ignore[type-arg]
+    """Seconds, written as `90`, `60s`, `2min`, `1.5h`."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Seconds; UsageError for what is no duration."""
+        return parse_duration(value, field_of(param) if param else self.name)
+
+
+DURATION = Duration()
+REPEAT = click.IntRange(min=1, max=MOST_REPETITIONS)
+
+
+def field_of(parameter: click.Parameter) -> str:
+    """The name of a parameter in errors: `comp_cores` of --comp-cores, `run` of the argument RUN."""
+    if isinstance(parameter, click.Option):
+        return max(parameter.opts, key=len).lstrip("-").replace("-", "_")
+    word = re.match(r"\W*(\w+)", parameter.metavar or parameter.name or "")
+    name = word[1].lower() if word else str(parameter.name)
+    return _ARGUMENTS.get(name, name)
+
+
+def usage_error(error: click.ClickException) -> UsageError:
+    """An error of click's parser as a sentence of this program."""
+    context = getattr(error, "ctx", None)
+    see = f"see `{context.command_path if context is not None else 'elbowroom'} --help`"
+    if isinstance(error, click.NoSuchOption):
+        near = f"did you mean {', '.join(error.possibilities)}? " if error.possibilities else ""
+        return UsageError("no such option", field="option", value=error.option_name, hint=near + see)
+    if isinstance(error, click.MissingParameter) and error.param is not None:
+        return UsageError("is missing", field=field_of(error.param), hint=see)
+    field = str(getattr(error, "option_name", None) or "").lstrip("-").replace("-", "_")
+    parameter = getattr(error, "param", None)
+    if parameter is not None:
+        field = field_of(parameter)
+    sentence = " ".join(error.format_message().split()).rstrip(".")
+    return UsageError(sentence[:1].lower() + sentence[1:], field=field or "arguments", hint=see)
+
+
+def _check_words(command: click.Command, context: click.Context, words: Sequence[str]) -> None:
+    """Raises UsageError for the first value that is wrong whatever the option means."""
+    values, _, order = command.make_parser(context).parse_args(list(words))
+    if values.get("help"):
+        return
+    for parameter in dict.fromkeys(order):
+        if parameter.type is click.UNPROCESSED:
+            continue
+        given = values.get(parameter.name or "")
+        several = isinstance(given, list | tuple)
+        if isinstance(parameter, click.Option) and not parameter.is_flag and not parameter.multiple:
+            _check_once(parameter, given, order.count(parameter))
+        for value in given if isinstance(given, list | tuple) and several else (given,):
+            if isinstance(value, str):
+                _check_value(parameter, value, context)
+
+
+def _check_once(option: click.Option, value: object, times: int) -> None:
+    if times > 1:
+        raise UsageError(f"is given {times} times", field=field_of(option), value=value, hint="give it once")
+
+
+def _check_value(parameter: click.Parameter, value: str, context: click.Context) -> None:
+    field = field_of(parameter)
+    if any("\udc80" <= letter <= "\udcff" for letter in value):
+        raise UsageError("is not UTF-8", field=field, value=value, hint="use a name in UTF-8")
+    if not value.strip():
+        hint = "give a value; an unset shell variable looks like this"
+        raise UsageError("is empty", field=field, value=value, hint=hint)
+    if isinstance(parameter.type, click.types.IntParamType | click.types.FloatParamType):
+        _check_number(parameter, field, value)
+    try:
+        parameter.type.convert(value, parameter, context)
+    except click.BadParameter as error:
+        _refuse(parameter.type, field, value, error)
+
+
+def _check_number(parameter: click.Parameter, field: str, value: str) -> None:
+    text = value.strip()
+    if isinstance(parameter.type, click.types.IntParamType):
+        if not _WHOLE.fullmatch(text):
+            raise UsageError("is not a whole number", field=field, value=value, hint=_range(parameter.type))
+        # Python refuses to convert thousands of digits.
+        if len(text) > 40 or abs(int(text)) > _LARGEST:
+            raise UsageError("is too large", field=field, value=value, hint="give a smaller number")
+    elif not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):
+        raise UsageError("is not a finite number", field=field, value=value, hint=_range(parameter.type))
+
+
+def _refuse(kind: click.ParamType[Any], field: str, value: str, error: click.BadParameter) -> NoReturn:
+    if isinstance(kind, click.Choice):
+        known = [str(choice) for choice in kind.choices]
+        raise UsageError(
+            "is none of the choices", field=field, value=value, hint=_closest(value, known)
+        ) from error
+    if isinstance(kind, click.types._NumberRangeBase):
+        raise UsageError("is out of range", field=field, value=value, hint=_range(kind)) from error
+    raise UsageError(error.message.rstrip("."), field=field, value=value, hint="see --help") from error
+
+
+def _range(kind: click.ParamType[Any]) -> str:
+    what = "a whole number" if isinstance(kind, click.types.IntParamType) else "a number"
+    low, high = getattr(kind, "min", None), getattr(kind, "max", None)
+    above = "above" if getattr(kind, "min_open", False) else "from"
+    ends = f" {above} {low}" if low is not None else ""
+    return f"give {what}{ends}{f' to {high}' if high is not None else ''}"
+
+
+def _closest(word: str, known: Iterable[str]) -> str:
+    known = list(known)
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f"{f'did you mean {near[0]!r}? ' if near else ''}known: {', '.join(known)}"
+
+
+_OUTPUTS = ("out", "report", "figure")
+"""Names of the parameters that are files to write."""
+
+
+def check_outputs(parameters: dict[str, Any]) -> None:
+    """Refuses outputs that would destroy a file of a run or of a trace, or one that the command reads: any
+    other parameter may name one.
+    """
+    outputs = {name: parameters[name] for name in _OUTPUTS if isinstance(parameters.get(name), str)}
+    others = [value for name, value in parameters.items() if name not in outputs]
+    inputs = [Path(word) for word in _parts(others)]
+    for name, value in outputs.items():
+        check_output(Path(value), inputs, field=name)
+
+
+def _parts(value: Any) -> Iterator[str]:
+    if isinstance(value, str) and value and "\0" not in value:
+        yield value
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _parts(item)
+
+
+NOISY = 3
+_HOST = re.compile(r"[\w\[][\w.:\[\]-]*", re.ASCII)
+
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object on stdout, errors included."
+)
+mpi_option = click.option(
+    "--mpi", metavar="MPI", help="embedded (default), openmpi, mpich, or a prefix: /opt/openmpi."
+)
+
+
+def launch_options(options: dict[str, Any]) -> dict[str, Any]:
+    """What the options say of the launcher, its MPI and the hosts."""
+    return {
+        "launcher": options["launcher"],
+        "mpi": options["mpi"],
+        "hosts": parse_hosts(options["hosts"]),
+        "hostfile": options["hostfile"],
+    }
+
+
+def parse_hosts(text: str | None) -> tuple[str, ...]:
+    """The hosts of a list; UsageError where a part is empty or no host's name."""
+    hosts = () if text is None else tuple(_words(text))
+    if not all(_HOST.fullmatch(host) for host in hosts):
+        raise UsageError("is no list of hosts", field="hosts", value=text, hint="write names: a,b")
+    return hosts
+
+
+def virtual_options(options: dict[str, Any]) -> dict[str, Any]:
+    """What the options say of a virtual machine."""
+    return {"machine": options["machine"], "noise": options["noise"]}
+
+
+def plan_overrides(options: dict[str, Any]) -> api.Overrides:
+    """The keys of a plan that the options set; UsageError for what they cannot mean."""
+    settings = {}
+    for setting in options["settings"]:
+        key, equals, value = setting.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(
+                "is no KEY=VALUE", field="set", value=setting, hint="for instance --set window=0.2"
+            )
+        settings[key.strip()] = value.strip()
+    if options.get("nodes") is not None:
+        if not all(word.isdecimal() and word.isascii() for word in _words(options["nodes"])):
+            raise UsageError(
+                "is no list of numbers", field="nodes", value=options["nodes"], hint="for instance 4,8,16"
+            )
+        settings["nodes"] = options["nodes"]
+    kernels, cores, sizes = options["kernels"], options["comp_cores"], options["sizes"]
+    return api.Overrides(
+        kernels=None if kernels is None else tuple(_words(kernels)),
+        comp_cores=None if cores is None else parse_cores(cores),
+        comm_core=options["comm_core"],
+        comp_node=options["comp_node"],
+        comm_node=options["comm_node"],
+        sizes=None if sizes is None else tuple(parse_size(size) for size in _words(sizes)),
+        repeat=options["repeat"],
+        budget=options["budget"],
+        settings=settings,
+    )
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",")]

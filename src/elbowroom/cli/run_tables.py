@@ -1,0 +1,254 @@
+"""Tables of a run, 80 columns wide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from elbowroom.api.quantities import duration, format_cores, number, size, span
+from elbowroom.cli.console import console, new_table, print_wrapped, styled
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+    from elbowroom.api.measurement import Point, Prepared
+    from elbowroom.api.runs import Kept, Machine, Note, PointResult, Run, Side, Summary, TextTable
+
+MARKS: tuple[tuple[str, str, Callable[[PointResult], bool]], ...] = (
+    (
+        "!",
+        "no steady state: the values are those of whole windows",
+        lambda point: point.status == "not_stable",
+    ),
+    (
+        "~",
+        "drift: the baseline at the end of the run differs by 5 % or more",
+        lambda point: any(flag.startswith("drift") for flag in point.flags),
+    ),
+    (
+        "?",
+        "incomplete or failed: fewer repetitions than planned",
+        lambda point: point.status in ("failed", "incomplete"),
+    ),
+)
+"""Beside a point's kernel: the mark, its meaning, and the points that carry it."""
+
+
+def print_run(run: Run) -> None:
+    """Machine, verdict, findings, table of points, what is not ok, notes."""
+    machine, verdict, points = run.machine, run.verdict, run.points()
+    print_wrapped(f"{run.manifest.plan['name']} on {machine_line(machine)}", style="bold")
+    mpi = run.manifest.hello.get("mpi", {})
+    simulation = run.manifest.hello.get("virtual")
+    if simulation:
+        definition = simulation["definition"]
+        print_wrapped(
+            f"virtual machine, nothing was measured: truth {definition['truth']} ({definition['origin']}), "
+            f"noise {100 * simulation['noise']:g} %, seed {simulation['seed']}"
+        )
+    elif mpi:
+        library = str(mpi.get("library", "")).split(",")[0].splitlines()[0]
+        print_wrapped(f"{library}, transport {mpi.get('transport', 'unknown')}")
+    print()
+    colour = "yellow" if not verdict.trusted else ("red" if verdict.interference else "green")
+    print_wrapped(verdict.text, style=f"bold {colour}")
+    for reason in verdict.further_reasons:
+        print_wrapped(f"- {reason}", indent="  ")
+    for finding in run.findings:
+        if finding.text not in verdict.text:
+            print_wrapped(f"- {finding.text}", indent="  ")
+    print()
+    print_tables(run.tables)
+    shown = {point for table in run.tables for point in table.points}
+    rest = [point for point in points if point.id not in shown]
+    if rest or not points:
+        console().print(_points_table(rest))
+    _explain_control(points)
+    _explain_marks(points)
+    _print_odd(points)
+    _print_notes(run.notes)
+
+
+def _print_notes(notes: Sequence[Note]) -> None:
+    """What the machine cannot answer, then what there was no time for."""
+    for status, head in (("n/a", "This machine cannot answer:"), ("left out", "Left out:")):
+        chosen = [note for note in notes if note.status == status]
+        if chosen:
+            print()
+            print_wrapped(head)
+        for note in chosen:
+            print_wrapped(
+                f"{note.what}: {note.status}, {note.reason}"
+                if status == "n/a"
+                else f"{note.what}: {note.reason}",
+                indent="  ",
+            )
+
+
+def print_tables(tables: Sequence[TextTable]) -> None:
+    """Tables of an experiment, a blank line after each; what columns mean is said once."""
+    for index, table in enumerate(tables):
+        if table.title:
+            print_wrapped(table.title, style="bold")
+        columns = new_table(
+            *((name, "" if at in table.left else "right") for at, name in enumerate(table.columns))
+        )
+        for row, cells in enumerate(table.rows):
+            styles = ["red" * ((row, column) in table.marked) for column in range(len(cells))]
+            columns.add_row(*(styled(cell, style) for cell, style in zip(cells, styles, strict=True)))
+        console().print(columns)
+        for sentence in table.sentences(tables[index + 1 :]):
+            print_wrapped(sentence)
+        print()
+
+
+def _explain_control(points: Iterable[PointResult | Point]) -> None:
+    if any(point.role == "control" for point in points):
+        print_wrapped("* control: uses no memory, so it tells whether the machine was quiet")
+
+
+def _marks(point: PointResult) -> str:
+    """What the table shows beside a point's kernel when its values need care."""
+    return "".join(mark for mark, _, applies in MARKS if applies(point))
+
+
+def _explain_marks(points: Sequence[PointResult]) -> None:
+    for mark, meaning, applies in MARKS:
+        if any(applies(point) for point in points):
+            print_wrapped(f"{mark} {meaning}")
+
+
+def _print_odd(points: Sequence[PointResult]) -> None:
+    """Statuses and flags; a flag that all points carry is said once."""
+    shared = set.intersection(*(set(point.flags) for point in points)) if len(points) > 1 else set()
+    if shared:
+        print()
+        print_wrapped(f"Every point: {', '.join(sorted(shared))}")
+    odd = [point for point in points if point.status != "ok" or set(point.flags) - shared]
+    if odd:
+        print()
+        print_wrapped("Not simply ok:")
+    for point in odd:
+        flags = " ".join(flag for flag in point.flags if flag not in shared)
+        print_wrapped(
+            f"{point.id}: {', '.join(filter(None, [point.status, point.reason, flags]))}", indent="  "
+        )
+
+
+def machine_line(machine: Machine) -> str:
+    """The machine in one line."""
+    hosts = f", {machine.hosts} hosts" if machine.hosts > 1 else ""
+    name = (machine.name or "this machine") + " (virtual)" * machine.virtual
+    return (
+        f"{name}: {machine.model or 'unknown processor'}, {len(machine.cores)} cores, "
+        f"{len(machine.nodes)} NUMA node{'s' if len(machine.nodes) != 1 else ''}{hosts}"
+    )
+
+
+def _points_table(points: Sequence[PointResult]) -> Table:
+    """Two lines for each point, one for each side; placement is a column only where it varies."""
+    places = {(point.comp_node, point.comm_node, point.comm_core) for point in points}
+    columns = [("kernel", ""), ("n", "right"), ("size", "right")]
+    if len(places) > 1:
+        columns.append(("place", ""))
+    columns += [
+        ("side", ""),
+        ("alone", "right"),
+        ("together", "right"),
+        ("unit", ""),
+        ("kept", "right"),
+        ("95 %", ""),
+    ]
+    table = new_table(*columns)
+    for point in points:
+        cores = f"{point.n - point.n_other}+{point.n_other}" if point.n_other else str(point.n)
+        head = [_kernel(point) + _marks(point), cores, size(point.size) if point.size else ""]
+        if len(places) > 1:
+            core = "?" if point.comm_core < 0 else point.comm_core
+            head.append(f"{point.comp_node}/{point.comm_node} c{core}")
+        first = True
+        for name, side in (("comp", point.comp), ("comm", point.comm)):
+            if side.alone is None and side.together is None:
+                continue
+            table.add_row(*(head if first else [""] * len(head)), name, *_side_cells(side))
+            first = False
+        if first:
+            table.add_row(*head, styled(point.status, "yellow"), "", "", "", "", "")
+    return table
+
+
+def _kernel(point: PointResult) -> str:
+    if label := point.workload.label(point.comm_threads):
+        return label
+    marks = "" if point.cursor == 1 else f" x{point.cursor}"
+    return point.kernel + marks + ("*" if point.role == "control" else "")
+
+
+def _side_cells(side: Side) -> list[str | Text]:
+    unit = next((summary.unit for summary in (side.alone, side.together) if summary is not None), "")
+    return [_value(side.alone), _value(side.together), unit, *_kept_cells(side.kept)]
+
+
+def _value(summary: Summary | None) -> str:
+    return "-" if summary is None else number(summary.median, 4)
+
+
+def _kept_cells(kept: Kept | None) -> list[str | Text]:
+    if kept is None:
+        return ["-", ""]
+    style = "red" if kept.below(0.95) else ""
+    ends = "" if kept.bounds is None else span(*(f"{end:.2f}" for end in kept.bounds))
+    return [styled(f"{kept.value:.2f}", style), ends]
+
+
+def _planned(point: Point) -> str:
+    """What runs in a point."""
+    if label := point.workload.label(len(point.comm_cores)):
+        return label
+    marks = "" if point.cursor == 1 else f" x{point.cursor}"
+    return point.kernel + marks + "*" * (point.role == "control")
+
+
+def print_dry_run(prepared: Prepared) -> None:
+    """Points, time, command lines and notes of what would be done."""
+    plan, points = prepared.plan, prepared.expansion.points
+    print_wrapped(f"{plan.name}: {plan.question}", style="bold")
+    print_wrapped(machine_line(prepared.machine))
+    print()
+    table = new_table(
+        ("kernel", ""),
+        ("n", "right"),
+        ("size", "right"),
+        ("metric", ""),
+        ("comp", "right"),
+        ("comm", "right"),
+        ("cores", ""),
+    )
+    for point in points:
+        comm = format_cores(point.comm_cores or (point.comm_core,))
+        cores = f"{format_cores(point.comp_cores) or '-'} beside {comm}"
+        table.add_row(
+            _planned(point),
+            str(point.n),
+            size(point.size) if point.size else "",
+            point.workload.quantity(point.metric),
+            str(point.comp_node),
+            str(point.comm_node),
+            cores,
+        )
+    console().print(table)
+    _explain_control(points)
+    print()
+    count = f"{len(points)} points, {plan.repetitions} repetitions each, {len(prepared.units)} in all"
+    virtual = " (virtual: nothing is measured)" * prepared.machine.virtual
+    if prepared.budget:
+        most = f"at most {plan.repetitions} repetitions"
+        print_wrapped(f"{len(points)} points, {most}: at most {duration(prepared.budget)} in all")
+    else:
+        print_wrapped(f"{count}: about {duration(prepared.seconds)}{virtual}")
+    for command in prepared.commands:
+        # One line each, however long: it is there to be copied.
+        print(command)
+    for note in prepared.expansion.notes:
+        print_wrapped(f"{note.what}: {note.status}, {note.reason}")

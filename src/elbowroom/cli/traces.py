@@ -1,0 +1,303 @@
+"""`elbowroom trace`: records what happened on every rank, and reads it."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from elbowroom import api
+from elbowroom.api.quantities import Progress, parse_cores
+from elbowroom.api.shell import is_stdout
+from elbowroom.cli import trace_tables
+from elbowroom.cli.console import print_json
+from elbowroom.cli.options import FIGURE, NOISY, Group, Output, json_option
+from elbowroom.cli.simulated_clocks import simulate_clocks
+
+if TYPE_CHECKING:
+    from elbowroom.api.recording_cost import Step
+    from elbowroom.api.traces import Merged, Tell
+
+_COMMAND: Any = {"nargs": -1, "metavar": "-- CMD...", "type": click.UNPROCESSED}
+
+
+@click.group(cls=Group)
+def trace() -> None:
+    """What happened on every rank and thread, on one clock (`elbowroom help trace`)."""
+
+
+@trace.command()
+@click.option(
+    "-o", "--out", metavar="DIR", default="trace", show_default=True, help="Directory of the trace."
+)
+@click.option(
+    "--categories", metavar="C,C", help="Record these only: mpi,message,task; default: all but poll."
+)
+@click.option(
+    "--buffer",
+    metavar="SIZE",
+    help="For each thread's events (32 B each); default: 1 to 32 MiB, as memory allows.",
+)
+@click.option(
+    "--policy",
+    metavar="NAME",
+    default="stop",
+    show_default=True,
+    help="Where a buffer is full: stop, overwrite, drain or grow.",
+)
+@click.option("--core", type=int, metavar="N", help="Of the thread that drains.")
+@click.option(
+    "--sync",
+    "sync_seconds",
+    type=float,
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Compare clocks again at a barrier after so long; 0: at begin and end only.",
+)
+@click.option("--adapters", metavar="A,A", help="Some of mpi,starpu,omp; default: what fits the program.")
+@click.option("--mpi", metavar="PREFIX", help="The program's MPI; default: its launcher's.")
+@json_option
+@click.argument("command", **_COMMAND)
+def record(command: tuple[str, ...], **options: Any) -> int:
+    """Run CMD and record it: `elbowroom trace record -- mpirun -n 4 ./app`.
+
+    The exit code is CMD's. MPI, StarPU and OpenMP are heard without compiling anything again.
+    """
+    done = api.record_trace(
+        command,
+        options["out"],
+        categories=_list(options["categories"]),
+        buffer=options["buffer"],
+        policy=options["policy"],
+        core=options["core"],
+        sync_seconds=options["sync_seconds"],
+        adapters=_list(options["adapters"]),
+        mpi=options["mpi"],
+        # With --json what the program says is chatter: stdout is for the object.
+        stdout=sys.stderr.fileno() if options["as_json"] else None,
+    )
+    if options["as_json"]:
+        print_json(done.document())
+    else:
+        # stdout is the program's.
+        with contextlib.redirect_stdout(sys.stderr):
+            trace_tables.print_recorded(done)
+    return done.exit_code
+
+
+@trace.command()
+@click.argument("directory", metavar="DIR")
+@click.option(
+    "-o",
+    "--out",
+    type=Output(),
+    metavar="FILE",
+    required=True,
+    help="out.pftrace, .json, .otf2, .paje, .parquet, .html.",
+)
+@click.option(
+    "--to", metavar="FORMAT", help="pftrace, json, otf2, paje, parquet, html or dot; default: by ending."
+)
+@click.option(
+    "--from", "begin", type=float, metavar="S", help="A timeline (.html) from here on, s since the start."
+)
+@click.option("--until", "end", type=float, metavar="S", help="A timeline up to here.")
+@click.option("--categories", metavar="C,C", help="A timeline of these only.")
+@json_option
+def merge(directory: str, out: str, to: str | None, as_json: bool, **part: Any) -> int:
+    """Merge the trace of all ranks into one file, on one clock."""
+    shown = {"begin_s": part["begin"], "end_s": part["end"], "categories": _list(part["categories"]) or ()}
+    with _bar("merging") as tell:
+        done = api.merge_trace(directory, out, to=to, tell=tell, **shown)
+    return _show_merged(done, as_json)
+
+
+@trace.command()
+@click.argument("directory", metavar="DIR")
+@click.option(
+    "--bins", type=int, default=100, show_default=True, metavar="N", help="Parts of the run's time."
+)
+@click.option(
+    "-o",
+    "--out",
+    "--figure",
+    "figure",
+    type=FIGURE,
+    metavar="FIGURE",
+    help="Draw .png or .svg: by type, over time, both.",
+)
+@json_option
+def stat(directory: str, bins: int, figure: str | None, as_json: bool) -> int:
+    """Count events by type and over time; exit code 3 where the trace is not to be trusted."""
+    counted = api.trace_stat(directory, bins)
+    if figure is not None:
+        api.save_trace_figure(counted, figure, title=directory)
+    if as_json:
+        print_json(counted)
+    else:
+        trace_tables.print_stat(counted)
+        if figure is not None:
+            click.echo(f"figure: {figure}")
+    return NOISY if counted.doubts else 0
+
+
+@trace.command()
+@click.argument("directory", metavar="DIR")
+@json_option
+def check(directory: str, as_json: bool) -> int:
+    """Say whether a trace is whole and its times can be trusted; exit code 3 where not."""
+    checked = api.check_trace(directory)
+    if as_json:
+        print_json(checked.check)
+    else:
+        trace_tables.print_check(checked.check, trusted=checked.trusted)
+    return 0 if checked.trusted else NOISY
+
+
+@trace.command()
+@click.argument("directory", metavar="DIR")
+@click.option("-o", "--out", type=Output(), metavar="FILE.dot", required=True)
+@json_option
+def dag(directory: str, out: str, as_json: bool) -> int:
+    """Write the graph of tasks and their dependencies as DOT."""
+    with _bar("merging") as tell:
+        done = api.merge_trace(directory, out, to="dot", tell=tell)
+    return _show_merged(done, as_json)
+
+
+@trace.command()
+@click.argument("directory", metavar="DIR")
+@click.option(
+    "-o",
+    "--out",
+    "--report",
+    "report",
+    type=Output(),
+    metavar="FILE.html",
+    help="Offsets, drifts and error bars over time, as a page.",
+)
+@json_option
+def sync(directory: str, report: str | None, as_json: bool) -> int:
+    """Tell how the clocks of all ranks differ, and how sure that is; exit code 3 where they do not tell."""
+    clocks = api.trace_sync(directory)
+    if report is not None:
+        api.save_sync_report(directory, report)
+    if as_json:
+        print_json(clocks)
+    else:
+        trace_tables.print_sync(clocks)
+        if report is not None:
+            click.echo(f"report: {report}")
+    return NOISY if clocks.doubts else 0
+
+
+@trace.command()
+@click.option("--repeat", type=int, default=10, show_default=True, metavar="N", help="Runs of each case.")
+@click.option("--categories", metavar="SET;SET", help="Sets: mpi;mpi,task; default: each by itself.")
+@click.option("--threads", metavar="N,N", help="Numbers of threads; for {threads} in CMD, if there.")
+@click.option(
+    "--metric", default="wall", show_default=True, metavar="wall|REGEX", help="Or a number that CMD prints."
+)
+@click.option("--rate", is_flag=True, help="More of the metric is better.")
+@click.option(
+    "--limit", type=float, default=5.0, show_default=True, metavar="PERCENT", help="What it may cost."
+)
+@click.option("--buffer", metavar="SIZE", default="4MiB", show_default=True, help="As of `record`.")
+@click.option("--adapters", metavar="A,A", help="As of `record`.")
+@click.option("--mpi", metavar="PREFIX", help="As of `record`.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the order of runs.")
+@click.option(
+    "-o",
+    "--out",
+    type=Output(".svg", ".png", ".html"),
+    metavar="FILE",
+    help="Figures: .svg, .png, or a page: .html.",
+)
+@json_option
+@click.argument("command", **_COMMAND)
+def overhead(command: tuple[str, ...], **options: Any) -> int:
+    """Say what recording costs CMD, and whether its trace can be trusted.
+
+    Runs CMD without and with a recorder in turns; exit code 3 where the machine is too noisy to tell.
+    """
+    threads = options["threads"]
+    with _steps() as step:
+        costs = api.trace_overhead(
+            command,
+            repeat=options["repeat"],
+            categories=options["categories"],
+            threads=None if threads is None else parse_cores(threads, "threads"),
+            metric=options["metric"],
+            rate=options["rate"],
+            limit=options["limit"] / 100,
+            buffer=options["buffer"],
+            adapters=_list(options["adapters"]),
+            mpi=options["mpi"],
+            seed=options["seed"],
+            step=step,
+        )
+    if options["out"] is not None:
+        api.save_overhead_figure(costs, options["out"])
+    if options["as_json"]:
+        print_json(costs)
+    else:
+        trace_tables.print_overhead(costs)
+        if options["out"] is not None:
+            click.echo(f"figure: {options['out']}")
+    return 0 if costs.decided else NOISY
+
+
+def _show_merged(done: Merged, as_json: bool) -> int:
+    beside = contextlib.redirect_stdout(sys.stderr) if is_stdout(done.file) else contextlib.nullcontext()
+    with beside:
+        if as_json:
+            file = str(done.file)
+            print_json(api.traces.MergeDocument(file=file, trusted=done.trusted, check=done.check))
+        else:
+            trace_tables.print_merged(done)
+    return 0 if done.trusted else NOISY
+
+
+def _list(text: str | None) -> Any:
+    return None if text is None else [word.strip() for word in text.split(",")]
+
+
+trace.add_command(simulate_clocks)
+
+
+@contextlib.contextmanager
+def _bar(what: str) -> Iterator[Tell | None]:
+    """A bar with an ETA on a terminal; None, and nothing to be seen, elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(what), BarColumn(bar_width=30), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextlib.contextmanager
+def _steps() -> Iterator[Step]:
+    """The same bar for runs, drawn between them only: it must not disturb what is measured."""
+    with contextlib.ExitStack() as stack:
+        shown: list[Progress] = []
+
+        def step(done: int, total: int, seconds: float) -> None:
+            if not done:
+                shown.append(stack.enter_context(Progress(total, seconds, _tell)))
+            else:
+                shown[0].step("")
+
+        yield step
+
+
+def _tell(text: str) -> None:
+    print(f"elbowroom: {text}", file=sys.stderr, flush=True)

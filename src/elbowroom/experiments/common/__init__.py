@@ -1,0 +1,1 @@
+"""What experiments share: sentences, panels, notes, claims."""

@@ -1,0 +1,217 @@
+"""Curves and panels with the paper's conventions: plain alone, dashed together, band d1 to d9."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from elbowroom.draw.figure import Axis, Figure, Mark, Series
+from elbowroom.experiments.common.sentences import SideName, kept_of, kernel_name, onsets
+from elbowroom.stats.curves import Onset
+from elbowroom.stats.result import PointResult, Summary
+
+Style = Literal["alone", "together"]
+Triple = tuple[float, float, float]
+X = Callable[[PointResult], float]
+Transform = Callable[[PointResult, Summary], Triple]
+
+CORES = Axis(label="Number of computing cores", whole=True)
+CAPTION = "Plain alone, dashed together; the band goes from the first to the last decile."
+
+
+def plain(_: PointResult, summary: Summary) -> Triple:
+    """(median, d1, d9) as measured."""
+    return summary.median, summary.d1, summary.d9
+
+
+def per_core(item: PointResult, summary: Summary) -> Triple:
+    """Divided by the number of computing cores, as the paper plots memory bandwidth (section 4.1)."""
+    n = max(item.n, 1)
+    return summary.median / n, summary.d1 / n, summary.d9 / n
+
+
+def as_bandwidth(item: PointResult, summary: Summary) -> Triple:
+    """MB/s; of a latency in us, size/latency (B/us = MB/s), whose d1 comes from the latency's d9."""
+    if summary.unit != "us":
+        return plain(item, summary)
+    return item.size / summary.median, item.size / summary.d9, item.size / summary.d1
+
+
+def as_flops(item: PointResult, summary: Summary) -> Triple:
+    """Mflop/s of a kernel that moves memory: MB/s times its arithmetic intensity in flop/B."""
+    factor = 1.0 if summary.unit == "Mflop/s" else (item.arithmetic_intensity or 0.0)
+    return summary.median * factor, summary.d1 * factor, summary.d9 * factor
+
+
+def curve(
+    results: Sequence[PointResult],
+    side: SideName,
+    style: Style,
+    x: X,
+    *,
+    name: str,
+    axis: Literal["left", "right"],
+    transform: Transform = plain,
+) -> Series | None:
+    """One curve with its band; None where nothing of it was measured."""
+    rows = []
+    for item in sorted(results, key=x):
+        summary: Summary | None = getattr(getattr(item, side), style)
+        if summary is not None:
+            rows.append((x(item), *transform(item, summary), item.id))
+    if not rows:
+        return None
+    return Series(
+        name=f"{name} {style}",
+        side="computation" if side == "comp" else "communication",
+        style=style,
+        x=tuple(row[0] for row in rows),
+        y=tuple(row[1] for row in rows),
+        low=tuple(row[2] for row in rows),
+        high=tuple(row[3] for row in rows),
+        axis=axis,
+        points=tuple(row[4] for row in rows),
+    )
+
+
+def kept_curve(results: Sequence[PointResult], side: SideName, x: X, name: str) -> Series | None:
+    """What a side kept, with its 95 % interval as the band."""
+    rows = [
+        (x(item), kept, item.id)
+        for item in sorted(results, key=x)
+        if (kept := kept_of(item, side)) is not None
+    ]
+    if not rows:
+        return None
+    return Series(
+        name=name,
+        side="computation" if side == "comp" else "communication",
+        style="line",
+        x=tuple(row[0] for row in rows),
+        y=tuple(row[1].value for row in rows),
+        low=tuple(row[1].ends(row[1].value)[0] for row in rows),
+        high=tuple(row[1].ends(row[1].value)[1] for row in rows),
+        points=tuple(row[2] for row in rows),
+        value="kept",
+        band="95 % interval",
+    )
+
+
+def both(
+    results: Sequence[PointResult],
+    x: X,
+    *,
+    comm: str,
+    comp: str,
+    comm_transform: Transform = plain,
+    comp_transform: Transform = plain,
+) -> tuple[Series, ...]:
+    """Communication on the left axis and computation on the right one, alone and together."""
+    curves = []
+    styles: tuple[Style, ...] = ("alone", "together")
+    for style in styles:
+        curves.append(curve(results, "comm", style, x, name=comm, axis="left", transform=comm_transform))
+    for style in styles:
+        curves.append(curve(results, "comp", style, x, name=comp, axis="right", transform=comp_transform))
+    return tuple(series for series in curves if series is not None)
+
+
+def comp_label(results: Sequence[PointResult], each_core: bool = True) -> str:
+    """The label of the computation's axis, from the unit measured."""
+    unit = next((item.comp.alone.unit for item in results if item.comp.alone is not None), "MB/s")
+    what = "Memory bandwidth" if unit == "MB/s" else "Computing rate"
+    return f"{what} per core ({unit})" if each_core else f"{what} ({unit})"
+
+
+def comm_label(results: Sequence[PointResult]) -> str:
+    """The label of the communication's axis, from the metric."""
+    return (
+        "Network latency (µs)" if results and results[0].metric == "latency" else "Network bandwidth (MB/s)"
+    )
+
+
+def side_by_side(
+    name: str,
+    title: str,
+    x_axis: Axis,
+    results: Sequence[PointResult],
+    x: X,
+    *,
+    comm: str,
+    left: Axis | None = None,
+    right: Axis | None = None,
+    comm_transform: Transform = plain,
+    comp_transform: Transform = plain,
+    lines: Sequence[Mark] | None = None,
+) -> Figure:
+    """Both sides over one axis, alone and together: communication (called `comm`) on the left axis, the
+    kernel on the right one. Where they are left out, axes are labelled from what was measured, and lines mark
+    where a side starts to suffer.
+    """
+    return Figure(
+        name=name,
+        title=title,
+        x=x_axis,
+        left=left or Axis(label=comm_label(results)),
+        right=right or Axis(label=comp_label(results, each_core=comp_transform is per_core)),
+        series=both(
+            results,
+            x,
+            comm=comm,
+            comp=kernel_name(results[0].kernel),
+            comm_transform=comm_transform,
+            comp_transform=comp_transform,
+        ),
+        marks=marks(*onsets(results, x)) if lines is None else tuple(lines),
+        caption=CAPTION,
+    )
+
+
+def kept_figure(
+    name: str,
+    title: str,
+    x_axis: Axis,
+    results: Sequence[PointResult],
+    x: X,
+) -> Figure:
+    """What both sides kept over one axis, and marks where a side starts to suffer."""
+    series = (kept_curve(results, "comm", x, "communication"), kept_curve(results, "comp", x, "computation"))
+    return Figure(
+        name=name,
+        title=title,
+        x=x_axis,
+        left=Axis(label="Kept (1 = undisturbed)", reference=1.0),
+        series=tuple(item for item in series if item is not None),
+        marks=marks(*onsets(results, x)),
+        caption="together/alone of the rates (alone/together of a latency); the band is the 95 % interval.",
+    )
+
+
+def marks(comm: Onset, comp: Onset) -> tuple[Mark, ...]:
+    """Vertical lines where a side starts to suffer for good."""
+    lines = []
+    if comm.x is not None:
+        lines.append(Mark(x=comm.x, text="communication suffers from here"))
+    if comp.x is not None:
+        lines.append(Mark(x=comp.x, text="computation suffers from here"))
+    return tuple(lines)
+
+
+def cores_of(item: PointResult) -> float:
+    """The axis: computing cores."""
+    return float(item.n)
+
+
+def as_latency(item: PointResult, summary: Summary) -> Summary:
+    """A summary of the half round trip in us; of a bandwidth in MB/s, size/bandwidth (B per MB/s = us)."""
+    if summary.unit == "us":
+        return summary
+    return Summary(
+        median=item.size / summary.median,
+        d1=item.size / summary.d9,
+        d9=item.size / summary.d1,
+        low=None if summary.high is None else item.size / summary.high,
+        high=None if not summary.low else item.size / summary.low,
+        count=summary.count,
+        unit="us",
+    )

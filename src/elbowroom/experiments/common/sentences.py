@@ -1,0 +1,184 @@
+"""What findings are worded with: choosing results, sentences about onsets, numbers as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeVar
+
+from elbowroom.machine.topology import Machine
+from elbowroom.plan.placement import distance, nic_node
+from elbowroom.plan.sizes import format_size
+from elbowroom.stats.curves import Onset, affected, onset
+from elbowroom.stats.result import Finding, Kept, PointResult
+
+Key = TypeVar("Key", bound=tuple[object, ...])
+Item = TypeVar("Item")
+SideName = Literal["comp", "comm"]
+Values = dict[str, float | int | str | None]
+
+# Names as the literature writes them.
+KERNEL_NAMES = {
+    "triad": "TRIAD",
+    "triad_nt": "TRIAD (non-temporal stores)",
+    "triad_cursor": "TRIAD with cursor",
+    "triad_cache": "TRIAD in cache",
+    "triad_llc": "TRIAD in the last-level cache",
+    "copy": "COPY",
+    "copy_nt": "COPY (non-temporal stores)",
+    "memset_nt": "non-temporal memset",
+    "load": "load",
+    "load_cache": "load in cache",
+    "prime": "prime counting",
+    "fma": "FMA",
+    "fma128": "FMA (128 bit)",
+    "fma256": "FMA (256 bit)",
+    "fma512": "FMA (512 bit)",
+    "polling": "polling workers",
+    "paused": "paused workers",
+}
+
+
+def kernel_name(kernel: str) -> str:
+    """How sentences call a kernel."""
+    return KERNEL_NAMES.get(kernel, kernel)
+
+
+def usable(results: Sequence[PointResult]) -> list[PointResult]:
+    """What can be reported: points of the plan (not the added control) with values."""
+    return [item for item in results if item.role == "point" and item.status != "failed"]
+
+
+def grouped(results: Sequence[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Results by key, keys in order of first appearance."""
+    groups: dict[Key, list[Item]] = {}
+    for item in results:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
+def kept_of(item: PointResult, side: SideName) -> Kept | None:
+    """What one side of a point kept."""
+    return getattr(item, side).kept  # type: ignore[no-any-return]
+
+
+def onset_over(results: Sequence[PointResult], side: SideName, x: Callable[[PointResult], float]) -> Onset:
+    """The onset of one side over one axis."""
+    return onset([x(item) for item in results], [kept_of(item, side) for item in results])
+
+
+def onsets(results: Sequence[PointResult], x: Callable[[PointResult], float]) -> tuple[Onset, Onset]:
+    """(of the communication, of the computation) over one axis."""
+    return onset_over(results, "comm", x), onset_over(results, "comp", x)
+
+
+def kept_text(kept: Kept | None) -> str:
+    """`0.64 (0.62 to 0.66)`."""
+    return "an unknown share" if kept is None else f"{kept.value:.2f} ({kept.text()})"
+
+
+def cores_text(n: float) -> str:
+    """`1 computing core`, `5 computing cores`."""
+    return f"{n:.0f} computing core{'' if n == 1 else 's'}"
+
+
+def size_text(size: float) -> str:
+    """`64 MiB`."""
+    return format_size(int(size))
+
+
+def intensity_text(value: float) -> str:
+    """`6 flop/B`."""
+    return f"{value:.3g} flop/B"
+
+
+def suffers(what: str, onset: Onset, at: Callable[[float], str], times: bool = False) -> str:
+    """One sentence about one side over one axis. `times` words the loss as growth (of a latency)."""
+    if onset.worst is None or onset.worst_x is None:
+        return f"{what}: not measured."
+    at_worst = f"at worst ({at(onset.worst_x)}) it"
+    if times:
+        factor = f"{1 / onset.worst:.2f} times its value alone"
+        extent, least = f"{at_worst} is {factor}", f"it is at most {factor}"
+    else:
+        extent, least = f"{at_worst} keeps {onset.worst:.2f}", f"it keeps at least {onset.worst:.2f}"
+    if onset.first is None or onset.last is None:
+        return f"{what} is not affected ({least}, at {at(onset.worst_x)})."
+    manner = f", {onset.manner}" if onset.manner else ""
+    if onset.x is not None and onset.x == onset.first:
+        where = f"from {at(onset.x)} on"
+    elif onset.x is not None:
+        where = f"from {at(onset.x)} on, and at some points from {at(onset.first)}"
+    elif onset.first == onset.last:
+        where = f"at {at(onset.first)} only"
+    else:
+        where = f"between {at(onset.first)} and {at(onset.last)}"
+    return f"{what} suffers {where}{manner}; {extent}."
+
+
+def onset_values(prefix: str, onset: Onset) -> Values:
+    """The numbers of an onset, for `Finding.values`."""
+    return {
+        f"{prefix}_from": onset.x,
+        f"{prefix}_first": onset.first,
+        f"{prefix}_last": onset.last,
+        f"{prefix}_worst": onset.worst,
+        f"{prefix}_worst_at": onset.worst_x,
+        f"{prefix}_manner": onset.manner,
+    }
+
+
+def level_of(*onsets: Onset) -> Literal["quiet", "interference", "n/a"]:
+    """Whether any side suffers anywhere."""
+    if all(item.worst is None for item in onsets):
+        return "n/a"
+    return "interference" if any(item.first is not None for item in onsets) else "quiet"
+
+
+def hit(item: PointResult, side: SideName) -> bool:
+    """Whether one side of a point is affected."""
+    kept = kept_of(item, side)
+    return kept is not None and affected(kept)
+
+
+def nothing(key: str, what: str) -> Finding:
+    """The finding where the results hold nothing for an experiment."""
+    return Finding(key=key, level="n/a", text=f"{what}: nothing was measured.")
+
+
+def place_text(item: PointResult, machine: Machine) -> str:
+    """Where data and communication thread are: near or far where the NIC says so, else node numbers.
+
+    The thread's place is unknown for imported points (a core below 0).
+    """
+    known = item.comm_core >= 0
+    thread = f", communication thread {distance(machine, item.comm_core)}" if known else ""
+    if len(machine.nodes) <= 1:
+        return "one NUMA node"
+    if nic_node(machine) is None:
+        same = item.comp_node == item.comm_node
+        data = (
+            f"data on node {item.comp_node}"
+            if same
+            else f"data on nodes {item.comp_node} and {item.comm_node}"
+        )
+        return f"{data}, communication thread on core {item.comm_core}" if known else data
+    if item.comp_node == item.comm_node:
+        return f"data {node_distance(machine, item.comp_node)} (node {item.comp_node}){thread}"
+    return (
+        f"data of computations {node_distance(machine, item.comp_node)} (node "
+        f"{item.comp_node}), of communications "
+        f"{node_distance(machine, item.comm_node)} (node {item.comm_node}){thread}"
+    )
+
+
+def node_distance(machine: Machine, node: int) -> str:
+    """`near` or `far` from the NIC; near is the NIC's own node (Denis et al. 2021, section 4.3)."""
+    return "near" if node == nic_node(machine) else "far"
+
+
+def span_text(low: float, high: float, at: Callable[[float], str]) -> str:
+    """`2 to 35 computing cores`, `4 B to 64 MB`: the unit once, where both ends have the same."""
+    first, last = at(low), at(high)
+    number, _, unit = first.partition(" ")
+    same = unit.rstrip("s") == last.partition(" ")[2].rstrip("s")
+    return f"{number} to {last}" if same else f"{first} to {last}"

@@ -1,0 +1,69 @@
+"""Table II of Langguth et al. (2018) for an application's run, as data that `show --json` adds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import msgspec
+
+from elbowroom.experiments.diffusion.rows import RIVALS, StepRow, mean_errors, rows
+from elbowroom.machine.topology import Machine
+from elbowroom.schemas import WRITTEN
+from elbowroom.stats.result import PointResult
+
+
+class StepTableRow(StepRow, frozen=True, kw_only=True):
+    """A row with what follows from it: totals by each of RIVALS, times of the parts under contention, what
+    overlapping saved (None: not measured), and the errors by name of RIVALS.
+    """
+
+    predicted: float
+    naive_max: float
+    naive_sum: float
+    comp_contended: float
+    comm_contended: float
+    saved: float | None
+    errors_of_measured: dict[str, float]
+    errors_of_predicted: dict[str, float]
+
+
+class MeanError(msgspec.Struct, frozen=True, kw_only=True):
+    """Mean absolute error, relative to the measured and to the predicted step."""
+
+    of_measured: float
+    of_predicted: float
+
+
+class StepTable(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole table, times in us; `mean_errors` by name of RIVALS."""
+
+    unit: Annotated[Literal["us"], WRITTEN] = "us"
+    rows: tuple[StepTableRow, ...]
+    mean_errors: dict[str, MeanError]
+
+
+TYPES = {"steps": StepTable}
+"""The types of `data`, by key."""
+
+
+def data(results: Sequence[PointResult], machine: Machine) -> dict[str, StepTable]:  # noqa: ARG001
+    """The table: each row with its totals and errors, and the mean errors; empty without any row."""
+    table = rows(results)
+    means = {
+        rival: MeanError(of_measured=measured, of_predicted=predicted)
+        for rival, (measured, predicted) in mean_errors(table).items()
+    }
+    return {"steps": StepTable(rows=tuple(map(_row, table)), mean_errors=means)} if table else {}
+
+
+def _row(row: StepRow) -> StepTableRow:
+    return StepTableRow(
+        **msgspec.structs.asdict(row),
+        **{rival: getattr(row, rival) for rival in RIVALS},
+        comp_contended=row.step.comp_contended,
+        comm_contended=row.step.comm_contended,
+        saved=row.saved,
+        errors_of_measured={rival: row.error(rival) for rival in RIVALS},
+        errors_of_predicted={rival: row.error_of_predicted(rival) for rival in RIVALS},
+    )

@@ -1,0 +1,158 @@
+"""Figures of an application's steps: Figs 8 and 9 of Langguth et al. (2018), and steps beside predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import msgspec
+
+from elbowroom.draw.figure import Axis, Figure, Hue, Series
+from elbowroom.experiments.diffusion.rows import StepRow, rows
+from elbowroom.machine.topology import Machine
+from elbowroom.stats.result import PointResult, Summary
+
+Style = Literal["alone", "together", "line"]
+
+TOTAL_SCALE = 50
+"""The total volume is drawn divided by it, as in Fig. 8."""
+
+NODES = Axis(label="Nodes", scale="log2", whole=True)
+MEGA = 1e6
+
+
+def volumes(table: Sequence[StepRow]) -> Figure:
+    """Volumes of a step over nodes, and the time of the exchange alone (Fig. 8)."""
+    rows = _one_thread(table)
+    series = [
+        _line("largest message", "blue", "line", rows, lambda row: row.facts["largest_message"] / MEGA),
+        _line("largest volume", "blue", "line", rows, lambda row: row.facts["largest_bytes"] / MEGA),
+        _line("average volume", "blue", "line", rows, lambda row: row.facts["average_bytes"] / MEGA),
+        _line(
+            f"total volume / {TOTAL_SCALE}",
+            "red",
+            "line",
+            rows,
+            lambda row: row.facts["total_bytes"] / MEGA / TOTAL_SCALE,
+        ),
+    ]
+    time = _line("exchange alone", "black", "line", rows, lambda row: row.step.t_comm / 1e3, "right")
+    return Figure(
+        name="diffusion-volumes",
+        title="Diffusion: what is sent in a step, and how long the exchange takes",
+        x=NODES,
+        left=Axis(label="Volume (MB)"),
+        right=Axis(label="Time of the exchange alone (ms)"),
+        series=(*series, time),
+        caption="Bytes that processes send in one step (MB = 1e6 B).",
+    )
+
+
+def performance(table: Sequence[StepRow]) -> Figure:
+    """Performance of one node over nodes: without communication, overlapped with one and with most threads,
+    not overlapped (Fig. 9); bands are the medians' 95 % intervals.
+    """
+    rows, most = _one_thread(table), max(row.comm_threads for row in table)
+    threaded = [row for row in table if row.comm_threads == most]
+    series = [
+        _steps("no communication", "red", rows, lambda row: row.silent, _rate),
+        _steps("overlap, one thread", "black", rows, lambda row: row.measured, _rate),
+        _steps("no overlap", "blue", rows, lambda row: row.apart, _rate),
+    ]
+    if most > 1:
+        name = f"overlap, {most} threads"
+        series.append(_steps(name, "blue", threaded, lambda row: row.measured, _rate))
+    predicted = _line("predicted overlap", "red", "line", rows, lambda row: _rate(row, row.predicted))
+    return Figure(
+        name="diffusion-performance",
+        title="Diffusion: performance of a node under strong scaling",
+        x=NODES,
+        left=Axis(label="Cells updated per second and node (millions)"),
+        series=(*(item for item in series if item is not None), predicted),
+        caption="A straight line at one height would be perfect strong scaling; bands are 95 % intervals.",
+    )
+
+
+def step_over_threads(table: Sequence[StepRow]) -> Figure:
+    """The step of one number of nodes over communication threads: measured, predicted, not overlapped."""
+    series = [
+        _steps("overlapped", "black", table, lambda row: row.measured, _milliseconds),
+        _steps("not overlapped", "blue", table, lambda row: row.apart, _milliseconds),
+        _steps("no communication", "red", table, lambda row: row.silent, _milliseconds),
+    ]
+    predicted = _line("overlap predicted", "red", "line", table, lambda row: row.predicted / 1e3)
+    return Figure(
+        name="diffusion-step",
+        title="Diffusion: one step",
+        x=Axis(label="Communication threads", whole=True),
+        left=Axis(label="Time of a step (ms)"),
+        series=(*(item for item in series if item is not None), predicted),
+        caption="Medians of the repetitions with their 95 % intervals.",
+    )
+
+
+def _steps(
+    name: str,
+    hue: Hue,
+    table: Sequence[StepRow],
+    of: Callable[[StepRow], Summary | None],
+    value: Callable[[StepRow, float], float],
+) -> Series | None:
+    """A measured step over nodes or threads, with its median's interval; None where none was measured."""
+    measured = [(row, summary) for row in table if (summary := of(row)) is not None]
+    if not measured:
+        return None
+    plain = _line(name, hue, "line", [row for row, _ in measured], lambda row: 0.0)
+    ends = [sorted(value(row, end) for end in step.ends(step.median)) for row, step in measured]
+    return msgspec.structs.replace(
+        plain,
+        y=tuple(value(row, step.median) for row, step in measured),
+        low=tuple(low for low, _ in ends),
+        high=tuple(high for _, high in ends),
+        band="95 % interval",
+    )
+
+
+def _milliseconds(_row: StepRow, step: float) -> float:
+    return step / 1e3
+
+
+def _one_thread(table: Sequence[StepRow]) -> list[StepRow]:
+    least = min(row.comm_threads for row in table)
+    return [row for row in table if row.comm_threads == least]
+
+
+def _rate(row: StepRow, step: float) -> float:
+    """Millions of cells a second and node; `step` in us."""
+    return row.facts.get("cells", 0.0) / row.nodes / step
+
+
+def _line(
+    name: str,
+    hue: Hue,
+    style: Style,
+    table: Sequence[StepRow],
+    value: Callable[[StepRow], float],
+    axis: Literal["left", "right"] = "left",
+) -> Series:
+    x: Callable[[StepRow], float] = (
+        (lambda row: row.nodes) if len({row.nodes for row in table}) > 1 else (lambda row: row.comm_threads)
+    )
+    return Series(
+        name=name,
+        hue=hue,
+        style=style,
+        x=tuple(x(row) for row in table),
+        y=tuple(value(row) for row in table),
+        axis=axis,
+    )
+
+
+def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:  # noqa: ARG001
+    """Over nodes the volumes (Fig. 8) and the performance of a node (Fig. 9); of one number of nodes the step
+    over communication threads, where there are several numbers of them.
+    """
+    table = rows(results)
+    if len({row.nodes for row in table}) > 1:
+        return (volumes(table), performance(table))
+    return (step_over_threads(table),) if len(table) > 1 else ()

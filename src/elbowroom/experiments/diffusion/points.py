@@ -1,0 +1,196 @@
+"""A real program: an explicit finite-volume solver whose interior overlaps its exchange (Langguth et al.
+2018, sections IV and V), and what the overlap model says of its steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from elbowroom.errors import UsageError
+from elbowroom.experiments.common.notes import machine_notes, with_notes
+from elbowroom.machine.topology import Machine
+from elbowroom.plan import placement
+from elbowroom.plan.axes import comm_cores, metric_of, node_pairs, with_control
+from elbowroom.plan.file import Plan
+from elbowroom.plan.kernels import find
+from elbowroom.plan.placement import Seats
+from elbowroom.plan.point import Expansion, Note, Placement, Point, Variant
+from elbowroom.workloads import ApplicationSteps
+
+NAME = "diffusion"
+CELLS_EACH = 1_500_000
+"""Cells of a process on a real machine, where the plan names none: some 100 MB that every step reads."""
+
+PAPER_CELLS = 115_000_000
+PAPER_NODES = (4, 8, 16, 32, 64, 128, 256)
+"""The paper's mesh and nodes (section V), which a simulated cluster has where the plan names none."""
+
+
+def expand(plan: Plan, machine: Machine) -> Expansion:
+    """The contention benchmark (a ring beside TRIAD) on the application's cores, unless a model gives the
+    loss ratios; then the variants of the application, for each number of nodes and communication threads.
+    """
+    core, node = _place(plan, machine)
+    threads, notes, seats = _threads(plan, machine, core)
+    seats = _even(seats, machine)
+    benchmark = tuple(_ring(plan, machine, seats, k, node) for k in threads)
+    control = with_control(benchmark)[len(benchmark) :] if plan.control else ()
+    steps = tuple(
+        _steps(plan, machine, seats, count, variant, k, node)
+        for count in _nodes(plan, machine)
+        for variant, k in _variants(threads)
+    )
+    measured = () if plan.model else benchmark
+    return with_notes(
+        Expansion(points=(*measured, *control, *steps), notes=()), [*machine_notes(machine), *notes]
+    )
+
+
+def _place(plan: Plan, machine: Machine) -> tuple[int, tuple[int, int]]:
+    """The communication thread's core and the nodes of both sides' data; one of each."""
+    if not placement.usable(machine):
+        raise UsageError("no core is usable", field="cpuset", hint="allow at least two")
+    cores, _ = comm_cores(plan, machine)
+    pairs, _ = node_pairs(plan, machine)
+    for field, choices in (("comm_cores", cores), ("comp_nodes", pairs), ("sizes", plan.sizes)):
+        if len(choices) != 1:
+            raise UsageError(
+                "must be a single value in this plan",
+                field=field,
+                value=list(choices),
+                hint="name one; run once for each of the others",
+            )
+    return cores[0], pairs[0]
+
+
+def _threads(plan: Plan, machine: Machine, core: int) -> tuple[tuple[int, ...], list[Note], Seats]:
+    """The numbers of communication threads that fit, notes for the others, and the seats beside the most: all
+    variants compute on the same cores.
+    """
+    fitting: dict[int, Seats] = {}
+    notes = []
+    for count in sorted(set(plan.comm_threads)):
+        seats = placement.seats(
+            machine,
+            core,
+            count,
+            comp_cores=plan.comp_cores,
+            peer_core=plan.peer_core,
+            socket_only=plan.pool == "socket",
+        )
+        if seats is None:
+            reason = f"only {len(placement.usable(machine))} usable cores here, none left to compute"
+            plural = "s" if count > 1 else ""
+            notes.append(Note(what=f"{count} communication thread{plural}", reason=reason))
+        else:
+            fitting[count] = seats
+    if not fitting:
+        raise UsageError(
+            "leaves no core to compute", field="comm_threads", value=plan.comm_threads[0], hint="give fewer"
+        )
+    return tuple(fitting), notes, fitting[max(fitting)]
+
+
+def _even(seats: Seats, machine: Machine) -> Seats:
+    """As many computing cores for each of two processes of one host; a single one is shared by both."""
+    count = len(seats.comp_cores)
+    if machine.hosts > 1 or count < 2:
+        return seats
+    return msgspec.structs.replace(seats, comp_cores=seats.comp_cores[: count // 2 * 2])
+
+
+def _nodes(plan: Plan, machine: Machine) -> tuple[int, ...]:
+    """How many processes share the mesh: one per host, two where there is one; any on a simulated one."""
+    if machine.virtual:
+        return plan.nodes or PAPER_NODES
+    here = max(2, machine.hosts)
+    if plan.nodes not in ((), (here,)):
+        raise UsageError(
+            f"a run measures the {machine.hosts} host{'s' if machine.hosts > 1 else ''} it has",
+            field="nodes",
+            value=",".join(map(str, plan.nodes)),
+            hint="leave it out, or let a cluster be simulated: --machine henri",
+        )
+    return (here,)
+
+
+def _variants(threads: Sequence[int]) -> list[tuple[Variant, int]]:
+    variants: list[tuple[Variant, int]] = [("none", 1), ("apart", 1)]
+    for count in threads:
+        variants += [("communication", count), ("overlap", count)]
+    return variants
+
+
+def _ring(plan: Plan, machine: Machine, seats: Seats, threads: int, node: tuple[int, int]) -> Point:
+    kernel, n = plan.kernels[0], len(seats.comp_cores)
+    return Point(
+        plan=plan.name,
+        kernel=kernel,
+        n=n,
+        size=plan.sizes[0],
+        comp_node=node[0],
+        comm_node=node[1],
+        comm_core=seats.comm_cores[0],
+        metric=metric_of(plan, plan.sizes[0]),
+        comp_cores=seats.comp_cores,
+        comm_cores=seats.comm_cores[:threads],
+        peer_cores=seats.peer_cores[:threads],
+        pattern="ring",
+        working_set=plan.working_set or placement.working_set(find(kernel), n, node[0], machine),
+        computing_ranks="all" if machine.hosts > 1 else "first",
+        sequence=plan.sequence,
+        window=plan.window,
+        observe=plan.observe,
+    )
+
+
+def _steps(
+    plan: Plan,
+    machine: Machine,
+    seats: Seats,
+    count: int,
+    variant: Variant,
+    threads: int,
+    node: tuple[int, int],
+) -> Point:
+    packages = {core.number: core.package for core in machine.cores}
+    first = min(packages.values())
+    return Point(
+        plan=plan.name,
+        kernel="none",
+        n=len(seats.comp_cores),
+        n_other=sum(packages.get(core, first) != first for core in seats.comp_cores),
+        size=0,
+        comp_node=node[0],
+        comm_node=node[1],
+        comm_core=seats.comm_cores[0],
+        metric="latency",
+        comp_cores=seats.comp_cores,
+        comm_cores=seats.comm_cores[:threads],
+        peer_cores=seats.peer_cores[:threads],
+        placements=() if machine.hosts > 1 else _processes(seats, threads, node),
+        computing_ranks="all",
+        scheduling=False,
+        workload=ApplicationSteps(
+            name=NAME,
+            variant=variant,
+            cells=plan.cells or (PAPER_CELLS if machine.virtual else CELLS_EACH * count),
+            nodes=count,
+            steps=plan.steps,
+            warmup=plan.warmup,
+            partitioner=plan.partitioner,
+        ),
+    )
+
+
+def _processes(seats: Seats, threads: int, node: tuple[int, int]) -> tuple[Placement, ...]:
+    """Two processes of one host: each its half of the computing cores, or both the only one."""
+    cores = seats.comp_cores
+    half = len(cores) // 2 or 1
+    halves = (cores[:half], cores[-half:])
+    return tuple(
+        Placement(rank=rank, comp_cores=own, comm_cores=comm[:threads], comp_node=node[0], comm_node=node[1])
+        for rank, (own, comm) in enumerate(zip(halves, (seats.comm_cores, seats.peer_cores), strict=True))
+    )

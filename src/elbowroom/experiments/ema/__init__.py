@@ -1,0 +1,21 @@
+"""Extraneous memory accesses: how memory accesses between two messages, outside the message buffers, affect
+the next message (Tan and Jarvis 2012).
+"""
+
+from __future__ import annotations
+
+from elbowroom.experiments.ema import data, figures, findings, points, tables
+from elbowroom.experiments.experiment import Experiment
+
+EXPERIMENT = Experiment(
+    name="ema",
+    question=(
+        "How do memory accesses between two messages, outside the message buffers, affect the next message?"
+    ),
+    expand=points.expand,
+    findings=findings.findings,
+    figures=figures.figures,
+    tables=tables.tables,
+    data=data.data,
+    data_types=data.TYPES,
+)

@@ -1,0 +1,134 @@
+"""Results of extraneous accesses by what was accessed how: a case is what one curve shows, all its windows.
+
+What is computed of a case (stats.floors, stats.sides) is computed once, where it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from elbowroom.experiments.common.sentences import grouped, size_text, usable
+from elbowroom.machine.topology import Machine
+from elbowroom.stats import floors, sides
+from elbowroom.stats.floors import CacheRegion
+from elbowroom.stats.result import PointResult
+from elbowroom.stats.sides import Bounds, Of, Scatter
+from elbowroom.workloads import ExtraneousAccesses, running
+
+Kind = tuple[str, int, str, bool]
+
+
+@dataclass(frozen=True)
+class AccessCase:
+    """Who accesses how, beside messages of which `size` in bytes; `n` bystanders. `windows` from few bytes to
+    many; `levels`: bytes at which each level of cache is outgrown; `shared`: levels that several accessing
+    cores share.
+    """
+
+    who: str
+    access: str
+    size: int
+    data: str
+    barrier: bool
+    n: int
+    windows: tuple[PointResult, ...]
+    levels: dict[int, float]
+
+    @property
+    def kind(self) -> Kind:
+        """What cases that differ in who accesses have in common."""
+        return self.access, self.size, self.data, self.barrier
+
+    @property
+    def key(self) -> str:
+        """A name for findings and figures."""
+        barrier = [] if self.barrier else ["nobarrier"]
+        count = [f"n{self.n}"] if self.n else []
+        return "-".join([self.who, *count, self.access, f"{self.size}B", self.data, *barrier])
+
+    @property
+    def sizes(self) -> int:
+        """How many sizes were accessed."""
+        return sum(len(item.series.sizes) for item in self.windows if item.series is not None)
+
+    @property
+    def most(self) -> int:
+        """The most bytes accessed."""
+        return max(item.series.sizes[-1] for item in self.windows if item.series is not None)
+
+    def alike(self, other: AccessCase) -> bool:
+        """Whether only who accesses differs."""
+        return self.kind == other.kind
+
+    @cached_property
+    def regions(self) -> list[CacheRegion]:
+        """Messages without accesses, then those of each region between caches."""
+        return floors.regions(self.windows, self.levels)
+
+    @cached_property
+    def scatter(self) -> Scatter | None:
+        """Average and variance after accesses."""
+        return sides.scatter(self.windows)
+
+    @cached_property
+    def scatter_without(self) -> Scatter | None:
+        """The same of the messages without."""
+        return sides.scatter(self.windows, after=False)
+
+    def bounds(self, of: Of = "mean", *, after: bool = True) -> list[Bounds]:
+        """Lower and upper bound of each window."""
+        return sides.bounds(self.windows, of=of, after=after)
+
+
+def cases(results: Sequence[PointResult], machine: Machine) -> list[AccessCase]:
+    """The cases in the order of the plan; points without values are left out."""
+
+    def key(pair: tuple[PointResult, ExtraneousAccesses]) -> tuple[str, str, int, str, bool, int]:
+        item, accesses = pair
+        return accesses.who, accesses.access, item.size, accesses.data, accesses.barrier, item.n
+
+    measured = [item for item in usable(results) if item.series is not None]
+    return [
+        AccessCase(
+            *of,
+            windows=tuple(sorted((item for item, _ in members), key=first)),
+            levels=floors.edges(members[0][0], machine),
+        )
+        for of, members in grouped(running(measured, ExtraneousAccesses), key).items()
+    ]
+
+
+def first(item: PointResult) -> int:
+    """The fewest bytes of a window."""
+    return 0 if item.series is None else item.series.sizes[0]
+
+
+def who_text(case: AccessCase) -> str:
+    """`Writes by the sender`, `Reads by 3 bystanders`."""
+    kind = "Reads" if case.access == "read" else "Writes"
+    by = {
+        "none": "nobody",
+        "sender": "the sender",
+        "receiver": "the receiver",
+        "both": "both sides",
+        "bystanders": f"{case.n} bystander{'s' if case.n != 1 else ''}",
+    }[case.who]
+    return f"{kind} by {by}"
+
+
+def kind_text(case: AccessCase) -> str:
+    """`400 B messages`, with what is not the usual."""
+    data = "" if case.data == "same" else ", new data each"
+    barrier = "" if case.barrier else ", no barrier"
+    return f"{size_text(case.size)} messages{data}{barrier}"
+
+
+def region_text(case: AccessCase, name: str) -> str:
+    """`past L2 (2 MiB)`: a region with the size of its cache."""
+    level = int(name[-1]) if name[-1:].isdigit() else 0
+    edge = case.levels.get(level)
+    if edge is None:
+        return {floors.WITHOUT: "no accesses", "all": "any accesses"}.get(name, name)
+    return f"{name} ({size_text(edge)})"

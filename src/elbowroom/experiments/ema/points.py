@@ -1,0 +1,169 @@
+"""Extraneous memory accesses: what memory that no message is in, touched between two messages, does to the
+next one (Tan and Jarvis 2012).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+import msgspec
+
+from elbowroom.errors import UsageError
+from elbowroom.machine.topology import Machine
+from elbowroom.plan import placement
+from elbowroom.plan.axes import core_counts, node_pairs
+from elbowroom.plan.axes import expand as multiply
+from elbowroom.plan.file import Plan
+from elbowroom.plan.point import Expansion, Note, Phase, Point, Who
+from elbowroom.workloads import ExtraneousAccesses, accesses
+
+PHASES: tuple[Phase, ...] = ("B", "AB")
+"""Messages without accesses and after them, interleaved."""
+
+
+class PairSeats(msgspec.Struct, frozen=True, kw_only=True):
+    """Cores of the sender and the receiver, and those left for bystanders, nearest first."""
+
+    sender: int
+    receiver: int
+    left: tuple[int, ...]
+
+
+def expand(plan: Plan, machine: Machine) -> Expansion:
+    """A point for each window of sizes of every who, access, data, barrier and message size, and the
+    register-only control; notes where there are no caches, a clock too many, no core left for bystanders.
+    """
+    control = _control(plan, machine) if plan.control else ()
+    if machine.virtual or machine.hosts > 1:
+        reason = f"one-way times need one clock, which {machine.hosts} hosts do not share (--launcher local)"
+        if machine.virtual:
+            reason = "a virtual machine has no caches; use a real machine"
+        note = Note(what="extraneous accesses", reason=reason)
+        return Expansion(points=control, notes=(note,))
+    accesses.fits(1, plan.accesses[1], machine)
+    seats = _seats(plan, machine)
+    nodes, notes = node_pairs(plan, machine)
+    points: dict[str, Point] = {}
+    for item in _points(plan, seats, nodes):
+        if isinstance(item, Note):
+            notes.append(item)
+        else:
+            points.setdefault(item.id, item)
+    if not points:
+        raise UsageError(
+            f"cannot be measured here: {notes[0].reason}",
+            field="who",
+            value=",".join(plan.who),
+            hint="choose among none, sender, receiver, both",
+        )
+    once = {note.what: note for note in notes}
+    return Expansion(points=(*points.values(), *control), notes=tuple(once.values()))
+
+
+def _control(plan: Plan, machine: Machine) -> tuple[Point, ...]:
+    """Prime counting on all cores beside the largest message: shows whether the machine was quiet (method.md,
+    rule 15); the messages without accesses show it for what they share with those after accesses.
+    """
+    usual = msgspec.structs.replace(
+        plan, kernels=("prime",), n=("all",), sizes=(max(plan.sizes),), sweeps=(), control=False
+    )
+    first = multiply(usual, machine).points[:1]
+    return tuple(msgspec.structs.replace(point, role="control") for point in first)
+
+
+def _seats(plan: Plan, machine: Machine) -> PairSeats:
+    """Two cores, one for each process."""
+    cores = placement.usable(machine)
+    if len(cores) < 2:
+        raise UsageError(
+            "sender and receiver need a core each",
+            field="cpuset",
+            value=[core.number for core in cores],
+            hint="allow at least two cores",
+        )
+    sender = _sender(plan, machine)
+    near = placement.downwards(cores, sender)
+    named = set(plan.comp_cores)
+    if plan.peer_core is not None:
+        receiver = plan.peer_core
+    else:
+        receiver = next((core for core in near[1:] if core not in named), near[1])
+    if receiver == sender:
+        raise UsageError(
+            "is also the sender's core; two processes on one core would measure the scheduler",
+            field="peer_core",
+            value=receiver,
+            hint="choose another core, or leave it out",
+        )
+    left = plan.comp_cores or tuple(core for core in near if core not in (sender, receiver))
+    return PairSeats(sender=sender, receiver=receiver, left=left)
+
+
+def _sender(plan: Plan, machine: Machine) -> int:
+    """The plan's core of the communication thread; one only, as a window is many messages of one pair."""
+    if len(plan.comm_cores) != 1:
+        raise UsageError(
+            "must be a single core in this plan",
+            field="comm_cores",
+            value=list(plan.comm_cores),
+            hint="name one; run once for each of the others",
+        )
+    wanted = plan.comm_cores[0]
+    if isinstance(wanted, int):
+        return wanted
+    if wanted == "last":
+        return placement.default_comm_core(machine, plan.comp_cores)
+    node = placement.near_node(machine) if wanted == "near" else placement.far_node(machine)
+    core = None if node is None else placement.last_core_of(machine, node)
+    if core is None:
+        raise UsageError(
+            "there is no such core here", field="comm_cores", value=wanted, hint="name a core, or `last`"
+        )
+    return core
+
+
+def _points(plan: Plan, seats: PairSeats, nodes: Sequence[tuple[int, int]]) -> Iterator[Point | Note]:
+    sizes = accesses.windows(plan)
+    for who, access, data, barrier, size, node in product(
+        plan.who, plan.access, plan.data, plan.barrier, plan.sizes, nodes
+    ):
+        counts, notes = _bystanders(plan, who, seats)
+        yield from notes
+        for n, (first, count) in product(counts, sizes):
+            yield Point(
+                plan=plan.name,
+                kernel="none",
+                n=n,
+                size=size,
+                comp_node=node[0],
+                comm_node=node[1],
+                comm_core=seats.sender,
+                metric="latency",
+                comp_cores=seats.left[:n],
+                comm_cores=(seats.sender,),
+                peer_cores=(seats.receiver,),
+                sequence=PHASES,
+                window=plan.window,
+                observe=plan.observe,
+                workload=ExtraneousAccesses(
+                    who=who,
+                    access=access,
+                    first=first,
+                    step=plan.access_step,
+                    count=count,
+                    data=data,
+                    barrier=barrier,
+                    exchanges=plan.exchanges,
+                ),
+            )
+
+
+def _bystanders(plan: Plan, who: Who, seats: PairSeats) -> tuple[tuple[int, ...], list[Note]]:
+    """How many other processes access while the pair communicates; 0 for the pair itself."""
+    if who != "bystanders":
+        return (0,), []
+    if not seats.left:
+        reason = "this machine has 2 cores, and each runs a rank"
+        return (), [Note(what="accesses by bystanders", reason=reason)]
+    return core_counts(plan.n, len(seats.left))

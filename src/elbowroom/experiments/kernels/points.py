@@ -1,0 +1,171 @@
+"""Conjugate gradients and matrix products on two processes: what sends keep of their bandwidth while they
+compute, and how long cores wait for memory (Denis et al. 2021, section 6, Fig. 10; Swartvagher 2022, 5.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from elbowroom.errors import UsageError
+from elbowroom.experiments.common.notes import machine_notes, with_notes
+from elbowroom.experiments.common.sentences import (
+    cores_text,
+)
+from elbowroom.machine.topology import Machine
+from elbowroom.plan import placement
+from elbowroom.plan.axes import comm_cores, core_counts, node_pairs, with_control
+from elbowroom.plan.file import Plan
+from elbowroom.plan.placement import Seats
+from elbowroom.plan.point import Expansion, Note, Placement, Point
+from elbowroom.workloads import MatrixProgram, matrices
+
+NAME = "kernels"
+
+
+def expand(plan: Plan, machine: Machine) -> Expansion:
+    """Each task in each build on 1, 2 ... computing cores of each process, with the same matrix for all of
+    them (strong scaling); and a register-only control.
+    """
+    core, node = _place(plan, machine)
+    seats = placement.seats(
+        machine,
+        core,
+        comp_cores=plan.comp_cores,
+        peer_core=plan.peer_core,
+        socket_only=plan.pool == "socket",
+    )
+    if seats is None:
+        hint = "allow at least two cores"
+        raise UsageError("no core is left to compute", field="cpuset", value=list(machine.allowed), hint=hint)
+    counts, notes = core_counts(plan.n, most_of(seats, machine))
+    points = [
+        _point(plan, machine, seats, n, program, node)
+        for program in _programs(plan, machine, most_of(seats, machine))
+        for n in counts
+    ]
+    control = with_control((_messages(plan, seats, node),))[1:] if plan.control else ()
+    notes = [*machine_notes(machine), *_scaling_notes(seats, machine, counts), *notes]
+    return with_notes(Expansion(points=(*control, *points), notes=()), notes)
+
+
+def _place(plan: Plan, machine: Machine) -> tuple[int, tuple[int, int]]:
+    """The communication thread's core and the nodes of both sides' data; one of each."""
+    if not placement.usable(machine):
+        raise UsageError("no core is usable", field="cpuset", hint="allow at least two")
+    cores, _ = comm_cores(plan, machine)
+    pairs, _ = node_pairs(plan, machine)
+    for field, choices in (("comm_cores", cores), ("comp_nodes", pairs)):
+        if len(choices) != 1:
+            raise UsageError(
+                "must be a single value in this plan",
+                field=field,
+                value=list(choices),
+                hint="name one; run once for each of the others",
+            )
+    return cores[0], pairs[0]
+
+
+def most_of(seats: Seats, machine: Machine) -> int:
+    """Computing cores of each process: two processes of one host share them, or both use the only one."""
+    count = len(seats.comp_cores)
+    return count if machine.hosts > 1 else max(1, count // 2)
+
+
+def _programs(plan: Plan, machine: Machine, most: int) -> Iterator[MatrixProgram]:
+    """Every task in every build, the same matrices in all builds."""
+    ranks = max(2, machine.hosts)
+    for task, build in product(dict.fromkeys(plan.tasks), dict.fromkeys(plan.builds)):
+        program = MatrixProgram(
+            task=task,
+            build=build,
+            ranks=ranks,
+            order=plan.order,
+            block=plan.block,
+            iterations=plan.iterations,
+        )
+        yield matrices.completed(program, most, machine)
+
+
+def _point(
+    plan: Plan, machine: Machine, seats: Seats, n: int, program: MatrixProgram, node: tuple[int, int]
+) -> Point:
+    places = () if machine.hosts > 1 else _processes(seats, n, node)
+    cores = seats.comp_cores[:n]
+    if places:
+        cores = tuple(sorted({core for place in places for core in place.comp_cores}))
+    packages = {core.number: core.package for core in machine.cores}
+    return Point(
+        plan=plan.name,
+        kernel="none",
+        n=n,
+        n_other=sum(packages.get(core) != packages.get(cores[0]) for core in cores) if not places else 0,
+        size=0,
+        comp_node=node[0],
+        comm_node=node[1],
+        comm_core=seats.comm_cores[0],
+        metric="bandwidth",
+        comp_cores=cores,
+        comm_cores=seats.comm_cores,
+        peer_cores=seats.peer_cores,
+        computing_ranks="all",
+        placements=places,
+        sequence=plan.sequence,
+        window=plan.window,
+        observe=plan.observe,
+        workload=program,
+    )
+
+
+def _processes(seats: Seats, n: int, node: tuple[int, int]) -> tuple[Placement, ...]:
+    """Two processes of one host: `n` cores of its half for each, or both the only one.
+
+    Where there is only one, both compute on it and both communicate on the other core: a communication thread
+    beside a computing one would wait for time slices, and what it then sees is the scheduler.
+    """
+    cores = seats.comp_cores
+    half = len(cores) // 2
+    starts = (0, half)
+    return tuple(
+        Placement(
+            rank=rank,
+            comp_cores=cores[start : start + n],
+            comm_cores=comm[:1],
+            comp_node=node[0],
+            comm_node=node[1],
+        )
+        for rank, (start, comm) in enumerate(zip(starts, (seats.comm_cores, seats.peer_cores), strict=True))
+    )
+
+
+def _messages(plan: Plan, seats: Seats, node: tuple[int, int]) -> Point:
+    """What the control is made of: the largest message beside all computing cores."""
+    return Point(
+        plan=plan.name,
+        kernel="triad",
+        n=len(seats.comp_cores),
+        size=max(plan.sizes),
+        comp_node=node[0],
+        comm_node=node[1],
+        comm_core=seats.comm_cores[0],
+        metric="bandwidth",
+        comp_cores=seats.comp_cores,
+        comm_cores=seats.comm_cores,
+        peer_cores=seats.peer_cores,
+        sequence=("A", "B", "AB", "AB", "B", "A"),
+        window=plan.window,
+    )
+
+
+def _scaling_notes(seats: Seats, machine: Machine, counts: Sequence[int]) -> list[Note]:
+    notes = []
+    if machine.hosts < 2 and len(seats.comp_cores) < 2:
+        reason = (
+            "two cores: both processes compute on one of them in turns (scheduling) and communicate on the "
+            "other, so that no message waits for a time slice"
+        )
+        notes.append(Note(what="cores of its own for each process", reason=reason))
+    if len(counts) < 2:
+        reason = f"{cores_text(most_of(seats, machine))} for each process here: one point, no curve"
+        notes.append(Note(what="strong scaling", reason=reason))
+    return notes

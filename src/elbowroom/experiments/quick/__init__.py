@@ -1,0 +1,233 @@
+"""Is there interference here, how much, on which side, from which message size?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from elbowroom.draw.figure import Axis, Figure
+from elbowroom.experiments.common.panels import as_bandwidth, kept_figure, side_by_side
+from elbowroom.experiments.common.sentences import (
+    Values,
+    cores_text,
+    grouped,
+    hit,
+    kept_text,
+    kernel_name,
+    level_of,
+    nothing,
+    onset_values,
+    onsets,
+    size_text,
+    suffers,
+    usable,
+)
+from elbowroom.experiments.experiment import Experiment
+from elbowroom.machine.topology import Machine
+from elbowroom.plan.axes import expand
+from elbowroom.plan.kernels import find
+from elbowroom.stats.quiet import ANSWER, controls
+from elbowroom.stats.result import Finding, PointResult
+from elbowroom.stats.saturation import highest, regime, traffic
+
+
+def _size(item: PointResult) -> float:
+    return float(item.size)
+
+
+def _curves(results: Sequence[PointResult]) -> dict[tuple[str, int], list[PointResult]]:
+    """Results by kernel and n; kernels with most sizes first."""
+    groups = grouped(usable(results), lambda item: (item.kernel, item.n))
+    return dict(sorted(groups.items(), key=lambda entry: -len(entry[1])))
+
+
+def _who(item: PointResult) -> tuple[str, Literal["quiet", "interference"]]:
+    comp, comm = hit(item, "comp"), hit(item, "comm")
+    if comp and comm:
+        return "both sides suffer", "interference"
+    if comp or comm:
+        return f"the {'computation' if comp else 'communication'} suffers", "interference"
+    return "neither side suffers", "quiet"
+
+
+def _regime(item: PointResult, peaks: dict[int, float]) -> str:
+    """A sentence on a red or blue point; empty if it is neither."""
+    name, moved = regime(item, peaks), traffic(item, "together")
+    if name is None or moved is None:
+        return ""
+    how = f"together they move {moved:.0f} MB/s, and the highest measured here is {peaks[item.comp_node]:.0f}"
+    if name == "red":
+        return f" Red: both sides slow down; {how}."
+    return f" Blue: only the computation slows down, while the bandwidth is far from saturated; {how}."
+
+
+def _pair(item: PointResult, peaks: dict[int, float]) -> Finding:
+    """One kernel beside one size: what each side kept, and the regime where a side suffers."""
+    who, level = _who(item)
+    text = (
+        f"{kernel_name(item.kernel)} beside {size_text(item.size)} messages: {who}; the computation keeps "
+        f"{kept_text(item.comp.kept)}, the communication {kept_text(item.comm.kept)}; 1 means undisturbed."
+        f"{_regime(item, peaks)}"
+    )
+    values: Values = {"kernel": item.kernel, "size": item.size, "n": item.n, "regime": regime(item, peaks)}
+    for name, side in (("comp", item.comp), ("comm", item.comm)):
+        if side.kept is not None:
+            values |= {
+                f"{name}_kept": side.kept.value,
+                f"{name}_low": side.kept.low,
+                f"{name}_high": side.kept.high,
+            }
+    key = f"{item.kernel}-n{item.n}-{item.size}"
+    return Finding(key=key, level=level, text=text, values=values, points=(item.id,))
+
+
+def _measured(results: Sequence[PointResult]) -> list[PointResult]:
+    return [item for item in usable(results) if item.comp.kept is not None or item.comm.kept is not None]
+
+
+def _affected(points: Sequence[PointResult]) -> list[PointResult]:
+    return [item for item in points if hit(item, "comp") or hit(item, "comm")]
+
+
+def _shown(points: Sequence[PointResult]) -> PointResult:
+    """The point of the answer: TRIAD beside the largest affected message, or else what suffers most."""
+    affected = _affected(points)
+    if affected:
+        return max(affected, key=lambda item: (item.kernel == "triad", item.size))
+    return max(points, key=lambda item: (item.kernel == "triad", -_least(item), item.size))
+
+
+def crucial(results: Sequence[PointResult]) -> frozenset[str]:
+    """The point of the answer, and the controls that make it trusted."""
+    wanted = {item.id for item in controls(results)}
+    points = [item for item in _measured(results) if item.role != "control"]
+    return frozenset(wanted | {_shown(points).id} if points else wanted)
+
+
+def _answer(points: Sequence[PointResult]) -> Finding:
+    """The answer in one sentence."""
+    affected, shown = _affected(points), _shown(points)
+    who, level = _who(shown)
+    head = f"{ANSWER}{who}" if affected else "No interference above 5 % was measured here"
+    text = (
+        f"{head}: {kernel_name(shown.kernel)} on {cores_text(shown.n)} beside "
+        f"{size_text(shown.size)} messages keeps "
+        f"{kept_text(shown.comp.kept)} of its rate, and the communication {kept_text(shown.comm.kept)}."
+    )
+    return Finding(
+        key="answer", level=level, text=text, points=tuple(item.id for item in affected or [shown])
+    )
+
+
+def _least(item: PointResult) -> float:
+    return min(kept.value for side in (item.comp, item.comm) if (kept := side.kept) is not None)
+
+
+def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:  # noqa: ARG001
+    """The answer, the sizes from which each side suffers, and each kernel beside its extreme sizes."""
+    points = _measured(results)
+    if not points:
+        return (nothing("answer", "Interference"),)
+    planned = [item for item in points if item.role != "control"]
+    findings = [_answer(planned) if planned else nothing("answer", "Interference")]
+    peaks = highest(points)
+    for (kernel, n), group in _curves(points).items():
+        if len(group) >= 3:
+            comm, comp = onsets(group, _size)
+            text = (
+                f"By message size, {kernel_name(kernel)} on {cores_text(n)}: "
+                f"{suffers('the communication', comm, size_text)} "
+                f"{suffers('The computation', comp, size_text)}"
+            )
+            values = onset_values("comm", comm) | onset_values("comp", comp)
+            ids = tuple(item.id for item in group)
+            findings.append(
+                Finding(
+                    key=f"onset-{kernel}-n{n}",
+                    level=level_of(comm, comp),
+                    text=text,
+                    values=values,
+                    points=ids,
+                )
+            )
+        ends = {item.id: item for item in (max(group, key=_size), min(group, key=_size))}
+        findings += [_pair(item, peaks) for item in ends.values()]
+    contrast = _contrast(points)
+    return (*findings, contrast) if contrast else tuple(findings)
+
+
+def _contrast(points: Sequence[PointResult]) -> Finding | None:
+    """Which resource is contended, from kernels at the same n and size (method.md, rule 20).
+
+    None without both sorts of kernel.
+    """
+    most = max((item.n, item.size) for item in points)
+    peers = [item for item in points if (item.n, item.size) == most]
+    memory = [item for item in peers if (kernel := find(item.kernel)) is not None and kernel.moves_memory]
+    registers = [item for item in peers if (kernel := find(item.kernel)) is not None and kernel.register_only]
+    cached = [item for item in peers if (kernel := find(item.kernel)) is not None and kernel.shared_cache]
+    if not memory or not registers:
+        return None
+    hurt = [any(_who(item)[1] == "interference" for item in group) for group in (memory, registers, cached)]
+    ids = tuple(item.id for item in (*memory, *registers, *cached))
+    if hurt == [False, False, True]:
+        text = (
+            "Only the kernel whose arrays stay in the last-level cache shows interference: computation and "
+            "communication share that cache, while neither the memory bus nor the cores are contended."
+        )
+        return Finding(key="contrast", level="note", text=text, points=ids)
+    if not any(hurt):
+        return Finding(
+            key="contrast", level="note", text="Neither memory nor cores are contended.", points=ids
+        )
+    if hurt[1]:
+        text = (
+            "A kernel that uses no memory shows interference too, so memory is not the only cause: cores, "
+            "their frequency or other processes play a part."
+        )
+        return Finding(key="contrast", level="note", text=text, points=ids)
+    both_sides = any(hit(item, "comp") and hit(item, "comm") for item in memory)
+    regime = "both sides lose, as they do where memory saturates" if both_sides else "only one side loses"
+    text = (
+        "Only kernels that use memory show interference, so it comes from caches and memory, not from "
+        f"the cores; {regime}."
+    )
+    return Finding(key="contrast", level="note", text=text, points=ids)
+
+
+def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:  # noqa: ARG001
+    """Bandwidths over message size, and what each side kept."""
+    drawn = []
+    axis = Axis(label="Message size", scale="log2", bytes=True)
+    for (kernel, n), group in _curves(results).items():
+        if len(group) < 3:
+            continue
+        beside = f"{kernel_name(kernel)} on {n} core{'s' if n > 1 else ''}"
+        title = f"What each side keeps beside the other: {beside}"
+        drawn.append(kept_figure(f"kept-{kernel}-n{n}", title, axis, group, _size))
+        drawn.append(
+            side_by_side(
+                f"rates-{kernel}-n{n}",
+                f"Alone and together: {beside}",
+                axis,
+                group,
+                _size,
+                comm="communication",
+                left=Axis(label="Network bandwidth (MB/s)", scale="log10"),
+                comm_transform=as_bandwidth,
+            )
+        )
+    return tuple(drawn)
+
+
+EXPERIMENT = Experiment(
+    name="quick",
+    question=(
+        "Do computation and communication slow each other down here: by how much, on which "
+        "side, from which message size?"
+    ),
+    expand=expand,
+    findings=findings,
+    figures=figures,
+    crucial=crucial,
+)

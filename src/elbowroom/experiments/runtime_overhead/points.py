@@ -1,0 +1,115 @@
+"""What StarPU-MPI adds to the latency of MPI, at all sizes and placements (Denis et al. 2021, sections 5.1 to
+5.3, Figure 8; Swartvagher 2022, 5.4.1 and 5.4.2, Figure 5.12).
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import msgspec
+
+from elbowroom.errors import UsageError
+from elbowroom.experiments.common.notes import machine_notes, with_notes
+from elbowroom.machine.topology import Machine
+from elbowroom.plan import placement
+from elbowroom.plan.axes import comm_cores, metric_of, node_pairs, with_neighbours
+from elbowroom.plan.axes import expand as multiply
+from elbowroom.plan.file import Plan
+from elbowroom.plan.point import Expansion, Note, Phase, Point
+from elbowroom.workloads import RuntimeProgram
+
+PHASES: tuple[Phase, ...] = ("B", "AB", "AB", "B")
+"""By MPI and through StarPU-MPI, in the same processes, threads and memory."""
+
+PROGRAM = RuntimeProgram(task="overhead")
+
+
+OWN_CORES = 2
+"""Cores of a rank where there are enough: one for StarPU's communication thread, one for the thread that
+waits for its messages (section 5.1).
+"""
+
+
+def expand(plan: Plan, machine: Machine) -> Expansion:
+    """Every size with the data on each node and the thread on each core; a register-only control."""
+    _refuse(plan, machine)
+    pairs, notes = node_pairs(plan, machine)
+    cores, more = comm_cores(plan, machine)
+    points: dict[str, Point] = {}
+    for core, data in product(cores, dict.fromkeys(comp for comp, _ in pairs)):
+        seats = _seats(plan, machine, core)
+        for size in with_neighbours(plan.sizes, plan.around):
+            point = _point(plan, machine, core, data, size)
+            points.setdefault(
+                point.id, msgspec.structs.replace(point, comm_cores=seats[0], peer_cores=seats[1])
+            )
+    notes = [*machine_notes(machine), *notes, *more]
+    if len(machine.nodes) < 2:
+        reason = "this machine has one NUMA node"
+        notes.append(Note(what="data away from the communication thread's node", reason=reason))
+    control = _control(plan, machine) if plan.control else ()
+    return with_notes(Expansion(points=(*points.values(), *control), notes=()), notes)
+
+
+def _refuse(plan: Plan, machine: Machine) -> None:
+    if not set(plan.kernels) <= {"none", "triad"} or plan.sweeps:
+        raise UsageError(
+            "no kernel runs beside these messages, and there are no sweeps",
+            field="sweeps" if plan.sweeps else "kernels",
+            value=len(plan.sweeps) if plan.sweeps else ",".join(plan.kernels),
+            hint="leave it out; a kernel beside messages: elbowroom run cores",
+        )
+    if machine.hosts < 2 and len(placement.usable(machine)) < 2:
+        raise UsageError(
+            "each of two ranks needs a core: StarPU's communication threads poll",
+            field="cpuset",
+            value=list(machine.allowed),
+            hint="allow two cores, or take two hosts",
+        )
+
+
+def _point(plan: Plan, machine: Machine, core: int, data: int, size: int) -> Point:
+    return Point(
+        plan=plan.name,
+        kernel="none",
+        n=0,
+        size=size,
+        comp_node=data,
+        comm_node=next((cpu.node for cpu in machine.cores if cpu.number == core), data),
+        comm_core=core,
+        metric=metric_of(plan, size),
+        sequence=PHASES,
+        window=plan.window,
+        observe=plan.observe,
+        scheduling=plan.scheduling,
+        workload=PROGRAM,
+    )
+
+
+def _seats(plan: Plan, machine: Machine, core: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Cores of rank 0 and of the other rank of this host: communication thread first, then the thread that
+    waits where there are cores enough; those of the communication thread's node before others.
+    """
+    all_cores = placement.usable(machine)
+    node = next((cpu.node for cpu in all_cores if cpu.number == core), None)
+    beside = sorted(all_cores, key=lambda cpu: (cpu.node != node, -cpu.logical))
+    free = [cpu.number for cpu in beside if cpu.number not in (core, plan.peer_core)]
+    each = OWN_CORES if len(all_cores) >= OWN_CORES * (2 if machine.hosts < 2 else 1) else 1
+    own = (core, *free[: each - 1])
+    if machine.hosts > 1:
+        return own, own
+    left = free[each - 1 :]
+    peer = plan.peer_core if plan.peer_core is not None else left.pop(0)
+    return own, (peer, *left[: each - 1])
+
+
+def _control(plan: Plan, machine: Machine) -> tuple[Point, ...]:
+    """Prime counting beside the largest message, by the probe: whether the machine was quiet."""
+    size = max(with_neighbours(plan.sizes, plan.around))
+    control = msgspec.structs.replace(
+        plan, kernels=("prime",), n=("all",), sizes=(size,), around=0, control=False, metric="auto"
+    )
+    control = msgspec.structs.replace(control, comm_cores=("last",), comp_nodes=("near",), peer_core=None)
+    return tuple(
+        msgspec.structs.replace(point, role="control") for point in multiply(control, machine).points
+    )

@@ -1,0 +1,47 @@
+"""Messages through a task runtime: what is added to each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from elbowroom.draw.numbers import number, size
+from elbowroom.draw.table import TextTable
+from elbowroom.machine.topology import Machine
+from elbowroom.stats.result import Added, PointResult
+from elbowroom.workloads import RuntimeProgram, running
+
+
+def tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable, ...]:  # noqa: ARG001
+    """A line for each size and placement: by MPI, through StarPU-MPI, the difference with its interval."""
+    measured = [(item, item.comm.added) for item, _ in running(results, RuntimeProgram)]
+    shown = [(item, added) for item, added in measured if added is not None]
+    if not shown:
+        return ()
+    placed = len({(item.comp_node, item.comm_node, item.comm_core) for item, _ in shown}) > 1
+    columns = ("size", *["data/thread"] * placed, "by MPI", "StarPU-MPI", "unit", "added", "95 %", "kept")
+    return (
+        TextTable(
+            title="Latency by MPI and through StarPU-MPI",
+            columns=columns,
+            rows=tuple(_cells(item, added, placed) for item, added in shown),
+            left=tuple(at for at, name in enumerate(columns) if name in ("data/thread", "unit", "95 %")),
+            marked=tuple(
+                (at, columns.index("added")) for at, (_, added) in enumerate(shown) if added.above(0.0)
+            ),
+            points=tuple(item.id for item, _ in shown),
+        ),
+    )
+
+
+def _cells(item: PointResult, added: Added, placed: bool) -> tuple[str, ...]:
+    side = item.comm
+    times = ["-" if summary is None else number(summary.median, 4) for summary in (side.alone, side.together)]
+    return (
+        size(item.size),
+        *[f"{item.comp_node}/{item.comm_node} c{item.comm_core}"] * placed,
+        *times,
+        added.unit,
+        number(added.value, 4),
+        "-" if added.bounds is None else " to ".join(number(end, 3) for end in added.bounds),
+        "-" if side.kept is None else f"{side.kept.value:.2f}",
+    )

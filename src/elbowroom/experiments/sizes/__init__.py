@@ -1,0 +1,188 @@
+"""Message sizes from which each side suffers (paper, Figure 6), and the library's switch of protocols."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from elbowroom.draw.figure import Axis, Figure, Mark
+from elbowroom.experiments.common.notes import machine_notes, with_notes
+from elbowroom.experiments.common.panels import (
+    as_bandwidth,
+    as_latency,
+    kept_figure,
+    marks,
+    per_core,
+    side_by_side,
+)
+from elbowroom.experiments.common.sentences import (
+    Values,
+    cores_text,
+    grouped,
+    kernel_name,
+    level_of,
+    nothing,
+    onset_values,
+    onsets,
+    place_text,
+    size_text,
+    suffers,
+    usable,
+)
+from elbowroom.experiments.experiment import Experiment
+from elbowroom.machine.topology import Machine
+from elbowroom.plan.axes import expand as multiply
+from elbowroom.plan.file import Plan
+from elbowroom.plan.kernels import NONE
+from elbowroom.plan.point import Expansion, Note
+from elbowroom.stats.curves import LatencyJump, steps
+from elbowroom.stats.result import Finding, PointResult
+
+CaseKey = tuple[str, int, int, int, int]
+
+
+def _size(item: PointResult) -> float:
+    return float(item.size)
+
+
+def _case(item: PointResult) -> CaseKey:
+    return item.kernel, item.n, item.comp_node, item.comm_node, item.comm_core
+
+
+def expand(plan: Plan, machine: Machine) -> Expansion:
+    """Every size at a few and at all cores; a note where both are the same."""
+    expansion = multiply(plan, machine)
+    notes = list(machine_notes(machine))
+    counts = sorted({point.n for point in expansion.points if point.role == "point"})
+    if len(plan.n) > 1 and len(counts) == 1 and counts[0] > 0:
+        notes.append(Note(what="a few and all cores apart", reason=f"only {cores_text(counts[0])} free here"))
+    return with_notes(expansion, notes)
+
+
+def switches(results: Sequence[PointResult]) -> tuple[LatencyJump, ...]:
+    """Jumps of the latency alone between neighbouring sizes."""
+    alone = [
+        (item, item.comm.alone)
+        for item in results
+        if item.comm.alone is not None and item.comm.alone.above(0.0)
+    ]
+    return steps([item.size for item, _ in alone], [as_latency(item, summary) for item, summary in alone])
+
+
+def _alone(case: CaseKey, group: Sequence[PointResult]) -> Finding:
+    """What communication reaches where nothing computes: latency of the smallest message, best bandwidth."""
+    measured = [(item, item.comm.alone) for item in group if item.comm.alone is not None]
+    key = "sizes-" + "-".join(str(part) for part in case)
+    if not measured:
+        return nothing(key, "Communication alone")
+    first, quickest = min(measured, key=lambda pair: pair[0].size)
+    best, fastest = max(measured, key=lambda pair: as_bandwidth(*pair)[0])
+    latency, bandwidth = as_latency(first, quickest).median, as_bandwidth(best, fastest)[0]
+    text = (
+        f"Communication alone, {len(measured)} message sizes: {latency:.3g} us at {size_text(first.size)}, "
+        f"at most {bandwidth:.0f} MB/s, at {size_text(best.size)}."
+    )
+    values: Values = {"latency_us": latency, "bandwidth": bandwidth, "best_size": best.size}
+    return Finding(key=key, level="note", text=text, values=values, points=tuple(item.id for item in group))
+
+
+def _switch(group: Sequence[PointResult]) -> Finding:
+    jumps = switches(group)
+    case = "-".join(str(part) for part in _case(group[0]))
+    ids = tuple(
+        item.id
+        for item in group
+        if item.size in {size for step in jumps for size in (step.before, step.after)}
+    )
+    if not jumps:
+        text = "The latency does not jump between neighbouring sizes: no switch of protocol is visible."
+        return Finding(key=f"switch-{case}", level="note", text=text)
+    parts = [
+        f"between {size_text(step.before)} and {size_text(step.after)} ({_factor(step)})" for step in jumps
+    ]
+    first = max(jumps, key=lambda step: abs(step.factor - 1))
+    text = (
+        f"The latency alone jumps {'; '.join(parts)}: there the library switches its protocol "
+        "(eager to rendezvous)."
+    )
+    values: Values = {"switch_before": first.before, "switch_after": first.after, "factor": first.factor}
+    return Finding(key=f"switch-{case}", level="note", text=text, values=values, points=ids)
+
+
+def _factor(step: LatencyJump) -> str:
+    return (
+        f"{step.factor:.2f} times what the sizes explain"
+        if step.factor > 1
+        else f"{step.factor:.2f} times that before"
+    )
+
+
+def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:
+    """The size from which each side suffers, per number of cores; the protocol switch in latencies alone."""
+    findings = []
+    groups = grouped(usable(results), _case)
+    for case, group in groups.items():
+        if group[0].kernel == NONE:
+            findings.append(_alone(case, group))
+            continue
+        comm, comp = onsets(group, _size)
+        text = (
+            f"{kernel_name(group[0].kernel)} on {cores_text(group[0].n)}, {place_text(group[0], machine)}: "
+            f"{suffers('the communication', comm, size_text)} {suffers('The computation', comp, size_text)}"
+        )
+        findings.append(
+            Finding(
+                key="sizes-" + "-".join(str(part) for part in case),
+                level=level_of(comm, comp),
+                text=text,
+                values=onset_values("comm", comm) | onset_values("comp", comp) | {"n": group[0].n},
+                points=tuple(item.id for item in group),
+            )
+        )
+    # The latency alone does not depend on the kernel or on n: one curve per place is enough.
+    places: dict[tuple[int, int], Sequence[PointResult]] = {}
+    for group in groups.values():
+        places.setdefault((group[0].comm_node, group[0].comm_core), group)
+    findings += [_switch(group) for group in places.values()]
+    return tuple(findings) or (nothing("sizes", "Message sizes"),)
+
+
+def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:
+    """Per number of cores: network and memory bandwidth over the size; what each side kept."""
+    drawn = []
+    axis = Axis(label="Message size", scale="log2", bytes=True)
+    for case, group in grouped(usable(results), _case).items():
+        lines = [*marks(*onsets(group, _size))]
+        lines += [Mark(x=float(step.after), text="jump of the latency alone") for step in switches(group)]
+        name = "-".join(str(part) for part in case)
+        beside = (
+            f"{kernel_name(group[0].kernel)} on {cores_text(group[0].n)}, {place_text(group[0], machine)}"
+        )
+        computes = group[0].kernel != NONE
+        where = f"beside {beside}" if computes else f"alone, {place_text(group[0], machine)}"
+        drawn.append(
+            side_by_side(
+                f"sizes-{name}",
+                f"Network bandwidth over message size {where}",
+                axis,
+                group,
+                _size,
+                comm="network bandwidth",
+                left=Axis(label="Network bandwidth (MB/s)", scale="log10"),
+                comm_transform=as_bandwidth,
+                comp_transform=per_core,
+                lines=lines,
+            )
+        )
+        if computes:
+            title = f"What each side keeps beside the other: {beside}"
+            drawn.append(kept_figure(f"sizes-kept-{name}", title, axis, group, _size))
+    return tuple(drawn)
+
+
+EXPERIMENT = Experiment(
+    name="sizes",
+    question="From which message size does each side suffer, and where does the library switch protocols?",
+    expand=expand,
+    findings=findings,
+    figures=figures,
+)

@@ -1,0 +1,100 @@
+"""Command lines that start ranks: where the launcher is in them, and how it is told what its ranks get."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from elbowroom.launch import preload
+
+LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun")
+DIRECT = ("srun",)
+"""Launchers that give ranks their own environment, and belong to no MPI."""
+
+SUFFIXES = ("", ".openmpi", ".mpich")
+
+
+class Wrapper(NamedTuple):
+    """A program that runs another command (env, timeout).
+
+    `valued`: options whose value is the next word; `words`: how many words stand between the options and the
+    command.
+    """
+
+    valued: tuple[str, ...] = ()
+    words: int = 0
+
+
+WRAPPERS = {
+    "env": Wrapper(("-u", "--unset", "-C", "--chdir")),
+    "time": Wrapper(("-o", "-f", "--output", "--format")),
+    "timeout": Wrapper(("-k", "-s", "--kill-after", "--signal"), 1),
+    "numactl": Wrapper(("-i", "-N", "-m", "-C", "-p", "-P", "-w")),
+    "taskset": Wrapper((), 1),
+    "nice": Wrapper(("-n", "--adjustment")),
+    "ionice": Wrapper(("-c", "-n", "--class", "--classdata")),
+    "chrt": Wrapper(("-T", "-P", "-D"), 1),
+    "stdbuf": Wrapper(("-i", "-o", "-e")),
+    "nohup": Wrapper(),
+    "setsid": Wrapper(),
+    "sudo": Wrapper(("-u", "-g", "-D")),
+    "strace": Wrapper(("-e", "-o", "-p", "-s")),
+}
+
+
+def launcher_of(words: Sequence[str]) -> int | None:
+    """The index of the MPI launcher in the words of a command; None if there is none.
+
+    It is the command itself, or follows programs that run another one (env, timeout, numactl ...).
+    """
+    place = 0
+    while place < len(words):
+        name = Path(words[place]).name
+        if any(name == known + suffix for known in LAUNCHERS for suffix in SUFFIXES):
+            return place
+        if name not in WRAPPERS:
+            return None
+        place = _behind(words, place + 1, WRAPPERS[name])
+    return None
+
+
+def _behind(words: Sequence[str], place: int, wrapper: Wrapper) -> int:
+    """Where the command behind the options of a wrapper begins."""
+    while place < len(words) and (words[place].startswith("-") or _assigns(words[place])):
+        place += 2 if words[place] in wrapper.valued else 1
+        if words[place - 1] == "--":
+            break
+    return place + wrapper.words
+
+
+def _assigns(word: str) -> bool:
+    """`NAME=VALUE`, as env takes."""
+    name, equals, _ = word.partition("=")
+    return bool(equals) and name.isidentifier()
+
+
+def forwarded(
+    words: Sequence[str], place: int, kind: str | None, variables: Mapping[str, str]
+) -> tuple[str, ...]:
+    """The command with the launcher's options that set these variables for its ranks, on every host.
+
+    Open MPI takes them for each program of the job (separated by `:`), MPICH once for all. Libraries that the
+    command preloads itself come after ours.
+    """
+    own = variables.get(preload.NAME)
+    behind, had = list(words[place + 1 :]), [False] * (1 + list(words[place + 1 :]).count(":"))
+    if own is not None:
+        behind, had = preload.with_theirs(behind, own)
+    if kind == "mpich":
+        options = [part for name, value in variables.items() for part in ("-genv", name, value)]
+        return (*words[: place + 1], *options, *behind)
+    command = [*words[: place + 1], *_exports(variables, without_preload=had.pop(0))]
+    for word in behind:
+        command += [word, *_exports(variables, without_preload=had.pop(0))] if word == ":" else [word]
+    return tuple(command)
+
+
+def _exports(variables: Mapping[str, str], *, without_preload: bool) -> list[str]:
+    kept = {name: value for name, value in variables.items() if name != preload.NAME or not without_preload}
+    return [part for name, value in kept.items() for part in ("-x", f"{name}={value}")]

@@ -1,0 +1,236 @@
+"""Processes that elbowroom starts: run to their end, or ended with all that they started themselves."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from elbowroom.errors import ElbowroomError, MachineError, UsageError
+
+_PR_SET_PDEATHSIG = 1
+_ROUNDS = 3
+_BETWEEN = 0.02
+_TAIL = 300
+
+
+class Finished(NamedTuple):
+    """A command that has ended: its exit code (-N: by signal N), its outputs, and its wall time, s."""
+
+    code: int
+    stdout: str
+    stderr: str
+    wall_s: float
+
+    @property
+    def last_line(self) -> str:
+        """The last line of stderr, or of stdout if that is empty: what a failure says of itself."""
+        lines = (self.stderr.strip() or self.stdout.strip()).splitlines()
+        return lines[-1] if lines else f"ended with exit code {self.code}"
+
+
+class _Process(NamedTuple):
+    number: int
+    state: str
+    parent: int
+    session: int
+
+
+def start(
+    command: Sequence[str],
+    *,
+    field: str,
+    hint: str = "",
+    error: type[ElbowroomError] = MachineError,
+    dies_with_parent: bool = True,
+    **options: Any,
+) -> subprocess.Popen[bytes]:
+    """Starts a command in a session of its own; `options` are those of Popen.
+
+    `dies_with_parent`: it is terminated when this process dies, which makes its start slower. Raises `error`
+    if the command cannot be started.
+    """
+    preparation = _die_with_parent if dies_with_parent else None
+    try:
+        return subprocess.Popen(command, start_new_session=True, preexec_fn=preparation, **options)
+    except (OSError, ValueError) as problem:
+        why = getattr(problem, "strerror", None) or problem
+        raise error(f"cannot be started ({why})", field=field, value=command[0], hint=hint) from problem
+
+
+def run(
+    command: Sequence[str],
+    *,
+    field: str,
+    patience: float | None = None,
+    given: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    merged: bool = False,
+    leaves_nothing: bool = False,
+    hint: str = "try again",
+    late: str = "stop what else runs here, and try again",
+    error: type[ElbowroomError] = MachineError,
+) -> Finished:
+    """Runs a command to its end, whatever its exit code.
+
+    `given` is its stdin, `env` its whole environment; `merged`: stderr goes into stdout. `leaves_nothing`: it
+    dies with this process, and processes that it leaves behind are killed. At the time limit, and if this
+    process is interrupted, it is killed with all that it started.
+
+    Raises `error` (with `hint`) if it cannot be started, MachineError (with the hint `late`) if it has not
+    ended after `patience` seconds.
+    """
+    # Files and not pipes: a process that the command left behind may hold a pipe open for ever.
+    with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        stdin.write(given)
+        stdin.seek(0)
+        begun = time.monotonic()
+        process = start(
+            command,
+            field=field,
+            hint=hint,
+            error=error,
+            dies_with_parent=leaves_nothing,
+            stdin=stdin if given else subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT if merged else err,
+            env=env,
+        )
+        ended = False
+        try:
+            ended = _wait(process, patience)
+            wall = time.monotonic() - begun
+        finally:
+            if leaves_nothing or not ended:
+                kill_all(process)
+        if not ended:
+            raise MachineError(
+                f"had not ended after {patience:g} s", field=field, value=" ".join(command), hint=late
+            )
+        return Finished(process.returncode, _text(out), _text(err), wall)
+
+
+def run_program(
+    words: Sequence[str],
+    patience: float | None = None,
+    *,
+    env: Mapping[str, str] | None = None,
+    field: str = "verify.command",
+) -> Finished:
+    """Runs a user's own program to its end, and kills the processes that it leaves behind.
+
+    UsageError if there is no such program; MachineError if it fails, or has not ended after `patience`
+    seconds.
+    """
+    finished = run(
+        words,
+        field=field,
+        patience=patience,
+        env=env,
+        merged=True,
+        leaves_nothing=True,
+        hint="correct the path",
+        late="give it more: --timeout",
+        error=UsageError,
+    )
+    if finished.code != 0:
+        text = finished.stdout.strip()[-_TAIL:] or "it printed nothing"
+        raise MachineError(
+            f"ended with exit code {finished.code}: {text}",
+            field=field,
+            value=" ".join(words),
+            hint="run it by hand",
+        )
+    return finished
+
+
+def _text(file: Any) -> str:
+    file.seek(0)
+    text: str = file.read().decode(errors="replace")
+    return text
+
+
+def _die_with_parent() -> None:
+    """In a child: be terminated when this process dies, so that a killed run leaves nothing measuring on."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _wait(process: subprocess.Popen[bytes], patience: float | None) -> bool:
+    """Waits for the process; False if it has not ended after `patience` seconds.
+
+    Popen.wait with a time limit polls every 50 ms, which would be part of the measured time.
+    """
+    if patience is None:
+        process.wait()
+        return True
+    handle = os.pidfd_open(process.pid)
+    try:
+        waiter = select.poll()
+        waiter.register(handle, select.POLLIN)
+        ended = bool(waiter.poll(min(patience, 1e6) * 1000))
+    finally:
+        os.close(handle)
+    if ended:
+        process.wait()
+    return ended
+
+
+def kill_session(session: int) -> bool:
+    """Kills every process of a session; False when there was none left."""
+    return _kill(lambda process: process.session == session)
+
+
+def kill_all(process: subprocess.Popen[bytes]) -> None:
+    """Kills the leader of a session, every process of the session and its descendants, and waits for it.
+
+    If the leader has ended already, only the processes of its session are killed.
+    """
+    family = _descendants(process.pid) if process.poll() is None else set()
+    for _ in range(_ROUNDS):
+        if not _kill(lambda one: one.session == process.pid or one.number in family):
+            break
+        time.sleep(_BETWEEN)
+    process.wait()
+
+
+def _descendants(number: int) -> set[int]:
+    """A process and all below it, as far as nobody between them has ended."""
+    children: dict[int, list[int]] = {}
+    for process in _processes():
+        children.setdefault(process.parent, []).append(process.number)
+    family, waiting = set(), [number]
+    while waiting:
+        one = waiting.pop()
+        family.add(one)
+        waiting += [child for child in children.get(one, ()) if child not in family]
+    return family
+
+
+def _kill(chosen: Callable[[_Process], bool]) -> bool:
+    killed = False
+    for process in _processes():
+        if process.state != "Z" and chosen(process):
+            killed = True
+            with contextlib.suppress(OSError):
+                os.kill(process.number, signal.SIGKILL)
+    return killed
+
+
+def _processes() -> Iterator[_Process]:
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as stat:
+                # Fields after the command's closing bracket: state, parent, group, session.
+                fields = stat.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        yield _Process(int(entry), fields[0], int(fields[1]), int(fields[3]))

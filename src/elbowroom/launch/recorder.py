@@ -1,0 +1,309 @@
+"""Runs a program with the recorder preloaded: which MPI it is of, what fits it, what its ranks are told.
+
+The ranks alone are preloaded, not their launcher, wherever the launcher takes settings for them. A launcher
+that is preloaded all the same (srun, one in a script) takes no harm: it calls no MPI_Init, and records
+nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Literal, NamedTuple
+
+import msgspec
+
+from elbowroom.errors import ElbowroomError, MachineError, UsageError
+from elbowroom.launch import build, preload
+from elbowroom.launch.launch_line import DIRECT, SUFFIXES, forwarded, launcher_of
+from elbowroom.launch.mpi import (
+    Mpi,
+    describe,
+    find_mpi,
+    launch_environment,
+    launcher_identity,
+    loaded_library,
+    output,
+    stdout_of,
+    wrapper_of,
+)
+
+Adapter = Literal["mpi", "starpu", "omp"]
+Policy = Literal["stop", "overwrite", "drain", "grow"]
+
+ADAPTERS: tuple[Adapter, ...] = ("mpi", "starpu", "omp")
+POLICIES: tuple[Policy, ...] = ("stop", "overwrite", "drain", "grow")
+_NEEDS = {
+    # Which library of a program an adapter is for; GCC's libgomp has no OMPT.
+    "mpi": r"^\s*libmpi(?:ch|cxx)?\.so",
+    "starpu": r"^\s*libstarpu(?:mpi)?-1",
+    "omp": r"^\s*lib(?:omp|iomp5)\.so",
+}
+_MISSING = {
+    "mpi": "name the program's MPI: --mpi PREFIX",
+    "starpu": "on Debian or Ubuntu `apt-get install libstarpu-dev`",
+    "omp": "on Debian or Ubuntu `apt-get install libomp-dev`",
+}
+
+
+DEFAULT_BYTES = 4 << 20
+_LEAST_DEFAULT, _MOST_DEFAULT = 1 << 20, 32 << 20
+
+
+def default_bytes(memory: str = "/dev/shm") -> int:
+    """The default size of a thread's event buffer: a power of two, 1 to 32 MiB.
+
+    Buffers of one thread per processor of this host take at most a quarter of its free memory.
+    """
+    try:
+        status = os.statvfs(memory)
+    except OSError:
+        return DEFAULT_BYTES
+    share = status.f_bavail * status.f_frsize // (4 * (os.cpu_count() or 1))
+    return min(max(1 << max(share.bit_length() - 1, 0), _LEAST_DEFAULT), _MOST_DEFAULT)
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of the recorder in each process.
+
+    `categories`: None for all; `bytes` and `text_bytes`: buffers of each thread; `core`: of the thread that
+    drains them; `sync_seconds`: time between comparisons of clocks at barriers, 0 for begin and end only.
+    """
+
+    directory: str
+    job: int
+    categories: tuple[str, ...] | None = None
+    bytes: int = DEFAULT_BYTES
+    text_bytes: int = 256 << 10
+    policy: Policy = "stop"
+    core: int | None = None
+    sync_seconds: float = 10.0
+
+    def environment(self) -> dict[str, str]:
+        """As the environment of a process."""
+        variables = {
+            "ELBOW_TRACE_DIRECTORY": os.path.abspath(self.directory),
+            "ELBOW_TRACE_BYTES": str(self.bytes),
+            "ELBOW_TRACE_TEXT_BYTES": str(self.text_bytes),
+            "ELBOW_TRACE_POLICY": self.policy,
+            "ELBOW_TRACE_JOB": str(self.job),
+            "ELBOW_TRACE_SYNC_SECONDS": f"{self.sync_seconds:g}",
+        }
+        if self.categories is not None:
+            variables["ELBOW_TRACE_CATEGORIES"] = ",".join(self.categories)
+        if self.core is not None:
+            variables["ELBOW_TRACE_CORE"] = str(self.core)
+        return variables
+
+
+class RecordedCommand(NamedTuple):
+    """A command line that records, its whole environment, what it preloads, and what is to be said of it."""
+
+    command: tuple[str, ...]
+    env: dict[str, str]
+    adapters: tuple[Adapter, ...]
+    mpi: Mpi | None
+    notes: tuple[str, ...]
+
+
+def prepare(
+    words: Sequence[str],
+    settings: Settings | None,
+    *,
+    adapters: Sequence[Adapter] | None = None,
+    mpi: str | None = None,
+    variables: Mapping[str, str] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> RecordedCommand:
+    """The command that runs `words` and records them.
+
+    `adapters`: those to preload; by default those for the program's libraries, and MPI's behind a launcher.
+    Without `settings` nothing is recorded or preloaded. `variables`: more environment variables of the
+    program's processes.
+
+    UsageError where there is no such command, an adapter is not there or the MPI cannot be identified.
+    """
+    env = dict(os.environ if env is None else env)
+    words = _checked(words, env)
+    place = launcher_of(words)
+    exported = dict(variables or {})
+    chosen: tuple[Adapter, ...] = ()
+    notes: tuple[str, ...] = ()
+    traced = None
+    if settings is not None:
+        libraries = program_libraries(words[0 if place is None else place + 1 :])
+        chosen, notes = _chosen(adapters, place is not None, libraries)
+        traced = _mpi_of(words, place, libraries, mpi) if "mpi" in chosen else None
+        exported |= settings.environment()
+        if chosen:
+            folder = preload.plain_folder(build.trace_libraries(traced))
+            preloads = map(str, _preloads(folder, chosen))
+            exported[preload.NAME] = preload.joined(*preloads, env.get(preload.NAME))
+    if place is None:
+        return RecordedCommand(tuple(words), env | exported, chosen, traced, notes)
+    whole = env | {name: value for name, value in launch_environment().items() if name not in env}
+    if Path(words[place]).name in DIRECT or not exported:
+        return RecordedCommand(tuple(words), whole | exported, chosen, traced, notes)
+    # That of the launcher: the program may be of another MPI.
+    kind = _launcher_kind(words[place], traced)
+    inherited = {name: value for name, value in exported.items() if name != preload.NAME}
+    return RecordedCommand(forwarded(words, place, kind, exported), whole | inherited, chosen, traced, notes)
+
+
+def program_libraries(words: Sequence[str]) -> dict[Adapter, str]:
+    """For which adapters the programs among `words` have a library, and the first such program."""
+    programs: dict[Adapter, str] = {}
+    for word in words:
+        path = shutil.which(word)
+        if path is None or not _is_elf(path):
+            continue
+        linked = stdout_of("ldd", path)
+        for adapter in ADAPTERS:
+            if adapter not in programs and re.search(_NEEDS[adapter], linked, re.MULTILINE):
+                programs[adapter] = path
+    return programs
+
+
+def run(recording: RecordedCommand, stdout: IO[bytes] | int | None = None) -> int:
+    """Runs it to its end and gives its exit code, as a shell does: 128 + the number of a signal.
+
+    Interrupts from the terminal reach the program, too, and are left to it; other signals are handed on.
+    """
+    try:
+        process = subprocess.Popen(recording.command, env=recording.env, stdout=stdout)
+    except OSError as error:
+        raise MachineError(
+            f"cannot be started ({error.strerror})",
+            field="command",
+            value=recording.command[0],
+            hint="fix the path",
+        ) from error
+    with _left_to(process):
+        code = process.wait()
+    return 128 - code if code < 0 else code
+
+
+@contextlib.contextmanager
+def _left_to(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Signals are the program's while it runs; in a thread (a notebook) they are nobody's."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def hand_on(number: int, _: object) -> None:
+        process.send_signal(number)
+
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGQUIT)}
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            before[number] = signal.signal(number, hand_on)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _checked(words: Sequence[str], env: Mapping[str, str]) -> list[str]:
+    if not words:
+        raise UsageError(
+            "no command is given", field="command", hint="write it behind --: -- mpirun -n 4 ./app"
+        )
+    if shutil.which(words[0], path=env.get("PATH")) is None:
+        raise UsageError(
+            "is not found, or cannot be executed", field="command", value=words[0], hint="fix its path"
+        )
+    return list(words)
+
+
+def _chosen(
+    requested: Sequence[Adapter] | None, launched: bool, libraries: Mapping[Adapter, str]
+) -> tuple[tuple[Adapter, ...], tuple[str, ...]]:
+    if requested is not None:
+        return tuple(dict.fromkeys(requested)), ()
+    chosen = tuple(name for name in ADAPTERS if name in libraries or (name == "mpi" and launched))
+    if chosen:
+        return chosen, ()
+    return (), (
+        "Nothing is preloaded: the command starts no MPI launcher and links neither MPI nor StarPU nor an "
+        "OpenMP with OMPT; only what the program records itself is in the trace. For a script that runs "
+        "mpirun give --adapters mpi --mpi PREFIX, the folder above the bin/ of that mpirun.",
+    )
+
+
+def _mpi_of(
+    words: Sequence[str], place: int | None, libraries: Mapping[Adapter, str], requested: str | None
+) -> Mpi | None:
+    """The MPI to record: the one requested, else that of the program's library, else the launcher's."""
+    if requested is not None:
+        return find_mpi(requested)
+    library = loaded_library(Path(libraries["mpi"])) if "mpi" in libraries else None
+    wrapper = wrapper_of(library) if library is not None else None
+    if wrapper is not None:
+        return describe(wrapper)
+    if place is not None and Path(words[place]).name not in DIRECT:
+        return _beside(words[place])
+    launcher = "" if place is None else f"{Path(words[place]).name} does not reveal its MPI, and "
+    raise UsageError(
+        f"{launcher}the program's MPI is unknown",
+        field="mpi",
+        value=library,
+        hint="name it with --mpi PREFIX, or leave it out with --adapters starpu,omp",
+    )
+
+
+def _beside(word: str) -> Mpi:
+    """The MPI whose compiler wrapper is beside this launcher."""
+    path = Path(shutil.which(word) or word)
+    kind, version = launcher_identity(output(str(path), "--version"))
+    for folder in dict.fromkeys((path.absolute().parent, path.resolve().parent)):
+        for suffix in SUFFIXES:
+            compiler = folder / f"mpicxx{suffix}"
+            if not compiler.exists():
+                continue
+            with contextlib.suppress(ElbowroomError):
+                mpi = describe(compiler)
+                if kind is None or (mpi.kind, mpi.version) == (kind, version):
+                    return mpi
+    raise UsageError(
+        "has no mpicxx of the same MPI beside it, so its interposer cannot be built",
+        field="mpi",
+        value=str(path),
+        hint="install it (Debian: libopenmpi-dev, libmpich-dev), name another with --mpi PREFIX, or leave "
+        "MPI out with --adapters starpu,omp",
+    )
+
+
+def _launcher_kind(word: str, mpi: Mpi | None) -> str | None:
+    path = shutil.which(word) or word
+    if mpi is not None and os.path.realpath(mpi.launcher) == os.path.realpath(path):
+        return mpi.kind
+    if Path(path).name.startswith(("orterun", "prterun")):
+        return "openmpi"  # the second says its own version
+    kind = launcher_identity(output(path, "--version"))[0]
+    return mpi.kind if kind is None and mpi is not None else kind
+
+
+def _preloads(folder: Path, adapters: Sequence[Adapter]) -> list[Path]:
+    paths = []
+    for name in adapters:
+        path = folder / f"libelbow_trace_{name}.so"
+        if not path.exists():
+            raise UsageError("this adapter is not there", field="adapters", value=name, hint=_MISSING[name])
+        paths.append(path)
+    return paths
+
+
+def _is_elf(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"\x7fELF"
+    except OSError:
+        return False

@@ -1,0 +1,221 @@
+"""Starts trace-reader, the program that reads traces (lib/trace/merge), and hands on what it says."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from elbowroom.errors import MachineError, UsageError
+from elbowroom.launch import build
+
+DOUBTFUL = 3
+"""Exit code of trace-reader: done, but times are not to be trusted."""
+
+_USAGE = 2
+_PREFIX = "trace-reader: "
+_PROGRESS = "progress "
+
+Tell = Callable[[int, int], object]
+"""Told how much of how much is done."""
+
+
+class ReaderOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """A document of trace-reader as JSON, and whether what it is about can be trusted."""
+
+    document: bytes
+    trusted: bool
+
+
+def read(words: Sequence[str], tell: Tell | None = None) -> ReaderOutput:
+    """What `trace-reader WORDS` prints on stdout. `tell` hears how far it is.
+
+    UsageError where it refuses the request, MachineError where it fails or dies. Interrupted, it is ended,
+    and what it has not finished writing is gone.
+    """
+    with _started(words, tell) as running:
+        document = running.stdout.read()
+    return ReaderOutput(document=document, trusted=_trusted(running, words))
+
+
+def copy(words: Sequence[str], out: IO[bytes], tell: Tell | None = None) -> ReaderOutput:
+    """The same where WORDS write to stdout (`-o -`), which is copied to `out`; the document comes apart."""
+    with _started(words, tell) as running:
+        shutil.copyfileobj(running.stdout, out)
+    return ReaderOutput(trusted=_trusted(running, words), document="\n".join(running.lines).encode())
+
+
+class ColumnStream:
+    """The columns of a merged trace (lib/trace/outputs/columns.hpp).
+
+    Read `stream` while it is open; `summary` and `trusted` are set once it was read to its end and closed.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.stream = stream
+        self.summary = b""
+        self.trusted = True
+
+
+@contextmanager
+def columns(
+    directory: str | Path, tell: Tell | None = None, begin_ns: int | None = None, end_ns: int | None = None
+) -> Iterator[ColumnStream]:
+    """A merged trace as the stream that Parquet files and timelines are written from; raises as `read`.
+
+    `begin_ns` and `end_ns` select a part of the time, ns since the start of the job.
+    """
+    words = ["merge", str(directory), "--to", "columns", "-o", "-"]
+    words += [] if begin_ns is None else ["--from", str(begin_ns)]
+    words += [] if end_ns is None else ["--until", str(end_ns)]
+    with _started(words, tell) as running:
+        merged = ColumnStream(running.stdout)
+        yield merged
+        running.stdout.read()
+    merged.trusted = _trusted(running, words)
+    merged.summary = "\n".join(running.lines).encode()
+
+
+class End(msgspec.Struct, frozen=True, kw_only=True):
+    """The last record of a process: events recorded and lost, and events kept by category.
+
+    `advised_bytes`: the size of a buffer that would have lost none.
+    """
+
+    recorded: int
+    lost: int
+    advised_bytes: int
+    by_category: dict[str, int]
+
+
+def ends(directory: Path) -> list[End]:
+    """The last record of each process, read without trace-reader.
+
+    Processes without a last record, or with files that cannot be read, are left out.
+    """
+    last_records = []
+    for path in sorted(directory.glob("rank-*.jsonl")):
+        categories: dict[int, str] = {}
+        types: dict[int, str] = {}
+        end: dict[str, Any] | None = None
+        for line in path.read_bytes().splitlines():
+            try:
+                record = msgspec.json.decode(line)
+                if record["record"] == "category":
+                    categories[record["number"]] = record["name"]
+                elif record["record"] == "type":
+                    types[record["number"]] = categories.get(record["category"], "")
+                elif record["record"] == "end":
+                    end = record
+            except (msgspec.DecodeError, KeyError, TypeError):
+                continue
+        if end is not None:
+            last_records.append(_end(end, types))
+    return last_records
+
+
+def _end(record: dict[str, Any], types: dict[int, str]) -> End:
+    counted: dict[str, int] = {}
+    for one in record["types"]:
+        name = types.get(one["type"], "")
+        if name and one["kept"]:
+            counted[name] = counted.get(name, 0) + one["kept"]
+    return End(
+        recorded=record["recorded"],
+        lost=record["lost"],
+        advised_bytes=record["advised_bytes"],
+        by_category=counted,
+    )
+
+
+def _open_files(words: Sequence[str]) -> list[int]:
+    """What a shell has opened for this process and names /dev/fd/63 (`>(gzip)`): the reader needs it."""
+    matches = (re.fullmatch(r"/(?:dev|proc/self)/fd/(\d{1,6})", word) for word in words)
+    return [int(match[1]) for match in matches if match is not None and int(match[1]) > 2]
+
+
+class _Running:
+    """A running trace-reader: its stdout and, read by a thread, the lines of its stderr without progress."""
+
+    def __init__(self, command: Sequence[str], tell: Tell | None) -> None:
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=_open_files(command),
+        )
+        assert self.process.stdout is not None
+        self.stdout: IO[bytes] = self.process.stdout
+        self.lines: list[str] = []
+        self._tell = tell
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        try:
+            self._thread.start()
+        except BaseException:
+            self.process.kill()
+            self.process.communicate()
+            raise
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for raw in self.process.stderr:
+            line = raw.decode(errors="replace").rstrip("\n")
+            words = line.removeprefix(_PROGRESS).split()
+            if line.startswith(_PROGRESS) and len(words) == 2 and all(word.isdigit() for word in words):
+                if self._tell is not None:
+                    self._tell(int(words[0]), int(words[1]))
+            else:
+                self.lines.append(line)
+
+    def end(self) -> None:
+        """Waits for it, and for all it said."""
+        self.process.wait()
+        self._thread.join()
+        assert self.process.stderr is not None
+        self.stdout.close()
+        self.process.stderr.close()
+
+
+@contextmanager
+def _started(words: Sequence[str], tell: Tell | None) -> Iterator[_Running]:
+    path = build.trace_reader()
+    more = ["--progress"] if tell is not None else []
+    try:
+        running = _Running([str(path), *words, *more], tell)
+    except (OSError, RuntimeError) as error:
+        # RuntimeError: no thread can be started.
+        why = getattr(error, "strerror", None) or error
+        raise MachineError(
+            f"cannot be started ({why})", field="trace-reader", value=str(path), hint="try again"
+        ) from error
+    try:
+        yield running
+    except BaseException:
+        # A KeyboardInterrupt has reached it as well; otherwise nobody reads what it says any longer.
+        running.process.terminate()
+        raise
+    finally:
+        running.end()
+
+
+def _trusted(running: _Running, words: Sequence[str]) -> bool:
+    """Whether it can be trusted; raises where it failed."""
+    code = running.process.returncode
+    if code in (0, DOUBTFUL):
+        return code == 0
+    messages = [line.removeprefix(_PREFIX) for line in running.lines if line.strip()]
+    # CLI11 ends its refusals with a line about --help.
+    sentence = "it printed nothing" if not messages else messages[0 if code == _USAGE else -1]
+    if code < 0:
+        raise MachineError(
+            f"was ended by signal {-code}: {sentence}", field="trace-reader", value=words[0], hint="try again"
+        )
+    raise (UsageError if code == _USAGE else MachineError)(sentence)

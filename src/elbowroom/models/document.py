@@ -1,0 +1,85 @@
+"""M.json as data: what was calibrated on what, every model side by side, and where not to trust them.
+
+Flat on purpose: the C library and the page's JavaScript evaluate the models from it
+(docs/reference/model-file.md). Bandwidths are MB/s (1e6 B/s), sizes bytes, nodes as in Shape.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from elbowroom.models.curves import Shape
+from elbowroom.models.flow.part import FlowPart
+from elbowroom.models.message_size import MessageSize
+from elbowroom.models.registry import NAMES, ModelName
+from elbowroom.models.threshold.part import ThresholdPart
+from elbowroom.plan.sizes import format_size
+
+SCHEMA = "elbowroom/model"
+VERSION = 1
+
+Origin = Literal["measured", "virtual", "imported", "published"]
+
+LEVEL = 0.90
+"""Coverage of every interval in the file and in predictions."""
+
+
+class Calibration(msgspec.Struct, frozen=True, kw_only=True):
+    """What the models were fitted on. `n_low`..`n_high`: computing cores of the first socket that were
+    measured; `n_other_high`: most of the second; `placements`: pairs of comp_node, comm_node; `runs`: rows
+    used; `left_out`: points that were not, by reason; `nodes`: the operating system's number of each;
+    `pattern`: how messages were exchanged; `with_runs`: further runs, fitted together with `run`.
+    """
+
+    run: str
+    plan: str
+    origin: Origin
+    kernel: str
+    size: int
+    runs: int
+    n_low: int
+    n_high: int
+    n_other_high: int = 0
+    placements: tuple[tuple[int, int], ...] = ()
+    nodes: tuple[int, ...] = ()
+    left_out: dict[str, int] = {}
+    pattern: str = "receive"
+    with_runs: tuple[str, ...] = ()
+
+    @property
+    def benchmark(self) -> str:
+        """What was measured, as the first of a document's sentences."""
+        return (
+            f"For {self.kernel} beside messages of {format_size(self.size)}: other kernels and sizes share "
+            "differently."
+        )
+
+
+class Models(msgspec.Struct, frozen=True, kw_only=True):
+    """Every model that could be fitted: `threshold` as the thesis calibrates, `robust` against noise."""
+
+    threshold: ThresholdPart | None = None
+    robust: ThresholdPart | None = None
+    flow: FlowPart | None = None
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """The file M.json. `validity`: where not to trust the models, one sentence each; `message_size`: what
+    messages of other sizes than the calibrated one ask for, None where too few sizes were measured.
+    """
+
+    schema: str = SCHEMA
+    version: int = VERSION
+    elbowroom: str
+    created: str
+    machine: Shape
+    calibration: Calibration
+    models: Models
+    validity: tuple[str, ...] = ()
+    message_size: MessageSize | None = None
+
+    def names(self) -> tuple[ModelName, ...]:
+        """The models it holds, best first."""
+        return tuple(name for name in NAMES if getattr(self.models, name) is not None)

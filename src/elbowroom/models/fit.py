@@ -1,0 +1,179 @@
+"""From curves to the document M.json: every model that they allow, and where not to trust it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from elbowroom.errors import UsageError
+from elbowroom.models.base import Provenance
+from elbowroom.models.curves import Curves
+from elbowroom.models.document import Calibration, Document, Models
+from elbowroom.models.message_size import MessageSize
+from elbowroom.models.registry import KINDS
+from elbowroom.models.sizes import law
+from elbowroom.models.threshold.law import Parameters
+from elbowroom.models.threshold.part import ThresholdPart
+from elbowroom.plan.sizes import format_size
+from elbowroom.version import __version__
+
+FROM_TABLE = "published mean error"
+FROM_CALIBRATION = "calibration residuals"
+
+
+def fit(curves: Curves, source: Provenance, *, created: str) -> Document:
+    """Fits every model that the curves allow; what cannot be fitted is said in `validity`.
+
+    Raises UsageError, that of the first model, where none can be fitted.
+    """
+    parts: dict[str, Any] = {}
+    refused: dict[str, UsageError] = {}
+    for kind in reversed(KINDS):
+        try:
+            parts[kind.name] = kind.fit(curves, source)
+        except UsageError as error:
+            refused[kind.name] = error
+    if not parts:
+        raise next(iter(refused.values()))
+    calibration = _calibration(curves, source)
+    models = Models(**parts)
+    sizes = law(source.sizes)
+    doubts = validity(curves, calibration, models, refused, source.doubts)
+    return Document(
+        elbowroom=__version__,
+        created=created,
+        machine=curves.shape,
+        calibration=calibration,
+        models=models,
+        validity=(*doubts, *_loads(models, calibration, sizes)),
+        message_size=sizes,
+    )
+
+
+def _calibration(curves: Curves, source: Provenance) -> Calibration:
+    at = [row.situation for row in curves.rows]
+    counts = [item.n for item in at if item.n] or [0]
+    loads = [row.load for row in source.loads]
+    others = [group.count for load in loads for group in load.computing if group.socket == 1]
+    places = {
+        (group.node, load.messages.node)
+        for load in loads
+        for group in load.computing
+        if load.messages is not None
+    }
+    return Calibration(
+        run=source.run,
+        plan=source.plan,
+        origin=source.origin,
+        kernel=curves.kernel,
+        size=curves.size,
+        runs=len(curves.rows),
+        n_low=min(counts),
+        n_high=max(counts),
+        n_other_high=max([*others, *(item.n_other for item in at)]),
+        placements=tuple(sorted(places | {(item.comp_node, item.comm_node) for item in at})),
+        nodes=source.nodes,
+        left_out=source.left_out,
+        pattern=source.pattern,
+        with_runs=source.with_runs,
+    )
+
+
+EXPLAINED = {
+    "not_measured": "its data was not measured, and is not predicted",
+    "too_few_counts": "its data was measured at too few numbers of cores, and is not predicted",
+    "one_core": "one core alone says nothing of a threshold",
+    "no_contention": "nothing was lost at any n, so its capacity is only known to be at least that much",
+    "n_par_above_n_seq": "both streams together peak at more cores than computations alone do",
+    "negative_slope": "more cores get more bandwidth where the model expects less",
+    "unstable_network": "communications alone vary with n, which no model here follows",
+    "missing_counts": "some numbers of cores were not measured: the true peaks may lie between",
+    "interpolated": "both streams at the peak of computations alone were not measured but interpolated",
+}
+
+
+def validity(
+    curves: Curves,
+    calibration: Calibration,
+    models: Models,
+    refused: dict[str, UsageError],
+    doubts: Sequence[str] = (),
+) -> list[str]:
+    """Where not to trust the models, one sentence each."""
+    shape = curves.shape
+    sentences = [calibration.benchmark]
+    if calibration.origin == "virtual":
+        sentences.append("Virtual: the values come from a simulated machine, not from a real one.")
+    elif calibration.origin == "imported":
+        sentences.append(
+            "Imported: how the values were measured, and in what state the machine was, is unknown."
+        )
+    elif doubts:
+        sentences.append(f"The run itself is doubtful: {doubts[0]}")
+    if calibration.n_high < shape.cores_first_socket:
+        sentences.append(
+            f"Measured with {calibration.n_low} to {calibration.n_high} computing cores; other numbers are "
+            "extrapolated."
+        )
+    if shape.sockets > 1 and not calibration.n_other_high:
+        sentences.append("Both sockets computing at once was not measured: that is extrapolated.")
+    sentences += [f"{name}: not fitted, since {error.sentence()}" for name, error in refused.items()]
+    sentences += _unconstrained(curves, models)
+    for name in ("threshold", "robust"):
+        part: ThresholdPart | None = getattr(models, name)
+        for flag in part.flags if part is not None else ():
+            side, _, word = flag.partition(":")
+            sentences.append(f"{name}, {side}: {EXPLAINED.get(word, word.replace('_', ' '))}.")
+    sentences += [f"flow: {flag}." for flag in (models.flow.flags if models.flow is not None else ())]
+    return sentences
+
+
+def _unconstrained(curves: Curves, models: Models) -> list[str]:
+    """That the threshold model has more parameters than there are measured values to tell them."""
+    needed = len(msgspec.structs.fields(Parameters))
+    values = sum(value is not None for row in curves.rows for value in row.streams)
+    if values >= needed or (models.threshold is None and models.robust is None):
+        return []
+    return [
+        f"The threshold model has {needed} parameters for a side, but {values} values were measured: it "
+        "repeats them and knows nothing of other numbers of cores or placements. Measure more with: "
+        "elbowroom run model (on a machine with more cores, or two hosts)."
+    ]
+
+
+def _loads(models: Models, calibration: Calibration, sizes: MessageSize | None) -> list[str]:
+    """What was learned beyond situations, and from how little."""
+    sentences = []
+    load = models.flow.load if models.flow is not None else None
+    if load is not None:
+        questions = {
+            "intensity": f"arithmetic intensities up to {load.intensity_high:g} flop/B",
+            "sizes": f"messages of {format_size(load.size_low)} to {format_size(load.size_high)}",
+            "send": "sending",
+            "both": "both directions at once",
+            "threads": "several communication threads",
+            "copies": "accelerators' copies",
+            "nodes": "cores of one socket on several nodes",
+        }
+        what = ", ".join(questions[item] for item in load.measured)
+        sentences.append(
+            f"flow: other loads from {load.runs} runs ({what}); what they did not show is marked."
+        )
+    if calibration.pattern != "receive":
+        sentences.append(
+            f"Messages were exchanged by {calibration.pattern}: receiving and sending are not distinguished."
+        )
+    by_law = models.threshold is not None or models.robust is not None
+    if sizes is not None and (by_law or load is None or "sizes" not in load.measured):
+        sentences.append(_other_sizes(sizes))
+    return sentences
+
+
+def _other_sizes(sizes: MessageSize) -> str:
+    return (
+        f"Where only messages alone tell of other sizes they follow t0 + s/B, t0 = {sizes.t0:.3g} us, which "
+        f"misses the bandwidths alone of {len(sizes.sizes)} sizes by {sizes.misfit:.1%} on average; beside "
+        "computations it is not checked."
+    )

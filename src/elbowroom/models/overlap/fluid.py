@@ -1,0 +1,199 @@
+"""Work that flows: activities share a machine at rates that change whenever one starts or ends.
+
+A step of a program (halo, interior, exchange), or a pipeline of such steps, is a set of activities with
+predecessors. Between two events every active one proceeds at a constant rate, given by a callable of the set
+of active ones: bandwidths that a model predicts for them, or the constant loss ratios of Langguth's model,
+which is the special case of one computation and one communication (overlap/law.py; the total is the same).
+"""
+
+from __future__ import annotations
+
+import graphlib
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from elbowroom.errors import UsageError
+from elbowroom.models.overlap.law import check
+
+Rates = Callable[[frozenset[str]], Mapping[str, float]]
+"""From the names of what is active to the rate of each, work per unit of time."""
+
+SAME = 1e-12
+"""Two ends closer than this share of the time between two events are one event: they differ by rounding."""
+
+
+class Activity(msgspec.Struct, frozen=True, kw_only=True):
+    """`work` to be done once all of `after` have ended; its unit is that of the rates times that of time."""
+
+    name: str
+    work: float
+    after: tuple[str, ...] = ()
+
+
+class Span(msgspec.Struct, frozen=True, kw_only=True):
+    """From `start` to `end` the active ones proceeded at `rates`."""
+
+    start: float
+    end: float
+    rates: dict[str, float]
+
+
+class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+    """What happened: spans in order, without gaps; when each activity began and ended."""
+
+    spans: tuple[Span, ...]
+    starts: dict[str, float]
+    ends: dict[str, float]
+
+    @property
+    def total(self) -> float:
+        """When the last activity ended."""
+        return max(self.ends.values(), default=0.0)
+
+
+def simulate(activities: Iterable[Activity], rates: Rates) -> Timeline:
+    """Runs all activities, each as soon as its predecessors have ended.
+
+    Raises UsageError for a name that is there twice or unknown, predecessors in a circle, work that is
+    negative or not finite, and rates that are missing, negative, not finite, or all 0 (it would never end).
+    """
+    listed = tuple(activities)
+    _check_activities(listed)
+    run = _FlowState(listed, rates)
+    run.begin(item.name for item in listed if not item.after)
+    while run.left:
+        run.advance()
+    return Timeline(spans=tuple(run.spans), starts=run.starts, ends=run.ends)
+
+
+def constant_losses(losses: Mapping[str, float]) -> Rates:
+    """Rate 1 alone, 1/L with any other activity: work is then the time it takes alone.
+
+    `losses`: L by name, each at least 1; UsageError otherwise, and later for a name that is not in it.
+    """
+    for name, loss in losses.items():
+        check(f"loss of {name}", loss, low=1.0, what="a loss ratio", hint="give alone/together")
+
+    def rates(active: frozenset[str]) -> dict[str, float]:
+        shared = len(active) > 1
+        return {name: 1.0 / losses[name] if shared else 1.0 for name in active if name in losses}
+
+    return rates
+
+
+def halo_steps(count: int, *, separator: float, interior: float, exchange: float) -> tuple[Activity, ...]:
+    """`count` time steps as in section IV: compute what is sent, then exchange it while the interior is
+    computed, then synchronise. Names: `separator 0`, `interior 0`, `exchange 0`, `separator 1`, ...
+    """
+    steps: list[Activity] = []
+    before: tuple[str, ...] = ()
+    for step in range(count):
+        first, inner, messages = (f"{name} {step}" for name in ("separator", "interior", "exchange"))
+        steps.append(Activity(name=first, work=separator, after=before))
+        steps.append(Activity(name=inner, work=interior, after=(first,)))
+        steps.append(Activity(name=messages, work=exchange, after=(first,)))
+        before = (inner, messages)
+    return tuple(steps)
+
+
+class _FlowState:
+    """The state between two events: what waits for what, what is left of what is active, and the time."""
+
+    def __init__(self, activities: Sequence[Activity], rates: Rates) -> None:
+        self.now = 0.0
+        self.left: dict[str, float] = {}
+        self.starts: dict[str, float] = {}
+        self.ends: dict[str, float] = {}
+        self.spans: list[Span] = []
+        self._rates = rates
+        self._known: dict[frozenset[str], dict[str, float]] = {}
+        self._activities = {item.name: item for item in activities}
+        self._missing = {item.name: len(set(item.after)) for item in activities}
+        self._after: dict[str, list[str]] = {}
+        for item in activities:
+            for other in set(item.after):
+                self._after.setdefault(other, []).append(item.name)
+
+    def begin(self, names: Iterable[str]) -> None:
+        """Starts these; what has no work ends at once, and lets others start."""
+        ready = list(names)
+        while ready:
+            name = ready.pop()
+            self.starts[name] = self.now
+            if self._activities[name].work > 0.0:
+                self.left[name] = self._activities[name].work
+            else:
+                ready += self._end(name)
+
+    def _end(self, name: str) -> list[str]:
+        """Ends one now; those that waited for it alone."""
+        self.ends[name] = self.now
+        freed = self._after.get(name, [])
+        for other in freed:
+            self._missing[other] -= 1
+        return [other for other in freed if self._missing[other] == 0]
+
+    def advance(self) -> None:
+        """Goes to the next end of an activity."""
+        rates = self._rates_now()
+        needed = {name: work / rates[name] for name, work in self.left.items() if rates[name] > 0.0}
+        if not needed:
+            raise UsageError(
+                "no activity proceeds, so the rest would never end",
+                field="rates",
+                value=sorted(self.left),
+                hint="give at least one of them a rate above 0",
+            )
+        step = min(needed.values())
+        end = self.now + step
+        self.spans.append(Span(start=self.now, end=end, rates=rates))
+        self.now = end
+        ended = [name for name, time in needed.items() if time <= step * (1.0 + SAME)]
+        for name in ended:
+            del self.left[name]
+        for name in self.left:
+            self.left[name] -= step * rates[name]
+        self.begin([name for other in ended for name in self._end(other)])
+
+    def _rates_now(self) -> dict[str, float]:
+        active = frozenset(self.left)
+        if active not in self._known:
+            given = self._rates(active)
+            for name in active:
+                check(
+                    f"rate of {name}",
+                    given.get(name, math.nan),
+                    low=0.0,
+                    what="a rate",
+                    hint=f"rates must tell it with {', '.join(sorted(active))} active",
+                )
+            self._known[active] = {name: given[name] for name in sorted(active)}
+        return self._known[active]
+
+
+def _check_activities(activities: Sequence[Activity]) -> None:
+    after: dict[str, tuple[str, ...]] = {}
+    for item in activities:
+        if item.name in after:
+            raise UsageError("is there twice", field="activity", value=item.name, hint="name each one once")
+        check(f"work of {item.name}", item.work, low=0.0, what="work", hint="give how much there is to do")
+        after[item.name] = item.after
+    for name, others in after.items():
+        for other in others:
+            if other not in after:
+                raise UsageError(
+                    f"waits for {other!r}, which is no activity",
+                    field="activity",
+                    value=name,
+                    hint=f"known: {', '.join(after)}",
+                )
+    try:
+        graphlib.TopologicalSorter(after).prepare()
+    except graphlib.CycleError as error:
+        raise UsageError(
+            f"wait for each other in a circle: {', '.join(error.args[1])}",
+            field="activities",
+            hint="let one of them start first",
+        ) from error

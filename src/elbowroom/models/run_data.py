@@ -1,0 +1,274 @@
+"""From the points of a run to the curves that models learn from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from elbowroom.errors import UsageError
+from elbowroom.machine.topology import Machine
+from elbowroom.models.curves import Curves, Row, Shape, Situation
+from elbowroom.models.load import LoadRow
+from elbowroom.models.message_size import MessageBandwidth
+from elbowroom.models.run_loads import Base, load_rows
+from elbowroom.models.sizes import observations
+from elbowroom.plan.kernels import NONE
+from elbowroom.plan.point import Point
+from elbowroom.plan.sizes import format_cores, format_size
+from elbowroom.stats.result import PointResult, Summary
+
+NORMAL_95 = 1.959964
+"""Half of the 95 % interval of a normal value, in standard deviations."""
+
+THESIS = "memset_nt"
+
+
+class Layout(msgspec.Struct, frozen=True, kw_only=True):
+    """How a machine's own numbers become a model's: `nodes[i]` is the operating system's number of node i,
+    `first` the cores (operating system's numbers) of the first socket.
+    """
+
+    shape: Shape
+    nodes: tuple[int, ...]
+    first: frozenset[int]
+
+
+class FitData(msgspec.Struct, frozen=True, kw_only=True):
+    """`left_out`: how many points are not in the curves, by reason; `sizes`: messages alone, of all sizes;
+    `loads`: points that are other loads than situations, `unused` those that are neither, by reason;
+    `intensity` (flop/B), `pattern`: of the curves.
+    """
+
+    curves: Curves
+    layout: Layout
+    left_out: dict[str, int]
+    sizes: tuple[MessageBandwidth, ...] = ()
+    loads: tuple[LoadRow, ...] = ()
+    unused: dict[str, int] = {}
+    intensity: float = 0.0
+    pattern: str = "receive"
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """What all points of one set of curves share."""
+
+    kernel: str
+    size: int
+    pattern: str
+    cursor: int
+    comm_core: int
+    comm_threads: int
+    processes: str
+    reuse: str
+    core_khz: int | None
+    uncore_khz: int | None
+
+    def text(self) -> str:
+        """For people: what distinguishes it."""
+        words = [self.kernel if self.cursor == 1 else f"{self.kernel} x{self.cursor}"]
+        words += [
+            f"{format_size(self.size)} {self.pattern}",
+            f"communication thread on core {self.comm_core}",
+        ]
+        if self.comm_threads > 1:
+            words.append(f"{self.comm_threads} communication threads")
+        if self.processes != "node":
+            words.append(f"a process per {self.processes}")
+        if self.reuse != "same":
+            words.append(f"buffers: {self.reuse}")
+        for name, khz in (("core", self.core_khz), ("uncore", self.uncore_khz)):
+            if khz is not None:
+                words.append(f"{name} frequency {khz} kHz")
+        return ", ".join(words)
+
+
+def layout_of(machine: Machine) -> Layout:
+    """The machine as models see it: sockets and their nodes in rising order, counted from 0.
+
+    UsageError where sockets differ in their number of NUMA nodes: node numbers would not say which is local.
+    """
+    packages = sorted({core.package for core in machine.cores})
+    nodes = {
+        package: tuple(sorted(node.number for node in machine.nodes if node.package == package))
+        for package in packages
+    }
+    counts = {len(numbers) for numbers in nodes.values()}
+    if len(counts) != 1 or 0 in counts:
+        raise UsageError(
+            f"the sockets of {machine.name} differ in NUMA nodes ({', '.join(map(str, nodes.values()))})",
+            field="machine",
+            hint="models know machines whose sockets are alike",
+        )
+    order = tuple(number for package in packages for number in nodes[package])
+    first = frozenset(core.number for core in machine.cores if core.package == packages[0])
+    nics = [order.index(nic.node) for nic in machine.nics if nic.node in order]
+    shape = Shape(
+        name=machine.name,
+        cores_first_socket=len(first),
+        numa_per_socket=counts.pop(),
+        sockets=len(packages),
+        nic_node=nics[0] if len(set(nics)) == 1 else None,
+        virtual=machine.virtual,
+    )
+    return Layout(shape=shape, nodes=order, first=first)
+
+
+def collect(
+    results: Sequence[PointResult],
+    cores: Mapping[str, Sequence[int]],
+    machine: Machine,
+    *,
+    origin: str = "",
+    kernel: str | None = None,
+    size: int | None = None,
+) -> FitData:
+    """The curves of a run: bandwidth points with status ok of one kernel, message size and way to measure.
+
+    `cores` gives the computing cores of each point by its id. Without `kernel` and `size`, those that most
+    points share are taken. UsageError where nothing is left.
+    """
+    layout = layout_of(machine)
+    left_out: Counter[str] = Counter()
+    usable = []
+    for item in results:
+        reason = _why_not(item)
+        if reason:
+            left_out[reason] += 1
+        else:
+            usable.append(item)
+    chosen, others = _chosen(usable, kernel, size)
+    for setting, count in others.items():
+        left_out[f"another benchmark: {setting.text()}"] += count
+    rows: dict[Situation, Row] = {}
+    for item in usable:
+        if _setting(item) == chosen:
+            row = _row(item, cores[item.id], layout)
+            if row.situation in rows:
+                left_out["other computing cores, as many"] += 1
+            else:
+                rows[row.situation] = row
+    if chosen is None or not rows:
+        raise _nothing(left_out, kernel, size)
+    curves = Curves(
+        shape=layout.shape, rows=tuple(rows.values()), origin=origin, kernel=chosen.kernel, size=chosen.size
+    )
+    base = Base(setting=chosen, layout=layout)
+    used = frozenset(item.id for item in usable if _setting(item) == chosen)
+    loads, unused = load_rows(results, cores, base, used)
+    return FitData(
+        curves=curves,
+        layout=layout,
+        left_out=dict(left_out),
+        sizes=observations(results, chosen, layout.nodes),
+        loads=loads,
+        unused=unused,
+        intensity=base.intensity,
+        pattern=chosen.pattern,
+    )
+
+
+def _why_not(item: PointResult) -> str:
+    if item.role != "point":
+        return "control"
+    if item.workload.not_modelled:
+        return item.workload.not_modelled
+    if item.metric != "bandwidth":
+        return "measured as latency"
+    if item.status != "ok":
+        return f"status {item.status}"
+    if item.kernel == NONE:
+        return "no computation"
+    summaries = (item.comp.alone, item.comp.together, item.comm.alone, item.comm.together)
+    units = {summary.unit for summary in summaries if summary is not None}
+    if units != {"MB/s"}:
+        return f"not in MB/s ({', '.join(sorted(units)) or 'no values'})"
+    if any(summary is not None and not summary.median > 0 for summary in summaries):
+        return "a bandwidth of 0"
+    return ""
+
+
+def _setting(item: PointResult) -> Setting:
+    return Setting(**{field.name: getattr(item, field.name) for field in msgspec.structs.fields(Setting)})
+
+
+def _chosen(
+    usable: Sequence[PointResult], kernel: str | None, size: int | None
+) -> tuple[Setting | None, dict[Setting, int]]:
+    """The setting of most points among those asked for, and how many points have each of the others.
+
+    At a tie the thesis' kernel and the larger messages, which contend most (6.3.1), then what is plain: fewer
+    flops and communication threads.
+    """
+    counts = Counter(_setting(item) for item in usable)
+    candidates = {
+        setting: count
+        for setting, count in counts.items()
+        if kernel in (None, setting.kernel) and size in (None, setting.size)
+    }
+    chosen = max(
+        candidates,
+        key=lambda item: (
+            candidates[item], item.kernel == THESIS, item.size, -item.cursor, -item.comm_threads
+        ),
+        default=None,
+    )  # fmt: skip
+    return chosen, {setting: count for setting, count in counts.items() if setting != chosen}
+
+
+def _nothing(left_out: Mapping[str, int], kernel: str | None, size: int | None) -> UsageError:
+    words = [kernel] if kernel else []
+    words += [format_size(size)] if size else []
+    wanted = f" of {' and '.join(words)}" if words else ""
+    reasons = (
+        "; ".join(f"{count} points: {reason}" for reason, count in left_out.items()) or "it has no points"
+    )
+    return UsageError(
+        f"no point{wanted} tells bandwidths alone and together ({reasons})",
+        field="run",
+        hint="measure with: elbowroom run model",
+    )
+
+
+def situation(item: PointResult | Point, cores: Sequence[int], layout: Layout) -> Situation:
+    """Where a point stands as models see it; `cores` are its computing cores. UsageError for a node that the
+    machine does not have.
+    """
+    for field, node in (("comp_node", item.comp_node), ("comm_node", item.comm_node)):
+        if node not in layout.nodes:
+            raise UsageError(
+                f"point {item.id} is on a node that the machine does not have",
+                field=field,
+                value=node,
+                hint=f"nodes: {format_cores(layout.nodes)}",
+            )
+    n = sum(core in layout.first for core in cores)
+    return Situation(
+        comp_node=layout.nodes.index(item.comp_node),
+        comm_node=layout.nodes.index(item.comm_node),
+        n=n,
+        n_other=len(cores) - n,
+    )
+
+
+def _row(item: PointResult, cores: Sequence[int], layout: Layout) -> Row:
+    sides = (item.comp.alone, item.comm.alone, item.comp.together, item.comm.together)
+    medians = [None if summary is None else summary.median for summary in sides]
+    spread = tuple(_spread(summary) for summary in sides)
+    return Row(
+        situation=situation(item, cores, layout),
+        comp_alone=medians[0],
+        comm_alone=medians[1],
+        comp_together=medians[2],
+        comm_together=medians[3],
+        spread=(spread[0], spread[1], spread[2], spread[3]),
+        source=item.id,
+    )
+
+
+def _spread(summary: Summary | None) -> float | None:
+    """Relative standard error of the median, from its 95 % bootstrap interval; None where it has none."""
+    if summary is None or summary.width is None:
+        return None
+    return summary.width / (2 * NORMAL_95 * summary.median)

@@ -1,0 +1,209 @@
+"""A plan's axes multiplied out for a machine: the points, and notes for what this machine cannot answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+import msgspec
+
+from elbowroom.errors import UsageError
+from elbowroom.machine.topology import Machine
+from elbowroom.plan import placement
+from elbowroom.plan.file import Plan, Sweep
+from elbowroom.plan.kernels import find
+from elbowroom.plan.point import Expansion, Metric, Note, Point
+
+LATENCY_BELOW = 64 * 1024  # with `metric = "auto"`: latency below, bandwidth from there
+AROUND_FROM = 64
+
+
+def expand(plan: Plan, machine: Machine) -> Expansion:
+    """Points in the plan's order, each once, with a register-only control (method.md, rule 15); notes once
+    each.
+    """
+    if not placement.usable(machine):
+        raise UsageError(
+            "no core is usable", field="cpuset", value=list(machine.allowed), hint="allow at least two"
+        )
+    points: dict[str, Point] = {}
+    notes: dict[str, Note] = {}
+    for sweep in plan.sweeps or (Sweep(),):
+        for item in _sweep(plan, sweep, machine):
+            if isinstance(item, Note):
+                notes.setdefault(item.what, item)
+            else:
+                points.setdefault(item.id, item)
+    chosen = tuple(points.values())
+    return Expansion(points=with_control(chosen) if plan.control else chosen, notes=tuple(notes.values()))
+
+
+def is_control(point: Point, points: Sequence[Point]) -> bool:
+    """Whether a point can tell if the machine was quiet: prime counting at the largest n and size of the
+    run.
+    """
+    if point.role == "control":
+        return True
+    largest = point.n == max(item.n for item in points) and point.size == max(item.size for item in points)
+    return point.kernel == "prime" and largest
+
+
+def with_control(points: tuple[Point, ...]) -> tuple[Point, ...]:
+    """The points, and behind them a register-only control at the largest n and size where none of them is
+    one. Where nothing computes (`--kernels none`) there is no control: it would have no core.
+    """
+    if not any(point.n for point in points) or any(is_control(point, points) for point in points):
+        return points
+    model = max(points, key=lambda point: (point.n, point.size, -point.cursor))
+    control = msgspec.structs.replace(
+        model, kernel="prime", cursor=1, working_set=0, role="control", core_khz=None, uncore_khz=None
+    )
+    return (*points, control)
+
+
+def _sweep(plan: Plan, sweep: Sweep, machine: Machine) -> Iterator[Point | Note]:
+    kernels = sweep.kernels or plan.kernels
+    cursors = sweep.cursors or plan.cursors
+    sizes = with_neighbours(sweep.sizes or plan.sizes, plan.around)
+    nodes, notes = node_pairs(plan, machine)
+    yield from notes
+    cores, notes = comm_cores(plan, machine)
+    yield from notes
+    for core, threads in product(cores, sweep.comm_threads or plan.comm_threads):
+        seats = placement.seats(
+            machine,
+            core,
+            threads,
+            comp_cores=plan.comp_cores,
+            peer_core=plan.peer_core,
+            socket_only=plan.pool == "socket",
+        )
+        if seats is None:
+            what = f"{threads} communication thread{'s' if threads > 1 else ''}"
+            yield Note(
+                what=what,
+                reason=f"only {len(placement.usable(machine))} usable cores here, none left to compute",
+            )
+            continue
+        counts, notes = core_counts(sweep.n or plan.n, len(seats.comp_cores))
+        yield from notes
+        for kernel, cursor, n, size, (comp_node, comm_node) in product(
+            kernels, cursors, counts, sizes, nodes
+        ):
+            fact = find(kernel)
+            if cursor != 1 and (fact is None or not fact.uses_cursor):
+                continue
+            yield Point(
+                plan=plan.name,
+                kernel=kernel,
+                n=0 if fact is None else n,
+                size=size,
+                comp_node=comp_node,
+                comm_node=comm_node,
+                comm_core=core,
+                metric=metric_of(plan, size),
+                comp_cores=() if fact is None else seats.comp_cores[:n],
+                comm_cores=seats.comm_cores,
+                peer_cores=seats.peer_cores,
+                pattern=plan.pattern,
+                cursor=cursor,
+                working_set=plan.working_set or placement.working_set(fact, n, comp_node, machine),
+                reuse=plan.reuse,
+                sequence=plan.sequence,
+                window=plan.window,
+                observe=plan.observe,
+                scheduling=plan.scheduling,
+            )
+
+
+def metric_of(plan: Plan, size: int) -> Metric:
+    """The plan's metric; `auto` is latency below 64 KiB and bandwidth from there."""
+    if plan.metric != "auto":
+        return plan.metric
+    return "latency" if size < LATENCY_BELOW else "bandwidth"
+
+
+def with_neighbours(sizes: tuple[int, ...], around: int) -> tuple[int, ...]:
+    """The sizes and, for powers of two from 64 B, those a few bytes less and more, sorted
+    (docs/design/method.md, rule 13).
+    """
+    chosen = set(sizes)
+    if around:
+        for size in sizes:
+            if size >= AROUND_FROM and size & (size - 1) == 0:
+                chosen |= {size - around, size + around}
+    return tuple(sorted(chosen))
+
+
+def core_counts(wanted: tuple[int | str, ...], most: int) -> tuple[tuple[int, ...], list[Note]]:
+    """Numbers of computing cores from 1 to `most`, rising; a note for each that is more than there are."""
+    words = {
+        "every": range(1, most + 1),
+        "few": (max(1, round(most / 7)),),
+        "half": (max(1, most // 2),),
+        "all": (most,),
+    }
+    counts: set[int] = set()
+    notes = []
+    for item in wanted:
+        if isinstance(item, str):
+            counts.update(words[item])
+        elif item <= most:
+            counts.add(item)
+        else:
+            plural = "core is" if most == 1 else "cores are"
+            notes.append(Note(what=f"n = {item}", reason=f"only {most} computing {plural} free here"))
+    return tuple(sorted(counts)), notes
+
+
+def node_pairs(plan: Plan, machine: Machine) -> tuple[list[tuple[int, int]], list[Note]]:
+    """(comp_node, comm_node) pairs, each once, and notes for words that mean nothing here."""
+    notes: list[Note] = []
+    pairs: dict[tuple[int, int], None] = {}
+    for comp in _nodes(plan.comp_nodes, machine, notes):
+        for comm in _nodes(plan.comm_nodes, machine, notes, same=comp):
+            pairs[(comp, comm)] = None
+    return list(pairs), notes
+
+
+def _nodes(
+    wanted: tuple[int | str, ...], machine: Machine, notes: list[Note], same: int | None = None
+) -> tuple[int, ...]:
+    numbers: dict[int, None] = {}
+    for item in wanted:
+        if isinstance(item, int):
+            numbers[item] = None
+        elif item == "same" and same is not None:
+            numbers[same] = None
+        elif item == "every":
+            numbers.update(dict.fromkeys(node.number for node in machine.nodes))
+        elif item == "near":
+            numbers[placement.near_node(machine)] = None
+        elif (far := placement.far_node(machine)) is not None:
+            numbers[far] = None
+        else:
+            notes.append(Note(what="data far from the NIC", reason="this machine has one NUMA node"))
+    return tuple(numbers)
+
+
+def comm_cores(plan: Plan, machine: Machine) -> tuple[tuple[int, ...], list[Note]]:
+    """Cores of rank 0's first communication thread, each once, and notes for words that mean nothing here."""
+    cores: dict[int, None] = {}
+    notes = []
+    for item in plan.comm_cores:
+        if isinstance(item, int):
+            cores[item] = None
+        elif item == "last" or placement.shares_core(machine):
+            cores[placement.default_comm_core(machine, plan.comp_cores)] = None
+        else:
+            node = placement.near_node(machine) if item == "near" else placement.far_node(machine)
+            core = None if node is None else placement.last_core_of(machine, node)
+            if core is not None:
+                cores[core] = None
+            else:
+                what = f"communication thread {item} {'from' if item == 'far' else 'to'} the NIC"
+                reason = (
+                    "this machine has one NUMA node" if node is None else f"no usable core on node {node}"
+                )
+                notes.append(Note(what=what, reason=reason))
+    return tuple(cores), notes

@@ -1,0 +1,76 @@
+"""In which order units are measured, and how long all will take."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Hashable, Sequence
+
+from elbowroom.plan.file import Steady
+from elbowroom.plan.point import Point, Unit
+
+# For the estimate only, on the safe side.
+START = 1.5  # s, MPI and the first contact
+FIRST_TOUCH = 2e9  # B/s and core, page faults included
+
+
+def order_units(
+    points: Sequence[Point], repetitions: int, seed: int, reverse: bool = False
+) -> tuple[Unit, ...]:
+    """Every point once per repetition, each repetition in a fresh random order, then the closing baselines.
+
+    Repetition by repetition, so that a slow drift of the machine hits all points alike. `reverse` turns the
+    order inside each repetition round (a check that order does not matter). The closing units measure alone
+    baselines again: one per distinct computation and one per distinct communication (method.md, protocol).
+    """
+    units = []
+    for repetition in range(repetitions):
+        shuffled = list(points)
+        random.Random(f"{seed}/{repetition}").shuffle(shuffled)
+        if reverse:
+            shuffled.reverse()
+        units += [Unit(point=point.id, repetition=repetition) for point in shuffled]
+    closing = list(closing_points(points))
+    random.Random(f"{seed}/closing").shuffle(closing)
+    if reverse:
+        closing.reverse()
+    return (*units, *(Unit(point=point.id, repetition=0, closing=True) for point in closing))
+
+
+def closing_points(points: Sequence[Point]) -> tuple[Point, ...]:
+    """The fewest points, in order, that hold every baseline alone of the run."""
+    held: set[Hashable] = set()
+    chosen = []
+    for point in points:
+        baselines = point.workload.baseline(point)
+        if not baselines <= held:
+            chosen.append(point)
+        held |= baselines
+    return tuple(chosen)
+
+
+def request(point: Point, unit: Unit, steady: Steady) -> dict[str, object]:
+    """What the probe or program is sent for one unit (docs/reference/protocol.md)."""
+    return point.workload.request(point, unit, steady)
+
+
+def estimate(points: Sequence[Point], units: Sequence[Unit]) -> float:
+    """Seconds that the units will take from the start of the probe, somewhat on the safe side."""
+    if not units:
+        return 0.0
+    by_id = {point.id: point for point in points}
+    total = START + max(point.working_set for point in points) / FIRST_TOUCH
+    prepared: dict[Hashable, float] = {}
+    for point in points:
+        prepared |= point.workload.preparation(point)
+    total += sum(prepared.values())
+    return total + sum(by_id[unit.point].workload.seconds(by_id[unit.point], unit) for unit in units)
+
+
+def measured(points: Sequence[Point], units: Sequence[Unit]) -> float:
+    """Seconds inside measured windows, of those that `estimate` gives."""
+    by_id = {point.id: point for point in points}
+    return sum(
+        point.workload.long_phases(point, unit) * point.workload.phase_seconds(point)
+        for unit in units
+        for point in (by_id[unit.point],)
+    )

@@ -1,0 +1,140 @@
+"""Results of a simulation of single requests (docs/guide/simulate.md): who loses, and from where on."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class SourceResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one group of cores, direction of messages, or copy: bandwidth (MB/s on the bus), how many lines and
+    messages ended while it was measured, and latencies of lines (ns), mean and ninth decile.
+    """
+
+    bandwidth: float
+    lines: int
+    messages: int
+    mean_ns: float
+    d9_ns: float
+
+
+class StationUse(msgspec.Struct, frozen=True, kw_only=True):
+    """Share of the time that each station was in use; links by from * sockets + to."""
+
+    uplinks: tuple[float, ...]
+    links: tuple[float, ...]
+    roots: tuple[float, ...]
+    memories: tuple[float, ...]
+
+
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to one experiment: what its sources saw, in order. `requests`: all that were completed in
+    `seconds` of computing.
+    """
+
+    sources: tuple[SourceResult, ...]
+    use: StationUse
+    requests: int
+    seconds: float
+
+
+class Latency(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one class of lines (`computation`, `receive`, `send`, `copy`), ns: mean and ninth decile, alone and
+    together; alone None for copies, which are never simulated alone.
+    """
+
+    name: str
+    alone_mean: float | None
+    alone_d9: float | None
+    together_mean: float
+    together_d9: float
+
+
+class SimulatedRow(msgspec.Struct, frozen=True, kw_only=True):
+    """`n` cores and messages of `size` bytes (None: without end), alone and together: bandwidths in MB/s, the
+    computation's as its kernel counts. `stations`: share of the time that each was in use together.
+    """
+
+    n: int
+    size: int | None
+    comp_alone: float
+    comm_alone: float
+    comp_together: float
+    comm_together: float
+    copies: tuple[float, ...]
+    latencies: tuple[Latency, ...]
+    stations: dict[str, float]
+
+    @property
+    def comp_kept(self) -> float:
+        """Together over alone."""
+        return self.comp_together / self.comp_alone
+
+    @property
+    def comm_kept(self) -> float:
+        """Together over alone."""
+        return self.comm_together / self.comm_alone
+
+    def latency(self, *names: str) -> Latency | None:
+        """That of the first of these classes that there is."""
+        return next((item for item in self.latencies if item.name in names), None)
+
+
+class Curve(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows over n, ascending, of one placement."""
+
+    comp_node: int
+    comm_node: int
+    rows: tuple[SimulatedRow, ...]
+
+
+LOSS = 0.05
+"""A side loses once it keeps less than 1 - LOSS."""
+
+
+class LossOnset(msgspec.Struct, frozen=True, kw_only=True):
+    """What a curve shows. `comp_from`, `comm_from`: the first n at which that side loses (None: never);
+    `comp_least`, `comm_least`: the least that it keeps; `floor`: how much of what communications keep the
+    last third of the cores still takes (0: a minimum is kept); `station`: which is used most at the onset
+    (else with all cores), and how much.
+    """
+
+    comp_from: int | None
+    comm_from: int | None
+    comp_least: float
+    comm_least: float
+    floor: float
+    station: str
+    use: float
+
+    @property
+    def first(self) -> str:
+        """Who loses first: `nobody`, `both`, `computation` or `communication`; with both from the same n on,
+        who of them keeps less there is not said.
+        """
+        if self.comp_from is None and self.comm_from is None:
+            return "nobody"
+        if self.comp_from == self.comm_from:
+            return "both"
+        if self.comm_from is None or (self.comp_from is not None and self.comp_from < self.comm_from):
+            return "computation"
+        return "communication"
+
+
+def onset_of(curve: Curve) -> LossOnset:
+    """Reads off a curve who loses, from when on and at which station; at least one row."""
+    rows = curve.rows
+    comp_from = next((row.n for row in rows if row.comp_kept < 1 - LOSS), None)
+    comm_from = next((row.n for row in rows if row.comm_kept < 1 - LOSS), None)
+    onsets = [n for n in (comp_from, comm_from) if n is not None]
+    at_onset = next(row for row in rows if not onsets or row.n == min(onsets)) if onsets else rows[-1]
+    last_third = [row for row in rows if 3 * row.n >= 2 * rows[-1].n]
+    station, use = max(at_onset.stations.items(), key=lambda item: item[1])
+    return LossOnset(
+        comp_from=comp_from,
+        comm_from=comm_from,
+        comp_least=min(row.comp_kept for row in rows),
+        comm_least=min(row.comm_kept for row in rows),
+        floor=last_third[0].comm_kept - last_third[-1].comm_kept,
+        station=station,
+        use=use,
+    )

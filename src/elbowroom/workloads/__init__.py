@@ -1,0 +1,39 @@
+"""What points run, a file for each workload; importing the package makes them known (plan/workload.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
+
+from elbowroom.plan.workload import Workload
+from elbowroom.workloads.accesses import ExtraneousAccesses
+from elbowroom.workloads.kernel import KernelBesideMessages
+from elbowroom.workloads.matrices import MatrixProgram
+from elbowroom.workloads.program import AppProgram
+from elbowroom.workloads.runtime import RuntimeProgram
+from elbowroom.workloads.steps import ApplicationSteps, Losses
+
+__all__ = [
+    "AppProgram",
+    "ApplicationSteps",
+    "ExtraneousAccesses",
+    "KernelBesideMessages",
+    "Losses",
+    "MatrixProgram",
+    "RuntimeProgram",
+    "running",
+]
+
+
+class _Running(Protocol):
+    @property
+    def workload(self) -> Workload: ...
+
+
+_Item = TypeVar("_Item", bound=_Running)
+_Member = TypeVar("_Member", bound=Workload)
+
+
+def running(items: Iterable[_Item], member: type[_Member]) -> list[tuple[_Item, _Member]]:
+    """The points or results that run a workload of an experiment's own, each with it."""
+    return [(item, item.workload) for item in items if isinstance(item.workload, member)]

@@ -1,0 +1,156 @@
+"""Memory accesses between two messages: which sizes make a window, how long they take, whether they fit."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import msgspec
+
+from elbowroom.errors import UsageError
+from elbowroom.machine.topology import Machine
+from elbowroom.plan.file import Plan
+from elbowroom.plan.point import Access, Data, Who
+from elbowroom.plan.sizes import format_size
+from elbowroom.plan.workload import register
+from elbowroom.schemas import WRITTEN
+from elbowroom.workloads.kernel import check_memory
+from elbowroom.workloads.probe import ProbeWorkload, message_id, role_id
+
+if TYPE_CHECKING:
+    from elbowroom.plan.file import Steady
+    from elbowroom.plan.point import Point, Unit
+
+# For the ETA only, on the safe side.
+SMALL = 8_000_000  # bytes up to which most of them stay in some cache
+TOUCHED = 14e9  # B/s and core, of small sizes
+FAR = 4e9  # B/s and core, of larger ones
+EXCHANGE = 3e-6  # s, a message and the barrier before it
+UNTIMED = 1  # messages of each size with accesses, and as many without, before those that are timed
+
+
+MOST_WINDOWS = 10_000
+"""Of one case; a report of more points is not read, and measuring them takes days."""
+
+
+@register
+class ExtraneousAccesses(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=True):
+    """Extraneous memory accesses between two messages (Tan and Jarvis 2012, section 2): a window of sizes.
+
+    `who` touches memory that no message is in: 64 B lines of `first`, `first + step` ... bytes, `count`
+    sizes, read or written. `data`: whether the sender writes new contents before each message; `barrier`:
+    whether one parts the accesses from the message, else the sender waits by the clock. Each size has
+    `exchanges` timed messages with accesses, and as many without, interleaved, as a control.
+    """
+
+    key: ClassVar[str] = "extraneous"
+    explainable: ClassVar[bool] = False
+    virtual_refusal: ClassVar[str] = (
+        "a virtual machine has no caches: extraneous accesses are measured on a real one"
+    )
+
+    who: Who
+    access: Access
+    first: int
+    step: int
+    count: int
+    data: Annotated[Data, WRITTEN] = "same"
+    barrier: Annotated[bool, WRITTEN] = True
+    exchanges: Annotated[int, WRITTEN] = 16
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes of the window in bytes, rising."""
+        return tuple(self.first + number * self.step for number in range(self.count))
+
+    @property
+    def accessing_ranks(self) -> tuple[str, ...]:
+        """Both for `both`, and where nobody accesses."""
+        return (self.who,) if self.who in ("sender", "receiver", "bystanders") else ("sender", "receiver")
+
+    def id(self, point: Point) -> str:
+        """The axes of messages, and the accesses."""
+        parts = [*message_id(point), self.who, self.access, self.data]
+        parts += [] if self.barrier else ["nobarrier"]
+        parts += [f"from{self.first}", f"by{self.step}", f"x{self.count}"]
+        return "-".join(parts + role_id(point))
+
+    @property
+    def title(self) -> str:
+        """The accesses: `sender writes, 0 to 39600 B`."""
+        verb = "reads" if self.access == "read" else "writes"
+        accesses = "no accesses" if self.who == "none" else f"{self.who} {verb}"
+        data = "" if self.data == "same" else ", new data"
+        barrier = "" if self.barrier else ", no barrier"
+        return f"{accesses}{data}{barrier}, {self.first} to {self.sizes[-1]} B"
+
+    def validate(self, point: Point, machine: Machine) -> None:
+        """Refuses messages and accesses that do not fit in memory."""
+        check_memory(point, machine)
+        cores = {"none": 0, "both": 2, "bystanders": point.n}.get(self.who, 1)
+        fits(cores, self.sizes[-1], machine)
+
+    def phase_seconds(self, point: Point) -> float:
+        """All messages of its sizes, with accesses and without, shared out among the phases, which are
+        interleaved.
+        """
+        messages = self.exchanges + UNTIMED
+        sizes = () if self.who == "none" else (*self.sizes * messages, self.sizes[-1])
+        touching = sum(size / (TOUCHED if size <= SMALL else FAR) for size in sizes)
+        return (touching + 2 * self.count * messages * EXCHANGE) / len(point.sequence)
+
+    def patience(self, point: Point, unit: Unit, steady: Steady) -> float:
+        """Twenty times all phases."""
+        return 60.0 + 20.0 * len(self.sequence(point, unit.closing)) * self.phase_seconds(point)
+
+
+def windows(plan: Plan) -> tuple[tuple[int, int], ...]:
+    """(first, count) of each window: all sizes of `accesses`, both ends included, in windows as near to
+    `window_sizes` as divides them evenly, and every size in one.
+
+    UsageError where the ends, the step and the number of sizes do not fit each other.
+    """
+    low, high = plan.accesses
+    step = plan.access_step
+    both = f"{format_size(low)},{format_size(high)}"
+    if high < low:
+        raise UsageError(
+            "the most is less than the least",
+            field="accesses",
+            value=both,
+            hint=f"write {format_size(high).replace(' ', '')},{format_size(low).replace(' ', '')}",
+        )
+    if high > low and step > high - low:
+        raise UsageError(
+            "is more than from the least to the most accesses",
+            field="access_step",
+            value=format_size(step),
+            hint=f"give at most {format_size(high - low)}, or accesses that reach farther",
+        )
+    if high == 0 and plan.who != ("none",):
+        raise UsageError(
+            "no bytes are accessed", field="accesses", value=both, hint="give a most, for instance 4MB"
+        )
+    sizes = (high - low) // step + 1
+    count = max(1, round(sizes / plan.window_sizes))
+    if count > MOST_WINDOWS:
+        raise UsageError(
+            f"gives {sizes} sizes in {count} windows",
+            field="access_step",
+            value=format_size(step),
+            hint=f"give a larger step: at most {MOST_WINDOWS} windows of {plan.window_sizes} sizes",
+        )
+    ends = [sizes * number // count for number in range(count + 1)]
+    return tuple((low + start * step, end - start) for start, end in pairwise(ends))
+
+
+def fits(cores: int, most: int, machine: Machine) -> None:
+    """UsageError where so many bytes for each of these cores are more than the memory of a host."""
+    if machine.memory and cores * most > machine.memory:
+        each = f"{cores} cores' accesses" if cores > 1 else "they"
+        raise UsageError(
+            "larger than memory",
+            field="accesses",
+            value=format_size(most),
+            hint=f"{each} must fit in {format_size(machine.memory)}",
+        )

@@ -1,0 +1,132 @@
+"""What workloads that the probe answers have in common: its request, its phases, and how long they take."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from elbowroom.machine.topology import Machine
+from elbowroom.plan.workload import Workload
+
+if TYPE_CHECKING:
+    from elbowroom.plan.file import Steady
+    from elbowroom.plan.point import Point, Unit
+
+# For the estimate only, on the safe side: a slow exchange, the way into the steady state, the probe's work
+# around a phase and around a unit.
+SLOW_EXCHANGE = 5e9  # B/s, shared memory by copying and 100 Gb/s networks are faster
+ROUND_TRIPS = 3
+PHASE_OVERHEAD = 0.012  # s
+UNIT_OVERHEAD = 0.03  # s
+
+
+class ProbeWorkload(Workload):
+    """A workload of messages, in windows of time, that follows docs/reference/protocol.md."""
+
+    __slots__ = ()
+
+    def rank_count(self, point: Point, machine: Machine) -> int:
+        """One per host or socket, at least two; one per placement where the point has any."""
+        if point.placements:
+            return max(2, len(point.placements))
+        return max(2, machine.hosts * (machine.packages if point.processes == "socket" else 1))
+
+    def group(self, point: Point, ranks: int) -> tuple[Hashable, ...]:
+        """Points with the same number of ranks, way of waiting and thread level of MPI."""
+        return ranks, shares_core(point), several_threads(point)
+
+    def request(self, point: Point, unit: Unit, steady: Steady) -> dict[str, object]:
+        """The probe's `measure` request, with the workload under its key."""
+        message: dict[str, object] = {
+            "op": "measure",
+            "point": point.id,
+            "repetition": unit.repetition,
+            "sequence": list(self.sequence(point, unit.closing, unit.repetition)),
+            "kernel": point.kernel,
+            "cursor": point.cursor,
+            "comp_cores": list(point.comp_cores),
+            "comp_node": point.comp_node,
+            "computing_ranks": point.computing_ranks,
+            "working_set": point.working_set,
+            "pattern": point.pattern,
+            "size": point.size,
+            "comm_node": point.comm_node,
+            "comm_cores": list(point.comm_cores or (point.comm_core,)),
+            "peer_cores": list(point.peer_cores or point.comm_cores or (point.comm_core,)),
+            "reuse": point.reuse,
+            "metric": point.metric,
+            "window": point.window,
+            "steady": {"window": steady.window, "cov": steady.cov, "limit": steady.limit},
+            "observe": list(point.observe),
+        }
+        if point.scheduling:
+            message["scheduling"] = True
+        if self.key:
+            message[self.key] = msgspec.to_builtins(self)
+        if point.placements:
+            message["placements"] = placements(point)
+        return message
+
+    def patience(self, point: Point, unit: Unit, steady: Steady) -> float:
+        """All phases and the waits for their steady state four times, and touching memory."""
+        waits = len(self.sequence(point, unit.closing)) * (point.window + steady.limit)
+        return 60.0 + 4.0 * waits + point.working_set * max(1, point.n) / 1e8
+
+    def phase_seconds(self, point: Point) -> float:
+        """The window, or what a few round trips of a slow exchange take."""
+        return max(point.window, ROUND_TRIPS * 2 * point.size / SLOW_EXCHANGE)
+
+    def seconds(self, point: Point, unit: Unit) -> float:
+        """What is measured, and the probe's work around it."""
+        return UNIT_OVERHEAD + self.long_phases(point, unit) * (self.phase_seconds(point) + PHASE_OVERHEAD)
+
+
+def placements(point: Point) -> list[dict[str, Any]]:
+    """Where each process of a host is, as plain data."""
+    return [msgspec.to_builtins(place) for place in point.placements]
+
+
+def shares_core(point: Point) -> bool:
+    """Whether a communication thread of another rank may sit on the core of rank 0's."""
+    return not point.peer_cores or bool(set(point.peer_cores) & set(point.comm_cores or (point.comm_core,)))
+
+
+def several_threads(point: Point) -> bool:
+    """Whether a rank communicates from more than one thread: MPI is then started for that, and is slower."""
+    return len(point.comm_cores) > 1 or any(len(place.comm_cores) > 1 for place in point.placements)
+
+
+def message_id(point: Point) -> list[str]:
+    """The parts of a name that tell points of kernels and messages apart."""
+    parts = [
+        point.kernel,
+        f"n{point.n}",
+        f"{point.size}B",
+        point.pattern,
+        point.metric,
+        f"comp{point.comp_node}",
+        f"comm{point.comm_node}",
+        f"core{point.comm_core}",
+    ]
+    if point.n_other:
+        parts.append(f"other{point.n_other}")
+    if point.cursor != 1:
+        parts.append(f"cursor{point.cursor}")
+    if len(point.comm_cores) > 1:
+        parts.append(f"k{len(point.comm_cores)}")
+    if point.reuse != "same":
+        parts.append(point.reuse)
+    if point.processes != "node":
+        parts.append(f"per-{point.processes}")
+    if point.core_khz is not None:
+        parts.append(f"core{point.core_khz}kHz")
+    if point.uncore_khz is not None:
+        parts.append(f"uncore{point.uncore_khz}kHz")
+    return parts
+
+
+def role_id(point: Point) -> list[str]:
+    """The end of a name: the role of a control."""
+    return [] if point.role == "point" else [point.role]

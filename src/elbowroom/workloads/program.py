@@ -1,0 +1,114 @@
+"""Programs of apps/ that answer as the probe does (docs/reference/protocol.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, ClassVar, Union
+
+import msgspec
+
+from elbowroom.machine.topology import Machine
+from elbowroom.plan.point import Build
+from elbowroom.plan.workload import Startup, register
+from elbowroom.workloads.probe import ProbeWorkload, placements
+
+if TYPE_CHECKING:
+    from elbowroom.plan.point import Point
+
+START_UP = 120.0
+"""Seconds that a program may take before its `hello` record: it makes and distributes matrices first."""
+
+
+@register
+class AppProgram(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=True):
+    """A program and its task, in one of its builds, with so many ranks.
+
+    Matrices are of `order`, in blocks of `block`, and take `iterations` at most (0: none, or chosen);
+    `backoff` is the most nops between two polls of StarPU's workers (0: they are paused).
+    """
+
+    key: ClassVar[str] = "program"
+    duration: ClassVar[str] = "time"
+    has_facts: ClassVar[bool] = True
+    virtual_refusal: ClassVar[str] = "a virtual machine runs no programs: measured on a real one"
+
+    name: ClassVar[str]
+    """The tag of the members, under `name` in their plain data."""
+
+    task: str
+    build: Build
+    ranks: int = 2
+    order: int = 0
+    block: int = 0
+    iterations: int = 0
+    backoff: int | None = None
+
+    @classmethod
+    def stored_type(cls) -> Any:
+        """The programs, told apart by their name."""
+        return Union[tuple(AppProgram.__subclasses__())]  # noqa: UP007
+
+    def id(self, point: Point) -> str:
+        """Task, cores, messages, places and matrices."""
+        parts = [self.task, self.build, f"n{point.n}", f"{self.ranks}ranks"]
+        parts += [f"{point.size}B", point.metric] if point.size else []
+        parts += [f"comp{point.comp_node}", f"comm{point.comm_node}", f"core{point.comm_core}"]
+        for name in ("order", "block", "iterations"):
+            if getattr(self, name):
+                parts.append(f"{name}{getattr(self, name)}")
+        if self.backoff is not None:
+            parts.append(f"backoff{self.backoff}")
+        return "-".join(parts)
+
+    @property
+    def title(self) -> str:
+        """Task and build: `gemm (starpu)`."""
+        return f"{self.task} ({self.build})"
+
+    @property
+    def program(self) -> str:
+        """The executable (launch.build.APPLICATIONS)."""
+        return self.name
+
+    @property
+    def needs_starpu(self) -> bool:
+        """Of that build."""
+        return self.build == "starpu"
+
+    @property
+    def turn(self) -> tuple[Any, ...]:
+        """Last."""
+        return (2,)
+
+    def rank_count(self, point: Point, machine: Machine) -> int:
+        """Those of the program."""
+        return self.ranks
+
+    def group(self, point: Point, ranks: int) -> tuple[Hashable, ...]:
+        """Points that differ in nothing but their messages."""
+        return (
+            self,
+            point.comp_cores,
+            point.comm_cores,
+            point.peer_cores,
+            point.placements,
+            point.comp_node,
+            point.comm_node,
+        )
+
+    def startup(self, point: Point) -> Startup:
+        """The program, where its processes compute and communicate, and whether two threads on one core are
+        wanted.
+        """
+        computing = [core for place in point.placements for core in place.comp_cores]
+        settings = {
+            "program": msgspec.to_builtins(self),
+            "comp_cores": list(point.comp_cores),
+            "comm_cores": list(point.comm_cores or (point.comm_core,)),
+            "peer_cores": list(point.peer_cores),
+            "comp_node": point.comp_node,
+            "comm_node": point.comm_node,
+            "placements": placements(point),
+            "scheduling": point.scheduling or len(set(computing)) < len(computing),
+        }
+        return Startup(name=self.name, ranks=self.ranks, settings=settings, patience=START_UP)

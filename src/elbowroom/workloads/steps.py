@@ -1,0 +1,205 @@
+"""Steps of a real program, the diffusion solver of apps/diffusion, instead of a kernel and messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+
+import msgspec
+
+from elbowroom.errors import UsageError
+from elbowroom.machine.topology import Machine
+from elbowroom.plan.point import Variant
+from elbowroom.plan.workload import Startup, Workload, register
+from elbowroom.workloads.probe import UNIT_OVERHEAD, placements
+
+if TYPE_CHECKING:
+    from elbowroom.plan.file import Steady
+    from elbowroom.plan.point import Point, Unit
+
+_Mesh = TypeVar("_Mesh")
+
+# For the estimate only, on the safe side: all processes share one slow memory.
+CELL_BYTES = 80  # moved for one cell in one step
+SLOW_MEMORY = 1e10  # B/s
+SET_UP = 2e5  # cells/s generated, partitioned and reordered
+
+LEAST_CELLS = 100
+"""Cells of a process below which most of them lie on its border, and partitioners leave parts empty."""
+
+MESH_BYTES = 250
+"""Bytes of a cell while the first process holds the partition of the whole mesh: 123 B were measured in the
+larger of two processes, both on one host.
+"""
+
+
+class Losses(msgspec.Struct, frozen=True, kw_only=True):
+    """Loss ratios (bandwidth alone / together) of computation and communication that a model predicts, with
+    the ends of their intervals; `source` names the model, `flags` are its prediction's.
+    """
+
+    comp: float
+    comp_low: float
+    comp_high: float
+    comm: float
+    comm_low: float
+    comm_high: float
+    source: str
+    flags: tuple[str, ...] = ()
+
+
+@register
+class ApplicationSteps(Workload, msgspec.Struct, frozen=True, kw_only=True):
+    """Steps of the program `name`.
+
+    `variant`: `none` computes only, `communication` exchanges only, `apart` does one after the other,
+    `overlap` both at once. `nodes` processes, one a node (or several on one host, which then is labelled),
+    share `cells` cells; a repetition times `steps` steps after `warmup` others. `losses`: where a model
+    predicts them instead of this run measuring them.
+    """
+
+    key: ClassVar[str] = "application"
+    explainable: ClassVar[bool] = False
+    not_modelled: ClassVar[str] = "steps of an application"
+
+    name: str
+    variant: Variant
+    cells: int
+    nodes: int
+    steps: int
+    warmup: int
+    partitioner: str = "metis"
+    losses: Losses | None = None
+
+    def id(self, point: Point) -> str:
+        """Variant, cores, nodes, cells and communication threads."""
+        parts = [self.name, self.variant, f"n{point.n}", f"{self.nodes}nodes", f"{self.cells}cells"]
+        if len(point.comm_cores) > 1:
+            parts.append(f"k{len(point.comm_cores)}")
+        return "-".join(parts)
+
+    @property
+    def title(self) -> str:
+        """The program."""
+        return self.name
+
+    def label(self, threads: int) -> str:
+        """The variant: `overlap k=2 on 8`."""
+        text = self.variant if self.variant in ("none", "apart") else f"{self.variant} k={threads}"
+        return f"{text} on {self.nodes}"
+
+    def variant_label(self, threads: int) -> str:
+        """The variant."""
+        return self.label(threads)
+
+    def quantity(self, metric: str) -> str:
+        """All values are durations of a step's parts."""
+        return "step"
+
+    @property
+    def program(self) -> str:
+        """The application."""
+        return self.name
+
+    @property
+    def turn(self) -> tuple[Any, ...]:
+        """After the probe's points, by what they run and on how many nodes."""
+        return (1, self.name, self.nodes, self.cells)
+
+    @property
+    def overlaps(self) -> bool:
+        """Of the variant that does."""
+        return self.variant == "overlap"
+
+    def rank_count(self, point: Point, machine: Machine) -> int:
+        """One per node."""
+        return self.nodes
+
+    def group(self, point: Point, ranks: int) -> tuple[Hashable, ...]:
+        """Points of one mesh on as many nodes."""
+        return self.name, self.nodes, self.cells
+
+    def startup(self, point: Point) -> Startup:
+        """The mesh, and where processes are (apps/diffusion/README.md)."""
+        settings: dict[str, Any] = {
+            "cells": self.cells,
+            "partitioner": self.partitioner,
+            "comp_cores": list(point.comp_cores),
+            "comm_cores": list(point.comm_cores),
+            "comp_node": point.comp_node,
+            "comm_node": point.comm_node,
+        }
+        if point.placements:
+            settings["placements"] = placements(point)
+            computing = [core for place in point.placements for core in place.comp_cores]
+            # Two processes of a host of two cores compute on one core in turn: flagged, not refused.
+            settings["scheduling"] = len(set(computing)) < len(computing)
+        return Startup(
+            name=self.name,
+            ranks=self.nodes,
+            settings=settings,
+            patience=60.0 + 10.0 * self.cells / SET_UP,
+            steps=True,
+        )
+
+    def request(self, point: Point, unit: Unit, steady: Steady) -> dict[str, object]:
+        """Steps of the variant (docs/guide/diffusion.md)."""
+        return {
+            "variant": self.variant,
+            "comm_threads": max(1, len(point.comm_cores)),
+            "steps": self.steps,
+            "warmup": self.warmup,
+        }
+
+    def patience(self, point: Point, unit: Unit, steady: Steady) -> float:
+        """Twenty times all steps."""
+        return 60.0 + 20.0 * (self.steps + self.warmup) * self.step_seconds
+
+    def validate(self, point: Point, machine: Machine) -> None:
+        """Refuses meshes that cannot be partitioned, or do not fit."""
+        cells, nodes = self.cells, self.nodes
+        if cells < nodes:
+            hint = f"give at least {LEAST_CELLS * nodes} cells, or fewer nodes"
+            raise UsageError(f"{nodes} processes are more than cells", field="cells", value=cells, hint=hint)
+        if cells < LEAST_CELLS * nodes:
+            hint = f"give at least {LEAST_CELLS * nodes} cells ({LEAST_CELLS} for each)"
+            raise UsageError(
+                f"the mesh is too small to partition among {nodes}", field="cells", value=cells, hint=hint
+            )
+        if machine.memory and not machine.virtual and cells * MESH_BYTES > machine.memory * machine.hosts:
+            most = machine.memory * machine.hosts // MESH_BYTES
+            hint = f"at {MESH_BYTES} B a cell while the mesh is made, about {most} fit"
+            raise UsageError("the mesh is larger than memory", field="cells", value=cells, hint=hint)
+
+    def partition(self, cut: Callable[[int, int], _Mesh]) -> _Mesh:
+        """A part for each node."""
+        return cut(self.cells, self.nodes)
+
+    @property
+    def step_seconds(self) -> float:
+        """Seconds of one step."""
+        return self.cells * CELL_BYTES / SLOW_MEMORY
+
+    def phase_seconds(self, point: Point) -> float:
+        """The timed steps."""
+        return self.steps * self.step_seconds
+
+    def long_phases(self, point: Point, unit: Unit) -> int:
+        """All steps are one phase."""
+        return 1
+
+    def seconds(self, point: Point, unit: Unit) -> float:
+        """All steps, and the work around them."""
+        return UNIT_OVERHEAD + (self.steps + self.warmup) * self.step_seconds
+
+    def preparation(self, point: Point) -> Mapping[Hashable, float]:
+        """A mesh is made once."""
+        return {("cells", self.cells): self.cells / SET_UP}
+
+    def baseline(self, point: Point) -> frozenset[Hashable]:
+        """Of the variants that compute or communicate only: themselves."""
+        return frozenset((point.id,)) if self.variant in ("none", "communication") else frozenset()
+
+    def with_losses(self, losses: Callable[[], Losses]) -> Self:
+        """With what a model predicts."""
+        return msgspec.structs.replace(self, losses=losses())
