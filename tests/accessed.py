@@ -8,14 +8,16 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from elbowroom.experiments import ema
+from elbowroom.experiments.ema import EXPERIMENT as ema
+from elbowroom.experiments.ema.points import PHASES
 from elbowroom.machine.topology import Cache, Machine
-from elbowroom.plan import Overrides, Plan, Point, apply, load
-from elbowroom.plan.point import Extraneous
+from elbowroom.plan.file import Overrides, Plan, apply, load
+from elbowroom.plan.point import Point
 from elbowroom.stats.points import results
 from elbowroom.stats.result import PointResult
-from elbowroom.stats.series import Times
+from elbowroom.stats.series import WindowTimes
 from elbowroom.stats.summary import Samples
+from elbowroom.workloads import ExtraneousAccesses, running
 from studies import machine
 
 L1, L2, L3 = 48 * 2**10, 2 * 2**20, 32 * 2**20
@@ -48,7 +50,7 @@ def flat(who: str, size: int) -> float:
 
 
 def times(
-    extraneous: Extraneous,
+    extraneous: ExtraneousAccesses,
     law: Law = stairs,
     *,
     noise: float = 0.02,
@@ -56,13 +58,13 @@ def times(
     drift: float = 0.0,
     repetitions: int = 3,
     seed: int = 0,
-) -> Times:
+) -> WindowTimes:
     """Messages of a window, none below its floor. `wider`: noise after the receiver's accesses over that
     after the sender's; `drift`: standard deviation from repetition to repetition, of both phases alike.
     """
     rng = np.random.default_rng([seed, extraneous.first, len(extraneous.who)])
     floors = np.array([1 + law(extraneous.who, size) for size in extraneous.sizes])[:, None]
-    found = Times()
+    found = WindowTimes()
     shape = (extraneous.count, extraneous.exchanges)
     for _ in range(repetitions):
         level = FLOOR * (1 + drift * rng.normal())
@@ -80,13 +82,11 @@ def plan(**settings: str) -> Plan:
 
 def measured(points: list[Point], law: Law = stairs, **more: Any) -> list[PointResult]:
     """Results of windows drawn as `times` says."""
-    told = {
-        point.id: times(point.extraneous, law, **more) for point in points if point.extraneous is not None
-    }
+    told = {point.id: times(accesses, law, **more) for point, accesses in running(points, ExtraneousAccesses)}
     rows = []
     for index in range(len(points)):
         for repetition in range(more.get("repetitions", 3)):
-            rows += [(index, repetition, False, phase, "comm", FLOOR, "us", "ok") for phase in ema.PHASES]
+            rows += [(index, repetition, False, phase, "comm", FLOOR, "us", "ok") for phase in PHASES]
     return results(points, Samples(*zip(*rows, strict=True)), times=told)
 
 

@@ -34,7 +34,7 @@ def _linked(folder: Path, name: str, sources: list[str], mpi: Mpi | None, level:
     mpi = mpi or find_mpi()
     library = folder / "library.cpp"
     files = [f"lib/clock/{source}.cpp" for source in SOURCES]
-    files += ["core/observe/clock.cpp", "core/machine/system_files.cpp"]
+    files += ["core/base/clock.cpp", "core/base/system_files.cpp"]
     # One file takes half the compiler's time.
     library.write_text("".join(f'#include "{ROOT / file}"\n' for file in files))
     objects = [_compiled(folder, source, mpi, level) for source in (library, *map(CLOCK.joinpath, sources))]

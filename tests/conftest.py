@@ -20,15 +20,37 @@ from elbowroom.cli import blas
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch import build
 from elbowroom.launch.mpi import Mpi, find_mpi, launch_environment
-from elbowroom.model.curves import STREAMS, Curves, Row, Situation
+from elbowroom.models.curves import STREAMS, Curves, Row, Situation
 from elbowroom.store.curves import write_curves
+from traced import Interposers
 
 DATA = Path(__file__).parent / "data"
 FAKE = Path(__file__).parent / "fake_site.py"
 
-# Who is started in the background by a shell ignores interrupts, and so do its children; tests send some.
+# A shell's background job ignores interrupts, nohup hang-ups, and children inherit that; tests send such
+# signals. A handler of this process is the default in its children, and lets a hang-up pass here as before.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+for _number in (signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT):
+    if signal.getsignal(_number) == signal.SIG_IGN:
+        signal.signal(_number, lambda _number, _frame: None)
+
+# Nor does what a terminal, a shell or a service leaves in the environment change what a test sees.
+for _name in (
+    "COLUMNS",
+    "LINES",
+    "NO_COLOR",
+    "FORCE_COLOR",
+    "CLICOLOR_FORCE",
+    "TTY_COMPATIBLE",
+    "MPLBACKEND",
+):
+    os.environ.pop(_name, None)
+for _name in ("PYTHONIOENCODING", "PYTHONWARNINGS", "PYTHONOPTIMIZE", "CDPATH", "GREP_OPTIONS"):
+    os.environ.pop(_name, None)
+os.environ["TERM"] = "dumb"
+os.environ["LC_ALL"] = "C.UTF-8"
+os.umask(0o022)
 
 # The same examples every time, so that a failure belongs to the change that brought it; ELBOWROOM_EXPLORE=1
 # looks at other ones, and more of them. No deadline: the machine may be busy.
@@ -104,7 +126,7 @@ def _thesis_curves(
     ns: Sequence[int] | None = None,
     places: Sequence[tuple[int, int]] | None = None,
 ) -> Curves:
-    from elbowroom.model import published
+    from elbowroom.models import published
     from elbowroom.virtual.published_curves import PublishedCurves
     from elbowroom.virtual.truth import generator
 
@@ -153,3 +175,9 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ELBOWROOM_KERNELS_OPENMP", str(prefix / "bin" / "kernels-openmp"))
     monkeypatch.setenv("FAKE_TOPOLOGY", str(DATA / "quick" / "topology.xml"))
     return prefix
+
+
+@pytest.fixture(scope="session")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Interposers:
+    """The interposer of each MPI, built once for all tests."""
+    return Interposers(tmp_path_factory.mktemp("pmpi"))

@@ -1,4 +1,4 @@
-"""A made-up MPI and probe for tests without timing: speaks docs/protocol.md and misbehaves on demand.
+"""A made-up MPI and probe for tests without timing: speaks docs/reference/protocol.md, misbehaves on demand.
 
 FAKE_DIE, FAKE_HANG, FAKE_ERROR: `point:repetition` (repetition `*`: every one) at which the probe dies,
 hangs, or answers an error. FAKE_RANKS, FAKE_LIBRARY, FAKE_PROTOCOL, FAKE_LAUNCHER change what it says of
@@ -83,7 +83,7 @@ def measure():
                 "value": "9",
                 "message": "core 9 does not exist",
             }
-            say({**error, "point": request["point"], "mend": "cores here: 0-1", "kind": "usage"})
+            say({**error, "point": request["point"], "hint": "cores here: 0-1", "kind": "usage"})
             continue
         say(answer(request))
 
@@ -103,9 +103,9 @@ def answer(request):
     phases = []
     for index, phase in enumerate(request["sequence"]):
         kept = slow.get(phase, 1.0) if memory and request["size"] > 1e6 else 1.0
-        now = index * 10**8
+        step = int(request["window"] * 1e9)
         found = {"phase": phase, "index": index, "status": "ok", "flags": [], "measured_s": request["window"]}
-        found |= {"start_ns": now, "end_ns": now + 10**8, "observed": {"steal_s": 0.0}}
+        found |= {"start_ns": index * step, "end_ns": (index + 1) * step, "observed": {"steal_s": 0.0}}
         if "A" in phase:
             rate = 10000.0 * kept * wiggle
             unit = "MB/s" if memory else "M/s"
@@ -174,7 +174,7 @@ def diffusion(config):
         asked = json.load(file)
     if wanted_cells(asked):
         say(
-            {"error": {"kind": "usage", "field": "cells", "value": "1", "message": "too few", "mend": "more"}}
+            {"error": {"kind": "usage", "field": "cells", "value": "1", "message": "too few", "hint": "more"}}
         )
         sys.exit(2)
     hello(parts=[part(rank, asked["cells"]) for rank in (0, 1)], cells=asked["cells"])
@@ -185,7 +185,7 @@ def diffusion(config):
         variant, count = request["variant"], request["steps"]
         if variant == os.environ.get("FAKE_REFUSES"):
             error = {"kind": "machine", "field": "variant", "value": variant, "message": "not today"}
-            say({"error": {**error, "mend": "ask tomorrow"}})
+            say({"error": {**error, "hint": "ask tomorrow"}})
             continue
         together = variant == "overlap"
         inner, outer = 2e-3 * (1.1 if together else 1), 3e-4 * (1.2 if together else 1)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from elbowroom.model.flow import NAMES
+from elbowroom.models.flow.law import NAMES
 
 RANGES = {
     "MB/s": (1e3, 1e5),

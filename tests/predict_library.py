@@ -17,12 +17,18 @@ from typing import Any
 import numpy as np
 
 from elbowroom.launch import native
-from elbowroom.model.curves import STREAMS, Situation
-from elbowroom.model.flow import NAMES
-from elbowroom.model.load import Load
-from elbowroom.predict.loading import UNKNOWN
+from elbowroom.models.curves import STREAMS, Situation
+from elbowroom.models.flow.law import NAMES
+from elbowroom.models.flow.model import UNKNOWN
+from elbowroom.models.flow.part import Discrepancies
+from elbowroom.models.load import Load
 
 ROOT = Path(__file__).resolve().parents[1]
+
+SIDES = Discrepancies(
+    local=(0.01, 0.0, 0.03, 0.02), remote=(0.02, 0.01, 0.0, 0.05), both=(0.1, 0.0, 0.2, 0.04)
+)
+"""As no fit would have them: each side is told from the others."""
 
 
 class Interval(ctypes.Structure):

@@ -7,20 +7,21 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from elbowroom.advise.advising import advise
+from elbowroom.advise.advisor import advise
 from elbowroom.advise.contention_map import contention_maps
 from elbowroom.advise.job import of_data
 from elbowroom.advise.map_figures import figures
 from elbowroom.draw.figure import Axis, Figure, Mark, Series
-from elbowroom.machine.topology import Cache, Core, Machine, Nic, Node
-from elbowroom.model import flow
-from elbowroom.model.document import Document, FlowPart
-from elbowroom.model.message_size import MessageSize
+from elbowroom.machine.topology import Cache, Core, Machine, Nic, NumaNode
+from elbowroom.models.document import Document
+from elbowroom.models.figures import panels
+from elbowroom.models.flow import law as flow
+from elbowroom.models.flow.part import FlowPart
+from elbowroom.models.message_size import MessageSize
+from elbowroom.models.predict import predict, situations
+from elbowroom.models.published_document import of_published
 from elbowroom.plan.point import Note
-from elbowroom.predict.answering import predict, situations
-from elbowroom.predict.figures import panels
-from elbowroom.predict.fitting import of_published
-from elbowroom.report.columns import Use
+from elbowroom.report.columns import CoreUse
 from elbowroom.report.jobs import Jobbed
 from elbowroom.report.modelled import Modelled
 from elbowroom.report.page import Page
@@ -46,7 +47,7 @@ def henri() -> Machine:
         model="Intel Xeon Gold 6140 @ 2.30 GHz",
         cores=cores,
         nodes=tuple(
-            Node(number=i, package=i // 2, memory=24 * 2**30, cores=tuple(range(9 * i, 9 * i + 9)))
+            NumaNode(number=i, package=i // 2, memory=24 * 2**30, cores=tuple(range(9 * i, 9 * i + 9)))
             for i in range(4)
         ),
         caches=own + shared,
@@ -65,7 +66,7 @@ def small() -> Machine:
         name='<vm & "two">',
         model="virtual CPU",
         cores=tuple(Core(number=i, logical=i, package=0, node=0, pus=(i,)) for i in range(2)),
-        nodes=(Node(number=0, package=0, memory=16 * 2**30, cores=(0, 1)),),
+        nodes=(NumaNode(number=0, package=0, memory=16 * 2**30, cores=(0, 1)),),
         caches=(
             Cache(level=2, size=2**20, cores=(0,)),
             Cache(level=2, size=2**20, cores=(1,)),
@@ -102,7 +103,7 @@ def side(alone: float, ratio: float, spread: float, unit: str) -> Side:
     )
 
 
-def points(count: int, machine: Machine, seed: int = 1) -> Iterator[tuple[PointResult, Use]]:
+def points(count: int, machine: Machine, seed: int = 1) -> Iterator[tuple[PointResult, CoreUse]]:
     """`count` different points with the cores they use."""
     random_ = random.Random(seed)
     most = len(machine.cores) - 1
@@ -146,7 +147,7 @@ def points(count: int, machine: Machine, seed: int = 1) -> Iterator[tuple[PointR
                 comm=Side() if failed else comm,
                 cursor=variety + 1,
             ),
-            Use(comp_cores=tuple(range(n)), comm_cores=(most,)),
+            CoreUse(comp_cores=tuple(range(n)), comm_cores=(most,)),
         )
 
 

@@ -11,14 +11,15 @@ import numpy as np
 from elbowroom import experiments
 from elbowroom.draw.figure import Figure
 from elbowroom.experiments.experiment import Experiment
-from elbowroom.machine.topology import Cache, Core, Machine, Nic, Node
-from elbowroom.plan import Overrides, Point, apply, load
+from elbowroom.machine.topology import Cache, Core, Machine, Nic, NumaNode
+from elbowroom.plan.file import Overrides, apply, load
 from elbowroom.plan.kernels import find
-from elbowroom.plan.point import Extraneous
+from elbowroom.plan.point import Point
 from elbowroom.stats.points import results
 from elbowroom.stats.result import Finding, PointResult
-from elbowroom.stats.series import Times
+from elbowroom.stats.series import WindowTimes
 from elbowroom.stats.summary import Samples
+from elbowroom.workloads import AppProgram, ExtraneousAccesses
 
 MIB = 2**20
 
@@ -41,7 +42,7 @@ def machine(
             for core in numbers[node]
         ),
         nodes=tuple(
-            Node(number=node, package=node // per_package, memory=24 << 30, cores=numbers[node])
+            NumaNode(number=node, package=node // per_package, memory=24 << 30, cores=numbers[node])
             for node in range(nodes)
         ),
         caches=tuple(Cache(level=3, size=25 * MIB, cores=item) for item in numbers),
@@ -71,12 +72,12 @@ def measured(
         comm_unit = "us" if point.metric == "latency" else "MB/s"
         comp_alone, comp_together, comm_alone, comm_together = truth(point)
         cells = [("B", "comm", comm_alone, comm_unit)]
-        if point.extraneous is not None:
-            times[point.id] = accessed(point.extraneous, comm_alone, comm_together, rng)
+        if isinstance(point.workload, ExtraneousAccesses):
+            times[point.id] = accessed(point.workload, comm_alone, comm_together, rng)
             cells += [("AB", "comm", comm_together, comm_unit)]
         if kernel:
             cells += [("A", "comp", comp_alone, comp_unit), ("AB", "comp", comp_together, comp_unit)]
-        if kernel or point.program is not None:
+        if kernel or isinstance(point.workload, AppProgram):
             cells += [("AB", "comm", comm_together, comm_unit)]
         for phase, side, value, unit in cells:
             for sample in range(2 * repetitions):
@@ -87,15 +88,19 @@ def measured(
 
 
 def accessed(
-    extraneous: Extraneous, without: float, after: float, rng: np.random.Generator, repetitions: int = 2
-) -> Times:
+    extraneous: ExtraneousAccesses,
+    without: float,
+    after: float,
+    rng: np.random.Generator,
+    repetitions: int = 2,
+) -> WindowTimes:
     """One-way times of a window around those of its truth, never below it."""
     shape = (extraneous.count, extraneous.exchanges)
     columns = [
         [value * (1 + 0.01 * rng.exponential(1, shape)) for _ in range(repetitions)]
         for value in (after, without)
     ]
-    return Times(after=columns[0], without=columns[1])
+    return WindowTimes(after=columns[0], without=columns[1])
 
 
 def study(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 CHECK: dict[str, Any] = {
-    "schema": "elbowroom-trace-check",
+    "schema": "elbowroom/trace-check",
     "version": 1,
     "events": 1200,
     "kept": 1150,
@@ -31,8 +31,10 @@ CHECK: dict[str, Any] = {
     "worst_error_ns": 830,
     "duration_ns": 2_000_000_000,
     "damage": [{"file": "rank-00001.thread-00000.ring", "what": "ends after 150 of 200 events"}],
+    "doubts": ["2 of 40 messages arrive before they left"],
     "warnings": [
-        "rank 1 was killed before its trace was stopped; 1 of its threads were recovered from memory"
+        "rank-00001.thread-00000.ring: ends after 150 of 200 events",
+        "rank 1 was killed before its trace was stopped; 1 of its threads were recovered from memory",
     ],
     "pairs": [
         {"from": 0, "to": 1, "messages": 20, "tachyons": 2, "suspect": 1, "floor_ns": 410},
@@ -49,22 +51,25 @@ STAT: dict[str, Any] = {
             "category": "task",
             "fields": [None, "task", None],
             "events": 800,
-            "per_second": [500, 300],
+            "per_bin": [500, 300],
             "begins": 400,
             "ends": 400,
             "total_ns": 1_500_000_000,
+            "whole": 400,
+            "longest_ns": 9_000_000,
         },
         {
             "name": "MPI_Send",
             "category": "mpi",
             "fields": ["tag", None, None],
             "events": 350,
-            "per_second": [0, 350],
+            "per_bin": [0, 350],
             "begins": 0,
             "ends": 0,
             "total_ns": 0,
+            "bytes": 350 * 4096,
         },
-        {"name": "mask", "category": "trace", "fields": [], "events": 0, "per_second": [0, 0]},
+        {"name": "mask", "category": "trace", "fields": [], "events": 0, "per_bin": [0, 0]},
     ],
     "threads": [
         {"rank": 0, "thread": 0, "name": "main", "kept": 600, "lost": 0, "recorded": 600},

@@ -1,5 +1,4 @@
-"""Files of this release: those that the schemas in schemas/ describe, and those of earlier releases that stay
-readable.
+"""Documents of this release keep to their JSON Schemas, and those of earlier releases stay readable.
 
 The recorded run in tests/data/quick was written with version 1 of every schema.
 """
@@ -16,30 +15,28 @@ import pytest
 import elbowroom
 import trace_stand_ins
 from elbowroom import cli
-from elbowroom.model import document, published
-from elbowroom.model.document import Document
-from elbowroom.predict.fitting import Source, fit, of_published
-from elbowroom.store import folder, journal
-from elbowroom.store.folder import Manifest
+from elbowroom.api import schema, schema_names
+from elbowroom.errors import MachineError, UsageError
+from elbowroom.models import published
+from elbowroom.models.base import Provenance
+from elbowroom.models.document import Document
+from elbowroom.models.fit import fit
+from elbowroom.models.published_document import of_published
 from elbowroom.trace import overhead
+from elbowroom.trace.documents import Stat, decode
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data" / "quick"
 
 
-def schema(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((ROOT / "schemas" / f"{name}.json").read_text())
-    return found
-
-
 def check(value: Any, rule: dict[str, Any], root: dict[str, Any], path: str = "$") -> None:
-    """The part of JSON Schema that schemas/ uses: type, const, enum, required, properties, items, anyOf,
-    $ref.
-    """
+    """The part of JSON Schema that msgspec writes, but for patterns and ranges."""
     if "$ref" in rule:
-        return check(value, root["$defs"][rule["$ref"].rsplit("/", 1)[1]], root, path)
+        check(value, root["$defs"][rule["$ref"].rsplit("/", 1)[1]], root, path)
     if "anyOf" in rule:
-        return _any(value, rule["anyOf"], root, path)
+        _any(value, rule["anyOf"], root, path)
+    for other in rule.get("allOf", ()):
+        check(value, other, root, path)
     assert "const" not in rule or value == rule["const"], f"{path}: {value!r} is not {rule['const']!r}"
     assert "enum" not in rule or value in rule["enum"], f"{path}: {value!r} is none of {rule['enum']}"
     if "type" in rule:
@@ -49,13 +46,16 @@ def check(value: Any, rule: dict[str, Any], root: dict[str, Any], path: str = "$
     if isinstance(value, dict):
         missing = set(rule.get("required", ())) - value.keys()
         assert not missing, f"{path}: {missing} missing"
+        known, others = rule.get("properties", {}), rule.get("additionalProperties", True)
         for name, inner in value.items():
-            if name in rule.get("properties", {}):
-                check(inner, rule["properties"][name], root, f"{path}.{name}")
-    if isinstance(value, list) and isinstance(rule.get("items"), dict):
-        for number, inner in enumerate(value):
-            check(inner, rule["items"], root, f"{path}[{number}]")
-    return None
+            assert name in known or others is not False, f"{path}: {name} is unknown"
+            if name in known or isinstance(others, dict):
+                check(inner, known.get(name, others), root, f"{path}.{name}")
+    if isinstance(value, list):
+        rules = [*rule.get("prefixItems", ()), *[rule.get("items")] * len(value)]
+        for number, (inner, item) in enumerate(zip(value, rules, strict=False)):
+            if isinstance(item, dict):
+                check(inner, item, root, f"{path}[{number}]")
 
 
 def _any(value: Any, rules: list[dict[str, Any]], root: dict[str, Any], path: str) -> None:
@@ -71,20 +71,20 @@ def _any(value: Any, rules: list[dict[str, Any]], root: dict[str, Any], path: st
 
 
 def test_the_recorded_manifest_keeps_to_its_schema() -> None:
-    rules = schema("manifest-1")
+    rules = schema("manifest")
     check(json.loads((DATA / "manifest.json").read_text()), rules, rules)
 
 
 def test_every_line_of_the_recorded_journal_keeps_to_its_schema() -> None:
-    rules = schema("samples-1")
+    rules = schema("samples")
     head, *lines = (DATA / "samples.jsonl").read_text().splitlines()
-    check(json.loads(head), rules["$defs"]["header"], rules)
+    check(json.loads(head), rules["$defs"]["JournalHeader"], rules)
     for line in lines:
-        check(json.loads(line), rules["$defs"]["entry"], rules)
+        check(json.loads(line), rules["$defs"]["WrittenLine"], rules)
 
 
 def test_show_keeps_to_its_schema() -> None:
-    rules = schema("show-1")
+    rules = schema("show")
     check(json.loads(msgspec.json.encode(elbowroom.open(DATA).show())), rules, rules)
 
 
@@ -102,17 +102,17 @@ def test_a_run_on_a_virtual_machine_keeps_to_the_schemas(
         tell=lambda _: None,
     )
     for name, value in (
-        ("manifest-1", json.loads((where / "manifest.json").read_text())),
-        ("show-1", json.loads(msgspec.json.encode(run.show()))),
+        ("manifest", json.loads((where / "manifest.json").read_text())),
+        ("show", json.loads(msgspec.json.encode(run.show()))),
     ):
         check(value, schema(name), schema(name))
-    rules = schema("samples-1")
+    rules = schema("samples")
     for line in (where / "samples.jsonl").read_text().splitlines()[1:]:
-        check(json.loads(line), rules["$defs"]["entry"], rules)
+        check(json.loads(line), rules["$defs"]["WrittenLine"], rules)
 
 
 def test_an_explanation_keeps_to_its_schema() -> None:
-    rules = schema("explanation-1")
+    rules = schema("explanation")
     found = json.loads(msgspec.json.encode(elbowroom.explain(DATA)))
     assert found["shown"]
     assert found["told"]
@@ -133,39 +133,39 @@ def test_a_run_of_extraneous_accesses_keeps_to_the_schemas(site: Path, tmp_path:
         tell=lambda _: None,
     )
     shown = json.loads(msgspec.json.encode(run.show()))
-    rules = schema("show-1")
+    rules = schema("show")
     check(shown, rules, rules)
-    assert set(shown["extraneous"]) == set(rules["properties"]["extraneous"]["required"])
-    rules = schema("samples-1")
+    assert set(shown["extraneous"]) == set(rules["$defs"]["AccessResults"]["required"])
+    rules = schema("samples")
     for line in (run.path / "samples.jsonl").read_text().splitlines()[1:]:
-        check(json.loads(line), rules["$defs"]["entry"], rules)
+        check(json.loads(line), rules["$defs"]["WrittenLine"], rules)
 
 
 @pytest.mark.parametrize(
     ("name", "part"),
-    [("manifest-1", "points"), ("samples-1", "record"), ("show-1", "verdict")],
+    [("manifest", "points"), ("samples", "record"), ("show", "verdict")],
 )
 def test_a_file_that_lacks_a_required_part_breaks_its_schema(name: str, part: str) -> None:
     rules = schema(name)
     found: Any = {
-        "manifest-1": lambda: json.loads((DATA / "manifest.json").read_text()),
-        "samples-1": lambda: json.loads((DATA / "samples.jsonl").read_text().splitlines()[1]),
-        "show-1": lambda: json.loads(msgspec.json.encode(elbowroom.open(DATA).show())),
+        "manifest": lambda: json.loads((DATA / "manifest.json").read_text()),
+        "samples": lambda: json.loads((DATA / "samples.jsonl").read_text().splitlines()[1]),
+        "show": lambda: json.loads(msgspec.json.encode(elbowroom.open(DATA).show())),
     }[name]()
     del found[part]
     with pytest.raises(AssertionError, match=part):
-        check(found, rules["$defs"]["entry"] if name == "samples-1" else rules, rules)
+        check(found, rules["$defs"]["WrittenLine"] if name == "samples" else rules, rules)
 
 
 @pytest.fixture(scope="module")
 def fitted(thesis_curves: Any) -> Document:
     """All models fitted to a few runs of henri."""
     curves = thesis_curves("henri", noise=0.01, ns=(1, 6, 12, 18))
-    return fit(curves, Source(run="runs/henri", plan="model"), created="2026-01-01T00:00:00+00:00")
+    return fit(curves, Provenance(run="runs/henri", plan="model"), created="2026-01-01T00:00:00+00:00")
 
 
 def test_a_fitted_model_keeps_to_its_schema(fitted: Document) -> None:
-    rules = schema("model-1")
+    rules = schema("model")
     found = json.loads(msgspec.json.encode(fitted))
     assert all(found["models"].values())
     check(found, rules, rules)
@@ -173,7 +173,7 @@ def test_a_fitted_model_keeps_to_its_schema(fitted: Document) -> None:
 
 @pytest.mark.parametrize("name", published.names())
 def test_a_published_model_keeps_to_its_schema(name: str) -> None:
-    rules = schema("model-1")
+    rules = schema("model")
     check(json.loads(msgspec.json.encode(of_published(name))), rules, rules)
 
 
@@ -184,7 +184,7 @@ def test_a_published_model_keeps_to_its_schema(name: str) -> None:
 def test_a_model_that_lacks_a_required_part_breaks_its_schema(
     fitted: Document, where: tuple[str, ...], part: str
 ) -> None:
-    rules = schema("model-1")
+    rules = schema("model")
     found: Any = json.loads(msgspec.json.encode(fitted))
     inner = found
     for name in where:
@@ -204,9 +204,9 @@ JOB: dict[str, Any] = {
 
 
 def test_a_job_and_its_advice_keep_to_their_schemas() -> None:
-    check(JOB, schema("job-1"), schema("job-1"))
+    check(JOB, schema("job"), schema("job"))
     advice = elbowroom.load_model(ROOT / "tests" / "data" / "model-1.json").advise(JOB)
-    rules = schema("advice-1")
+    rules = schema("advice")
     found = json.loads(msgspec.json.encode(advice))
     check(found, rules, rules)
     assert set(rules["properties"]) == set(found)
@@ -223,7 +223,7 @@ def test_a_job_and_its_advice_keep_to_their_schemas() -> None:
 def test_a_wrong_job_breaks_its_schema(table: str, key: str, value: str) -> None:
     wrong = {**JOB, table: {**JOB[table], key: value}}
     with pytest.raises(AssertionError):
-        check(wrong, schema("job-1"), schema("job-1"))
+        check(wrong, schema("job"), schema("job"))
 
 
 @pytest.mark.parametrize("name", ["check", "stat", "sync"])
@@ -232,7 +232,7 @@ def test_what_is_said_of_a_trace_keeps_to_its_schema(
 ) -> None:
     monkeypatch.setenv("ELBOWROOM_TRACE_READER", str(trace_stand_ins.reader(tmp_path)))
     assert cli.run(["trace", name, str(trace_stand_ins.recorded(tmp_path / "t")), "--json"]) == 0
-    rules = schema(f"trace-{name}-1")
+    rules = schema(f"trace-{name}")
     found = json.loads(capfd.readouterr().out)
     check(found, rules, rules)
     for part in rules["required"]:
@@ -240,26 +240,96 @@ def test_what_is_said_of_a_trace_keeps_to_its_schema(
             check({key: value for key, value in found.items() if key != part}, rules, rules)
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("compare", ["compare", str(DATA), str(DATA)]),
+        ("doctor", ["doctor"]),
+        ("dry-run", ["run", "quick", "--dry-run", "--machine", "henri"]),
+        ("files", ["export", str(DATA), "--format", "csv", "-o", "samples.csv"]),
+        ("list", ["list", str(DATA.parent)]),
+        ("machine", ["machine", "show", "henri"]),
+        ("machines", ["machine", "list"]),
+        ("plans", ["plans"]),
+        ("simulate", ["simulate", "--machine", "henri", "--cores", "1,9"]),
+        ("simulated-clocks", ["trace", "simulate-clocks", "--clocks", "8", "--seconds", "60"]),
+        ("simulated-node", ["simulate", "--machine", "henri", "--parameters"]),
+        ("trace-merge", ["trace", "merge", "t", "-o", "t.json"]),
+        ("trace-record", ["trace", "record", "-o", "new", "--", "./app"]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_a_command_prints_keeps_to_its_schema(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    name: str,
+    words: list[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if words[0] == "trace":
+        monkeypatch.setenv("ELBOWROOM_TRACE_READER", str(trace_stand_ins.reader(tmp_path)))
+        monkeypatch.setenv("ELBOWROOM_TRACE_LIBRARIES", str(tmp_path))
+        trace_stand_ins.recorded(tmp_path / "t")
+        trace_stand_ins.program(tmp_path)
+    at = words.index("--") if "--" in words else len(words)
+    assert cli.run([*words[:at], "--json", *words[at:]]) == 0
+    printed = json.loads(capfd.readouterr().out)
+    assert list(printed)[:2] == ["schema", "version"]
+    rules = schema(name)
+    check(printed, rules, rules)
+    for part in rules["required"]:
+        with pytest.raises(AssertionError):
+            check({key: value for key, value in printed.items() if key != part}, rules, rules)
+
+
 def test_what_recording_costs_keeps_to_its_schema() -> None:
     runs = [
-        overhead.Run(None, one.name, r, 1 + 0.01 * r, 1.0)
+        overhead.TimedRun(None, one.name, r, 1 + 0.01 * r, 1.0)
         for r in range(3)
         for one in overhead.sets_of(("mpi",))
     ]
     found = overhead.analyse(runs, overhead.sets_of(("mpi",)), command=("app",))
-    rules = schema("trace-overhead-1")
+    rules = schema("trace-overhead")
     check(json.loads(msgspec.json.encode(found)), rules, rules)
     assert set(rules["properties"]) == set(found.__struct_fields__)
 
 
-def test_schemas_are_of_the_versions_that_are_written() -> None:
-    assert schema("model-1")["properties"]["version"]["const"] == document.VERSION
-    parts = {field.encode_name for field in msgspec.structs.fields(Document)}
-    assert set(schema("model-1")["properties"]) == parts
-    assert schema("manifest-1")["properties"]["version"]["const"] == folder.VERSION
-    assert schema("samples-1")["$defs"]["header"]["properties"]["version"]["const"] == journal.VERSION
-    names = {field.encode_name for field in msgspec.structs.fields(Manifest)}
-    assert set(schema("manifest-1")["properties"]) == names
+@pytest.mark.parametrize("name", schema_names())
+def test_every_document_names_its_schema_and_version(name: str) -> None:
+    found = schema(name)
+    root = found["$defs"]["JournalHeader"] if name == "samples" else found
+    if name != "job":
+        assert f"elbowroom/{name}" in root["properties"]["schema"]["enum"]
+        assert root["properties"]["version"] == {"const": 1}
+        assert {"schema", "version"} <= set(root["required"])
+
+
+def test_a_document_of_no_name_is_refused_with_the_names() -> None:
+    with pytest.raises(UsageError, match="did you mean 'manifest'"):
+        schema("manifesto")
+
+
+def test_a_schema_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["schema"]) == 0
+    assert capfd.readouterr().out.split() == list(schema_names())
+    assert cli.run(["schema", "trace-stat"]) == 0
+    assert json.loads(capfd.readouterr().out) == schema("trace-stat")
+
+
+def test_keys_that_were_renamed_have_both_names_until_1_0(tmp_path: Path) -> None:
+    rules = schema("trace-stat")
+    old = {**trace_stand_ins.STAT, "schema": "elbowroom-trace-stat", "version": 1}
+    old["types"] = [{**kind, "per_second": kind["per_bin"]} for kind in old["types"]]
+    for kind in old["types"]:
+        del kind["per_bin"]
+    check(old, rules, rules)
+    assert decode(json.dumps(old).encode(), Stat).types[0].per_bin == (500, 300)
+    del old["types"][0]["per_second"]
+    with pytest.raises(AssertionError, match="per_bin"):
+        check(old, rules, rules)
+    with pytest.raises(MachineError, match="per_bin"):
+        decode(json.dumps(old).encode(), Stat)
 
 
 def test_a_run_of_version_1_is_still_read() -> None:

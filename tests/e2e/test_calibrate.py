@@ -10,8 +10,8 @@ import pytest
 
 import elbowroom
 from elbowroom import cli
-from elbowroom.campaign import sources
-from elbowroom.predict import choosing
+from elbowroom.campaign import source
+from elbowroom.models import next_run as choosing
 from elbowroom.store.folder import RunFolder
 from elbowroom.store.journal import read_journal
 
@@ -115,7 +115,7 @@ def test_a_stopped_calibration_says_how_to_go_on(
         patch.setattr(choosing, "next_run", stop)
         code, told, _ = calibrate(*words)
     assert code == 1
-    assert told["error"]["mend"] == "go on with: elbowroom calibrate --resume r"
+    assert told["error"]["hint"] == "go on with: elbowroom calibrate --resume r"
     kept = len(RunFolder.open(tmp_path / "r").entries())
     assert kept > 0
     code, found, _ = calibrate("--resume", "r", "--budget", "10", "--half-width", "0.1", "--no-report")
@@ -154,8 +154,8 @@ def test_what_cannot_be_calibrated_is_refused_before_anything_is_written(
 @pytest.fixture
 def quiet(site: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The made-up site on a machine without other work."""
-    monkeypatch.setattr("elbowroom.campaign.neighbours.sample", lambda: 0.0)
-    monkeypatch.setattr("elbowroom.campaign.neighbours.others_busy", lambda before, after: 0.0)
+    monkeypatch.setattr("elbowroom.campaign.host_load.sample", lambda: 0.0)
+    monkeypatch.setattr("elbowroom.campaign.host_load.others_busy", lambda before, after: 0.0)
     return site
 
 
@@ -178,13 +178,13 @@ def test_one_probe_serves_all_choices_and_a_lost_one_is_started_again(
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(36)))
     monkeypatch.setenv("FAKE_TOPOLOGY", str(EXAMPLE))
     opened = []
-    start = sources.Live.open
+    start = source.Live.open
 
-    def counted(self: sources.Live, *words: Any) -> Any:
+    def counted(self: source.Live, *words: Any) -> Any:
         opened.append(words)
         return start(self, *words)
 
-    monkeypatch.setattr(sources.Live, "open", counted)
+    monkeypatch.setattr(source.Live, "open", counted)
     words = ("--mpi", str(quiet), "--budget", "12", "--half-width", "0.1", *QUICK)
     _, found, err = calibrate(*words, "--run", "a")
     assert found["runs"] == 12, err

@@ -10,12 +10,12 @@ from syrupy.assertion import SnapshotAssertion
 
 from answers import refused, told
 
-QUICK = ("--repeat", "4", "--set", "order=64", "--set", "block=8")
+QUICK = ("--repeat", "5", "--set", "order=64", "--set", "block=8")
 
 
 def test_tasks_are_shown_with_their_work_and_their_sends(run: Any, snapshot: SnapshotAssertion) -> None:
     code, _, err = run("run", "kernels", *QUICK, "--out", "r")
-    assert code == 3, err  # four repetitions are too few to trust
+    assert code == 0, err
     _, out, _ = run("show", "r")
     assert max(len(line) for line in out.splitlines()) <= 80
     assert "\n".join(line.rstrip() for line in out.splitlines()) == snapshot

@@ -1,4 +1,4 @@
-"""What was measured on a real machine, predicted from half of it (docs/models.md)."""
+"""What was measured on a real machine, predicted from half of it (docs/reference/models.md)."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from elbowroom import cli
-from elbowroom.model.curves import STREAMS
+from elbowroom.models.curves import STREAMS
 from elbowroom.store.curves import read_curves, same, write_curves
 
 VECTORS = Path(__file__).parents[1] / "data" / "threshold_vectors.json"
@@ -142,7 +142,7 @@ def test_an_imported_run_is_shown_reported_compared_and_exported(run: Any, curve
     assert all("imported" in point["flags"] for point in shown["points"])
     assert run("report", "r")[0] == 0
     page = (Path("r") / "report.html").read_text()
-    assert "measured by something else" in page
+    assert "measured with another program" in page
     assert run("compare", "r", "r")[0] == 0
     for kind in ("parquet", "csv", "json"):
         assert run("export", "r", "--format", kind, "-o", f"r.{kind}")[0] == 0
@@ -243,7 +243,7 @@ def test_a_model_of_a_newer_release_is_refused(fitted: Any) -> None:
         (("--model", "flow", "--faithful"), ("flow",)),
         (("--cores-other", "2", "--cores", "4", "--comp-node", "0", "--comm-node", "0"), ("one socket",)),
         (("--stacked",), ("add -o FIGURE.png",)),
-        (("-o", "f.pdf"), (".png or .svg",)),
+        (("-o", "f.pdf"), (".svg or .png",)),
         (("--cores", "4", "-o", "f.png"), ("a figure goes over all n",)),
     ],
     ids=lambda value: " ".join(value),
@@ -322,7 +322,7 @@ def test_the_page_of_an_import_claims_no_interval_no_protocol_and_no_core(run: A
     assert "comp 0 · comm 0 · core unknown" in table
     assert "[" not in table
     assert "Each repetition of a point measures" not in page
-    assert "What carried the messages is unknown" in page
+    assert "The transport of the messages is unknown" in page
     assert "Imported: trust unknown" in page
     assert "Too noisy" not in page
 

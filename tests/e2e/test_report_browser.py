@@ -31,6 +31,11 @@ def table_rows(browser: Browser) -> list[list[str]]:
     return list(browser.execute_script(script))
 
 
+def column(browser: Browser, button: Any) -> int:
+    """The place of a heading's column in the table."""
+    return int(browser.execute_script("return arguments[0].closest('th').cellIndex", button))
+
+
 def shown(browser: Browser) -> str:
     return str(browser.find_element(By.ID, "shown").text)
 
@@ -132,7 +137,7 @@ def test_the_table_sorts_by_a_column_both_ways_and_keeps_missing_values_last(
     page = opened(PAGES["page"](70))
     measured = sorted(r.comm.alone.median for r in page.results if r.comm.alone)
     button = browser.find_element(By.CSS_SELECTOR, "button[aria-label='sort by communication alone']")
-    cell = 10
+    cell = column(browser, button)
     button.click()
     assert table_rows(browser)[0][cell].startswith(numbers.number(measured[0]))
     button.click()
@@ -141,6 +146,28 @@ def test_the_table_sorts_by_a_column_both_ways_and_keeps_missing_values_last(
     assert rows[0][cell] != "–"
     button.click()
     assert [row[1] for row in table_rows(browser)[:5]] == ["1", "2", "3", "4", "5"]
+
+
+def test_the_status_of_a_point_is_in_sight_on_a_screen_of_1200_pixels(
+    browser: Browser, opened: Callable[[Page], Page]
+) -> None:
+    browser.set_window_size(1200, 900)
+    opened(PAGES["page"](70))
+    heading = browser.find_element(By.CSS_SELECTOR, "button[aria-label='sort by status']")
+    box = browser.find_element(By.ID, "table-box")
+    assert heading.rect["x"] + heading.rect["width"] <= box.rect["x"] + box.rect["width"]
+
+
+def test_a_column_whose_rows_are_all_alike_becomes_a_sentence(
+    browser: Browser, opened: Callable[[Page], Page]
+) -> None:
+    import msgspec
+
+    page = PAGES["page"](70)
+    alike = tuple(msgspec.structs.replace(r, comp_node=0, comm_node=1, comm_core=35) for r in page.results)
+    opened(msgspec.structs.replace(page, results=alike))
+    assert not browser.find_elements(By.CSS_SELECTOR, "button[aria-label='sort by placement core']")
+    assert "communication core 35" in browser.find_element(By.ID, "constant").text
 
 
 def test_the_table_filters_by_all_words(browser: Browser, opened: Callable[[Page], Page]) -> None:
@@ -205,7 +232,7 @@ def test_clicking_a_row_shows_the_whole_point_and_paints_its_cores(
     text = browser.find_element(By.ID, "point-details").text
     assert result.comp.together
     assert numbers.number(result.comp.together.d9) in text
-    assert "another NUMA node than asked for" in text
+    assert "another NUMA node than requested" in text
     live = browser.execute_script(
         "return [...document.querySelectorAll('.core.live.comp')].map(c => Number(c.dataset.core))"
     )

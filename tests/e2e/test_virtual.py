@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from elbowroom import cli
-from elbowroom.model import published
+from elbowroom.models import published
 from elbowroom.store.folder import RunFolder
 
-FEW = ["--repeat", "4"]
+FEW = ["--repeat", "5"]
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_everything_that_is_written_says_virtual(run: Any, tmp_path: Path) -> No
     assert manifest["measured_s"] == 0
     assert "ElbowroomVirtual" in (tmp_path / "r" / "topology.xml").read_text()
     report = (tmp_path / "r" / "report.html").read_text()
-    for part in ("Nothing was measured. A virtual machine answered", "(virtual machine)", "· virtual"):
+    for part in ("Nothing was measured. A virtual machine computed", "(virtual machine)", "· virtual"):
         assert part in report
     assert run("export", "r", "--format", "csv", "-o", "r.csv")[0] == 0
     assert all("virtual" in line for line in (tmp_path / "r.csv").read_text().splitlines()[1:])
@@ -198,7 +198,7 @@ def test_a_machine_that_changed_since_is_not_resumed(run: Any, tmp_path: Path) -
         (["--mpi", "embedded"], "mpi 'embedded': cannot be given with --machine"),
         (["--hosts", "a,b"], "hosts 'a,b': cannot be given with --machine"),
         (["--noise", "0.5"], "noise 0.5: is no relative standard deviation"),
-        (["--noise", "nan"], "noise nan: is no relative standard deviation"),
+        (["--noise", "nan"], "noise 'nan': is not a finite number"),
         (["--comp-node", "2"], "comp_node 2: NUMA node 2 does not exist; nodes here: 0-1"),
         (["--comp-cores", "35-37"], "comp_cores 36: core 36 does not exist; cores here: 0-35"),
     ],
@@ -207,7 +207,7 @@ def test_what_does_not_go_with_a_virtual_machine_is_refused(run: Any, words: lis
     code, out, err = run("run", "quick", "--machine", "henri", *words, "--json")
     assert code == 2
     assert said in err
-    assert json.loads(out)["error"]["mend"]
+    assert json.loads(out)["error"]["hint"]
 
 
 def test_noise_without_a_virtual_machine_is_refused(run: Any) -> None:
@@ -270,3 +270,19 @@ def test_a_run_without_curves_makes_no_machine(run: Any, tmp_path: Path) -> None
     assert code == 2
     assert err.strip()
     assert not (tmp_path / "mine.toml").exists()
+
+
+def test_compare_fails_for_a_large_loss_only_and_refuses_runs_without_a_common_point(run: Any) -> None:
+    """Exit code 1 is for CI; runs without a common point and a percentage that is none are wrong."""
+    few = ("--repeat", "5", "--set", "n=4", "--set", "control=false", "--no-report")
+    run("run", "cores", "--machine", "henri", *few, "--out", "a")
+    assert run("compare", "a", "a", "--fail-above", "5%")[0] == 0
+    code, out, _ = run("compare", "a", "a", "a", "--json")
+    assert (code, json.loads(out)["significant"], len(json.loads(out)["others"])) == (0, 0, 1)
+    run("run", "cores", "--machine", "henri", *few, "--kernels", "copy", "--out", "b")
+    code, _, err = run("compare", "a", "b")
+    assert code == 2
+    assert "has no point in common with a" in err
+    code, _, err = run("compare", "a", "a", "--fail-above", "much")
+    assert code == 2
+    assert "fail_above 'much': is no percentage" in err

@@ -13,12 +13,13 @@ import msgspec
 import pytest
 
 from elbowroom.draw import numbers
-from elbowroom.model import published
-from elbowroom.model.curves import STREAMS, Situation
-from elbowroom.model.document import Document, ModelName
-from elbowroom.model.prediction import Prediction
-from elbowroom.predict.answering import predict
-from elbowroom.predict.fitting import of_published
+from elbowroom.models import published
+from elbowroom.models.curves import STREAMS, Situation
+from elbowroom.models.document import Document
+from elbowroom.models.predict import predict
+from elbowroom.models.prediction import Prediction
+from elbowroom.models.published_document import of_published
+from elbowroom.models.registry import ModelName
 from elbowroom.report.page import Page
 
 pytest.importorskip("selenium.webdriver", reason="selenium is not installed (test extras)")
@@ -239,7 +240,7 @@ def test_virtual_machines_and_extrapolation_are_marked(
     assert "virtual" in flags.text
     assert "extrapolated" not in flags.text
     press(browser, "n-other", Keys.END)
-    assert "extrapolated: beyond what was measured" in flags.text
+    assert "extrapolated: outside the measured range" in flags.text
 
 
 def test_a_side_that_was_not_calibrated_is_not_predicted(

@@ -10,7 +10,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from elbowroom import cli
-from elbowroom.machine.doctor import Check
+from elbowroom.machine.doctor import Diagnosis
 
 COMMANDS = (
     "doctor", "run", "show", "compare", "report", "export", "plans",
@@ -80,14 +80,14 @@ def test_the_doctor_prints_a_line_and_a_mend_for_each_thing(
     capfd: pytest.CaptureFixture[str], snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checks = [
-        Check(name="load", status="ok", text="0.02 tasks able to run in the last minute"),
-        Check(
+        Diagnosis(name="load", status="ok", text="0.02 tasks able to run in the last minute"),
+        Diagnosis(
             name="memory",
             status="warn",
             text="hwloc says 10.2 GB, the kernel 25.3 GB, and this sentence is long enough to be broken",
-            mend="trust the kernel's figure: memory plugged in after start-up is missing from hwloc's",
+            hint="trust the kernel's figure: memory plugged in after start-up is missing from hwloc's",
         ),
-        Check(name="governor", status="n/a", text="no cpufreq"),
+        Diagnosis(name="governor", status="n/a", text="no cpufreq"),
     ]
     monkeypatch.setattr("elbowroom.api.doctor", lambda mpi=None: checks)
     assert printed(capfd, "doctor") == snapshot

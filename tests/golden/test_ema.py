@@ -47,8 +47,7 @@ def test_a_run_of_ema_is_compared_exported_reported_replayed_and_resumed(
     touched: elbowroom.Run, tmp_path: Path
 ) -> None:
     changes = elbowroom.compare(touched, touched)
-    assert {change.better for change in changes} == {"same"}
-    assert len({change.point for change in changes}) == 21
+    assert not any(change.significant for change in changes)
     for kind in ("csv", "json", "parquet"):
         [file] = touched.export(kind, tmp_path / f"x.{kind}")  # type: ignore[arg-type]
         assert file.stat().st_size > 1000

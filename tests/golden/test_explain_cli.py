@@ -6,12 +6,13 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from elbowroom import experiments
-from elbowroom.attribution.explaining import Observed, explain
-from elbowroom.attribution.explanation import Explanation
-from elbowroom.attribution.figures import figures
-from elbowroom.cli.explaining import print_explanation
+from elbowroom.cli.explanation import print_explanation
 from elbowroom.draw.svg import svg
-from elbowroom.plan import Overrides, Point, apply, load
+from elbowroom.explain.explainer import ObservedRun, explain
+from elbowroom.explain.explanation import Explanation
+from elbowroom.explain.figures import figures
+from elbowroom.plan.file import Overrides, apply, load
+from elbowroom.plan.point import Point
 from studies import machine, measured
 
 TWO = machine(16, 2, 2, nic=0, hosts=2)
@@ -29,7 +30,7 @@ def explanation() -> Explanation:
     points = [point for point in experiments.get("contrast").expand(plan, TWO).points if point.kernel in KEPT]
     results = measured(points, truth, noise=0.002)
     unread = "cannot be read here: n/a, no cpufreq"
-    return explain([Observed(run="r", results=results, frequency=unread)], TWO)
+    return explain([ObservedRun(run="r", results=results, frequency=unread)], TWO)
 
 
 def test_explain_prints_a_sentence_for_each_source_and_the_table(

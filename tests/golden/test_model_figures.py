@@ -9,11 +9,11 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from elbowroom.draw.figure import Figure
-from elbowroom.model import published
-from elbowroom.model.curves import Row, Situation, Streams
-from elbowroom.model.prediction import Interval, Prediction
-from elbowroom.model.threshold import curve
-from elbowroom.predict import figures
+from elbowroom.models import figures, published
+from elbowroom.models.curves import Row, Situation, Streams
+from elbowroom.models.prediction import Prediction
+from elbowroom.models.threshold.law import curve
+from elbowroom.stats.interval import Interval
 
 HENRI = published.load("henri")
 CORES = HENRI.shape.cores_first_socket

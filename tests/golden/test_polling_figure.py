@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from syrupy.assertion import SnapshotAssertion
 
-from elbowroom.experiments import polling
-from elbowroom.plan import load
+from elbowroom.experiments.polling import EXPERIMENT as polling
+from elbowroom.plan.file import load
 from elbowroom.plan.point import Point
 from elbowroom.stats.points import results
 from elbowroom.stats.result import PointResult
 from elbowroom.stats.summary import Samples
+from elbowroom.workloads import AppProgram
 from studies import machine
 
 EIGHT = machine(8)
@@ -19,8 +20,8 @@ COSTS = {2: 0.1, 32: 0.05}
 
 def truth(point: Point) -> tuple[float, float]:
     """(latency beside the workers in us, million polls a second) of a point; alone it is 1.5 us."""
-    nops = point.cursor if point.program is None else point.program.backoff
-    busy = point.kernel == "polling" or point.program is not None
+    nops = point.cursor if not isinstance(point.workload, AppProgram) else point.workload.backoff
+    busy = point.kernel == "polling" or isinstance(point.workload, AppProgram)
     return 1.5 + COSTS.get(nops or 0, 0.0) * point.n * busy, 50.0 / point.cursor * point.n
 
 
@@ -31,7 +32,7 @@ def made() -> list[PointResult]:
         beside, polls = truth(point)
         cells = [("B", "comm", 1.5, "us"), ("AB", "comm", beside, "us")]
         cells += [(phase, "comp", polls, "M/s") for phase in ("A", "AB") if point.kernel != "none"]
-        rows += [(index, 0, False, *cell, "ok") for cell in cells]
+        rows += [(index, turn, False, *cell, "ok") for cell in cells for turn in range(5)]
     return results(points, Samples(*zip(*rows, strict=True)))
 
 

@@ -1,4 +1,4 @@
-"""Extraneous accesses between one-way messages, asked of the probe as docs/protocol.md says.
+"""Extraneous accesses between one-way messages, asked of the probe as docs/reference/protocol.md says.
 
 No test asserts a time: the machine may be busy. What is asserted holds on any machine, however slow.
 """
@@ -62,15 +62,17 @@ def ask(live: Session, outside: Record | None = None, **window: Any) -> Record:
 
 
 def sound(answer: Record) -> None:
-    """A repetition of which all holds that does not depend on how busy the machine is."""
+    """A repetition of which all holds that does not depend on how busy or how quick the machine is."""
     assert answer["record"] == "repetition", answer
     assert answer["validated"] is True
     assert [phase["phase"] for phase in answer["phases"]] == ["B", "AB"]
     assert [phase["index"] for phase in answer["phases"]] == [0, 1]
     for phase in answer["phases"]:
-        # A receiver that other work keeps from its core may be late time after time.
-        assert set(phase["flags"]) <= {"late", "steal", "migrated", "scheduling"}
-        assert phase["status"] == ("void" if "late" in phase["flags"] else "ok")
+        # A receiver that other work keeps from its core may be late time after time; a few small messages may be
+        # over within a hundred readings of a slow clock.
+        voiding = {"late", "too_short"} & set(phase["flags"])
+        assert set(phase["flags"]) - voiding <= {"steal", "migrated", "scheduling"}
+        assert phase["status"] == ("void" if voiding else "ok")
 
 
 @pytest.mark.parametrize("barrier", [True, False])
@@ -199,7 +201,7 @@ def test_what_cannot_be_measured_is_refused_with_field_value_and_mend(
     answer = ask(live, outside, **window)
     assert (answer["record"], answer["field"], answer["value"]) == ("error", field, value), answer
     assert answer["message"]
-    assert answer["mend"]
+    assert answer["hint"]
 
 
 def test_a_window_needs_two_ranks(embedded_mpi: Mpi) -> None:

@@ -1,4 +1,4 @@
-"""The kernels' machine code: which stores each loop really uses (METHOD.md, rule 9)."""
+"""The kernels' machine code: which stores each loop really uses (docs/design/method.md, rule 9)."""
 
 from __future__ import annotations
 

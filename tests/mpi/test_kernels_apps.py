@@ -243,4 +243,4 @@ def test_what_cannot_be_met_ends_all_ranks_with_one_sentence(openmp: Program, tm
         assert code == 2
         assert answer["field"] == field
         assert words in answer["message"]
-        assert answer["mend"]
+        assert answer["hint"]

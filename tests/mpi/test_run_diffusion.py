@@ -38,7 +38,7 @@ def test_a_small_mesh_is_measured_and_its_steps_are_predicted(
     assert solver.name == "diffusion"
     settings = [word for setting in TINY for word in ("--set", setting)]
     out = str(tmp_path / "r")
-    code = cli.run(["run", "diffusion", *settings, "--repeat", "2", "--no-report", "--out", out, "--json"])
+    code = cli.run(["run", "diffusion", *settings, "--repeat", "8", "--no-report", "--out", out, "--json"])
     printed = capfd.readouterr()
     assert code in (0, 3), printed.err
     shown = json.loads(printed.out)

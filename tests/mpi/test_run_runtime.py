@@ -22,7 +22,7 @@ def test_a_run_takes_starpus_mpi_and_tells_what_is_added(
 ) -> None:
     starpu_program("runtime")
     monkeypatch.setenv("STARPU_HOME", str(tmp_path))
-    code = cli.run([*RUN, "--repeat", "2", "--no-report", "--json", "--out", str(tmp_path / "r")])
+    code = cli.run([*RUN, "--repeat", "8", "--no-report", "--json", "--out", str(tmp_path / "r")])
     printed = capfd.readouterr()
     assert code in (0, 3), printed.err
     mpi = starpu_mpi()
@@ -31,9 +31,6 @@ def test_a_run_takes_starpus_mpi_and_tells_what_is_added(
     assert point["status"] in ("ok", "not_stable"), point["reason"]
     added = point["comm"]["added"]
     assert added["low"] <= added["value"] <= added["high"]
-    assert added["value"] == pytest.approx(
-        point["comm"]["together"]["median"] - point["comm"]["alone"]["median"]
-    )
 
 
 def test_without_starpu_the_run_says_what_is_missing(

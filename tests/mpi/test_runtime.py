@@ -131,7 +131,7 @@ def test_threads_that_would_share_a_core_are_refused(
     (error,) = run(runtime, tmp_path, settings)
     assert (error["record"], error["kind"], error["field"]) == ("error", "usage", field)
     assert words in error["message"]
-    assert error["mend"]
+    assert error["hint"]
 
 
 def test_a_shared_core_that_is_wanted_is_flagged(runtime: Path, tmp_path: Path) -> None:

@@ -8,87 +8,18 @@ import shutil
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from elbowroom.errors import ElbowroomError
+from counted import c_wrapper
 from elbowroom.launch import build
-from elbowroom.launch.mpi import Mpi, find_mpi
-from trace_rings import BEGIN, END, Event, Recorded, read_rings
+from elbowroom.launch.mpi import Mpi
+from trace_rings import BEGIN, END, Event, Recorded
+from traced import MPIS, PMPI, RECEIVE, SEND, End, Interposers, Ran, ends, mpi_called, run
 
 HERE = Path(__file__).parent
-PMPI = HERE.parents[1] / "lib" / "pmpi"
-SEND, RECEIVE = 4, 5
-PATIENCE = 120
-
-MPIS = ("embedded", "openmpi", "mpich")
-
-
-def mpi_called(name: str) -> Mpi:
-    try:
-        found = find_mpi(name)
-    except ElbowroomError as error:
-        pytest.skip(error.sentence())
-    if name != "embedded" and found.embedded:
-        pytest.skip(f"no other {name} than the embedded one")
-    return found
-
-
-@pytest.fixture(scope="module")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Mpi], Path]:
-    """What to preload for an MPI: all from one build of the recorder."""
-    made: dict[str, Path] = {}
-
-    def folder(mpi: Mpi) -> Path:
-        if mpi.compiler not in made:
-            ready = build.trace_libraries(find_mpi())
-            if not mpi.embedded:
-                ready = _interposer(mpi, ready, tmp_path_factory.mktemp("pmpi"))
-            made[mpi.compiler] = ready / "libelbow_trace_mpi.so"
-        return made[mpi.compiler]
-
-    return folder
-
-
-def _interposer(mpi: Mpi, recorder: Path, folder: Path) -> Path:
-    words = ["cmake", "-S", str(PMPI), "-B", str(folder), "-G", "Ninja", f"-DMPI_CXX_COMPILER={mpi.compiler}"]
-    words += [f"-DELBOW_TRACE_FOLDER={recorder}", "-DCMAKE_CXX_FLAGS=-Werror"]
-    words += ["-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=20", "-DCMAKE_CXX_FLAGS_RELEASE=-O1"]
-    for command in (words, ["ninja", "-C", str(folder)]):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-    return folder / "preload"
-
-
-class Ran(NamedTuple):
-    """A program that ended: its exit code, what it said, and the folder that it wrote into."""
-
-    code: int
-    said: str
-    folder: Path
-
-    def recorded(self, rank: int) -> Recorded:
-        return read_rings(self.folder / "trace", rank)
-
-    def ledger(self, rank: int) -> list[list[str]]:
-        return [line.split() for line in (self.folder / f"ledger-{rank}.txt").read_text().splitlines()]
-
-
-def run(mpi: Mpi, ranks: int, words: list[str], folder: Path, preload: Path | None) -> Ran:
-    folder.mkdir()
-    more = ["--oversubscribe"] if mpi.kind == "openmpi" else []
-    told = []
-    if preload is not None:
-        told = [f"LD_PRELOAD={preload}", f"ELBOW_TRACE_DIRECTORY={folder / 'trace'}", "ELBOW_TRACE_JOB=7"]
-        told += ["ELBOW_TRACE_CATEGORIES=mpi,poll,message,clock"]
-    command = [mpi.launcher, *more, "-n", str(ranks), "env", *told, *words]
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE, check=False
-    )
-    return Ran(done.returncode, done.stdout, folder)
 
 
 @pytest.fixture(scope="module", params=MPIS)
@@ -108,34 +39,11 @@ def program(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ran(
-    mpi: Mpi, program: Path, libraries: Callable[[Mpi], Path], tmp_path_factory: pytest.TempPathFactory
-) -> Ran:
+def ran(mpi: Mpi, program: Path, libraries: Interposers, tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """The program, traced; it checks its own results."""
     folder = tmp_path_factory.mktemp("ran") / "run"
     found = run(mpi, 3, [str(program), str(folder)], folder, libraries(mpi))
     assert found.code == 0, found.said
-    return found
-
-
-class End(NamedTuple):
-    """One end of a message: who it is from and for, over what, which one."""
-
-    source: int
-    destination: int
-    communicator: int
-    tag: int
-    sequence: int
-    bytes: int
-
-
-def ends(recorded: Recorded, rank: int, kind: int) -> list[End]:
-    found = []
-    for event in recorded.of("message", kind):
-        peer, size = event.first & 0xFFFFFFFF, event.second & (1 << 40) - 1
-        source, destination = (rank, peer) if kind == SEND else (peer, rank)
-        tag = event.small - (1 << 32) if event.small >> 31 else event.small
-        found.append(End(source, destination, event.first >> 32, tag, event.second >> 40, size))
     return found
 
 
@@ -219,7 +127,7 @@ def test_threads_record_beside_each_other(ran: Ran) -> None:
 
 
 def test_without_a_directory_nothing_is_recorded(
-    mpi: Mpi, program: Path, libraries: Callable[[Mpi], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mpi: Mpi, program: Path, libraries: Interposers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ELBOW_TRACE_DIRECTORY", raising=False)
     monkeypatch.setenv("LD_PRELOAD", str(libraries(mpi)))
@@ -230,7 +138,7 @@ def test_without_a_directory_nothing_is_recorded(
 
 @pytest.mark.parametrize("how", ["abort", "kill"])
 def test_what_was_recorded_before_a_process_died_is_still_there(
-    how: str, libraries: Callable[[Mpi], Path], tmp_path: Path
+    how: str, libraries: Interposers, tmp_path: Path
 ) -> None:
     mpi = mpi_called("embedded")
     program = tmp_path / "trace_mpi"
@@ -262,7 +170,7 @@ def json_of_run(path: Path, folder: Path) -> bool:
 
 @pytest.mark.parametrize("name", ["openmpi", "mpich"])
 def test_fortran_is_recorded_and_gets_what_it_would_get(
-    name: str, libraries: Callable[[Mpi], Path], tmp_path: Path
+    name: str, libraries: Interposers, tmp_path: Path
 ) -> None:
     mpi = mpi_called(name)
     wrapper = shutil.which(f"mpif90.{name}")
@@ -287,6 +195,18 @@ def test_fortran_is_recorded_and_gets_what_it_would_get(
 
 def _of(recorded: Recorded, name: str) -> list[Event]:
     return recorded.of(name, BEGIN)
+
+
+def test_a_large_count_of_fortran_is_recorded_whole(libraries: Interposers, tmp_path: Path) -> None:
+    mpi = mpi_called("mpich")
+    wrapper, source = c_wrapper(mpi), HERE / "large_f08.c"
+    stub = tmp_path / "libstub.so"
+    subprocess.run([wrapper, "-w", "-DSTUB", "-shared", "-fPIC", "-o", stub, source], check=True)
+    program = [wrapper, "-w", "-o", tmp_path / "large", source, stub, f"-Wl,-rpath,{tmp_path}"]
+    subprocess.run(program, check=True)
+    found = run(mpi, 1, [str(tmp_path / "large")], tmp_path / "run", libraries(mpi))
+    assert found.code == 0, found.said
+    assert [event.first for event in found.recorded(0).of("MPI_Send_c", BEGIN)] == [8 * ((1 << 32) + 8)]
 
 
 _FORTRAN = Counter(

@@ -129,7 +129,7 @@ def session(hosts: TwoHosts) -> Iterator[Session]:
 
 
 def ping_pong(live: Session, size: int, metric: str) -> dict[str, Any]:
-    """One phase of communication alone, as docs/protocol.md spells it."""
+    """One phase of communication alone, as docs/reference/protocol.md spells it."""
     unit = Unit(point=f"two-hosts-{size}", repetition=0)
     answer = live.ask(
         unit,

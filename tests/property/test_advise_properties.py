@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from elbowroom.advise.gains import gain, predicted
 from elbowroom.advise.job import Job, of_data
-from elbowroom.advise.steps import Rates, best_share, overlapped, steps
-from elbowroom.model.overlap import Node, Step
+from elbowroom.advise.steps import SetupRates, best_share, overlapped, steps
+from elbowroom.models.overlap.law import AcceleratedNode, OverlappedStep
 
 TIMES = st.floats(1e-3, 1e3)
 LOSSES = st.floats(1.0, 20.0)
@@ -25,7 +25,7 @@ def array(value: float) -> np.ndarray:
 def test_a_step_is_that_of_the_overlap_model(
     t_comp: float, t_comm: float, l_comp: float, l_comm: float
 ) -> None:
-    step = Step(t_comp=t_comp, t_comm=t_comm, l_comp=l_comp, l_comm=l_comm)
+    step = OverlappedStep(t_comp=t_comp, t_comm=t_comm, l_comp=l_comp, l_comm=l_comm)
     found = overlapped(array(t_comp), array(t_comm), array(l_comp), array(l_comm))
     assert float(found[0]) == pytest.approx(step.total, rel=1e-12)
 
@@ -34,7 +34,9 @@ def test_a_step_is_that_of_the_overlap_model(
 def test_the_best_share_takes_as_little_as_bisection_finds(
     whole: float, t_acc: float, t_comm: float, l_comp: float, l_comm: float
 ) -> None:
-    node = Node(work=1.0, p_comp=1 / whole, p_acc=1 / t_acc, t_comm=t_comm, l_comp=l_comp, l_comm=l_comm)
+    node = AcceleratedNode(
+        work=1.0, p_comp=1 / whole, p_acc=1 / t_acc, t_comm=t_comm, l_comp=l_comp, l_comm=l_comm
+    )
     times = (array(value) for value in (whole, t_comm, l_comp, l_comm, t_acc))
     share = float(best_share(*times, np.array([True]))[0])
     assert node.split(share).total == pytest.approx(node.best_split().total, rel=1e-9)
@@ -53,11 +55,11 @@ def job(**step: object) -> Job:
 STREAMS = st.tuples(BANDWIDTHS, BANDWIDTHS, st.floats(0.1, 1.0), st.floats(0.1, 1.0))
 
 
-def rates(streams: list[tuple[float, float, float, float]]) -> Rates:
+def rates(streams: list[tuple[float, float, float, float]]) -> SetupRates:
     """Three draws around each setup's bandwidths."""
     columns = np.array([(a, b, a * c, b * d) for a, b, c, d in streams]).T
     draws = np.stack([columns, columns * 1.01, columns * 0.99], axis=1)
-    return Rates(streams=draws, moved=np.array([1e9]), discrepancy=np.full((4, len(streams)), 0.01))
+    return SetupRates(streams=draws, moved=np.array([1e9]), discrepancy=np.full((4, len(streams)), 0.01))
 
 
 @given(STREAMS, st.floats(0.0, 0.9))

@@ -9,11 +9,11 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elbowroom.campaign.importing import import_curves
+from elbowroom.campaign.curves import import_curves
 from elbowroom.campaign.results import evaluate
 from elbowroom.errors import UsageError
-from elbowroom.model.curves import Curves, Row, Shape, Situation
-from elbowroom.predict.collecting import collect
+from elbowroom.models.curves import Curves, Row, Shape, Situation
+from elbowroom.models.run_data import collect
 from elbowroom.store.curves import COLUMNS, HEADERS, format_curves, parse_curves, same
 
 names = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=12)
@@ -82,7 +82,7 @@ lines = st.one_of(
 
 
 def judged(data: bytes) -> None:
-    """Either sound curves or a sentence with a mend."""
+    """Either sound curves or a sentence with a hint."""
     try:
         found = parse_curves(data, "c.csv")
     except UsageError as error:
@@ -92,7 +92,7 @@ def judged(data: bytes) -> None:
     if refusal is not None:
         assert refusal.field
         assert refusal.message
-        assert refusal.mend
+        assert refusal.hint
         return
     values = [value for row in found.rows for value in row.streams if value is not None]
     assert values

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from elbowroom.model.filling import fill
-from elbowroom.model.flow import pair
+from elbowroom.models.flow.law import pair
+from elbowroom.models.flow.max_min import fill
 
 Array = NDArray[np.float64]
 Network = tuple[Array, Array, Array, Array, Array]

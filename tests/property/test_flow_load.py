@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from elbowroom.model.curves import Shape, Situation
-from elbowroom.model.flow import cases
-from elbowroom.model.flow import evaluate as situations_of
-from elbowroom.model.flow_extras import NEUTRAL, Extension, regime_names
-from elbowroom.model.flow_load import evaluate
-from elbowroom.model.load import Computing, Copy, Load, Messages, load_of
+from elbowroom.models.curves import Shape, Situation
+from elbowroom.models.flow.extras import NEUTRAL, Extension, regime_names
+from elbowroom.models.flow.law import cases
+from elbowroom.models.flow.law import evaluate as situations_of
+from elbowroom.models.flow.loads import evaluate
+from elbowroom.models.load import Computing, Copy, Load, Messages, load_of
 from made_flow import parameters
 
 Array = NDArray[np.float64]

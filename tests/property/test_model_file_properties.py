@@ -14,15 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elbowroom.errors import UsageError
-from elbowroom.predict.answering import predict, situations
-from elbowroom.predict.fitting import Source, fit
+from elbowroom.models.base import Provenance
+from elbowroom.models.fit import fit
+from elbowroom.models.predict import predict, situations
 from elbowroom.store.models import read_model
 
 
 @pytest.fixture(scope="module")
 def sound(thesis_curves: Any) -> Any:
     """A fitted model as plain data, without FLOW's draws but one."""
-    document = fit(thesis_curves("henri", ns=(1, 9, 18), noise=0.01), Source(), created="")
+    document = fit(thesis_curves("henri", ns=(1, 9, 18), noise=0.01), Provenance(), created="")
     raw = json.loads(msgspec.json.encode(document))
     raw["models"]["flow"]["draws"] = raw["models"]["flow"]["draws"][:1]
     return raw

@@ -11,20 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elbowroom.errors import UsageError
-from elbowroom.machine.topology import Cache, Core, Machine, Nic, Node
-from elbowroom.plan import (
-    Overrides,
-    apply,
-    format_cores,
-    format_size,
-    load,
-    order,
-    parse_cores,
-    parse_size,
-    validate,
-)
-from elbowroom.plan.expanding import core_counts, expand, with_neighbours
-from elbowroom.plan.reading import Plan, decode
+from elbowroom.machine.topology import Cache, Core, Machine, Nic, NumaNode
+from elbowroom.plan.axes import core_counts, expand, with_neighbours
+from elbowroom.plan.file import Overrides, Plan, apply, decode, load
+from elbowroom.plan.order import order_units
+from elbowroom.plan.sizes import format_cores, format_size, parse_cores, parse_size
+from elbowroom.plan.validation import validate
 
 
 def outcome(call: Callable[..., Any], *arguments: object) -> tuple[Any, UsageError | None]:
@@ -65,7 +57,7 @@ def machines(draw: st.DrawFn) -> Machine:
         model="any",
         cores=cores,
         nodes=tuple(
-            Node(
+            NumaNode(
                 number=node,
                 package=node // per_package,
                 memory=draw(st.integers(1 << 30, 1 << 38)),
@@ -89,7 +81,7 @@ def test_a_size_survives_being_written_and_read(size: int) -> None:
 @given(st.text(max_size=12))
 def test_any_text_is_a_size_or_a_usage_error(text: str) -> None:
     size, error = outcome(parse_size, text)
-    assert error.mend if error else size >= 1
+    assert error.hint if error else size >= 1
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, unique=True))
@@ -100,7 +92,7 @@ def test_cores_survive_being_written_and_read(cores: list[int]) -> None:
 @given(st.text(max_size=12))
 def test_any_text_is_a_list_of_cores_or_a_usage_error(text: str) -> None:
     cores, error = outcome(parse_cores, text)
-    assert error.mend if error else len(set(cores)) == len(cores) > 0
+    assert error.hint if error else len(set(cores)) == len(cores) > 0
 
 
 @given(st.lists(st.integers(1, 1 << 30), min_size=1), st.integers(0, 7))
@@ -124,10 +116,10 @@ def test_an_order_visits_each_point_and_repetition_exactly_once(
     machine: Machine, repetitions: int, seed: int, reverse: bool
 ) -> None:
     points = expand(Plan(name="p", experiment="cores", n=("every",)), machine).points
-    units = order(points, repetitions, seed, reverse)
+    units = order_units(points, repetitions, seed, reverse)
     main = Counter((unit.point, unit.repetition) for unit in units if not unit.closing)
     assert main == {(point.id, repetition): 1 for point in points for repetition in range(repetitions)}
-    assert units == order(points, repetitions, seed, reverse)
+    assert units == order_units(points, repetitions, seed, reverse)
     closing = [unit.point for unit in units if unit.closing]
     assert len(set(closing)) == len(closing) > 0
 
@@ -151,7 +143,7 @@ def test_named_cores_are_used_or_refused(machine: Machine, cores: set[int], comm
     points = expand(plan, machine).points
     _, error = outcome(validate, points, machine)
     if error:
-        assert error.mend
+        assert error.hint
     else:
         assert {core for point in points for core in point.comp_cores} == cores
         assert cores <= set(machine.allowed)
@@ -180,7 +172,7 @@ def test_any_table_is_a_plan_or_a_usage_error(raw: dict[str, object]) -> None:
 )
 def test_any_value_of_any_key_is_accepted_or_names_its_field(key: str, value: object) -> None:
     _, error = outcome(decode, {"name": "p", "experiment": "cores", key: value})
-    assert error is None or (error.field.split(".")[0] == key and error.mend)
+    assert error is None or (error.field.split(".")[0] == key and error.hint)
 
 
 @given(NAMES)

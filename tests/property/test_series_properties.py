@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from accessed import cached, plan, study
 from elbowroom.errors import UsageError
-from elbowroom.experiments.ema_cases import cases
-from elbowroom.plan.accesses import windows
-from elbowroom.stats import summary
+from elbowroom.experiments.ema.cases import cases
+from elbowroom.stats import bootstrap
 from elbowroom.stats.floors import Floors, region_of
+from elbowroom.workloads.accesses import windows
 
 HERE = cached()
 
@@ -63,12 +63,12 @@ def test_medians_of_resamples_are_the_same_from_the_middle_of_the_values(
 ) -> None:
     rng = np.random.default_rng(seed)
     values, members = np.round(rng.normal(1, 0.1, count), 2), rng.integers(0, groups, count)
-    drawn = summary.weights(groups, seed, 50)
+    drawn = bootstrap.weights(groups, seed, 50)
     expected = [
         float(np.median(np.repeat(values, drawn[members, column]))) if drawn[members, column].any() else None
         for column in range(drawn.shape[1])
     ]
-    found = summary.resampled_medians(values, members, drawn)
+    found = bootstrap.resampled_medians(values, members, drawn)
     assert all(one is None or np.isclose(one, other) for one, other in zip(expected, found, strict=True))
 
 

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elbowroom.model.curves import Shape
-from elbowroom.model.threshold import Parameters, Threshold, bandwidths, curve, total
+from elbowroom.models.curves import Shape
+from elbowroom.models.threshold.law import Parameters, Threshold, bandwidths, curve, total
 
 CORES = 24
 

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elbowroom.model import published
-from elbowroom.model.curves import Situation
-from elbowroom.model.load import Computing, Copy, Load
-from elbowroom.model.load import Messages as Sent
+from elbowroom.models import published
+from elbowroom.models.curves import Situation
+from elbowroom.models.load import Computing, Copy, Load
+from elbowroom.models.load import Messages as Sent
 from elbowroom.plan.kernels import KERNELS
 from elbowroom.virtual import machines
+from elbowroom.virtual.credit_calibration import credits
 from elbowroom.virtual.definition import Plain
 from elbowroom.virtual.hosts import answers
-from elbowroom.virtual.laws import Messages, Work, answer
+from elbowroom.virtual.laws import Exchange, Work, answer
 from elbowroom.virtual.loads import load_streams
 from elbowroom.virtual.network import Resource, Stream, solve, utilisation
-from elbowroom.virtual.scaling import credits
 
 RESOURCES = {
     "uplink": Resource(capacity=80_000, delay=0.004),
@@ -102,7 +102,7 @@ def test_communications_and_latency_never_gain_by_computation(
     kernel: str, cursor: int, n: int, other: int, node: int, pattern: str, size: int, threads: int
 ) -> None:
     work = Work(kernel=kernel, cursor=cursor, n=n, n_other=other, comp_node=node)
-    messages = Messages(size=size, comm_node=node, pattern=pattern, threads=threads)
+    messages = Exchange(size=size, comm_node=node, pattern=pattern, threads=threads)
     double = msgspec.structs.replace(messages, size=2 * size)
     native = [answers(TRUTHS["henrisubnuma"], DEFINITION, ((work, sent),))[0] for sent in (messages, double)]
     by_laws = [answer(CURVES, DEFINITION, work, sent) for sent in (messages, double)]

@@ -1,82 +1,129 @@
-"""Dependencies point one way (docs: DESIGN): a room imports only rooms below it."""
+"""Dependencies point one way (CONTRIBUTING.md): direct imports between packages, and none in a circle."""
 
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
+import count_house
 import pytest
 
 import elbowroom
 
 SOURCE = Path(elbowroom.__file__).parent
 
-# From the top: a room may import those of its own line's right side and whatever they may import.
+LAYERS = (
+    {"cli"},
+    {"api"},
+    {"advise", "explain", "campaign", "report"},
+    {"experiments", "launch"},
+    {"draw", "models", "trace", "virtual", "workloads"},
+    {"plan", "stats", "store"},
+    {"machine"},
+)
+"""From the top: a package imports packages of lower layers, and of its own."""
+
 ARROWS = {
     "cli": {"api"},
-    "api": {"campaign", "report"},
-    "campaign": {"experiments", "launch", "advise", "store"},
-    "report": {"experiments", "advise", "draw"},
-    "advise": {"predict"},
-    "experiments": {"draw", "model", "attribution"},
-    "attribution": {"draw"},
-    "trace": {"draw", "stats"},
-    "launch": {"store", "virtual"},
-    "predict": {"draw", "model"},
-    "store": {"model", "stats", "plan", "machine", "trace"},
-    "virtual": {"model"},
-    "draw": {"stats", "plan", "machine"},
-    "model": {"stats", "plan", "machine"},
-    "stats": {"plan", "machine"},
+    "api": {
+        "advise", "explain", "campaign", "draw", "experiments", "launch", "machine", "models", "plan",
+        "report", "stats", "store", "trace", "virtual",
+    },
+    "campaign": {
+        "advise", "explain", "draw", "experiments", "launch", "machine", "models", "plan", "stats",
+        "store", "virtual", "workloads",
+    },
+    "report": {"advise", "draw", "machine", "models", "plan", "stats"},
+    "advise": {"draw", "machine", "models", "plan", "stats"},
+    "explain": {"draw", "machine", "plan", "stats"},
+    "experiments": {"explain", "draw", "machine", "models", "plan", "stats", "workloads"},
+    "launch": {"machine", "models", "plan", "store", "trace", "virtual"},
+    "models": {"draw", "machine", "plan", "stats"},
+    "virtual": {"draw", "machine", "models", "plan"},
+    "trace": {"draw", "plan", "stats"},
+    "draw": {"plan"},
+    "store": {"machine", "models", "plan", "trace"},
+    "stats": {"machine", "plan"},
+    "workloads": {"machine", "plan"},
     "plan": {"machine"},
     "machine": set(),
+}  # fmt: skip
+"""The packages that each package imports directly."""
+
+UPWARD = {("experiments", "explain"), ("store", "models"), ("store", "trace")}
+"""Exceptions to LAYERS, to be removed: findings of `frequency` and `contrast` are those of explanations; the
+store writes models and traces.
+"""
+
+CIRCLES = {
+    "elbowroom.models.document <-> elbowroom.models.flow.errors <-> elbowroom.models.flow.fit",
+    "elbowroom.models.predict <-> elbowroom.models.predict",
+    "elbowroom.models.threshold.fit <-> elbowroom.models.threshold.robust",
 }
-ANYBODY = {"errors"}
+"""Circles of files that there are, to be removed."""
 
+ANYBODY = {"documents", "errors", "files", "plugins", "schemas", "signals", "version"}
+"""Modules that every package but cli may import."""
 
-def below(room: str) -> set[str]:
-    found = set(ARROWS[room])
-    for other in ARROWS[room]:
-        found |= below(other)
-    return found
+EDGES = [(package, other) for package, others in sorted(ARROWS.items()) for other in sorted(others)]
 
 
 def imported(file: Path) -> set[str]:
-    rooms = set()
+    """Packages and modules of elbowroom that a file imports."""
+    names: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module == "elbowroom":
-            names = [f"elbowroom.{alias.name}" for alias in node.names]
+            names |= {f"elbowroom.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            names = [node.module or ""]
-        else:
-            continue
-        rooms |= {name.split(".")[1] for name in names if name.startswith("elbowroom.")}
-    return rooms - {"__version__"}
+            names.add(node.module or "")
+    return {name.split(".")[1] for name in names if name.startswith("elbowroom.")} - {"__version__"}
 
 
-def test_every_room_has_its_place() -> None:
-    rooms = {path.name for path in SOURCE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
-    assert rooms == set(ARROWS)
+def layer(package: str) -> int:
+    return next(index for index, packages in enumerate(LAYERS) if package in packages)
 
 
-@pytest.mark.parametrize("room", ARROWS)
-def test_a_room_imports_only_what_lies_below_it(room: str) -> None:
-    allowed = below(room) | ANYBODY | {room}
+def test_every_package_has_its_place() -> None:
+    packages = {path.name for path in SOURCE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
+    assert packages == set(ARROWS) == set().union(*LAYERS)
+
+
+@pytest.mark.parametrize("package", ARROWS)
+def test_a_package_imports_what_its_arrows_lead_to(package: str) -> None:
+    allowed = ARROWS[package] | {package} | ({"errors"} if package == "cli" else ANYBODY)
     wrong = {
         f"{file.relative_to(SOURCE)} imports {other}"
-        for file in (SOURCE / room).rglob("*.py")
+        for file in (SOURCE / package).rglob("*.py")
         for other in imported(file) - allowed
     }
     assert wrong == set()
 
 
-def test_importing_elbowroom_loads_no_heavy_library() -> None:
-    import subprocess
-    import sys
+def test_arrows_lead_down() -> None:
+    upward = {(package, other) for package, other in EDGES if layer(package) > layer(other)}
+    assert upward == UPWARD
 
+
+def test_arrows_form_no_circle() -> None:
+    left = {package: set(others) for package, others in ARROWS.items()}
+    while free := {package for package, others in left.items() if not others}:
+        left = {package: others - free for package, others in left.items() if package not in free}
+    assert left == {}
+
+
+def test_files_form_no_circle() -> None:
+    assert set(count_house.circles(count_house.load())) <= CIRCLES
+
+
+def test_importing_elbowroom_loads_no_heavy_library() -> None:
     heavy = "numpy scipy pyarrow matplotlib jinja2 rich.table"
-    code = f"import sys, elbowroom.cli; print([name for name in {heavy.split()!r} if name in sys.modules])"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert said.strip() == "[]"
+    code = (
+        "import sys, elbowroom.cli.commands; list(elbowroom.cli.commands.group.commands.values()); "
+        f"print([name for name in {heavy.split()!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

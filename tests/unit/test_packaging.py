@@ -12,9 +12,12 @@ from typing import Any
 
 import pytest
 
+import elbowroom
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGING = ROOT / "packaging"
 MODULEFILES = PACKAGING / "modulefile"
+TEXT = {".c", ".cmake", ".cpp", ".h", ".hpp", ".in", ".lua", ".md", ".py", ".tcl", ".toml", ".txt"}
 
 
 def project() -> dict[str, Any]:
@@ -104,9 +107,17 @@ def test_debian_deps_are_those_that_the_bootstrap_installs() -> None:
     assert sorted(debian_list("test")) == sorted(shell_list("test_packages"))
 
 
-@pytest.mark.parametrize("name", ["elbowroom.tcl", "elbowroom.lua"])
-def test_a_modulefile_names_this_version(name: str) -> None:
-    assert project()["version"] in (MODULEFILES / name).read_text(encoding="utf-8")
+def test_the_version_is_in_one_file() -> None:
+    """Others take it from there; the citation, which cannot, is compared in test_docs.py."""
+    version = (ROOT / "VERSION").read_text(encoding="ascii").strip()
+    assert re.fullmatch(r"\d+\.\d+\.\d+", version)
+    assert elbowroom.__version__ == version
+    assert "version" in project()["dynamic"]
+    folders = ("apps", "core", "docs", "include", "lib", "packaging", "plans", "src", "tools")
+    files = [*ROOT.glob("*"), *(path for folder in folders for path in (ROOT / folder).rglob("*"))]
+    text = {path for path in files if path.suffix in TEXT and path.is_file()}
+    naming = {path.name for path in text if version in path.read_text(encoding="utf-8")}
+    assert naming <= {"CHANGELOG.md"}
 
 
 def test_the_tcl_modulefile_puts_the_programs_into_the_path() -> None:
@@ -115,10 +126,13 @@ def test_the_tcl_modulefile_puts_the_programs_into_the_path() -> None:
         pytest.skip("tclsh is not installed")
     file = MODULEFILES / "elbowroom.tcl"
     # What the module system defines, so that the file can be run and not only be looked at.
-    commands = "foreach c {module-whatis conflict} {proc $c args {}}; proc prepend-path {v p} {puts $v=$p}"
+    commands = (
+        "foreach c {module-whatis conflict} {proc $c args {}}; proc prepend-path {v p} {puts $v=$p};"
+        "proc module-info args {return elbowroom/9.8.7}"
+    )
     script = f"{commands}\nsource {{{file}}}\nModulesHelp\n"
     done = subprocess.run([tclsh], input=script, capture_output=True, text=True, timeout=30, check=False)
-    assert done.stdout.strip() == f"PATH=/opt/elbowroom/{project()['version']}/bin", done.stderr
+    assert done.stdout.strip() == "PATH=/opt/elbowroom/9.8.7/bin", done.stderr
     assert "elbowroom run quick" in done.stderr
     assert file.read_text(encoding="ascii").startswith("#%Module1.0")
 

@@ -1,0 +1,104 @@
+"""Programs of an MPI with its interposer preloaded, and both ends of the messages that were recorded."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from elbowroom.errors import ElbowroomError
+from elbowroom.launch import build
+from elbowroom.launch.mpi import Mpi, find_mpi
+from trace_rings import Recorded, read_rings
+
+PMPI = Path(__file__).parents[1] / "lib" / "pmpi"
+MPIS = ("embedded", "openmpi", "mpich")
+SEND, RECEIVE = 4, 5
+PATIENCE = 120
+
+
+def mpi_called(name: str) -> Mpi:
+    try:
+        found = find_mpi(name)
+    except ElbowroomError as error:
+        pytest.skip(error.sentence())
+    if name != "embedded" and found.embedded:
+        pytest.skip(f"no other {name} than the embedded one")
+    return found
+
+
+class Interposers:
+    """What to preload for each MPI: all from one build of the recorder, each built once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._built: dict[str, Path] = {}
+
+    def __call__(self, mpi: Mpi) -> Path:
+        if mpi.compiler not in self._built:
+            ready = build.trace_libraries(find_mpi())
+            if not mpi.embedded:
+                ready = _interposer(mpi, ready, self._folder / mpi.kind)
+            self._built[mpi.compiler] = ready / "libelbow_trace_mpi.so"
+        return self._built[mpi.compiler]
+
+
+def _interposer(mpi: Mpi, recorder: Path, folder: Path) -> Path:
+    words = ["cmake", "-S", str(PMPI), "-B", str(folder), "-G", "Ninja", f"-DMPI_CXX_COMPILER={mpi.compiler}"]
+    words += [f"-DELBOW_TRACE_FOLDER={recorder}", "-DCMAKE_CXX_FLAGS=-Werror"]
+    words += ["-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=20", "-DCMAKE_CXX_FLAGS_RELEASE=-O1"]
+    for command in (words, ["ninja", "-C", str(folder)]):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "preload"
+
+
+class Ran(NamedTuple):
+    """A program that ended: its exit code, what it said, and the folder that it wrote into."""
+
+    code: int
+    said: str
+    folder: Path
+
+    def recorded(self, rank: int) -> Recorded:
+        return read_rings(self.folder / "trace", rank)
+
+    def ledger(self, rank: int) -> list[list[str]]:
+        return [line.split() for line in (self.folder / f"ledger-{rank}.txt").read_text().splitlines()]
+
+
+def run(mpi: Mpi, ranks: int, words: list[str], folder: Path, preload: Path | None) -> Ran:
+    folder.mkdir()
+    more = ["--oversubscribe"] if mpi.kind == "openmpi" else []
+    told = []
+    if preload is not None:
+        told = [f"LD_PRELOAD={preload}", f"ELBOW_TRACE_DIRECTORY={folder / 'trace'}", "ELBOW_TRACE_JOB=7"]
+        told += ["ELBOW_TRACE_CATEGORIES=mpi,poll,message,clock"]
+    command = [mpi.launcher, *more, "-n", str(ranks), "env", *told, *words]
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE, check=False
+    )
+    return Ran(done.returncode, done.stdout, folder)
+
+
+class End(NamedTuple):
+    """One end of a message: who it is from and for, over what, which one."""
+
+    source: int
+    destination: int
+    communicator: int
+    tag: int
+    sequence: int
+    bytes: int
+
+
+def ends(recorded: Recorded, rank: int, kind: int) -> list[End]:
+    found = []
+    for event in recorded.of("message", kind):
+        peer, size = event.first & 0xFFFFFFFF, event.second & (1 << 40) - 1
+        source, destination = (rank, peer) if kind == SEND else (peer, rank)
+        tag = event.small - (1 << 32) if event.small >> 31 else event.small
+        found.append(End(source, destination, event.first >> 32, tag, event.second >> 40, size))
+    return found

@@ -1,0 +1,71 @@
+"""`elbowroom` and `elbowroom.api` have one list of public names."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import elbowroom
+from elbowroom import api
+from elbowroom.errors import UsageError
+
+
+def test_names_for_types_are_those_of_the_table() -> None:
+    """Tools that check types read the imports under TYPE_CHECKING; programs, the table."""
+    tree = ast.parse(Path(api.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    modules = {node.names[0].name for node in imports if node.module == "elbowroom.api"}
+    names = {node.names[0].name: node.module for node in imports if node.module != "elbowroom.api"}
+    assert (names, modules) == (api.PUBLIC, api.MODULES)
+    assert all(node.names[0].name == node.names[0].asname for node in imports)
+
+
+@pytest.mark.parametrize("name", sorted(api.PUBLIC))
+def test_every_public_name_is_there(name: str) -> None:
+    assert getattr(elbowroom, name) is getattr(api, name)
+    assert name in dir(elbowroom)
+    assert name in dir(api)
+
+
+def test_no_public_name_is_a_module_of_api() -> None:
+    """The module would take the name's place as soon as it is imported."""
+    assert not set(api.PUBLIC) & {module.name for module in pkgutil.iter_modules(api.__path__)}
+
+
+@pytest.mark.parametrize("name", ["advise", "explain"])
+def test_a_package_does_not_hide_the_function_of_its_name(name: str) -> None:
+    importlib.import_module(f"elbowroom.{name}")
+    assert callable(getattr(elbowroom, name))
+
+
+def test_predict_and_advise_answer_for_a_published_machine() -> None:
+    prediction = elbowroom.predict("henri", 5, 0, 0)
+    assert prediction == elbowroom.load_model("henri").predict(5, 0, 0)
+    with pytest.raises(UsageError, match="job"):
+        elbowroom.advise("henri", "nowhere.toml")
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        elbowroom.nothing  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        api.nothing  # noqa: B018
+
+
+def test_importing_elbowroom_imports_no_other_package_of_it() -> None:
+    code = (
+        "import sys, elbowroom; print(sorted(name for name in sys.modules if name.startswith('elbowroom')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['elbowroom', 'elbowroom.api', 'elbowroom.version']"
+
+
+def test_tools_that_check_types_read_the_annotations() -> None:
+    assert (Path(elbowroom.__file__).parent / "py.typed").is_file()

@@ -1,0 +1,129 @@
+"""What the documentation tells people to type exists, and what it points to is there."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote
+
+import click
+import pytest
+
+import elbowroom
+from elbowroom.cli.commands import group
+from elbowroom.plan.file import names
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+
+WRAPPERS = {"salloc", "tests/bootstrap/debian12.sh"}
+"""Commands that start the command after their own options."""
+
+SHELL_COMMANDS = {"test", "lint", "docs"}
+"""What ./elbowroom answers itself."""
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """The words after `elbowroom` of every command line in code blocks of a page and between backquotes."""
+    blocks = [block for kind, block in FENCE.findall(text) if kind in ("console", "sh")]
+    lines = [line for block in blocks for line in block.splitlines()]
+    lines += re.findall(r"`((?:\./)?elbowroom [a-z][^`]*)`", FENCE.sub("", text))
+    for line in lines:
+        words = shlex.split(line.removeprefix("$ "), comments=True)
+        for index, word in enumerate(words):
+            before = words[:index]
+            started = not before or before[0] in WRAPPERS
+            if started and word.rpartition("/")[2] == "elbowroom" and index + 1 < len(words):
+                yield words[index + 1 :]
+                break
+
+
+def cases() -> list[tuple[str, list[str]]]:
+    return [(page.name, words) for page in PAGES for words in commands(page.read_text(encoding="utf-8"))]
+
+
+def refusal(words: list[str]) -> str:
+    """Why the command line would be refused before anything is done; empty when it parses."""
+    if words[0] in SHELL_COMMANDS:
+        return ""
+    context = click.Context(group, info_name="elbowroom")
+    if words[0].startswith("-"):
+        known = {option for parameter in group.get_params(context) for option in parameter.opts}
+        return "" if words[0] in known else f"no option {words[0]}"
+    command = group.get_command(context, words[0])
+    if command is None:
+        return f"no command {words[0]}"
+    try:
+        parsed = command.make_context(words[0], words[1:], parent=context)
+    except click.ClickException as error:
+        return error.format_message()
+    plan = parsed.params.get("plan")
+    if plan is not None and plan != "PLAN" and not plan.endswith(".toml") and plan not in names():
+        return f"no plan {plan}"
+    return ""
+
+
+@pytest.mark.parametrize(("page", "words"), cases(), ids=str)
+def test_a_command_in_the_documentation_parses(page: str, words: list[str]) -> None:
+    assert not refusal(words), f"{page}: elbowroom {' '.join(words)}"
+
+
+def test_the_documentation_shows_every_command() -> None:
+    shown = {words[0] for _, words in cases()}
+    assert set(group.commands) <= shown
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["measure", "quick"], ["run", "--kernel", "triad"], ["show"], ["run", "quickly"], ["--verbose"]],
+    ids=" ".join,
+)
+def test_a_command_that_does_not_exist_would_be_found(words: list[str]) -> None:
+    assert refusal(words)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_to_files_resolve(page: Path) -> None:
+    for target in LINK.findall(page.read_text(encoding="utf-8")):
+        if "://" in target or target.startswith("#"):
+            continue
+        file = page.parent / unquote(target.partition("#")[0])
+        assert file.exists(), f"{page.name} points to {target}"
+
+
+def test_the_newest_entry_of_the_changelog_is_this_version() -> None:
+    entry = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1]
+    assert entry.startswith(("[Unreleased]", f"[{elbowroom.__version__}] - "))
+    assert elbowroom.__version__ in entry
+
+
+def test_a_changelog_has_only_the_headings_of_keep_a_changelog() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert set(re.findall(r"^### (.+)$", text, re.MULTILINE)) <= kinds
+
+
+def test_the_citation_names_this_version() -> None:
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {elbowroom.__version__}\n" in text
+
+
+def test_the_names_that_the_python_page_shows_are_public() -> None:
+    page = (ROOT / "docs" / "guide" / "python.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"elbowroom\.(\w+)\(", page))
+    assert shown <= set(elbowroom.__all__)
+    functions = {name for name in elbowroom.__all__ if inspect.isfunction(getattr(elbowroom, name))}
+    assert functions - shown == set()
+
+
+def test_the_files_that_keep_the_rules_of_measuring_exist() -> None:
+    page = (ROOT / "docs" / "design" / "method.md").read_text(encoding="utf-8")
+    files = set(re.findall(r"`(\w+/[\w*]+\.(?:cpp|py|toml))`", page))
+    roots = (ROOT / "core", ROOT / "src" / "elbowroom", ROOT)
+    assert {name for name in files if not any(list(root.glob(name)) for root in roots)} == set()

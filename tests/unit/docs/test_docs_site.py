@@ -1,0 +1,74 @@
+"""The site of the documentation: generated pages are complete, and its navigation reaches every page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+import docs_site
+import pytest
+from check_links import ROOT, anchors, broken_links, pages
+
+import elbowroom
+from elbowroom.cli.commands import group
+
+
+def test_no_link_of_a_page_is_broken() -> None:
+    assert {page: broken for page in pages() if (broken := list(broken_links(page)))} == {}
+
+
+def test_a_broken_link_is_named(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# Title\n[a](page.md#title) [b](none.md) [c](page.md#none) [d](#none) [e](https://none)\n"
+    )
+    assert list(broken_links(page)) == ["none.md", "page.md#none", "#none"]
+
+
+def test_anchors_are_those_of_headings_outside_of_code() -> None:
+    text = "# How it `works`\n## With [a link](x.md)?\n## With a link\n```sh\n# no heading\n```\n"
+    assert anchors(text) == {"how-it-works", "with-a-link", "with-a-link-1"}
+
+
+def test_every_command_and_option_is_in_the_reference() -> None:
+    page = docs_site.command_page()
+    for name, command in group.commands.items():
+        assert f"## elbowroom {name}" in page
+        for option in command.params:
+            if isinstance(option, click.Option):
+                assert option.opts[0] in page
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    page = docs_site.python_page()
+    missing = [
+        name for name in elbowroom.__all__ if not re.search(rf"^### (elbowroom\.)?{name}$", page, re.M)
+    ]
+    assert missing == ["__version__"]
+    assert " at 0x" not in page
+
+
+def test_every_function_of_the_headers_is_in_the_reference() -> None:
+    page = docs_site.c_page()
+    for header in docs_site.HEADERS:
+        text = (ROOT / "include" / "elbowroom" / header).read_text(encoding="utf-8")
+        for name in re.findall(r"^ELBOW_API.*?\b(elbow_\w+)\(", text, re.MULTILINE):
+            assert f"{name}(" in page
+    assert "#ifndef ELBOWROOM" not in page
+
+
+def test_the_first_page_leads_to_every_page() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    linked = {target for _, target in re.findall(r"\[([^\]]+)\]\(([^)]+)\)", index)}
+    here = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
+    assert here - linked == {"index.md"}
+
+
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    pytest.importorskip("sphinx", reason="Sphinx (extra `docs`) is not installed")
+    pytest.importorskip("myst_parser", reason="myst-parser (extra `docs`) is not installed")
+    first = docs_site.build(tmp_path / "site")
+    text = first.read_text(encoding="utf-8")
+    assert "reference/command-line.html" in text
+    assert not re.search(r'(src|<link[^>]*href)="https?:', text)

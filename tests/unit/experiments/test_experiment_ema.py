@@ -1,0 +1,193 @@
+"""`ema` finds what extraneous accesses do (Tan and Jarvis 2012), and refuses what it cannot measure."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from accessed import L2, cached, flat, plan, study
+from elbowroom.errors import UsageError
+from elbowroom.experiments.ema import EXPERIMENT as ema
+from elbowroom.experiments.ema.data import data
+from elbowroom.experiments.ema.tables import tables
+from elbowroom.machine.topology import Machine
+from elbowroom.plan.file import Overrides, Steady, apply, load
+from elbowroom.plan.order import closing_points, estimate, order_units, request
+from elbowroom.plan.validation import validate
+from elbowroom.workloads import ExtraneousAccesses, running
+from elbowroom.workloads.accesses import windows
+from studies import HENRI, by_key, sound
+
+HERE = cached()
+
+
+def alone(here: Machine, cores: int) -> Machine:
+    return msgspec.structs.replace(here, allowed=tuple(range(cores)))
+
+
+def test_the_plan_has_the_papers_10000_sizes_for_each_side() -> None:
+    chosen = load("ema")
+    points = ema.expand(chosen, HERE).points
+    for who in ("sender", "receiver", "both"):
+        own = [one for _, one in running(points, ExtraneousAccesses) if one.who == who]
+        sizes = [size for one in own for size in one.sizes]
+        assert sizes == list(range(0, 4_000_001, 400))
+        assert {one.count for one in own} <= {100, 101}
+    assert {point.size for point in points} == {400}
+
+
+def test_two_sides_of_10000_sizes_are_expected_to_take_three_minutes_at_most() -> None:
+    chosen = apply(load("ema"), Overrides(settings={"who": "sender,receiver"}))
+    points = ema.expand(chosen, HERE).points
+    assert 60 < estimate(points, order_units(points, chosen.repetitions, chosen.seed)) <= 180
+
+
+def test_sender_and_receiver_have_a_core_each_and_bystanders_the_others() -> None:
+    points = ema.expand(plan(who="bystanders", n="1,2"), cached(4)).points
+    for point in points:
+        assert {point.comm_cores, point.peer_cores} == {(3,), (2,)}
+        assert set(point.comp_cores) <= {0, 1}
+    assert {point.n for point in points} == {1, 2}
+    validate(points, cached(4))
+
+
+def test_two_cores_leave_none_for_bystanders() -> None:
+    expansion = ema.expand(plan(who="sender,bystanders"), HERE)
+    assert {one.who for _, one in running(expansion.points, ExtraneousAccesses)} == {"sender"}
+    [note] = expansion.notes
+    assert note.reason == "this machine has 2 cores, and each runs a rank"
+
+
+def test_several_hosts_have_several_clocks() -> None:
+    expansion = ema.expand(load("ema"), HENRI)
+    assert not running(expansion.points, ExtraneousAccesses)
+    assert "one clock" in expansion.notes[0].reason
+
+
+def test_a_virtual_machine_has_no_caches() -> None:
+    [note] = ema.expand(load("ema"), msgspec.structs.replace(HERE, virtual=True)).notes
+    assert "no caches" in note.reason
+
+
+def test_every_axis_multiplies() -> None:
+    settings = {"access": "read,write", "data": "same,different", "barrier": "true,false", "sizes": "4,400"}
+    points = ema.expand(plan(**settings), HERE).points
+    assert len({point.id for point in points}) == len(points) == 2 * 2 * 2 * 2 * 2 * 50
+    asked = request(points[-1], order_units([points[-1]], 1, 1)[0], Steady())
+    assert asked["extraneous"] == msgspec.to_builtins(points[-1].workload)
+    assert asked["sequence"] == ["B", "AB"]
+
+
+def test_windows_need_no_closing_baselines() -> None:
+    points = ema.expand(plan(), HERE).points
+    assert closing_points(points) == ()
+    assert points[0].workload.sequence(points[0]) == ("B", "AB")
+
+
+@pytest.mark.parametrize(
+    ("field", "settings"),
+    [
+        ("accesses", {"accesses": "8MB,0"}),
+        ("accesses", {"accesses": "0,0"}),
+        ("accesses", {"accesses": "0,900GB"}),
+        ("accesses", {"accesses": "0,much"}),
+        ("accesses", {"accesses": "0,4MB,8MB"}),
+        ("access_step", {"access_step": "5MB"}),
+        ("access_step", {"access_step": "1"}),
+        ("access_step", {"access_step": "0"}),
+        ("window_sizes", {"window_sizes": "0"}),
+        ("exchanges", {"exchanges": "0"}),
+        ("who", {"who": "server"}),
+        ("who", {"who": "bystanders"}),
+        ("access", {"access": "touch"}),
+        ("barrier", {"barrier": "maybe"}),
+        ("peer_core", {"peer_core": "0"}),
+        ("comm_cores", {"comm_cores": "0,1"}),
+        ("comm_cores", {"comm_cores": "far"}),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_with_its_field(field: str, settings: dict[str, str]) -> None:
+    with pytest.raises(UsageError) as refused:
+        ema.expand(plan(**settings), HERE)
+    assert refused.value.field == field
+    assert refused.value.hint
+
+
+def test_one_core_is_too_few() -> None:
+    with pytest.raises(UsageError, match="a core each"):
+        ema.expand(plan(), alone(HERE, 1))
+
+
+def test_accesses_of_several_cores_must_fit_in_memory_together() -> None:
+    settings = {"who": "both", "accesses": "0,20GB", "access_step": "1GB"}
+    with pytest.raises(UsageError, match="larger than memory"):
+        validate(ema.expand(plan(**settings), HERE).points, HERE)
+
+
+def test_keys_of_ema_are_refused_elsewhere() -> None:
+    with pytest.raises(UsageError, match="is only valid for experiment ema"):
+        apply(load("quick"), Overrides(settings={"access_step": "800"}))
+
+
+def test_one_size_is_a_window() -> None:
+    assert windows(plan(accesses="4MB,4MB")) == ((4_000_000, 1),)
+
+
+def test_the_rise_past_each_cache_is_told_with_its_interval() -> None:
+    found = ema.findings(study(HERE), HERE)
+    rise = by_key(found, "rise-sender")
+    assert rise.level == "interference"
+    assert rise.values["past_L2_over"] == pytest.approx(0.5, abs=0.02)
+    assert "past L2 (2 MiB). Nothing" in rise.text
+    assert "Nothing was accessed past L3 (32 MiB)." in rise.text
+
+
+def test_the_observations_of_the_paper_have_verdicts() -> None:
+    found = ema.findings(study(HERE, wider=4.0), HERE)
+    assert by_key(found, "first-sender").values["verdict"] == "confirmed"
+    assert by_key(found, "first-receiver").values["verdict"] == "confirmed"
+    second = by_key(found, "second-").values
+    assert second["less_predictable"] == "confirmed"
+    assert by_key(found, "side-").text.startswith(("The sender's", "Neither side's"))
+
+
+def test_accesses_that_do_not_matter_show_no_interference() -> None:
+    found = ema.findings(study(HERE, flat), HERE)
+    assert {finding.level for finding in found} == {"quiet", "note"}
+
+
+def test_bystanders_answer_the_papers_open_question() -> None:
+    here = cached(4)
+    results = study(here, settings={"who": "bystanders", "accesses": "0,64MiB", "access_step": "1MiB"})
+    [answer] = [finding for finding in ema.findings(results, here) if finding.key.startswith("open-")]
+    assert answer.level == "interference"
+    assert "2 of them raise the floor" in answer.text
+
+
+def test_figures_show_times_bounds_and_caches() -> None:
+    results = study(HERE)
+    figures = ema.figures(results, HERE)
+    sound(figures, {item.id for item in results})
+    assert [figure.name.split("-")[1] for figure in figures] == ["write", "lower", "upper", "fastest"]
+    assert [mark.text for mark in figures[0].marks] == ["L1: 48 KiB", "L2: 2 MiB"]
+    assert [series.name for series in figures[0].series] == ["without accesses", "the sender", "the receiver"]
+    assert figures[0].x.scale == "linear"
+    wide = study(HERE, settings={"accesses": "0,64MiB", "access_step": "1MiB"})
+    assert ema.figures(wide, HERE)[0].x.scale == "log2"
+
+
+def test_the_table_has_a_row_for_each_region_and_the_object_every_window() -> None:
+    results = study(HERE)
+    told = tables(results, HERE)
+    assert [table.title.split(",")[0] for table in told] == ["Writes by the sender", "Writes by the receiver"]
+    assert [row[0] for row in told[0].rows] == [
+        "no accesses",
+        "within L1 (48 KiB)",
+        "past L1 (48 KiB)",
+        "past L2 (2 MiB)",
+    ]
+    table = data(results, HERE)["extraneous"]
+    assert len(table.cases[0].bounds.mean_after) == 50
+    assert table.cases[0].caches["L2"] == L2
+    assert table.sides[0].windows == 50
+    assert data([], HERE) == {}

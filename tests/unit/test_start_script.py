@@ -1,0 +1,207 @@
+"""./elbowroom, in a checkout of its own with stand-ins for Python, pip and apt: what it sets up, and when."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PYTHON = r"""#!/bin/sh
+# Stands for Python, of the system and of the virtual environment.
+case "$1 ${2-}" in
+"-c "*pytest*) exit ${FAKE_PYTEST:-0} ;;
+"-c "*) exit 0 ;;
+"-m venv")
+  mkdir -p "$3/bin"
+  cp "$0" "$3/bin/python"
+  for tool in ruff mypy; do printf '#!/bin/sh\n' >"$3/bin/$tool"; chmod 755 "$3/bin/$tool"; done
+  echo venv >>"$FAKE_LOG"
+  ;;
+"-m elbowroom") shift 2; printf 'elbowroom'; printf ' [%s]' "$@"; echo ;;
+"-m pytest") echo "pytest in $(pwd)"; exit ${FAKE_TESTS:-0} ;;
+"- "*)
+  cat >/dev/null
+  echo "pip $3" >>"$FAKE_LOG"
+  sleep "${FAKE_SLEEP:-0}"
+  if [ "$3" = . ]; then exit ${FAKE_PIP:-0}; else exit ${FAKE_TEST_PIP:-0}; fi
+  ;;
+*) exit 0 ;;
+esac
+"""
+STAND_INS = {
+    "python3.13": PYTHON,
+    # Of the packages for tests some are missing; all others are installed.
+    "dpkg-query": "#!/bin/sh\nfor one; do :; done\n"
+    'case " ${FAKE_MISSING-} " in *" $one "*) exit 1 ;; esac\nprintf "install ok installed"\n',
+    "dpkg": "#!/bin/sh\nexit 0\n",
+    "apt-get": '#!/bin/sh\necho "apt-get $*" >>"$FAKE_LOG"\necho "no network"\nexit ${FAKE_APT:-0}\n',
+    "apt-cache": "#!/bin/sh\nexit 0\n",
+    "id": "#!/bin/sh\necho ${FAKE_UID:-0}\n",
+    "cmake": "#!/bin/sh\nexit 0\n",
+    "ctest": "#!/bin/sh\nexit 0\n",
+    "clang-format": "#!/bin/sh\nexit 0\n",
+    "shellcheck": "#!/bin/sh\nexit 0\n",
+}
+
+
+class Checkout:
+    """A checkout with the script alone, and a PATH of stand-ins."""
+
+    def __init__(self, folder: Path, name: str = "check out") -> None:
+        self.root = folder / name
+        self.root.mkdir()
+        self.log = folder / "log"
+        shutil.copy(ROOT / "elbowroom", self.root)
+        (self.root / "pyproject.toml").write_text("[project]\n")
+        for part in ("core", "lib", "apps", "include"):
+            (self.root / part).mkdir()
+        self.bin = folder / "bin"
+        self.bin.mkdir()
+        for tool, text in STAND_INS.items():
+            (self.bin / tool).write_text(text)
+            (self.bin / tool).chmod(0o755)
+        self.env = {"PATH": f"{self.bin}:/usr/bin:/bin", "FAKE_LOG": str(self.log), "HOME": str(folder)}
+
+    def start(
+        self, *words: str, script: str | None = None, cwd: Path | None = None, **env: str
+    ) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            ["sh", script or str(self.root / "elbowroom"), *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=cwd or self.root.parent,
+            env={**self.env, **env},
+        )
+
+    def run(self, *words: str, **options: object) -> tuple[int, str, str]:
+        process = self.start(*words, **options)  # type: ignore[arg-type]
+        out, err = process.communicate(timeout=60)
+        return process.returncode, out, err
+
+    def logged(self) -> list[str]:
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+def test_words_reach_the_program_as_they_are_from_a_path_with_blanks(checkout: Checkout) -> None:
+    code, out, err = checkout.run("show", "a run", "*", "")
+    assert (code, out) == (0, "elbowroom [show] [a run] [*] []\n"), err
+    assert checkout.logged() == ["venv", "pip ."]
+
+
+def test_a_second_start_sets_nothing_up(checkout: Checkout) -> None:
+    checkout.run("plans")
+    before = checkout.logged()
+    assert checkout.run("plans")[2] == ""
+    assert checkout.logged() == before
+
+
+def test_two_first_starts_at_once_set_up_once(checkout: Checkout) -> None:
+    if shutil.which("flock") is None:
+        pytest.skip("flock is not installed (util-linux)")
+    both = [checkout.start("plans", FAKE_SLEEP="0.5") for _ in range(2)]
+    ended = [process.communicate(timeout=60) for process in both]
+    assert [process.returncode for process in both] == [0, 0], ended
+    assert [out for out, _ in ended] == ["elbowroom [plans]\n"] * 2
+    assert checkout.logged() == ["venv", "pip ."]
+    assert "waiting for another set-up" in "".join(err for _, err in ended)
+
+
+def test_a_set_up_that_failed_is_done_again_at_the_next_start(checkout: Checkout) -> None:
+    code, _, err = checkout.run("plans", FAKE_PIP="1")
+    assert code == 1
+    assert "the Python packages are needed; run it once with a network" in err
+    code, out, _ = checkout.run("plans")
+    assert (code, out) == (0, "elbowroom [plans]\n")
+
+
+@pytest.mark.parametrize("how", ["relative", "absolute", "of a link"])
+def test_a_symbolic_link_starts_the_checkout_it_leads_to(
+    checkout: Checkout, tmp_path: Path, how: str
+) -> None:
+    link = tmp_path / "elbow"
+    link.symlink_to(checkout.root / "elbowroom" if how != "relative" else Path("check out/elbowroom"))
+    if how == "of a link":
+        (tmp_path / "second").symlink_to("elbow")
+        link = tmp_path / "second"
+    code, out, err = checkout.run("plans", script=str(link))
+    assert (code, out) == (0, "elbowroom [plans]\n"), err
+    assert (checkout.root / ".elbowroom").is_dir()
+    assert not (tmp_path / ".elbowroom").exists()
+
+
+def test_cdpath_does_not_lead_elsewhere(checkout: Checkout, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere" / "check out"
+    elsewhere.mkdir(parents=True)
+    code, out, err = checkout.run("plans", script="check out/elbowroom", CDPATH=str(elsewhere.parent))
+    assert (code, out) == (0, "elbowroom [plans]\n"), err
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_checkout_that_cannot_be_written_is_a_sentence(checkout: Checkout) -> None:
+    (checkout.root / ".elbowroom").write_text("no folder")
+    code, _, err = checkout.run("plans")
+    assert code == 1
+    assert err == (
+        f"elbowroom: {checkout.root}/.elbowroom cannot be written; "
+        "copy the checkout to a place that you may write to\n"
+    )
+
+
+def test_tests_run_as_root_without_a_network_and_say_what_is_skipped(checkout: Checkout) -> None:
+    code, out, err = checkout.run("test", FAKE_MISSING="valgrind gfortran", FAKE_APT="100", FAKE_TEST_PIP="1")
+    assert code == 0, err
+    assert out == f"pytest in {checkout.root}\n"
+    assert (
+        "some tests will be skipped; as root: apt-get install --no-install-recommends valgrind gfortran"
+        in err
+    )
+    assert "the tests go on with the Python packages that are there" in err
+    # With a network, the next start installs what is missing.
+    checkout.run("test", FAKE_MISSING="valgrind gfortran")
+    assert [line for line in checkout.logged() if "install" in line][-1].endswith("valgrind gfortran")
+
+
+def test_tests_do_not_run_without_pytest(checkout: Checkout) -> None:
+    code, out, err = checkout.run("test", FAKE_TEST_PIP="1", FAKE_PYTEST="1")
+    assert (code, out) == (1, "")
+    assert err.endswith("elbowroom: tests need pytest; run ./elbowroom test once with a network\n")
+
+
+def test_a_user_who_cannot_install_is_told_once_what_is_skipped(checkout: Checkout) -> None:
+    words = {"FAKE_UID": "1000", "FAKE_MISSING": "valgrind"}
+    assert "some tests will be skipped" in checkout.run("test", **words)[2]
+    assert "skipped" not in checkout.run("test", **words)[2]
+    assert not [line for line in checkout.logged() if line.startswith("apt-get")]
+
+
+def test_nothing_is_asked_of_a_network_after_the_set_up(checkout: Checkout) -> None:
+    checkout.run("test", FAKE_MISSING="valgrind")
+    before = checkout.logged()
+    assert checkout.run("test", FAKE_MISSING="valgrind")[0] == 0
+    assert checkout.logged() == before
+
+
+def test_the_exit_code_is_that_of_the_tests(checkout: Checkout) -> None:
+    assert checkout.run("test", FAKE_TESTS="1")[0] == 1
+    assert checkout.run("test")[0] == 0
+
+
+def test_the_scripts_pass_shellcheck() -> None:
+    if shutil.which("shellcheck") is None:
+        pytest.skip("shellcheck is not installed")
+    scripts = ["elbowroom", ".ci/run", "tests/bootstrap/debian12.sh"]
+    done = subprocess.run(
+        ["shellcheck", *scripts], cwd=ROOT, capture_output=True, text=True, env={**os.environ}
+    )
+    assert done.returncode == 0, done.stdout

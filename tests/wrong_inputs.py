@@ -1,0 +1,415 @@
+"""The table of tests/unit/cli/test_wrong_inputs.py: wrong values, and where they can stand on a command line.
+
+A target is a command line with `@` where the value stands. Everything else in it is right, so that the value
+alone is to blame. tests/wrong_files.py makes the files that are named here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+LONG = "n" * 300
+NOT_UTF8 = "caf\udce9"
+ARABIC = "\u0663"
+
+TEXTS = ("", "   ", NOT_UTF8)
+NO_NUMBERS = (*TEXTS, "two", ARABIC, "0x10", "1_0", "1,5", LONG)
+FILES = (
+    *TEXTS, LONG, f"{LONG}/x", "missing", "bad/empty", "bad/binary", "bad/cut.json", "bad/deep.json",
+    "bad/deep.toml",
+    "bad/other.json", "bad/list.json", "bad/utf16.toml", "bad/fifo", "bad/zero", "bad/loop", "bad/folder",
+)  # fmt: skip
+TOML_FILES = (
+    *TEXTS, f"{LONG}.toml", "missing.toml", "bad/empty.toml", "bad/binary.toml", "bad/deep.toml",
+    "bad/utf16.toml",
+    "bad/fifo.toml", "bad/zero.toml", "bad/loop.toml", "bad/folder.toml", "bad/cut.toml",
+)  # fmt: skip
+RUNS = (
+    *TEXTS, LONG, "missing", "bad/empty", "bad/folder", "bad/fifo", "bad/zero", "bad/loop", "bad/run-empty",
+    "bad/run-cut", "bad/run-binary", "bad/run-deep", "bad/run-list", "bad/run-other", "bad/run-newer",
+    "bad/run-fifo",
+    "bad/run-zero", "bad/run-folder",
+)  # fmt: skip
+JOURNALS = (
+    "bad/journal-missing",
+    "bad/journal-binary",
+    "bad/journal-shape",
+    "bad/journal-fifo",
+    "bad/journal-deep",
+)
+NEW_FILES = (*TEXTS, LONG, "folder", ".", "/", "missing/x", "model.json/x", "bad/loop/x")
+NEW_FOLDERS = (*TEXTS, LONG, ".", "/", "run", "model.json", "model.json/x", "bad/fifo", "bad/loop")
+
+SIZES = (*TEXTS, "two", ARABIC, "0x10", "1_0", LONG, "-4", "4 XB", "nan", "inf", "1.5", "1e400", "9" * 30)
+
+VALUES: dict[str, tuple[str, ...]] = {
+    "run": RUNS,
+    "measured run": (*RUNS, *JOURNALS),
+    "model": (*FILES, "bad/newer.json", "henry"),
+    "machine": (
+        *TOML_FILES, "bad/deep.xml", "bad/binary.xml", "bad/empty.xml", "bad/fifo.xml", "hneri", "henri:x"
+    ),
+    "wild machine": tuple(f"bad/machine-{number}.toml" for number in range(10)),
+    "plan": (*TOML_FILES, "quikc", "bad/keys.toml"),
+    "toml": TOML_FILES,
+    "file": FILES,
+    "hostfile": (
+        "", NOT_UTF8, LONG, "missing", "bad/empty", "bad/binary", "bad/fifo", "bad/zero", "bad/folder"
+    ),
+    "trace": (*TEXTS, LONG, "missing", "bad/empty", "bad/folder", "bad/fifo", "bad/loop", "run"),
+    "new file": NEW_FILES,
+    "new figure": (*NEW_FILES, "figure", "figure.pdf", "folder.svg", "missing/x.svg"),
+    "new folder": NEW_FOLDERS,
+    "count": (*NO_NUMBERS, "0", "-1", "1.5", "nan", "1e400", "9" * 30),
+    "index": (*NO_NUMBERS, "-1", "1.5", "nan", "9" * 30, "4096"),
+    "any index": (*NO_NUMBERS, "-1", "1.5", "nan", "9" * 30),
+    "duration": (*TEXTS, "two", ARABIC, "nan", "inf", "-1", "0", "60x", "1e400", LONG, "9" * 30),
+    "positive": (*NO_NUMBERS, "nan", "inf", "-inf", "1e400", "-1", "0"),
+    "amount": (*NO_NUMBERS, "nan", "inf", "-inf", "1e400", "-1"),
+    "text": TEXTS,
+    "name": (*TEXTS, LONG, "nonesuch"),
+    "size": (*SIZES, "0", "1,5"),
+    "sizes": (*SIZES, "0", ",", "4,,8"),
+    "bytes": (*SIZES, "1,5"),
+    "list": (*TEXTS, ",", "1,", "a-b", "3-1", "1,1", ARABIC, "0-99999999", "-1", "9" * 30),
+    "setting": (
+        *TEXTS, "=", "x", "=1", "nonesuch=1", "repetitions=nan", "window=inf", "window=", "n=" + "9" * 30
+    ),
+    "parameter": (*TEXTS, "=", "x", "=1", "nonesuch=1", "line_fill_buffers=nan", "line_fill_buffers=-1"),
+    "choice": (*TEXTS, "nonesuch", LONG),
+    "hosts": (*TEXTS, ",", "a,,b", "-x", "a b"),
+    "mpi": (*TEXTS, LONG, "/nowhere", "bad/folder", "bad/empty", "openmpj"),
+    "group": (*TEXTS, "4@0", "x", "1:nan@0", "9:4@0", "0:-4@0", "0:4@9", "1:" + "9" * 30 + "@0"),
+    "copy": (*TEXTS, "fast@0", "nan@0", "inf@0", "-1@0", "1000@9", "1000"),
+    "percentage": ("nan%", "inf%", "-1%", "1e400%", "200%", "two", "5%%", "", " ", ARABIC),
+    "part": ("nan", "inf", "-inf", "1e400", "two", "", ARABIC),
+}  # fmt: skip
+
+SHORT = {
+    "{MODELLED}": "--cores 4 --comp-node 0 --comm-node 0",
+    "{STEP}": "--comp-bytes 1GB --comm-bytes 1MB",
+    "{TIMES}": "--t-comp 1 --t-comm 1 --l-comp 1.2 --l-comm 1.5",
+    "{SPLIT}": "--t-comm 1 --l-comp 1.2 --l-comm 1.5",
+    "{VIRTUAL}": "run sizes --machine henri --no-report --out new",
+    "{LIVE}": "run sizes --dry-run --launcher mpiexec",
+    "{VERIFY}": "advise henri --job job.toml --verify --machine henri --run new",
+    "{CALIBRATE}": "calibrate --machine henri --budget 3 --no-report --run new",
+    "{RECORD}": "trace record -o new",
+}
+
+TARGETS = """
+run:
+  run --resume @
+  run quick --dry-run --launcher replay:@
+  calibrate --resume @
+  advise henri --job job.toml --verify --resume @
+measured run:
+  show @
+  compare @ run
+  compare run @
+  report @
+  export @ --format csv -o new.csv
+  export @ --format svg -o new
+  fit @ -o new.json
+  fit curves @ -o new.json
+  evaluate @ henri
+  explain @
+  explain run @
+  machine from-run @ -o new.toml
+model:
+  predict @
+  overlap @ {MODELLED} {STEP}
+  evaluate curves @
+  advise @ --job job.toml
+  report run --model @
+machine:
+  machine show @
+  run sizes --machine @ --no-report --out new
+  simulate --machine @ --parameters
+  calibrate --machine @ --run new
+  advise henri --job job.toml --verify --run new --machine @
+wild machine:
+  machine show @
+  run sizes --machine @ --no-report --out new
+plan:
+  run @ --machine henri --out new
+  calibrate --plan @ --machine henri --run new
+toml:
+  advise henri --job @
+  report run --model model.json --job @
+  predict henri --load @
+file:
+  overlap --table @
+  import @ -o new
+hostfile:
+  {LIVE} --hostfile @
+  advise henri --job job.toml --verify --launcher mpiexec --run new --hostfile @
+  calibrate --launcher mpiexec --run new --hostfile @
+trace:
+  trace stat @
+  trace check @
+  trace sync @
+  trace merge @ -o new.json
+  trace dag @ -o new.dot
+new file:
+  advise henri --job job.toml -o @
+  report run -o @
+  export run --format csv -o @
+  export run --format parquet -o @
+  fit curves -o @
+  machine from-run curves -o @
+  trace dag t -o @
+  trace sync t --report @
+  {CALIBRATE} -o @
+new figure:
+  explain curves -o @
+  overlap {TIMES} -o @
+  evaluate curves henri -o @
+  predict henri -o @
+  simulate --machine henri --cores 1 -o @
+  trace merge t -o @
+  trace stat t --figure @
+  trace overhead --repeat 1 -o @ -- true
+  trace simulate-clocks --clocks 2 -o @
+new folder:
+  run sizes --machine henri --no-report --out @
+  import curves.csv -o @
+  calibrate --machine henri --budget 3 --no-report --run @
+  advise henri --job job.toml --verify --machine henri --run @
+count:
+  {VIRTUAL} --repeat @
+  {VERIFY} --repeat @
+  {CALIBRATE} --repeat @
+  {CALIBRATE} --budget @
+  explain run --cores @
+  simulate --machine henri --comm-threads @
+  trace stat t --bins @
+  trace overhead --repeat @ -- true
+  trace simulate-clocks --clocks @
+  predict henri --comm-node 0 --comm-threads @
+index:
+  {VIRTUAL} --comm-core @
+  {VIRTUAL} --comp-node @
+  {VIRTUAL} --comm-node @
+  predict henri --cores @ --comp-node 0 --comm-node 0
+  predict henri --cores 4 --comp-node @ --comm-node 0
+  predict henri --cores 4 --comp-node 0 --comm-node @
+  predict henri --model flow --cores-other @
+  overlap henri --cores-other @ {MODELLED} {STEP}
+  overlap henri --cores @ --comp-node 0 --comm-node 0 {STEP}
+  overlap henri --cores 4 --comp-node @ --comm-node 0 {STEP}
+  overlap henri --cores 4 --comp-node 0 --comm-node @ {STEP}
+  simulate --machine henri --cores 1 --comp-node @
+  simulate --machine henri --cores 1 --comm-node @
+  evaluate curves henri --stacked -o new.svg --comp-node @
+  {RECORD} --core @ -- true
+any index:
+  {VIRTUAL} --seed @
+  {VERIFY} --seed @
+  {CALIBRATE} --seed @
+  simulate --machine henri --cores 1 --seed @
+  trace overhead --repeat 1 --seed @ -- true
+  trace simulate-clocks --clocks 2 --seed @
+positive:
+  {VIRTUAL} --timeout @
+  {VIRTUAL} --budget @
+  {VERIFY} --timeout @
+  {CALIBRATE} --timeout @
+  {CALIBRATE} --half-width @
+  overlap --t-comp 1 --t-comm 1 --l-comp @ --l-comm 1.5
+  overlap --t-comp 1 --t-comm 1 --l-comp 1.2 --l-comm @
+  overlap --work @ --p-comp 1 --p-acc 1 {SPLIT}
+  overlap --work 1 --p-comp @ --p-acc 1 {SPLIT}
+  overlap --work 1 --p-comp 1 --p-acc @ {SPLIT}
+  simulate --machine henri --cores 1 --copy @
+  trace overhead --repeat 1 --limit @ -- true
+  trace simulate-clocks --clocks 2 --seconds @
+  trace simulate-clocks --clocks 2 --every @
+duration:
+  {VIRTUAL} --budget @
+percentage:
+  compare run run --at-least @
+  compare run run --fail-above @
+amount:
+  overlap --t-comp 1 --t-comm @ --l-comp 1.2 --l-comm 1.5
+  overlap --t-comp @ {SPLIT}
+  {VIRTUAL} --noise @
+  {VERIFY} --noise @
+  {CALIBRATE} --noise @
+  overlap --work 1 --p-comp 1 --p-acc 1 --w @ {SPLIT}
+  predict henri --cores 4 --comp-node 0 --intensity @
+  simulate --machine henri --cores 1 --intensity @
+  {RECORD} --sync @ -- true
+size:
+  {CALIBRATE} --sizes @
+  explain run --size @
+  fit curves --size @ -o new.json
+  import curves.csv -o new --size @
+  predict henri --size @
+  {RECORD} --buffer @ -- true
+  trace overhead --repeat 1 --buffer @ -- true
+bytes:
+  overlap henri {MODELLED} --comp-bytes @ --comm-bytes 1MB
+  overlap henri {MODELLED} --comp-bytes 1GB --comm-bytes @
+sizes:
+  {VIRTUAL} --sizes @
+  simulate --machine henri --cores 1 --sizes @
+list:
+  {VIRTUAL} --comp-cores @
+  simulate --machine henri --cores @
+  trace overhead --threads @ -- true
+  run diffusion --machine henri --no-report --out new --nodes @
+setting:
+  {VIRTUAL} --set @
+  {CALIBRATE} --set @
+parameter:
+  simulate --machine henri --cores 1 --set @
+name:
+  {VIRTUAL} --kernels @
+  {CALIBRATE} --kernels @
+  explain run --kernel @
+  fit curves --kernel @ -o new.json
+  import curves.csv -o new --kernel @
+  run sizes --dry-run --launcher @
+  advise henri --job job.toml --verify --run new --launcher @
+  calibrate --run new --launcher @
+  trace merge t -o new.json --to @
+  trace merge t -o new.pftrace --categories @
+  {RECORD} --policy @ -- true
+  {RECORD} --adapters @ -- true
+  trace overhead --repeat 1 --adapters @ -- true
+  trace simulate-clocks --clock @
+  trace simulate-clocks --link @
+  trace simulate-clocks --bad @
+text:
+  {RECORD} --categories @ -- true
+  trace overhead --repeat 1 --categories @ -- true
+  trace overhead --repeat 1 --metric @ -- true
+  trace record -o @ -- true
+choice:
+  export run -o new --format @
+  advise henri --job job.toml --model @
+  predict henri --model @
+  predict henri --comm-node 0 --direction @
+  evaluate curves henri -o new.svg --model @
+  overlap henri {MODELLED} {STEP} --model @
+  overlap {TIMES} -o new.svg --figure @
+  simulate --machine henri --kernel @
+  simulate --machine henri --direction @
+hosts:
+  {LIVE} --hosts @
+  advise henri --job job.toml --verify --launcher mpiexec --run new --hosts @
+  calibrate --launcher mpiexec --run new --hosts @
+mpi:
+  doctor --mpi @
+  run quick --dry-run --mpi @
+  advise henri --job job.toml --verify --run new --mpi @
+  calibrate --run new --mpi @
+  {RECORD} --mpi @ -- mpirun true
+  trace overhead --repeat 1 --mpi @ -- mpirun true
+group:
+  predict henri --group @
+copy:
+  predict henri --copy @
+part:
+  trace merge t -o new.html --from @
+  trace merge t -o new.html --until @
+"""
+"""Below each kind of value the command lines where it can stand."""
+
+LINES = """
+nonesuch
+--nonesuch
+run --nonesuch
+run
+run quick extra
+show
+show run run
+compare run
+export run
+trace nonesuch
+machine nonesuch
+machine show
+machine from-run run
+import curves.csv
+fit
+evaluate run
+predict
+explain
+advise henri
+simulate
+overlap
+trace record
+trace overhead
+trace merge t
+trace dag t
+trace stat
+run quick --seed
+run quick --seed 1 --seed 2
+show run --json=yes
+run quick --resume run
+run --resume run --seed 1
+run --retry-failed
+{VIRTUAL} --launcher local
+{VIRTUAL} --mpi openmpi
+{VIRTUAL} --hosts a
+run sizes --noise 0.1
+run sizes --nodes 4 --machine henri --out new
+calibrate --resume curves --seed 1
+advise henri --job job.toml --seed 1
+advise henri --job job.toml --run new
+overlap --table langguth2018 --work 3
+overlap henri {MODELLED}
+overlap {TIMES} --figure plane
+overlap {TIMES} --faithful
+overlap {TIMES} --w 0.5
+predict henri --all --comp-node 0
+predict henri --comp-node 0
+predict henri --faithful --model flow
+predict henri --stacked
+predict henri --load load.toml --cores 3
+predict henri --direction send
+predict henri --intensity 1
+evaluate curves henri --stacked
+simulate --machine henri --questions --cores 3
+simulate --machine henri --parameters --questions -o x.svg
+explain run run
+fit curves curves
+fit run -o new.json
+report run --job job.toml
+trace merge t -o t.pftrace --from 1
+trace merge t -o t.html --from 2 --until 1
+trace overhead -- nonesuch-program
+{RECORD} -- nonesuch-program
+trace overhead --threads 1 --repeat 1
+run quick --kernels nonesuch
+run diffusion --set cells=1 --machine henri --out new
+"""
+"""Whole command lines that are wrong."""
+
+MACHINE_FAILED = ("trace ", "/x", "missing/x")
+"""A target or value with one of these may end with exit code 1: a program or the disk refused."""
+
+
+def targets() -> Iterator[tuple[str, list[str]]]:
+    """Kind of value and words of every target."""
+    kind = ""
+    for line in TARGETS.splitlines():
+        if line.endswith(":") and not line.startswith(" "):
+            kind = line[:-1]
+        elif line:
+            yield kind, _words(line)
+
+
+def cases() -> Iterator[list[str]]:
+    """The words of every wrong command line."""
+    for kind, words in targets():
+        for value in VALUES[kind]:
+            yield [word.replace("@", value) for word in words]
+    yield from (_words(line) for line in LINES.splitlines() if line)
+
+
+def _words(line: str) -> list[str]:
+    for short, text in SHORT.items():
+        line = line.replace(short, text)
+    return line.split()
