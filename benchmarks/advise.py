@@ -1,4 +1,4 @@
-"""How good the advice is, on virtual machines whose best setup is known (docs/advise.md).
+"""How good the advice is, on virtual machines whose best setup is known (docs/guide/advise.md).
 
     python benchmarks/advise.py [--jobs 200] [--machines henri,billy] [--noise 1] [--seed 1] [--processes 2]
                                 [--each]
@@ -30,21 +30,22 @@ import extended
 import msgspec
 import numpy as np
 
-from elbowroom.advise.advising import advise
-from elbowroom.advise.job import Accelerator, Job, May, Setup, Step, check
+from elbowroom.advise.advisor import advise
+from elbowroom.advise.job import Accelerator, Job, JobStep, May, Setup, check
 from elbowroom.advise.setups import load_of, setups
-from elbowroom.advise.steps import Rates, steps
+from elbowroom.advise.steps import SetupRates, steps
 from elbowroom.errors import UsageError
-from elbowroom.model import published
-from elbowroom.model.curves import STREAMS, Curves, Row, Shape, Situation
-from elbowroom.model.document import Document
-from elbowroom.model.load import Direction, Load
-from elbowroom.model.load import load_of as load_at
-from elbowroom.model.message_size import Observation
-from elbowroom.predict import fitting
+from elbowroom.models import fit as fitting
+from elbowroom.models import published
+from elbowroom.models.base import Provenance
+from elbowroom.models.curves import STREAMS, Curves, Row, Shape, Situation
+from elbowroom.models.document import Document
+from elbowroom.models.load import Direction, Load
+from elbowroom.models.load import load_of as load_at
+from elbowroom.models.message_size import MessageBandwidth
+from elbowroom.virtual.credit_calibration import credits
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.loads import load_streams
-from elbowroom.virtual.scaling import credits
 
 SIZES = (16_384, 131_072, 1_048_576, 8_388_608)
 WITHIN = 0.02
@@ -105,11 +106,11 @@ def thesis_of(machine: str, noise: float, seed: int) -> Document:
         ),
     )
     observations = tuple(
-        Observation(node=row.load.messages.node, size=row.load.messages.size, bandwidth=row.comm_alone)
+        MessageBandwidth(node=row.load.messages.node, size=row.load.messages.size, bandwidth=row.comm_alone)
         for row in extended.measured(truth, sized, task)
         if row.load.messages is not None and row.load.messages.size is not None and row.comm_alone
     )
-    return fitting.fit(curves, fitting.Source(origin="virtual", sizes=observations), created="")
+    return fitting.fit(curves, Provenance(origin="virtual", sizes=observations), created="")
 
 
 def _one_thread(load: Load) -> bool:
@@ -142,7 +143,7 @@ def _random(shape: Shape, rng: np.random.Generator, truth: Credits) -> Job:
     )
     direction: Direction = rng.choice(["receive", "send", "both"], p=[0.6, 0.2, 0.2]).item()
     intensity = 0.0 if rng.random() < 0.5 else float(np.exp(rng.uniform(math.log(0.05), math.log(4.0))))
-    plain = Step(comp_bytes=1.0, comm_bytes=256e6, direction=direction, intensity=intensity)
+    plain = JobStep(comp_bytes=1.0, comm_bytes=256e6, direction=direction, intensity=intensity)
     alone = load_streams(truth, load_of(now, plain))
     # T_M between an eighth and eight times T_N, alone, as it runs now.
     ratio = float(np.exp(rng.uniform(-math.log(8.0), math.log(8.0))))
@@ -181,7 +182,9 @@ def true_times(job: Job, asked: Sequence[Setup], truth: Credits) -> np.ndarray:
     loads = [load_of(setup, job.step) for setup in asked]
     known = {load: load_streams(truth, load) for load in dict.fromkeys(loads)}
     streams = np.array([[[getattr(known[load], stream) for load in loads]] for stream in STREAMS])
-    given = Rates(streams=streams, moved=np.array([job.step.moved]), discrepancy=np.zeros((4, len(loads))))
+    given = SetupRates(
+        streams=streams, moved=np.array([job.step.moved]), discrepancy=np.zeros((4, len(loads)))
+    )
     return steps(job, asked, given).total[0]
 
 

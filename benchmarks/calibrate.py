@@ -17,11 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from elbowroom.api.calibrating import calibrate
-from elbowroom.model import published
-from elbowroom.predict.answering import situations
+from elbowroom.api.calibration import calibrate
+from elbowroom.models import published
+from elbowroom.models.predict import situations
 from elbowroom.virtual.published_curves import PublishedCurves
-from elbowroom.virtual.scaling import credits
 
 
 def line(name: str, options: argparse.Namespace) -> tuple[float, ...]:

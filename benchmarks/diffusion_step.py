@@ -1,4 +1,4 @@
-"""One step of the diffusion solver in one setup, timed: the program that docs/advise.md lets an advice run.
+"""Time one step of the diffusion solver in one setup: the program that docs/guide/advise.md verifies with.
 
     python benchmarks/diffusion_step.py --cores 1 --overlap 1 [--variant none] [--cells 2000000] [--steps 40]
 

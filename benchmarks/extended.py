@@ -5,7 +5,7 @@
 
 Truths: G2, the network of credits of nine virtual machines (elbowroom.virtual.loads); moved, the same with
 every number changed at random (benchmarks/prediction.py), the peak of cores and the latency of messages too;
-G3, the same machines simulated line by line (docs/simulate.md), which wants a C++ compiler. FLOW is
+G3, the same machines simulated line by line (docs/guide/simulate.md), which wants a C++ compiler. FLOW is
 calibrated with 24 runs of one kernel beside large receptions (`flow_design.design`), 3 with both sockets, and
 24 runs of loads: 7 of other intensities, 8 message sizes, 3 with several threads, 2 that send, 2 in both
 directions, 2 with a copy. Asked are random loads, none of which was measured, by what they add to the 24:
@@ -20,7 +20,7 @@ Beside it:
 - told alone: no contention, but told what each side gets alone in that very load;
 - plain max-min: told the same; cores, threads and copies share a node's capacity fairly.
 
-Ten minutes; no result depends on the machine (docs/models.md).
+Ten minutes; no result depends on the machine (docs/reference/models.md).
 """
 
 from __future__ import annotations
@@ -39,19 +39,21 @@ from naive_loads import Answer, max_min, roofline, told_alone
 from prediction import VALUES, arguments, moved
 
 from elbowroom.launch.simulator import simulate
-from elbowroom.model import flow_fit, flow_load_fit, published
-from elbowroom.model.curves import STREAMS, Curves, Row, Shape, Situation, Streams
-from elbowroom.model.document import Calibration, Document, FlowPart, LoadPart, Models
-from elbowroom.model.flow_design import design, mixed
-from elbowroom.model.flow_fit import FlowFit
-from elbowroom.model.load import Computing, Copy, Load, LoadRow, Messages, load_of
-from elbowroom.predict.loading import load_draws, predict_loads
+from elbowroom.models import published
+from elbowroom.models.curves import STREAMS, Curves, Row, Shape, Situation, Streams
+from elbowroom.models.document import Calibration, Document, Models
+from elbowroom.models.flow import fit as flow_fit
+from elbowroom.models.flow import load_fit as flow_load_fit
+from elbowroom.models.flow.design import design, mixed
+from elbowroom.models.flow.part import FlowPart, LoadPart
+from elbowroom.models.load import Computing, Copy, Load, LoadRow, Messages, load_of
+from elbowroom.models.predict import load_draws, predict_loads
+from elbowroom.virtual.credit_calibration import credits
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.loads import load_streams
 from elbowroom.virtual.machines import of_name
 from elbowroom.virtual.machines import truth_of as truth_with
 from elbowroom.virtual.requests import Requests
-from elbowroom.virtual.scaling import credits
 
 BUDGET = 24
 LOADS = 16
@@ -277,7 +279,7 @@ def flow_of(
         n_high=shape.cores_first_socket,
     )  # fmt: skip
 
-    def document(of: FlowFit, load: LoadPart | None) -> Document:
+    def document(of: FlowPart, load: LoadPart | None) -> Document:
         shared = ("names", "values", "low", "high", "draws", "discrepancy")
         part = FlowPart(**{name: getattr(of, name) for name in shared}, load=load)
         return Document(
@@ -288,7 +290,7 @@ def flow_of(
             models=Models(flow=part),
         )
 
-    return document(found.flow, found.load), document(flow, None)
+    return document(found, found.load), document(flow, None)
 
 
 def intervals(document: Document, loads: Sequence[Load]) -> list[list[tuple[float, float, float]]]:

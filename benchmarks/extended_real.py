@@ -33,14 +33,14 @@ import msgspec
 from elbowroom import open as open_run
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
-from elbowroom.model.curves import STREAMS
-from elbowroom.model.message_size import Observation
-from elbowroom.model.message_size import fit as fit_sizes
-from elbowroom.predict.collecting import NORMAL_95, Setting, collect
-from elbowroom.predict.fitting import Source
-from elbowroom.predict.fitting import fit as fit_document
-from elbowroom.predict.load_rows import Base, load_rows
-from elbowroom.predict.loading import predict_loads
+from elbowroom.models.base import Provenance
+from elbowroom.models.curves import STREAMS
+from elbowroom.models.fit import fit as fit_document
+from elbowroom.models.message_size import MessageBandwidth
+from elbowroom.models.message_size import fit as fit_sizes
+from elbowroom.models.predict import predict_loads
+from elbowroom.models.run_data import NORMAL_95, Setting, collect
+from elbowroom.models.run_loads import Base, load_rows
 from elbowroom.stats.result import PointResult, Summary
 
 MEASURED = Path(__file__).parent.parent / "docs" / "measured" / "two-core-vm-loads.json"
@@ -162,7 +162,7 @@ def constant(known: Sequence[PointResult]) -> Predictor:
 def roofline(known: Sequence[PointResult]) -> Predictor:
     core = max(values(item)[0] / item.n for item in known)
     peak = max(values(item)[0] / item.n * (item.arithmetic_intensity or 0.0) for item in known)
-    law = fit_sizes([Observation(node=0, size=item.size, bandwidth=values(item)[1]) for item in known])
+    law = fit_sizes([MessageBandwidth(node=0, size=item.size, bandwidth=values(item)[1]) for item in known])
     largest = max(item.size for item in known)
     most = median(values(item)[1] for item in known if item.size == largest)
 
@@ -217,7 +217,7 @@ def _alike(known: Sequence[PointResult], item: PointResult, axis: Axis) -> list[
 def flow(known: Sequence[PointResult], cores: Mapping[str, tuple[int, ...]], machine: Machine) -> Predictor:
     """FLOW, fitted as `elbowroom fit` fits several runs."""
     found = collect(known, cores, machine)
-    source = Source(
+    source = Provenance(
         nodes=found.layout.nodes,
         sizes=found.sizes,
         loads=found.loads,

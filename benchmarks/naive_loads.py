@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from elbowroom.model.curves import Shape
-from elbowroom.model.filling import fill
-from elbowroom.model.load import Computing, Load, LoadRow, Messages
-from elbowroom.model.message_size import MessageSize, Observation
-from elbowroom.model.message_size import fit as fit_sizes
+from elbowroom.models.curves import Shape
+from elbowroom.models.flow.max_min import fill
+from elbowroom.models.load import Computing, Load, LoadRow, Messages
+from elbowroom.models.message_size import MessageBandwidth, MessageSize
+from elbowroom.models.message_size import fit as fit_sizes
 
 Answer = tuple[float, float, float, float]
 Predictor = Callable[[Sequence[Load]], list[Answer]]
@@ -67,7 +67,7 @@ def message_law(shape: Shape, rows: Sequence[LoadRow]) -> tuple[MessageSize, dic
             found.setdefault((shape.local(messages.node), messages.direction), []).append(alone(row)[1])
         if messages.direction == "receive":
             size = LARGEST if messages.size is None else messages.size
-            observations.append(Observation(node=messages.node, size=size, bandwidth=alone(row)[1]))
+            observations.append(MessageBandwidth(node=messages.node, size=size, bandwidth=alone(row)[1]))
     return fit_sizes(observations), {key: float(np.mean(values)) for key, values in found.items()}
 
 

@@ -143,7 +143,7 @@ class Probe:
             raise MachineError("the probe ended before it answered")
         answer: dict[str, object] = json.loads(line)
         if answer["record"] == "error":
-            raise MachineError(f"the probe refused: {answer['message']}; {answer['mend']}")
+            raise MachineError(f"the probe refused: {answer['message']}; {answer['hint']}")
         return answer
 
     def _send(self, request: dict[str, object]) -> None:

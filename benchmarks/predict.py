@@ -22,8 +22,8 @@ import msgspec
 import numpy as np
 
 from elbowroom import api
-from elbowroom.model import published
-from elbowroom.model.document import Document
+from elbowroom.models import published
+from elbowroom.models.document import Document
 
 TESTS = Path(__file__).parents[1] / "tests"
 LIMIT_NS = 200.0

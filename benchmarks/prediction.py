@@ -1,4 +1,4 @@
-"""How far FLOW and the others predict from the truth, on virtual machines of three kinds (docs/models.md).
+"""Errors of FLOW and the other models on virtual machines of three kinds (docs/reference/models.md).
 
     python benchmarks/prediction.py [--machines henri,billy] [--truths G1,G2,moved,G3] [--noise 0,1,3]
                                     [--seeds 5] [--processes 2] [--json]
@@ -37,11 +37,9 @@ import msgspec
 import numpy as np
 
 from elbowroom.errors import UsageError
-from elbowroom.model import flow_fit, published, threshold_fit
-from elbowroom.model.curves import Curves, Row, Shape, Situation
-from elbowroom.model.flow_design import design, mixed
-from elbowroom.model.prediction import Prediction
-from elbowroom.predict.evaluating import (
+from elbowroom.models import published
+from elbowroom.models.curves import STREAMS, Curves, Row, Shape, Situation
+from elbowroom.models.evaluate import (
     Answer,
     Predictor,
     max_min,
@@ -49,10 +47,17 @@ from elbowroom.predict.evaluating import (
     sample_placements,
     threshold_predictor,
 )
-from elbowroom.virtual.credits import Credits, Network, Side
+from elbowroom.models.flow import fit as flow_fit
+from elbowroom.models.flow.design import design, mixed
+from elbowroom.models.flow.intervals import bands
+from elbowroom.models.flow.part import FlowPart
+from elbowroom.models.prediction import Prediction
+from elbowroom.models.threshold import fit as threshold_fit
+from elbowroom.stats.interval import Interval
+from elbowroom.virtual.credit_calibration import credits
+from elbowroom.virtual.credits import Credits, DataSide, Network
 from elbowroom.virtual.network import Resource
 from elbowroom.virtual.published_curves import PublishedCurves
-from elbowroom.virtual.scaling import credits
 from elbowroom.virtual.truth import Truth, generator
 
 Question = Literal["placements", "points", "table 6.1", "sockets"]
@@ -103,16 +108,19 @@ def truth_of(name: str, machine: str) -> Truth:
         # Imported here: only this truth needs a compiler.
         from elbowroom.launch.simulator import simulate
         from elbowroom.virtual.machines import of_name
-        from elbowroom.virtual.request_scaling import scaled
+        from elbowroom.virtual.request_calibration import scaled
         from elbowroom.virtual.requests import Requests
 
         return Requests(scaled(of_name(machine), simulate), simulate)
     return credits(model) if name == "G2" else Credits(moved(credits(model).network))
 
 
-def moved(network: Network) -> Network:
-    """The network of a machine that nobody has seen: the same streams and routes, all numbers moved."""
-    rng = np.random.default_rng(zlib.crc32(network.shape.name.encode()))
+def moved(network: Network, variant: int | None = None) -> Network:
+    """The network of a machine that nobody has seen: the same streams and routes, all numbers moved; another
+    one for each `variant`.
+    """
+    name = zlib.crc32(network.shape.name.encode())
+    rng = np.random.default_rng(name if variant is None else [name, variant])
 
     def times(value: float, spread: float) -> float:
         return float(value * math.exp(rng.uniform(-spread, spread)))
@@ -120,8 +128,10 @@ def moved(network: Network) -> Network:
     def resource(item: Resource) -> Resource:
         return Resource(capacity=times(item.capacity, VALUES), delay=times(item.delay, WAITING))
 
-    def side(item: Side) -> Side:
-        return Side(**{name: times(value, VALUES) for name, value in msgspec.structs.asdict(item).items()})
+    def side(item: DataSide) -> DataSide:
+        return DataSide(
+            **{name: times(value, VALUES) for name, value in msgspec.structs.asdict(item).items()}
+        )
 
     return msgspec.structs.replace(
         network,
@@ -176,11 +186,26 @@ def on_samples(shape: Shape, budget: int | None) -> list[Situation]:
     return [Situation(comp_node=i, comm_node=j, n=n) for i, j in places for n in counts]
 
 
+def predictions(part: FlowPart, shape: Shape, asked: Sequence[Situation]) -> list[Prediction]:
+    """What a fitted FLOW predicts for situations."""
+    value, low, high = bands(part, shape, asked)
+    return [
+        Prediction(
+            situation=at,
+            **{
+                stream: Interval(value=value[k, s], low=low[k, s], high=high[k, s])
+                for k, stream in enumerate(STREAMS)
+            },
+        )
+        for s, at in enumerate(asked)
+    ]
+
+
 def calibrated(full: Curves, given: Curves, seed: int) -> dict[str, Predictor]:
     """The models, each with all of the samples or with what FLOW is given."""
     flow = flow_fit.fit(given, seed=seed)
     return {
-        "FLOW": lambda asked: flow_fit.predictions(flow, asked),
+        "FLOW": lambda asked: predictions(flow, given.shape, asked),
         "thesis, full": threshold(full, "thesis"),
         "thesis, few": threshold(given, "thesis"),
         "robust, full": threshold(full, "robust"),

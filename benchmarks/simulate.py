@@ -7,7 +7,7 @@ rest.
 
 `speed`: requests a second of one core, for several loads of one machine; median and best of the repetitions.
 `models`: the questions, models and errors of benchmarks/prediction.py on the truth G3, whose law is none of
-the models' and which nobody looked at while FLOW was written (docs/simulate.md). Needs a C++ compiler.
+the models' and which nobody looked at while FLOW was written (docs/guide/simulate.md). Needs a C++ compiler.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ import msgspec
 import prediction
 
 from elbowroom.launch.simulator import simulate
-from elbowroom.model import published
-from elbowroom.model.load import Computing, Load, Messages
+from elbowroom.models import published
+from elbowroom.models.load import Computing, Load, Messages
 from elbowroom.virtual.machines import of_name
-from elbowroom.virtual.request_node import Node
-from elbowroom.virtual.request_scaling import scaled
+from elbowroom.virtual.request_calibration import scaled
+from elbowroom.virtual.request_node import SimulatedNode
 from elbowroom.virtual.requests import Moment, experiment, flows_at, machine
 
 MEASURE = 400_000_000  # picoseconds: long enough that starting up does not count
 
 
-def moments(node: Node) -> dict[str, Moment]:
+def moments(node: SimulatedNode) -> dict[str, Moment]:
     """Loads of all cores of a socket, and of one."""
     most, far = node.shape.cores_first_socket, node.shape.numa_per_socket
 

@@ -51,11 +51,14 @@ def whole_run(machine: str) -> None:
 
 def line(name: str, repeat: int) -> dict[str, float]:
     """The median times of one machine, s."""
-    from elbowroom.model import flow_fit, published
-    from elbowroom.model.curves import Curves, Row, Situation
-    from elbowroom.model.flow_design import design
-    from elbowroom.predict import fitting
-    from elbowroom.virtual.scaling import credits
+    from elbowroom.models import fit as fitting
+    from elbowroom.models import published
+    from elbowroom.models.base import Provenance
+    from elbowroom.models.curves import Curves, Row, Situation
+    from elbowroom.models.flow import fit as flow_fit
+    from elbowroom.models.flow.design import design
+    from elbowroom.models.flow.intervals import bands
+    from elbowroom.virtual.credit_calibration import credits
     from elbowroom.virtual.truth import generator
 
     truth = credits(published.load(name).model)
@@ -72,14 +75,15 @@ def line(name: str, repeat: int) -> dict[str, float]:
     nodes, counts = range(shape.nodes), range(1, shape.cores_first_socket + 1)
     few = curves(design(shape, 24))
     every = product(nodes, nodes, counts)
-    full = curves(tuple(Situation(comp_node=i, comm_node=j, n=n) for i, j, n in every))
-    source = fitting.Source(run=name, plan="model", origin="virtual")
+    surface = tuple(Situation(comp_node=i, comm_node=j, n=n) for i, j, n in every)
+    full = curves(surface)
+    source = Provenance(run=name, plan="model", origin="virtual")
     fitted = flow_fit.fit(few)
     return {
         "fit_24": taken(lambda: flow_fit.fit(few), repeat),
         "fit_full": taken(lambda: flow_fit.fit(full), repeat),
         "fit_all": taken(lambda: fitting.fit(full, source, created=""), repeat),
-        "surface": taken(lambda: flow_fit.surface(fitted), repeat),
+        "surface": taken(lambda: bands(fitted, shape, surface), repeat),
         "run": taken(lambda: whole_run(name), repeat),
     }
 
@@ -87,7 +91,7 @@ def line(name: str, repeat: int) -> dict[str, float]:
 def main() -> None:
     """Prints a line for each machine, and the worst of all below."""
     one_thread()
-    from elbowroom.model import published
+    from elbowroom.models import published
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--machines", type=lambda text: text.split(","), default=published.names())
