@@ -68,8 +68,8 @@ def sound(answer: Record) -> None:
     assert [phase["phase"] for phase in answer["phases"]] == ["B", "AB"]
     assert [phase["index"] for phase in answer["phases"]] == [0, 1]
     for phase in answer["phases"]:
-        # A receiver that other work keeps from its core may be late time after time; a few small messages may be
-        # over within a hundred readings of a slow clock.
+        # A receiver that other work keeps from its core may be late time after time; a few small messages
+        # may be over within a hundred readings of a slow clock.
         voiding = {"late", "too_short"} & set(phase["flags"])
         assert set(phase["flags"]) - voiding <= {"steal", "migrated", "scheduling"}
         assert phase["status"] == ("void" if voiding else "ok")
