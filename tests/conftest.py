@@ -22,7 +22,10 @@ from elbowroom.launch import build
 from elbowroom.launch.mpi import Mpi, find_mpi, launch_environment
 from elbowroom.models.curves import STREAMS, Curves, Row, Situation
 from elbowroom.store.curves import write_curves
+from plugin_site import install_plugin
 from traced import Interposers
+
+__all__ = ["install_plugin"]
 
 DATA = Path(__file__).parent / "data"
 FAKE = Path(__file__).parent / "fake_site.py"

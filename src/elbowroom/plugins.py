@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
-from collections.abc import Collection
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from elbowroom.errors import UsageError
+from elbowroom.errors import UsageError, closest
+
+T = TypeVar("T")
 
 
 class Plugins(NamedTuple):
@@ -22,7 +27,7 @@ def declared(kind: str, built_in: Collection[str] = ()) -> Plugins:
     that several packages declare, is a problem, and no plug-in of it is used.
     """
     groups: dict[str, list[EntryPoint]] = defaultdict(list)
-    for entry in entry_points(group=f"elbowroom.{kind}"):
+    for entry in _entries(f"elbowroom.{kind}", tuple(sys.path)):
         groups[entry.name].append(entry)
     unique, problems = {}, []
     for name, entries in sorted(groups.items()):
@@ -36,6 +41,12 @@ def declared(kind: str, built_in: Collection[str] = ()) -> Plugins:
     return Plugins(unique, tuple(problems))
 
 
+@lru_cache(maxsize=16)
+def _entries(group: str, _path: tuple[str, ...]) -> EntryPoints:
+    """The entry points of a group of all packages on `sys.path`, which are read once."""
+    return entry_points(group=group)
+
+
 def package_of(entry: EntryPoint) -> str:
     """The package that declares an entry point."""
     return entry.dist.name if entry.dist is not None else entry.value
@@ -45,10 +56,104 @@ def load(entry: EntryPoint) -> Any:
     """What an entry point names; UsageError if it cannot be imported, for whatever reason."""
     try:
         return entry.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(
             f"cannot be imported ({type(error).__name__}: {error})",
             field=entry.group,
             value=entry.name,
-            hint=f"update or uninstall {package_of(entry)}",
+            hint=_update(entry),
         ) from error
+
+
+def refused(entry: EntryPoint, reason: str) -> UsageError:
+    """The error for an entry point that names something else than its group is for."""
+    return UsageError(reason, field=entry.group, value=entry.value, hint=_update(entry))
+
+
+def _update(entry: EntryPoint) -> str:
+    return f"update or uninstall {package_of(entry)}"
+
+
+def instance_of(kind: type[T]) -> Callable[[EntryPoint], T]:
+    """Loads entry points that name an instance of `kind` with the name that they declare."""
+
+    def loaded(entry: EntryPoint) -> T:
+        item = load(entry)
+        if not isinstance(item, kind) or getattr(item, "name", None) != entry.name:
+            raise refused(entry, f"is no {kind.__name__} named {entry.name!r}")
+        return item
+
+    return loaded
+
+
+def file_of(entry: EntryPoint) -> Path:
+    """The file `NAME.toml` of an entry point that names the package in which it lies."""
+    place = getattr(load(entry), "__file__", None)
+    if place is None:
+        raise refused(entry, f"is no package with a file {entry.name}.toml")
+    return Path(place).with_name(f"{entry.name}.toml")
+
+
+class Registry(Generic[T]):
+    """All of a kind: what elbowroom has, and what installed packages declare.
+
+    `kind` is the group of entry points, `noun` the kind in errors, `field` theirs (default: the noun).
+    `built_in` gives the names of elbowroom's own, `own` one of them; `added` loads a plug-in, and raises
+    UsageError. `hint` is what an unknown name is answered with, of the name and the known ones.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        noun: str,
+        *,
+        built_in: Callable[[], Sequence[str]],
+        own: Callable[[str], T],
+        added: Callable[[EntryPoint], T],
+        field: str = "",
+        hint: Callable[[str, Sequence[str]], str] = closest,
+    ) -> None:
+        self.kind, self._noun, self._field = kind, noun, field or noun
+        self._built_in, self._own, self._added, self._hint = built_in, own, added, hint
+
+    def names(self) -> tuple[str, ...]:
+        """All names, elbowroom's own first; imports no plug-in."""
+        return (*self._built_in(), *self.declared().by_name)
+
+    def declared(self) -> Plugins:
+        """What installed packages declare."""
+        return declared(self.kind, self._built_in())
+
+    def get(self, name: str) -> T:
+        """The one of that name. UsageError with the known ones if there is none, with the reason if a package
+        declares it and it cannot be used.
+        """
+        if name in self._built_in():
+            return self._own(name)
+        added = self.declared()
+        if name in added.by_name:
+            return self._added(added.by_name[name])
+        reasons = [problem for problem in added.problems if repr(name) in problem]
+        hint = f"{' '.join(reasons)} Uninstall all but one." if reasons else self._hint(name, self.names())
+        raise UsageError(f"no such {self._noun}", field=self._field, value=name, hint=hint)
+
+    def all(self) -> tuple[T, ...]:
+        """Each that can be used."""
+        results = map(self._attempt, self.names())
+        return tuple(result for result in results if not isinstance(result, UsageError))
+
+    def problems(self) -> tuple[str, ...]:
+        """A sentence on each of an installed package that cannot be used."""
+        added = self.declared()
+        failures = [str(result) for result in map(self._attempt, added.by_name) if _failed(result)]
+        return (*added.problems, *failures)
+
+    def _attempt(self, name: str) -> T | UsageError:
+        try:
+            return self.get(name)
+        except UsageError as error:
+            return error
+
+
+def _failed(result: object) -> bool:
+    return isinstance(result, UsageError)

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from elbowroom.launch.build import probe
-from elbowroom.launch.launchers import LaunchRequest, build_launch
+from elbowroom.launch.launcher import LaunchRequest
+from elbowroom.launch.launchers import build_launch
 from elbowroom.launch.mpi import Mpi
 from elbowroom.launch.session import Session
 from elbowroom.plan.point import Unit

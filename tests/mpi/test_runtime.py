@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from elbowroom.launch.launchers import LaunchRequest, build_launch
+from elbowroom.launch.launcher import LaunchRequest
+from elbowroom.launch.launchers import build_launch
 from starpu_site import starpu_mpi, starpu_program
 
 Record = dict[str, Any]

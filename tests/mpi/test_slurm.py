@@ -23,7 +23,8 @@ import pytest
 
 from elbowroom.errors import UsageError
 from elbowroom.launch.build import probe
-from elbowroom.launch.launchers import LaunchRequest, build_launch, detect
+from elbowroom.launch.launcher import LaunchRequest
+from elbowroom.launch.launchers import build_launch, detect
 from elbowroom.launch.mpi import Mpi, find_mpi
 from elbowroom.launch.session import Session
 from elbowroom.plan.point import Unit

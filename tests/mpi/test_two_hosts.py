@@ -21,7 +21,8 @@ import msgspec
 import pytest
 
 from elbowroom.launch.build import probe
-from elbowroom.launch.launchers import Launch, LaunchRequest, build_launch
+from elbowroom.launch.launcher import Launch, LaunchRequest
+from elbowroom.launch.launchers import build_launch
 from elbowroom.launch.mpi import find_mpi, launch_environment
 from elbowroom.launch.session import Session
 from elbowroom.plan.point import Unit

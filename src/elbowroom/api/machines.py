@@ -5,23 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from elbowroom import experiments
 from elbowroom.api.models import curves_of
 from elbowroom.api.runs import Run, open
 from elbowroom.campaign.doctor_facts import gather
 from elbowroom.errors import UsageError
+from elbowroom.experiments import EXPERIMENTS
 from elbowroom.files import write_atomically
+from elbowroom.launch.launchers import LAUNCHERS
 from elbowroom.launch.mpi import find_mpi
 from elbowroom.launch.virtual import load
 from elbowroom.machine.doctor import Diagnosis as Diagnosis
 from elbowroom.machine.doctor import diagnose
 from elbowroom.models import published
 from elbowroom.models.threshold.fit import fit
-from elbowroom.plan import file
+from elbowroom.plan.file import PLANS
+from elbowroom.plan.workload import WORKLOADS
+from elbowroom.plugins import Registry
 from elbowroom.virtual.definition import CLOCK_GHZ, UNKNOWN_MEMORY_GB, checked, encode
 from elbowroom.virtual.definition import Definition as Definition
 
@@ -58,6 +61,10 @@ class VirtualMachineList(msgspec.Struct, frozen=True, kw_only=True):
     schema: str = "elbowroom/machines"
     version: int = 1
     machines: tuple[VirtualMachineFacts, ...]
+
+
+REGISTRIES: tuple[Registry[Any], ...] = (EXPERIMENTS, PLANS, WORKLOADS, LAUNCHERS)
+"""All that installed packages add to."""
 
 
 def machine_document(definition: Definition, file: str | None = None) -> VirtualMachineDocument:
@@ -156,5 +163,5 @@ def doctor(mpi: str | None = None) -> list[Diagnosis]:
 def _plugins() -> list[Diagnosis]:
     """A line for each plug-in that cannot be used."""
     hint = "update the package, or uninstall it"
-    problems = (*experiments.problems(), *file.problems())
+    problems = (problem for registry in REGISTRIES for problem in registry.problems())
     return [Diagnosis(name="plug-ins", status="warn", text=problem, hint=hint) for problem in problems]

@@ -17,6 +17,7 @@ from elbowroom.campaign import host_load
 from elbowroom.campaign.loop import Loop
 from elbowroom.campaign.source import Source
 from elbowroom.errors import ElbowroomError, UsageError
+from elbowroom.launch import launchers
 from elbowroom.machine.frequencies import CORE, UNCORE, Frequencies
 from elbowroom.machine.identity import check_same, difference
 from elbowroom.machine.state import unknowns
@@ -131,7 +132,7 @@ def _close_part(
     if not work.units_measured:
         return
     during: dict[str, Any] = {}
-    if source.live and source.name in ("local", "mpiexec", "pbs"):
+    if source.live and not launchers.get(source.name).program:
         # The ranks are children of ours: what the host was busy with besides them is other people's work.
         during["others_busy"] = host_load.others_busy(clocks, host_load.look())
     wall = manifest.wall_s + time.monotonic() - begun

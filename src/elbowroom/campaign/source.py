@@ -11,16 +11,10 @@ import msgspec
 
 from elbowroom import experiments
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
-from elbowroom.launch import build, modes, starpu
+from elbowroom.launch import build, launchers, modes, starpu
 from elbowroom.launch.application import ApplicationSession, refused_threads
-from elbowroom.launch.launchers import (
-    Launch,
-    LaunchRequest,
-    build_launch,
-    detect,
-    host_count,
-    missing_program,
-)
+from elbowroom.launch.launcher import Launch, LaunchRequest
+from elbowroom.launch.launchers import build_launch, detect, host_count, missing_program
 from elbowroom.launch.mpi import find_mpi, spec_of
 from elbowroom.launch.programs import ProgramSession
 from elbowroom.launch.replay import PREFIX, RecordedAnswer, Replay
@@ -388,7 +382,7 @@ def with_starpu(where: Where, plan: Plan, tell: Callable[[str], object]) -> Wher
 
 def settable(machine: Machine, launcher: str, frequencies: Frequencies | None = None) -> Machine:
     """The machine with what may be set there: frequencies, on the host this process runs on."""
-    if launcher != "local":
+    if not launchers.get(launcher).this_host_only:
         reason = (
             f"only on the host elbowroom runs on, and launcher {launcher} may reach others; "
             "on one host: --launcher local"

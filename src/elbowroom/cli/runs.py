@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elbowroom import api
+from elbowroom.api.choices import launcher_names
 from elbowroom.api.shell import is_stdout
 from elbowroom.cli import run_tables
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
@@ -48,7 +49,7 @@ def _complete_plan(_context: click.Context, _parameter: click.Parameter, incompl
 @click.option(
     "--launcher",
     metavar="NAME",
-    help="local, mpiexec, srun, flux, pbs or replay:RUN; default: that of the allocation, otherwise local.",
+    help=f"{', '.join(launcher_names())} or replay:RUN; default: that of the allocation, otherwise local.",
 )
 @mpi_option
 @click.option("--hosts", metavar="A,B", help="Hosts for mpiexec, srun, flux.")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from elbowroom.launch.launchers import Launch
+from elbowroom.launch.launcher import Launch
 from elbowroom.launch.mpi import Mpi
 from elbowroom.launch.session import Session
 from elbowroom.plan.workload import Startup

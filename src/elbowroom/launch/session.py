@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
-from elbowroom.launch.launchers import Launch
+from elbowroom.launch.launcher import Launch
 from elbowroom.launch.mpi import Mpi, mismatch
 from elbowroom.launch.processes import kill_session, start
 from elbowroom.plan.point import Unit

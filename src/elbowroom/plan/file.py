@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -18,6 +18,9 @@ from elbowroom.plan.durations import LONGEST, MOST_REPETITIONS, parse_duration
 from elbowroom.plan.kernels import find
 from elbowroom.plan.point import Access, Build, Data, Metric, Pattern, Phase, Reuse, Who
 from elbowroom.plan.sizes import parse_cores, parse_size
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 Positive = Annotated[int, Meta(ge=1)]
 Natural = Annotated[int, Meta(ge=0)]
@@ -145,54 +148,42 @@ def folder() -> Path:
     return installed if installed.is_dir() else package.parents[1] / "plans"
 
 
-def names() -> tuple[str, ...]:
-    """The named plans, sorted: those of elbowroom and of installed packages."""
-    return tuple(sorted({*_built_in(), *plugins.declared("plans", _built_in()).by_name}))
-
-
 def _built_in() -> tuple[str, ...]:
-    return tuple(path.stem for path in folder().glob("*.toml"))
+    return tuple(sorted(path.stem for path in folder().glob("*.toml")))
+
+
+def _own(name: str) -> Plan:
+    return _read(folder() / f"{name}.toml", name)
+
+
+def _added(entry: EntryPoint) -> Plan:
+    return _read(plugins.file_of(entry), entry.name)
+
+
+PLANS = plugins.Registry("plans", "plan", built_in=_built_in, own=_own, added=_added)
+"""The named plans: those of elbowroom and of installed packages."""
+
+
+def names() -> tuple[str, ...]:
+    """The named plans: those of elbowroom, then those of installed packages."""
+    return PLANS.names()
 
 
 def plans() -> list[Plan]:
-    """The named plans that can be read, sorted by name."""
-    return [plan for plan in map(_readable, names()) if isinstance(plan, Plan)]
-
-
-def problems() -> tuple[str, ...]:
-    """A sentence on each plan of an installed package that cannot be read."""
-    added = plugins.declared("plans", _built_in())
-    failures = [str(result) for result in map(_readable, added.by_name) if isinstance(result, UsageError)]
-    return (*added.problems, *failures)
-
-
-def _readable(name: str) -> Plan | UsageError:
-    try:
-        return load(name)
-    except UsageError as error:
-        return error
-
-
-def _path(text: str) -> Path:
-    """The file of a plan: what is named, a plan of elbowroom, or one that an installed package declares as
-    the package that `NAME.toml` is in.
-    """
-    if text.endswith(".toml") or "/" in text:
-        return Path(text)
-    path = folder() / f"{text}.toml"
-    added = {} if path.is_file() else plugins.declared("plans", _built_in()).by_name
-    if text not in added:
-        return path
-    return Path(plugins.load(added[text]).__file__).with_name(f"{text}.toml")
+    """The named plans that can be read."""
+    return list(PLANS.all())
 
 
 def load(name_or_path: str | Path) -> Plan:
     """The plan of that name, or of that TOML file; UsageError names the key, the value and the hint."""
     text = str(name_or_path)
-    path = _path(text)
+    if text.endswith(".toml") or "/" in text:
+        return _read(Path(text), text)
+    return PLANS.get(text)
+
+
+def _read(path: Path, text: str) -> Plan:
     if not path.is_file():
-        if path.parent == folder():
-            raise UsageError("no such plan", field="plan", value=text, hint=closest(text, names()))
         raise UsageError("no such file", field="plan", value=text, hint=f"named plans: {', '.join(names())}")
     source = read_text(path, field="plan", hint="see `elbowroom help plans`")
     raw = parse_toml(source, field="plan", where=text)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import msgspec
 
+from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
-from elbowroom.plugins import declared, load
+from elbowroom.plugins import Registry, load, package_of, refused
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 FIRST_STORED = ("application", "extraneous", "program")
 """Keys that every stored point has, null for other workloads: release 0.1 wrote them so."""
+
+ADDED_BY = "added_by"
+"""Under which a stored point names the package of its workload, where it is not elbowroom's own."""
 
 _Mesh = TypeVar("_Mesh")
 
@@ -75,7 +79,7 @@ class Workload:
     def decode(plain: Any) -> Workload:
         """The workload of `{key: fields}` (`unstored`); msgspec.ValidationError for other data."""
         [(key, fields)] = plain.items()
-        workload: Workload = msgspec.convert(fields, _member(key).stored_type())
+        workload: Workload = msgspec.convert(fields, WORKLOADS.get(key).stored_type())
         return workload
 
     # Names
@@ -242,18 +246,21 @@ def members() -> Mapping[str, type[Workload]]:
     return _MEMBERS
 
 
-@cache
-def _installed() -> Mapping[str, EntryPoint]:
-    """Workloads of installed packages by key: entry points of the group elbowroom.workloads."""
-    return declared("workloads", members()).by_name
-
-
-def _member(key: str) -> type[Workload]:
-    """The workload of a key; UsageError for one whose package cannot be imported."""
-    if key in members():
-        return members()[key]
-    member: type[Workload] = load(_installed()[key])
+def _added(entry: EntryPoint) -> type[Workload]:
+    member = load(entry)
+    if not isinstance(member, type) or not issubclass(member, Workload) or member.key != entry.name:
+        raise refused(entry, f"is no Workload with the key {entry.name!r}")
     return member
+
+
+WORKLOADS: Registry[type[Workload]] = Registry(
+    "workloads",
+    "workload",
+    built_in=lambda: tuple(members()),
+    own=lambda key: members()[key],
+    added=_added,
+)
+"""All workloads by key: elbowroom's own, and those of installed packages."""
 
 
 @cache
@@ -263,21 +270,38 @@ def kernel_beside_messages() -> Workload:
 
 
 def stored(point: msgspec.Struct, workload: Workload) -> dict[str, Any]:
-    """Plain data of a point, or of its result, in the stored form: what it runs is under its key."""
+    """Plain data of a point, or of its result, in the stored form: what it runs is under its key, and the
+    package that adds a workload under `added_by`.
+    """
     plain: dict[str, Any] = msgspec.to_builtins(point)
     fields = plain.pop("workload")
     plain |= dict.fromkeys(FIRST_STORED)
     if workload.key:
         plain[workload.key] = fields
+    added = WORKLOADS.declared().by_name.get(workload.key)
+    if added is not None:
+        plain[ADDED_BY] = {workload.key: package_of(added)}
     return plain
 
 
 def unstored(plain: Any) -> Any:
-    """Plain data for msgspec.convert, of a point in the stored form; other data stays as it is."""
+    """Plain data for msgspec.convert, of a point in the stored form; other data stays as it is. UsageError
+    for a workload whose package is not installed.
+    """
     if not isinstance(plain, dict):
         return plain
     point = dict(plain)
-    for key in (*members(), *_installed()):
+    names = WORKLOADS.names()
+    added_by = point.pop(ADDED_BY, None)
+    for key, package in added_by.items() if isinstance(added_by, dict) else ():
+        if key not in names:
+            raise UsageError(
+                f"is a workload of the package {package}, which is not installed",
+                field="workload",
+                value=key,
+                hint=f"install it: pip install {package}",
+            )
+    for key in names:
         value = point.pop(key, None)
         if value is not None:
             point["workload"] = {key: value}

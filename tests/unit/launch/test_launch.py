@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
-from elbowroom.launch.launchers import LaunchRequest, build_launch, detect, host_count, names, read_hostfile
+from elbowroom.launch.launcher import LaunchRequest, read_hostfile
+from elbowroom.launch.launchers import build_launch, detect, host_count, names
 from elbowroom.launch.mpi import Mpi, find_mpi, launcher_identity
 from elbowroom.launch.session import check_hello, library_matches
 

@@ -1,0 +1,72 @@
+"""Launchers: a file each here, and those that installed packages declare (docs/reference/extend.md)."""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+import shutil
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+
+from elbowroom import plugins
+from elbowroom.errors import UsageError
+from elbowroom.launch.launcher import Launch, Launcher, LaunchRequest, read_hostfile
+from elbowroom.launch.mpi import Mpi
+from elbowroom.launch.replay import PREFIX
+
+DEFAULT = "local"
+"""The launcher outside of any allocation."""
+
+
+def _built_in() -> tuple[str, ...]:
+    return tuple(module.name for module in pkgutil.iter_modules(__path__))
+
+
+def _own(name: str) -> Launcher:
+    launcher: Launcher = import_module(f"{__name__}.{name}").LAUNCHER
+    return launcher
+
+
+def _hint(_name: str, known: Sequence[str]) -> str:
+    return f"one of: {', '.join([*known, f'{PREFIX}RUN'])}"
+
+
+LAUNCHERS = plugins.Registry(
+    "launchers",
+    "launcher",
+    built_in=_built_in,
+    own=_own,
+    added=plugins.instance_of(Launcher),
+    hint=_hint,
+)
+names, get = LAUNCHERS.names, LAUNCHERS.get
+
+
+def detect(env: Mapping[str, str]) -> str:
+    """The launcher of the allocation this shell is in; `local` outside of any."""
+    inside = [launcher for launcher in LAUNCHERS.all() if launcher.detect(env)]
+    return max(inside, key=lambda launcher: launcher.precedence).name if inside else DEFAULT
+
+
+def build_launch(name: str, request: LaunchRequest, env: Mapping[str, str] | None = None) -> Launch:
+    """The command line of launcher `name` for `request`; `env` is the caller's environment."""
+    launcher = get(name)
+    if request.hosts and request.hostfile:
+        raise UsageError("hosts are given twice", field="hosts", hint="give --hosts or --hostfile, not both")
+    return launcher.build(request, os.environ if env is None else env)
+
+
+def host_count(name: str, hosts: tuple[str, ...], hostfile: str | None, env: Mapping[str, str]) -> int:
+    """How many hosts launcher `name` reaches: those given, else those of the allocation; 1 for `local`."""
+    launcher = get(name)
+    if launcher.this_host_only:
+        return 1
+    if hosts:
+        return len(set(hosts))
+    return len(read_hostfile(hostfile)) if hostfile else launcher.hosts(env)
+
+
+def missing_program(name: str, mpi: Mpi) -> str:
+    """Why launcher `name` cannot start anything here; empty when it can."""
+    program = get(name).program or mpi.launcher
+    return "" if shutil.which(program) else f"{program} is not in PATH"

@@ -1,0 +1,27 @@
+"""All ranks on this host, by the launcher of the program's own MPI."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from elbowroom.errors import UsageError
+from elbowroom.launch.launcher import Launch, Launcher, LaunchRequest, program_words
+from elbowroom.launch.mpirun import mpi_environment, mpirun
+
+
+def build(request: LaunchRequest, env: Mapping[str, str]) -> Launch:
+    """All ranks on this host, by the launcher of the probe's own MPI."""
+    if request.hosts or request.hostfile:
+        raise UsageError(
+            "the local launcher knows this host only",
+            field="launcher",
+            value="local",
+            hint="take --launcher mpiexec for several hosts",
+        )
+    here = msgspec.structs.replace(request, ranks_per_host=request.ranks)
+    return Launch(command=(*mpirun(here), *program_words(here)), env=mpi_environment(here, env))
+
+
+LAUNCHER = Launcher(name="local", build=build, this_host_only=True)
