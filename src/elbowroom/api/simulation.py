@@ -1,4 +1,4 @@
-"""Simulating a node line by line (docs/guide/simulate.md), and the clocks of a job (docs/reference/clock.md)."""
+"""Simulation of a node (docs/guide/simulate.md) and of the clocks of a job (docs/reference/clock.md)."""
 
 from __future__ import annotations
 
