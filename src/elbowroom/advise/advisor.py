@@ -24,7 +24,7 @@ from elbowroom.errors import UsageError
 from elbowroom.models.base import VIRTUAL
 from elbowroom.models.document import Document
 from elbowroom.models.load import Load
-from elbowroom.models.predict import chosen
+from elbowroom.models.predict import chosen, predict_loads
 from elbowroom.models.registry import NAMES, ModelName
 from elbowroom.version import __version__
 
@@ -325,8 +325,6 @@ def _counted(
 
 
 def _configuration(document: Document, job: Job, name: ModelName, predicted: Predicted) -> Configuration:
-    from elbowroom.models.predict import predict_loads
-
     load = load_of(predicted.setup, job.step)
     comp_alone, comm_alone, comp, comm = predicted.streams
     return Configuration(

@@ -21,6 +21,7 @@ from elbowroom.advise.setups import load_of, reference_of
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import STREAMS
 from elbowroom.models.document import Document
+from elbowroom.models.predict import load_draws
 from elbowroom.models.registry import ModelName
 
 Array = NDArray[np.float64]
@@ -60,8 +61,6 @@ def rates(
     document: Document, job: Job, setups: Sequence[Setup], *, name: ModelName | None = None
 ) -> SetupRates:
     """The predicted bandwidths of these setups. UsageError if the model cannot predict one."""
-    from elbowroom.models.predict import load_draws
-
     loads = [load_of(setup, job.step) for setup in setups]
     distinct = list(dict.fromkeys(loads))
     reference = reference_of(job.step)

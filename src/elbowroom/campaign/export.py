@@ -8,6 +8,7 @@ from typing import Any
 
 from elbowroom.documents import encode
 from elbowroom.draw.figure import Figure
+from elbowroom.draw.files import save
 from elbowroom.errors import UsageError
 from elbowroom.files import disk_error, write_atomically, write_with
 from elbowroom.store.folder import RunFolder
@@ -36,8 +37,6 @@ def export(
 
 
 def _figures(figures: tuple[Figure, ...], kind: str, path: Path) -> list[Path]:
-    from elbowroom.draw.files import save
-
     try:
         path.mkdir(parents=True, exist_ok=True)
         files = [path / f"{figure.name}.{kind}" for figure in figures]

@@ -13,6 +13,7 @@ from elbowroom.models import published
 from elbowroom.models.document import Document
 from elbowroom.models.predict import predict
 from elbowroom.models.prediction import Prediction
+from elbowroom.models.published_document import of_published
 from elbowroom.models.run_data import layout_of, situation
 from elbowroom.plan.file import Plan
 from elbowroom.plan.point import Expansion, Point
@@ -49,9 +50,6 @@ def with_losses(expansion: Expansion, plan: Plan, machine: Machine) -> Expansion
     """
     if not plan.model:
         return expansion
-    # Imported here: fitting is heavy, and only published machines need it.
-    from elbowroom.models.published_document import of_published
-
     path = Path(plan.model)
     known = plan.model in published.names() and not path.is_file()
     document = of_published(plan.model) if known else read_model(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -19,6 +19,8 @@ from elbowroom.launch.mpi import find_mpi, spec_of
 from elbowroom.launch.programs import ProgramSession
 from elbowroom.launch.replay import PREFIX, RecordedAnswer, Replay
 from elbowroom.launch.session import Conversation, Session
+from elbowroom.launch.simulator import simulate
+from elbowroom.launch.virtual import VirtualCluster, VirtualProbe, load
 from elbowroom.machine.frequencies import CORE, UNCORE, Frequencies
 from elbowroom.machine.layout import topology_xml
 from elbowroom.machine.topology import Machine, here, read_topology
@@ -26,10 +28,8 @@ from elbowroom.plan.file import Plan
 from elbowroom.plan.point import Point, Unit
 from elbowroom.plan.validation import ranks_needed
 from elbowroom.store.folder import RunFolder
+from elbowroom.virtual.answers import NOISE, SEED, VirtualMachine
 from elbowroom.workloads.probe import shares_core
-
-if TYPE_CHECKING:
-    from elbowroom.virtual.answers import VirtualMachine
 
 VIRTUAL = "virtual:"
 
@@ -326,8 +326,6 @@ class VirtualSource:
 
     def open(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> Conversation:
         """A conversation with the virtual machine."""
-        from elbowroom.launch.virtual import VirtualProbe
-
         return VirtualProbe(self._virtual, ranks)
 
     def application_command(self, point: Point) -> str:
@@ -336,8 +334,6 @@ class VirtualSource:
 
     def start(self, point: Point) -> Conversation:
         """A conversation with a cluster of such machines."""
-        from elbowroom.launch.virtual import VirtualCluster
-
         return VirtualCluster(self._virtual, point)
 
 
@@ -350,11 +346,6 @@ def _nothing_to_record(name: str) -> UsageError:
 
 
 def _virtual_machine(spec: str, noise: float | None, seed: int | None) -> VirtualMachine:
-    # Imported here: nothing else needs numpy or the published machines before it measures.
-    from elbowroom.launch.simulator import simulate
-    from elbowroom.launch.virtual import load
-    from elbowroom.virtual.answers import NOISE, SEED, VirtualMachine
-
     virtual = load(spec)
     return VirtualMachine(
         virtual.definition,

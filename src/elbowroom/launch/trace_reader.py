@@ -141,7 +141,7 @@ def _open_files(words: Sequence[str]) -> list[int]:
     return [int(match[1]) for match in matches if match is not None and int(match[1]) > 2]
 
 
-class _Running:
+class _ReaderProcess:
     """A running trace-reader: its stdout and, read by a thread, the lines of its stderr without progress."""
 
     def __init__(self, command: Sequence[str], tell: Tell | None) -> None:
@@ -185,11 +185,11 @@ class _Running:
 
 
 @contextmanager
-def _started(words: Sequence[str], tell: Tell | None) -> Iterator[_Running]:
+def _started(words: Sequence[str], tell: Tell | None) -> Iterator[_ReaderProcess]:
     path = build.trace_reader()
     more = ["--progress"] if tell is not None else []
     try:
-        running = _Running([str(path), *words, *more], tell)
+        running = _ReaderProcess([str(path), *words, *more], tell)
     except (OSError, RuntimeError) as error:
         # RuntimeError: no thread can be started.
         why = getattr(error, "strerror", None) or error
@@ -206,7 +206,7 @@ def _started(words: Sequence[str], tell: Tell | None) -> Iterator[_Running]:
         running.end()
 
 
-def _trusted(running: _Running, words: Sequence[str]) -> bool:
+def _trusted(running: _ReaderProcess, words: Sequence[str]) -> bool:
     """Whether it can be trusted; raises where it failed."""
     code = running.process.returncode
     if code in (0, DOUBTFUL):

@@ -11,6 +11,7 @@ from elbowroom.draw import numbers
 from elbowroom.draw.figure import Figure
 from elbowroom.models.document import Document
 from elbowroom.models.evaluate import Errors, ErrorTable, ModelErrors
+from elbowroom.models.flow.law import PARAMETERS
 from elbowroom.models.registry import KINDS, ModelName
 from elbowroom.models.threshold.part import ThresholdPart
 from elbowroom.stats.interval import Interval
@@ -151,8 +152,6 @@ def _value(value: float, interval: Interval | None) -> str:
 
 
 def _flow_rows(document: Document) -> list[dict[str, Any]]:
-    from elbowroom.models.flow.law import PARAMETERS
-
     flow = document.models.flow
     if flow is None:
         return []

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from elbowroom.draw.figure import Figure
 from elbowroom.draw.html import template
+from elbowroom.draw.svg import style, svg
 
 
 def figure_page(
@@ -18,8 +19,6 @@ def figure_page(
     note: str = "",
 ) -> str:
     """The page. `sentences`: each with its hints; `table`: title, names of the columns, rows."""
-    from elbowroom.draw.svg import style, svg
-
     table_title, columns, rows = table
     page: str = template("elbowroom.trace", "page/figures.html.j2").render(
         title=title,
