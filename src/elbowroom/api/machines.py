@@ -20,13 +20,13 @@ from elbowroom.launch.mpi import find_mpi
 from elbowroom.launch.virtual import load
 from elbowroom.machine.doctor import Diagnosis as Diagnosis
 from elbowroom.machine.doctor import diagnose
-from elbowroom.models import published
 from elbowroom.models.threshold.fit import fit
 from elbowroom.plan.file import PLANS
 from elbowroom.plan.workload import WORKLOADS
 from elbowroom.plugins import Registry
 from elbowroom.virtual.definition import CLOCK_GHZ, UNKNOWN_MEMORY_GB, checked, encode
 from elbowroom.virtual.definition import Definition as Definition
+from elbowroom.virtual.machines import MACHINES
 
 if TYPE_CHECKING:
     from elbowroom.models.threshold.law import Threshold
@@ -63,7 +63,7 @@ class VirtualMachineList(msgspec.Struct, frozen=True, kw_only=True):
     machines: tuple[VirtualMachineFacts, ...]
 
 
-REGISTRIES: tuple[Registry[Any], ...] = (EXPERIMENTS, PLANS, WORKLOADS, LAUNCHERS)
+REGISTRIES: tuple[Registry[Any], ...] = (EXPERIMENTS, PLANS, WORKLOADS, LAUNCHERS, MACHINES)
 """All that installed packages add to."""
 
 
@@ -82,8 +82,13 @@ def machine_list(definitions: Sequence[Definition]) -> VirtualMachineList:
 
 
 def machine_names() -> tuple[str, ...]:
-    """Machines that `--machine` knows by name: the nine of Swartvagher's thesis."""
-    return published.names()
+    """Machines that `--machine` knows by name: the nine of Swartvagher's thesis, and those of packages."""
+    return MACHINES.names()
+
+
+def virtual_machines() -> tuple[Definition, ...]:
+    """Those that can be used."""
+    return MACHINES.all()
 
 
 def virtual_machine(spec: str) -> Definition:

@@ -57,7 +57,7 @@ def machine() -> None:
 @json_option
 def list_(as_json: bool) -> int:
     """List the published machines."""
-    machines = [api.virtual_machine(name) for name in api.machine_names()]
+    machines = api.machines.virtual_machines()
     if as_json:
         print_json(api.machines.machine_list(machines))
         return 0

@@ -11,12 +11,11 @@ from elbowroom.errors import UsageError, closest
 from elbowroom.files import read_text
 from elbowroom.launch.application import record_of
 from elbowroom.machine.topology import Machine, read_topology
-from elbowroom.models import published
 from elbowroom.plan.point import Point, Unit
 from elbowroom.virtual.answers import VirtualMachine
 from elbowroom.virtual.cluster import Cluster
 from elbowroom.virtual.definition import TRUTHS, Definition, TruthName, decode
-from elbowroom.virtual.machines import generic, of_name, simulated
+from elbowroom.virtual.machines import MACHINES, generic, simulated
 
 
 class Specification(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +38,7 @@ def load(spec: str) -> Specification:
     elif name.endswith(".toml") or "/" in name:
         chosen = Specification(definition=decode(_text(Path(name)), name))
     else:
-        chosen = Specification(definition=_of_name(name))
+        chosen = Specification(definition=MACHINES.get(name))
     if truth is None:
         return chosen
     return msgspec.structs.replace(chosen, definition=msgspec.structs.replace(chosen.definition, truth=truth))
@@ -53,17 +52,6 @@ def _split(spec: str) -> tuple[str, TruthName | None]:
         if word == truth:
             return name, truth
     raise UsageError("no such truth", field="machine", value=spec, hint=closest(word, TRUTHS))
-
-
-def _of_name(name: str) -> Definition:
-    if name not in published.names():
-        raise UsageError(
-            "is no published machine",
-            field="machine",
-            value=name,
-            hint=f"{closest(name, published.names())}; or mine.toml, mine.xml: `elbowroom help virtual`",
-        )
-    return of_name(name)
 
 
 def _of_xml(path: Path) -> Specification:
@@ -88,7 +76,7 @@ def _of_xml(path: Path) -> Specification:
 
 
 def _text(path: Path) -> str:
-    return read_text(path, field="machine", hint=f"name a file, or one of: {', '.join(published.names())}")
+    return read_text(path, field="machine", hint=f"name a file, or one of: {', '.join(MACHINES.names())}")
 
 
 class VirtualProbe:

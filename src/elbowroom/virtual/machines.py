@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from importlib.metadata import EntryPoint
 from statistics import median
 from typing import Literal, NamedTuple
 
 import msgspec
 
-from elbowroom.errors import UsageError
+from elbowroom import plugins
+from elbowroom.errors import UsageError, closest
+from elbowroom.files import read_text
 from elbowroom.machine.layout import regular_machine
 from elbowroom.machine.topology import Machine, Nic, NumaNode
 from elbowroom.models import published
@@ -16,7 +20,7 @@ from elbowroom.models.curves import Situation, Streams
 from elbowroom.plan.placement import near_node
 from elbowroom.virtual import credit_calibration as scaling
 from elbowroom.virtual.credits import Credits
-from elbowroom.virtual.definition import CLOCK_GHZ, UNKNOWN_MEMORY_GB, Definition, Plain
+from elbowroom.virtual.definition import CLOCK_GHZ, UNKNOWN_MEMORY_GB, Definition, Plain, decode
 from elbowroom.virtual.published_curves import PublishedCurves
 from elbowroom.virtual.request_calibration import scaled
 from elbowroom.virtual.requests import Requests, Simulate
@@ -80,6 +84,31 @@ def of_name(name: str) -> Definition:
         local=machine.used("local"),
         remote=machine.used("remote"),
     )
+
+
+def _added(entry: EntryPoint) -> Definition:
+    path = plugins.file_of(entry)
+    hint = f"update or uninstall {plugins.package_of(entry)}"
+    definition = decode(read_text(path, field="machine", hint=hint), str(path))
+    if definition.name != entry.name:
+        raise plugins.refused(entry, f"has a machine named {definition.name!r}, not {entry.name!r}")
+    return definition
+
+
+def _hint(name: str, known: Sequence[str]) -> str:
+    return f"{closest(name, known)}; or mine.toml, mine.xml: `elbowroom help virtual`"
+
+
+MACHINES = plugins.Registry(
+    "machines",
+    "virtual machine",
+    built_in=published.names,
+    own=of_name,
+    added=_added,
+    field="machine",
+    hint=_hint,
+)
+"""The virtual machines by name: the published ones, and those of installed packages."""
 
 
 def generic(machine: Machine) -> Definition:

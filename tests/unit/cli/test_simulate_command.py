@@ -153,7 +153,7 @@ def test_the_questions_are_answered_with_figures(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--machine", "hneri"], "machine 'hneri': is no published machine; did you mean 'henri'?"),
+        (["--machine", "hneri"], "machine 'hneri': no such virtual machine; did you mean 'henri'?"),
         (
             ["--machine", "henri", "--cores", "19"],
             "cores 19: henri has not that many cores on its first socket; 1",

@@ -147,7 +147,7 @@ def test_the_documented_machine_is_one() -> None:
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("hneri", "machine 'hneri': is no published machine; did you mean 'henri'?"),
+        ("hneri", "machine 'hneri': no such virtual machine; did you mean 'henri'?"),
         ("henri:credit", "no such truth; did you mean 'credits'?"),
         ("none/mine.toml", "cannot be read"),
         ("none/mine.xml", "cannot be read"),
