@@ -1,5 +1,6 @@
-"""What options accept: the names of elbowroom's own and of installed packages' launchers."""
+"""What options accept: the names of launchers and formats, elbowroom's own and those of packages."""
 
 from elbowroom.launch.launchers import names as launcher_names
+from elbowroom.store.exporters import names as format_names
 
-__all__ = ["launcher_names"]
+__all__ = ["format_names", "launcher_names"]

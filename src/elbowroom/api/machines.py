@@ -24,6 +24,7 @@ from elbowroom.models.threshold.fit import fit
 from elbowroom.plan.file import PLANS
 from elbowroom.plan.workload import WORKLOADS
 from elbowroom.plugins import Registry
+from elbowroom.store.exporters import EXPORTERS
 from elbowroom.virtual.definition import CLOCK_GHZ, UNKNOWN_MEMORY_GB, checked, encode
 from elbowroom.virtual.definition import Definition as Definition
 from elbowroom.virtual.machines import MACHINES
@@ -63,7 +64,7 @@ class VirtualMachineList(msgspec.Struct, frozen=True, kw_only=True):
     machines: tuple[VirtualMachineFacts, ...]
 
 
-REGISTRIES: tuple[Registry[Any], ...] = (EXPERIMENTS, PLANS, WORKLOADS, LAUNCHERS, MACHINES)
+REGISTRIES: tuple[Registry[Any], ...] = (EXPERIMENTS, PLANS, WORKLOADS, LAUNCHERS, MACHINES, EXPORTERS)
 """All that installed packages add to."""
 
 

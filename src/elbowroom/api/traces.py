@@ -14,30 +14,19 @@ from elbowroom.errors import UsageError
 from elbowroom.files import is_stdout, write_atomically
 from elbowroom.launch import trace_jobs, trace_reader
 from elbowroom.launch.trace_reader import Tell as Tell
-from elbowroom.store.trace_parquet import write_parquet
+from elbowroom.store.exporters import exporter_of
 from elbowroom.trace.documents import Stat as Stat
 from elbowroom.trace.documents import Sync as Sync
 from elbowroom.trace.documents import TraceCheck as TraceCheck
 from elbowroom.trace.documents import decode
+from elbowroom.trace.exporter import Exporter, ExportRequest
 from elbowroom.trace.stat_figures import figures
 from elbowroom.trace.stat_figures import rates as rates
 from elbowroom.trace.sync_figures import sync_report
-from elbowroom.trace.timeline import timeline_page
 
 if TYPE_CHECKING:
     from elbowroom.draw.figure import Figure
 
-
-FORMATS = {
-    "pftrace": (".pftrace", ".perfetto-trace"),
-    "json": (".json",),
-    "otf2": (".otf2",),
-    "paje": (".paje", ".trace"),
-    "parquet": (".parquet",),
-    "html": (".html",),
-    "dot": (".dot", ".gv"),
-}
-"""What a trace can be merged into, and the endings of names that say so."""
 
 BINS = 100
 _MOST_SECONDS = 1e9
@@ -59,16 +48,6 @@ class MergeDocument(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     trusted: bool
     check: TraceCheck
-
-
-class Part(NamedTuple):
-    """What of a trace a timeline shows: from `begin_ns` to `end_ns`, ns since the start (None: not bounded),
-    and some categories (none: all).
-    """
-
-    begin_ns: int | None = None
-    end_ns: int | None = None
-    categories: tuple[str, ...] = ()
 
 
 class Checked(NamedTuple):
@@ -93,34 +72,49 @@ def merge_trace(
     end_s: float | None = None,
     categories: Sequence[str] = (),
 ) -> Merged:
-    """Merges the trace of all ranks into `out`, in the format `to` (one of FORMATS) or that of its ending;
+    """Merges the trace of all ranks into `out`, in the format `to` (store/exporters) or that of its ending;
     `tell` hears how much of how much is done. A timeline may show a part: from `begin_s` to `end_s`, seconds
     since the start, and some `categories`; intervals that reach out of it are cut at its bounds. What cannot
     be finished leaves no file.
     """
-    path, kind = Path(out), format_of(out, to)
+    exporter = exporter_of(out, to)
     _there(directory)
-    part = Part(_moment(begin_s, "from"), _moment(end_s, "until"), tuple(categories))
-    if part != Part() and kind != "html":
+    request = ExportRequest(
+        directory=str(directory),
+        path=Path(out),
+        begin_ns=_moment(begin_s, "from"),
+        end_ns=_moment(end_s, "until"),
+        categories=tuple(categories),
+    )
+    _check_part(exporter, request, begin_s)
+    if exporter.write is not None:
+        with trace_reader.columns(directory, tell, request.begin_ns, request.end_ns) as columns:
+            exporter.write(columns.stream, request)
+        return Merged(request.path, decode(columns.summary, TraceCheck), columns.trusted)
+    words = ["merge", str(directory), "--to", exporter.name, "-o"]
+    if is_stdout(request.path):
+        sys.stdout.flush()
+        output = trace_reader.copy([*words, "-"], sys.stdout.buffer, tell)
+    else:
+        output = trace_reader.read([*words, str(request.path)], tell)
+    return Merged(request.path, decode(output.document, TraceCheck), output.trusted)
+
+
+def _check_part(exporter: Exporter, request: ExportRequest, begin_s: float | None) -> None:
+    if not request.whole and not exporter.parts:
         raise UsageError(
-            "is merged as a whole", field="to", value=kind, hint="leave --from, --until and --categories out"
+            "is merged as a whole",
+            field="to",
+            value=exporter.name,
+            hint="leave --from, --until and --categories out",
         )
-    if part.begin_ns is not None and part.end_ns is not None and part.begin_ns >= part.end_ns:
+    if request.begin_ns is not None and request.end_ns is not None and request.begin_ns >= request.end_ns:
         raise UsageError(
-            f"is not before {part.end_ns / 1e9:.9g} s",
+            f"is not before {request.end_ns / 1e9:.9g} s",
             field="from",
             value=begin_s,
             hint="give an earlier time",
         )
-    if kind in ("parquet", "html"):
-        return _from_columns(directory, path, kind, tell, part)
-    words = ["merge", str(directory), "--to", kind, "-o"]
-    if is_stdout(path):
-        sys.stdout.flush()
-        output = trace_reader.copy([*words, "-"], sys.stdout.buffer, tell)
-    else:
-        output = trace_reader.read([*words, str(path)], tell)
-    return Merged(path, decode(output.document, TraceCheck), output.trusted)
 
 
 def _moment(seconds: float | None, field: str) -> int | None:
@@ -132,46 +126,6 @@ def _moment(seconds: float | None, field: str) -> int | None:
             "is no time in a trace", field=field, value=seconds, hint="seconds since its start, 0 or more"
         )
     return round(seconds * 1e9)
-
-
-def format_of(out: str | Path, to: str | None = None) -> str:
-    """The format that was asked for, else that of the ending; UsageError where it is none."""
-    if to is not None:
-        if to not in FORMATS:
-            raise UsageError("no such format", field="to", value=to, hint=f"one of: {', '.join(FORMATS)}")
-        return to
-    ending = Path(out).suffix.lower()
-    for kind, endings in FORMATS.items():
-        if ending in endings:
-            return kind
-    raise UsageError(
-        "its ending names no format",
-        field="out",
-        value=str(out),
-        hint=f"end it in {', '.join(endings[0] for endings in FORMATS.values())}, or give --to FORMAT",
-    )
-
-
-def _from_columns(
-    directory: str | Path,
-    path: Path,
-    kind: str,
-    tell: Tell | None,
-    part: Part,
-) -> Merged:
-    with trace_reader.columns(directory, tell, part.begin_ns, part.end_ns) as columns:
-        if kind == "parquet":
-            write_parquet(columns.stream, path)
-        else:
-            page = timeline_page(
-                columns.stream,
-                str(directory),
-                begin_ns=part.begin_ns,
-                end_ns=part.end_ns,
-                categories=part.categories,
-            )
-            write_atomically(path, page.encode())
-    return Merged(path, decode(columns.summary, TraceCheck), columns.trusted)
 
 
 def check_trace(directory: str | Path) -> Checked:

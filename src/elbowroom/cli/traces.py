@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elbowroom import api
+from elbowroom.api.choices import format_names
 from elbowroom.api.quantities import Progress, parse_cores
 from elbowroom.api.shell import is_stdout
 from elbowroom.cli import trace_tables
@@ -99,9 +100,7 @@ def record(command: tuple[str, ...], **options: Any) -> int:
     required=True,
     help="out.pftrace, .json, .otf2, .paje, .parquet, .html.",
 )
-@click.option(
-    "--to", metavar="FORMAT", help="pftrace, json, otf2, paje, parquet, html or dot; default: by ending."
-)
+@click.option("--to", metavar="FORMAT", help=f"{', '.join(format_names())}; default: by ending.")
 @click.option(
     "--from", "begin", type=float, metavar="S", help="A timeline (.html) from here on, s since the start."
 )
