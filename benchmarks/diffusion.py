@@ -55,8 +55,7 @@ def configuration(chosen: argparse.Namespace) -> dict[str, Any]:
     """The communication thread only waits: it may share the last computing core where there is no other."""
     free = sorted(os.sched_getaffinity(0) - set(chosen.cores))
     return {
-        "resolution": chosen.resolution,
-        "reorder": chosen.reorder,
+        "program": {"name": "diffusion", "resolution": chosen.resolution, "reorder": chosen.reorder},
         "comp_cores": chosen.cores,
         "comm_cores": free[:1] or chosen.cores[-1:],
         "scheduling": not free,
@@ -82,7 +81,7 @@ def answers(
             env={**os.environ, **launch.env},
         )
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    wrong = [line["error"] for line in lines if "error" in line]
+    wrong = [line["message"] for line in lines if line["record"] == "error"]
     if wrong or len(lines) != len(requests) + 1:
         raise MachineError(f"the solver failed: {wrong or done.stderr[-300:]}")
     return lines
@@ -90,24 +89,25 @@ def answers(
 
 def rate(answer: dict[str, Any]) -> float:
     """MB/s of the median step."""
-    if not answer["valid"]:
-        raise MachineError(f"a result of {answer['variant']} is wrong")
-    seconds = [sum(parts) for parts in zip(answer["separator_s"], answer["interior_s"], strict=True)]
-    return float(answer["bytes"] / median(seconds) * 1e-6)
+    if answer["status"] != "ok":
+        raise MachineError(f"a result of {answer['point']} is wrong")
+    [phase] = answer["phases"]
+    sides = (phase[side]["batches"] for side in ("separator", "comp"))
+    return float(answer["moved_bytes"] / median(map(sum, zip(*sides, strict=True))))
 
 
 def measure(chosen: argparse.Namespace) -> Result:
     mpi = find_mpi()
     sides = ("none", "triad")
     requests = [
-        {"variant": side, "steps": STEPS, "warmup": 1}
+        {"op": "measure", "point": side, "variant": side, "steps": STEPS, "warmup": 1}
         for repetition in range(chosen.repeat)
         for side in (sides if repetition % 2 == 0 else sides[::-1])
     ]
     hello, *told = answers(application("diffusion", mpi), mpi, configuration(chosen), requests)
     rates: dict[str, dict[int, list[float]]] = {side: {} for side in sides}
     for index, answer in enumerate(told):
-        rates[answer["variant"]][index // 2] = [rate(answer)]
+        rates[answer["point"]][index // 2] = [rate(answer)]
     return Result(
         cores=",".join(map(str, chosen.cores)),
         cells=hello["cells"],

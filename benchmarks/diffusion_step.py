@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from statistics import median
 from typing import Any
 
 from diffusion import answers
@@ -33,7 +32,7 @@ def configuration(chosen: argparse.Namespace) -> dict[str, Any]:
     ]
     apart = {"comp_cores": [second], "comm_cores": [first]}
     return {
-        "cells": chosen.cells,
+        "program": {"name": "diffusion", "cells": chosen.cells},
         "scheduling": True,
         **(apart if chosen.cores == 1 else {"placements": own}),
     }
@@ -52,18 +51,19 @@ def main() -> int:
     if chosen.overlap and chosen.cores == 2:
         parser.error("with --overlap 1 one of the two cores communicates: --cores 1")
     variant = chosen.variant or ("overlap" if chosen.overlap else "apart")
-    request = {"variant": variant, "comm_threads": 1, "steps": chosen.steps, "warmup": WARMUP}
+    steps = {"variant": variant, "comm_threads": 1, "steps": chosen.steps, "warmup": WARMUP}
+    request = {"op": "measure", "point": variant, **steps}
     try:
         mpi = find_mpi()
         hello, told = answers(application("diffusion", mpi), mpi, configuration(chosen), [request], ranks=2)
     except ElbowroomError as error:
         print(error.sentence(), file=sys.stderr)
         return error.exit_code
-    if not told["valid"]:
+    if told["status"] != "ok":
         print(f"a result of {variant} is wrong", file=sys.stderr)
         return 1
     print(f"{hello['cells']} cells, messages of {hello['halo_bytes']} B a step")
-    print(f"step {median(told['step_s']):.6g} s")
+    print(f"step {told['phases'][0]['total']['value'] * 1e-6:.6g} s")
     return 0
 
 

@@ -44,7 +44,7 @@ def mpirun(words):
     os.execv(words[program], words[program:])
 
 
-def hello(parts=(), cells=0):
+def hello():
     count = int(os.environ["FAKE_RANKS"])
     say(
         {
@@ -54,7 +54,6 @@ def hello(parts=(), cells=0):
             "ranks": [{"rank": rank, "host": "fake", "pid": os.getpid()} for rank in range(count)],
             "mpi": {"library": os.environ.get("FAKE_LIBRARY", "Open MPI v9.9.9, fake"), "transport": "shm"},
             "kernels": [],
-            **({"parts": parts, "cells": cells, "halo_bytes": 16000, "cell_flops": 12.0} if parts else {}),
         }
     )
 
@@ -171,38 +170,73 @@ def diffusion(config):
     0.01 ms of barrier; overlapped, interior and exchange take 1.1 and 1.2 times as long.
     """
     with open(config) as file:
-        asked = json.load(file)
+        asked = json.load(file)["program"]
     if wanted_cells(asked):
-        say(
-            {"error": {"kind": "usage", "field": "cells", "value": "1", "message": "too few", "hint": "more"}}
-        )
+        error = {"kind": "usage", "field": "cells", "value": "1", "message": "too few", "hint": "more"}
+        say({"record": "error", "point": "", **error})
         sys.exit(2)
-    hello(parts=[part(rank, asked["cells"]) for rank in (0, 1)], cells=asked["cells"])
+    hello()
     for line in sys.stdin:
         request = json.loads(line)
         if request.get("op") == "quit":
             break
-        variant, count = request["variant"], request["steps"]
+        variant = request["variant"]
         if variant == os.environ.get("FAKE_REFUSES"):
             error = {"kind": "machine", "field": "variant", "value": variant, "message": "not today"}
-            say({"error": {**error, "hint": "ask tomorrow"}})
+            say({"record": "error", "point": request["point"], **error, "hint": "ask tomorrow"})
             continue
-        together = variant == "overlap"
-        inner, outer = 2e-3 * (1.1 if together else 1), 3e-4 * (1.2 if together else 1)
-        times = {"separator_s": 1e-4, "interior_s": inner, "exchange_s": outer}
-        if variant == "none":
-            times["exchange_s"] = 0.0
-        elif variant == "communication":
-            times |= {"separator_s": 0.0, "interior_s": 0.0}
-        busy = max(inner, outer) if together else times["interior_s"] + times["exchange_s"]
-        times["step_s"] = times["separator_s"] + busy + 1e-5
-        said = {
-            "record": "steps",
-            "variant": variant,
-            "steps": count,
-            "comm_threads": request["comm_threads"],
-        }
-        say({**said, **{name: [value] * count for name, value in times.items()}, "valid": True, "flags": []})
+        say(stepped(asked, request))
+
+
+def stepped(asked, request):
+    together = request["variant"] == "overlap"
+    inner, outer = 2e3 * (1.1 if together else 1), 3e2 * (1.2 if together else 1)
+    separator = 0.0 if request["variant"] == "communication" else 1e2
+    computing = {"comp": inner, "separator": separator}
+    phases = {
+        "none": {"A": computing},
+        "communication": {"B": {"comm": outer}},
+        "apart": {"A": computing, "B": {"comm": outer}},
+        "overlap": {"AB": computing | {"comm": outer}},
+    }[request["variant"]]
+    parts = [sides[side] for sides in phases.values() for side in ("comp", "comm") if side in sides]
+    busy = max(parts) if together else sum(parts)
+    next(iter(phases.values()))["total"] = separator + busy + 10
+    head = {"record": "repetition", "point": request["point"], "repetition": request["repetition"]}
+    return {
+        **head,
+        "status": "ok",
+        "reason": "",
+        "flags": [],
+        "facts": {
+            "cells": asked["cells"],
+            "step_bytes": 32 * asked["cells"],
+            "step_flops": 12.0 * (asked["cells"] // 2),
+            "total_bytes": 16000,
+            "average_bytes": 8000.0,
+            "largest_bytes": 8000,
+            "largest_message": 8000,
+            "messages": 1,
+        },
+        "phases": [
+            {
+                "phase": phase,
+                "index": index,
+                "status": "ok",
+                "flags": [],
+                "measured_s": 0.01,
+                **{
+                    side: {
+                        "rate" if side == "comp" else "value": value,
+                        "unit": "us",
+                        "batches": [value] * request["steps"],
+                    }
+                    for side, value in sides.items()
+                },
+            }
+            for index, (phase, sides) in enumerate(phases.items())
+        ],
+    }
 
 
 def kernels(config):
@@ -254,12 +288,6 @@ def solved(asked, request):
 
 def wanted_cells(asked):
     return os.environ.get("FAKE_CELLS") == str(asked["cells"])
-
-
-def part(rank, cells):
-    links = [{"rank": 1 - rank, "sent_bytes": 8000, "received_bytes": 8000}]
-    found = {"rank": rank, "cells": cells // 2, "separator_cells": 1000, "sent_bytes": 8000, "messages": 1}
-    return {**found, "neighbours": links, "step_bytes": 32 * cells}
 
 
 def say(record):

@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Seat {
+struct BusySeat {
   BusyThread thread;
   int rank;
   std::string host;
@@ -37,12 +37,12 @@ void check_cores(const std::vector<BusyThread>& own) {
   }
 }
 
-std::vector<Seat> seats_of(const Job& job, const std::vector<BusyThread>& own) {
+std::vector<BusySeat> seats_of(const Job& job, const std::vector<BusyThread>& own) {
   json mine = json::array();
   for (const BusyThread& thread : own) {
     mine.push_back({{"what", thread.what}, {"core", thread.core}, {"field", thread.field}, {"yields", thread.yields}});
   }
-  std::vector<Seat> seats;
+  std::vector<BusySeat> seats;
   int rank = 0;
   for (const json& threads : gathered(job, mine)) {
     for (const json& one : threads) {
@@ -59,11 +59,11 @@ std::vector<Seat> seats_of(const Job& job, const std::vector<BusyThread>& own) {
 
 bool place(const Job& job, const std::vector<BusyThread>& own, bool scheduling) {
   together(job, [&] { check_cores(own); });
-  const std::vector<Seat> seats = seats_of(job, own);
+  const std::vector<BusySeat> seats = seats_of(job, own);
   bool shared = false;
   for (std::size_t i = 0; i < seats.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
-      const Seat &one = seats[j], &other = seats[i];
+      const BusySeat &one = seats[j], &other = seats[i];
       if (one.host != other.host || one.thread.core != other.thread.core) {
         continue;
       }
@@ -72,7 +72,7 @@ bool place(const Job& job, const std::vector<BusyThread>& own, bool scheduling) 
         continue;
       }
       // The one that does not yield is the one that is in the way.
-      const Seat& named = other.thread.yields ? one : other;
+      const BusySeat& named = other.thread.yields ? one : other;
       throw RequestError(
           named.thread.field, std::to_string(named.thread.core),
           fmt::format("{} of rank {} and {} of rank {} would share core {}: each waits for the other's time slice "

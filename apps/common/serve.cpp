@@ -1,8 +1,13 @@
 #include "common/serve.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
+#include <fstream>
 #include <iostream>
+#include <sstream>
 
 #include "common/together.hpp"
 #include "protocol/describe.hpp"
@@ -44,6 +49,35 @@ void check_operation(const json& request, const std::string& line) {
     throw RequestError("op", op.is_string() ? op.get<std::string>() : op.dump(), "there is no such request",
                        "known: measure, quit");
   }
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) {
+    throw RequestError("config", path, fmt::format("cannot be read ({})", std::strerror(errno)), "name a JSON file");
+  }
+  return text.str();
+}
+
+// The settings in a file that only rank 0 need see. Collective.
+Settings settings_from(const Job& job, const std::string& path) {
+  json object;
+  together(job, [&] {
+    if (job.rank() == 0) {
+      object = json::parse(text_of(path), nullptr, false);
+      if (object.is_discarded()) {
+        throw RequestError("config", path, "is not JSON", "see docs/reference/protocol.md");
+      }
+    }
+  });
+  if (job.rank() == 0) {
+    job.send_to_others(object);
+  } else {
+    object = job.receive(0);
+  }
+  return read_settings(object);
 }
 
 json answer_of(Program& program, const json& request) {
@@ -101,16 +135,22 @@ json error_record(const RequestError& error, const std::string& point) {
   return record;
 }
 
-int serve(const Job& job, const std::string& config, const Maker& make) {
+int with_settings(const Job& job, const std::string& config, const std::function<void(const Settings&)>& task) {
   try {
-    const std::unique_ptr<Program> program = make(job, settings_from(job, config));
-    say(job, hello(job, *program));
-    job.rank() == 0 ? lead(job, *program) : follow(job, *program);
+    task(settings_from(job, config));
     return 0;
   } catch (const RequestError& error) {
     say(job, error_record(error));
     return error.kind == "usage" ? 2 : 1;
   }
+}
+
+int serve(const Job& job, const std::string& config, const Maker& make) {
+  return with_settings(job, config, [&](const Settings& settings) {
+    const std::unique_ptr<Program> program = make(job, settings);
+    say(job, hello(job, *program));
+    job.rank() == 0 ? lead(job, *program) : follow(job, *program);
+  });
 }
 
 }  // namespace elbowroom::program

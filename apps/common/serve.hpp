@@ -25,8 +25,12 @@ class Program {
 
 using Maker = std::function<std::unique_ptr<Program>(const Job&, const Settings&)>;
 
-// Makes the program with the settings of that file, says hello, and answers requests on stdin until its end. Returns the
-// exit code, the same on all ranks: 0, 1 (the machine) or 2 (what was asked). Rank 0 writes to stdout. Collective.
+// Both return the exit code, the same on all ranks: 0, 1 (the machine) or 2 (what was asked). Rank 0 writes to stdout, an
+// `error` record where what is called throws RequestError. Collective.
+
+// Calls `task` with the settings of that file, which only rank 0 need see.
+int with_settings(const Job& job, const std::string& config, const std::function<void(const Settings&)>& task);
+// Makes the program with these settings, says hello, and answers requests on stdin until its end.
 int serve(const Job& job, const std::string& config, const Maker& make);
 
 // The `error` record of docs/reference/protocol.md, for the request of that point.

@@ -2,12 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <sstream>
+#include <algorithm>
 
-#include "common/together.hpp"
+#include "base/request_error.hpp"
 
 namespace elbowroom::program {
 namespace {
@@ -26,26 +23,13 @@ void read(const json& object, const char* key, Value& value) {
   }
 }
 
-Placement read_placement(const json& object) {
-  Placement placement;
+// Replaces what the object names.
+Placement read_placement(const json& object, Placement placement) {
   read(object, "comp_cores", placement.comp_cores);
   read(object, "comm_cores", placement.comm_cores);
   read(object, "comp_node", placement.comp_node);
   read(object, "comm_node", placement.comm_node);
-  if (placement.comm_cores.empty()) {
-    throw RequestError("comm_cores", "[]", "no core for communications", "name at least one");
-  }
   return placement;
-}
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) {
-    throw RequestError("config", path, fmt::format("cannot be read ({})", std::strerror(errno)), "name a JSON file");
-  }
-  return text.str();
 }
 
 }  // namespace
@@ -63,44 +47,43 @@ Placement Settings::placement(int rank, bool same_host) const {
   return found;
 }
 
-Settings read_settings(const json& object) {
+void check_keys(const json& object, const std::string& what, std::initializer_list<const char*> known) {
   if (!object.is_object()) {
-    throw RequestError("config", object.dump().substr(0, 80), "is not a JSON object", "see docs/reference/protocol.md");
+    throw RequestError(what, object.dump().substr(0, 80), fmt::format("{} is a JSON object", what),
+                       "see docs/reference/protocol.md");
   }
+  for (const auto& item : object.items()) {
+    if (std::find(known.begin(), known.end(), item.key()) == known.end()) {
+      throw RequestError(item.key(), item.value().dump().substr(0, 80), fmt::format("{} has no such key", what),
+                         fmt::format("known: {}", fmt::join(known, ", ")));
+    }
+  }
+}
+
+Settings read_settings(const json& object) {
+  check_keys(
+      object, "config",
+      {"program", "comp_cores", "comm_cores", "peer_cores", "comp_node", "comm_node", "placements", "scheduling"});
   Settings settings;
-  settings.first = read_placement(object);
+  settings.first = read_placement(object, {{}, {}, kNearest, kNearest});
   read(object, "peer_cores", settings.peer_cores);
   read(object, "scheduling", settings.scheduling);
   read(object, "program", settings.program);
-  if (!settings.program.is_object() || !settings.program.contains("task")) {
-    throw RequestError("program", settings.program.dump(), "names no task", "see docs/reference/protocol.md");
+  if (!settings.program.is_object()) {
+    throw RequestError("program", settings.program.dump(), "is no JSON object", "see docs/reference/protocol.md");
   }
   std::vector<json> placements;
   read(object, "placements", placements);
   for (const json& one : placements) {
-    int rank = 0;
+    check_keys(one, "placement", {"rank", "comp_cores", "comm_cores", "comp_node", "comm_node"});
+    int rank = -1;
     read(one, "rank", rank);
-    settings.placements.emplace_back(rank, read_placement(one));
+    if (rank < 0) {
+      throw RequestError("placements", one.dump(), "a placement is of a rank", "give \"rank\", from 0");
+    }
+    settings.placements.emplace_back(rank, read_placement(one, settings.first));
   }
   return settings;
-}
-
-Settings settings_from(const Job& job, const std::string& path) {
-  json object;
-  together(job, [&] {
-    if (job.rank() == 0) {
-      object = json::parse(text_of(path), nullptr, false);
-      if (object.is_discarded()) {
-        throw RequestError("config", path, "is not JSON", "see docs/reference/protocol.md");
-      }
-    }
-  });
-  if (job.rank() == 0) {
-    job.send_to_others(object);
-  } else {
-    object = job.receive(0);
-  }
-  return read_settings(object);
 }
 
 }  // namespace elbowroom::program

@@ -1,17 +1,20 @@
-// What a program is started with (elbowroom.launch.programs.settings): itself, and where its ranks are.
+// What a program is started with (docs/reference/protocol.md): itself, and where its ranks are.
 #pragma once
 
+#include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "exchange/job.hpp"
 #include "protocol/request.hpp"
 
 namespace elbowroom::program {
 
+inline constexpr int kNearest = -1;  // the NUMA node of the first core of the threads that use the memory
+
 struct Settings {
-  nlohmann::json program;       // name, task, build, ranks and what else the task needs
+  nlohmann::json program;       // its name and what else it needs
   Placement first;              // of rank 0, and of ranks on other hosts
   std::vector<int> peer_cores;  // communication cores of other ranks on rank 0's host; empty: rank 0's
   std::vector<std::pair<int, Placement>> placements;  // by rank; overrides those above
@@ -20,10 +23,10 @@ struct Settings {
   Placement placement(int rank, bool same_host) const;
 };
 
-// Reads types; throws RequestError. Looks at no machine.
+// Reads types and names, refuses unknown keys; throws RequestError. Looks at no machine.
 Settings read_settings(const nlohmann::json& object);
 
-// The settings in a file that only rank 0 need see. Collective.
-Settings settings_from(const Job& job, const std::string& path);
+// Throws RequestError where `object`, called `what`, is no JSON object or has other keys than those.
+void check_keys(const nlohmann::json& object, const std::string& what, std::initializer_list<const char*> known);
 
 }  // namespace elbowroom::program

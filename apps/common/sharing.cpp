@@ -113,4 +113,24 @@ int node_of(const std::string& field, int wanted, int core) {
   return wanted;
 }
 
+Place place_of(const Settings& settings, const std::vector<std::string>& hosts, std::size_t rank) {
+  const auto placement = [&](std::size_t of) {
+    return settings.placement(static_cast<int>(of), hosts[of] == hosts.front());
+  };
+  std::vector<Seat> seats;
+  for (std::size_t other = 0; other < hosts.size(); ++other) {
+    seats.push_back(seat_as_named(placement(other), hosts[other]));
+  }
+  const Placement own = placement(rank);
+  Place place{take_seat(own, hosts[rank], settings.scheduling), sharing_of(seats, rank)};
+  if (place.sharing.computing && !settings.scheduling) {
+    throw RequestError("comp_cores", fmt::format("{}", fmt::join(place.sharing.cores, ",")),
+                       "a core would run a computing thread beside another thread",
+                       "give each rank cores of its own (placements), or \"scheduling\": true to measure that");
+  }
+  place.comp_node = node_of("comp_node", own.comp_node, place.seat.comp_cores.front());
+  place.comm_node = node_of("comm_node", own.comm_node, place.seat.comm_cores.front());
+  return place;
+}
+
 }  // namespace elbowroom::program

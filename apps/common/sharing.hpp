@@ -5,11 +5,9 @@
 #include <vector>
 
 #include "common/gate.hpp"
-#include "protocol/request.hpp"
+#include "common/settings.hpp"
 
 namespace elbowroom::program {
-
-inline constexpr int kNearest = -1;  // the NUMA node of the first core of the threads that use the memory
 
 // The cores of one rank, by the operating system's numbers of their first processing units.
 struct Seat {
@@ -34,5 +32,17 @@ Seat take_seat(const Placement& placement, const std::string& host, bool schedul
 Seat seat_as_named(const Placement& placement, const std::string& host);
 // The node wanted, kNearest: that of the core. Throws RequestError when there is none of this number.
 int node_of(const std::string& field, int wanted, int core);
+
+// Where a rank is.
+struct Place {
+  Seat seat;
+  Sharing sharing;
+  int comp_node = 0;
+  int comm_node = 0;
+};
+
+// That of a rank of a job on those hosts. Throws RequestError where its cores cannot be had, or a computing thread would
+// share one unasked.
+Place place_of(const Settings& settings, const std::vector<std::string>& hosts, std::size_t rank);
 
 }  // namespace elbowroom::program

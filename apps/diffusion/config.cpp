@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <limits>
+
+#include "base/request_error.hpp"
+#include "common/settings.hpp"
 
 namespace elbowroom::diffusion {
 namespace {
@@ -18,22 +19,6 @@ std::string shown(const json& value) {
 
 [[noreturn]] void refuse(const std::string& field, const json& value, const std::string& wanted) {
   throw RequestError(field, shown(value), fmt::format("{} must be {}", field, wanted), fmt::format("give {}", wanted));
-}
-
-void known_keys(const json& object, const std::string& what, std::initializer_list<const char*> known) {
-  if (!object.is_object()) {
-    throw RequestError(what, shown(object), fmt::format("a {} is a JSON object", what), "see apps/diffusion/README.md");
-  }
-  std::string list;
-  for (const char* key : known) {
-    list += (list.empty() ? "" : ", ") + std::string(key);
-  }
-  for (const auto& item : object.items()) {
-    if (std::find(known.begin(), known.end(), item.key()) == known.end()) {
-      throw RequestError(item.key(), shown(item.value()), fmt::format("there is no such key in a {}", what),
-                         "known: " + list);
-    }
-  }
 }
 
 std::int64_t whole(const json& value, const std::string& field, std::int64_t least, std::int64_t most) {
@@ -68,17 +53,6 @@ std::string text(const json& value, const std::string& field) {
   return value.get<std::string>();
 }
 
-std::vector<int> cores(const json& value, const std::string& field) {
-  if (!value.is_array() || value.empty()) {
-    refuse(field, value, "a list of one core or more");
-  }
-  std::vector<int> all;
-  for (const json& core : value) {
-    all.push_back(static_cast<int>(whole(core, field, 0, std::numeric_limits<int>::max())));
-  }
-  return all;
-}
-
 std::array<int, 3> read_cubes(const json& config) {
   if (config.contains("cells") == config.contains("resolution")) {
     throw RequestError("resolution", "", "the size of the mesh is given once, as cells or as resolution",
@@ -110,48 +84,11 @@ std::array<double, 2> read_kappa(const json& value) {
   return {positive(value[0], "kappa"), positive(value[1], "kappa")};
 }
 
-void read_placement(const json& object, Placement& placement) {
-  if (object.contains("comp_cores")) {
-    placement.comp_cores = cores(object["comp_cores"], "comp_cores");
-  }
-  if (object.contains("comm_cores")) {
-    placement.comm_cores = cores(object["comm_cores"], "comm_cores");
-  }
-  for (const auto& [key, node] : {std::pair{"comp_node", &placement.comp_node}, {"comm_node", &placement.comm_node}}) {
-    if (object.contains(key)) {
-      *node = static_cast<int>(whole(object[key], key, 0, std::numeric_limits<int>::max()));
-    }
-  }
-}
-
-void read_placements(const json& list, Config& config) {
-  if (!list.is_array()) {
-    refuse("placements", list, "a list of objects with a rank");
-  }
-  for (const json& entry : list) {
-    known_keys(entry, "placement", {"rank", "comp_cores", "comm_cores", "comp_node", "comm_node"});
-    if (!entry.contains("rank")) {
-      refuse("placements", entry, "a list of objects with a rank");
-    }
-    const auto rank = static_cast<int>(whole(entry["rank"], "placements.rank", 0, std::numeric_limits<int>::max()));
-    Placement placement = config.all;
-    read_placement(entry, placement);
-    config.placements.emplace_back(rank, placement);
-  }
-}
-
 }  // namespace
 
-const Placement& Config::placement(int rank) const {
-  const auto own =
-      std::find_if(placements.begin(), placements.end(), [rank](const auto& one) { return one.first == rank; });
-  return own == placements.end() ? all : own->second;
-}
-
 Config read_config(const json& json) {
-  known_keys(json, "config",
-             {"cells", "resolution", "kappa", "dt", "partitioner", "reorder", "comp_cores", "comm_cores", "comp_node",
-              "comm_node", "placements", "scheduling", "check"});
+  program::check_keys(json, "program",
+                      {"name", "cells", "resolution", "kappa", "dt", "partitioner", "reorder", "check"});
   Config config;
   config.cubes = read_cubes(json);
   if (json.contains("kappa")) {
@@ -166,17 +103,12 @@ Config read_config(const json& json) {
   if (json.contains("reorder")) {
     config.order = order_of(text(json["reorder"], "reorder"));
   }
-  read_placement(json, config.all);
-  if (json.contains("placements")) {
-    read_placements(json["placements"], config);
-  }
-  config.scheduling = json.contains("scheduling") && truth(json["scheduling"], "scheduling");
   config.check = !json.contains("check") || truth(json["check"], "check");
   return config;
 }
 
 Steps read_steps(const json& json) {
-  known_keys(json, "request", {"variant", "comm_threads", "steps", "warmup"});
+  program::check_keys(json, "request", {"op", "point", "repetition", "variant", "comm_threads", "steps", "warmup"});
   if (!json.contains("variant")) {
     throw RequestError("variant", "", "a request names a variant", "known: none, communication, apart, overlap, triad");
   }
@@ -191,9 +123,13 @@ Steps read_steps(const json& json) {
   if (json.contains("warmup")) {
     steps.warmup = whole(json["warmup"], "warmup", 0, kMostSteps);
   }
+  if (json.contains("point")) {
+    steps.point = text(json["point"], "point");
+  }
+  if (json.contains("repetition")) {
+    steps.repetition = whole(json["repetition"], "repetition", 0, std::numeric_limits<std::int64_t>::max());
+  }
   return steps;
 }
-
-json error_record(const RequestError& error) { return {{"error", error_fields(error)}}; }
 
 }  // namespace elbowroom::diffusion

@@ -26,19 +26,48 @@ std::string field_refused(const json& config) {
 }
 
 json with(const std::string& key, const json& value) {
-  json config = {{"resolution", 4}, {"comp_cores", {1}}, {"comm_cores", {0}}};
+  json config = {{"name", "diffusion"}, {"resolution", 4}};
   config[key] = value;
   return config;
 }
 
-TEST_CASE("a configuration is read, with placements that replace what they name") {
-  const Config config = read_config(with("placements", {{{"rank", 1}, {"comp_cores", {3, 4}}}}));
+json settings_with(const std::string& key, const json& value) {
+  json settings = {{"program", json::object()}, {"comp_cores", {1}}, {"comm_cores", {0}}};
+  settings[key] = value;
+  return settings;
+}
+
+std::string setting_refused(const json& settings) {
+  try {
+    program::read_settings(settings);
+  } catch (const RequestError& error) {
+    return error.field;
+  }
+  return "";
+}
+
+TEST_CASE("placements replace what they name") {
+  const auto settings =
+      program::read_settings(settings_with("placements", {{{"rank", 1}, {"comp_cores", {3, 4}}, {"comm_node", 2}}}));
+  CHECK(settings.placement(0, true).comp_cores == std::vector<int>{1});
+  CHECK(settings.placement(1, true).comp_cores == std::vector<int>{3, 4});
+  CHECK(settings.placement(1, true).comm_cores == std::vector<int>{0});
+  CHECK(settings.placement(1, true).comp_node == program::kNearest);
+  CHECK(settings.placement(1, true).comm_node == 2);
+}
+
+TEST_CASE("settings of another form are refused by the name of their key") {
+  CHECK(setting_refused(settings_with("comm_cores", 0)) == "comm_cores");
+  CHECK(setting_refused(settings_with("cells", 1000)) == "cells");
+  CHECK(setting_refused(settings_with("program", "diffusion")) == "program");
+  CHECK(setting_refused(settings_with("placements", {{{"comp_cores", {1}}}})) == "placements");
+  CHECK(setting_refused(json::array()) == "config");
+}
+
+TEST_CASE("a program is read") {
+  const Config config = read_config(with("kappa", {1, 0.5}));
   CHECK(config.cubes == std::array<int, 3>{4, 4, 4});
-  CHECK(config.placement(0).comp_cores == std::vector<int>{1});
-  CHECK(config.placement(1).comp_cores == std::vector<int>{3, 4});
-  CHECK(config.placement(1).comm_cores == std::vector<int>{0});
-  CHECK(config.placement(1).comp_node == kNearest);
-  CHECK(read_config(with("kappa", {1, 0.5})).kappa == std::array<double, 2>{1, 0.5});
+  CHECK(config.kappa == std::array<double, 2>{1, 0.5});
 }
 
 TEST_CASE("wrong values are refused by the name of their key") {
@@ -48,14 +77,11 @@ TEST_CASE("wrong values are refused by the name of their key") {
   CHECK(field_refused(with("kappa", -1)) == "kappa");
   CHECK(field_refused(with("kappa", {1, 2, 3})) == "kappa");
   CHECK(field_refused(with("dt", 0)) == "dt");
-  CHECK(field_refused(with("comp_cores", json::array())) == "comp_cores");
-  CHECK(field_refused(with("comm_cores", 0)) == "comm_cores");
   CHECK(field_refused(with("reorder", "random")) == "reorder");
   CHECK(field_refused(with("partitioner", 3)) == "partitioner");
   CHECK(field_refused(with("check", "yes")) == "check");
   CHECK(field_refused(with("chekc", true)) == "chekc");
-  CHECK(field_refused(with("placements", {{{"comp_cores", {1}}}})) == "placements");
-  CHECK(field_refused(json::array()) == "config");
+  CHECK(field_refused(json::array()) == "program");
 }
 
 TEST_CASE("a request names a variant, and counts within limits") {
@@ -65,6 +91,7 @@ TEST_CASE("a request names a variant, and counts within limits") {
   CHECK_THROWS_AS(read_steps({{"variant", "none"}, {"steps", 0}}), RequestError);
   CHECK_THROWS_AS(read_steps({{"variant", "none"}, {"warmup", -1}}), RequestError);
   CHECK_THROWS_AS(read_steps({{"variant", "none"}, {"steps", kMostSteps + 1}}), RequestError);
+  CHECK_THROWS_AS(read_steps({{"variant", "none"}, {"point", 1}}), RequestError);
 }
 
 TEST_CASE("threads on one core are seen: each other's, and those of other ranks of the host") {

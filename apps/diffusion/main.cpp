@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "diffusion/config.hpp"
+#include "common/serve.hpp"
 #include "diffusion/mesh.hpp"
-#include "diffusion/serve.hpp"
+#include "diffusion/solver.hpp"
 #include "diffusion/volumes.hpp"
 #include "exchange/job.hpp"
 #include "machine/machine.hpp"
@@ -32,6 +32,21 @@ struct Options {
   bool json = false;
 };
 
+int solve(const Job& job, const Options& options) {
+  return program::with_settings(job, options.config, [&](const program::Settings& settings) {
+    const nlohmann::json solution = Solver(job, settings).solve(options.time);
+    if (job.rank() == 0) {
+      std::cout << solution.dump() << std::endl;
+    }
+  });
+}
+
+int measure(const Job& job, const Options& options) {
+  return program::serve(job, options.config, [](const Job& all, const program::Settings& settings) {
+    return std::make_unique<Solver>(all, settings);
+  });
+}
+
 int with_ranks(int argc, char** argv, const Options& options, bool solving) {
   // As in the probe: the topology is read before MPI narrows what is seen of it.
   Machine::here();
@@ -39,7 +54,7 @@ int with_ranks(int argc, char** argv, const Options& options, bool solving) {
   std::signal(SIGPIPE, SIG_IGN);
   const Job job(&argc, &argv, options.threads);
   try {
-    return solving ? solve(job, options.config, options.time) : measure(job, options.config);
+    return solving ? solve(job, options) : measure(job, options);
   } catch (const std::exception& error) {
     // The other ranks wait for this one in the middle of something: nothing but the end of the job helps them.
     std::cerr << fmt::format("diffusion: rank {}: {}", job.rank(), error.what()) << std::endl;
@@ -123,7 +138,7 @@ int main(int argc, char** argv) {
   try {
     return print_volumes(options);
   } catch (const RequestError& error) {
-    std::cout << error_record(error).dump() << std::endl;
+    std::cout << program::error_record(error).dump() << std::endl;
     return error.kind == "usage" ? 2 : 1;
   }
 }

@@ -8,22 +8,23 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "diffusion/together.hpp"
+#include "common/together.hpp"
+#include "diffusion/answer.hpp"
 #include "exchange/several_threads.hpp"
 #include "kernels/kernel.hpp"
-#include "protocol/describe.hpp"
 
 namespace elbowroom::diffusion {
 namespace {
 
 using nlohmann::json;
+using program::together;
 
 constexpr double kMargin = 0.9;       // of the longest stable time step
 constexpr double kConserved = 1e-12;  // relative drift of the integral, rounding of a million steps included
-constexpr int kProtocol = 1;
 constexpr auto kFailed = "validation_failed";
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
+// Of all ranks, on rank 0.
 std::vector<double> largest(const std::vector<double>& own, MPI_Comm comm) {
   std::vector<double> all(own.size());
   MPI_Reduce(own.data(), all.data(), static_cast<int>(own.size()), MPI_DOUBLE, MPI_MAX, 0, comm);
@@ -47,19 +48,14 @@ bool too_short(const StepTimes& times, bool alone) {
   return brief(times.interior) || (!alone && brief(times.exchange));
 }
 
-std::size_t fewest_comm_cores(const Config& config, int ranks) {
-  std::size_t fewest = config.placement(0).comm_cores.size();
-  for (int rank = 1; rank < ranks; ++rank) {
-    fewest = std::min(fewest, config.placement(rank).comm_cores.size());
-  }
-  return fewest;
-}
-
 }  // namespace
 
-Solver::Solver(const Job& job, const Config& config)
-    : job_(job), config_(config), mesh_(config.cubes), medium_(mesh_, config.kappa) {
-  together(job_, [this] { take_cores(); });
+Solver::Solver(const Job& job, const program::Settings& settings)
+    : job_(job), config_(read_config(settings.program)), mesh_(config_.cubes), medium_(mesh_, config_.kappa) {
+  together(job_, [&] {
+    check_ranks(settings);
+    place_ = program::place_of(settings, job_.hosts(), static_cast<std::size_t>(job_.rank()));
+  });
   partition_cells();
   const double longest = longest_step(mesh_, medium_);
   together(job_, [&] {
@@ -70,32 +66,22 @@ Solver::Solver(const Job& job, const Config& config)
     build(config_.dt.value_or(kMargin * longest));
   });
   initial_ = summed(block_->integral(0), job_.headers());
-  halo_->connect(job_.messages(), static_cast<int>(fewest_comm_cores(config_, job_.size())));
+  comm_threads_ = static_cast<int>(place_.seat.comm_cores.size());
+  MPI_Allreduce(MPI_IN_PLACE, &comm_threads_, 1, MPI_INT, MPI_MIN, job_.headers());
+  halo_->connect(job_.messages(), comm_threads_);
+  crew_->look();
+  parts_ = program::gathered(job_, own_part());
 }
 
 Solver::~Solver() = default;
 
-void Solver::take_cores() {
-  for (const auto& [rank, placement] : config_.placements) {
+void Solver::check_ranks(const program::Settings& settings) const {
+  for (const auto& [rank, placement] : settings.placements) {
     if (rank >= job_.size()) {
       throw RequestError("placements.rank", std::to_string(rank), fmt::format("rank {} does not exist", rank),
                          fmt::format("ranks here: 0-{}", job_.size() - 1));
     }
   }
-  const Placement& own = config_.placement(job_.rank());
-  seat_ = program::take_seat(own, job_.hosts()[static_cast<std::size_t>(job_.rank())], config_.scheduling);
-  std::vector<Seat> seats;
-  for (int rank = 0; rank < job_.size(); ++rank) {
-    seats.push_back(program::seat_as_named(config_.placement(rank), job_.hosts()[static_cast<std::size_t>(rank)]));
-  }
-  sharing_ = program::sharing_of(seats, static_cast<std::size_t>(job_.rank()));
-  if (sharing_.computing && !config_.scheduling) {
-    throw RequestError("comp_cores", fmt::format("{}", fmt::join(sharing_.cores, ",")),
-                       "a core would run a computing thread beside another thread",
-                       "give each rank cores of its own (placements), or \"scheduling\": true to measure that");
-  }
-  comp_node_ = program::node_of("comp_node", own.comp_node, seat_.comp_cores.front());
-  comm_node_ = program::node_of("comm_node", own.comm_node, seat_.comm_cores.front());
 }
 
 void Solver::partition_cells() {
@@ -109,11 +95,13 @@ void Solver::partition_cells() {
 }
 
 void Solver::build(double dt) {
-  block_ = std::make_unique<Block>(mesh_, medium_, make_part(mesh_, part_of_, job_.rank(), config_.order), comp_node_);
+  block_ =
+      std::make_unique<Block>(mesh_, medium_, make_part(mesh_, part_of_, job_.rank(), config_.order), place_.comp_node);
   part_of_ = {};
-  halo_ = std::make_unique<Halo>(block_->part(), comm_node_, sharing_.waiting);
-  crew_ = std::make_unique<Crew>(seat_.comp_cores, seat_.comm_cores, sharing_.computing, sharing_.communicating,
-                                 [](int core) { Machine::here().bind_this_thread(core); });
+  halo_ = std::make_unique<Halo>(block_->part(), place_.comm_node, place_.sharing.waiting);
+  crew_ =
+      std::make_unique<Crew>(place_.seat.comp_cores, place_.seat.comm_cores, place_.sharing.computing,
+                             place_.sharing.communicating, [](int core) { Machine::here().bind_this_thread(core); });
   diffusion_ = std::make_unique<Diffusion>(*block_, crew_->computing());
   fill(dt);
   crew_->each([this](std::size_t thread) { diffusion_->begin(thread); });
@@ -129,10 +117,9 @@ void Solver::check(const Steps& steps) const {
   if (!communicates(steps.variant)) {
     return;
   }
-  const std::size_t most = fewest_comm_cores(config_, job_.size());
-  if (static_cast<std::size_t>(steps.comm_threads) > most) {
+  if (steps.comm_threads > comm_threads_) {
     throw RequestError("comm_threads", std::to_string(steps.comm_threads),
-                       fmt::format("a rank has {} communication core(s)", most),
+                       fmt::format("a rank has {} communication core(s)", comm_threads_),
                        "name more comm_cores, or ask for fewer");
   }
   check_several_threads(job_, "comm_threads", static_cast<std::size_t>(steps.comm_threads));
@@ -182,37 +169,43 @@ bool Solver::valid(const Steps& steps) {
   return holds;
 }
 
-json Solver::run(const Steps& steps) {
-  if (steps.variant == Variant::triad && !triad_) {
-    together(job_, [this] {
-      const double bytes = kCellBytes * static_cast<double>(block_->part().cells);
-      triad_ = std::make_unique<Triad>(bytes, crew_->computing(), comp_node_);
-      crew_->each([this](std::size_t thread) { triad_->fill(thread); });
-    });
-  }
+void Solver::fill_triad() {
+  const double bytes = kCellBytes * static_cast<double>(block_->part().cells);
+  triad_ = std::make_unique<Triad>(bytes, crew_->computing(), place_.comp_node);
+  crew_->each([this](std::size_t thread) { triad_->fill(thread); });
+}
+
+json Solver::answer(const json& request) {
+  Steps steps;
+  together(job_, [&] {
+    steps = read_steps(request);
+    check(steps);
+    if (steps.variant == Variant::triad && !triad_) {
+      fill_triad();
+    }
+  });
+  const bool triad = steps.variant == Variant::triad;
   const StepTimes own = go(steps);
   const json flags = flags_of(!config_.check || valid(steps), too_short(own, job_.size() == 1));
   MPI_Comm comm = job_.headers();
-  std::uint64_t own_sum = steps.variant == Variant::triad ? 0 : block_->checksum(steps.warmup + steps.steps);
-  std::uint64_t checksum = 0;
-  MPI_Reduce(&own_sum, &checksum, 1, MPI_UINT64_T, MPI_SUM, 0, comm);
-  const double bytes = summed(steps.variant == Variant::triad ? triad_->bytes() : step_bytes(), comm);
-  json answer = {{"record", "steps"},
-                 {"variant", name_of(steps.variant)},
-                 {"comm_threads", steps.comm_threads},
-                 {"steps", steps.steps},
-                 {"warmup", steps.warmup},
-                 {"step_s", largest(own.step, comm)},
-                 {"separator_s", largest(own.separator, comm)},
-                 {"interior_s", largest(own.interior, comm)},
-                 {"exchange_s", largest(own.exchange, comm)},
-                 {"all_s", largest({own.all}, comm).front()},
-                 {"bytes", computes(steps.variant) ? bytes : 0},
-                 {"validated", config_.check},
-                 {"valid", std::find(flags.begin(), flags.end(), kFailed) == flags.end()},
-                 {"checksum", fmt::format("{:016x}", checksum)},
-                 {"flags", flags}};
-  return job_.rank() == 0 ? answer : json();
+  std::uint64_t checksum = triad ? 0 : block_->checksum(steps.warmup + steps.steps);
+  MPI_Allreduce(MPI_IN_PLACE, &checksum, 1, MPI_UINT64_T, MPI_SUM, comm);
+  const double bytes = summed(triad ? triad_->bytes() : step_bytes(), comm);
+  const StepTimes slowest{largest(own.step, comm), largest(own.separator, comm), largest(own.interior, comm),
+                          largest(own.exchange, comm), largest({own.all}, comm).front()};
+  const bool holds = std::find(flags.begin(), flags.end(), kFailed) == flags.end();
+  return {{"record", "repetition"},
+          {"point", steps.point},
+          {"repetition", steps.repetition},
+          {"status", holds ? "ok" : "failed"},
+          {"reason", holds ? "" : "the result is wrong: see the flags of the phases"},
+          {"flags", flags},
+          {"validated", config_.check && holds},
+          {"facts", step_facts()},
+          {"phases", phases_of(steps.variant, slowest, holds)},
+          {"all_s", slowest.all},
+          {"moved_bytes", computes(steps.variant) ? bytes : 0},
+          {"checksum", fmt::format("{:016x}", checksum)}};
 }
 
 // Flags of any rank are the answer's.
@@ -220,8 +213,8 @@ json Solver::flags_of(bool holds, bool brief) const {
   const std::array<std::pair<const char*, bool>, 5> own{{{kFailed, !holds},
                                                          {"too_short", brief},
                                                          {"migrated", crew_->migrated()},
-                                                         {"scheduling", sharing_.computing},
-                                                         {"shared_comm_core", sharing_.communicating}}};
+                                                         {"scheduling", place_.sharing.computing},
+                                                         {"shared_comm_core", place_.sharing.communicating}}};
   json flags = json::array();
   for (const auto& [flag, raised] : own) {
     int any = raised ? 1 : 0;
@@ -243,7 +236,7 @@ json Solver::solve(double time) {
     }
     fill(time / static_cast<double>(count));
   });
-  const Steps steps{Variant::overlap, 1, count, 0};
+  const Steps steps{Variant::overlap, 1, count, 0, {}, 0};
   const StepTimes own = go(steps);
   const json flags = flags_of(valid(steps), too_short(own, job_.size() == 1));
   const Block::Error error = block_->error(count, time);
@@ -270,7 +263,7 @@ double Solver::step_bytes() const {
   return kCellBytes * static_cast<double>(part.cells) + sizeof(double) * static_cast<double>(part.ghosts.size());
 }
 
-json Solver::facts() const {
+json Solver::own_part() const {
   const Part& part = block_->part();
   json neighbours = json::array();
   for (const Link& link : part.links) {
@@ -281,7 +274,7 @@ json Solver::facts() const {
   const PageReport pages = block_->pages();
   json share = pages.unknown.empty() ? json(pages.share) : json();
   return {{"rank", part.rank},
-          {"host", seat_.host},
+          {"host", place_.seat.host},
           {"cells", part.cells},
           {"separator_cells", part.separator_cells},
           {"halo_cells", part.ghosts.size()},
@@ -289,33 +282,46 @@ json Solver::facts() const {
           {"messages", part.links.size()},
           {"neighbours", neighbours},
           {"step_bytes", step_bytes()},
-          {"comp_cores", seat_.comp_cores},
-          {"comm_cores", seat_.comm_cores},
+          {"comp_cores", place_.seat.comp_cores},
+          {"comm_cores", place_.seat.comm_cores},
           {"bound", !crew_->migrated()},
-          {"comp_node", comp_node_},
-          {"comm_node", comm_node_},
+          {"comp_node", place_.comp_node},
+          {"comm_node", place_.comm_node},
           {"pages_on_node", share},
-          {"shared_cores", sharing_.cores}};
+          {"shared_cores", place_.sharing.cores}};
 }
 
-json Solver::hello() {
-  crew_->look();
-  if (job_.rank() != 0) {
-    job_.send(0, facts());
-    return {};
+// Per step: bytes and operations of the largest part; bytes sent by all parts, on average and by the busiest one; the largest
+// message, bytes; the most messages of a part.
+json Solver::step_facts() const {
+  double cells = 0, step_bytes = 0, total = 0, sent = 0, messages = 0, message = 0;
+  for (const json& part : parts_) {
+    const auto of = [&part](const char* key) { return part.at(key).get<double>(); };
+    cells = std::max(cells, of("cells"));
+    step_bytes = std::max(step_bytes, of("step_bytes"));
+    total += of("sent_bytes");
+    sent = std::max(sent, of("sent_bytes"));
+    messages = std::max(messages, of("messages"));
+    for (const json& link : part.at("neighbours")) {
+      message = std::max(message, link.at("sent_bytes").get<double>());
+    }
   }
-  json parts = {facts()};
-  for (int rank = 1; rank < job_.size(); ++rank) {
-    parts.push_back(job_.receive(rank));
-  }
+  return {{"cells", mesh_.cells()},
+          {"step_bytes", step_bytes},
+          {"step_flops", cells * kCellFlops},
+          {"total_bytes", total},
+          {"average_bytes", total / static_cast<double>(parts_.size())},
+          {"largest_bytes", sent},
+          {"largest_message", message},
+          {"messages", messages}};
+}
+
+json Solver::facts() const {
   std::uint64_t sent = 0;
-  for (const json& part : parts) {
+  for (const json& part : parts_) {
     sent += part.at("sent_bytes").get<std::uint64_t>();
   }
-  return {{"record", "hello"},
-          {"protocol", kProtocol},
-          {"application", "diffusion"},
-          {"version", ELBOWROOM_VERSION},
+  return {{"application", "diffusion"},
           {"cells", mesh_.cells()},
           {"cubes", mesh_.cubes()},
           {"kappa", medium_.kappas()},
@@ -325,11 +331,7 @@ json Solver::hello() {
           {"halo_bytes", sent},
           {"cell_bytes", kCellBytes},
           {"cell_flops", kCellFlops},
-          {"parts", parts},
-          {"ranks", job_.ranks()},
-          {"mpi", job_.mpi_facts()},
-          {"hwloc", hwloc_record()},
-          {"clock", clock_record()},
+          {"parts", parts_},
           {"vectors", vector_target()}};
 }
 

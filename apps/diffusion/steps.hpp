@@ -16,15 +16,6 @@ namespace elbowroom::diffusion {
 
 using program::Gate;
 
-// Seconds of each step on this rank: from the first thread's begin to the last one's end.
-struct StepTimes {
-  std::vector<double> step;  // from the end of the barrier before to the end of its own
-  std::vector<double> separator;
-  std::vector<double> interior;
-  std::vector<double> exchange;  // packing included
-  double all = 0;                // all steps together
-};
-
 using Field = std::function<double*(std::int64_t)>;  // values after a step
 
 // The threads of one rank. The thread that makes a Crew is its first communication thread.

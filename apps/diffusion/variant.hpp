@@ -1,8 +1,9 @@
-// What a step consists of, and how many steps are asked for.
+// What a step consists of, how many steps are asked for, and how long they take.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace elbowroom::diffusion {
 
@@ -23,6 +24,17 @@ struct Steps {
   int comm_threads = 1;
   std::int64_t steps = 20;
   std::int64_t warmup = 3;  // steps before those that are told
+  std::string point;        // as in the answer
+  std::int64_t repetition = 0;
+};
+
+// Seconds of each step on this rank: from the first thread's begin to the last one's end.
+struct StepTimes {
+  std::vector<double> step;  // from the end of the barrier before to the end of its own
+  std::vector<double> separator;
+  std::vector<double> interior;
+  std::vector<double> exchange;  // packing included
+  double all = 0;                // all steps together
 };
 
 }  // namespace elbowroom::diffusion

@@ -97,10 +97,10 @@ Kernels::Kernels(const Job& job, const program::Settings& settings) : job_(job) 
     check_memory();
   });
   one_thread_each();
-  together(job_, [&] { engine_ = std::make_unique<Engine>(job_, seat_, sharing_); });
+  together(job_, [&] { engine_ = std::make_unique<Engine>(job_, place_.seat, place_.sharing); });
   together(job_, [&] {
-    algorithm_ =
-        make_algorithm(problem_, rows_, static_cast<std::size_t>(job_.rank()), comp_node_, comm_node_, *engine_);
+    algorithm_ = make_algorithm(problem_, rows_, static_cast<std::size_t>(job_.rank()), place_.comp_node,
+                                place_.comm_node, *engine_);
   });
   engine_->run(Mode::computing, [this] { algorithm_->fill(); });
   warm_up();
@@ -109,30 +109,16 @@ Kernels::Kernels(const Job& job, const program::Settings& settings) : job_(job) 
 Kernels::~Kernels() = default;
 
 void Kernels::take_cores(const program::Settings& settings) {
-  std::vector<program::Seat> seats;
-  for (int rank = 0; rank < job_.size(); ++rank) {
-    seats.push_back(program::seat_as_named(settings.placement(rank, job_.same_host(rank)),
-                                           job_.hosts()[static_cast<std::size_t>(rank)]));
-  }
-  const Placement own = settings.placement(job_.rank(), job_.same_host(job_.rank()));
-  seat_ = program::take_seat(own, job_.hosts()[static_cast<std::size_t>(job_.rank())], settings.scheduling);
-  sharing_ = program::sharing_of(seats, static_cast<std::size_t>(job_.rank()));
-  if (sharing_.computing && !settings.scheduling) {
-    throw RequestError("comp_cores", fmt::format("{}", fmt::join(sharing_.cores, ",")),
-                       "a core would run a computing thread beside another thread",
-                       "give each rank cores of its own, or \"scheduling\": true to measure that");
-  }
-  if (seat_.comm_cores.size() > 1) {
-    throw RequestError("comm_cores", fmt::format("{}", fmt::join(seat_.comm_cores, ",")),
+  place_ = program::place_of(settings, job_.hosts(), static_cast<std::size_t>(job_.rank()));
+  if (place_.seat.comm_cores.size() > 1) {
+    throw RequestError("comm_cores", fmt::format("{}", fmt::join(place_.seat.comm_cores, ",")),
                        "one thread of a rank communicates", "name one core");
   }
-  comp_node_ = program::node_of("comp_node", own.comp_node, seat_.comp_cores.front());
-  comm_node_ = program::node_of("comm_node", own.comm_node, seat_.comm_cores.front());
 }
 
 void Kernels::check_memory() const {
   const double sharers = job_.ranks_on_host_of(job_.rank());
-  const double there = kRoom * static_cast<double>(Machine::here().available_memory(comp_node_));
+  const double there = kRoom * static_cast<double>(Machine::here().available_memory(place_.comp_node));
   const double own = bytes_of(problem_, rows_);
   const double needed = sharers * (own + roof_bytes(own));
   if (needed > there) {
@@ -343,7 +329,7 @@ void Kernels::measure_roof() {
   if (roof_) {
     return;
   }
-  const Roof own = roof_of(*engine_, bytes_of(problem_, rows_), comp_node_);
+  const Roof own = roof_of(*engine_, bytes_of(problem_, rows_), place_.comp_node);
   roof_ = Roof{summed(job_, own.bytes_per_s), summed(job_, own.flops_per_s)};
 }
 
@@ -356,8 +342,8 @@ json Kernels::flags() {
   };
   const bool right = right_node(algorithm_->comp_pages()) && right_node(algorithm_->comm_pages());
   json flags = json::array();
-  for (const auto& [flag, raised] : {std::pair{"scheduling", sharing_.computing},
-                                     {"shared_comm_core", sharing_.communicating},
+  for (const auto& [flag, raised] : {std::pair{"scheduling", place_.sharing.computing},
+                                     {"shared_comm_core", place_.sharing.communicating},
                                      {"wrong_node", !right}}) {
     if (largest(job_, raised ? 1 : 0) > 0) {
       flags.push_back(flag);
@@ -407,7 +393,7 @@ json Kernels::facts() const {
           {"task", name_of(problem_.task)},
           {"threads", engine_->threads()},
           {"blas", blas()},
-          {"shared_cores", sharing_.cores}};
+          {"shared_cores", place_.sharing.cores}};
 }
 
 json Kernels::solve(const std::string& path) {
@@ -445,7 +431,7 @@ double Kernels::plain_rate(double flops) {
   std::vector<std::thread> threads;
   for (std::size_t thread = 0; thread < seconds.size(); ++thread) {
     threads.emplace_back([&, thread] {
-      Machine::here().bind_this_thread(seat_.comp_cores[thread]);
+      Machine::here().bind_this_thread(place_.seat.comp_cores[thread]);
       const std::int64_t start = now_ns();
       for (std::size_t i = 0; i < outcome_.iterations; ++i) {
         algorithm_->plain(thread, seconds.size());

@@ -43,10 +43,7 @@ class Kernels final : public program::Program {
   const Job& job_;
   Problem problem_;
   Rows rows_;
-  program::Seat seat_;
-  program::Sharing sharing_;
-  int comp_node_ = 0;
-  int comm_node_ = 0;
+  program::Place place_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Algorithm> algorithm_;
   Outcome outcome_;                  // of the run that warmed up

@@ -8,6 +8,7 @@
 
 #include "base/clock.hpp"
 #include "common/cores.hpp"
+#include "common/sharing.hpp"
 #include "common/together.hpp"
 
 namespace elbowroom::runtime {
@@ -22,7 +23,7 @@ constexpr double awake = 0.95;
 constexpr double on_its_node = 0.99;
 
 Task task_of(const json& program) {
-  const json task = program.at("task");
+  const json task = program.value("task", json());
   if (task == "overhead") {
     return Task::overhead;
   }
@@ -47,7 +48,15 @@ std::optional<unsigned> backoff_of(const json& program) {
 
 Seats seats_of(const Job& job, const Settings& settings, Task task) {
   const Placement own = settings.placement(job.rank(), job.same_host(job.rank()));
-  Seats seats{own.comm_cores.front(), own.comm_cores.front(), {}, own.comp_node, own.comm_node};
+  if (own.comm_cores.empty()) {
+    throw RequestError("comm_cores", "[]", "no core for communications", "name at least one");
+  }
+  const int core = own.comm_cores.front();
+  Seats seats{core,
+              core,
+              {},
+              program::node_of("comp_node", own.comp_node, core),
+              program::node_of("comm_node", own.comm_node, core)};
   if (task == Task::overhead && own.comm_cores.size() > 1) {
     seats.waiting_core = own.comm_cores[1];
   }
@@ -125,9 +134,9 @@ json messages_record(const Measured& found, std::size_t size, bool latency) {
 
 }  // namespace
 
-Runtime::Runtime(const Job& job, const Settings& settings)
-    : job_(job), task_(task_of(settings.program)), seats_(seats_of(job, settings, task_)) {
+Runtime::Runtime(const Job& job, const Settings& settings) : job_(job), task_(task_of(settings.program)) {
   program::together(job_, [&] {
+    seats_ = seats_of(job_, settings, task_);
     if (job_.size() != 2) {
       throw RequestError("ranks", std::to_string(job_.size()), "a ping-pong is between two ranks", "start two");
     }
@@ -140,7 +149,6 @@ Runtime::Runtime(const Job& job, const Settings& settings)
   }
   const std::optional<unsigned> backoff = backoff_of(settings.program);
   polls_ = task_ == Task::polling && backoff != 0u && !seats_.worker_cores.empty();
-  workers_poll_ = task_ == Task::polling && backoff != 0U;
   program::together(job_, [&] {
     starpu_.emplace(program::StarpuThreads{seats_.mpi_core, seats_.worker_cores, polls_ ? backoff : std::nullopt});
   });

@@ -17,11 +17,11 @@ enum class Task { overhead, polling };
 // Where the threads of one rank are. The calling thread passes messages by MPI on the core of the communication thread; it
 // waits for StarPU's asleep, on a core of its own where there is one (`comm_cores[1]`), as the paper has it (section 5.1).
 struct Seats {
-  int mpi_core;
-  int waiting_core;
+  int mpi_core = 0;
+  int waiting_core = 0;
   std::vector<int> worker_cores;
-  int data_node;
-  int comm_node;
+  int data_node = 0;
+  int comm_node = 0;
 };
 
 class Runtime : public program::Program {
@@ -42,7 +42,6 @@ class Runtime : public program::Program {
 
   const Job& job_;
   Task task_;
-  bool workers_poll_ = false;  // in AB; a back-off of 0 keeps them paused, as a control
   Seats seats_;
   bool polls_ = false;           // in phase AB
   std::set<std::string> flags_;  // of where the threads are

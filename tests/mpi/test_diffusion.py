@@ -31,12 +31,19 @@ def diffusion() -> Path:
 
 def config(**changes: Any) -> Record:
     """A small mesh; on two cores the computing threads of all ranks take turns on one of them."""
+    places = ("comp_cores", "comm_cores", "placements", "scheduling")
+    program = {"name": "diffusion", "resolution": 12}
+    program |= {key: value for key, value in changes.items() if key not in places}
     return {
-        "resolution": 12,
+        "program": program,
         "comp_cores": [CORES[1]],
         "comm_cores": [CORES[0]],
         "scheduling": True,
-    } | changes
+    } | {key: value for key, value in changes.items() if key in places}
+
+
+def ask(variant: str, steps: int, **changes: Any) -> Record:
+    return {"op": "measure", "point": variant, "repetition": 0, "variant": variant, "steps": steps} | changes
 
 
 def run(
@@ -70,11 +77,11 @@ VARIANTS = ("overlap", "apart", "none", "communication")
 def test_overlap_and_apart_give_the_same_field_bit_by_bit_and_conserve_it(
     diffusion: Path, tmp_path: Path
 ) -> None:
-    requests = [{"variant": name, "steps": 4, "warmup": 3} for name in (*VARIANTS, "triad", "overlap")]
+    requests = [ask(name, 4, warmup=3) for name in (*VARIANTS, "triad", "overlap")]
     code, (hello, *answers) = run(diffusion, tmp_path, 3, config(), *requests)
     assert code == 0
-    assert [answer["variant"] for answer in answers] == [request["variant"] for request in requests]
-    assert all(answer["valid"] and answer["validated"] for answer in answers)
+    assert [answer["point"] for answer in answers] == [request["point"] for request in requests]
+    assert all(answer["status"] == "ok" and answer["validated"] for answer in answers)
     overlap, apart, none, _, _, again = (answer["checksum"] for answer in answers)
     assert overlap == apart == again
     assert none != overlap
@@ -88,16 +95,18 @@ def test_how_many_ranks_there_are_changes_no_bit_and_every_part_has_times(
 ) -> None:
     sums = set()
     for ranks in (1, 2):
-        code, (_, answer) = run(
-            diffusion, tmp_path, ranks, config(kappa=[1, 0.25]), {"variant": "overlap", "steps": 5}
-        )
+        code, (_, answer) = run(diffusion, tmp_path, ranks, config(kappa=[1, 0.25]), ask("overlap", 5))
         assert code == 0
-        assert answer["valid"]
+        assert answer["validated"]
         sums.add(answer["checksum"])
-        for part in ("step_s", "separator_s", "interior_s", "exchange_s"):
-            assert len(answer[part]) == 5
-            assert all(second > 0 for second in answer[part])
-        whole = zip(answer["step_s"], answer["interior_s"], answer["exchange_s"], strict=True)
+        [phase] = answer["phases"]
+        times = {side: phase[side]["batches"] for side in ("total", "separator", "comp", "comm")}
+        for steps in times.values():
+            assert len(steps) == 5
+            assert all(microseconds > 0 for microseconds in steps)
+        assert answer["facts"]["cells"] == 6 * 12**3
+        assert answer["facts"]["messages"] == ranks - 1
+        whole = zip(times["total"], times["comp"], times["comm"], strict=True)
         # Each is the largest of all ranks, so that the whole is at least any of its parts.
         assert all(step >= max(interior, exchange) for step, interior, exchange in whole)
     assert len(sums) == 1
@@ -117,11 +126,12 @@ def test_a_solution_is_second_order_on_two_ranks(diffusion: Path, tmp_path: Path
 def test_what_cannot_be_asked_is_answered_and_the_conversation_goes_on(
     diffusion: Path, tmp_path: Path
 ) -> None:
-    bad = [{"variant": "both"}, {"variant": "overlap", "comm_threads": 2}, {"variant": "none", "steps": 0}]
-    code, (_, *answers) = run(diffusion, tmp_path, 2, config(), *bad, {"variant": "none", "steps": 1})
+    bad = [ask("both", 1), ask("overlap", 1, comm_threads=2), ask("none", 0), {"variant": "none"}]
+    code, (_, *answers) = run(diffusion, tmp_path, 2, config(), *bad, ask("none", 1))
     assert code == 0
-    assert [answer["error"]["field"] for answer in answers[:-1]] == ["variant", "comm_threads", "steps"]
-    assert answers[-1]["variant"] == "none"
+    assert [answer["field"] for answer in answers[:-1]] == ["variant", "comm_threads", "steps", "op"]
+    assert [answer["point"] for answer in answers] == ["both", "overlap", "none", "", "none"]
+    assert answers[-1]["status"] == "ok"
 
 
 @pytest.mark.parametrize(
@@ -139,8 +149,8 @@ def test_a_configuration_that_cannot_be_met_ends_all_ranks_with_one_sentence(
 ) -> None:
     code, (answer,) = run(diffusion, tmp_path, 7 if field == "parts" else 2, config(**changes))
     assert code == 2
-    assert answer["error"]["field"] == field
-    assert words in answer["error"]["message"]
+    assert (answer["record"], answer["field"]) == ("error", field)
+    assert words in answer["message"]
 
 
 def test_volumes_need_no_mpi_and_refuse_what_cannot_be_partitioned(diffusion: Path) -> None:
@@ -155,7 +165,7 @@ def test_volumes_need_no_mpi_and_refuse_what_cannot_be_partitioned(diffusion: Pa
         assert max(sent, default=0) == one["message_largest"]
     refused = subprocess.run([*command, "--parts", "9999"], capture_output=True, text=True, timeout=PATIENCE)
     assert refused.returncode == 2
-    assert "more ranks than" in json.loads(refused.stdout)["error"]["message"]
+    assert "more ranks than" in json.loads(refused.stdout)["message"]
 
 
 def test_an_application_that_does_not_exist_is_refused_by_name() -> None:

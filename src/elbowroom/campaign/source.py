@@ -12,10 +12,9 @@ import msgspec
 from elbowroom import experiments
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.launch import build, launchers, modes, starpu
-from elbowroom.launch.application import ApplicationSession, refused_threads
 from elbowroom.launch.launcher import Launch, LaunchRequest
 from elbowroom.launch.launchers import build_launch, detect, host_count, missing_program
-from elbowroom.launch.mpi import find_mpi, spec_of
+from elbowroom.launch.mpi import find_mpi, refused_threads, spec_of
 from elbowroom.launch.programs import ProgramSession
 from elbowroom.launch.replay import PREFIX, RecordedAnswer, Replay
 from elbowroom.launch.session import Conversation, Session
@@ -192,8 +191,7 @@ class Live:
                 hint="record the application itself: elbowroom trace record -- COMMAND",
             )
         startup = point.workload.startup(point)
-        session = ApplicationSession if startup.steps else ProgramSession
-        return session(lambda config: self._launch_of(point, config), startup, self._mpi)
+        return ProgramSession(lambda config: self._launch_of(point, config), startup, self._mpi)
 
     def _launch_of(self, point: Point, config: str) -> Launch:
         several = ("--threads", "multiple") if len(point.comm_cores) > 1 else ()

@@ -254,6 +254,16 @@ def _wrappers(library: str) -> Iterator[Path]:
                 yield compiler
 
 
+def refused_threads(mpi: Mpi, hosts: int) -> str:
+    """Why several communication threads of a program cannot be measured; empty where they can.
+
+    On one host Open MPI is told to use ob1, which crashes then (docs/design/decisions.md).
+    """
+    if mpi.kind != "openmpi" or hosts > 1:
+        return ""
+    return "several communication threads crash or hang in Open MPI's ob1; take --mpi mpich"
+
+
 def _folders(compiler: Path, ask: Ask) -> list[str]:
     """Where a wrapper looks for libraries; those beside it where it names none."""
     named = re.findall(r"-L\s*(\S+)", ask(str(compiler), "-show"))

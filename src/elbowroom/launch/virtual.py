@@ -9,7 +9,6 @@ import msgspec
 
 from elbowroom.errors import UsageError, closest
 from elbowroom.files import read_text
-from elbowroom.launch.application import record_of
 from elbowroom.machine.topology import Machine, read_topology
 from elbowroom.plan.point import Point, Unit
 from elbowroom.virtual.answers import VirtualMachine
@@ -103,8 +102,7 @@ class VirtualCluster:
 
     def ask(self, unit: Unit, request: dict[str, Any], patience: float) -> dict[str, Any]:
         """What the fluid simulation and the noise say."""
-        facts = self._cluster.facts()
-        return record_of(unit, request, self._cluster.answer(unit, request), facts)
+        return self._cluster.answer(unit, request)
 
     def close(self) -> None:
         """Nothing runs, so nothing ends."""

@@ -35,14 +35,13 @@ class Startup(msgspec.Struct, frozen=True, kw_only=True):
     """What a program of apps/ is started with.
 
     `name` is used in errors; `settings` are written to a JSON file; `patience`: seconds that it may take
-    before its `hello` record. `steps`: it answers with the times of its steps, not with records.
+    before its `hello` record.
     """
 
     name: str
     ranks: int
     settings: dict[str, Any]
     patience: float
-    steps: bool = False
 
 
 class OwnContrast(NamedTuple):

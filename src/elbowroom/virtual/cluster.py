@@ -46,6 +46,15 @@ MICRO = 1e6
 """us in a s."""
 
 
+_PHASES: Mapping[Variant, Mapping[str, tuple[str, ...]]] = {
+    "none": {"A": ("comp", "total", "separator")},
+    "communication": {"B": ("comm", "total")},
+    "apart": {"A": ("comp", "total", "separator"), "B": ("comm",)},
+    "overlap": {"AB": ("comp", "comm", "total", "separator")},
+}
+"""The phases of a variant's steps, and their sides; whole steps are of the first one."""
+
+
 class StepTimes(msgspec.Struct, frozen=True, kw_only=True):
     """One step of one node, us: when each part has ended since it began, and the barrier after them."""
 
@@ -104,7 +113,7 @@ class Cluster:
         )
 
     def answer(self, unit: Unit, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """As the application answers: every step with noise of its own, the slowest node's times."""
+        """The `repetition` record: every step with noise of its own, the slowest node's times."""
         variant, steps, threads = fields["variant"], fields["steps"], fields["comm_threads"]
         largest = self.times(variant, threads, self.volumes.sent_largest)
         average = self.times(variant, threads, self.volumes.sent_average)
@@ -117,18 +126,33 @@ class Cluster:
             parts[name] = exact * factor
         inner, outer = parts["interior"], parts["exchange"]
         busy = inner + outer if variant == "apart" else np.maximum(inner, outer)
-        whole = (parts["separator"] + busy).max(axis=1) + largest.barrier
-        slowest = {name: (values.max(axis=1) / MICRO).tolist() for name, values in parts.items()}
+        whole = ((parts["separator"] + busy).max(axis=1) + largest.barrier) / MICRO
+        slowest = {name: values.max(axis=1) / MICRO for name, values in parts.items()}
+        sides: dict[str, Any] = {
+            "comp": _durations(slowest["interior"], "rate"),
+            "comm": _durations(slowest["exchange"]),
+            "total": _durations(whole),
+            "separator": _durations(slowest["separator"]),
+        }
         return {
-            "variant": variant,
-            "comm_threads": threads,
-            "steps": steps,
-            "step_s": (whole / MICRO).tolist(),
-            "separator_s": slowest["separator"],
-            "interior_s": slowest["interior"] if variant != "communication" else [],
-            "exchange_s": slowest["exchange"] if variant != "none" else [],
-            "valid": True,
+            "record": "repetition",
+            "point": unit.point,
+            "repetition": unit.repetition,
+            "status": "ok",
+            "reason": "",
             "flags": ["virtual"],
+            "facts": self.facts(),
+            "phases": [
+                {
+                    "phase": phase,
+                    "index": index,
+                    "status": "ok",
+                    "flags": [],
+                    "measured_s": 0.0 if index else sum(whole.tolist()),
+                    **{name: sides[name] for name in names},
+                }
+                for index, (phase, names) in enumerate(_PHASES[variant].items())
+            ],
         }
 
     def _answer(self, threads: int) -> ProcessRates:
@@ -161,6 +185,11 @@ class Cluster:
         while (factors <= 0).any():
             factors = np.where(factors > 0, factors, rng.normal(1.0, self._machine.noise, shape))
         return factors
+
+
+def _durations(seconds: NDArray[np.float64], key: str = "value") -> dict[str, Any]:
+    batches = MICRO * seconds
+    return {key: float(np.median(batches)), "unit": "us", "batches": batches.tolist()}
 
 
 def node_rates(answer: ProcessRates) -> Rates:

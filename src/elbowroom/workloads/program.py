@@ -97,18 +97,23 @@ class AppProgram(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def startup(self, point: Point) -> Startup:
-        """The program, where its processes compute and communicate, and whether two threads on one core are
-        wanted.
-        """
-        computing = [core for place in point.placements for core in place.comp_cores]
-        settings = {
-            "program": msgspec.to_builtins(self),
-            "comp_cores": list(point.comp_cores),
-            "comm_cores": list(point.comm_cores or (point.comm_core,)),
-            "peer_cores": list(point.peer_cores),
-            "comp_node": point.comp_node,
-            "comm_node": point.comm_node,
-            "placements": placements(point),
-            "scheduling": point.scheduling or len(set(computing)) < len(computing),
-        }
+        """The program and its places."""
+        settings = startup_settings(point, msgspec.to_builtins(self))
         return Startup(name=self.name, ranks=self.ranks, settings=settings, patience=START_UP)
+
+
+def startup_settings(point: Point, program: dict[str, Any]) -> dict[str, Any]:
+    """What a program of apps/ is, where its processes compute and communicate, and whether two threads on one
+    core are wanted (docs/reference/protocol.md).
+    """
+    computing = [core for place in point.placements for core in place.comp_cores]
+    return {
+        "program": program,
+        "comp_cores": list(point.comp_cores),
+        "comm_cores": list(point.comm_cores or (point.comm_core,)),
+        "peer_cores": list(point.peer_cores),
+        "comp_node": point.comp_node,
+        "comm_node": point.comm_node,
+        "placements": placements(point),
+        "scheduling": point.scheduling or len(set(computing)) < len(computing),
+    }

@@ -11,7 +11,8 @@ from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.point import Variant
 from elbowroom.plan.workload import Startup, Workload, register
-from elbowroom.workloads.probe import UNIT_OVERHEAD, placements
+from elbowroom.workloads.probe import UNIT_OVERHEAD
+from elbowroom.workloads.program import startup_settings
 
 if TYPE_CHECKING:
     from elbowroom.plan.file import Steady
@@ -121,30 +122,17 @@ class ApplicationSteps(Workload, msgspec.Struct, frozen=True, kw_only=True):
 
     def startup(self, point: Point) -> Startup:
         """The mesh, and where processes are (apps/diffusion/README.md)."""
-        settings: dict[str, Any] = {
-            "cells": self.cells,
-            "partitioner": self.partitioner,
-            "comp_cores": list(point.comp_cores),
-            "comm_cores": list(point.comm_cores),
-            "comp_node": point.comp_node,
-            "comm_node": point.comm_node,
-        }
-        if point.placements:
-            settings["placements"] = placements(point)
-            computing = [core for place in point.placements for core in place.comp_cores]
-            # Two processes of a host of two cores compute on one core in turn: flagged, not refused.
-            settings["scheduling"] = len(set(computing)) < len(computing)
-        return Startup(
-            name=self.name,
-            ranks=self.nodes,
-            settings=settings,
-            patience=60.0 + 10.0 * self.cells / SET_UP,
-            steps=True,
-        )
+        program = {"name": self.name, "cells": self.cells, "partitioner": self.partitioner}
+        patience = 60.0 + 10.0 * self.cells / SET_UP
+        settings = startup_settings(point, program)
+        return Startup(name=self.name, ranks=self.nodes, settings=settings, patience=patience)
 
     def request(self, point: Point, unit: Unit, steady: Steady) -> dict[str, object]:
         """Steps of the variant (docs/guide/diffusion.md)."""
         return {
+            "op": "measure",
+            "point": unit.point,
+            "repetition": unit.repetition,
             "variant": self.variant,
             "comm_threads": max(1, len(point.comm_cores)),
             "steps": self.steps,

@@ -13,8 +13,7 @@ from elbowroom.campaign.loop import groups
 from elbowroom.campaign.losses import check_overlap
 from elbowroom.errors import UsageError
 from elbowroom.experiments.diffusion.rows import mean_errors, rows, sentence
-from elbowroom.launch.application import refused_threads
-from elbowroom.launch.mpi import Mpi
+from elbowroom.launch.mpi import Mpi, refused_threads
 from elbowroom.machine.topology import Machine
 from elbowroom.models.overlap.law import OverlappedStep
 from elbowroom.plan.file import Overrides, apply, load

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from elbowroom import experiments
@@ -50,6 +52,12 @@ def overlapped(point: Point) -> bool:
 
 def asked(variant: str, steps: int = 3) -> dict[str, object]:
     return {"variant": variant, "comm_threads": 1, "steps": steps, "warmup": 0}
+
+
+def steps_of(record: dict[str, Any]) -> list[float]:
+    """Whole steps, us."""
+    batches: list[float] = record["phases"][0]["total"]["batches"]
+    return batches
 
 
 def test_borders_grow_as_surfaces() -> None:
@@ -107,17 +115,17 @@ def test_one_after_the_other_takes_the_sum_of_both_alone() -> None:
     found = cluster(64)
     unit = Unit(point="p", repetition=0)
     step, none, messages = (
-        found.answer(unit, asked(variant))["step_s"][0] for variant in ("apart", "none", "communication")
+        steps_of(found.answer(unit, asked(variant)))[0] for variant in ("apart", "none", "communication")
     )
-    barrier = found.times("none", 1, 0.0).barrier / 1e6
+    barrier = found.times("none", 1, 0.0).barrier
     assert step == pytest.approx(none + messages - barrier)
 
 
 def test_steps_of_a_cluster_end_with_its_slowest_node() -> None:
     found = cluster(256)
     found._machine.noise = 0.02
-    exact = cluster(256).answer(Unit(point="p", repetition=0), asked("none"))["step_s"][0]
-    noisy = found.answer(Unit(point="p", repetition=0), asked("none", steps=20))["step_s"]
+    exact = steps_of(cluster(256).answer(Unit(point="p", repetition=0), asked("none")))[0]
+    noisy = steps_of(found.answer(Unit(point="p", repetition=0), asked("none", steps=20)))
     assert min(noisy) > exact
     assert len(set(noisy)) == 20
 
@@ -128,4 +136,4 @@ def test_noise_is_the_units_own_and_repeatable() -> None:
     first, again = (found.answer(Unit(point="p", repetition=1), asked("overlap")) for _ in range(2))
     other = found.answer(Unit(point="p", repetition=2), asked("overlap"))
     assert first == again
-    assert first["step_s"] != other["step_s"]
+    assert steps_of(first) != steps_of(other)
