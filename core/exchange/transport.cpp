@@ -105,7 +105,8 @@ std::string single_copy() {
   return allows(selection, "cma") && exists("smsc_cma_priority") ? "shm+cma" : "shm";
 }
 
-std::string open_mpi_transport(bool one_host) {
+// Unused with other MPIs.
+[[maybe_unused]] std::string open_mpi_transport(bool one_host) {
   if (!uses_ob1()) {
     return "unknown";
   }
