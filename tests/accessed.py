@@ -10,8 +10,9 @@ import numpy as np
 
 from elbowroom.experiments.ema import EXPERIMENT as ema
 from elbowroom.experiments.ema.points import PHASES
+from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Cache, Machine
-from elbowroom.plan.file import Overrides, Plan, apply, load
+from elbowroom.plan.file import Plan
 from elbowroom.plan.point import Point
 from elbowroom.stats.points import results
 from elbowroom.stats.result import PointResult

@@ -11,8 +11,8 @@ import numpy as np
 from elbowroom import experiments
 from elbowroom.draw.figure import Figure
 from elbowroom.experiments.experiment import Experiment
+from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Cache, Core, Machine, Nic, NumaNode
-from elbowroom.plan.file import Overrides, apply, load
 from elbowroom.plan.kernels import find
 from elbowroom.plan.point import Point
 from elbowroom.stats.points import results

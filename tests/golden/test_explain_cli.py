@@ -8,10 +8,10 @@ from syrupy.assertion import SnapshotAssertion
 from elbowroom import experiments
 from elbowroom.cli.explanation import print_explanation
 from elbowroom.draw.svg import svg
+from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.explain.explainer import ObservedRun, explain
 from elbowroom.explain.explanation import Explanation
 from elbowroom.explain.figures import figures
-from elbowroom.plan.file import Overrides, apply, load
 from elbowroom.plan.point import Point
 from studies import machine, measured
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from syrupy.assertion import SnapshotAssertion
 
+from elbowroom.experiments.plans import load
 from elbowroom.experiments.polling import EXPERIMENT as polling
-from elbowroom.plan.file import load
 from elbowroom.plan.point import Point
 from elbowroom.stats.points import results
 from elbowroom.stats.result import PointResult

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elbowroom.errors import UsageError
+from elbowroom.experiments.plans import Overrides, apply, decode, load
 from elbowroom.machine.topology import Cache, Core, Machine, Nic, NumaNode
 from elbowroom.plan.axes import core_counts, expand, with_neighbours
-from elbowroom.plan.file import Overrides, Plan, apply, decode, load
+from elbowroom.plan.file import Plan
 from elbowroom.plan.order import order_units
 from elbowroom.plan.sizes import format_cores, format_size, parse_cores, parse_size
 from elbowroom.plan.validation import validate

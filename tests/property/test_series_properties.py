@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from accessed import cached, plan, study
 from elbowroom.errors import UsageError
 from elbowroom.experiments.ema.cases import cases
+from elbowroom.experiments.ema.points import windows
 from elbowroom.stats import bootstrap
 from elbowroom.stats.floors import Floors, region_of
-from elbowroom.workloads.accesses import windows
 
 HERE = cached()
 
@@ -25,7 +25,7 @@ HERE = cached()
 def test_windows_hold_every_size_once_and_are_of_one_width(low: int, span: int, step: int, each: int) -> None:
     asked = {"accesses": f"{low},{low + span}", "access_step": str(step), "window_sizes": str(each)}
     try:
-        found = windows(plan(**asked))
+        found = windows(plan(**asked).keys)
     except UsageError:
         assert span + low == 0 or 0 < span < step or span // step / each > 9_999
         return

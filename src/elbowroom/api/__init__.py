@@ -81,7 +81,7 @@ PUBLIC = {
             "trace_stat",
             "trace_sync",
         ),
-        "elbowroom.plan.file": ("Overrides", "names", "plans"),
+        "elbowroom.experiments.plans": ("Overrides", "names", "plans"),
     }.items()
     for name in names
 }
@@ -186,9 +186,9 @@ if TYPE_CHECKING:
     from elbowroom.api.traces import trace_figures as trace_figures
     from elbowroom.api.traces import trace_stat as trace_stat
     from elbowroom.api.traces import trace_sync as trace_sync
-    from elbowroom.plan.file import Overrides as Overrides
-    from elbowroom.plan.file import names as names
-    from elbowroom.plan.file import plans as plans
+    from elbowroom.experiments.plans import Overrides as Overrides
+    from elbowroom.experiments.plans import names as names
+    from elbowroom.experiments.plans import plans as plans
 
 else:
     __all__ = sorted(PUBLIC)

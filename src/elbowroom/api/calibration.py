@@ -17,6 +17,7 @@ from elbowroom.campaign import curves as campaign_curves
 from elbowroom.campaign.session import Request
 from elbowroom.campaign.source import Where
 from elbowroom.errors import UsageError
+from elbowroom.experiments.plans import Overrides
 from elbowroom.files import check_writable, disk_error
 from elbowroom.machine.identity import STRICT_SHAPE, check_same, difference
 from elbowroom.models import fit as fitting
@@ -25,7 +26,6 @@ from elbowroom.models.document import Document
 from elbowroom.models.evaluate import ErrorTable
 from elbowroom.models.published import MachineErrors
 from elbowroom.models.run_data import collect, layout_of
-from elbowroom.plan.file import Overrides
 from elbowroom.plan.kernels import find
 from elbowroom.plan.point import Note
 from elbowroom.plan.sizes import format_size

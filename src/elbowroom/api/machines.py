@@ -14,6 +14,7 @@ from elbowroom.api.runs import Run, open
 from elbowroom.campaign.doctor_facts import gather
 from elbowroom.errors import UsageError
 from elbowroom.experiments import EXPERIMENTS
+from elbowroom.experiments.plans import PLANS
 from elbowroom.files import write_atomically
 from elbowroom.launch.launchers import LAUNCHERS
 from elbowroom.launch.mpi import find_mpi
@@ -21,7 +22,6 @@ from elbowroom.launch.virtual import load
 from elbowroom.machine.doctor import Diagnosis as Diagnosis
 from elbowroom.machine.doctor import diagnose
 from elbowroom.models.threshold.fit import fit
-from elbowroom.plan.file import PLANS
 from elbowroom.plan.workload import WORKLOADS
 from elbowroom.plugins import Registry
 from elbowroom.store.exporters import EXPORTERS

@@ -15,8 +15,8 @@ from elbowroom.campaign.session import Prepared as Prepared
 from elbowroom.campaign.session import stopped_by_signals
 from elbowroom.campaign.source import Where, choose
 from elbowroom.errors import UsageError
+from elbowroom.experiments.plans import Overrides as Overrides
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.file import Overrides as Overrides
 from elbowroom.plan.file import Plan as Plan
 from elbowroom.plan.point import Note
 from elbowroom.plan.point import Point as Point
@@ -58,7 +58,7 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
 
     schema: str = "elbowroom/dry-run"
     version: int = 1
-    plan: Plan
+    plan: dict[str, Any]
     machine: Machine
     points: tuple[PlannedPoint, ...]
     units: int
@@ -72,7 +72,7 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
 def dry_run_document(prepared: Prepared) -> dict[str, Any]:
     """A plan on a machine, before anything is measured, as plain data of a DryRun."""
     document = DryRun(
-        plan=prepared.plan,
+        plan=prepared.plan.plain(),
         machine=prepared.machine,
         points=tuple(
             PlannedPoint(id=point.id, **msgspec.structs.asdict(point)) for point in prepared.expansion.points

@@ -39,13 +39,13 @@ from elbowroom.campaign.session import (
 from elbowroom.campaign.source import Source, Where, choose
 from elbowroom.campaign.warm_probe import Keeper
 from elbowroom.errors import UsageError
+from elbowroom.experiments.plans import decode
 from elbowroom.machine.frequencies import Frequencies
 from elbowroom.models import next_run as choosing
 from elbowroom.models.curves import Curves, Situation
 from elbowroom.models.flow import fit as flow_fit
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.run_data import Layout, collect, layout_of, situation
-from elbowroom.plan.file import decode
 from elbowroom.plan.order import estimate, order_units
 from elbowroom.plan.point import Expansion, Point
 from elbowroom.plan.validation import ranks_needed

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from elbowroom.campaign.results import IMPORTED, Results
 from elbowroom.campaign.session import finish
 from elbowroom.machine.layout import regular_machine, topology_xml
@@ -37,7 +35,7 @@ def import_curves(
         elbowroom=__version__,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         command=tuple(command),
-        plan=msgspec.to_builtins(_plan(curves)),
+        plan=_plan(curves).plain(),
         points=points,
         notes=tuple(notes),
         seed=1,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from elbowroom import experiments
 from elbowroom.errors import UsageError
 from elbowroom.machine.identity import SHAPE, check_same, difference
 from elbowroom.machine.topology import Machine
@@ -48,15 +49,16 @@ def with_losses(expansion: Expansion, plan: Plan, machine: Machine) -> Expansion
 
     UsageError for a model of another machine, cores or nodes that it does not know, and a file that is none.
     """
-    if not plan.model:
+    model = experiments.get(plan.experiment).model(plan)
+    if not model:
         return expansion
-    path = Path(plan.model)
-    known = plan.model in published.names() and not path.is_file()
-    document = of_published(plan.model) if known else read_model(path)
-    _same_machine(document, machine, plan.model)
+    path = Path(model)
+    known = model in published.names() and not path.is_file()
+    document = of_published(model) if known else read_model(path)
+    _same_machine(document, machine, model)
 
     def predicted(point: Point) -> Point:
-        workload = point.workload.with_losses(lambda: losses(document, point, machine, plan.model))
+        workload = point.workload.with_losses(lambda: losses(document, point, machine, model))
         return msgspec.structs.replace(point, workload=workload)
 
     return Expansion(points=tuple(map(predicted, expansion.points)), notes=expansion.notes)

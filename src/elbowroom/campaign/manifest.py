@@ -158,7 +158,7 @@ def manifest_of(
         elbowroom=__version__,
         created=now(),
         command=request.command,
-        plan=msgspec.to_builtins(prepared.plan),
+        plan=prepared.plan.plain(),
         points=prepared.expansion.points,
         notes=prepared.expansion.notes,
         seed=prepared.plan.seed,

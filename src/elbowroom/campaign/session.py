@@ -33,10 +33,11 @@ from elbowroom.campaign.progress import Progress, TimedProgress
 from elbowroom.campaign.results import Results, evaluate
 from elbowroom.campaign.source import RecordedSource, Source, Where, choose, with_starpu
 from elbowroom.errors import ElbowroomError, UsageError
+from elbowroom.experiments.plans import Overrides, apply, decode, load
 from elbowroom.launch.session import Conversation
 from elbowroom.machine.frequencies import Frequencies
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.file import Overrides, Plan, apply, decode, load
+from elbowroom.plan.file import Plan
 from elbowroom.plan.order import estimate, measured, order_units
 from elbowroom.plan.point import Expansion, Note, Point, Unit
 from elbowroom.plan.validation import check_count, ranks_needed, validate

@@ -8,11 +8,10 @@ from typing import Any
 
 import msgspec
 
-from elbowroom.documents import check_keys, convert
 from elbowroom.draw.figure import Figure
 from elbowroom.draw.table import TextTable
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.file import Plan
+from elbowroom.plan.file import NoKeys, Plan, fields
 from elbowroom.plan.point import Expansion
 from elbowroom.stats.result import Finding, PointResult
 
@@ -32,8 +31,9 @@ def without_starpu(plan: Plan) -> bool:  # noqa: ARG001
     return False
 
 
-class NoKeys(msgspec.Struct, frozen=True):
-    """Of an experiment for which the common keys of a plan are enough."""
+def no_model(plan: Plan) -> str:  # noqa: ARG001
+    """For an experiment whose plans name no model."""
+    return ""
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,9 @@ class Experiment:
     results show; `figures` draws them with the paper's conventions. `tables` sums points up for `show` and
     the report; `data` is what `show --json` adds, by key, and `data_types` has the type of each. `crucial`
     names the points that the answer rests on, which get the last part of a budget of time; without it all do.
-    `keys` is the type of the plan's table `[keys]`: what only this experiment understands.
-    `needs_starpu`: whether points of a plan are programs over StarPU, which run with its MPI.
+    `keys` is the type of `plan.keys`, the plan's table `[keys]`: what only this experiment understands.
+    `needs_starpu`: whether points of a plan are programs over StarPU, which run with its MPI; `model`: the
+    model whose loss ratios a plan uses in place of measured ones.
     """
 
     name: str
@@ -59,11 +60,9 @@ class Experiment:
     data_types: Mapping[str, type[msgspec.Struct]] = field(default_factory=dict)
     crucial: Callable[[Sequence[PointResult]], frozenset[str]] | None = None
     needs_starpu: Callable[[Plan], bool] = without_starpu
+    model: Callable[[Plan], str] = no_model
     keys: type[msgspec.Struct] = NoKeys
 
-    def keys_of(self, plan: Plan) -> Any:
-        """The plan's own keys as `keys`; UsageError for one that it does not have, or of another type."""
-        known = {field.name for field in msgspec.structs.fields(self.keys)}
-        check_keys(plan.keys, known, of=self.name, prefix="keys.")
-        hint = "correct it in the plan, or by --set"
-        return convert(plan.keys, self.keys, subject="keys", prefix="keys.", hint=hint)
+    def __post_init__(self) -> None:
+        for key in fields(self.keys) & fields(Plan):
+            raise ValueError(f"{key} is a key of every plan")

@@ -1,29 +1,30 @@
-"""Plans: read from TOML, checked key by key, changed by what the command line says."""
+"""Plans as plain data: the keys that every plan has, and those of its experiment, checked key by key."""
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
 
-from elbowroom import plugins
-from elbowroom.documents import check_keys, convert, parse_toml
+from elbowroom.documents import check_keys, convert
 from elbowroom.errors import UsageError, closest
-from elbowroom.files import read_text
 from elbowroom.plan.durations import LONGEST, MOST_REPETITIONS, parse_duration
 from elbowroom.plan.kernels import find
-from elbowroom.plan.point import Access, Build, Data, Metric, Pattern, Phase, Reuse, Who
-from elbowroom.plan.sizes import parse_cores, parse_size
+from elbowroom.plan.point import Metric, Pattern, Phase, Reuse
+from elbowroom.plan.sizes import parse_size
 
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+T = TypeVar("T", bound=msgspec.Struct)
 
+_BYTES = {"unit": "B"}
 Positive = Annotated[int, Meta(ge=1)]
 Natural = Annotated[int, Meta(ge=0)]
+Size = Annotated[int, Meta(ge=1, extra=_BYTES)]
+"""Bytes, which a plan may write as `64MiB`."""
+SizeOrNone = Annotated[int, Meta(ge=0, extra=_BYTES)]
+"""A size, or 0 bytes."""
 Count = Positive | Literal["every", "few", "half", "all"]
 NodeChoice = Natural | Literal["near", "far", "every"]
 CommNodeChoice = Natural | Literal["near", "far", "every", "same"]
@@ -45,9 +46,13 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     kernels: tuple[str, ...] | None = None
     n: tuple[Count, ...] | None = None
-    sizes: tuple[Positive, ...] | None = None
+    sizes: tuple[Size, ...] | None = None
     cursors: tuple[Positive, ...] | None = None
     comm_threads: tuple[Positive, ...] | None = None
+
+
+class NoKeys(msgspec.Struct, frozen=True):
+    """Of an experiment for which the common keys of a plan are enough."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,15 +64,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     Nodes: numbers, or `near` (the NIC), `far`, `every`; `comm_nodes` may be `same` as the computations'.
     `comm_cores`: cores of the communication thread, or `last`, `near`, `far`. `around`: adds each power of
     two from 64 B minus and plus that many bytes (method.md, rule 13). `pool`: where computing cores come from
-    when `comp_cores` does not name them. Of plans of an application: `cells` of its mesh (0: as many as the
-    experiment chooses), `nodes` of a simulated cluster, `steps` timed in a repetition after `warmup` others,
-    `partitioner` of the mesh, and `model`, a file whose loss ratios are used in place of measured ones.
-
-    Of extraneous accesses (`ema`): `who` touches memory, how (`access`), how much (`accesses`: the least and
-    the most, every `access_step` bytes, measured in windows of `window_sizes` sizes), `data` of the messages,
-    `barrier`, and `exchanges` timed for each size. Of `polling`: `backoffs` of StarPU's workers (0: paused).
-    Of `kernels`: `tasks`, `builds`, `order` and `block` of the matrices (0: chosen), `iterations` at most.
-    `keys`: a table of what only the plan's experiment understands, which it decodes itself.
+    when `comp_cores` does not name them. `keys`: those of the plan's experiment, as its own type.
     """
 
     name: str
@@ -75,7 +72,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     question: str = ""
     kernels: tuple[str, ...] = ("triad",)
     n: tuple[Count, ...] = ("all",)
-    sizes: tuple[Positive, ...] = (4, 64_000_000)
+    sizes: tuple[Size, ...] = (4, 64_000_000)
     around: Natural = 0
     cursors: tuple[Positive, ...] = (1,)
     comm_threads: tuple[Positive, ...] = (1,)
@@ -87,13 +84,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     pool: Literal["machine", "socket"] = "machine"
     metric: Literal["auto"] | Metric = "auto"
     pattern: Pattern = "pingpong"
-    processes: tuple[Literal["node", "socket"], ...] = ("node",)
     reuse: Reuse = "same"
     sequence: tuple[Phase, ...] = ("A", "B", "AB", "AB", "B", "A")
     observe: tuple[str, ...] = ()
-    core_khz: tuple[Positive, ...] = ()
-    uncore_khz: tuple[Positive, ...] = ()
-    working_set: Annotated[int, Meta(ge=0)] = 0
+    working_set: SizeOrNone = 0
     repetitions: Annotated[int, Meta(ge=1, le=MOST_REPETITIONS)] = 10
     budget: Annotated[float, Meta(ge=0, le=LONGEST)] = 0.0
     precision: Annotated[float, Meta(ge=0, lt=1)] = 0.0
@@ -103,251 +97,140 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     control: bool = True
     scheduling: bool = False
     hosts: Positive = 1
-    cells: Natural = 0
-    nodes: tuple[Positive, ...] = ()
-    steps: Positive = 20
-    warmup: Natural = 3
-    partitioner: Literal["metis", "slabs"] = "metis"
-    model: str = ""
-    who: tuple[Who, ...] = ("sender", "receiver", "both", "bystanders")
-    access: tuple[Access, ...] = ("write",)
-    accesses: tuple[Natural, Natural] = (0, 4_000_000)
-    access_step: Positive = 400
-    window_sizes: Positive = 100
-    data: tuple[Data, ...] = ("same",)
-    barrier: tuple[bool, ...] = (True,)
-    exchanges: Positive = 16
-    backoffs: tuple[Natural, ...] = ()
-    tasks: tuple[Literal["cg", "cg-sparse", "gemm"], ...] = ("cg", "cg-sparse", "gemm")
-    builds: tuple[Build, ...] = ("openmp", "starpu")
-    order: Natural = 0
-    block: Natural = 0
-    iterations: Natural = 0
     sweeps: tuple[Sweep, ...] = ()
-    keys: dict[str, Any] = {}
+    keys: Any = NoKeys()
+
+    def plain(self) -> dict[str, Any]:
+        """Plain data, as in a manifest: keys of the experiment stand beside the others."""
+        data: dict[str, Any] = msgspec.to_builtins(self)
+        keys: dict[str, Any] = data.pop("keys")
+        return data | keys
 
 
-class Overrides(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line changes; None and empty leave the plan alone. `settings` is `--set key=value`."""
-
-    kernels: tuple[str, ...] | None = None
-    comp_cores: tuple[int, ...] | None = None
-    comm_core: int | None = None
-    comp_node: int | None = None
-    comm_node: int | None = None
-    sizes: tuple[int, ...] | None = None
-    repeat: int | None = None
-    budget: float | None = None
-    settings: dict[str, str] = {}
-
-
-def folder() -> Path:
-    """Where named plans are: inside the installed package, or beside the sources of a checkout."""
-    package = Path(__file__).resolve().parents[1]
-    installed = package / "plans"
-    return installed if installed.is_dir() else package.parents[1] / "plans"
-
-
-def _built_in() -> tuple[str, ...]:
-    return tuple(sorted(path.stem for path in folder().glob("*.toml")))
-
-
-def _own(name: str) -> Plan:
-    return _read(folder() / f"{name}.toml", name)
-
-
-def _added(entry: EntryPoint) -> Plan:
-    return _read(plugins.file_of(entry), entry.name)
-
-
-PLANS = plugins.Registry("plans", "plan", built_in=_built_in, own=_own, added=_added)
-"""The named plans: those of elbowroom and of installed packages."""
-
-
-def names() -> tuple[str, ...]:
-    """The named plans: those of elbowroom, then those of installed packages."""
-    return PLANS.names()
-
-
-def plans() -> list[Plan]:
-    """The named plans that can be read."""
-    return list(PLANS.all())
-
-
-def load(name_or_path: str | Path) -> Plan:
-    """The plan of that name, or of that TOML file; UsageError names the key, the value and the hint."""
-    text = str(name_or_path)
-    if text.endswith(".toml") or "/" in text:
-        return _read(Path(text), text)
-    return PLANS.get(text)
-
-
-def _read(path: Path, text: str) -> Plan:
-    if not path.is_file():
-        raise UsageError("no such file", field="plan", value=text, hint=f"named plans: {', '.join(names())}")
-    source = read_text(path, field="plan", hint="see `elbowroom help plans`")
-    raw = parse_toml(source, field="plan", where=text)
-    raw.setdefault("name", path.stem)
-    return decode(raw)
-
-
-def apply(plan: Plan, overrides: Overrides) -> Plan:
-    """The plan with the overrides in place of its axes, in every sweep. Points that become equal are measured
-    once. With `repeat` each point is measured that many times, and only `budget` limits the time.
+class Rules(NamedTuple):
+    """How people may write the keys of a struct: `lists` as one value, `sizes` with units (true: or as 0),
+    fields as one of their `words`.
     """
-    raw = msgspec.to_builtins(plan)
-    changes = {
-        "kernels": overrides.kernels,
-        "comp_cores": overrides.comp_cores,
-        "comm_cores": None if overrides.comm_core is None else (overrides.comm_core,),
-        "comp_nodes": None if overrides.comp_node is None else (overrides.comp_node,),
-        "comm_nodes": None if overrides.comm_node is None else (overrides.comm_node,),
-        "sizes": overrides.sizes,
-        "repetitions": overrides.repeat,
-    }
-    for key, value in changes.items():
-        if value is not None:
-            _put(raw, key, value)
-    if overrides.sizes is not None:
-        raw["around"] = 0
-    if overrides.repeat is not None:
-        # Who names a number of repetitions wants that many.
-        raw["budget"], raw["precision"] = 0.0, 0.0
-    for key, text in overrides.settings.items():
-        _set(raw, key, text)
-    if overrides.budget is not None:
-        raw["budget"] = overrides.budget
-    return decode(raw)
+
+    lists: frozenset[str]
+    sizes: Mapping[str, bool]
+    words: Mapping[str, str]
 
 
-def _put(raw: dict[str, Any], key: str, value: object) -> None:
-    raw[key] = list(value) if isinstance(value, tuple) else value
-    for sweep in raw["sweeps"]:
-        sweep.pop(key, None)
+@cache
+def rules(kind: type[msgspec.Struct]) -> Rules:
+    """The rules for the keys of a plan, of a sweep, or of an experiment, by their types."""
+    hints = get_type_hints(kind, include_extras=True)
+    parts = {name: tuple(_parts(hint)) for name, hint in hints.items()}
+    return Rules(
+        lists=frozenset(name for name in parts if any(get_origin(part) is tuple for part in parts[name])),
+        sizes={
+            name: part.ge == 0
+            for name in parts
+            for part in parts[name]
+            if isinstance(part, Meta) and part.extra is _BYTES
+        },
+        words={
+            name: ", ".join(filter(None, (_NUMBERS.get(name), *words)))
+            for name in parts
+            if (words := [part for part in parts[name] if isinstance(part, str)])
+        },
+    )
 
 
-def _set(raw: dict[str, Any], key: str, text: str) -> None:
-    table, _, name = key.partition(".")
-    if name and table in ("steady", "keys"):
-        raw[table][name] = _scalar(text)
-    elif key in ("comp_cores",):
-        _put(raw, key, parse_cores(text, key))
-    elif key in _LISTS:
-        _put(raw, key, tuple(_scalar(part.strip()) for part in text.split(",") if part.strip()))
-    else:
-        _put(raw, key, _scalar(text))
+def _parts(hint: Any) -> Iterator[Any]:
+    """A type and all that it is made of: types, limits, words."""
+    yield hint
+    for part in get_args(hint):
+        yield from _parts(part)
 
 
-def _scalar(text: str) -> object:
-    """The TOML value that the text spells; else the text itself."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return text
-
-
-_KEYS = {field.name for field in msgspec.structs.fields(Plan)}
-_DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Plan)}
-_SWEEP_KEYS = {field.name for field in msgspec.structs.fields(Sweep)}
-_OWN_KEYS: dict[str, tuple[str, ...]] = {
-    "diffusion": ("cells", "nodes", "steps", "warmup", "partitioner", "model"),
-    "ema": ("who", "access", "accesses", "access_step", "window_sizes", "data", "barrier", "exchanges"),
-    "polling": ("backoffs",),
-    "kernels": ("tasks", "builds", "order", "block", "iterations"),
+_NUMBERS = {
+    "n": "whole numbers from 1",
+    "comp_nodes": "node numbers",
+    "comm_nodes": "node numbers",
+    "comm_cores": "core numbers",
 }
-"""Keys of one experiment only; elsewhere they are refused."""
-_STEADY_KEYS = {field.name for field in msgspec.structs.fields(Steady)}
-_LISTS = {
-    field.name
-    for field in msgspec.structs.fields(Plan)
-    if isinstance(field.default, tuple) and field.name != "sweeps"
-}
+"""What fields accept beside words."""
 
 
-_WORDS = {
-    "n": "whole numbers from 1, every, few, half, all",
-    "comp_nodes": "node numbers, near, far, every",
-    "comm_nodes": "node numbers, near, far, every, same",
-    "comm_cores": "core numbers, last, near, far",
-    "metric": "auto, latency, bandwidth",
-    "pattern": "pingpong, receive, bidirectional, ring",
-    "processes": "node, socket",
-    "pool": "machine, socket",
-    "reuse": "same, rotate, off-cache",
-    "sequence": "A, B, AB, S",
-    "partitioner": "metis, slabs",
-    "who": "none, sender, receiver, both, bystanders",
-    "access": "read, write",
-    "data": "same, different",
-    "tasks": "cg, cg-sparse, gemm",
-    "builds": "openmp, starpu",
-}
-"""What fields accept, as the documentation says."""
+def fields(kind: type[msgspec.Struct]) -> frozenset[str]:
+    """The keys of a struct."""
+    return frozenset(kind.__struct_fields__)
 
 
-def decode(raw: Mapping[str, Any]) -> Plan:
-    """A plan from plain data. A scalar stands for a list of one; sizes may be `64MiB`."""
-    check_keys(raw, _KEYS, of="a plan")
-    data = _normal(raw)
+def is_default(key: str, value: Any, kind: type[msgspec.Struct]) -> bool:
+    """Whether a plan without the key of this experiment has that value too."""
+    default = next(field.default for field in msgspec.structs.fields(kind) if field.name == key)
+    values = (default, _normal({key: value}, kind).get(key, default))
+    known, given = (list(item) if isinstance(item, tuple) else item for item in values)
+    return bool(known == given)
+
+
+def decode(raw: Mapping[str, Any], kind: type[msgspec.Struct] = NoKeys) -> Plan:
+    """A plan from plain data, with its experiment's keys as `kind`. A scalar stands for a list of one; sizes
+    may be `64MiB`. Until 1.0 keys of the experiment may also stand beside the others.
+    """
+    check_keys(raw, fields(Plan) | fields(kind), of="a plan")
+    data = _normal(raw, Plan)
+    keys = {name: data.pop(name) for name in fields(kind) & data.keys()}
+    table = convert(data.pop("keys", {}), dict[str, Any], subject="keys", hint="write a table: [keys]")
+    check_keys(table, fields(kind), of=str(data.get("experiment")), prefix="keys.")
+    for name in sorted(keys.keys() & table.keys()):
+        raise UsageError("stands in [keys] too", field=name, value=None, hint="remove one of the two")
     if isinstance(data.get("steady"), dict):
-        check_keys(data["steady"], _STEADY_KEYS, of="a plan", prefix="steady.")
-    sweeps = data.get("sweeps", [])
-    if isinstance(sweeps, dict):
-        sweeps = [sweeps]
-    if isinstance(sweeps, list):
-        for sweep in sweeps:
-            if isinstance(sweep, dict):
-                check_keys(sweep, _SWEEP_KEYS, of="a plan", prefix="sweeps.")
-        data["sweeps"] = [_normal(sweep) if isinstance(sweep, dict) else sweep for sweep in sweeps]
-    plan = convert(data, Plan, subject="plan", page="`elbowroom help plans`", words=_WORDS)
+        check_keys(data["steady"], fields(Steady), of="a plan", prefix="steady.")
+    data["sweeps"] = [_sweep(item) for item in data.get("sweeps", ())]
+    plan: Plan = _convert(data, Plan)
     _check(plan)
-    return plan
+    return msgspec.structs.replace(plan, keys=_convert(_normal(keys | table, kind), kind))
 
 
-def _normal(raw: Mapping[str, Any]) -> dict[str, Any]:
+def _sweep(raw: Any) -> Any:
+    if not isinstance(raw, dict):
+        return raw
+    check_keys(raw, fields(Sweep), of="a plan", prefix="sweeps.")
+    return _normal(raw, Sweep)
+
+
+def _convert(data: Mapping[str, Any], kind: type[T]) -> T:
+    return convert(data, kind, subject="plan", page="`elbowroom help plans`", words=rules(kind).words)
+
+
+def _normal(raw: Mapping[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """Plain data with lists, bytes and seconds where people wrote one value, `64MiB` and `2min`."""
     data = {key: value for key, value in raw.items() if value is not None}
-    for key in _LISTS & data.keys():
+    lists, sizes, _ = rules(kind)
+    for key in lists & data.keys():
         if not isinstance(data[key], list | tuple):
             data[key] = [data[key]]
-    if "sizes" in data:
-        data["sizes"] = [parse_size(size) for size in data["sizes"]]
+    for key in sizes.keys() & data.keys():
+        data[key] = _bytes(data[key], key, sizes[key])
     if data.get("budget") not in (None, 0):
         data["budget"] = parse_duration(data["budget"], "budget")
-    if isinstance(data.get("working_set"), str):
-        data["working_set"] = parse_size(data["working_set"], "working_set")
-    if "accesses" in data:
-        ends = [0 if end in (0, "0") else parse_size(end, "accesses") for end in data["accesses"]]
-        data["accesses"] = [0, *ends] if len(ends) == 1 else ends
-    if isinstance(data.get("access_step"), str):
-        data["access_step"] = parse_size(data["access_step"], "access_step")
     return data
 
 
+def _bytes(value: Any, key: str, or_none: bool) -> Any:
+    if isinstance(value, list | tuple):
+        return [_bytes(item, key, or_none) for item in value]
+    return 0 if or_none and value in (0, "0") else parse_size(value, key)
+
+
+_AXES = ("kernels", "n", "sizes", "cursors", "comm_threads")
+_PLACES = ("comp_nodes", "comm_nodes", "comm_cores", "sequence")
+
+
 def _check(plan: Plan) -> None:
-    for owner, keys in _OWN_KEYS.items():
-        for key in keys if plan.experiment != owner else ():
-            value = getattr(plan, key)
-            if value != _DEFAULTS[key]:
-                raise UsageError(
-                    f"is only valid for experiment {owner}, and this plan runs {plan.experiment}",
-                    field=key,
-                    value=",".join(map(str, value)) if isinstance(value, tuple) else value,
-                    hint=f"remove it, or: elbowroom run {owner}",
-                )
     groups: tuple[Plan | Sweep, ...] = (plan, *plan.sweeps)
     for axes in groups:
-        for key in ("kernels", "n", "sizes", "cursors", "comm_threads"):
+        for key in _AXES if axes is not plan else (*_AXES, *_PLACES):
             if getattr(axes, key) == ():
                 raise UsageError(
                     "an axis needs at least one value", field=key, value=[], hint="give one, or leave it out"
                 )
         for kernel in axes.kernels or ():
             find(kernel)
-    for key in ("comp_nodes", "comm_nodes", "comm_cores", "processes", "sequence"):
-        if getattr(plan, key) == ():
-            raise UsageError(
-                "an axis needs at least one value", field=key, value=[], hint="give one, or leave it out"
-            )
     known = ("counters", "frequency", "frequency_trace")
     for name in plan.observe:
         if name not in known:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.file import Plan
 from elbowroom.plan.point import Access, Data, Who
 from elbowroom.plan.sizes import format_size
 from elbowroom.plan.workload import register
@@ -102,46 +100,6 @@ class ExtraneousAccesses(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=Tru
     def patience(self, point: Point, unit: Unit, steady: Steady) -> float:
         """Twenty times all phases."""
         return 60.0 + 20.0 * len(self.sequence(point, unit.closing)) * self.phase_seconds(point)
-
-
-def windows(plan: Plan) -> tuple[tuple[int, int], ...]:
-    """(first, count) of each window: all sizes of `accesses`, both ends included, in windows as near to
-    `window_sizes` as divides them evenly, and every size in one.
-
-    UsageError where the ends, the step and the number of sizes do not fit each other.
-    """
-    low, high = plan.accesses
-    step = plan.access_step
-    both = f"{format_size(low)},{format_size(high)}"
-    if high < low:
-        raise UsageError(
-            "the most is less than the least",
-            field="accesses",
-            value=both,
-            hint=f"write {format_size(high).replace(' ', '')},{format_size(low).replace(' ', '')}",
-        )
-    if high > low and step > high - low:
-        raise UsageError(
-            "is more than from the least to the most accesses",
-            field="access_step",
-            value=format_size(step),
-            hint=f"give at most {format_size(high - low)}, or accesses that reach farther",
-        )
-    if high == 0 and plan.who != ("none",):
-        raise UsageError(
-            "no bytes are accessed", field="accesses", value=both, hint="give a most, for instance 4MB"
-        )
-    sizes = (high - low) // step + 1
-    count = max(1, round(sizes / plan.window_sizes))
-    if count > MOST_WINDOWS:
-        raise UsageError(
-            f"gives {sizes} sizes in {count} windows",
-            field="access_step",
-            value=format_size(step),
-            hint=f"give a larger step: at most {MOST_WINDOWS} windows of {plan.window_sizes} sizes",
-        )
-    ends = [sizes * number // count for number in range(count + 1)]
-    return tuple((low + start * step, end - start) for start, end in pairwise(ends))
 
 
 def fits(cores: int, most: int, machine: Machine) -> None:

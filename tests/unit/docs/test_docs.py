@@ -14,7 +14,7 @@ import pytest
 
 import elbowroom
 from elbowroom.cli.commands import group
-from elbowroom.plan.file import names
+from elbowroom.experiments.plans import names
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from elbowroom import experiments
-from elbowroom.plan.file import Overrides, apply, load
+from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.plan.placement import near_node
 from elbowroom.plan.point import Point
 from studies import HENRI, SMALL, machine, measured, sound, study

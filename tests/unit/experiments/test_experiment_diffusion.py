@@ -13,10 +13,10 @@ from elbowroom.campaign.loop import groups
 from elbowroom.campaign.losses import check_overlap
 from elbowroom.errors import UsageError
 from elbowroom.experiments.diffusion.rows import mean_errors, rows, sentence
+from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.launch.mpi import Mpi, refused_threads
 from elbowroom.machine.topology import Machine
 from elbowroom.models.overlap.law import OverlappedStep
-from elbowroom.plan.file import Overrides, apply, load
 from elbowroom.plan.order import order_units
 from elbowroom.plan.point import Expansion, Note, Point
 from elbowroom.stats.comparison import compare

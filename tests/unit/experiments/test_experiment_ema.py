@@ -9,13 +9,14 @@ from accessed import L2, cached, flat, plan, study
 from elbowroom.errors import UsageError
 from elbowroom.experiments.ema import EXPERIMENT as ema
 from elbowroom.experiments.ema.data import data
+from elbowroom.experiments.ema.points import windows
 from elbowroom.experiments.ema.tables import tables
+from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.file import Overrides, Steady, apply, load
+from elbowroom.plan.file import Steady
 from elbowroom.plan.order import closing_points, estimate, order_units, request
 from elbowroom.plan.validation import validate
 from elbowroom.workloads import ExtraneousAccesses, running
-from elbowroom.workloads.accesses import windows
 from studies import HENRI, by_key, sound
 
 HERE = cached()
@@ -130,7 +131,7 @@ def test_keys_of_ema_are_refused_elsewhere() -> None:
 
 
 def test_one_size_is_a_window() -> None:
-    assert windows(plan(accesses="4MB,4MB")) == ((4_000_000, 1),)
+    assert windows(plan(accesses="4MB,4MB").keys) == ((4_000_000, 1),)
 
 
 def test_the_rise_past_each_cache_is_told_with_its_interval() -> None:

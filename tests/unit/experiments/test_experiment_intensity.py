@@ -7,7 +7,7 @@ import pytest
 
 from elbowroom import experiments
 from elbowroom.experiments import intensity
-from elbowroom.plan.file import load
+from elbowroom.experiments.plans import load
 from elbowroom.plan.kernels import arithmetic_intensity
 from elbowroom.plan.point import Point
 from elbowroom.stats.result import PointResult

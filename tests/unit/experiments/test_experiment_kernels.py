@@ -12,8 +12,9 @@ from elbowroom import experiments
 from elbowroom.campaign.loop import groups
 from elbowroom.errors import UsageError
 from elbowroom.experiments.kernels.rows import rows
+from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.file import Overrides, Steady, apply, load
+from elbowroom.plan.file import Steady
 from elbowroom.plan.order import estimate, order_units, request
 from elbowroom.plan.point import Expansion, Point, Unit
 from elbowroom.plan.validation import validate

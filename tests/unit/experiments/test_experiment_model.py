@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from elbowroom import experiments
-from elbowroom.plan.file import load
+from elbowroom.experiments.plans import load
 from elbowroom.plan.point import Point
 from studies import HENRI, sound, study
 

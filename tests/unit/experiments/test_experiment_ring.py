@@ -6,7 +6,8 @@ import pytest
 
 from elbowroom import experiments
 from elbowroom.experiments import ring
-from elbowroom.plan.file import Overrides, Steady, apply, load
+from elbowroom.experiments.plans import Overrides, apply, load
+from elbowroom.plan.file import Steady
 from elbowroom.plan.order import order_units, request
 from elbowroom.plan.point import Point
 from elbowroom.plan.validation import validate

@@ -6,9 +6,9 @@ import pytest
 
 from elbowroom import experiments
 from elbowroom.errors import UsageError
+from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.experiments.runtime_overhead.points import PROGRAM
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.file import Overrides, apply, load
 from elbowroom.plan.point import Point
 from elbowroom.plan.validation import validate
 from studies import HENRI, SMALL, by_key, machine, sound, study

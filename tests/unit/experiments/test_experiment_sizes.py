@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from elbowroom import api
-from elbowroom.plan.file import Overrides
+from elbowroom.experiments.plans import Overrides
 from elbowroom.plan.point import Point
 from elbowroom.stats.quiet import Observations, judge
 from studies import HENRI, by_key, sound, study

@@ -6,7 +6,8 @@ import pytest
 
 from elbowroom import experiments
 from elbowroom.errors import UsageError
-from elbowroom.plan.file import Plan, load, names
+from elbowroom.experiments.plans import load, names
+from elbowroom.plan.file import Plan
 from elbowroom.plan.point import Point
 from studies import HENRI, SMALL, machine, sound, study
 

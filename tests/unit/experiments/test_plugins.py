@@ -10,7 +10,7 @@ import pytest
 
 from elbowroom import experiments
 from elbowroom.errors import UsageError
-from elbowroom.plan.file import PLANS, Overrides, apply, load, names
+from elbowroom.experiments.plans import PLANS, Overrides, apply, load, names
 from plugin_site import Install
 from studies import SMALL, study
 
@@ -38,30 +38,33 @@ def test_an_installed_package_adds_an_experiment_its_plan_and_its_keys(install_p
     assert "halo" in experiments.names()
     assert "halo" in names()
     plan = load("halo")
-    assert experiments.get("halo").keys_of(plan).depth == 2
-    assert experiments.get("halo").keys_of(apply(plan, Overrides(settings={"keys.depth": "3"}))).depth == 3
+    assert plan.keys.depth == 2
+    assert apply(plan, Overrides(settings={"keys.depth": "3"})).keys.depth == 3
     assert {point.size for point in experiments.expand(plan, SMALL).points} >= {4, 64}
     assert (experiments.EXPERIMENTS.problems(), PLANS.problems()) == ((), ())
 
 
 @pytest.mark.parametrize(
     ("key", "value", "words"),
-    [("width", "3", "no such key of halo"), ("depth", "deep", "expected int, got str")],
+    [("keys.width", "3", "no such key of halo"), ("depth", "deep", "expected int, got str")],
 )
 def test_a_key_that_the_experiment_does_not_have_is_refused(
     install_plugin: Install, key: str, value: str, words: str
 ) -> None:
     install_plugin("plugin_one", FILES, ENTRIES)
-    plan = apply(load("halo"), Overrides(settings={f"keys.{key}": value}))
     with pytest.raises(UsageError, match=words) as error:
-        experiments.expand(plan, SMALL)
-    assert error.value.field == f"keys.{key}"
+        apply(load("halo"), Overrides(settings={key: value}))
+    assert error.value.field == key
+
+
+def test_a_key_of_every_plan_is_none_of_an_experiment(install_plugin: Install) -> None:
+    install_plugin("plugin_one", {"__init__.py": CODE.replace("depth", "window")}, ENTRIES)
+    assert "window is a key of every plan" in experiments.EXPERIMENTS.problems()[0]
 
 
 def test_keys_of_an_experiment_without_any_are_refused() -> None:
-    plan = apply(load("cores"), Overrides(settings={"keys.depth": "3"}))
     with pytest.raises(UsageError, match="has no keys of its own"):
-        experiments.expand(plan, SMALL)
+        apply(load("cores"), Overrides(settings={"keys.depth": "3"}))
 
 
 def test_what_is_no_experiment_is_named(install_plugin: Install) -> None:

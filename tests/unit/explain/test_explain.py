@@ -11,12 +11,12 @@ import pytest
 from elbowroom import experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments.contrast import one_socket
+from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.explain.chain import cases
 from elbowroom.explain.contrasts import contrasts
 from elbowroom.explain.explainer import ObservedRun, explain
 from elbowroom.explain.explanation import ExplainedPoint, Explanation, SideLoss, SourceStatement
 from elbowroom.explain.points import observed_points, remote
-from elbowroom.plan.file import Overrides, apply, load
 from elbowroom.plan.point import Point
 from elbowroom.stats.result import Added, Kept, PointResult, Side, Summary
 from elbowroom.workloads import RuntimeProgram

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
+from elbowroom.experiments.plans import load
 from elbowroom.plan.axes import expand, is_control
-from elbowroom.plan.file import load
 from elbowroom.plan.information import by_information, levels
 from elbowroom.plan.point import Point
 from studies import HENRI, SMALL

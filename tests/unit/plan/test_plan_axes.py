@@ -9,9 +9,10 @@ import pytest
 
 from elbowroom import experiments
 from elbowroom.errors import UsageError
+from elbowroom.experiments.plans import Overrides, apply, load, names
 from elbowroom.machine.topology import Cache, Machine
 from elbowroom.plan.axes import expand, is_control
-from elbowroom.plan.file import Overrides, Plan, Steady, apply, load, names
+from elbowroom.plan.file import Plan, Steady
 from elbowroom.plan.kernels import KERNELS
 from elbowroom.plan.order import closing_points, estimate, measured, order_units, request
 from elbowroom.plan.placement import MIB, far_node, near_node, seats, working_set

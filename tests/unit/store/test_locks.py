@@ -20,7 +20,7 @@ from elbowroom.campaign import session
 from elbowroom.campaign.session import Request
 from elbowroom.campaign.source import Where
 from elbowroom.errors import MachineError, UsageError
-from elbowroom.plan.file import Overrides
+from elbowroom.experiments.plans import Overrides
 from elbowroom.store import locks
 from elbowroom.store.folder import RunFolder
 from elbowroom.store.journal import HEADER, Entry, Journal

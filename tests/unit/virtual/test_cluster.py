@@ -8,8 +8,8 @@ import pytest
 
 from elbowroom import experiments
 from elbowroom.errors import UsageError
+from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.models.overlap.law import OverlappedStep
-from elbowroom.plan.file import Overrides, apply, load
 from elbowroom.plan.point import Point, Unit
 from elbowroom.virtual.answers import VirtualMachine
 from elbowroom.virtual.cluster import CELL_BYTES, Cluster, node_rates

@@ -13,6 +13,8 @@ EXPERIMENT = Experiment(
         "Does overlapping communication and computation pay in a real program (3D diffusion), "
         "and does the model predict it?"
     ),
+    keys=points.Keys,
+    model=lambda plan: str(plan.keys.model),
     expand=points.expand,
     findings=findings.findings,
     figures=figures.figures,

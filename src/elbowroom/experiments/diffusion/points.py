@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
@@ -13,13 +14,29 @@ from elbowroom.experiments.common.notes import machine_notes, with_notes
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
 from elbowroom.plan.axes import comm_cores, metric_of, node_pairs, with_control
-from elbowroom.plan.file import Plan
+from elbowroom.plan.file import Natural, Plan, Positive
 from elbowroom.plan.kernels import find
 from elbowroom.plan.placement import Seats
 from elbowroom.plan.point import Expansion, Note, Placement, Point, Variant
 from elbowroom.workloads import ApplicationSteps
 
 NAME = "diffusion"
+
+
+class Keys(msgspec.Struct, frozen=True, kw_only=True):
+    """`cells` of the mesh (0: as many as this experiment chooses), `nodes` of a simulated cluster, `steps`
+    timed in a repetition after `warmup` others, `partitioner` of the mesh, and `model`, a file whose loss
+    ratios are used in place of measured ones.
+    """
+
+    cells: Natural = 0
+    nodes: tuple[Positive, ...] = ()
+    steps: Positive = 20
+    warmup: Natural = 3
+    partitioner: Literal["metis", "slabs"] = "metis"
+    model: str = ""
+
+
 CELLS_EACH = 1_500_000
 """Cells of a process on a real machine, where the plan names none: some 100 MB that every step reads."""
 
@@ -42,7 +59,7 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
         for count in _nodes(plan, machine)
         for variant, k in _variants(threads)
     )
-    measured = () if plan.model else benchmark
+    measured = () if plan.keys.model else benchmark
     return with_notes(
         Expansion(points=(*measured, *control, *steps), notes=()), [*machine_notes(machine), *notes]
     )
@@ -103,14 +120,15 @@ def _even(seats: Seats, machine: Machine) -> Seats:
 
 def _nodes(plan: Plan, machine: Machine) -> tuple[int, ...]:
     """How many processes share the mesh: one per host, two where there is one; any on a simulated one."""
+    nodes: tuple[int, ...] = plan.keys.nodes
     if machine.virtual:
-        return plan.nodes or PAPER_NODES
+        return nodes or PAPER_NODES
     here = max(2, machine.hosts)
-    if plan.nodes not in ((), (here,)):
+    if nodes not in ((), (here,)):
         raise UsageError(
             f"a run measures the {machine.hosts} host{'s' if machine.hosts > 1 else ''} it has",
             field="nodes",
-            value=",".join(map(str, plan.nodes)),
+            value=",".join(map(str, nodes)),
             hint="leave it out, or let a cluster be simulated: --machine henri",
         )
     return (here,)
@@ -157,6 +175,7 @@ def _steps(
 ) -> Point:
     packages = {core.number: core.package for core in machine.cores}
     first = min(packages.values())
+    keys: Keys = plan.keys
     return Point(
         plan=plan.name,
         kernel="none",
@@ -176,11 +195,11 @@ def _steps(
         workload=ApplicationSteps(
             name=NAME,
             variant=variant,
-            cells=plan.cells or (PAPER_CELLS if machine.virtual else CELLS_EACH * count),
+            cells=keys.cells or (PAPER_CELLS if machine.virtual else CELLS_EACH * count),
             nodes=count,
-            steps=plan.steps,
-            warmup=plan.warmup,
-            partitioner=plan.partitioner,
+            steps=keys.steps,
+            warmup=keys.warmup,
+            partitioner=keys.partitioner,
         ),
     )
 

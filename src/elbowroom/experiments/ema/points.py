@@ -5,21 +5,45 @@ next one (Tan and Jarvis 2012).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import pairwise, product
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
 from elbowroom.plan.axes import core_counts, node_pairs
 from elbowroom.plan.axes import expand as multiply
-from elbowroom.plan.file import Plan
-from elbowroom.plan.point import Expansion, Note, Phase, Point, Who
+from elbowroom.plan.file import Plan, Positive, Size, SizeOrNone
+from elbowroom.plan.point import Access, Data, Expansion, Note, Phase, Point, Who
+from elbowroom.plan.sizes import format_size
 from elbowroom.workloads import ExtraneousAccesses, accesses
 
 PHASES: tuple[Phase, ...] = ("B", "AB")
 """Messages without accesses and after them, interleaved."""
+
+
+class Keys(msgspec.Struct, frozen=True, kw_only=True):
+    """`who` accesses memory, how (`access`), how much (`accesses`: the least, if not 0, and the most, every
+    `access_step` bytes, in windows of `window_sizes` sizes), `data` of the messages, `barrier` before each,
+    and `exchanges` timed for each size.
+    """
+
+    who: Annotated[tuple[Who, ...], Meta(min_length=1)] = ("sender", "receiver", "both", "bystanders")
+    access: Annotated[tuple[Access, ...], Meta(min_length=1)] = ("write",)
+    accesses: Annotated[tuple[SizeOrNone, ...], Meta(min_length=1, max_length=2)] = (0, 4_000_000)
+    access_step: Size = 400
+    window_sizes: Positive = 100
+    data: Annotated[tuple[Data, ...], Meta(min_length=1)] = ("same",)
+    barrier: Annotated[tuple[bool, ...], Meta(min_length=1)] = (True,)
+    exchanges: Positive = 16
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The fewest and the most bytes."""
+        return (0, *self.accesses)[-2], self.accesses[-1]
 
 
 class PairSeats(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +65,7 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
             reason = "a virtual machine has no caches; use a real machine"
         note = Note(what="extraneous accesses", reason=reason)
         return Expansion(points=control, notes=(note,))
-    accesses.fits(1, plan.accesses[1], machine)
+    accesses.fits(1, plan.keys.ends[1], machine)
     seats = _seats(plan, machine)
     nodes, notes = node_pairs(plan, machine)
     points: dict[str, Point] = {}
@@ -54,7 +78,7 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
         raise UsageError(
             f"cannot be measured here: {notes[0].reason}",
             field="who",
-            value=",".join(plan.who),
+            value=",".join(plan.keys.who),
             hint="choose among none, sender, receiver, both",
         )
     once = {note.what: note for note in notes}
@@ -124,9 +148,10 @@ def _sender(plan: Plan, machine: Machine) -> int:
 
 
 def _points(plan: Plan, seats: PairSeats, nodes: Sequence[tuple[int, int]]) -> Iterator[Point | Note]:
-    sizes = accesses.windows(plan)
+    keys: Keys = plan.keys
+    sizes = windows(keys)
     for who, access, data, barrier, size, node in product(
-        plan.who, plan.access, plan.data, plan.barrier, plan.sizes, nodes
+        keys.who, keys.access, keys.data, keys.barrier, plan.sizes, nodes
     ):
         counts, notes = _bystanders(plan, who, seats)
         yield from notes
@@ -150,13 +175,53 @@ def _points(plan: Plan, seats: PairSeats, nodes: Sequence[tuple[int, int]]) -> I
                     who=who,
                     access=access,
                     first=first,
-                    step=plan.access_step,
+                    step=keys.access_step,
                     count=count,
                     data=data,
                     barrier=barrier,
-                    exchanges=plan.exchanges,
+                    exchanges=keys.exchanges,
                 ),
             )
+
+
+def windows(keys: Keys) -> tuple[tuple[int, int], ...]:
+    """(first, count) of each window: all sizes of `accesses`, both ends included, in windows as near to
+    `window_sizes` as divides them evenly, and every size in one.
+
+    UsageError where the ends, the step and the number of sizes do not fit each other.
+    """
+    low, high = keys.ends
+    step = keys.access_step
+    both = f"{format_size(low)},{format_size(high)}"
+    if high < low:
+        raise UsageError(
+            "the most is less than the least",
+            field="accesses",
+            value=both,
+            hint=f"write {format_size(high).replace(' ', '')},{format_size(low).replace(' ', '')}",
+        )
+    if high > low and step > high - low:
+        raise UsageError(
+            "is more than from the least to the most accesses",
+            field="access_step",
+            value=format_size(step),
+            hint=f"give at most {format_size(high - low)}, or accesses that reach farther",
+        )
+    if high == 0 and keys.who != ("none",):
+        raise UsageError(
+            "no bytes are accessed", field="accesses", value=both, hint="give a most, for instance 4MB"
+        )
+    sizes = (high - low) // step + 1
+    count = max(1, round(sizes / keys.window_sizes))
+    if count > accesses.MOST_WINDOWS:
+        raise UsageError(
+            f"gives {sizes} sizes in {count} windows",
+            field="access_step",
+            value=format_size(step),
+            hint=f"give a larger step: at most {accesses.MOST_WINDOWS} windows of {keys.window_sizes} sizes",
+        )
+    ends = [sizes * number // count for number in range(count + 1)]
+    return tuple((low + start * step, end - start) for start, end in pairwise(ends))
 
 
 def _bystanders(plan: Plan, who: Who, seats: PairSeats) -> tuple[tuple[int, ...], list[Note]]:

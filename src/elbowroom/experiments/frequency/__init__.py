@@ -26,7 +26,7 @@ from elbowroom.experiments.common.sentences import (
 from elbowroom.experiments.experiment import Experiment
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand as multiply
-from elbowroom.plan.file import Plan
+from elbowroom.plan.file import Plan, Positive
 from elbowroom.plan.point import Expansion, Note, Point
 from elbowroom.stats.result import Finding, PointResult, Trace
 from elbowroom.stats.traces import mean_mhz
@@ -36,6 +36,13 @@ GAINED = 0.02  # the paper's "slightly better" is 1.7 to 1.52 us; less than this
 PHASES = {"A": "computation alone", "B": "communication alone", "S": "sleep", "AB": "both together"}
 
 CaseKey = tuple[str, int, int, int]
+
+
+class Keys(msgspec.Struct, frozen=True, kw_only=True):
+    """Constant frequencies to set, kHz; where there are none, the lowest and the highest."""
+
+    core_khz: tuple[Positive, ...] = ()
+    uncore_khz: tuple[Positive, ...] = ()
 
 
 def _case(item: PointResult) -> CaseKey:
@@ -66,7 +73,7 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
 
 def _wanted(plan: Plan, machine: Machine, key: str, permission: str) -> tuple[int, ...]:
     """Frequencies to hold constant, kHz. Raises UsageError for one outside of what can be held constant."""
-    wanted: tuple[int, ...] = getattr(plan, key)
+    wanted: tuple[int, ...] = getattr(plan.keys, key)
     low, high = machine.frequency_ranges[permission]
     for khz in wanted:
         if not low <= khz <= high:
@@ -228,6 +235,7 @@ def _kind(trace: Trace) -> str:
 EXPERIMENT = Experiment(
     name="frequency",
     question="Does computation change the frequencies of the cores, and does that affect communication?",
+    keys=Keys,
     expand=expand,
     findings=findings,
     figures=figures,

@@ -13,9 +13,10 @@ EXPERIMENT = Experiment(
         "How much bandwidth do sends keep beside conjugate gradients and matrix products, and "
         "how long do cores wait for memory?"
     ),
+    keys=points.Keys,
     expand=points.expand,
     findings=findings.findings,
     figures=figures.figures,
     tables=tables.tables,
-    needs_starpu=lambda plan: "starpu" in plan.builds,
+    needs_starpu=lambda plan: "starpu" in plan.keys.builds,
 )

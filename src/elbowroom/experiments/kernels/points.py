@@ -6,6 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
+from typing import Literal
+
+import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.experiments.common.notes import machine_notes, with_notes
@@ -15,12 +18,22 @@ from elbowroom.experiments.common.sentences import (
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
 from elbowroom.plan.axes import comm_cores, core_counts, node_pairs, with_control
-from elbowroom.plan.file import Plan
+from elbowroom.plan.file import Natural, Plan
 from elbowroom.plan.placement import Seats
-from elbowroom.plan.point import Expansion, Note, Placement, Point
+from elbowroom.plan.point import Build, Expansion, Note, Placement, Point
 from elbowroom.workloads import MatrixProgram, matrices
 
 NAME = "kernels"
+
+
+class Keys(msgspec.Struct, frozen=True, kw_only=True):
+    """`tasks`, `builds`, `order` and `block` of the matrices (0: chosen), `iterations` at most."""
+
+    tasks: tuple[Literal["cg", "cg-sparse", "gemm"], ...] = ("cg", "cg-sparse", "gemm")
+    builds: tuple[Build, ...] = ("openmp", "starpu")
+    order: Natural = 0
+    block: Natural = 0
+    iterations: Natural = 0
 
 
 def expand(plan: Plan, machine: Machine) -> Expansion:
@@ -75,14 +88,15 @@ def most_of(seats: Seats, machine: Machine) -> int:
 def _programs(plan: Plan, machine: Machine, most: int) -> Iterator[MatrixProgram]:
     """Every task in every build, the same matrices in all builds."""
     ranks = max(2, machine.hosts)
-    for task, build in product(dict.fromkeys(plan.tasks), dict.fromkeys(plan.builds)):
+    keys: Keys = plan.keys
+    for task, build in product(dict.fromkeys(keys.tasks), dict.fromkeys(keys.builds)):
         program = MatrixProgram(
             task=task,
             build=build,
             ranks=ranks,
-            order=plan.order,
-            block=plan.block,
-            iterations=plan.iterations,
+            order=keys.order,
+            block=keys.block,
+            iterations=keys.iterations,
         )
         yield matrices.completed(program, most, machine)
 

@@ -10,8 +10,9 @@ from elbowroom.experiments.polling import figures, findings, points
 EXPERIMENT = Experiment(
     name="polling",
     question="Do workers that poll for tasks slow down small messages, and does polling less often help?",
+    keys=points.Keys,
     expand=points.expand,
     findings=findings.findings,
     figures=figures.figures,
-    needs_starpu=lambda plan: bool(plan.backoffs),
+    needs_starpu=lambda plan: bool(plan.keys.backoffs),
 )

@@ -13,7 +13,7 @@ from elbowroom.experiments.common.notes import machine_notes, with_notes
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.axes import with_control
-from elbowroom.plan.file import Plan, Sweep
+from elbowroom.plan.file import Natural, Plan, Sweep
 from elbowroom.plan.kernels import KERNELS
 from elbowroom.plan.point import Expansion, Note, Phase, Placement, Point
 from elbowroom.workloads import RuntimeProgram
@@ -22,6 +22,12 @@ PHASES: tuple[Phase, ...] = ("B", "AB", "AB", "B")
 """StarPU's workers paused, then polling: what they do alone is nobody's question."""
 
 POOL_KERNELS = tuple(name for name, kernel in KERNELS.items() if kernel.pool)
+
+
+class Keys(msgspec.Struct, frozen=True, kw_only=True):
+    """`backoffs` of StarPU's workers (0: paused)."""
+
+    backoffs: tuple[Natural, ...] = ()
 
 
 def expand(plan: Plan, machine: Machine) -> Expansion:
@@ -102,7 +108,7 @@ def _starpu(plan: Plan, points: Sequence[Point], machine: Machine) -> tuple[Poin
     """StarPU's workers on the cores that the pool's workers had. On one host the other rank has none."""
     runtime_points: dict[str, Point] = {}
     for point in points:
-        for backoff in plan.backoffs if point.role == "point" else ():
+        for backoff in plan.keys.backoffs if point.role == "point" else ():
             places = () if machine.hosts > 1 else _ranks(point)
             program = RuntimeProgram(task="polling", backoff=backoff)
             starpu = msgspec.structs.replace(

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from elbowroom.draw.figure import Axis, Figure
 from elbowroom.experiments.common.notes import machine_notes, with_notes
@@ -38,6 +40,12 @@ from elbowroom.stats.result import Finding, Kept, PointResult
 CaseKey = tuple[str, int, str, int]
 
 
+class Keys(msgspec.Struct, frozen=True, kw_only=True):
+    """`processes`: one per node, one per socket, or each in turn."""
+
+    processes: Annotated[tuple[Literal["node", "socket"], ...], Meta(min_length=1)] = ("node",)
+
+
 def _case(item: PointResult) -> CaseKey:
     return item.kernel, item.size, item.processes, item.comm_threads
 
@@ -47,11 +55,10 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
 
     On one host two of its processes form the ring, and only the first computes; a note says so.
     """
-    per_node = msgspec.structs.replace(plan, processes=("node",), control=False)
-    expansion = multiply(per_node, machine)
+    expansion = multiply(msgspec.structs.replace(plan, control=False), machine)
     points: list[Point] = []
     notes = list(machine_notes(machine))
-    if "node" in plan.processes:
+    if "node" in plan.keys.processes:
         everyone = machine.hosts >= 2
         points += [
             msgspec.structs.replace(point, computing_ranks="all" if everyone else "first")
@@ -61,9 +68,9 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
             reason = "one host: two processes of it make the ring, and only the first computes"
             notes.append(Note(what="one process per node", reason=reason))
     notes += expansion.notes
-    if "socket" in plan.processes and machine.packages < 2:
+    if "socket" in plan.keys.processes and machine.packages < 2:
         notes.append(Note(what="one process per socket", reason="this machine has one socket"))
-    elif "socket" in plan.processes:
+    elif "socket" in plan.keys.processes:
         for item in _per_socket(plan, machine):
             if isinstance(item, Point):
                 points.append(item)
@@ -197,6 +204,7 @@ EXPERIMENT = Experiment(
         "How much MPI and memory bandwidth is lost when every rank passes 4 MB around a ring "
         "while TRIAD runs?"
     ),
+    keys=Keys,
     expand=expand,
     findings=findings,
     figures=figures,

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from elbowroom.errors import UsageError
-from elbowroom.plan.file import Overrides, apply, decode, load, names
+from elbowroom.experiments.plans import Overrides, apply, decode, load, names
+from elbowroom.experiments.ring import Keys
 
 
 def raw(**more: object) -> dict[str, object]:
@@ -135,3 +136,65 @@ def test_a_wrong_setting_is_refused(key: str, text: str) -> None:
 
 def test_sizes_given_on_the_command_line_are_measured_alone() -> None:
     assert apply(load("sizes"), Overrides(sizes=(4096,))).around == 0
+
+
+def test_keys_of_the_experiment_are_decoded_as_its_type() -> None:
+    plan = decode(raw(experiment="ring", keys={"processes": "socket"}))
+    assert plan.keys == Keys(processes=("socket",))
+
+
+def test_keys_of_the_experiment_beside_the_others_are_the_same_plan() -> None:
+    beside = decode(raw(experiment="ring", processes=["socket"]))
+    assert beside == decode(raw(experiment="ring", keys={"processes": ["socket"]}))
+
+
+def test_a_key_that_stands_beside_the_others_and_in_the_table_is_refused() -> None:
+    error = refused(experiment="ring", processes="node", keys={"processes": "socket"})
+    assert str(error) == "processes: stands in [keys] too; remove one of the two"
+
+
+def test_stored_keys_of_the_experiment_stand_beside_the_others() -> None:
+    stored = load("ring").plain()
+    assert (stored["processes"], "keys" in stored) == (("node", "socket"), False)
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_stored_plan_is_read_back(name: str) -> None:
+    assert decode(load(name).plain()) == load(name)
+
+
+def test_defaults_of_other_experiments_keys_are_left_out() -> None:
+    stored = {
+        "cells": 0,
+        "who": ["sender", "receiver", "both", "bystanders"],
+        "access_step": 400,
+        "core_khz": [],
+    }
+    assert decode(raw(**stored)) == decode(raw())
+
+
+@pytest.mark.parametrize(
+    ("key", "owner"), [("cells", "diffusion"), ("core_khz", "frequency"), ("tasks", "kernels")]
+)
+def test_another_value_of_another_experiments_key_is_refused(key: str, owner: str) -> None:
+    error = refused(**{key: 7})
+    assert (error.field, error.hint) == (key, f"remove it, or: elbowroom run {owner}")
+    assert f"is only valid for experiment {owner}, and this plan runs quick" in str(error)
+
+
+def test_the_table_of_an_experiment_without_keys_is_refused() -> None:
+    assert "quick has no keys of its own" in refused(keys={"access_step": 800}).hint
+
+
+@pytest.mark.parametrize("key", ["who", "keys.who"])
+def test_a_setting_changes_a_key_of_the_experiment(key: str) -> None:
+    assert apply(load("ema"), Overrides(settings={key: "both,sender"})).keys.who == ("both", "sender")
+
+
+def test_a_wrong_word_of_the_experiments_is_answered_with_the_right_ones() -> None:
+    assert refused(experiment="ema", keys={"access": "touch"}).hint == "give one of: read, write"
+
+
+@pytest.mark.parametrize("key", ["who", "access", "accesses", "data", "barrier"])
+def test_an_axis_of_extraneous_accesses_needs_a_value(key: str) -> None:
+    assert refused(experiment="ema", keys={key: []}).field == key
