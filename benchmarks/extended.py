@@ -43,7 +43,6 @@ from elbowroom.models import published
 from elbowroom.models.curves import STREAMS, Curves, Row, Shape, Situation, Streams
 from elbowroom.models.document import Calibration, Document, Models
 from elbowroom.models.flow import fit as flow_fit
-from elbowroom.models.flow import load_fit as flow_load_fit
 from elbowroom.models.flow.design import design, mixed
 from elbowroom.models.flow.part import FlowPart, LoadPart
 from elbowroom.models.load import Computing, Copy, Load, LoadRow, Messages, load_of
@@ -272,8 +271,7 @@ def flow_of(
         ),
     )
     flow = flow_fit.fit(curves, seed=task.seed)
-    found = flow_load_fit.fit(flow, curves, more, seed=task.seed)
-    assert found is not None
+    found = flow_fit.fit(curves, more, seed=task.seed, flow=flow)
     calibration = Calibration(
         run="", plan="", origin="virtual", kernel="memset_nt", size=LARGEST, runs=len(base), n_low=1,
         n_high=shape.cores_first_socket,

@@ -35,7 +35,7 @@ from elbowroom.models.curves import Curves, Row, Situation
 from elbowroom.models.evaluate import sample_placements
 from elbowroom.models.flow import fit as flow_fit
 from elbowroom.models.flow.design import design, mixed
-from elbowroom.models.flow.intervals import bands
+from elbowroom.models.flow.model import bands
 from elbowroom.virtual.credit_calibration import credits
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.truth import Truth

@@ -49,7 +49,7 @@ from elbowroom.models.evaluate import (
 )
 from elbowroom.models.flow import fit as flow_fit
 from elbowroom.models.flow.design import design, mixed
-from elbowroom.models.flow.intervals import bands
+from elbowroom.models.flow.model import bands
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.prediction import Prediction
 from elbowroom.models.threshold import fit as threshold_fit

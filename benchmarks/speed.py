@@ -57,7 +57,7 @@ def line(name: str, repeat: int) -> dict[str, float]:
     from elbowroom.models.curves import Curves, Row, Situation
     from elbowroom.models.flow import fit as flow_fit
     from elbowroom.models.flow.design import design
-    from elbowroom.models.flow.intervals import bands
+    from elbowroom.models.flow.model import bands
     from elbowroom.virtual.credit_calibration import credits
     from elbowroom.virtual.truth import generator
 

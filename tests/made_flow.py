@@ -1,4 +1,4 @@
-"""Sets of FLOW's parameters for property tests."""
+"""Sets of FLOW's parameters, and its rates, for tests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from elbowroom.models.curves import Shape, Situation
+from elbowroom.models.flow.extras import Extension
 from elbowroom.models.flow.law import NAMES
+from elbowroom.models.flow.loads import evaluate, prepare
+from elbowroom.models.load import load_at
 
 RANGES = {
     "MB/s": (1e3, 1e5),
@@ -30,3 +34,9 @@ def parameters(draw: st.DrawFn) -> NDArray[np.float64]:
         return draw(st.floats(low, high))
 
     return np.array([[one(name) for name in NAMES]])
+
+
+def situation_rates(vectors: NDArray[np.float64], shape: Shape, *asked: Situation) -> NDArray[np.float64]:
+    """Bandwidths (4, D, S) of situations, as the law has them."""
+    loads = prepare(shape, [load_at(item) for item in asked], plain=True)
+    return evaluate(vectors, Extension(), loads).streams

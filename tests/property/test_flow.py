@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from elbowroom.models.curves import Shape, Situation
-from elbowroom.models.flow.law import INDEX, JITTER, NAMES, cases, evaluate
+from elbowroom.models.flow.law import INDEX, JITTER, NAMES
 from elbowroom.models.threshold.law import Parameters, bandwidths
-from made_flow import parameters
+from made_flow import parameters, situation_rates
 
 Array = NDArray[np.float64]
 SHAPE = Shape(name="made", cores_first_socket=16, numa_per_socket=2)
@@ -27,7 +27,7 @@ def situations(draw: st.DrawFn) -> Situation:
 
 
 def ask(vector: Array, *asked: Situation) -> Array:
-    return evaluate(vector, cases(SHAPE, asked))[:, 0]
+    return situation_rates(vector, SHAPE, *asked)[:, 0]
 
 
 def threshold_like(p: Parameters, remote: bool) -> Array:

@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 
 from elbowroom.models.curves import Shape, Situation
 from elbowroom.models.flow.extras import NEUTRAL, Extension, regime_names
-from elbowroom.models.flow.law import cases
-from elbowroom.models.flow.law import evaluate as situations_of
-from elbowroom.models.flow.loads import evaluate
+from elbowroom.models.flow.loads import LoadRates, evaluate, prepare
 from elbowroom.models.load import Computing, Copy, Load, Messages, load_of
-from made_flow import parameters
+from made_flow import parameters, situation_rates
 
 Array = NDArray[np.float64]
 SHAPE = Shape(name="made", cores_first_socket=16, numa_per_socket=2)
@@ -75,12 +73,16 @@ def loads(draw: st.DrawFn) -> Load:
     return Load(computing=groups, messages=draw(st.sampled_from([None, messages])), copies=copies)
 
 
+def rates(vector: Array, extension: Extension, asked: list[Load]) -> LoadRates:
+    return evaluate(vector, extension, prepare(SHAPE, asked))
+
+
 @given(parameters(), extensions(), st.lists(situations(), min_size=1, max_size=6))
 def test_a_load_that_is_a_situation_has_its_bandwidths(
     vector: Array, extension: Extension, asked: list[Situation]
 ) -> None:
-    expected = situations_of(vector, cases(SHAPE, asked))
-    found = evaluate(vector, extension, SHAPE, [load_of(at) for at in asked])
+    expected = situation_rates(vector, SHAPE, *asked)
+    found = rates(vector, extension, [load_of(at) for at in asked])
     assert np.allclose(found.streams, expected, rtol=1e-9, atol=1e-9)
 
 
@@ -95,7 +97,7 @@ def test_a_group_in_two_halves_is_the_group(vector: Array, extension: Extension,
         if part
     )
     found = [
-        evaluate(vector, extension, SHAPE, [item]).streams
+        rates(vector, extension, [item]).streams
         for item in (load, msgspec.structs.replace(load, computing=halves))
     ]
     assert np.allclose(found[0], found[1], rtol=1e-6, atol=1e-6)
@@ -106,9 +108,9 @@ def test_a_group_in_two_halves_is_the_group(vector: Array, extension: Extension,
 def test_asking_for_many_loads_is_asking_for_each(
     vector: Array, extension: Extension, asked: list[Load]
 ) -> None:
-    together = evaluate(vector, extension, SHAPE, asked)
+    together = rates(vector, extension, asked)
     for place, load in enumerate(asked):
-        one = evaluate(vector, extension, SHAPE, [load])
+        one = rates(vector, extension, [load])
         assert np.allclose(together.streams[:, :, place], one.streams[:, :, 0], rtol=1e-12)
         assert np.allclose(together.groups[: len(load.computing), :, place], one.groups[:, :, 0], rtol=1e-12)
 
@@ -117,7 +119,7 @@ def test_asking_for_many_loads_is_asking_for_each(
 def test_rates_are_finite_and_no_device_exceeds_what_it_gets_alone(
     vector: Array, extension: Extension, load: Load
 ) -> None:
-    found = evaluate(vector, extension, SHAPE, [load])
+    found = rates(vector, extension, [load])
     assert np.isfinite(found.streams).all()
     assert (found.streams >= 0).all()
     assert found.streams[3] <= found.streams[1] * (1 + 1e-9)

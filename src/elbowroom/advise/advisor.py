@@ -21,10 +21,9 @@ from elbowroom.advise.reasons import headline, reason, remark
 from elbowroom.advise.setups import changed, differing, load_of, setups
 from elbowroom.advise.steps import rates, steps
 from elbowroom.errors import UsageError
-from elbowroom.models.base import VIRTUAL
 from elbowroom.models.document import Document
 from elbowroom.models.load import Load
-from elbowroom.models.predict import chosen, predict_loads
+from elbowroom.models.predict import VIRTUAL, chosen, predict_loads
 from elbowroom.models.registry import NAMES, ModelName
 from elbowroom.version import __version__
 

@@ -16,7 +16,6 @@ from elbowroom.files import read_text
 from elbowroom.machine.identity import STRICT_SHAPE, check_same, difference
 from elbowroom.models import figures, published
 from elbowroom.models import load_syntax as load_file
-from elbowroom.models import predict as loading
 from elbowroom.models.curves import Shape as Shape
 from elbowroom.models.curves import Situation
 from elbowroom.models.document import Calibration as Calibration
@@ -31,8 +30,7 @@ from elbowroom.models.load import LoadPrediction as LoadPrediction
 from elbowroom.models.load import Messages as Messages
 from elbowroom.models.load_syntax import parse_copy as parse_copy
 from elbowroom.models.load_syntax import parse_group as parse_group
-from elbowroom.models.predict import answerable, chosen, predictor, situations
-from elbowroom.models.predict import predict as answered
+from elbowroom.models.predict import FittedModel, chosen, predictor, situations
 from elbowroom.models.prediction import Prediction as Prediction
 from elbowroom.models.published_document import of_published
 from elbowroom.models.registry import ModelName as ModelName
@@ -64,6 +62,7 @@ class Model:
     def __init__(self, document: Document, path: Path | None = None) -> None:
         self.document = document
         self.path = path
+        self._fitted: dict[tuple[ModelName | None, bool], FittedModel] = {}
 
     @property
     def machine(self) -> Shape:
@@ -97,7 +96,7 @@ class Model:
         `size`: bytes of a message, where the model knows of other sizes.
         """
         at = Situation(comp_node=comp_node, comm_node=comm_node, n=n, n_other=n_other)
-        return self.answers((at,), model=model, faithful=faithful, size=size)[0]
+        return self.fitted(model, faithful=faithful).predict((at,), size)[0]
 
     def curves(
         self,
@@ -113,7 +112,7 @@ class Model:
         """Predictions for all that is not given: every n from 1, every node that the model can answer for."""
         at = situations(self.machine, n=n, n_other=n_other, comp_node=comp_node, comm_node=comm_node)
         if comp_node is None and comm_node is None:
-            at = answerable(self.document, at, model)
+            at = tuple(item for item in at if self.fitted(model).answers(item))
         return self.answers(at, model=model, faithful=faithful, size=size)
 
     def answers(
@@ -125,7 +124,13 @@ class Model:
         size: int | None = None,
     ) -> list[Prediction]:
         """One prediction for each situation, in order."""
-        return answered(self.document, situations, name=model, faithful=faithful, size=size)
+        return self.fitted(model, faithful=faithful).predict(situations, size)
+
+    def fitted(self, name: ModelName | None = None, *, faithful: bool = False) -> FittedModel:
+        """The model of that name, else the best one there is, made once."""
+        if (name, faithful) not in self._fitted:
+            self._fitted[name, faithful] = FittedModel(self.document, name, faithful=faithful)
+        return self._fitted[name, faithful]
 
     def predict_load(self, load: Load, *, model: ModelName | None = None) -> LoadPrediction:
         """Bandwidths (MB/s, 90 % intervals) of all that happens at once: several groups of cores, arithmetic
@@ -137,7 +142,7 @@ class Model:
 
     def predict_loads(self, loads: Sequence[Load], *, model: ModelName | None = None) -> list[LoadPrediction]:
         """One prediction for each load, in order; thousands at once are meant."""
-        return loading.predict_loads(self.document, loads, name=model)
+        return self.fitted(model).predict_loads(loads)
 
     def advise(self, job: Job | Mapping[str, Any] | Path | str, *, model: ModelName | None = None) -> Advice:
         """How a job (its file, or plain data as that would give it) should run on this machine."""

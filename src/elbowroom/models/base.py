@@ -6,6 +6,7 @@ the file M.json, and `model`, which makes of such a part what answers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -15,14 +16,11 @@ from numpy.typing import NDArray
 
 from elbowroom.models.curves import STREAMS
 from elbowroom.models.document import Document, Origin
-from elbowroom.models.flow.part import LoadPart
 from elbowroom.models.load import Load, LoadPrediction, LoadRow
 from elbowroom.models.message_size import MessageBandwidth
 from elbowroom.models.prediction import NORMAL_90
 
 Array = NDArray[np.float64]
-
-EXTRAPOLATED, VIRTUAL = "extrapolated", "virtual"
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,48 +58,36 @@ class LoadDraws(msgspec.Struct, frozen=True, kw_only=True):
     discrepancy: Array
 
 
+class Reach(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the runs of a model end, beyond those of its calibration: the least and the largest message
+    (bytes; None: those of `Document.message_size`), the highest arithmetic intensity (flop/B).
+    """
+
+    sizes: tuple[int, int] | None = None
+    intensity: float = math.inf
+
+
 class ContentionModel(Protocol):
-    """A fitted model of one machine. Loads fit the machine: that was checked before (models/predict.py)."""
+    """A fitted model of one machine. Loads fit the machine: models/predict.py checks that before, and adds
+    the flags that are the same for every model.
+    """
 
     document: Document
+    reach: Reach
 
     def answers(self, load: Load) -> bool:
         """Whether it can predict that load."""
 
+    def answered(self, load: Load) -> Load:
+        """The load that it predicts in the place of that one: where it was measured decides the flags."""
+
     def predict(self, loads: Sequence[Load], *, plain: bool = False) -> list[LoadPrediction]:
-        """Bandwidths with 90 % intervals and flags for each load, in order; UsageError for a load that it
-        cannot predict. `plain`: all loads are situations, which the law that was fitted answers.
+        """Bandwidths with 90 % intervals and the model's own flags for each load, in order; UsageError for a
+        load that it cannot predict. `plain`: all loads are situations, which have two sockets at most.
         """
 
     def draws(self, loads: Sequence[Load]) -> LoadDraws:
         """The best fit and the draws of the loads; thousands at once are meant. UsageError as `predict`."""
-
-
-def flags(document: Document, load: Load, known: LoadPart | None = None) -> tuple[str, ...]:
-    """`extrapolated` outside what was measured (more or fewer cores, data on a socket where none was, other
-    message sizes and intensities than `known`), `virtual` where no real machine was.
-    """
-    calibration, local = document.calibration, document.machine.local
-    counts = [sum(group.count for group in load.computing if group.socket == socket) for socket in (0, 1)]
-    inside = counts[0] == 0 or calibration.n_low <= counts[0] <= calibration.n_high
-    inside &= counts[1] <= calibration.n_other_high
-    comps = {local(comp) for comp, _ in calibration.placements}
-    # As in lib/predict, the node of no cores counts beside messages of the calibrated size only.
-    sized = load.messages is not None and load.messages.size not in (None, calibration.size)
-    inside &= all(local(group.node) in comps for group in load.computing if group.count or not sized)
-    if load.messages is not None:
-        inside &= local(load.messages.node) in {local(comm) for _, comm in calibration.placements}
-        inside &= _size_inside(document, known, load.messages.size)
-    inside &= known is None or all(group.intensity <= known.intensity_high for group in load.computing)
-    return (*(() if inside else (EXTRAPOLATED,)), *((VIRTUAL,) if document.machine.virtual else ()))
-
-
-def _size_inside(document: Document, known: LoadPart | None, size: int | None) -> bool:
-    if size is None or size == document.calibration.size:
-        return True
-    if known is not None and "sizes" in known.measured:
-        return known.size_low <= size <= known.size_high
-    return document.message_size is not None and not document.message_size.extrapolated(size)
 
 
 def draws_of(predictions: Sequence[LoadPrediction]) -> LoadDraws:

@@ -31,6 +31,10 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the cores of the first socket are beside that node."""
         return node < self.numa_per_socket
 
+    def socket(self, node: int) -> int:
+        """The socket of that node."""
+        return min(node // self.numa_per_socket, self.sockets - 1)
+
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """What is asked: `n` cores of the first and `n_other` of the second socket compute on data of `comp_node`

@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elbowroom.models.curves import Shape, Situation
-from elbowroom.models.flow.intervals import bands
-from elbowroom.models.flow.law import cases, evaluate
+from elbowroom.models.flow.extras import Extension
+from elbowroom.models.flow.loads import evaluate, prepare
+from elbowroom.models.flow.model import bands
 from elbowroom.models.flow.part import FlowPart
+from elbowroom.models.load import load_at
 
 Floats = NDArray[np.float64]
 
@@ -100,7 +102,8 @@ def _kind(shape: Shape, at: Situation) -> tuple[bool, bool, bool]:
 
 def _logs(shape: Shape, fitted: FlowPart, situations: Sequence[Situation]) -> Floats:
     """What each draw predicts, logarithms: (draws, situations, 4)."""
-    rates = evaluate(fitted.vectors[1:], cases(shape, situations))
+    loads = prepare(shape, [load_at(item) for item in situations], plain=True)
+    rates = evaluate(fitted.vectors[1:], Extension(), loads).streams
     return cast("Floats", np.log(np.maximum(rates, 1e-9)).transpose(1, 2, 0))
 
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from elbowroom.errors import UsageError
-from elbowroom.models.base import EXTRAPOLATED, ContentionModel, LoadDraws
+from elbowroom.models.base import ContentionModel, LoadDraws
 from elbowroom.models.curves import Shape, Situation
 from elbowroom.models.document import Document
 from elbowroom.models.load import Load, LoadPrediction, check_load, load_at
 from elbowroom.models.prediction import Prediction
 from elbowroom.models.registry import ModelName, kind_of
 from elbowroom.models.sizes import at_size
+
+EXTRAPOLATED, VIRTUAL = "extrapolated", "virtual"
 
 
 def situations(
@@ -35,25 +39,25 @@ def situations(
 
 def check(shape: Shape, situation: Situation) -> None:
     """Refuses cores and nodes that the machine does not have."""
+    nodes, cores = shape.sockets * shape.numa_per_socket, shape.cores_first_socket
     for field, node in (("comp_node", situation.comp_node), ("comm_node", situation.comm_node)):
-        if not 0 <= node < shape.nodes:
+        if not 0 <= node < nodes:
             raise UsageError(
-                f"{shape.name} has {shape.nodes} NUMA node{'s' if shape.nodes > 1 else ''}",
+                f"{shape.name} has {nodes} NUMA node{'s' if nodes > 1 else ''}",
                 field=field,
                 value=node,
-                hint=f"ask for 0 to {shape.nodes - 1}" if shape.nodes > 1 else "ask for 0",
+                hint=f"ask for 0 to {nodes - 1}" if nodes > 1 else "ask for 0",
             )
-    most = {"cores": shape.cores_first_socket, "cores_other": shape.cores_first_socket}
-    if shape.sockets < 2:
-        most["cores_other"] = 0
-    for field, count in (("cores", situation.n), ("cores_other", situation.n_other)):
-        if not 0 <= count <= most[field]:
-            which = "first socket" if field == "cores" else "other socket"
+    for field, count, most, which in (
+        ("cores", situation.n, cores, "first socket"),
+        ("cores_other", situation.n_other, cores if shape.sockets > 1 else 0, "other socket"),
+    ):
+        if not 0 <= count <= most:
             raise UsageError(
-                f"{shape.name} has {most[field]} cores on its {which}",
+                f"{shape.name} has {most} cores on its {which}",
                 field=field,
                 value=count,
-                hint=f"ask for 0 to {most[field]}",
+                hint=f"ask for 0 to {most}",
             )
 
 
@@ -74,16 +78,104 @@ def chosen(document: Document, name: ModelName | None) -> ModelName:
     return name
 
 
-def model_of(document: Document, name: ModelName | None, *, faithful: bool = False) -> ContentionModel:
-    """The model of that name, else the best one there is; `faithful`: by the equations as published."""
-    kind = kind_of(chosen(document, name))
-    if faithful and not kind.faithful:
-        raise UsageError(
-            f"goes with the threshold model, not with {kind.name}",
-            field="faithful",
-            hint="add --model threshold, or leave it out",
-        )
-    return kind.model(document, faithful=faithful)
+class FittedModel:
+    """One model of a document, made once and asked often: that of `name`, else the best one there is;
+    `faithful`: by the equations as published.
+    """
+
+    def __init__(self, document: Document, name: ModelName | None = None, *, faithful: bool = False) -> None:
+        kind = kind_of(chosen(document, name))
+        if faithful and not kind.faithful:
+            raise UsageError(
+                f"goes with the threshold model, not with {kind.name}",
+                field="faithful",
+                hint="add --model threshold, or leave it out",
+            )
+        self.document, self.name, self.faithful = document, kind.name, faithful
+        self.model: ContentionModel = kind.model(document, faithful=faithful)
+        local, places = document.machine.local, document.calibration.placements
+        self._comp_sides = {local(comp) for comp, _ in places}
+        self._comm_sides = {local(comm) for _, comm in places}
+
+    def predict(self, situations: Sequence[Situation], size: int | None = None) -> list[Prediction]:
+        """One prediction for each situation, in order; `size`: bytes of a message, by default those of the
+        calibration. UsageError for cores and nodes outside the machine, and for what the model cannot answer.
+        """
+        document, beyond = self.document, False
+        size = None if size == document.calibration.size else size
+        for situation in situations:
+            check(document.machine, situation)
+        model = self.model
+        if size is not None and self._only_by_law():
+            # FLOW's own messages change: what it knows beyond them was not fitted to that size.
+            changed = at_size(document, size)
+            beyond = document.message_size is None or document.message_size.extrapolated(size)
+            model, size = FittedModel(changed, self.name).model, None
+        loads = [load_at(situation, size) for situation in situations]
+        return [
+            Prediction(
+                situation=situation,
+                comp_alone=item.comp_alone,
+                comm_alone=item.comm_alone,
+                comp_together=item.comp_together,
+                comm_together=item.comm_together,
+                flags=self._flags(item.load, beyond=beyond) + item.flags,
+            )
+            for situation, item in zip(situations, model.predict(loads, plain=size is None), strict=True)
+        ]
+
+    def predict_loads(self, loads: Sequence[Load]) -> list[LoadPrediction]:
+        """One prediction with 90 % intervals for each load, in order. UsageError for a load that does not fit
+        the machine, or that the model has no runs for.
+        """
+        self._check(loads)
+        return [
+            msgspec.structs.replace(item, flags=self._flags(self.model.answered(item.load)) + item.flags)
+            for item in self.model.predict(loads)
+        ]
+
+    def draws(self, loads: Sequence[Load]) -> LoadDraws:
+        """The best fit and the draws for every load, in order; UsageError as `predict_loads`."""
+        self._check(loads)
+        return self.model.draws(loads)
+
+    def answers(self, situation: Situation) -> bool:
+        """Whether the model can answer that."""
+        return self.model.answers(load_at(situation))
+
+    def _check(self, loads: Sequence[Load]) -> None:
+        for load in loads:
+            check_load(self.document.machine, load)
+
+    def _only_by_law(self) -> bool:
+        """Whether FLOW knows of other message sizes only by messages alone."""
+        return self.name == "flow" and self.model.reach.sizes is None
+
+    def _flags(self, load: Load, *, beyond: bool = False) -> tuple[str, ...]:
+        """`extrapolated` outside what was measured (more or fewer cores, data on a socket where none was,
+        other message sizes and intensities), or `beyond` it; `virtual` where no real machine was.
+        """
+        known, machine, messages = self.document.calibration, self.document.machine, load.messages
+        local, inside = machine.numa_per_socket, not beyond
+        counts = [sum([g.count for g in load.computing if g.socket == socket]) for socket in (0, 1)]
+        inside &= counts[0] == 0 or known.n_low <= counts[0] <= known.n_high
+        inside &= counts[1] <= known.n_other_high
+        # As in lib/predict, the node of no cores counts beside messages of the calibrated size only.
+        sized = messages is not None and messages.size not in (None, known.size)
+        for group in load.computing:
+            inside &= (group.node < local) in self._comp_sides or (sized and not group.count)
+            inside &= group.intensity <= self.model.reach.intensity
+        if messages is not None:
+            inside &= (messages.node < local) in self._comm_sides
+            inside &= not sized or self._size_inside(messages.size or 0)
+        return (*(() if inside else (EXTRAPOLATED,)), *((VIRTUAL,) if machine.virtual else ()))
+
+    def _size_inside(self, size: int) -> bool:
+        if self.model.reach.sizes is not None:
+            low, high = self.model.reach.sizes
+            return low <= size <= high
+        law = self.document.message_size
+        return law is not None and not law.extrapolated(size)
 
 
 def predict(
@@ -94,82 +186,31 @@ def predict(
     faithful: bool = False,
     size: int | None = None,
 ) -> list[Prediction]:
-    """One prediction for each situation, in order; `faithful`: the thesis' equations to the letter; `size`:
-    bytes of a message, by default those of the calibration.
-
-    UsageError for cores and nodes outside the machine, and for what the model cannot answer.
-    """
-    answering, beyond = document, False
-    size = None if size == document.calibration.size else size
-    if size is not None and _only_by_law(document, chosen(document, name)):
-        # FLOW's own messages change: what it knows beyond them was not fitted to that size.
-        answering = at_size(document, size)
-        beyond = answering is not document and (
-            document.message_size is None or document.message_size.extrapolated(size)
-        )
-        size = None
-    for situation in situations:
-        check(document.machine, situation)
-    model = model_of(answering, name, faithful=faithful)
-    loads = [load_at(situation, size) for situation in situations]
-    predictions = model.predict(loads, plain=size is None)
-    return [
-        Prediction(
-            situation=situation,
-            comp_alone=item.comp_alone,
-            comm_alone=item.comm_alone,
-            comp_together=item.comp_together,
-            comm_together=item.comm_together,
-            flags=(EXTRAPOLATED, *item.flags) if beyond and EXTRAPOLATED not in item.flags else item.flags,
-        )
-        for situation, item in zip(situations, predictions, strict=True)
-    ]
-
-
-def _only_by_law(document: Document, name: ModelName) -> bool:
-    """Whether FLOW knows of other message sizes only by messages alone."""
-    flow = document.models.flow
-    return name == "flow" and (flow is None or flow.load is None or "sizes" not in flow.load.measured)
+    """`FittedModel.predict` of a document that is asked once."""
+    return FittedModel(document, name, faithful=faithful).predict(situations, size)
 
 
 def predict_loads(
     document: Document, loads: Sequence[Load], *, name: ModelName | None = None
 ) -> list[LoadPrediction]:
-    """One prediction with 90 % intervals for each load, in order.
-
-    UsageError for a load that does not fit the machine, or that the model has no runs for.
-    """
-    return _checked(document, loads, name).predict(loads)
+    """`FittedModel.predict_loads` of a document that is asked once."""
+    return FittedModel(document, name).predict_loads(loads)
 
 
 def load_draws(document: Document, loads: Sequence[Load], *, name: ModelName | None = None) -> LoadDraws:
-    """The best fit and the draws for every load, in order; UsageError as `predict_loads`."""
-    return _checked(document, loads, name).draws(loads)
-
-
-def _checked(document: Document, loads: Sequence[Load], name: ModelName | None) -> ContentionModel:
-    model = model_of(document, name)
-    for load in loads:
-        check_load(document.machine, load)
-    return model
-
-
-def answerable(
-    document: Document, situations: Sequence[Situation], name: ModelName | None = None
-) -> tuple[Situation, ...]:
-    """Those situations that the model can answer."""
-    model = model_of(document, name)
-    return tuple(item for item in situations if model.answers(load_at(item)))
+    """`FittedModel.draws` of a document that is asked once."""
+    return FittedModel(document, name).draws(loads)
 
 
 def predictor(
     document: Document, name: ModelName, *, faithful: bool = False
 ) -> Callable[[Sequence[Situation]], list[Prediction | None]]:
     """The model as a function of situations, None where it cannot answer."""
+    model = FittedModel(document, name, faithful=faithful)
 
     def answer(situations: Sequence[Situation]) -> list[Prediction | None]:
-        inside = answerable(document, situations, name)
-        predictions = dict(zip(inside, predict(document, inside, name=name, faithful=faithful), strict=True))
+        inside = [item for item in situations if model.answers(item)]
+        predictions = dict(zip(inside, model.predict(inside), strict=True))
         return [predictions.get(item) for item in situations]
 
     return answer

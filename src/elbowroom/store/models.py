@@ -11,8 +11,8 @@ from elbowroom.errors import UsageError
 from elbowroom.models.document import SCHEMA, VERSION, Document
 from elbowroom.models.flow.extras import NEUTRAL, regime_names
 from elbowroom.models.flow.law import PARAMETERS
-from elbowroom.models.flow.load_prior import LINEAR
 from elbowroom.models.flow.part import FlowPart, LoadPart
+from elbowroom.models.flow.prior import LINEAR
 from elbowroom.models.threshold.law import Parameters
 from elbowroom.models.threshold.part import ThresholdPart
 

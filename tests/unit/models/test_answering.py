@@ -14,7 +14,7 @@ from elbowroom.models.base import Provenance
 from elbowroom.models.curves import STREAMS, Situation
 from elbowroom.models.document import Document
 from elbowroom.models.fit import fit
-from elbowroom.models.predict import answerable, check, predict, predictor, situations
+from elbowroom.models.predict import FittedModel, check, predict, predictor, situations
 from elbowroom.models.prediction import NORMAL_90
 from elbowroom.models.published_document import of_published
 from elbowroom.models.threshold import law as threshold
@@ -143,7 +143,8 @@ def test_flow_with_other_parameters_is_refused(henri: Document) -> None:
 
 
 def test_one_placement_says_nothing_of_the_other_side(local_only: Document) -> None:
-    assert answerable(local_only, [at(0, 0, 4), at(1, 0, 4), at(0, 1, 4)], "threshold") == (at(0, 0, 4),)
+    model = FittedModel(local_only, "threshold")
+    assert [model.answers(item) for item in (at(0, 0, 4), at(1, 0, 4), at(0, 1, 4))] == [True, False, False]
     with pytest.raises(UsageError, match="calibrated without remote data"):
         predict(local_only, [at(1, 1, 4)], name="threshold")
     assert "extrapolated" in predict(local_only, [at(1, 1, 4)], name="flow")[0].flags

@@ -11,12 +11,13 @@ from elbowroom.models import published
 from elbowroom.models.curves import Curves, Row, Shape, Situation
 from elbowroom.models.flow.design import design, mixed
 from elbowroom.models.flow.fit import fit
-from elbowroom.models.flow.intervals import bands
-from elbowroom.models.flow.law import INDEX, NAMES, cases, evaluate
+from elbowroom.models.flow.law import INDEX, NAMES
+from elbowroom.models.flow.model import bands
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.virtual.credit_calibration import credits
 from elbowroom.virtual.published_curves import PublishedCurves
 from elbowroom.virtual.truth import Truth, generator
+from made_flow import situation_rates
 
 SHAPE = Shape(name="made", cores_first_socket=12, numa_per_socket=1)
 TRUE = {
@@ -66,7 +67,7 @@ def row(at: Situation, values: tuple[float, float, float, float]) -> Row:
 def made(asked: tuple[Situation, ...]) -> Curves:
     """Runs of a machine that is FLOW itself."""
     vector = np.array([[TRUE[name] for name in NAMES]])
-    values = evaluate(vector, cases(SHAPE, asked))[:, 0].T.tolist()
+    values = situation_rates(vector, SHAPE, *asked)[:, 0].T.tolist()
     return Curves(shape=SHAPE, rows=tuple(row(at, tuple(v)) for at, v in zip(asked, values, strict=True)))
 
 
@@ -89,7 +90,7 @@ def fitted() -> FlowPart:
 def test_a_machine_that_is_flow_is_found_again(fitted: FlowPart) -> None:
     asked = everywhere(SHAPE)
     vector = np.array([[TRUE[name] for name in NAMES]])
-    true = evaluate(vector, cases(SHAPE, asked))[:, 0]
+    true = situation_rates(vector, SHAPE, *asked)[:, 0]
     assert np.mean(np.abs(bands(fitted, SHAPE, asked)[0] - true) / true) < 0.003
 
 
@@ -139,7 +140,7 @@ def test_values_that_were_not_measured_are_left_out() -> None:
     found = fit(msgspec.structs.replace(runs, rows=holes))
     values = bands(found, SHAPE, everywhere(SHAPE))[0]
     vector = np.array([[TRUE[name] for name in NAMES]])
-    true = evaluate(vector, cases(SHAPE, everywhere(SHAPE)))[:, 0]
+    true = situation_rates(vector, SHAPE, *everywhere(SHAPE))[:, 0]
     assert np.mean(np.abs(values - true) / true) < 0.01
 
 

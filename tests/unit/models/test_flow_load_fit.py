@@ -9,13 +9,13 @@ import pytest
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import Curves, Row, Shape, Situation
 from elbowroom.models.flow.extras import Extension
-from elbowroom.models.flow.law import NAMES, cases
-from elbowroom.models.flow.law import evaluate as of_situations
-from elbowroom.models.flow.load_fit import fit
-from elbowroom.models.flow.loads import evaluate
+from elbowroom.models.flow.fit import fit
+from elbowroom.models.flow.law import NAMES
+from elbowroom.models.flow.loads import evaluate, prepare
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.flow.regimes import regimes
 from elbowroom.models.load import Computing, Load, LoadRow, Messages
+from made_flow import situation_rates
 
 SHAPE = Shape(name="made", cores_first_socket=12, numa_per_socket=1)
 SIZE = 64_000_000
@@ -41,7 +41,7 @@ TRUTH = Extension(size=SIZE, names=tuple(EXTRA), values=np.array([list(EXTRA.val
 
 def curves(count: int = 8) -> Curves:
     asked = [Situation(comp_node=k % 2, comm_node=k % 2, n=1 + 11 * k // 7) for k in range(count)]
-    values = of_situations(VECTOR, cases(SHAPE, asked))[:, 0].T.tolist()
+    values = situation_rates(VECTOR, SHAPE, *asked)[:, 0].T.tolist()
     rows = [
         Row(situation=at, comp_alone=a, comm_alone=b, comp_together=c, comm_together=d)
         for at, (a, b, c, d) in zip(asked, values, strict=True)
@@ -80,7 +80,7 @@ BOTH = [Load(computing=(group(9), group(9, socket=1)), messages=Messages(node=0)
 
 
 def rows(*loads: Load, scale: float = 1.0, kernel: str = "") -> list[LoadRow]:
-    a, b, c, d = evaluate(VECTOR, TRUTH, SHAPE, loads).streams[:, 0]
+    a, b, c, d = evaluate(VECTOR, TRUTH, prepare(SHAPE, loads)).streams[:, 0]
     return [
         LoadRow(
             load=load,
@@ -97,9 +97,7 @@ def rows(*loads: Load, scale: float = 1.0, kernel: str = "") -> list[LoadRow]:
 
 @pytest.fixture(scope="module")
 def fitted() -> FlowPart:
-    found = fit(known(), curves(), rows(*INTENSITIES, *SIZES, *SENT))
-    assert found is not None
-    return found
+    return fit(curves(), rows(*INTENSITIES, *SIZES, *SENT), flow=known())
 
 
 def test_the_fit_finds_what_the_runs_were_made_with(fitted: FlowPart) -> None:
@@ -123,8 +121,8 @@ def test_loads_that_were_not_measured_are_predicted(fitted: FlowPart) -> None:
     ]
     part = fitted.load
     law = Extension(size=SIZE, names=part.names, values=np.array([part.values]), switches=part.switches)
-    said = evaluate(VECTOR, law, SHAPE, asked).streams
-    assert np.allclose(said, evaluate(VECTOR, TRUTH, SHAPE, asked).streams, rtol=0.03)
+    said = evaluate(VECTOR, law, prepare(SHAPE, asked)).streams
+    assert np.allclose(said, evaluate(VECTOR, TRUTH, prepare(SHAPE, asked)).streams, rtol=0.03)
 
 
 def test_what_was_measured_is_known_and_the_rest_has_no_parameters(fitted: FlowPart) -> None:
@@ -144,28 +142,27 @@ def test_intervals_hold_the_fit(fitted: FlowPart) -> None:
 
 
 def test_another_kernel_has_a_factor_of_its_own() -> None:
-    found = fit(known(), curves(), rows(*INTENSITIES, scale=0.8, kernel="triad_cursor"))
-    assert found is not None
+    found = fit(curves(), rows(*INTENSITIES, scale=0.8, kernel="triad_cursor"), flow=known())
     assert found.load.values[found.load.names.index("peak")] == pytest.approx(EXTRA["peak"], rel=0.06)
     assert not any("kernel" in name for name in found.load.names)
 
 
 def test_rows_with_both_sockets_teach_flow_itself() -> None:
     start = msgspec.structs.replace(known(), flags=("both sockets never computed together", "other"))
-    found = fit(start, curves(), rows(*INTENSITIES[:3], *BOTH))
-    assert found is not None
+    found = fit(curves(), rows(*INTENSITIES[:3], *BOTH), flow=start)
     assert found.values != start.values
     assert found.flags == ("other",)
 
 
 def test_rows_of_situations_only_tell_nothing_more() -> None:
-    assert fit(known(), curves(), rows(Load(computing=(group(3),), messages=Messages(node=0)))) is None
+    plain = rows(Load(computing=(group(3),), messages=Messages(node=0)))
+    assert fit(curves(), plain, flow=known()) == known()
 
 
 def test_a_row_without_any_bandwidth_is_refused() -> None:
     empty = LoadRow(load=INTENSITIES[0], source="p9")
     with pytest.raises(UsageError, match="p9"):
-        fit(known(), curves(), [*rows(*INTENSITIES), empty])
+        fit(curves(), [*rows(*INTENSITIES), empty], flow=known())
 
 
 def test_a_switch_of_the_protocol_is_found_and_none_is_invented() -> None:

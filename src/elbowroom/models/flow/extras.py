@@ -90,13 +90,13 @@ def regime_names(regimes: int) -> tuple[str, ...]:
 
 class Extension(msgspec.Struct, frozen=True, kw_only=True):
     """The parameters beyond FLOW's: `values` (D, E) in the order of `names`, those of EXTRAS that are missing
-    are NEUTRAL; `size` the calibrated one (bytes), `switches` the first sizes of all regimes but the first,
-    `intensity` (flop/B) that of the calibrated kernel.
+    are NEUTRAL; one row stands for all D; `size` the calibrated one (bytes), `switches` the first sizes of
+    all regimes but the first, `intensity` (flop/B) that of the calibrated kernel.
     """
 
-    size: int
-    names: tuple[str, ...]
-    values: Array
+    size: int = 0
+    names: tuple[str, ...] = ()
+    values: Array = np.zeros((1, 0))
     switches: tuple[int, ...] = ()
     intensity: float = 0.0
 

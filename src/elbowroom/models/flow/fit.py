@@ -3,24 +3,40 @@
 Bounded least squares on the logarithms of the measured bandwidths with a robust loss (soft L1), from several
 fixed starts. Weak priors, centred on what the runs show at first sight, keep what the runs do not tell within
 what is physically sensible; the posterior's width then is the prior's and is reported as such.
+
+FLOW's own parameters come first, from situations, then those of other loads. Where situations told enough,
+FLOW stays as it is, best fit and draws; else its parameters are fitted again, with all rows.
 """
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from elbowroom.errors import UsageError
-from elbowroom.models.curves import Curves
-from elbowroom.models.flow.errors import BOTH_SOCKETS, Linear, as_bands, by_side, linear
-from elbowroom.models.flow.law import NAMES, Array, Cases, cases, distinct, evaluate
+from elbowroom.models.curves import Curves, Row, Shape
+from elbowroom.models.flow.errors import (
+    BOTH_SOCKETS,
+    LEAST_NOISE,
+    Linear,
+    as_bands,
+    by_side,
+    discrepancy,
+    linear,
+    spread_of,
+)
+from elbowroom.models.flow.extras import Extension
+from elbowroom.models.flow.law import INDEX, NAMES, Array
 from elbowroom.models.flow.least_squares import Minimum, jacobian, solve
-from elbowroom.models.flow.part import Discrepancies, FlowPart
+from elbowroom.models.flow.loads import PreparedLoads, evaluate, prepare
+from elbowroom.models.flow.part import FlowPart, LoadPart
 from elbowroom.models.flow.posterior import settle
-from elbowroom.models.flow.prior import Prior, decode, prior
+from elbowroom.models.flow.prior import KERNEL, PATTERN, Prior, decode, encode, load_prior, prior, questions
+from elbowroom.models.load import Load, LoadRow, load_at, load_of
 from elbowroom.models.prediction import NORMAL_90
 
 DRAWS = 48
@@ -28,9 +44,6 @@ DRAWS = 48
 
 FIRST_ERROR = 0.01
 """Relative error of one value, measurement and model together, while fitting."""
-
-SHORT, LONG, FINALISTS = 25, 80, 3
-"""Evaluations of a first and of a last fit, and how many of the first go on."""
 
 ERRORS = (0.004, 0.1)
 """Bounds of the error of one value in the last fit: below, the priors would no longer count."""
@@ -41,37 +54,131 @@ NORMAL_HALF = 0.6744897501960817
 SURE_WIDTHS = {"root": 0.2}
 """Widths of priors behind intervals, where those of the fit are wider than machines differ."""
 
-SETTLED = 40
-"""Runs that the draws are made to agree with, at most: more take seconds and tell little more."""
+LOW_FLOOR, LITTLE_ROOM = -1.0, -0.35
+"""Logarithms: floors of a third of those of receptions, controllers of two thirds of their capacity."""
 
 
-class _Data(msgspec.Struct, frozen=True):
-    """The measured values that exist: logarithms, and where they stand in (4, S); `same` finds the S runs
-    among `unlike`, the cases that the law tells apart.
+class _Effort(msgspec.Struct, frozen=True):
+    """Evaluations of a `short` and of a `long` fit, how many `finalists` of the short ones go on to long ones
+    (0: the best is taken as it is), and how many rows the draws are made to agree with, at most: more take
+    seconds and tell little more.
     """
 
-    runs: Cases
-    unlike: Cases
-    same: NDArray[np.intp]
+    short: int
+    long: int
+    finalists: int
+    settled: int
+
+
+OWN_EFFORT = _Effort(25, 80, 3, 40)
+LOAD_EFFORT = _Effort(60, 60, 0, 60)
+
+
+class _FlowProblem(msgspec.Struct, frozen=True):
+    """N loads, the logarithms `logs` of the measured values, where `known` (4, N), and the coordinates that
+    are fitted to them: those of `before`, of which the first `own` are FLOW's parameters, all or none; `base`
+    (B, P): these, where they are none. `group` (N,): rows of 0 and of 1 are off by different errors;
+    `kernels`, `patterns`: (N, E) which factor a row has; `scale`: of the coordinates.
+    """
+
+    loads: tuple[Load, ...]
+    prepared: PreparedLoads
     logs: Array
-    known: Array
+    known: NDArray[np.bool_]
+    before: Prior
+    own: int
+    group: NDArray[np.intp]
+    base: Array = np.zeros((1, 0))
+    kernels: Array = np.zeros((0, 0))
+    patterns: Array = np.zeros((0, 0))
+    scale: Array | float = 1.0
+    size: int = 0
+    intensity: float = 0.0
+
+    def predicted(self, points: Array) -> Array:
+        """Logarithms at the measured values, (D, values), for coordinates (D, C); D a multiple of B."""
+        names, extra = self.before.names[self.own :], points[:, self.own :]
+        if self.own:
+            flow = decode(points[:, : self.own], NAMES)
+        else:
+            flow = np.repeat(self.base, len(points) // len(self.base), axis=0)
+        extension = Extension(
+            size=self.size,
+            names=names,
+            values=decode(extra, names),
+            switches=self.before.switches,
+            intensity=self.intensity,
+        )
+        logs = np.log(np.maximum(evaluate(flow, extension, self.prepared).streams, 1e-9))
+        if names:
+            logs[0::2] += extra @ self.kernels.T
+            logs[1::2] += extra @ self.patterns.T
+        values: Array = logs.transpose(1, 0, 2)[:, self.known]
+        return values
+
+    @property
+    def stream(self) -> NDArray[np.intp]:
+        """Which of STREAMS each measured value is."""
+        return self.of_values(np.arange(4)[:, None])
+
+    def of_values(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """What rows (N,) or streams and rows (4, N) have, for each measured value."""
+        return np.broadcast_to(rows, self.known.shape)[self.known]
+
+    def part(self, kept: NDArray[np.bool_]) -> _FlowProblem:
+        """Only some of the rows."""
+        loads = tuple(load for load, there in zip(self.loads, kept.tolist(), strict=True) if there)
+        return msgspec.structs.replace(
+            self,
+            loads=loads,
+            prepared=prepare(self.prepared.shape, loads),
+            logs=self.logs[self.of_values(kept)],
+            known=self.known[:, kept],
+            group=self.group[kept],
+            kernels=self.kernels[kept] if len(self.kernels) else self.kernels,
+            patterns=self.patterns[kept] if len(self.patterns) else self.patterns,
+        )
 
 
-def fit(curves: Curves, *, seed: int = 0) -> FlowPart:
-    """Fits FLOW to runs of one machine; the same seed gives the same draws.
+def fit(
+    curves: Curves,
+    rows: Sequence[LoadRow] = (),
+    *,
+    intensity: float = 0.0,
+    seed: int = 0,
+    flow: FlowPart | None = None,
+) -> FlowPart:
+    """FLOW, fitted to runs of one machine, situations and, where they tell of more, other loads; the same
+    seed gives the same draws. `intensity`: flop/B of the calibrated kernel; `flow`: as fitted to `curves`.
 
-    Only finite, positive bandwidths of runs with computing cores count. `flags` name what was not measured:
-    `no local accesses measured`, `no remote accesses measured`, `messages into one socket only`, `both
-    sockets never computed together`, `fewer values than parameters`. UsageError without any run of either
-    stream.
+    Of situations only finite, positive bandwidths of runs with computing cores count. `flags` name what was
+    not measured: `no local accesses measured`, `no remote accesses measured`, `messages into one socket
+    only`, `both sockets never computed together`, `fewer values than parameters`. UsageError without any run
+    of either stream, and for a row without any bandwidth above 0.
     """
-    rows = [row for row in curves.rows if row.situation.n + row.situation.n_other > 0]
+    flow = _of_situations(curves, seed) if flow is None else flow
+    if not questions(rows, curves.size, intensity):
+        return flow
+    own = [_as_load_row(row) for row in curves.rows] if _again(curves, rows) else []
+    problem = _load_problem(flow, curves, own, rows, intensity)
+    best = _best(problem, _starts(problem, flow), LOAD_EFFORT)
+    kind = problem.stream + 4 * problem.of_values(problem.group)
+    errors = _errors(problem, best, kind, noise=_noise(flow, curves))
+    draws = _draws(problem, best, errors, np.array(flow.draws), LOAD_EFFORT, seed)
+    table = np.concatenate([best[None], _ends(problem, best, errors), draws])
+    if own:
+        flow = _fitted_again(flow, problem, table[:, : problem.own], errors, rows)
+    return msgspec.structs.replace(flow, load=_load_part(problem, table[:, problem.own :], errors, rows))
+
+
+def _of_situations(curves: Curves, seed: int) -> FlowPart:
+    """FLOW's own parameters."""
+    rows = [_as_load_row(row) for row in curves.rows if row.situation.n + row.situation.n_other > 0]
     if not rows:
         raise UsageError(
             "holds no run with computing cores", field="curves", value=curves.origin, hint="measure some"
         )
-    measured = np.array([[np.nan if v is None else v for v in row.streams] for row in rows], dtype=float).T
-    runs = cases(curves.shape, [row.situation for row in rows])
+    measured = _table(rows)
     known = np.isfinite(measured) & (measured > 0)
     for stream, name in ((0, "comp"), (1, "comm")):
         if not known[stream::2].any():
@@ -80,109 +187,256 @@ def fit(curves: Curves, *, seed: int = 0) -> FlowPart:
                 field=f"{name}_alone, {name}_together",
                 hint="measure both streams, alone and together",
             )
-    data = _data(runs, np.log(measured[known]), known)
+    loads = tuple(row.load for row in rows)
+    prepared = prepare(curves.shape, loads, plain=True)
+    runs = prepared.situations
     before = prior(runs, np.where(known, measured, np.nan))
-    best = _best(data, before)
-    return _posterior(data, _sure(before), best, seed)
-
-
-def _sure(before: Prior) -> Prior:
-    """The prior behind intervals."""
+    problem = _FlowProblem(
+        loads=loads,
+        prepared=prepared,
+        logs=np.log(measured[known]),
+        known=known,
+        before=before,
+        own=len(NAMES),
+        group=np.zeros(len(rows), dtype=int),
+    )
+    best = _best(problem, before.starts, OWN_EFFORT)
     widths = [
         min(width, SURE_WIDTHS.get(name, width)) for name, width in zip(NAMES, before.width, strict=True)
     ]
-    return msgspec.structs.replace(before, width=np.array(widths))
-
-
-def _data(runs: Cases, logs: Array, known: Array) -> _Data:
-    return _Data(runs, *distinct(runs), logs, known)
-
-
-def _best(data: _Data, before: Prior) -> Array:
-    """The best of short fits from every start goes on to the end, then once more with the error it showed."""
-
-    def fitted(start: Array, error: float, evaluations: int) -> Minimum:
-        errors = np.full(len(data.logs), error)
-        return solve(lambda points: _logs(points, data), data.logs, before, start, errors, evaluations)
-
-    short = sorted(
-        (fitted(start, FIRST_ERROR, SHORT) for start in before.starts), key=lambda solution: solution.cost
-    )
-    long = [fitted(solution.point, FIRST_ERROR, LONG) for solution in short[:FINALISTS]]
-    best = min(long, key=lambda solution: solution.cost).point
-    missed = _logs(best[None], data)[0] - data.logs
-    error = float(np.clip(np.median(np.abs(missed)) / NORMAL_HALF, *ERRORS))
-    return fitted(best, error, LONG).point
-
-
-def _logs(points: Array, data: _Data) -> Array:
-    """The model's logarithms at the measured values, (D, values), for coordinates (D, P)."""
-    logs = np.log(np.maximum(evaluate(decode(points), data.unlike), 1e-9))[:, :, data.same]
-    return cast("Array", logs.transpose(1, 0, 2)[:, data.known])
-
-
-def _posterior(data: _Data, before: Prior, point: Array, seed: int) -> FlowPart:
-    errors, discrepancies = _errors(point, data, before)
-    half = NORMAL_90 * np.sqrt(np.diag(errors.covariance))
-    low, high = decode(np.clip(np.stack([point - half, point + half]), before.low, before.high))
-    rng = np.random.default_rng(seed)
-    spread = rng.standard_normal((DRAWS, len(point))) @ np.linalg.cholesky(errors.covariance).T
-    draws = decode(_settled(point, point + spread, data, before, errors, rng))
+    sure = msgspec.structs.replace(problem, before=msgspec.structs.replace(before, width=np.array(widths)))
+    local, remote = (problem.of_values(count > 0) for count in (runs.local, runs.remote))
+    # How far off: the runs' noise from communication alone, where the model cannot be wrong; what is more
+    # than noise in each stream, freed of what a value decided itself in the fit, is the model's discrepancy.
+    errors = _errors(sure, best, problem.stream, more=np.where(local & remote, BOTH_SOCKETS, 0.0))
+    discrepancies = by_side(errors, problem.stream, local, remote)
+    draws = _draws(sure, best, errors, np.zeros((DRAWS, 0)), OWN_EFFORT, seed)
+    values, low, high, *drawn = _tuples(np.concatenate([best[None], _ends(sure, best, errors), draws]), NAMES)
+    gaps = {
+        "both sockets never computed together": not ((runs.local > 0) & (runs.remote > 0)).any(),
+        "fewer values than parameters": len(problem.logs) < len(NAMES),
+    }
     return FlowPart(
         names=NAMES,
-        values=tuple(decode(point[None])[0].tolist()),
-        low=tuple(low.tolist()),
-        high=tuple(high.tolist()),
-        draws=tuple(tuple(draw) for draw in draws.tolist()),
+        values=values,
+        low=low,
+        high=high,
+        draws=tuple(drawn),
         discrepancy=as_bands(np.maximum(discrepancies.local, discrepancies.remote)),
         discrepancies=discrepancies,
-        flags=(*before.flags, *_gaps(data)),
+        flags=(*before.flags, *(flag for flag, there in gaps.items() if there)),
     )
 
 
-def _settled(
-    point: Array, drawn: Array, data: _Data, before: Prior, errors: Linear, rng: np.random.Generator
-) -> Array:
-    """The draws of the linear approximation, moved to where they agree with the runs (flow/posterior.py);
-    with many runs, with some of them from everywhere, that then weigh as much as all.
+def _best(problem: _FlowProblem, starts: Sequence[Array], effort: _Effort) -> Array:
+    """The best of short fits from every start, or of long ones from where the best of these ended; then once
+    more with the errors it showed.
     """
-    runs = data.known.shape[1]
+
+    def fitted(start: Array, error: Array, evaluations: int) -> Minimum:
+        return solve(
+            problem.predicted, problem.logs, problem.before, start, error, evaluations, problem.scale
+        )
+
+    error = np.full(len(problem.logs), FIRST_ERROR)
+    tried = sorted((fitted(start, error, effort.short) for start in starts), key=lambda item: item.cost)
+    finalists = [fitted(item.point, error, effort.long) for item in tried[: effort.finalists]]
+    point = min(finalists or tried, key=lambda item: item.cost).point
+    missed, group = problem.predicted(point[None])[0] - problem.logs, problem.of_values(problem.group)
+    for chosen in (group == 0, group == 1):
+        if chosen.any():
+            error[chosen] = np.clip(np.median(np.abs(missed[chosen])) / NORMAL_HALF, *ERRORS)
+    return fitted(point, error, effort.long).point
+
+
+def _errors(
+    problem: _FlowProblem,
+    point: Array,
+    kind: NDArray[np.intp],
+    *,
+    more: Array | float = 0.0,
+    noise: float | None = None,
+) -> Linear:
+    """How far off the fit is; values of one kind are off alike."""
+    missed = problem.predicted(point[None])[0] - problem.logs
+    slopes = jacobian(problem.predicted, point)
+    return linear(missed, slopes, kind, problem.before.width, more=more, noise=noise)
+
+
+def _ends(problem: _FlowProblem, point: Array, errors: Linear) -> Array:
+    """Both ends of the coordinates' 90 % intervals, (2, C)."""
+    half = NORMAL_90 * np.sqrt(np.diag(errors.covariance))
+    return np.clip(np.stack([point - half, point + half]), problem.before.low, problem.before.high)
+
+
+def _draws(
+    problem: _FlowProblem, point: Array, errors: Linear, base: Array, effort: _Effort, seed: int
+) -> Array:
+    """As many draws of the linear approximation as `base` has rows, moved to where they agree with the runs
+    (flow/posterior.py); with many runs, with some of them from everywhere, that then weigh as much as all.
+    Where FLOW stays, each is beside one of its own draws, `base`.
+    """
+    rng = np.random.default_rng(seed)
+    spread = rng.standard_normal((len(base), len(point))) @ np.linalg.cholesky(errors.covariance).T
+    runs = problem.known.shape[1]
     kept = np.zeros(runs, dtype=np.bool_)
-    kept[np.linspace(0, runs - 1, min(runs, SETTLED)).round().astype(int)] = True
-    chosen = np.broadcast_to(kept, data.known.shape)[data.known]
-    part = _data(data.runs.part(kept), data.logs[chosen], data.known[:, kept])
+    kept[np.linspace(0, runs - 1, min(runs, effort.settled)).round().astype(int)] = True
+    part, chosen = problem.part(kept), problem.of_values(kept)
     return settle(
-        drawn,
-        before.centre,
-        before.width,
-        (before.low, before.high),
-        lambda points: _logs(points, part),
-        _logs(point[None], part)[0],
+        point + spread,
+        problem.before.centre,
+        problem.before.width,
+        (problem.before.low, problem.before.high),
+        msgspec.structs.replace(part, base=base).predicted,
+        part.predicted(point[None])[0],
         errors.scale[chosen] * np.sqrt(chosen.mean()),
         rng,
     )
 
 
-def _gaps(data: _Data) -> tuple[str, ...]:
-    flags = []
-    if not data.runs.both.any():
-        flags.append("both sockets never computed together")
-    if len(data.logs) < len(NAMES):
-        flags.append("fewer values than parameters")
-    return tuple(flags)
+def _tuples(points: Array, names: tuple[str, ...]) -> list[tuple[float, ...]]:
+    """Coordinates (D, C) of those names as rows of parameters."""
+    return [tuple(row) for row in decode(points, names).tolist()]
 
 
-def _errors(point: Array, data: _Data, before: Prior) -> tuple[Linear, Discrepancies]:
-    """How far off: the runs' noise from communication alone, where the model cannot be wrong; what is more
-    than noise in each stream, freed of what a value decided itself in the fit, is the model's discrepancy.
+def _table(rows: Sequence[Row] | Sequence[LoadRow]) -> Array:
+    """The bandwidths (4, N), NaN where not known."""
+    return np.array([[np.nan if v is None else v for v in row.streams] for row in rows], dtype=float).T
+
+
+def _again(curves: Curves, rows: Sequence[LoadRow]) -> bool:
+    """Whether FLOW itself learns from these rows: situations were fewer values than parameters, or none had
+    both sockets computing, data of either kind, or messages into a socket, which rows do.
     """
-    missed = _logs(point[None], data)[0] - data.logs
-    stream, local, remote = (
-        np.broadcast_to(table, data.known.shape)[data.known]
-        for table in (np.arange(4)[:, None], data.runs.local > 0, data.runs.remote > 0)
+    known = _covered(curves.shape, [load_of(row.situation) for row in curves.rows])
+    values = sum(value is not None for row in curves.rows for value in row.streams)
+    return values < len(NAMES) or not _covered(curves.shape, [row.load for row in rows]) <= known
+
+
+def _covered(shape: Shape, loads: Sequence[Load]) -> set[str]:
+    covered = set()
+    for load in loads:
+        locals_ = {group.node // shape.numa_per_socket == group.socket for group in load.computing}
+        covered |= {"local" if local else "remote" for local in locals_}
+        if len({group.socket for group in load.computing}) > 1:
+            covered.add("both")
+        if load.messages is not None and load.computing:
+            covered.add("first" if shape.local(load.messages.node) else "second")
+    return covered
+
+
+def _as_load_row(row: Row) -> LoadRow:
+    return LoadRow(
+        load=load_of(row.situation),
+        comp_alone=row.comp_alone,
+        comm_alone=row.comm_alone,
+        comp_together=row.comp_together,
+        comm_together=row.comm_together,
+        spread=row.spread,
+        source=row.source,
     )
-    more = np.where(local & remote, BOTH_SOCKETS, 0.0)
-    errors = linear(
-        missed, jacobian(lambda points: _logs(points, data), point), stream, before.width, more=more
+
+
+def _load_problem(
+    flow: FlowPart, curves: Curves, own: Sequence[LoadRow], others: Sequence[LoadRow], intensity: float
+) -> _FlowProblem:
+    """`own`: rows of `curves` where FLOW is fitted again, else none."""
+    rows = [*own, *others]
+    measured = _table(rows)
+    known = np.isfinite(measured) & (measured > 0)
+    for place in np.flatnonzero(~known.any(axis=0)).tolist():
+        raise UsageError("holds no bandwidth", field="row", value=rows[place].source, hint="leave it out")
+    before = load_prior(rows, curves.shape, curves.size, intensity, flow.values[INDEX["comm_first"]])
+    names, loads = before.names, tuple(row.load for row in rows)
+    if own:
+        situations = [load_at(row.situation) for row in curves.rows]
+        runs = prepare(curves.shape, situations, plain=True).situations
+        before = prior(runs, _table(curves.rows)).followed_by(before)
+    return _FlowProblem(
+        loads=loads,
+        prepared=prepare(curves.shape, loads),
+        logs=np.log(measured[known]),
+        known=known,
+        before=before,
+        own=len(NAMES) if own else 0,
+        base=np.array([flow.values]),
+        group=np.array([0] * len(own) + [1] * len(others)),
+        kernels=np.array([[name == KERNEL + row.kernel for name in names] for row in rows], dtype=float),
+        patterns=np.array([[name == PATTERN + row.pattern for name in names] for row in rows], dtype=float),
+        scale=before.width,
+        size=curves.size,
+        intensity=intensity,
     )
-    return errors, by_side(errors, stream, local, remote)
+
+
+def _starts(problem: _FlowProblem, flow: FlowPart) -> list[Array]:
+    """Where fits begin: at the centres; and, if devices may lose more than receptions, where they do."""
+    own, names = problem.own, problem.before.names[problem.own :]
+    centre = problem.before.centre.copy()
+    centre[:own] = encode(np.array(flow.values), NAMES)[:own]
+    moved = np.array([*[0.0] * own, *map(_moved, names)])
+    return [centre, centre + moved] if moved.any() else [centre]
+
+
+def _moved(name: str) -> float:
+    """What a coordinate is moved by where floors and room are low: the first sight tells neither."""
+    words = name.split("_")
+    if words[0] in ("send", "both", "copy") and len(words) > 1:
+        return {"floor": LOW_FLOOR, "room": LITTLE_ROOM}.get(words[1], 0.0)
+    return 0.0
+
+
+def _noise(flow: FlowPart, curves: Curves) -> float:
+    """Relative noise of a measured value, from messages alone, where FLOW cannot be wrong."""
+    missed = []
+    for row in curves.rows:
+        if row.comm_alone:
+            local = curves.shape.local(row.situation.comm_node)
+            comm = flow.values[INDEX["comm_first" if local else "comm_second"]]
+            missed.append(np.log(row.comm_alone / comm))
+    return max(spread_of(np.array(missed)), LEAST_NOISE)
+
+
+def _fitted_again(
+    flow: FlowPart, problem: _FlowProblem, table: Array, errors: Linear, rows: Sequence[LoadRow]
+) -> FlowPart:
+    """FLOW with coordinates (3 + D, P): the best fit, both ends and draws; its flags without those that these
+    rows correct.
+    """
+    values, low, high, *draws = _tuples(table, NAMES)
+    both = any(len({group.socket for group in row.load.computing}) > 1 for row in rows)
+    filled = ("both sockets never computed together",) if both else ()
+    return msgspec.structs.replace(
+        flow,
+        values=values,
+        low=low,
+        high=high,
+        draws=tuple(draws),
+        discrepancy=discrepancy(errors, problem.of_values(problem.group) == 0, problem.stream),
+        discrepancies=None,
+        flags=tuple(flag for flag in flow.flags if flag not in filled),
+    )
+
+
+def _load_part(problem: _FlowProblem, table: Array, errors: Linear, rows: Sequence[LoadRow]) -> LoadPart:
+    """The parameters beyond FLOW with coordinates (3 + D, E), in the same order; factors are dropped."""
+    every = problem.before.names[problem.own :]
+    kept = [k for k, name in enumerate(every) if not name.startswith((KERNEL, PATTERN))]
+    names = tuple(every[k] for k in kept)
+    values, low, high, *draws = _tuples(table[:, kept], names)
+    sizes = [m.size or problem.size for m in (row.load.messages for row in rows) if m is not None]
+    return LoadPart(
+        names=names,
+        values=values,
+        low=low,
+        high=high,
+        draws=tuple(draws),
+        discrepancy=discrepancy(errors, problem.of_values(problem.group) == 1, problem.stream),
+        measured=questions(rows, problem.size, problem.intensity),
+        switches=problem.before.switches,
+        intensity=problem.intensity,
+        intensity_high=max((g.intensity for row in rows for g in row.load.computing), default=0.0),
+        size_low=min([*sizes, problem.size]),
+        size_high=max([*sizes, problem.size]),
+        runs=len(rows),
+    )

@@ -45,13 +45,12 @@ filling: the fluid models of SimGrid and of networks; the rest is of this projec
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from elbowroom.models.curves import Shape, Situation
 from elbowroom.models.flow.max_min import fill
 
 Array = NDArray[np.float64]
@@ -109,11 +108,6 @@ class Cases(msgspec.Struct, frozen=True, kw_only=True):
     beside: NDArray[np.bool_]
     second: NDArray[np.bool_]
 
-    @property
-    def both(self) -> NDArray[np.bool_]:
-        """Where both sockets compute."""
-        return (self.local > 0) & (self.remote > 0)
-
     def part(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> Cases:
         """Only the chosen situations, by a mask or by their positions."""
         return Cases(
@@ -123,45 +117,6 @@ class Cases(msgspec.Struct, frozen=True, kw_only=True):
             beside=self.beside[chosen],
             second=self.second[chosen],
         )
-
-
-def cases(shape: Shape, situations: Sequence[Situation]) -> Cases:
-    """Arrays of the situations; nothing is checked."""
-    counts = np.array([(item.n, item.n_other) for item in situations], dtype=float).reshape(-1, 2)
-    nodes = np.array([(item.comp_node, item.comm_node) for item in situations], dtype=int).reshape(-1, 2)
-    first = nodes < shape.numa_per_socket
-    same = nodes[:, 0] == nodes[:, 1]
-    return Cases(
-        local=np.where(first[:, 0], counts[:, 0], counts[:, 1]),
-        remote=np.where(first[:, 0], counts[:, 1], counts[:, 0]),
-        same=same,
-        beside=(first[:, 0] == first[:, 1]) & ~same,
-        second=~first[:, 1],
-    )
-
-
-def distinct(situations: Cases) -> tuple[Cases, NDArray[np.intp]]:
-    """Those that the law tells apart, and where each situation is among them: nodes of a socket are alike."""
-    columns = [situations.local, situations.remote, situations.same, situations.beside, situations.second]
-    _, first, where = np.unique(np.stack(columns, axis=1), axis=0, return_index=True, return_inverse=True)
-    return situations.part(first), where.ravel()
-
-
-def evaluate(parameters: Array, situations: Cases) -> Array:
-    """Bandwidths (MB/s), shape (4, D, S) in the order of STREAMS, for parameters (D, P) in the order of NAMES
-    and S situations. Nothing is checked.
-    """
-    count = (4, len(parameters), len(situations.local))
-    rates = np.zeros(count)
-    rates[1] = rates[3] = np.where(
-        situations.second, parameters[:, [INDEX["comm_second"]]], parameters[:, [INDEX["comm_first"]]]
-    )
-    values = {name: parameters[:, place, None, None] for name, place in INDEX.items()}
-    for chosen, alone, together in parts(values, situations):
-        rates[0][:, chosen] = (alone[0] + alone[1]).mean(axis=-1)
-        rates[2][:, chosen] = (together[0] + together[1]).mean(axis=-1)
-        rates[3][:, chosen] = together[2].mean(axis=-1)
-    return rates
 
 
 def parts(
@@ -235,7 +190,7 @@ class System:
         self.cost: Array = np.where(second, p["cost_second"], p["cost_first"])
         self.port_cost: Array = self.cost / p["remote_cost"]
         # Beside messages that leave a controller less room than receptions (models/flow/loads.py).
-        self.beside_messages: Array = p["controller"] * p["room"] if "room" in p else p["controller"]
+        self.beside_messages: Array = p["controller"] * p.get("room", 1.0)
 
     def controller(
         self, messages: Array | float, guaranteed: Array | float, whole: Array | None = None

@@ -50,7 +50,7 @@ NIC: Lazowska et al., Quantitative System Performance, 1984, chapter 6; the rest
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -58,10 +58,12 @@ from numpy.typing import NDArray
 
 from elbowroom.models.curves import Shape
 from elbowroom.models.flow.extras import Extension
-from elbowroom.models.flow.law import INDEX, NAMES, Array, Cases, parts
+from elbowroom.models.flow.law import INDEX, JITTER, Array, Cases, parts
 from elbowroom.models.flow.messages import WAYS, by_way, gain, of_size
 from elbowroom.models.flow.network import Form, shared
-from elbowroom.models.load import Computing, Copy, Load
+from elbowroom.models.load import Computing, Copy, Load, Messages
+
+Positions = NDArray[np.intp]
 
 
 class LoadRates(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,15 +86,58 @@ class _Reference(msgspec.Struct, frozen=True):
     copies: tuple[Copy, ...]
 
 
+class _PlainLoads(msgspec.Struct, frozen=True):
+    """References that are situations but for their parameters. `chosen`: which, `first`: the first of each of
+    those U that the law of two sockets tells apart, `same`: each of `chosen` among these; `intensities`
+    (2, U) of local and remote cores, `quiet` (U,): without messages; `groups`: for each place in a load the
+    references with a group there, whether these are remote, and where each is among the U.
+    """
+
+    chosen: Positions
+    first: Positions
+    same: Positions
+    cases: Cases
+    intensities: Array
+    quiet: NDArray[np.bool_]
+    groups: tuple[Positions, ...]
+
+
+class PreparedLoads(msgspec.Struct, frozen=True):
+    """L loads of a machine as the law takes them, which does not depend on parameters: R `references`, in
+    which loads differ but for the size of messages, `where` (L,) each load is among them; of the references
+    `node` has messages `there`, in the `second` socket or later, of `way` and with `threads` (R,). `sized`:
+    the loads whose messages have a size, and these messages.
+    """
+
+    shape: Shape
+    references: tuple[_Reference, ...]
+    where: Positions
+    there: NDArray[np.bool_]
+    second: NDArray[np.bool_]
+    way: Positions
+    threads: Array
+    plain: _PlainLoads | None
+    forms: tuple[tuple[Form, Positions], ...]
+    sized: tuple[list[int], list[Messages]]
+
+    @property
+    def situations(self) -> Cases:
+        """The loads as the law of two sockets has them; all are situations."""
+        assert self.plain is not None
+        return self.plain.cases.part(self.plain.same[self.where])
+
+
 class _Answers(msgspec.Struct):
-    """Of R references: `alone`, `without` messages and `together` with large ones, the groups (G, D, R); the
-    copies without and together (C, D, R); what large messages reach alone (COMM', 0 without messages) and
-    together, and K, what they keep (D, R).
+    """Of R references, (D, R): all cores `alone`, `without` messages and `together` with large ones; these
+    two of each group (G, D, R) and copy (C, D, R); what large messages reach alone (COMM', 0 without
+    messages) and together, and K, what they keep.
     """
 
     alone: Array
     without: Array
     together: Array
+    groups_without: Array
+    groups: Array
     copies_without: Array
     copies: Array
     large: Array
@@ -100,50 +145,121 @@ class _Answers(msgspec.Struct):
     kept: Array
 
 
-def evaluate(parameters: Array, extension: Extension, shape: Shape, loads: Sequence[Load]) -> LoadRates:
-    """Rates for parameters (D, P) of FLOW in the order of NAMES and as many of the extension. Nothing is
-    checked: not the machine's cores and nodes, nor that sizes have a regime.
+def prepare(shape: Shape, loads: Sequence[Load], *, plain: bool = False) -> PreparedLoads:
+    """The loads of that machine, for any number of calls of `evaluate`. `plain`: all are situations, which
+    know local and remote nodes only: of more sockets all but the first are alike. Nothing is checked.
     """
+    if plain:
+        shape = msgspec.structs.replace(shape, sockets=min(shape.sockets, 2))
     positions: dict[_Reference, int] = {}
     where = np.array([positions.setdefault(_reference(load), len(positions)) for load in loads], dtype=int)
-    answers = _answers(parameters, extension, shape, list(positions))
-    busy, alone, together = _messages(parameters, extension, shape, loads, answers, where)
-    groups = (1 - busy) * answers.without[:, :, where] + busy * answers.together[:, :, where]
-    copies = (1 - busy) * answers.copies_without[:, :, where] + busy * answers.copies[:, :, where]
-    return LoadRates(
-        streams=np.stack([answers.alone[:, :, where].sum(axis=0), alone, groups.sum(axis=0), together]),
-        groups=groups,
-        copies=copies,
-    )
-
-
-def _messages(
-    parameters: Array,
-    extension: Extension,
-    shape: Shape,
-    loads: Sequence[Load],
-    answers: _Answers,
-    where: NDArray[np.intp],
-) -> tuple[Array, Array, Array]:
-    """B, and what messages reach alone and together, (D, L) each; `where`: each load among the references."""
-    alone, together, kept = answers.large[:, where], answers.comm[:, where], answers.kept[:, where]
-    busy = np.ones_like(alone)
+    references = tuple(positions)
+    nodes = [item.node for item in references]
+    per_socket, last = shape.numa_per_socket, shape.sockets - 1
+    alike: dict[int, list[bool]] = {}
+    forms: dict[Form, list[int]] = {}
+    for index, item in enumerate(references):
+        remote = [min(group.node // per_socket, last) != group.socket for group in item.computing]
+        one_node = len({group.node for group in item.computing}) <= 1
+        if one_node and not item.copies and len(set(remote)) == len(remote):
+            alike[index] = remote
+        else:
+            forms.setdefault(_form(item), []).append(index)
     sized = {place: load.messages for place, load in enumerate(loads) if load.messages and load.messages.size}
-    if sized:
-        chosen = list(sized)
-        rates = of_size(parameters, extension, shape, list(sized.values()), kept[:, chosen])
-        busy[:, chosen], alone[:, chosen], together[:, chosen] = rates
-    return busy, alone, together
+    return PreparedLoads(
+        shape=shape,
+        references=references,
+        where=where,
+        there=np.array([node is not None for node in nodes], dtype=bool),
+        second=np.array([node is not None and node >= shape.numa_per_socket for node in nodes], dtype=bool),
+        way=np.array([item.way for item in references], dtype=int),
+        threads=np.array([item.threads for item in references], dtype=float),
+        plain=_plain(shape, references, alike) if alike else None,
+        forms=tuple((form, np.array(chosen)) for form, chosen in forms.items()),
+        sized=(list(sized), list(sized.values())),
+    )
 
 
 def _reference(load: Load) -> _Reference:
     messages = load.messages
-    return _Reference(
-        computing=load.computing,
-        node=None if messages is None else messages.node,
-        way=0 if messages is None else WAYS[messages.direction],
-        threads=1 if messages is None else messages.threads,
-        copies=load.copies,
+    if messages is None:
+        return _Reference(load.computing, None, 0, 1, load.copies)
+    return _Reference(load.computing, messages.node, WAYS[messages.direction], messages.threads, load.copies)
+
+
+def _form(item: _Reference) -> Form:
+    return Form(
+        groups=tuple((group.socket, group.node) for group in item.computing),
+        messages=item.node,
+        copies=tuple(copy.node for copy in item.copies),
+    )
+
+
+def _plain(
+    shape: Shape, references: Sequence[_Reference], alike: Mapping[int, Sequence[bool]]
+) -> _PlainLoads:
+    """`alike`: which of the references, and whether each of their groups is remote."""
+    unlike: dict[tuple[float, ...], int] = {}
+    first: list[int] = []
+    same: list[int] = []
+    groups: list[list[tuple[int, bool, int]]] = [[] for _ in range(max(map(len, alike.values())))]
+    for index, sides in alike.items():
+        item = references[index]
+        counts, intensities = [0.0, 0.0], [0.0, 0.0]
+        node = item.computing[0].node if item.computing else 0
+        for group, remote in zip(item.computing, sides, strict=True):
+            counts[remote], intensities[remote] = group.count, group.intensity
+        comm = node if item.node is None else item.node
+        second = comm >= shape.numa_per_socket
+        beside = second == (node >= shape.numa_per_socket) and comm != node
+        kind = (item.way, item.threads, item.node is None)
+        row = (*counts, comm == node, beside, second, *intensities, *kind)
+        among = unlike.setdefault(row, len(unlike))
+        if among == len(first):
+            first.append(index)
+        same.append(among)
+        for place, remote in enumerate(sides):
+            groups[place].append((index, remote, among))
+    rows = np.array(list(unlike), dtype=float)
+    flags = rows > 0
+    return _PlainLoads(
+        chosen=np.array(list(alike)),
+        first=np.array(first),
+        same=np.array(same),
+        cases=Cases(
+            local=rows[:, 0], remote=rows[:, 1], same=flags[:, 2], beside=flags[:, 3], second=flags[:, 4]
+        ),
+        intensities=rows[:, 5:7].T,
+        quiet=flags[:, 9],
+        groups=tuple(np.array(table, dtype=int).T for table in groups),
+    )
+
+
+def evaluate(parameters: Array, extension: Extension, loads: PreparedLoads) -> LoadRates:
+    """Rates for parameters (D, P) of FLOW in the order of its NAMES and as many of the extension. Nothing is
+    checked: not the machine's cores and nodes, nor that sizes have a regime.
+    """
+    answers, where = _answers(parameters, extension, loads), loads.where
+    alone, comm, kept = answers.large[:, where], answers.comm[:, where], answers.kept[:, where]
+    together, groups, copies = (
+        answers.together[:, where],
+        answers.groups[:, :, where],
+        answers.copies[:, :, where],
+    )
+    chosen, messages = loads.sized
+    if chosen:
+        busy, alone[:, chosen], comm[:, chosen] = of_size(
+            parameters, extension, loads.shape, messages, kept[:, chosen]
+        )
+        at = where[chosen]
+        for rates, without in (
+            (together, answers.without),
+            (groups, answers.groups_without),
+            (copies, answers.copies_without),
+        ):
+            rates[..., chosen] = (1 - busy) * without[..., at] + busy * rates[..., chosen]
+    return LoadRates(
+        streams=np.stack([answers.alone[:, where], alone, together, comm]), groups=groups, copies=copies
     )
 
 
@@ -155,161 +271,105 @@ def core_demand(core: Array, intensity: Array, extension: Extension) -> Array:
     return demand
 
 
-def _answers(
-    parameters: Array, extension: Extension, shape: Shape, references: Sequence[_Reference]
-) -> _Answers:
-    size = (len(parameters), len(references))
-    most_groups = max((len(item.computing) for item in references), default=0)
-    most_copies = max((len(item.copies) for item in references), default=0)
-    large = _large(parameters, extension, shape, references)
+def _answers(parameters: Array, extension: Extension, loads: PreparedLoads) -> _Answers:
+    size = (len(parameters), len(loads.references))
+    groups = max((len(item.computing) for item in loads.references), default=0)
+    copies = max((len(item.copies) for item in loads.references), default=0)
+    comm = np.where(loads.second, parameters[:, [INDEX["comm_second"]]], parameters[:, [INDEX["comm_first"]]])
+    large = np.where(loads.there, comm, 0.0)
+    if loads.way.any() or (loads.threads > 1).any():
+        large = large * gain(extension, loads.way, loads.threads)
     answers = _Answers(
-        alone=np.zeros((most_groups, *size)),
-        without=np.zeros((most_groups, *size)),
-        together=np.zeros((most_groups, *size)),
-        copies_without=np.zeros((most_copies, *size)),
-        copies=np.zeros((most_copies, *size)),
+        alone=np.zeros(size),
+        without=np.zeros(size),
+        together=np.zeros(size),
+        groups_without=np.zeros((groups, *size)),
+        groups=np.zeros((groups, *size)),
+        copies_without=np.zeros((copies, *size)),
+        copies=np.zeros((copies, *size)),
         large=large,
         comm=large.copy(),
         kept=np.ones(size),
     )
-    plain = np.array([_plain(shape, item) for item in references], dtype=bool)
-    _fill_plain(answers, parameters, extension, shape, references, np.flatnonzero(plain))
-    forms: dict[Form, list[int]] = {}
-    for index in np.flatnonzero(~plain).tolist():
-        forms.setdefault(_form(references[index]), []).append(index)
-    for form, chosen in forms.items():
-        _fill_form(answers, parameters, extension, shape, references, form, np.array(chosen))
+    if loads.plain is not None:
+        _fill_plain(answers, parameters, extension, loads, loads.plain)
+    for form, chosen in loads.forms:
+        _fill_form(answers, parameters, extension, loads, form, chosen)
     return answers
 
 
-def _large(parameters: Array, extension: Extension, shape: Shape, references: Sequence[_Reference]) -> Array:
-    """COMM' of every reference, (D, R); 0 without messages."""
-    second = np.array(
-        [item.node is not None and not shape.local(item.node) for item in references], dtype=bool
-    )
-    comm = np.where(second, parameters[:, [INDEX["comm_second"]]], parameters[:, [INDEX["comm_first"]]])
-    there = np.array([item.node is not None for item in references], dtype=bool)
-    way = np.array([item.way for item in references], dtype=int)
-    threads = np.array([item.threads for item in references], dtype=float)
-    return np.where(there, comm * gain(extension, way, threads), 0.0)
-
-
-def _plain(shape: Shape, item: _Reference) -> bool:
-    """Whether it is a situation but for its parameters: one node, at most one group of either kind."""
-    sides = [_socket(shape, group.node) == group.socket for group in item.computing]
-    nodes = {group.node for group in item.computing}
-    return not item.copies and len(nodes) <= 1 and len(set(sides)) == len(sides)
-
-
-def _socket(shape: Shape, node: int) -> int:
-    return node // shape.numa_per_socket
-
-
 def _fill_plain(
-    answers: _Answers,
-    parameters: Array,
-    extension: Extension,
-    shape: Shape,
-    references: Sequence[_Reference],
-    chosen: NDArray[np.intp],
+    answers: _Answers, parameters: Array, extension: Extension, loads: PreparedLoads, plain: _PlainLoads
 ) -> None:
     """References that are situations, by the law of flow/law.py, once each of those that it tells apart."""
-    if not len(chosen):
-        return
-    table = np.array([_row(shape, references[index]) for index in chosen.tolist()])
-    rows, first, same = np.unique(table, axis=0, return_index=True, return_inverse=True)
-    same = same.ravel()
-    cases = Cases(
-        local=rows[:, 0], remote=rows[:, 1], same=rows[:, 2] > 0, beside=rows[:, 3] > 0, second=rows[:, 4] > 0
-    )
-    several = [references[index] for index in chosen[first].tolist()]
-    values, served = _effective(parameters, extension, rows[:, 5], rows[:, 6], several)
-    quiet = np.array([item.node is None for item in several], dtype=bool)
-    large = np.where(quiet, 1.0, answers.large[:, chosen[first]])
-    alone, together = (np.zeros((2, len(parameters), len(rows))) for _ in range(2))
-    comm = large.copy()
-    for here, by_itself, with_messages in parts(values, cases, served):
-        for side in (0, 1):
-            alone[side][:, here] = by_itself[side].mean(axis=-1)
-            together[side][:, here] = with_messages[side].mean(axis=-1)
-        comm[:, here] = with_messages[2].mean(axis=-1)
-    together[..., quiet], comm[:, quiet] = alone[..., quiet], 1.0
+    values, served = _effective(parameters, extension, plain.intensities, loads, plain.first)
+    size = (len(parameters), len(plain.first))
+    large = np.where(plain.quiet, 1.0, answers.large[:, plain.first])
+    sides, totals, comm = np.zeros((2, 2, *size)), np.zeros((2, *size)), large.copy()
+    for here, alone, together in parts(values, plain.cases, served):
+        for state, rates in enumerate((alone, together)):
+            totals[state][:, here] = np.add.reduce(rates[0] + rates[1], axis=-1) / len(JITTER)
+            for side in (0, 1):
+                sides[state, side][:, here] = np.add.reduce(rates[side], axis=-1) / len(JITTER)
+        comm[:, here] = np.add.reduce(together[2], axis=-1) / len(JITTER)
+    quiet, same, chosen = plain.quiet, plain.same, plain.chosen
+    for table in (sides, totals):
+        table[1][..., quiet] = table[0][..., quiet]
+    comm[:, quiet] = 1.0
     answers.kept[:, chosen] = (comm / large)[:, same]
     answers.comm[:, chosen] = np.where(quiet, 0.0, comm)[:, same]
-    for place in range(len(answers.alone)):
-        there = [k for k, index in enumerate(chosen.tolist()) if len(references[index].computing) > place]
-        groups = [references[chosen[k]].computing[place] for k in there]
-        sides = np.array([_socket(shape, group.node) != group.socket for group in groups], dtype=int)
-        for goal, rates in ((answers.alone, alone), (answers.without, alone), (answers.together, together)):
-            goal[place][:, chosen[there]] = rates[sides, :, same[there]].T
-
-
-def _row(shape: Shape, item: _Reference) -> tuple[float, ...]:
-    """What the law tells apart: counts, places, intensities of local and remote cores, messages."""
-    counts, intensities = [0.0, 0.0], [0.0, 0.0]
-    node = item.computing[0].node if item.computing else 0
-    for group in item.computing:
-        side = int(_socket(shape, group.node) != group.socket)
-        counts[side], intensities[side] = group.count, group.intensity
-    comm = node if item.node is None else item.node
-    same = comm == node
-    beside = shape.local(comm) == shape.local(node) and not same
-    return (
-        *counts, same, beside, not shape.local(comm), *intensities, item.way, item.threads, item.node is None
-    )  # fmt: skip
+    answers.alone[:, chosen] = answers.without[:, chosen] = totals[0][:, same]
+    answers.together[:, chosen] = totals[1][:, same]
+    for place, (there, remote, among) in enumerate(plain.groups):
+        answers.groups_without[place][:, there] = sides[0][remote, :, among].T
+        answers.groups[place][:, there] = sides[1][remote, :, among].T
 
 
 def _effective(
-    parameters: Array, extension: Extension, local: Array, remote: Array, references: Sequence[_Reference]
-) -> tuple[dict[str, Array], tuple[Array, Array]]:
-    """FLOW's parameters for each reference, (D, R, 1), and what cores' weights are multiplied by."""
-    values = {name: parameters[:, [INDEX[name]], None] for name in NAMES}
-    served = []
-    for name, intensity in (("core_local", local), ("core_remote", remote)):
-        core = parameters[:, [INDEX[name]]]
-        demand = core_demand(core, intensity, extension)
-        values[name] = demand[:, :, None]
-        served.append(((demand / core) ** extension.get("thrift"))[:, :, None])
-    way = np.array([item.way for item in references], dtype=int)
-    values["room"] = by_way(extension, "_room", way)[:, :, None]
-    more = gain(extension, way, np.array([item.threads for item in references], dtype=float))[:, :, None]
-    for socket in ("first", "second"):
-        floor = by_way(extension, f"_floor_{socket}", way)[:, :, None]
-        values[f"comm_{socket}"] = values[f"comm_{socket}"] * more
-        values[f"weight_{socket}"] = values[f"weight_{socket}"] * more
-        values[f"floor_{socket}"] = np.minimum(values[f"floor_{socket}"] * floor, 1.0)
-        values[f"cost_{socket}"] = (
-            values[f"cost_{socket}"] * by_way(extension, f"_cost_{socket}", way)[:, :, None]
-        )
-    return values, (served[0], served[1])
-
-
-def _form(item: _Reference) -> Form:
-    return Form(
-        groups=tuple((group.socket, group.node) for group in item.computing),
-        messages=item.node,
-        copies=tuple(copy.node for copy in item.copies),
-    )
+    parameters: Array, extension: Extension, intensities: Array, loads: PreparedLoads, chosen: Positions
+) -> tuple[dict[str, Array], tuple[Array, Array] | None]:
+    """FLOW's parameters for each of R chosen references, (D, 1 or R, 1), where local and remote cores have
+    intensities (2, R), and what cores' weights are multiplied by, None: by 1.
+    """
+    values = {name: parameters[:, place, None, None] for name, place in INDEX.items()}
+    served: list[Array] = []
+    for name, intensity in zip(("core_local", "core_remote"), intensities, strict=True):
+        if intensities.any():
+            core = parameters[:, [INDEX[name]]]
+            demand = core_demand(core, intensity, extension)
+            values[name] = demand[:, :, None]
+            served.append(((demand / core) ** extension.get("thrift"))[:, :, None])
+    way, threads = loads.way[chosen], loads.threads[chosen]
+    if way.any() or (threads > 1).any():
+        more = gain(extension, way, threads)[:, :, None]
+        values["room"] = by_way(extension, "_room", way)[:, :, None]
+        for socket in ("first", "second"):
+            floor, cost = (
+                by_way(extension, f"_{word}_{socket}", way)[:, :, None] for word in ("floor", "cost")
+            )
+            values[f"comm_{socket}"] = values[f"comm_{socket}"] * more
+            values[f"weight_{socket}"] = values[f"weight_{socket}"] * more
+            values[f"floor_{socket}"] = np.minimum(values[f"floor_{socket}"] * floor, 1.0)
+            values[f"cost_{socket}"] = values[f"cost_{socket}"] * cost
+    return values, (served[0], served[1]) if served else None
 
 
 def _fill_form(
     answers: _Answers,
     parameters: Array,
     extension: Extension,
-    shape: Shape,
-    references: Sequence[_Reference],
+    loads: PreparedLoads,
     form: Form,
-    chosen: NDArray[np.intp],
+    chosen: Positions,
 ) -> None:
     """References of one form, by the law of models/flow/network.py."""
-    items = [references[index] for index in chosen.tolist()]
-    zero = np.zeros(len(items))
-    values, _ = _effective(parameters, extension, zero, zero, items)
+    shape, items = loads.shape, [loads.references[index] for index in chosen.tolist()]
+    values, _ = _effective(parameters, extension, np.zeros((2, len(items))), loads, chosen)
     groups, counts = len(form.groups), np.array([[g.count for g in item.computing] for item in items]).T
     intensities = np.array([[group.intensity for group in item.computing] for item in items]).T
     demands, weights = [], []
     for place, (socket, node) in enumerate(form.groups):
-        local = _socket(shape, node) == socket
+        local = shape.socket(node) == socket
         core = parameters[:, [INDEX["core_local" if local else "core_remote"]]]
         one = core_demand(core, intensities[place], extension)
         own = 1.0 if local else parameters[:, [INDEX["remote_weight"]]]
@@ -325,12 +385,14 @@ def _fill_form(
         return shared(of, shape, values, demands, weights, large, copies, devices)
 
     alone, beside, together = rates(empty), rates(without), rates(form)
-    answers.alone[:groups, :, chosen] = alone[:groups]
-    answers.without[:groups, :, chosen] = beside[:groups]
-    answers.together[:groups, :, chosen] = together[:groups]
-    count = len(form.copies)
-    answers.copies_without[:count, :, chosen] = beside[groups:]
-    answers.copies[:count, :, chosen] = together[groups : groups + count]
+    answers.alone[:, chosen] = alone[:groups].sum(axis=0)
+    for total, each, of_copies, got in (
+        (answers.without, answers.groups_without, answers.copies_without, beside),
+        (answers.together, answers.groups, answers.copies, together),
+    ):
+        total[:, chosen] = got[:groups].sum(axis=0)
+        each[:groups, :, chosen] = got[:groups]
+        of_copies[: len(copies), :, chosen] = got[groups : groups + len(copies)]
     if form.messages is not None:
         answers.kept[:, chosen] = together[-1] / large
         answers.comm[:, chosen] = together[-1]

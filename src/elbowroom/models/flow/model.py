@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import msgspec
 import numpy as np
 
 from elbowroom.errors import UsageError
-from elbowroom.models.base import LoadDraws, Provenance, flags
-from elbowroom.models.curves import STREAMS, Curves
+from elbowroom.models.base import LoadDraws, Provenance, Reach
+from elbowroom.models.curves import STREAMS, Curves, Shape, Situation
 from elbowroom.models.document import Document
 from elbowroom.models.flow import fit as flow_fit
-from elbowroom.models.flow import load_fit
 from elbowroom.models.flow.extras import Extension
-from elbowroom.models.flow.intervals import ends
-from elbowroom.models.flow.law import NAMES, Array, cases
-from elbowroom.models.flow.law import evaluate as by_law
-from elbowroom.models.flow.load_prior import questions
-from elbowroom.models.flow.loads import evaluate
+from elbowroom.models.flow.law import NAMES, Array
+from elbowroom.models.flow.loads import evaluate, prepare
 from elbowroom.models.flow.part import FlowPart
-from elbowroom.models.load import Load, LoadPrediction, situation_of
+from elbowroom.models.flow.prior import questions
+from elbowroom.models.load import Load, LoadPrediction, load_at, situation_of
+from elbowroom.models.prediction import NORMAL_90
 from elbowroom.plan.sizes import format_size
 from elbowroom.stats.interval import Interval
 
@@ -52,8 +51,7 @@ def fit(_name: str, curves: Curves, source: Provenance) -> FlowPart:
             value=len(curves.rows),
             hint=f"measure at least {-(-len(NAMES) // len(STREAMS))} runs with all four bandwidths",
         )
-    flow = flow_fit.fit(curves)
-    return load_fit.fit(flow, curves, source.loads, intensity=source.intensity) or flow
+    return flow_fit.fit(curves, source.loads, intensity=source.intensity)
 
 
 def model(document: Document, _name: str, _faithful: bool) -> FlowModel:
@@ -68,19 +66,31 @@ class FlowModel:
         part = document.models.flow
         assert part is not None
         self.document, self.part = document, part
+        self.measured = () if part.load is None else part.load.measured
+        self.reach = Reach()
+        if part.load is not None:
+            sizes = (part.load.size_low, part.load.size_high) if "sizes" in self.measured else None
+            self.reach = Reach(sizes=sizes, intensity=part.load.intensity_high)
+
+    @cached_property
+    def _parameters(self) -> tuple[Array, Extension, Array]:
+        """FLOW's and those beyond it, best fit and draws, and their discrepancies."""
+        return self.part.vectors, extension_of(self.document), discrepancies(self.part)
 
     def answers(self, load: Load) -> bool:
         """It has an answer to everything, if a flagged one."""
         return True
 
+    def answered(self, load: Load) -> Load:
+        """The load itself."""
+        return load
+
     def predict(self, loads: Sequence[Load], *, plain: bool = False) -> list[LoadPrediction]:
-        """One prediction for each load, in order; `plain` ones by the law of two sockets, as in lib/predict.
-        The law of loads differs from it where there are more sockets.
-        """
-        draws = self._draws_of_situations(loads) if plain else self.draws(loads)
-        streams = [_intervals(getattr(draws, name), draws.discrepancy[k]) for k, name in enumerate(STREAMS)]
-        groups = [_intervals(rates, draws.discrepancy[2]) for rates in draws.groups]
-        copies = [_intervals(rates, draws.discrepancy[3]) for rates in draws.copies]
+        """One prediction for each load, in order."""
+        draws = self._draws(loads, plain=True) if plain else self.draws(loads)
+        streams = _intervals([getattr(draws, name) for name in STREAMS], draws.discrepancy)
+        groups = _intervals(draws.groups, draws.discrepancy[2])
+        copies = _intervals(draws.copies, draws.discrepancy[3])
         return [
             LoadPrediction(
                 load=load,
@@ -90,7 +100,7 @@ class FlowModel:
                 comm_together=streams[3][place],
                 groups=tuple(groups[k][place] for k in range(len(load.computing))),
                 copies=tuple(copies[k][place] for k in range(len(load.copies))),
-                flags=(*flags(self.document, load, self.part.load), *self._unknown(load)),
+                flags=self._unknown(load),
             )
             for place, load in enumerate(loads)
         ]
@@ -99,8 +109,12 @@ class FlowModel:
         """Thousands of loads at once are meant."""
         for load in loads:
             self._check_known(load)
-        calibrated = _calibrated(self.document, loads)
-        rates = evaluate(self.part.vectors, extension_of(self.document), self.document.machine, calibrated)
+        return self._draws(_calibrated(self.document, loads))
+
+    def _draws(self, loads: Sequence[Load], *, plain: bool = False) -> LoadDraws:
+        vectors, extension, unlike = self._parameters
+        shape = self.document.machine
+        rates = evaluate(vectors, extension, prepare(shape, loads, plain=plain))
         return LoadDraws(
             comp_alone=rates.streams[0],
             comm_alone=rates.streams[1],
@@ -108,28 +122,14 @@ class FlowModel:
             comm_together=rates.streams[3],
             groups=rates.groups,
             copies=rates.copies,
-            discrepancy=self._discrepancy(calibrated),
-        )
-
-    def _draws_of_situations(self, loads: Sequence[Load]) -> LoadDraws:
-        situations = [at for load in loads if (at := situation_of(load)) is not None]
-        streams = by_law(self.part.vectors, cases(self.document.machine, situations))
-        return LoadDraws(
-            comp_alone=streams[0],
-            comm_alone=streams[1],
-            comp_together=streams[2],
-            comm_together=streams[3],
-            groups=np.zeros((2, *streams.shape[1:])),
-            copies=np.zeros((0, *streams.shape[1:])),
-            discrepancy=self._discrepancy(loads),
+            discrepancy=unlike[:, _kinds(loads, shape.numa_per_socket)],
         )
 
     def _check_known(self, load: Load) -> None:
         """Refuses questions that the model has no runs for."""
-        document, known = self.document, self.part.load
-        calibration = document.calibration
+        document, calibration = self.document, self.document.calibration
         intensity = max((group.intensity for group in load.computing), default=0.0)
-        if intensity > 0 and (known is None or "intensity" not in known.measured):
+        if intensity > 0 and "intensity" not in self.measured:
             raise UsageError(
                 f"{document.machine.name}'s model knows no other arithmetic intensity than that of "
                 f"{calibration.kernel}",
@@ -141,7 +141,7 @@ class FlowModel:
         size = None if load.messages is None else load.messages.size
         if size in (None, calibration.size):
             return
-        if (known is None or "sizes" not in known.measured) and document.message_size is None:
+        if "sizes" not in self.measured and document.message_size is None:
             raise UsageError(
                 f"is not the size of the model, {format_size(calibration.size)}, and it knows no other",
                 field="messages.size",
@@ -150,31 +150,43 @@ class FlowModel:
                 "elbowroom fit RUN RUN2",
             )
 
-    def _discrepancy(self, loads: Sequence[Load]) -> Array:
-        """That of situations as FLOW was fitted, by who computes; that of other loads as they were, and never
-        less.
-        """
-        part = self.part
-        base = np.array(part.discrepancy)
-        more = base if part.load is None else np.maximum(base, part.load.discrepancy)
-        discrepancy = np.repeat(more[:, None], len(loads), axis=1)
-        known = [(index, at) for index, load in enumerate(loads) if (at := situation_of(load)) is not None]
-        plain = cases(self.document.machine, [at for _, at in known])
-        places = [index for index, _ in known]
-        discrepancy[:, places] = part.discrepancies_of(plain.local > 0, plain.remote > 0)
-        return discrepancy
-
     def _unknown(self, load: Load) -> tuple[str, ...]:
         """What it answers without a run of it."""
-        measured = () if self.part.load is None else self.part.load.measured
+        messages = load.messages
         asks = {
-            "send": load.messages is not None and load.messages.direction == "send",
-            "both": load.messages is not None and load.messages.direction == "both",
-            "threads": load.messages is not None and load.messages.threads > 1,
+            "send": messages is not None and messages.direction == "send",
+            "both": messages is not None and messages.direction == "both",
+            "threads": messages is not None and messages.threads > 1,
             "copies": bool(load.copies),
             "nodes": len({group.socket for group in load.computing}) < len(load.computing),
         }
-        return tuple(UNKNOWN[name] for name, there in asks.items() if there and name not in measured)
+        return tuple([UNKNOWN[name] for name in asks if asks[name] and name not in self.measured])
+
+
+def discrepancies(part: FlowPart) -> Array:
+    """The discrepancy, (4, 4), of situations where cores compute on local data, on remote data, and on both,
+    and of other loads: that of their own runs, and never less than that of situations.
+    """
+    sides, other = part.discrepancies, part.load
+    rows = [part.discrepancy] * 3 if sides is None else [sides.local, sides.remote, sides.both]
+    more = part.discrepancy if other is None else np.maximum(part.discrepancy, other.discrepancy)
+    return np.array([*rows, more]).T
+
+
+def _kinds(loads: Sequence[Load], local_nodes: int) -> list[int]:
+    """The column of `discrepancies` for each load; nodes below `local_nodes`: of the first socket."""
+    kinds = []
+    for load in loads:
+        local = {(group.node < local_nodes) == (group.socket == 0) for group in load.computing if group.count}
+        kinds.append(3 if situation_of(load) is None else 2 if len(local) > 1 else int(local == {False}))
+    return kinds
+
+
+def bands(part: FlowPart, shape: Shape, situations: Sequence[Situation]) -> tuple[Array, Array, Array]:
+    """Values, lower and upper ends for situations, (4, S) each in MB/s. Nothing is checked."""
+    loads = [load_at(item) for item in situations]
+    rates = evaluate(part.vectors, Extension(), prepare(shape, loads, plain=True)).streams
+    return _ends(rates, discrepancies(part)[:, _kinds(loads, shape.numa_per_socket)])
 
 
 def _calibrated(document: Document, loads: Sequence[Load]) -> list[Load]:
@@ -214,7 +226,22 @@ def extension_of(document: Document) -> Extension:
     )
 
 
-def _intervals(rates: Array, discrepancy: Array) -> list[Interval]:
-    """Of rates (1 + D, L)."""
-    rows = zip(*(table.tolist() for table in ends(rates, discrepancy)), strict=True)
-    return [Interval(value=value, low=low, high=high) for value, low, high in rows]
+def _ends(rates: Array, discrepancy: Array) -> tuple[Array, Array, Array]:
+    """Values and ends, (..., L), of rates (..., 1 + D, L), the best fit's first: exp(+-1.645 s), with s^2 =
+    variance of the draws' logarithms + discrepancy^2.
+    """
+    logs = np.log(np.maximum(rates[..., 1:, :], 1e-9))
+    variance: Array | float = logs.var(axis=-2) if logs.shape[-2] else 0.0
+    value, factor = rates[..., 0, :], np.exp(NORMAL_90 * np.sqrt(variance + discrepancy**2))
+    return value, value / factor, value * factor
+
+
+def _intervals(rates: Sequence[Array] | Array, discrepancy: Array) -> list[list[Interval]]:
+    """Of rates (K, 1 + D, L)."""
+    if not len(rates):
+        return []
+    tables = [table.tolist() for table in _ends(np.asarray(rates), discrepancy)]
+    return [
+        [Interval(value=value, low=low, high=high) for value, low, high in zip(*rows, strict=True)]
+        for rows in zip(*tables, strict=True)
+    ]

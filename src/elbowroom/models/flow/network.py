@@ -117,12 +117,9 @@ class _SharedNetwork:
         self.weight.append(weight)
         self.cost.append(cost)
 
-    def _socket(self, node: int) -> int:
-        return node // self.shape.numa_per_socket
-
     def _remote(self, group: int) -> bool:
         socket, node = self.groups[group]
-        return self._socket(node) != socket
+        return self.shape.socket(node) != socket
 
     def rates(self) -> Array:
         """All four steps, (K, D, S, 9)."""
@@ -153,11 +150,13 @@ class _SharedNetwork:
 
     def _crossing(self, demands: list[Array], socket: int) -> None:
         first = len(self.groups)
-        devices = [(first + d, node) for d, node in enumerate(self.devices) if self._socket(node) == socket]
+        devices = [
+            (first + d, node) for d, node in enumerate(self.devices) if self.shape.socket(node) == socket
+        ]
         remote = [
             (k, node)
             for k, (_, node) in enumerate(self.groups)
-            if self._remote(k) and self._socket(node) == socket
+            if self._remote(k) and self.shape.socket(node) == socket
         ]
         chosen = [k for k, node in remote if any(other != node for _, other in devices)]
         chosen += [d for d, node in devices if any(other != node for _, other in remote)]
@@ -177,8 +176,8 @@ class _SharedNetwork:
         for socket in {socket for socket, _ in self.groups}:
             mine = [k for k, (source, _) in enumerate(self.groups) if source == socket]
             resources.append((uplink, {k: across if self._remote(k) else 1.0 for k in mine}))
-            for target in {self._socket(self.groups[k][1]) for k in mine} - {socket}:
-                to = {k: 1.0 for k in mine if self._socket(self.groups[k][1]) == target}
+            for target in {self.shape.socket(self.groups[k][1]) for k in mine} - {socket}:
+                to = {k: 1.0 for k in mine if self.shape.socket(self.groups[k][1]) == target}
                 resources.append((link, to))
         for node in {node for _, node in self.groups} | set(self.devices):
             groups = [k for k, (_, other) in enumerate(self.groups) if other == node]
@@ -213,7 +212,7 @@ class _SharedNetwork:
         only_remote = bool(groups) and all(self._remote(k) for k in groups)
         excess = p["excess_remote" if only_remote else "excess_local"]
         messages = len(self.demand) - 1 if self.with_messages else None
-        whole = p["controller"] * p["room"] if messages in devices else p["controller"]
+        whole = p["controller"] * p.get("room", 1.0) if messages in devices else p["controller"]
         left = whole - excess * np.maximum(load - whole, 0.0)
         return np.maximum(left, sure) * (self.h if only_remote else self.g), costs
 

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from elbowroom.errors import UsageError
 from elbowroom.models.flow.extras import meaning
@@ -105,14 +104,6 @@ class FlowPart(msgspec.Struct, frozen=True, kw_only=True):
                 hint="fit it again: elbowroom fit RUN",
             )
         return np.array([self.values, *self.draws])[:, [self.names.index(name) for name in NAMES]]
-
-    def discrepancies_of(self, local: NDArray[np.bool_], remote: NDArray[np.bool_]) -> Array:
-        """The discrepancy of situations, (4, S), by whether cores compute on `local` and on `remote` data."""
-        sides = self.discrepancies
-        if sides is None:
-            return np.repeat(np.array([self.discrepancy]).T, len(local), axis=1)
-        table = np.array([sides.local, sides.remote, sides.both])
-        return table[np.where(local & remote, 2, np.where(remote, 1, 0))].T
 
 
 def _parameters(part: FlowPart | LoadPart, meanings: Sequence[Meaning]) -> tuple[FlowParameter, ...]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
 import numpy as np
 
 from elbowroom.errors import UsageError
-from elbowroom.models.base import LoadDraws, Provenance, draws_of, flags
+from elbowroom.models.base import LoadDraws, Provenance, Reach, draws_of
 from elbowroom.models.curves import Curves, Row, Shape, Situation
 from elbowroom.models.document import Document
 from elbowroom.models.load import Load, LoadPrediction, load_at, situation_of
@@ -24,7 +25,11 @@ FROM_CALIBRATION = "calibration residuals"
 SAMPLES_ONLY = "interval: sample placements only"
 """The run measured no other placement, so the interval is that of those the model was calibrated on."""
 
+PLACES = 1024
+"""Placements and sizes of messages whose tables are kept."""
+
 Name = Literal["threshold", "robust"]
+Notes = tuple[str, ...]
 ZERO = Interval(value=0.0, low=0.0, high=0.0)
 
 
@@ -86,6 +91,8 @@ class ThresholdModel:
 
     def __init__(self, document: Document, name: Name, faithful: bool) -> None:
         self.document, self.name, self.faithful = document, name, faithful
+        self.reach = Reach()
+        self._place = lru_cache(PLACES)(self._computed_place)
 
     def answers(self, load: Load) -> bool:
         """Whether it is such a load, with data where the model was calibrated."""
@@ -94,29 +101,20 @@ class ThresholdModel:
         at = situation_of(_unsized(load))
         return at is not None and not at.n_other and {local(at.comp_node), local(at.comm_node)} <= known
 
+    def answered(self, load: Load) -> Load:
+        """The situation: without cores, or messages, with one core, or messages, on the other's node."""
+        return load_at(self._situation(load), None if load.messages is None else load.messages.size)
+
     def predict(self, loads: Sequence[Load], *, plain: bool = False) -> list[LoadPrediction]:
-        """Placement by placement, all numbers of cores at once."""
-        situations = [self._situation(load) for load in loads]
-        sizes = [None if load.messages is None else load.messages.size for load in loads]
-        documents = {
-            size: self.document if size is None else at_size(self.document, size) for size in set(sizes)
-        }
-        places: dict[tuple[int | None, int, int], list[int]] = {}
-        for index, (size, at) in enumerate(zip(sizes, situations, strict=True)):
+        """From the table of each placement."""
+        predictions = []
+        for load in loads:
+            at = self._situation(load)
             law.check_one_socket(at)
-            places.setdefault((size, at.comp_node, at.comm_node), []).append(index)
-        predictions: dict[int, LoadPrediction] = {}
-        for (size, comp, comm), indices in places.items():
-            ns = [situations[index].n for index in indices]
-            rows, changed = self._rows(documents[size], comp, comm, ns)
-            bands, notes = band(self._part(self.document), self.document.machine, comp, comm)
-            for index, row, repaired in zip(indices, rows, changed, strict=True):
-                values = [interval(value, width) for value, width in zip(row, bands, strict=True)]
-                own = (*((law.REPAIRED,) if repaired else ()), *notes)
-                predictions[index] = _prediction(
-                    loads[index], values, (*flags(self.document, load_at(situations[index], size)), *own)
-                )
-        return [predictions[index] for index in range(len(loads))]
+            size = None if load.messages is None else load.messages.size
+            values, notes = self._place(size, at.comp_node, at.comm_node)[at.n]
+            predictions.append(_prediction(load, values, notes))
+        return predictions
 
     def draws(self, loads: Sequence[Load]) -> LoadDraws:
         """The threshold model has none: the half-widths of its intervals are the discrepancy."""
@@ -126,13 +124,21 @@ class ThresholdModel:
         part: ThresholdPart = getattr(document.models, self.name)
         return part
 
-    def _rows(
-        self, document: Document, comp: int, comm: int, ns: Sequence[int]
-    ) -> tuple[list[list[float]], list[bool]]:
-        """The four bandwidths for each n, and whether they differ from the equations as published."""
-        fitted = self._part(document).model(document.machine)
+    def _computed_place(self, size: int | None, comp: int, comm: int) -> list[tuple[list[Interval], Notes]]:
+        """For 0, 1 … all cores of the first socket the four bandwidths, and flags."""
+        document, shape = self.document, self.document.machine
+        fitted = self._part(document if size is None else at_size(document, size)).model(shape)
+        ns = range(shape.cores_first_socket + 1)
         rows = law.curve(fitted, comp, comm, ns, faithful=self.faithful).tolist()
-        return rows, [False] * len(ns) if self.faithful else law.repaired(fitted, comp, comm, ns).tolist()
+        changed = [False] * len(rows) if self.faithful else law.repaired(fitted, comp, comm, ns).tolist()
+        bands, notes = band(self._part(document), shape, comp, comm)
+        return [
+            (
+                [interval(value, width) for value, width in zip(row, bands, strict=True)],
+                (law.REPAIRED, *notes) if repaired else notes,
+            )
+            for row, repaired in zip(rows, changed, strict=True)
+        ]
 
     def _situation(self, load: Load) -> Situation:
         """The load as the situation that answers it; UsageError where the model knows no such load."""
