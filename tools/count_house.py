@@ -24,6 +24,7 @@ HEAVY = frozenset(
         "jinja2",
         "markupsafe",
         "matplotlib",
+        "msgspec",
         "numpy",
         "pandas",
         "polars",

@@ -1,7 +1,4 @@
-"""JSON documents: the names of their schemas and keys, and the JSON Schema of a type.
-
-Names that were changed are read and written under both names until 1.0.
-"""
+"""The JSON Schema of a type."""
 
 from __future__ import annotations
 
@@ -10,37 +7,12 @@ from typing import Any
 
 import msgspec
 
-OLD_KEYS = {"hint": "mend", "per_bin": "per_second"}
-"""The old name of each key that was renamed."""
+from elbowroom.keys import OLD_KEYS, spellings
 
 _REFERENCE = "#/$defs/{name}"
 
 WRITTEN = msgspec.Meta(extra_json_schema={"written": True})
 """Marks a field that has a default for readers, but is in every document."""
-
-
-def spellings(schema: str) -> tuple[str, ...]:
-    """The names of a schema, the present one first: those of traces had a dash in place of the slash."""
-    return (schema, schema.replace("/", "-", 1)) if schema.startswith("elbowroom/trace-") else (schema,)
-
-
-def with_old_keys(value: Any) -> Any:
-    """Plain data in which each key that was renamed is also there under its old name."""
-    return _with_keys(value, OLD_KEYS)
-
-
-def with_new_keys(value: Any) -> Any:
-    """Plain data in which each key with an old name is also there under its new name."""
-    return _with_keys(value, {old: new for new, old in OLD_KEYS.items()})
-
-
-def _with_keys(value: Any, names: dict[str, str]) -> Any:
-    if isinstance(value, list):
-        return [_with_keys(item, names) for item in value]
-    if isinstance(value, dict):
-        named = {key: _with_keys(item, names) for key, item in value.items()}
-        return {names[key]: item for key, item in named.items() if key in names} | named
-    return value
 
 
 def json_schema(*kinds: type[msgspec.Struct], title: str) -> dict[str, Any]:

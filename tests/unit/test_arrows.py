@@ -53,7 +53,7 @@ ARROWS = {
 }  # fmt: skip
 """The packages that each package imports directly."""
 
-ANYBODY = {"documents", "errors", "files", "plugins", "schemas", "signals", "version"}
+ANYBODY = {"documents", "errors", "files", "keys", "plugins", "schemas", "signals", "version"}
 """Modules that every package but cli may import."""
 
 EDGES = [(package, other) for package, others in sorted(ARROWS.items()) for other in sorted(others)]

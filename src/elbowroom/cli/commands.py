@@ -1,4 +1,4 @@
-"""All commands: a module is imported when one of its commands is asked for, so that a start is quick."""
+"""All commands: a module is imported when one of its commands is used, so that a start is quick."""
 
 from __future__ import annotations
 
@@ -10,53 +10,62 @@ import click
 from elbowroom import __version__
 from elbowroom.cli.options import Group
 
-MODULES = {
-    "doctor": "machines",
-    "run": "runs",
-    "show": "runs",
-    "compare": "comparison",
-    "report": "runs",
-    "export": "runs",
-    "plans": "runs",
-    "advise": "advice",
-    "calibrate": "calibration",
-    "explain": "explanation",
-    "list": "runs",
-    "machine": "machines",
-    "overlap": "overlap",
-    "import": "calibration",
-    "fit": "calibration",
-    "evaluate": "calibration",
-    "predict": "prediction",
-    "schema": "documentation",
-    "simulate": "simulation",
-    "help": "documentation",
-    "completion": "documentation",
-    "manual": "documentation",
-    "trace": "traces",
+COMMANDS = {
+    "doctor": ("machines", "Check this machine, with a hint for each problem."),
+    "run": ("runs", "Measure a plan."),
+    "show": ("runs", "Print a run: verdict, points, findings and notes."),
+    "compare": ("comparison", "Compare runs: what changed, and by how much."),
+    "report": ("runs", "Write the report of a run, one HTML file."),
+    "export": ("runs", "Write samples, results, figures or curves of a run."),
+    "plans": ("runs", "List the named plans and the question each answers."),
+    "advise": ("advice", "Advise how to run a job: cores, nodes, messages, overlap."),
+    "calibrate": ("calibration", "Measure a few chosen points, and fit a model to them."),
+    "explain": ("explanation", "Explain where the losses of a run come from."),
+    "list": ("runs", "List the runs in a folder."),
+    "machine": ("machines", "List, show and define virtual machines."),
+    "overlap": ("overlap", "Predict the time of a step that overlaps both sides."),
+    "import": ("calibration", "Import curves that another program measured."),
+    "fit": ("calibration", "Fit all models to runs."),
+    "evaluate": ("calibration", "Compute the errors of models on a run."),
+    "predict": ("prediction", "Predict bandwidths alone and together."),
+    "schema": ("documentation", "Print the JSON Schema of a document."),
+    "simulate": ("simulation", "Simulate the memory requests of a node, one by one."),
+    "help": ("documentation", "Print a page of the documentation."),
+    "completion": ("documentation", "Print the completion script of a shell."),
+    "manual": ("documentation", "Print the man page."),
+    "trace": ("traces", "Record, merge, check and analyse traces of programs."),
 }
-"""The module of each command, in the order of a first visit."""
+"""The module of each command, and what the list of commands says of it, in the order of a first visit."""
 
 
 class Commands(Mapping[str, click.Command]):
     """Commands by name. A command is a function of its name, with `_` behind a name that Python has."""
 
     def __getitem__(self, name: str) -> click.Command:
-        module = importlib.import_module(f"elbowroom.cli.{MODULES[name]}")
+        module = importlib.import_module(f"elbowroom.cli.{COMMANDS[name][0]}")
         command: click.Command = getattr(module, f"{name}_", None) or getattr(module, name)
         return command
 
     def __iter__(self) -> Iterator[str]:
-        return iter(MODULES)
+        return iter(COMMANDS)
 
     def __len__(self) -> int:
-        return len(MODULES)
+        return len(COMMANDS)
 
 
-@click.group(cls=Group)
+class Root(Group):
+    """Lists the commands without importing them."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Their names and summaries."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+@click.group(cls=Root)
 @click.version_option(__version__, "-V", "--version", prog_name="elbowroom")
 def group() -> None:
-    """How much do computation and communication slow each other down here?
+    """Measure, explain and predict how computation and communication slow each other down.
 
     Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 the machine failed, 2 the request
     cannot be met, 3 measured, but too noisy to trust.

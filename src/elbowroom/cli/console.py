@@ -11,8 +11,6 @@ import unicodedata
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from elbowroom.api.shell import with_old_keys
 from elbowroom.errors import MachineError
 
@@ -46,6 +44,8 @@ _HANDLER = "elbowroom.plain"
 
 def print_json(value: Any, *, old_keys: bool = True) -> None:
     """One object, indented, on stdout; keys that were renamed have both names."""
+    import msgspec  # slow to load, and nothing that --help needs
+
     plain = msgspec.to_builtins(value)
     if "schema" in plain:
         plain = {"schema": plain["schema"], "version": plain["version"]} | plain

@@ -13,19 +13,14 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 from click.shell_completion import CompletionItem
 
 from elbowroom import api
-from elbowroom.api.quantities import MOST_REPETITIONS, parse_cores, parse_duration, parse_size
-from elbowroom.api.shell import check_output, try_output
+from elbowroom.api.shell import MOST_REPETITIONS, check_output, try_output
 from elbowroom.errors import UsageError
-
-if TYPE_CHECKING:
-    pass
-
 
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
 _WHOLE = re.compile(r"[+-]?[0-9]+")
@@ -138,7 +133,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Seconds; UsageError for what is no duration."""
-        return parse_duration(value, field_of(param) if param else self.name)
+        return api.quantities.parse_duration(value, field_of(param) if param else self.name)
 
 
 DURATION = Duration()
@@ -322,11 +317,11 @@ def plan_overrides(options: dict[str, Any]) -> api.Overrides:
     kernels, cores, sizes = options["kernels"], options["comp_cores"], options["sizes"]
     return api.Overrides(
         kernels=None if kernels is None else tuple(_words(kernels)),
-        comp_cores=None if cores is None else parse_cores(cores),
+        comp_cores=None if cores is None else api.quantities.parse_cores(cores),
         comm_core=options["comm_core"],
         comp_node=options["comp_node"],
         comm_node=options["comm_node"],
-        sizes=None if sizes is None else tuple(parse_size(size) for size in _words(sizes)),
+        sizes=None if sizes is None else tuple(api.quantities.parse_size(size) for size in _words(sizes)),
         repeat=options["repeat"],
         budget=options["budget"],
         settings=settings,

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elbowroom.errors import MachineError
-from elbowroom.schemas import spellings
+from elbowroom.keys import spellings
 from elbowroom.trace.documents import SyncPoint
 
 SCHEMA = "elbowroom/trace-columns"

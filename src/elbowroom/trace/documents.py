@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from elbowroom.errors import MachineError
-from elbowroom.schemas import with_new_keys
+from elbowroom.keys import with_new_keys
 
 VERSION = 1
 
