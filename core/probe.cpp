@@ -185,7 +185,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"single", "funneled", "multiple"}))
       ->capture_default_str();
   std::string trace;
-  measuring->add_option("--trace", trace, "folder to record into what all threads do, and when");
+  measuring->add_option("--trace", trace, "folder for a trace of all threads");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -31,7 +31,7 @@ CHECK: dict[str, Any] = {
     "worst_error_ns": 830,
     "duration_ns": 2_000_000_000,
     "damage": [{"file": "rank-00001.thread-00000.ring", "what": "ends after 150 of 200 events"}],
-    "doubts": ["2 of 40 messages arrive before they left"],
+    "doubts": ["2 of 40 messages arrive before they were sent"],
     "warnings": [
         "rank-00001.thread-00000.ring: ends after 150 of 200 events",
         "rank 1 was killed before its trace was stopped; 1 of its threads were recovered from memory",

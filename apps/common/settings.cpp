@@ -70,7 +70,7 @@ Settings read_settings(const json& object) {
   read(object, "scheduling", settings.scheduling);
   read(object, "program", settings.program);
   if (!settings.program.is_object()) {
-    throw RequestError("program", settings.program.dump(), "is no JSON object", "see docs/reference/protocol.md");
+    throw RequestError("program", settings.program.dump(), "is not a JSON object", "see docs/reference/protocol.md");
   }
   std::vector<json> placements;
   read(object, "placements", placements);

@@ -26,7 +26,7 @@ struct Settings {
 // Reads types and names, refuses unknown keys; throws RequestError. Looks at no machine.
 Settings read_settings(const nlohmann::json& object);
 
-// Throws RequestError where `object`, called `what`, is no JSON object or has other keys than those.
+// Throws RequestError where `object`, called `what`, is not a JSON object or has other keys than those.
 void check_keys(const nlohmann::json& object, const std::string& what, std::initializer_list<const char*> known);
 
 }  // namespace elbowroom::program

@@ -28,7 +28,7 @@ void together(const Job& job, const std::function<void()>& task) {
   } catch (const RequestError& error) {
     failed = error_fields(error);
   } catch (const std::exception& error) {
-    failed = error_fields(RequestError("", "", error.what(), "look at the machine, then try again", "machine"));
+    failed = error_fields(RequestError("", "", error.what(), "check the machine, then try again", "machine"));
   }
   const std::vector<json> all = gathered(job, failed);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {

@@ -116,7 +116,7 @@ void add_volumes(CLI::App& command, Options& options) {
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "3D diffusion by explicit finite volumes on tetrahedra: computes, communicates, and tells how long it took");
+      "3D diffusion by explicit finite volumes on tetrahedra: computes, communicates, and reports how long it took");
   app.set_version_flag("--version", ELBOWROOM_VERSION);
   app.require_subcommand(1);
   Options options;

@@ -28,7 +28,7 @@ constexpr double kRoom = 0.9;        // of the available memory that matrices ma
 
 Mode mode_of(const std::string& phase) {
   if (phase != "A" && phase != "B" && phase != "AB") {
-    throw RequestError("sequence", phase, "is no phase of this program", "A computing, B messages, AB both");
+    throw RequestError("sequence", phase, "is not a phase of this program", "A computing, B messages, AB both");
   }
   return phase == "A" ? Mode::computing : phase == "B" ? Mode::messages : Mode::all;
 }

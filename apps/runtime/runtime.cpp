@@ -41,7 +41,7 @@ std::optional<unsigned> backoff_of(const json& program) {
     return std::nullopt;
   }
   if (!backoff.is_number_unsigned()) {
-    throw RequestError("backoff", backoff.dump(), "is no number of nops", "0 (paused), 2, 32, 10000");
+    throw RequestError("backoff", backoff.dump(), "is not a number of nops", "0 (paused), 2, 32, 10000");
   }
   return backoff.get<unsigned>();
 }
@@ -111,7 +111,7 @@ Value read(const json& object, const char* key, const Value& otherwise) {
 void check_phases(const std::vector<std::string>& sequence) {
   for (const std::string& phase : sequence) {
     if (phase != "B" && phase != "AB") {
-      throw RequestError("sequence", phase, "is no phase of this program", "B by MPI alone, AB with StarPU");
+      throw RequestError("sequence", phase, "is not a phase of this program", "B by MPI alone, AB with StarPU");
     }
   }
 }
@@ -190,7 +190,7 @@ Runtime::Asked Runtime::read_asked(const json& request) {
   check_phases(asked.sequence);
   const auto size = read(request, "size", std::int64_t{0});
   if (size < 1 || size > std::numeric_limits<int>::max()) {
-    throw RequestError("size", std::to_string(size), "is no size of a message", "from 1 B to 2 GiB");
+    throw RequestError("size", std::to_string(size), "is not a size of a message", "from 1 B to 2 GiB");
   }
   asked.size = static_cast<std::size_t>(size);
   asked.latency = read(request, "metric", std::string("latency")) == "latency";

@@ -39,7 +39,7 @@ CacheShape complete(const CacheInfo& info, std::uint64_t line, std::vector<std::
 HierarchyShape shape_of(const std::vector<std::vector<CacheInfo>>& cores) {
   HierarchyShape shape;
   if (cores.empty() || std::any_of(cores.begin(), cores.end(), [](const auto& own) { return own.empty(); })) {
-    throw std::invalid_argument("hwloc tells no data cache of a core");
+    throw std::invalid_argument("hwloc reports no data cache of a core");
   }
   shape.line = cores.front().front().line;
   if (shape.line == 0) {

@@ -87,7 +87,7 @@ HierarchyShape shape_of_cores(const std::vector<int>& cores) {
     }
     found.push_back(machine.caches(core));
     if (found.back().empty()) {
-      throw std::invalid_argument(fmt::format("hwloc tells no data cache of core {}", core));
+      throw std::invalid_argument(fmt::format("hwloc reports no data cache of core {}", core));
     }
   }
   return shape_of(found);

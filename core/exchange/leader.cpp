@@ -102,7 +102,8 @@ json Leader::answer(const std::string& line) {
   } catch (const RequestError& error) {
     return error_record(object, error);
   } catch (const std::exception& error) {
-    return error_record(object, RequestError("", "", error.what(), "look at the machine, then ask again", "machine"));
+    return error_record(object,
+                        RequestError("", "", error.what(), "check the machine, then repeat the request", "machine"));
   }
   synchronise();
   trace_point(++repetitions_, request.point);

@@ -37,12 +37,12 @@ void check_request(const Machine& machine, std::size_t bytes, int node) {
         fmt::format("NUMA node {} does not exist; nodes here: {}", node, format_cpu_list(std::move(numbers))));
   }
   if (bytes == 0) {
-    throw std::runtime_error(fmt::format("0 bytes asked for on NUMA node {}; ask for at least 1", node));
+    throw std::runtime_error(fmt::format("0 bytes requested on NUMA node {}; request at least 1", node));
   }
   const auto available = machine.available_memory(node);
   if (bytes > available) {
     throw std::runtime_error(
-        fmt::format("{} bytes asked for on NUMA node {}, which has {} available; take a smaller "
+        fmt::format("{} bytes requested on NUMA node {}, which has {} available; take a smaller "
                     "working set or fewer cores",
                     bytes, node, available));
   }

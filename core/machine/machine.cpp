@@ -152,7 +152,7 @@ Machine::Machine() : impl_(std::make_unique<Impl>()) {
   // On a topology read from a file hwloc binds nothing and says it did.
   if (hwloc_topology_is_thissystem(impl_->topology) == 0) {
     throw std::runtime_error(
-        "hwloc was told to load another machine's topology; unset HWLOC_XMLFILE, HWLOC_SYNTHETIC "
+        "hwloc is set to load another machine's topology; unset HWLOC_XMLFILE, HWLOC_SYNTHETIC "
         "and HWLOC_FSROOT");
   }
   impl_->cores = read_cores(impl_->topology);

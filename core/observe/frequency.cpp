@@ -27,7 +27,7 @@ std::string frequency_refusal(const std::vector<int>& cores, const SystemRoots& 
   if (frequency_khz(cores.front(), roots)) {
     return "";
   }
-  return list_directory(folder_of(cores.front(), roots)).empty() ? "no cpufreq" : "cpufreq does not tell frequencies";
+  return list_directory(folder_of(cores.front(), roots)).empty() ? "no cpufreq" : "cpufreq does not report frequencies";
 }
 
 FrequencySampler::FrequencySampler(std::vector<int> cores, std::int64_t interval_ns, int bind_to, SystemRoots roots)

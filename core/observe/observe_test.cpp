@@ -170,7 +170,7 @@ TEST_CASE("frequencies come from cpufreq, and its absence has a name") {
   CHECK_FALSE(frequency_khz(1, tree.roots()).has_value());
   CHECK(frequency_refusal({0}, tree.roots()).empty());
   CHECK(frequency_refusal({1}, tree.roots()) == "no cpufreq");
-  CHECK(frequency_refusal({2}, tree.roots()) == "cpufreq does not tell frequencies");
+  CHECK(frequency_refusal({2}, tree.roots()) == "cpufreq does not report frequencies");
 }
 
 TEST_CASE("the sampler sees a frequency change") {

@@ -152,7 +152,7 @@ json one_interface(const SystemRoots& roots, const std::string& name) {
           {"kind", "network"},
           {"driver", driver.empty() ? unknown("no driver link") : json(driver)},
           {"state", text_or_unknown(folder + "/operstate")},
-          {"mbit_per_s", speed && *speed > 0 ? json(*speed) : unknown("the driver tells no speed")},
+          {"mbit_per_s", speed && *speed > 0 ? json(*speed) : unknown("the driver reports no speed")},
           {"numa_node", node_of(folder + "/device")},
           {"link", link_of(folder + "/device")}};
 }
@@ -237,8 +237,9 @@ json uncore(const SystemRoots& roots) {
     const auto high = read_number(base + "/" + name + "/max_freq_khz");
     const auto now = read_number(base + "/" + name + "/current_freq_khz");
     if (low && high) {
-      table[name] = {
-          {"min_khz", *low}, {"max_khz", *high}, {"now_khz", now ? json(*now) : unknown("this kernel does not tell")}};
+      table[name] = {{"min_khz", *low},
+                     {"max_khz", *high},
+                     {"now_khz", now ? json(*now) : unknown("this kernel does not report it")}};
     }
   }
   return table.empty() ? unknown("no intel_uncore_frequency (module of that name, Intel only)") : table;

@@ -28,7 +28,7 @@ void check_window(const Extraneous& extraneous) {
   at_least(extraneous.exchanges, 1, "extraneous.exchanges");
   if (extraneous.count > most_messages / extraneous.exchanges) {
     throw RequestError("extraneous.count", fmt::format("{}", extraneous.count),
-                       fmt::format("a window has at most {} messages, and {} for each size are asked for",
+                       fmt::format("a window has at most {} messages, and {} for each size are requested",
                                    most_messages, extraneous.exchanges),
                        "ask for fewer sizes in one request, or for fewer exchanges");
   }
@@ -138,7 +138,7 @@ void check_extraneous_site(const Request& request, const Placement& placement, c
     if (bytes_needed(request, node.number) > node.memory) {
       throw RequestError("accesses", fmt::format("{}", request.extraneous->largest()),
                          fmt::format("the arrays that are touched are larger than the memory of node {}", node.number),
-                         fmt::format("the node has {} bytes to give", node.memory));
+                         fmt::format("the node has {} bytes available", node.memory));
     }
   }
 }

@@ -131,7 +131,7 @@ void check_placement(const Request& request, const Placement& placement, bool co
     throw RequestError("working_set", fmt::format("{}", request.working_set),
                        fmt::format("the working sets of {} cores are larger than the memory of node {}",
                                    placement.comp_cores.size(), placement.comp_node),
-                       fmt::format("the node has {} bytes to give", comp_node->memory));
+                       fmt::format("the node has {} bytes available", comp_node->memory));
   }
   if (!communicating) {
     return;
@@ -143,7 +143,7 @@ void check_placement(const Request& request, const Placement& placement, bool co
     throw RequestError(
         "size", fmt::format("{}", request.size),
         fmt::format("the messages of {} ranks are larger than the memory of node {}", sharers, placement.comm_node),
-        fmt::format("the node has {} bytes to give", comm_node.memory - besides));
+        fmt::format("the node has {} bytes available", comm_node.memory - besides));
   }
 }
 

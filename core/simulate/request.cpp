@@ -60,7 +60,7 @@ Node node_of(const Json& json) {
   node.lines_per_channel = count(json, "lines_per_channel");
   node.lines_per_row = count(json, "lines_per_row");
   if (node.lines_per_row % node.lines_per_channel != 0) {
-    refuse("lines_per_row", json.at("lines_per_row"), "is no multiple of lines_per_channel");
+    refuse("lines_per_row", json.at("lines_per_row"), "is not a multiple of lines_per_channel");
   }
   node.row = duration(json, "row");
   node.read_line = duration(json, "read_line", 1);
@@ -82,7 +82,7 @@ Way way_of(const Json& json, const std::string& field) {
   for (std::size_t i = 0; i < 3; ++i) {
     if (!value[i].is_number_integer() || value[i].get<double>() < 0 ||
         value[i].get<double>() > static_cast<double>(kLongest)) {
-      refuse(field, value, "has a part that is no time");
+      refuse(field, value, "has a part that is not a time");
     }
     *parts[i] = value[i].get<Time>();
   }
@@ -144,7 +144,7 @@ Experiment experiment_of(const Json& json, const Node& node) {
   experiment.measure = duration(json, "measure", 1);
   experiment.jitter = number<double>(json, "jitter", 0.0, 1.0);
   const Json& sources = member(json, "sources");
-  if (!sources.is_array() || sources.empty()) refuse("sources", sources, "is no list of sources");
+  if (!sources.is_array() || sources.empty()) refuse("sources", sources, "is not a list of sources");
   std::size_t under_way = 0;
   for (const Json& told : sources) {
     const Source source = source_of(told, node);
@@ -162,12 +162,12 @@ Request decoded(const std::string& line) {
   try {
     json = Json::parse(line);
   } catch (const Json::parse_error& error) {
-    throw std::invalid_argument(std::string("request: is no JSON: ") + error.what());
+    throw std::invalid_argument(std::string("request: is not JSON: ") + error.what());
   }
   Request request;
   request.node = node_of(member(json, "node"));
   const Json& experiments = member(json, "experiments");
-  if (!experiments.is_array()) refuse("experiments", experiments, "is no list");
+  if (!experiments.is_array()) refuse("experiments", experiments, "is not a list");
   for (const Json& told : experiments) request.experiments.push_back(experiment_of(told, request.node));
   return request;
 }

@@ -94,7 +94,7 @@ elbow_clock* elbow_clock_new(const elbow_peers* peers) {
     return nullptr;
   }
   if (peers->size < 1 || peers->rank < 0 || peers->rank >= peers->size) {
-    std::snprintf(last_error, sizeof last_error, "rank %d of %d: there is no such process; ranks are 0 to size - 1",
+    std::snprintf(last_error, sizeof last_error, "rank %d of %d: there is no such rank; ranks are 0 to size - 1",
                   peers->rank, peers->size);
     errno = EINVAL;
     return nullptr;

@@ -98,10 +98,10 @@ Plan plan_of(const std::string& request) {
   try {
     json = Json::parse(request);
   } catch (const Json::parse_error& error) {
-    throw std::invalid_argument(std::string("request: is no JSON: ") + error.what());
+    throw std::invalid_argument(std::string("request: is not JSON: ") + error.what());
   }
   if (!json.is_object()) {
-    refuse("request", json, "is no object");
+    refuse("request", json, "is not an object");
   }
   Plan plan;
   plan.clocks = number(json, "clocks", 1, 65'536, plan.clocks);

@@ -37,8 +37,10 @@ void* find_next(const char* name) {
     found = dlsym(RTLD_NEXT, profiling);
   }
   if (found == nullptr) {
-    std::fprintf(stderr, "elbowroom: %s is in no library behind libelbow_trace_mpi.so: it was built for another MPI\n",
-                 name);
+    std::fprintf(
+        stderr,
+        "elbowroom: %s is missing in the libraries behind libelbow_trace_mpi.so, which was built for another MPI\n",
+        name);
     std::abort();
   }
   return found;

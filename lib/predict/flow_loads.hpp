@@ -18,7 +18,7 @@ class FlowLoads {
   bool knows(Question question) const;
 
   // `size`: bytes of a message. Fills everything, the load's groups and copies where the caller wants them. Nothing is
-  // checked but what comes out: throws Refusal (EDOM) where that is no bandwidth. Allocates for loads of many groups only.
+  // checked but what comes out: throws Refusal (EDOM) where that is not a bandwidth. Allocates for loads of many groups only.
   void answer(const elbow_load& load, double size, elbow_load_prediction& prediction) const;
 
  private:

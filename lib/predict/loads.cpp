@@ -48,7 +48,7 @@ void check_within(const Shape& machine, const Field& field, int value, int count
 
 void check_positive(const Field& field, int value, const char* what) {
   if (value < 1) {
-    refuse_value(field, std::to_string(value), std::string("is no number of ") + what + "; give 1 or more");
+    refuse_value(field, std::to_string(value), std::string("is not a number of ") + what + "; give 1 or more");
   }
 }
 
@@ -60,7 +60,7 @@ void check_groups(const Shape& machine, const elbow_load& load) {
     check_positive(of_group(k, "count"), group.count, "computing cores");
     if (!(group.intensity >= 0) || !std::isfinite(group.intensity)) {
       refuse_value(of_group(k, "intensity"), written(group.intensity),
-                   "is no arithmetic intensity; give flop/B, 0 or more");
+                   "is not an arithmetic intensity; give flop/B, 0 or more");
     }
     double cores = 0;
     for (std::size_t other = 0; other <= k; ++other) {
@@ -79,7 +79,7 @@ void check_messages(const Shape& machine, const elbow_messages& messages) {
   check_within(machine, {"messages", "node"}, messages.node, machine.nodes(), "NUMA node");
   if (messages.direction < ELBOW_RECEIVE || messages.direction > ELBOW_BOTH) {
     refuse_value({"messages", "direction"}, std::to_string(messages.direction),
-                 "is no direction; one of ELBOW_RECEIVE, ELBOW_SEND, ELBOW_BOTH");
+                 "is not a direction; one of ELBOW_RECEIVE, ELBOW_SEND, ELBOW_BOTH");
   }
   check_positive({"messages", "threads"}, messages.threads, "communication threads");
 }
@@ -96,7 +96,7 @@ void check_load(const Shape& machine, const elbow_load& load) {
   for (std::size_t k = 0; k < load.copy_count; ++k) {
     check_within(machine, of_copy(k, "node"), load.copies[k].node, machine.nodes(), "NUMA node");
     if (!(load.copies[k].demand > 0) || !std::isfinite(load.copies[k].demand)) {
-      refuse_value(of_copy(k, "demand"), written(load.copies[k].demand), "is no bandwidth; give MB/s above 0");
+      refuse_value(of_copy(k, "demand"), written(load.copies[k].demand), "is not a bandwidth; give MB/s above 0");
     }
   }
 }

@@ -184,16 +184,16 @@ TEST_CASE("what the machine, or no machine, has is refused") {
   check_refused(model, {{{0, 0, 1, 0}, {2, 0, 1, 0}}, {}, {}}, EINVAL, "groups[1].socket 2: small has 2 sockets");
   check_refused(model, {{{-1, 0, 1, 0}}, {}, {}}, EINVAL, "groups[0].socket -1");
   check_refused(model, {{{0, 2, 1, 0}}, {}, {}}, EINVAL, "groups[0].node 2: small has 2 NUMA nodes; ask for 0 to 1");
-  check_refused(model, {{{0, 0, 0, 0}}, {}, {}}, EINVAL, "groups[0].count 0: is no number of computing cores");
+  check_refused(model, {{{0, 0, 0, 0}}, {}, {}}, EINVAL, "groups[0].count 0: is not a number of computing cores");
   check_refused(model, {{{0, 0, 3, 0}, {0, 1, 2, 0}}, {}, {}}, EINVAL,
                 "groups[1].count 2: small has 4 cores on socket 0");
-  check_refused(model, {{{0, 0, 1, nan}}, {}, {}}, EINVAL, "groups[0].intensity nan: is no arithmetic intensity");
+  check_refused(model, {{{0, 0, 1, nan}}, {}, {}}, EINVAL, "groups[0].intensity nan: is not an arithmetic intensity");
   check_refused(model, {{{0, 0, 1, -1}}, {}, {}}, EINVAL, "groups[0].intensity -1");
   check_refused(model, {{}, {{5, ELBOW_RECEIVE, 0, 1}}, {}}, EINVAL, "messages.node 5");
-  check_refused(model, {{}, {{0, 3, 0, 1}}, {}}, EINVAL, "messages.direction 3: is no direction");
+  check_refused(model, {{}, {{0, 3, 0, 1}}, {}}, EINVAL, "messages.direction 3: is not a direction");
   check_refused(model, {{}, {{0, ELBOW_RECEIVE, 0, 0}}, {}}, EINVAL, "messages.threads 0");
   check_refused(model, {{}, {fine}, {{9, 1000}}}, EINVAL, "copies[0].node 9");
-  check_refused(model, {{}, {fine}, {{0, 1000}, {0, 0}}}, EINVAL, "copies[1].demand 0: is no bandwidth");
+  check_refused(model, {{}, {fine}, {{0, 1000}, {0, 0}}}, EINVAL, "copies[1].demand 0: is not a bandwidth");
   check_refused(model, {{}, {fine}, {{0, INFINITY}}}, EINVAL, "copies[0].demand inf");
 }
 
@@ -249,12 +249,12 @@ TEST_CASE("a damaged part for loads is refused with what is wrong") {
   refused("draws", json::array({values}), "draws: 1 sets of parameters beside 2 of FLOW");
   refused("values", {1, 2}, "values: 2 numbers for");
   refused("values", nullptr, "values: is missing");
-  refused("names", 7, "names: is no list");
+  refused("names", 7, "names: is not a list");
   refused("switches", {4096, 4096}, "switches[1]: is not above the one before");
   refused("switches", {-1}, "switches[0]: is not above the one before");
-  refused("switches", {"4 KiB"}, "switches[0]: is no number");
-  refused("intensity", "much", "intensity: is no number");
-  refused("measured", {1}, "measured[0]: is no text");
+  refused("switches", {"4 KiB"}, "switches[0]: is not a number");
+  refused("intensity", "much", "intensity: is not a number");
+  refused("measured", {1}, "measured[0]: is not text");
   refused("discrepancy", {0, 0, 0, -1}, "discrepancy[3]: is negative");
   json many = json::array();
   for (int i = 0; i < 1000; ++i) {

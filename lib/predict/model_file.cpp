@@ -25,7 +25,7 @@ constexpr std::size_t most_bytes = std::size_t{64} << 20;
 
 void check_version(const Place& root) {
   if (!root.has_text("schema") || root.at("schema").text() != schema) {
-    throw Refusal(EBADMSG, std::string("the file is no model of elbowroom (schema ") + schema + ")" + hint);
+    throw Refusal(EBADMSG, std::string("the file is not a model of elbowroom (schema ") + schema + ")" + hint);
   }
   const int version = root.at("version").whole(1, std::numeric_limits<int>::max());
   if (version > ELBOW_PREDICT_FORMAT) {
@@ -59,7 +59,7 @@ Calibration read_calibration(const Place& place, const Shape& machine) {
     for (const Place& pair : place.at("placements").list()) {
       const std::vector<Place> nodes = pair.list();
       if (nodes.size() != 2) {
-        refuse(pair.path(), "is no pair of nodes");
+        refuse(pair.path(), "is not a pair of nodes");
       }
       found.comp_seen[nodes[0].whole(0, most_nodes) < machine.numa_per_socket ? 1 : 0] = true;
       found.comm_seen[nodes[1].whole(0, most_nodes) < machine.numa_per_socket ? 1 : 0] = true;
@@ -106,7 +106,7 @@ ThresholdPart read_threshold(const Place& place) {
   found.remote_bands = bands("remote");
   found.other_bands = bands("other");
   if (!found.local_bands && !found.remote_bands && !found.other_bands) {
-    refuse(place.path() + ".bands", "tells no intervals");
+    refuse(place.path() + ".bands", "has no intervals");
   }
   return found;
 }

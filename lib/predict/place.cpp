@@ -19,7 +19,7 @@ bool Place::has_text(const char* key) const { return has(key) && value_->at(key)
 Place Place::at(const char* key) const {
   const std::string path = path_.empty() ? key : path_ + "." + key;
   if (!value_->is_object()) {
-    refuse(path_.empty() ? "the file" : path_, "is no object");
+    refuse(path_.empty() ? "the file" : path_, "is not an object");
   }
   if (!has(key)) {
     refuse(path, "is missing");
@@ -29,7 +29,7 @@ Place Place::at(const char* key) const {
 
 std::vector<Place> Place::list() const {
   if (!value_->is_array()) {
-    refuse(path_, "is no list");
+    refuse(path_, "is not a list");
   }
   std::vector<Place> found;
   found.reserve(value_->size());
@@ -41,7 +41,7 @@ std::vector<Place> Place::list() const {
 
 double Place::number() const {
   if (!value_->is_number()) {
-    refuse(path_, "is no number");
+    refuse(path_, "is not a number");
   }
   const double found = value_->get<double>();
   if (!std::isfinite(found)) {
@@ -53,14 +53,14 @@ double Place::number() const {
 int Place::whole(int least, int most) const {
   const double found = number();
   if (found != std::floor(found) || found < least || found > most) {
-    refuse(path_, "is no whole number from " + std::to_string(least) + " to " + std::to_string(most));
+    refuse(path_, "is not a whole number from " + std::to_string(least) + " to " + std::to_string(most));
   }
   return static_cast<int>(found);
 }
 
 std::string Place::text() const {
   if (!value_->is_string()) {
-    refuse(path_, "is no text");
+    refuse(path_, "is not text");
   }
   return value_->get<std::string>();
 }
@@ -80,7 +80,7 @@ Json::Json(std::string_view text) {
   try {
     value_ = std::make_unique<json>(json::parse(text.begin(), text.end()));
   } catch (const json::parse_error& error) {
-    throw Refusal(EBADMSG, std::string("the file is no JSON (byte ") + std::to_string(error.byte) + ")" + hint);
+    throw Refusal(EBADMSG, std::string("the file is not JSON (byte ") + std::to_string(error.byte) + ")" + hint);
   } catch (const json::out_of_range&) {
     throw Refusal(EBADMSG, std::string("the file holds a number that is too large") + hint);
   }

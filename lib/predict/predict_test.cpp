@@ -257,7 +257,7 @@ TEST_CASE("files that are no models are refused with what is wrong") {
   check_refused(file, EBADMSG, "models.flow.draws[1]: 23 numbers for 24 parameters");
   file = document();
   file["models"]["threshold"]["local"]["alpha"] = "much";
-  check_refused(file, EBADMSG, "models.threshold.local.alpha: is no number");
+  check_refused(file, EBADMSG, "models.threshold.local.alpha: is not a number");
   file = document();
   file["models"] = json::object();
   check_refused(file, ENOTSUP, "there is no model in the file");

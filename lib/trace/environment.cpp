@@ -77,11 +77,11 @@ Place place_of(const Variable& variable) {
     ranks = ranks ? ranks : number_of(variable, ranks_name, kMost, "number of ranks");
     const std::string told = std::string(rank_name) + " " + std::to_string(*rank);
     if (!ranks) {
-      throw Refusal(EINVAL, told + ": nothing says of how many ranks; set ELBOW_TRACE_RANKS");
+      throw Refusal(EINVAL, told + ": the number of ranks is unknown; set ELBOW_TRACE_RANKS");
     }
     if (*rank >= *ranks) {
       throw Refusal(EINVAL, told + " of " + std::to_string(*ranks) +
-                                " ranks: there is no such process; ranks are 0 to ranks - 1 (set ELBOW_TRACE_RANK and "
+                                " ranks: there is no such rank; ranks are 0 to ranks - 1 (set ELBOW_TRACE_RANK and "
                                 "ELBOW_TRACE_RANKS where a launcher's variables are left over)");
     }
     return {static_cast<int>(*rank), static_cast<int>(*ranks)};
@@ -89,7 +89,7 @@ Place place_of(const Variable& variable) {
   const auto ranks = number_of(variable, "ELBOW_TRACE_RANKS", kMost, "number of ranks");
   if (ranks && *ranks != 1) {
     throw Refusal(EINVAL, "ELBOW_TRACE_RANKS " + std::to_string(*ranks) +
-                              ": nothing says which of them this process is; set ELBOW_TRACE_RANK");
+                              ": the rank of this process is unknown; set ELBOW_TRACE_RANK");
   }
   return {};
 }

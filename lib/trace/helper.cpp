@@ -26,7 +26,7 @@ cpu_set_t set_of(const char* core) {
   const char* const end = core + std::strlen(core);
   const auto [stopped, failed] = std::from_chars(core, end, number);
   if (failed != std::errc() || stopped != end || number >= CPU_SETSIZE) {
-    throw Refusal(EINVAL, std::string("core '") + core + "': is no number of a core; give one, 0 to " +
+    throw Refusal(EINVAL, std::string("core '") + core + "': is not a number of a core; give one, 0 to " +
                               std::to_string(CPU_SETSIZE - 1));
   }
   CPU_SET(number, &set);

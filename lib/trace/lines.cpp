@@ -14,7 +14,7 @@ std::string json_text(const nlohmann::json& value) {
   try {
     return value.dump();
   } catch (const nlohmann::json::type_error&) {
-    throw Refusal(EINVAL, "name: is no UTF-8; give categories, types and fields names that are");
+    throw Refusal(EINVAL, "name: is not UTF-8; give categories, types and fields names that are");
   }
 }
 

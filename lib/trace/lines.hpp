@@ -6,7 +6,7 @@
 
 namespace elbowroom::trace {
 
-// A number, a string or null as JSON. Refusal: it is a name that is no UTF-8.
+// A number, a string or null as JSON. Refusal: it is a name that is not UTF-8.
 std::string json_text(const nlohmann::json& value);
 
 // An object of JSON, put together piece by piece. Not an object of nlohmann-json: where there is no memory for one of those,

@@ -40,10 +40,10 @@ bool read_header(std::span<const std::byte> bytes, RingLayout& layout) {
   RingHeader& header = layout.header;
   std::memcpy(&header, bytes.data(), sizeof header);
   if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0) {
-    return refuse(layout, "is no ring of a trace (or of a machine with another order of bytes)");
+    return refuse(layout, "is not a ring of a trace (or of a machine with another order of bytes)");
   }
   if (header.version != ELBOW_TRACE_FORMAT) {
-    return refuse(layout, "is of version " + std::to_string(header.version) + ", and this release reads " +
+    return refuse(layout, "has version " + std::to_string(header.version) + ", but this release reads " +
                               std::to_string(ELBOW_TRACE_FORMAT) + ": read it with the release that wrote it");
   }
   const bool sound = header.slot_bytes == sizeof(elbow_trace_slot) && sound_events(header) &&
@@ -153,7 +153,7 @@ void read_events(std::span<const std::byte> bytes, const RingLayout& layout, Rin
       }
       if (slot.kind > ELBOW_TRACE_LOST) {
         add_damage(contents.damage, "event " + std::to_string(run.number + i) + " is of kind " +
-                                        std::to_string(slot.kind) + ", which is none");
+                                        std::to_string(slot.kind) + ", which does not exist");
         return;
       }
       back += !contents.events.empty() && slot.time < contents.events.back().time ? 1 : 0;

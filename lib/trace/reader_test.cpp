@@ -34,7 +34,7 @@ TEST_CASE("Damaged and truncated rings are read up to the damage, which is named
   changed = bytes;
   changed[8] = std::byte{9};  // version
   CHECK_FALSE(read_ring(changed, contents));
-  CHECK(contents.damage.find("is of version 9") != std::string::npos);
+  CHECK(contents.damage.find("has version 9") != std::string::npos);
   // Any byte may be anything: no crash, no hang.
   std::uint64_t state = 1;
   for (int trial = 0; trial < 3000; ++trial) {

@@ -84,7 +84,7 @@ void Recorder::take_settings(const elbow_trace_settings& settings) {
   settings_.text_bytes = padded(settings.text_bytes == 0 ? kDefaultTextBytes : settings.text_bytes);
   if (settings_.rank < 0 || settings_.rank >= settings_.ranks) {
     throw Refusal(EINVAL, "rank " + std::to_string(settings_.rank) + " of " + std::to_string(settings_.ranks) +
-                              ": there is no such process; ranks are 0 to ranks - 1");
+                              ": there is no such rank; ranks are 0 to ranks - 1");
   }
   if (settings_.policy < ELBOW_TRACE_STOP || settings_.policy > ELBOW_TRACE_GROW) {
     throw Refusal(EINVAL, "policy " + std::to_string(settings_.policy) +

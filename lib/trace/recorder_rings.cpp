@@ -343,7 +343,7 @@ void Recorder::finalised() {
 void Recorder::cost(int category, std::uint64_t& events, double& overhead_ns) const {
   const bool known = category == 63 || (category >= 0 && category < static_cast<int>(categories_.size()));
   if (!known || by_category_.empty()) {
-    throw Refusal(EINVAL, known ? "what categories cost is known when the trace was stopped"
+    throw Refusal(EINVAL, known ? "the cost of categories is known once the trace is stopped"
                                 : "category " + std::to_string(category) + ": there is no such category");
   }
   events = by_category_[static_cast<std::size_t>(category)];

@@ -32,7 +32,7 @@ void check_reserve(int file, std::uint64_t more, const std::string& path) {
   const auto block = static_cast<std::uint64_t>(memory.f_bsize);
   if (memory.f_bavail * block < more + std::min(memory.f_blocks * block / 2, kMostReserve)) {
     throw Refusal(ENOSPC, path +
-                              ": would leave less than half of that memory to the program; make room there, or ask "
+                              ": would leave less than half of that memory to the program; free space there, or ask "
                               "for smaller rings (--buffer)");
   }
 }
@@ -68,7 +68,7 @@ void check_memory(int file, std::uint64_t more, const std::string& path) {
 
 void refuse_file(const std::string& path, int code) {
   throw Refusal(code, path + ": cannot be written (" + std::strerror(code) +
-                          "); make room there, or name another directory or memory");
+                          "); free space there, or name another directory or memory");
 }
 
 std::uint64_t stamp(bool counter) {

@@ -56,7 +56,7 @@ class DocumentFormat(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         except _UNREADABLE as error:
             place = re.search(r"byte (\d+)", str(error))
             line = data[: int(place[1])].count(b"\n") + 1 if place else 1
-            raise self._error(f"is damaged: line {line} is no JSON ({error})", path) from error
+            raise self._error(f"is damaged: line {line} is not JSON ({error})", path) from error
         if not isinstance(head, dict) or head.get("schema") != self.schema:
             raise self._error(f"is no {self.name} of elbowroom (schema {self.schema!r})", path)
         return head

@@ -39,8 +39,8 @@ _NO_DIRECTORY_SYNC = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSU
 """What opening or syncing a directory answers where that is not possible: CIFS, some FUSE file systems."""
 
 _HINTS = {
-    errno.ENOSPC: "make room there, or choose another disk",
-    errno.EDQUOT: "make room in your quota, or choose another disk",
+    errno.ENOSPC: "free space there, or choose another disk",
+    errno.EDQUOT: "free space in your quota, or choose another disk",
     errno.EFBIG: "raise the limit of file sizes (ulimit -f), or choose another disk",
     errno.EIO: "the disk reports an error: choose another disk",
     errno.EROFS: "the disk is read-only: choose another place",
@@ -76,7 +76,7 @@ def disk_error(error: OSError, path: Path | str, field: str = "file") -> Elbowro
 def read_document(path: Path, *, field: str, hint: str, limit: int = LARGEST) -> bytes:
     """The content of a file that a person named.
 
-    UsageError where it cannot be read, is no regular file (a pipe or a device may never end), or has more
+    UsageError where it cannot be read, is not a regular file (a pipe or a device may never end), or has more
     than `limit` bytes; `field` and `hint` are those of the error.
     """
     try:
@@ -114,7 +114,7 @@ def read_text(path: Path, *, field: str, hint: str, limit: int = LARGEST) -> str
     try:
         return read_document(path, field=field, hint=hint, limit=limit).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError("is no text in UTF-8", field=field, value=str(path), hint=hint) from error
+        raise UsageError("is not text in UTF-8", field=field, value=str(path), hint=hint) from error
 
 
 def check_output(path: Path, inputs: Iterable[Path] = (), *, field: str = "out") -> None:

@@ -115,7 +115,7 @@ def test_a_stopped_calibration_says_how_to_go_on(
         patch.setattr(choosing, "next_run", stop)
         code, told, _ = calibrate(*words)
     assert code == 1
-    assert told["error"]["hint"] == "go on with: elbowroom calibrate --resume r"
+    assert told["error"]["hint"] == "continue with: elbowroom calibrate --resume r"
     kept = len(RunFolder.open(tmp_path / "r").entries())
     assert kept > 0
     code, found, _ = calibrate("--resume", "r", "--budget", "10", "--half-width", "0.1", "--no-report")
@@ -126,8 +126,8 @@ def test_a_stopped_calibration_says_how_to_go_on(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--budget", "0"], "budget 0: is no number of runs"),
-        (["--half-width", "0"], "half_width 0.0: is no relative half-width"),
+        (["--budget", "0"], "budget 0: is not a number of runs"),
+        (["--half-width", "0"], "half_width 0.0: is not a relative half-width"),
         (["--kernels", "memset_nt,triad"], "calibrate one kernel and one message size at a time"),
         (["--sizes", "4"], "has points without bandwidths of both sides"),
         (["--resume", "r", "--seed", "1"], "seed: cannot be given with --resume"),

@@ -115,7 +115,7 @@ def test_loss_ratios_may_come_from_a_model(run: Any) -> None:
 def test_a_model_of_another_machine_is_refused(run: Any) -> None:
     error = refused(run, "run", "diffusion", *QUICK, "--set", "model=henri")
     assert error["field"] == "model"
-    assert "is of another machine" in error["message"]
+    assert "is from another machine" in error["message"]
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_the_command_prints_draws_and_says_when_not_to_trust(
         (["R", "--size", "4"], "size '4 B': was not measured alone and together; measured: 64 MB"),
         (["R", "--cores", "99"], "cores 99: was not measured alone and together; measured: 17"),
         (["R", "--kernel", "traid"], "kernel 'traid': was not measured alone and together; did you mean"),
-        (["R", "-o", "a.pdf"], "out 'a.pdf': is no picture; end the name in .svg or .png"),
+        (["R", "-o", "a.pdf"], "out 'a.pdf': is not a picture; end the name in .svg or .png"),
         (["R", "R"], "is named twice; name each run once"),
         (["nowhere"], "run 'nowhere': does not exist"),
     ],
@@ -154,7 +154,7 @@ def test_runs_of_two_machines_are_refused(
 ) -> None:
     other = contrast(tmp_path / "bora", "bora", kernels="triad")
     assert cli.run(["explain", str(run), str(other)]) == 2
-    assert "is of another machine than the first run: name is 'bora' here and 'henri' there" in (
+    assert "is from another machine than the first run: name is 'bora' here and 'henri' there" in (
         capfd.readouterr().err
     )
 

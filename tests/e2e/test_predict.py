@@ -184,7 +184,7 @@ def test_a_bad_file_leaves_no_run(run: Any, curves_csv: Any) -> None:
     source = curves_csv("henri", ns=(1, 2))
     text = source.read_text().replace("0,0,2,", "0,0,nan,")
     source.write_text(text)
-    refused(run("import", str(source), "-o", "r", "--json"), "line", "is no whole number")
+    refused(run("import", str(source), "-o", "r", "--json"), "line", "is not a whole number")
     assert not Path("r").exists()
 
 
@@ -238,7 +238,7 @@ def test_a_model_of_a_newer_release_is_refused(fitted: Any) -> None:
         (("--cores", "4", "--comp-node", "2", "--comm-node", "0"), ("comp_node 2", "ask for 0 to 1")),
         (("--cores", "4", "--comp-node", "0", "--comm-node", "-1"), ("comm_node -1", "ask for 0 to 1")),
         (("--cores", "4", "--comp-node", "0"), ("comm_node", "give both nodes")),
-        (("--all", "--comp-node", "0", "--comm-node", "0"), ("goes without nodes",)),
+        (("--all", "--comp-node", "0", "--comm-node", "0"), ("cannot be combined with nodes",)),
         (("--model", "flow"), ("it has: threshold",)),
         (("--model", "flow", "--faithful"), ("flow",)),
         (("--cores-other", "2", "--cores", "4", "--comp-node", "0", "--comm-node", "0"), ("one socket",)),

@@ -132,7 +132,7 @@ def test_all_events_arrive_and_are_drawn_in_rows(show: Show) -> None:
     assert pixels > 20, "slices, ticks and areas have many colours and shades"
     assert browser.find_element(By.TAG_NAME, "h1").text == "a <trace>"
     assert WARNING in browser.find_element(By.CSS_SELECTOR, ".notes").get_attribute("textContent")
-    assert "1 tachyon or suspect message visible" in text(browser, "said")
+    assert "1 tachyon or suspect message visible" in text(browser, "note")
     assert "wrong by at most 7 ns" in text(browser, "clocks")
 
 
@@ -177,12 +177,12 @@ def test_search_finds_types_texts_numbers_and_fields_and_goes_there(show: Show) 
         box.clear()
         box.send_keys(words, Keys.ENTER)
         settle(browser)
-        assert asked(browser, "view.found.ids.length") == count, words
-    assert text(browser, "found") == "no results"
+        assert asked(browser, "view.results.ids.length") == count, words
+    assert text(browser, "results") == "no results"
     box.clear()
     box.send_keys("neighbour", Keys.ENTER)
     settle(browser)
-    assert text(browser, "found") == "1 of 1"
+    assert text(browser, "results") == "1 of 1"
     told = text(browser, "details")
     assert "row 117 & <i>its</i> neighbour" in told
     assert "lasts\n600 ns" in told

@@ -197,7 +197,7 @@ def test_a_machine_that_changed_since_is_not_resumed(run: Any, tmp_path: Path) -
         (["--launcher", "local"], "launcher 'local': cannot be given with --machine"),
         (["--mpi", "embedded"], "mpi 'embedded': cannot be given with --machine"),
         (["--hosts", "a,b"], "hosts 'a,b': cannot be given with --machine"),
-        (["--noise", "0.5"], "noise 0.5: is no relative standard deviation"),
+        (["--noise", "0.5"], "noise 0.5: is not a relative standard deviation"),
         (["--noise", "nan"], "noise 'nan': is not a finite number"),
         (["--comp-node", "2"], "comp_node 2: NUMA node 2 does not exist; nodes here: 0-1"),
         (["--comp-cores", "35-37"], "comp_cores 36: core 36 does not exist; cores here: 0-35"),
@@ -213,7 +213,7 @@ def test_what_does_not_go_with_a_virtual_machine_is_refused(run: Any, words: lis
 def test_noise_without_a_virtual_machine_is_refused(run: Any) -> None:
     code, _, err = run("run", "quick", "--noise", "0.01")
     assert code == 2
-    assert "goes with a virtual machine only" in err
+    assert "is only valid with a virtual machine" in err
 
 
 def test_n_outside_the_machine_is_a_note_and_no_point_an_error(run: Any) -> None:
@@ -285,4 +285,4 @@ def test_compare_fails_for_a_large_loss_only_and_refuses_runs_without_a_common_p
     assert "has no point in common with a" in err
     code, _, err = run("compare", "a", "a", "--fail-above", "much")
     assert code == 2
-    assert "fail_above 'much': is no percentage" in err
+    assert "fail_above 'much': is not a percentage" in err

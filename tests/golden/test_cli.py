@@ -80,7 +80,7 @@ def test_the_doctor_prints_a_line_and_a_mend_for_each_thing(
     capfd: pytest.CaptureFixture[str], snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checks = [
-        Diagnosis(name="load", status="ok", text="0.02 tasks able to run in the last minute"),
+        Diagnosis(name="load", status="ok", text="0.02 runnable tasks in the last minute"),
         Diagnosis(
             name="memory",
             status="warn",

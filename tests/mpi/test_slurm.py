@@ -142,7 +142,7 @@ class Slurm:
         while not ready():
             dead = [daemon.args for daemon in self.daemons if daemon.poll() is not None]
             if dead or time.monotonic() > end:
-                raise RuntimeError(f"{what} did not come up ({dead or 'too late'}): {self._log()}")
+                raise RuntimeError(f"{what} did not start ({dead or 'too late'}): {self._log()}")
             time.sleep(0.2)
 
     def _log(self) -> str:

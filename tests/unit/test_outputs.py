@@ -325,7 +325,7 @@ def test_text_that_is_not_utf8_is_refused_and_a_byte_order_mark_is_passed_over(t
     (tmp_path / "f").write_bytes(b"\xef\xbb\xbfa = 1")
     assert read_text(tmp_path / "f", field="plan", hint="") == "a = 1"
     (tmp_path / "f").write_bytes(b"\xff\xfea")
-    with pytest.raises(UsageError, match="is no text in UTF-8"):
+    with pytest.raises(UsageError, match="is not text in UTF-8"):
         read_text(tmp_path / "f", field="plan", hint="")
 
 

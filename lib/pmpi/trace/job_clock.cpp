@@ -21,7 +21,7 @@ void complain(const char* what) {
   std::fprintf(stderr, "elbowroom: clocks of the trace's processes are not compared: %s\n", what);
 }
 
-// ELBOW_TRACE_SYNC_SECONDS; below 0 where it is no number.
+// ELBOW_TRACE_SYNC_SECONDS; below 0 where it is not a number.
 double seconds_wanted() {
   const char* text = std::getenv("ELBOW_TRACE_SYNC_SECONDS");
   if (text == nullptr || *text == '\0') {

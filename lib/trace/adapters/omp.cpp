@@ -177,7 +177,7 @@ __attribute__((constructor)) void tell_of_libgomp() {
   if (dlsym(gomp, "__kmpc_fork_call") == nullptr) {
     std::fprintf(
         stderr,
-        "elbow_trace: OpenMP is not traced: this program's is GCC's libgomp, which tells tools nothing; let it run "
+        "elbow_trace: OpenMP is not traced: this program uses GCC's libgomp, which has no tool interface; let it run "
         "over LLVM's libomp (docs/reference/trace-runtimes.md)\n");
   }
   dlclose(gomp);

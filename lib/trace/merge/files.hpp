@@ -40,7 +40,7 @@ struct TraceFiles {
 };
 
 // Looks for the files of a trace, also for rings that a killed process left in memory, and reads their first words. Raises
-// Refused where it is no folder of a trace, cannot be read, or has files of different jobs or of another version.
+// Refused where it is not a folder of a trace, cannot be read, or has files of different jobs or of another version.
 TraceFiles find_files(const std::string& directory);
 
 }  // namespace elbowroom::trace

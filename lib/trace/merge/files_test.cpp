@@ -77,7 +77,7 @@ TEST_CASE("A whole trace has its events, texts and totals, and no warning") {
   CHECK(doubts(*read.trace, read.merged).empty());
 }
 
-TEST_CASE("What is no folder of a trace is refused with a sentence") {
+TEST_CASE("What is not a folder of a trace is refused with a sentence") {
   TestFolder folder;
   CHECK(has(refusal(folder.file("nowhere")), "there is no such folder; name the folder"));
   append(folder.file("file"), "x");
@@ -121,7 +121,7 @@ TEST_CASE("A truncated ring is read up to its end, which is named") {
   CHECK(has(read.trace->damage.at(0).what, "the file ends after 50 of 100 events, at byte 5703"));
   CHECK(has(read.got.job.threads.at(0).damage, "the file ends after 50"));
   CHECK(read.got.job.threads.at(0).lost == 50);
-  CHECK(read.warned("rank 0 said at its end that it kept 100 of 100 events; its files hold 50 of 100"));
+  CHECK(read.warned("rank 0 reported at its end that it kept 100 of 100 events; its files hold 50 of 100"));
   CHECK_FALSE(doubts(*read.trace, read.merged).empty());
   fs::resize_file(small.ring(), 100);
   const ReadTrace less(small.directory);
@@ -138,7 +138,7 @@ TEST_CASE("A damaged slot ends what is read of its thread, and is named with its
   const ReadTrace read(small.directory);
   CHECK(read.got.events.size() == 21);
   CHECK(read.trace->damage.at(0).what ==
-        "event 20, at byte 4736, is of kind 200, which is none; what is before it was read");
+        "event 20, at byte 4736, is of kind 200, which does not exist; the events before it were read");
   const auto told = check_report(*read.trace, read.merged);
   CHECK(told["kept"] == 21);
   CHECK(told["lost"] == 80);
@@ -150,9 +150,9 @@ TEST_CASE("A ring of another version, or with a damaged header, is left out and 
   Small small;
   small.write();
   change(small.ring(), offsetof(RingHeader, version), std::string("\x09\0\0\0", 4));
-  CHECK(has(ReadTrace(small.directory).trace->damage.at(0).what, "is of version 9, and this release reads 1"));
+  CHECK(has(ReadTrace(small.directory).trace->damage.at(0).what, "has version 9, but this release reads 1"));
   change(small.ring(), 0, "nothing");
-  CHECK(has(ReadTrace(small.directory).trace->damage.at(0).what, "is no ring of a trace"));
+  CHECK(has(ReadTrace(small.directory).trace->damage.at(0).what, "is not a ring of a trace"));
 }
 
 TEST_CASE("Lines of another version are refused, with what this release reads") {
@@ -161,7 +161,7 @@ TEST_CASE("Lines of another version are refused, with what this release reads") 
   std::string text = read_whole(small.trace.lines(0));
   text.replace(text.find("\"format\":1"), 10, "\"format\":7");
   std::ofstream(small.trace.lines(0), std::ios::trunc) << text;
-  CHECK(has(refusal(small.directory), "rank-00000.jsonl: is of version 7, and this release reads 1; read it with"));
+  CHECK(has(refusal(small.directory), "rank-00000.jsonl: has version 7, but this release reads 1; read it with"));
 }
 
 TEST_CASE("Files of different jobs are refused with both numbers") {

@@ -38,7 +38,7 @@ void print(const nlohmann::ordered_json& told, bool to_errors = false) {
   std::ostream& stream = to_errors ? std::cerr : std::cout;
   stream << told.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
   if (!stream) {
-    throw std::runtime_error("stdout: cannot be written; make room there");
+    throw std::runtime_error("stdout: cannot be written; free space there");
   }
 }
 
@@ -99,7 +99,7 @@ int main(int argc, char** argv) {
   merged->add_option("-o,--out", request.out, "where to")->required();
   merged->add_option("--from", request.from, "leave out what is before, ns since the start");
   merged->add_option("--until", request.until, "leave out what is after, ns since the start");
-  merged->add_flag("--progress", request.progress, "say on stderr how much is done: progress DONE TOTAL");
+  merged->add_flag("--progress", request.progress, "report the progress on stderr: progress DONE TOTAL");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -212,21 +212,22 @@ std::vector<std::string> Messages::warnings() const {
     }
   };
   warn(totals_.mismatched,
-       " messages have another size where they arrive than where they left: their ends belong to different messages, "
+       " messages are received with another size than they were sent with: their ends belong to different messages, "
        "and so may "
        "those of all others of these ranks; threads that share requests (MPI_THREAD_MULTIPLE) are the likely cause, or "
        "a "
        "receive that was truncated, not the clocks");
   warn(totals_.tachyons,
        totals_.mismatched > 0
-           ? " messages arrive before they left: with ends that were joined wrongly, this says nothing of the clocks"
-           : " messages arrive before they left, beyond the clocks' errors: do not trust times between ranks");
+           ? " messages arrive before they were sent: with ends that were joined wrongly, this does not concern the "
+             "clocks"
+           : " messages arrive before they were sent, beyond the clocks' errors: do not trust times between ranks");
   warn(not_guessed_,
        " messages of ranks that lost events are not numbered, and were not matched: a guess could join the wrong ends");
   warn(nowhere_, " messages go to or come from ranks that this job does not have");
   warn(repeated_, " messages have the same number as an earlier one of the same kind");
-  warn(open_.given_up(), " messages were given up, as more than a million were under way at once");
-  warn(open_.size(), " messages have one end only in this trace");
+  warn(open_.given_up(), " messages were not matched, as more than a million were in flight at once");
+  warn(open_.size(), " messages have only one end in this trace");
   return told;
 }
 

@@ -268,7 +268,7 @@ TEST_CASE("Ends of one message with different sizes are mismatched, and the cloc
   CHECK((read.got.messages.at(0).flags & kMismatched) != 0);
   CHECK(read.got.messages.at(2).flags == 0);
   CHECK(read.warned("threads that share requests"));
-  CHECK(read.warned("this says nothing of the clocks"));
+  CHECK(read.warned("this does not concern the clocks"));
   CHECK_FALSE(doubts(*read.trace, read.merged).empty());
   CHECK(check_report(*read.trace, read.merged)["mismatched"] == 2);
 }

@@ -50,7 +50,7 @@ class Opener {
     }
     types_.move_into(opened_->job);
     for (const int number : types_.unknown()) {
-      warn("type " + std::to_string(number) + " is unknown: no file says what it is; its events are shown as such");
+      warn("type " + std::to_string(number) + " is unknown: no file describes it; its events are shown as such");
     }
     align();
     warn_of_damage();
@@ -138,7 +138,7 @@ class Opener {
                                           told->start_ticks == own.start_ticks && told->start_ns == own.start_ns);
     if (!same) {
       opened_->damage.push_back(
-          {ring.name, "its header says another clock than its process's first line, which is used"});
+          {ring.name, "its header names another clock than its process's first line, which is used"});
     }
     return same ? own : *told;
   }
@@ -250,7 +250,7 @@ class Opener {
       kept += of_rank ? thread.kept : 0;
     }
     if (own.end && (own.end->recorded != recorded || own.end->kept != kept)) {
-      warn(in_words(rank) + " said at its end that it kept " + std::to_string(own.end->kept) + " of " +
+      warn(in_words(rank) + " reported at its end that it kept " + std::to_string(own.end->kept) + " of " +
            std::to_string(own.end->recorded) + " events; its files hold " + std::to_string(kept) + " of " +
            std::to_string(recorded));
     }
@@ -266,14 +266,14 @@ class Opener {
     if (own.times.unsynced()) {
       warn(who + " has no sync point: its times have no known relation to those of other ranks");
     } else if (flags.single && !alone) {
-      warn(who + " has one sync point only: its times drift away from others' before and after it");
+      warn(who + " has only one sync point: its times drift from those of other ranks before and after it");
     }
     if (flags.backwards) {
       warn(who + "'s sync points contradict each other: a clock went back between two of them");
     }
     if (flags.steps > 0) {
       warn(who + "'s clock jumped between sync points " + std::to_string(flags.steps) +
-           " times; times in between are as wrong as the jump is wide");
+           " times; times in between are wrong by up to that jump");
     }
     if (flags.rejected > 0) {
       warn(who + ": " + std::to_string(flags.rejected) +

@@ -86,7 +86,7 @@ bool read_first(const json& line, RankLines& lines, const std::string& path) {
   Fields fields(line);
   const int format = fields.number("format", 0, 1 << 30);
   if (fields.sound() && format != ELBOW_TRACE_FORMAT) {
-    throw Refused(path + ": is of version " + std::to_string(format) + ", and this release reads " +
+    throw Refused(path + ": has version " + std::to_string(format) + ", but this release reads " +
                   std::to_string(ELBOW_TRACE_FORMAT) + "; read it with the release that wrote it");
   }
   RankLines read;

@@ -205,10 +205,10 @@ std::vector<std::string> doubts(const OpenedTrace& trace, const Merged& merged) 
   const MessageTotals& totals = merged.messages.totals();
   if (totals.mismatched > 0) {
     told.push_back(of(totals.mismatched, totals.messages) +
-                   " messages have another size where they arrive than where they left");
+                   " messages are received with another size than they were sent with");
   }
   if (totals.tachyons > 0) {
-    told.push_back(of(totals.tachyons, totals.messages) + " messages arrive before they left");
+    told.push_back(of(totals.tachyons, totals.messages) + " messages arrive before they were sent");
   }
   if (!merged.monotone) {
     told.push_back("times go back in the order of events");

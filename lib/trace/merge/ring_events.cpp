@@ -90,7 +90,7 @@ void RingEvents::take(std::size_t from, std::size_t got, std::uint64_t place, st
     if (slot.kind > ELBOW_TRACE_LOST) {
       damage_ = "event " + std::to_string(number + i) + ", at byte " +
                 std::to_string(place + i * sizeof(elbow_trace_slot)) + ", is of kind " + std::to_string(slot.kind) +
-                ", which is none; what is before it was read";
+                ", which does not exist; the events before it were read";
       finished_ = true;
       return;
     }

@@ -151,11 +151,11 @@ int main(int argc, char** argv) {
   CLI::App app("Writes a trace of any size, as if it had been recorded");
   Wish wish;
   app.add_option("directory", wish.directory, "where to")->required();
-  app.add_option("--events", wish.events, "about so many");
+  app.add_option("--events", wish.events, "approximate number");
   app.add_option("--ranks", wish.ranks)->check(CLI::Range(1, 100000));
   app.add_option("--threads", wish.threads, "of each rank")->check(CLI::Range(1, 100000));
   app.add_option("--messages", wish.messages, "share of each first thread's events")->check(CLI::Range(0.0, 1.0));
-  app.add_option("--tachyons", wish.tachyons, "messages that arrive before they left");
+  app.add_option("--tachyons", wish.tachyons, "messages that arrive before they were sent");
   app.add_option("--job", wish.seed, "the job's number");
   CLI11_PARSE(app, argc, argv);
   try {

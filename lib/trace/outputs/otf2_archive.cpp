@@ -38,7 +38,8 @@ Otf2Archive::Otf2Archive(std::string path) : path_(std::move(path)) {
   }
   const fs::file_status status = fs::status(path_, failed);
   if (fs::exists(status) && !fs::is_directory(status)) {
-    throw std::runtime_error("out '" + path_ + "': is no folder, and an archive of OTF2 is one; choose another name");
+    throw std::runtime_error("out '" + path_ +
+                             "': is not a folder, and an archive of OTF2 is one; choose another name");
   }
   if (fs::exists(status) && !fs::is_empty(path_, failed)) {
     cannot_write(path_, EEXIST);
@@ -150,7 +151,7 @@ void Otf2Archive::refused(OTF2_ErrorCode code) const {
     cannot_write(path_, errno);
   }
   throw std::runtime_error("out '" + path_ + "': cannot be written (OTF2: " + OTF2_Error_GetDescription(code) +
-                           "); make room there, or choose another disk");
+                           "); free space there, or choose another disk");
 }
 
 }  // namespace elbowroom::trace

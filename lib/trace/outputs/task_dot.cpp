@@ -26,7 +26,7 @@ std::string dot_duration(std::int64_t ns) {
   return text.data();
 }
 
-// Inside a quoted string; what ends a line or is no text becomes a space.
+// Inside a quoted string; what ends a line or is not text becomes a space.
 std::string escaped(std::string_view text) {
   std::string found;
   for (const char c : text) {

@@ -13,7 +13,7 @@
 
 namespace elbowroom::trace {
 
-// Names are bytes that a program gave; what is no UTF-8 in them becomes U+FFFD.
+// Names are bytes that a program gave; what is not UTF-8 in them becomes U+FFFD.
 std::string valid_utf8(std::string_view bytes);
 
 std::string process_title(const MergedRank& rank);     // "rank 3 (host, process 812), killed"

@@ -29,7 +29,7 @@ constexpr std::chrono::milliseconds kReaderPause{20};
 const char* hint(int code) {
   switch (code) {
     case ENOSPC:
-    case EDQUOT: return "; make room there, or choose another disk";
+    case EDQUOT: return "; free space there, or choose another disk";
     case EACCES:
     case EPERM:
     case EROFS: return "; choose a place you may write to";

@@ -133,8 +133,8 @@ TEST_CASE("an archive of OTF2 appears where a symbolic link leads, and never in 
   CHECK(fs::is_symlink(folder.file("link")));
   CHECK(fs::exists(folder.file("empty/traces.otf2")));
   put(folder.file("file"), "");
-  CHECK_THROWS_WITH_AS(otf2_output(folder.file("file")), doctest::Contains("is no folder"), std::runtime_error);
-  CHECK_THROWS_WITH_AS(otf2_output("/dev/null"), doctest::Contains("is no folder"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(otf2_output(folder.file("file")), doctest::Contains("is not a folder"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(otf2_output("/dev/null"), doctest::Contains("is not a folder"), std::runtime_error);
   CHECK(fs::is_character_file("/dev/null"));
 }
 

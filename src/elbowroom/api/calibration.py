@@ -115,7 +115,7 @@ def _pooled(runs: Sequence[Run], kernel: str | None, size: int | None) -> FitDat
     for number, run in enumerate(runs):
         check_same(
             difference(layout_of(run.machine).shape, shape, STRICT_SHAPE),
-            message="is of another machine than the first run",
+            message="is from another machine than the first run",
             field="run",
             value=str(run.path),
             hint="fit the runs of one machine together, others apart",
@@ -130,7 +130,7 @@ def _pooled(runs: Sequence[Run], kernel: str | None, size: int | None) -> FitDat
 def evaluate(run: Run | Path | str, model: Model | Path | str) -> Evaluation:
     """How far each model is from what a run measured: Table 6.1 of the thesis, beside the naive baselines.
 
-    UsageError where the run is of another machine than the model, or measured nothing together.
+    UsageError where the run is from another machine than the model, or measured nothing together.
     """
     return evaluation(run if isinstance(run, Run) else open(run), load_model(model))
 

@@ -71,7 +71,7 @@ def _one_machine(runs: list[Run]) -> None:
     for run in runs[1:]:
         check_same(
             difference(run.machine, first, HARDWARE),
-            message="is of another machine than the first run",
+            message="is from another machine than the first run",
             field="run",
             value=str(run.path),
             hint="explain the runs of one machine together, others apart",

@@ -241,7 +241,7 @@ def curves_of(
 ) -> FitData:
     """What a run says to models: bandwidths by placement and cores, and what was left out.
 
-    With a model, those of its kernel and message size; UsageError where the run is of another machine.
+    With a model, those of its kernel and message size; UsageError where the run is from another machine.
     """
     if model is not None:
         known = model.document.calibration

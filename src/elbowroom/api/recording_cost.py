@@ -189,19 +189,21 @@ def _check(
 ) -> None:
     if repeat < LEAST:
         raise UsageError(
-            "tells nothing of how sure it is", field="repeat", value=repeat, hint=f"at least {LEAST}"
+            "is too few to estimate the uncertainty", field="repeat", value=repeat, hint=f"at least {LEAST}"
         )
     if any(count < 1 for count in threads or ()):
-        raise UsageError("is no number of threads", field="threads", value=min(threads or ()), hint="1,2,4")
+        raise UsageError(
+            "is not a number of threads", field="threads", value=min(threads or ()), hint="1,2,4"
+        )
     if not 0 < limit < 1:
-        raise UsageError("is no share", field="limit", value=limit, hint="above 0, below 100 percent")
+        raise UsageError("is not a share", field="limit", value=limit, hint="above 0, below 100 percent")
     if any(THREADS in word for word in words) and not threads:
         raise UsageError("stands in the command without numbers", field="threads", hint="add --threads 1,2")
     try:
         re.compile(metric)
     except re.error as error:
         raise UsageError(
-            f"is no expression ({error})", field="metric", value=metric, hint="or wall"
+            f"is not an expression ({error})", field="metric", value=metric, hint="or wall"
         ) from error
 
 

@@ -222,7 +222,7 @@ def list_runs(folder: Path | str = "runs") -> list[ListedRun]:
     folder = Path(folder)
     if not folder.is_dir():
         raise UsageError(
-            "is no folder", field="folder", value=str(folder), hint="name a folder with runs, such as runs"
+            "is not a folder", field="folder", value=str(folder), hint="name a folder with runs, such as runs"
         )
     if _is_run(folder):
         return [_listed(folder)]

@@ -73,6 +73,6 @@ def schema_names() -> tuple[str, ...]:
 def schema(name: str) -> dict[str, Any]:
     """The JSON Schema of a document, as plain data; UsageError for a name that is not in `schema_names`."""
     if name not in _DOCUMENTS:
-        raise UsageError("is no document", field="schema", value=name, hint=closest(name, _DOCUMENTS))
+        raise UsageError("is not a document", field="schema", value=name, hint=closest(name, _DOCUMENTS))
     title, *kinds = _DOCUMENTS[name]
     return json_schema(*kinds, title=title)

@@ -1,4 +1,4 @@
-"""What a command line on this interface needs: outputs that may be written, JSON keys, limits, and signals."""
+"""What a command line on this interface needs: outputs, JSON keys, limits and signals."""
 
 from elbowroom.files import check_output as check_output
 from elbowroom.files import is_stdout as is_stdout

@@ -235,7 +235,7 @@ def simulate(
     seed: int = 1,
 ) -> Simulated:
     """Both sides alone and together for each number of `cores` of the first socket (default: all) and each
-    message size in bytes (None: messages without end).
+    message size in bytes (None: one endless message).
 
     `intensity` in flop/B, `copy` the MB/s that an accelerator would write to `comp_node` alone, `far_thread`:
     the communication threads are not on the NIC's socket. UsageError for what the machine has not;

@@ -136,7 +136,7 @@ def record_trace(
     where = Path(directory)
     if trace_jobs.started(where):
         raise UsageError(
-            "has a trace already", field="directory", value=str(where), hint="name another, or remove it"
+            "already holds a trace", field="directory", value=str(where), hint="name another, or remove it"
         )
     settings = recorder.Settings(
         directory=str(where),
@@ -191,7 +191,7 @@ def _names(categories: Sequence[str]) -> tuple[str, ...]:
     for name in categories:
         if not re.fullmatch(_NAME, name):
             raise UsageError(
-                "is no name of a category",
+                "is not a name of a category",
                 field="categories",
                 value=name,
                 hint="for instance mpi,message,task",
@@ -224,7 +224,9 @@ def _adapters(adapters: Sequence[Adapter] | None) -> Sequence[Adapter] | None:
 
 def _seconds(seconds: float) -> float:
     if not 0 <= seconds < float("inf"):
-        raise UsageError("is no time", field="sync", value=seconds, hint="seconds, 0 for begin and end only")
+        raise UsageError(
+            "is not a time", field="sync", value=seconds, hint="seconds, 0 for begin and end only"
+        )
     return seconds
 
 

@@ -123,7 +123,7 @@ def _moment(seconds: float | None, field: str) -> int | None:
         return None
     if not 0 <= seconds < _MOST_SECONDS:
         raise UsageError(
-            "is no time in a trace", field=field, value=seconds, hint="seconds since its start, 0 or more"
+            "is not a time in a trace", field=field, value=seconds, hint="seconds since its start, 0 or more"
         )
     return round(seconds * 1e9)
 
@@ -189,7 +189,7 @@ def _there(directory: str | Path) -> None:
             hint=f"name one of them, for instance {several[0]}",
         )
     raise UsageError(
-        "holds no trace (rank-*.jsonl)" if path.is_dir() else "is no directory",
+        "holds no trace (rank-*.jsonl)" if path.is_dir() else "is not a directory",
         field="directory",
         value=str(directory),
         hint="name the directory that `elbowroom trace record -o` was given",

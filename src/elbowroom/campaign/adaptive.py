@@ -169,10 +169,10 @@ def _begun(path: Path, manifest: Manifest, source: Source, tell: Tell) -> Prepar
 
 def _check(goal: Goal) -> None:
     if goal.budget < 1:
-        raise UsageError("is no number of runs", field="budget", value=goal.budget, hint="at least 1")
+        raise UsageError("is not a number of runs", field="budget", value=goal.budget, hint="at least 1")
     if not 0 < goal.half_width < 1:
         raise UsageError(
-            "is no relative half-width", field="half_width", value=goal.half_width, hint="0.03 is 3 %"
+            "is not a relative half-width", field="half_width", value=goal.half_width, hint="0.03 is 3 %"
         )
 
 
@@ -187,7 +187,7 @@ def _candidates(whole: Prepared, places: Layout) -> dict[Situation, Point]:
                 "has points without bandwidths of both sides",
                 field="plan",
                 value=point.id,
-                hint="take plan model",
+                hint="use plan model",
             )
         at = situation(point, point.comp_cores, places)
         if at in candidates:

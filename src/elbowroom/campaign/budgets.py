@@ -151,7 +151,7 @@ def allowance(folder: RunFolder, prepared: Prepared, seconds: float | None) -> t
     It is `seconds` if given, else what is left of the run's budget (0: spent). None: the run has no limit.
     """
     if seconds is not None:
-        return seconds, f"measuring on for {seconds:g} s"
+        return seconds, f"measuring for another {seconds:g} s"
     if not prepared.budget:
         return None, ""
     left = prepared.budget - spent_before(folder)

@@ -42,7 +42,7 @@ def import_curves(
         launcher=IMPORTED,
         where={"file": curves.origin},
         machine=machine,
-        unknown={"state of the machine": "imported values do not tell it"},
+        unknown={"state of the machine": "not recorded for imported values"},
     )
     entries = [
         Entry(point=point.id, repetition=0, record=_record(point, row))

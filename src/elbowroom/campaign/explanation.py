@@ -25,7 +25,7 @@ def observed(folder: RunFolder, results: Results) -> ObservedRun:
     repetitions = int(manifest.plan["repetitions"])
     if manifest.launcher == IMPORTED or repetitions < LEAST:
         raise UsageError(
-            "has one value of each, so nothing tells how sure a contrast is",
+            "has one value of each, so the uncertainty of a contrast is unknown",
             field="run",
             value=str(folder.path),
             hint="measure with several repetitions: elbowroom run contrast",

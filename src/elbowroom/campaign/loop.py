@@ -184,7 +184,7 @@ class Loop:
             return failed_entry(unit, error_of(answer).sentence())
         same = (answer.get("point"), answer.get("repetition")) == (unit.point, unit.repetition)
         if answer.get("record") != "repetition" or not same:
-            raise SessionLost(f"the probe answered something else: {str(answer)[:200]}")
+            raise SessionLost(f"the probe sent an unexpected answer: {str(answer)[:200]}")
         self.measured_s += measured_seconds(answer)
         return Entry(point=unit.point, repetition=unit.repetition, closing=unit.closing, record=answer)
 

@@ -97,7 +97,7 @@ def _ratio(prediction: Prediction, side: str) -> tuple[float, float, float]:
 def _same_machine(document: Document, machine: Machine, source: str) -> None:
     check_same(
         difference(document.machine, layout_of(machine).shape, SHAPE),
-        message=f"{source} is of another machine",
+        message=f"{source} is from another machine",
         field="model",
         value=document.machine.name,
         hint="fit a run of this machine, or leave the model out",

@@ -59,10 +59,10 @@ def same_machine(path: Path, source: Source, manifest: Manifest) -> None:
     here, there = compared(source.machine(), manifest), compared(manifest.machine, manifest)
     check_same(
         difference(here, there, here.__struct_fields__),
-        message=f"was begun on another machine ({there.name}), or this one has changed since",
+        message=f"was started on another machine ({there.name}), or this one has changed since",
         field="resume",
         value=str(path),
-        hint="go on there, or start a new run here",
+        hint="continue there, or start a new run here",
     )
 
 
@@ -79,7 +79,7 @@ def _same_library(manifest: Manifest, hello: dict[str, Any]) -> None:
     before, now = (record.get("mpi", {}).get("library", "") for record in (manifest.hello, hello))
     if before != now:
         raise UsageError(
-            f"the run was begun with another MPI ({before})",
+            f"the run was started with another MPI ({before})",
             field="mpi",
             value=now,
             hint="resume with the same --mpi, or start a new run",
@@ -90,10 +90,10 @@ def _same_simulation(manifest: Manifest, hello: dict[str, Any]) -> None:
     """A virtual machine's file may have changed since; half a run of each would be of no machine."""
     if manifest.hello.get("virtual") != hello.get("virtual"):
         raise UsageError(
-            "the virtual machine has changed since the run was begun",
+            "the virtual machine has changed since the run was started",
             field="machine",
             value=str(manifest.where.get("machine")),
-            hint="set its definition back (the manifest has it), or start a new run",
+            hint="restore its definition (the manifest has it), or start a new run",
         )
 
 

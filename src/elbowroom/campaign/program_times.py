@@ -156,7 +156,7 @@ def time_program(
                 "stopped; what was timed is kept",
                 field="verify",
                 value=str(out),
-                hint="go on with --resume in place of --run",
+                hint="continue with --resume instead of --run",
             ) from interrupt
     totals = steps_of_times([_column(done, which) for which in (0, 1)], seed)
     return compare(advice, totals, repetitions, source=str(out))
@@ -188,7 +188,7 @@ def _same(advice: Advice, out: Path) -> None:
     both = [(item.job, item.now.setup, compared_with(item).setup) for item in (begun, advice)]
     if both[0] != both[1]:
         raise UsageError(
-            "was begun for another job or advice",
+            "was started for another job or advice",
             field="resume",
             value=str(out),
             hint=hint,
@@ -226,6 +226,6 @@ def _seconds(advice: Advice, finished: Finished) -> float:
         ) from error
     if not (value > 0 and math.isfinite(value)):
         raise MachineError(
-            "is no time of a step", field="verify.number", value=value, hint="let it find seconds above 0"
+            "is not a time of a step", field="verify.number", value=value, hint="let it find seconds above 0"
         )
     return value

@@ -117,7 +117,7 @@ def left_out_notes(manifest: Manifest) -> tuple[Note, ...]:
         return ()
     reason = (
         f"no time was left of the budget of {manifest.budget.seconds:.0f} s; "
-        "go on with: --resume RUN --budget 60s"
+        "continue with: --resume RUN --budget 60s"
     )
     kernels: dict[str, list[Point]] = {}
     for point in manifest.points:

@@ -305,7 +305,7 @@ def stopped_by_signals(path: Path, again: str = "elbowroom run --resume") -> Ite
             "stopped; what was measured is kept",
             field="run",
             value=str(path),
-            hint=f"go on with: {again} {shlex.quote(str(path))}",
+            hint=f"continue with: {again} {shlex.quote(str(path))}",
         ) from interrupt
 
 

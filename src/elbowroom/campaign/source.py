@@ -94,7 +94,10 @@ def choose(where: Where, env: Mapping[str, str] | None = None) -> Source:
         return VirtualSource(where)
     if where.noise is not None:
         raise UsageError(
-            "goes with a virtual machine only", field="noise", value=where.noise, hint="add --machine NAME"
+            "is only valid with a virtual machine",
+            field="noise",
+            value=where.noise,
+            hint="add --machine NAME",
         )
     if where.launcher is not None and where.launcher.startswith(PREFIX):
         return RecordedSource(Path(where.launcher.removeprefix(PREFIX)))

@@ -301,7 +301,7 @@ def _resumed_by_verify() -> Iterator[None]:
             stopped.message,
             field="verify",
             value=stopped.value,
-            hint="go on with the same command and --resume in place of --run",
+            hint="continue with the same command and --resume instead of --run",
         ) from stopped
 
 

@@ -64,11 +64,11 @@ def _unexpected(error: Exception) -> ElbowroomError:
     """An error that no other place turned into a sentence."""
     if isinstance(error, MemoryError):
         return MachineError(
-            "is used up", field="memory", hint="ask for less at once, or use a larger machine"
+            "is used up", field="memory", hint="request less at once, or use a larger machine"
         )
     if isinstance(error, console.StdoutError):
         return MachineError(
-            f"cannot be written ({error.strerror})", field="stdout", hint="make room there, or redirect it"
+            f"cannot be written ({error.strerror})", field="stdout", hint="free space there, or redirect it"
         )
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         name = None if error.filename is None else os.fsdecode(error.filename)

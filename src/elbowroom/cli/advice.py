@@ -33,38 +33,40 @@ REPETITIONS = 9
     "--model",
     "name",
     type=click.Choice(CHOICES),
-    help="Default: flow where it was fitted; of a published machine threshold.",
+    help="Default: flow if it was fitted; threshold for a published machine.",
 )
 @click.option(
     "-o",
     "--out",
     type=Output(),
     metavar="FILE",
-    help="Write the advice as JSON; .svg, .png: the contention map.",
+    help="Write the advice (.json) or the contention map (.svg, .png).",
 )
-@click.option("--verify", is_flag=True, help="Then measure the present and the advised configuration.")
+@click.option("--verify", is_flag=True, help="Then measure the present and the advised setup.")
 @click.option("--run", metavar="RUN", help="With --verify: folder of the measurements; never overwritten.")
-@click.option("--resume", metavar="RUN", help="With --verify: go on with one that was stopped.")
-@click.option("--repeat", type=REPEAT, metavar="N", help="With --verify: pairs; default 9.")
-@click.option("--machine", metavar="MACHINE", help="With --verify: a virtual machine answers: henri:credits.")
-@click.option("--noise", type=float, metavar="SHARE", help="With --machine: noise of its values.")
-@click.option("--seed", type=click.IntRange(min=0), help="With --verify: seed of the order; of the noise.")
-@click.option("--launcher", metavar="NAME", help="With --verify: as of `elbowroom run`.")
-@click.option("--mpi", metavar="MPI", help="With --verify: as of `elbowroom run`.")
+@click.option("--resume", metavar="RUN", help="With --verify: continue measurements that were stopped.")
+@click.option(
+    "--repeat", type=REPEAT, metavar="N", help="With --verify: repetitions of each setup; default 9."
+)
+@click.option("--machine", metavar="MACHINE", help="With --verify: use a virtual machine: henri:credits.")
+@click.option("--noise", type=float, metavar="SHARE", help="With --machine: relative noise of its values.")
+@click.option("--seed", type=click.IntRange(min=0), help="With --verify: seed of the order and of the noise.")
+@click.option("--launcher", metavar="NAME", help="With --verify: as in `elbowroom run`.")
+@click.option("--mpi", metavar="MPI", help="With --verify: as in `elbowroom run`.")
 @click.option("--hosts", metavar="A,B", help="With --verify: hosts for mpiexec, srun, flux.")
-@click.option("--hostfile", metavar="FILE", help="With --verify: hosts for mpiexec, one a line.")
+@click.option("--hostfile", metavar="FILE", help="With --verify: file of hosts for mpiexec, one per line.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="With --verify: patience for one repetition or run.",
+    help="With --verify: time limit of one repetition or program run.",
 )
 @json_option
 def advise(source: str, as_json: bool, **options: Any) -> int:
-    """How a job should run: cores, nodes, messages, threads, overlap.
+    """Advise how to run a job: cores, nodes, messages, threads, overlap.
 
-    Compares every setup that the job may choose, and advises the changes whose gain is significant, each with
-    its predicted gain, the 90 % interval, and the reason.
+    Compares every setup that the job allows, and advises the changes whose gain is significant, each with its
+    predicted gain, the 90 % interval, and the reason.
     """
     _check(options)
     save = _saver(options["out"])
@@ -101,7 +103,9 @@ _OF_VERIFY = (
 def _check(options: dict[str, Any]) -> None:
     for name in _OF_VERIFY:
         if options[name] is not None and not options["verify"]:
-            raise UsageError("goes with --verify only", field=name, value=options[name], hint="add --verify")
+            raise UsageError(
+                "is only valid with --verify", field=name, value=options[name], hint="add --verify"
+            )
 
 
 def _saver(out: str | None) -> Callable[[Advice, str], object]:
@@ -151,7 +155,7 @@ def print_compared(compared: Compared) -> None:
         "gain", *_split(api.advice.span(compared.predicted)), *_split(api.advice.span(compared.measured))
     )
     console().print(table)
-    print_wrapped(f"{compared.repetitions} pairs, in random order")
+    print_wrapped(f"{compared.repetitions} repetitions of each setup, in random order")
     for reason in compared.reasons:
         print_wrapped(f"- too noisy to trust: {reason}")
     print()

@@ -33,19 +33,19 @@ if TYPE_CHECKING:
     from elbowroom.api.calibration import Calibrated
 
 
-_kernel = click.option("--kernel", metavar="KERNEL", help="Computing kernel, where the run has several.")
+_kernel = click.option("--kernel", metavar="KERNEL", help="Computing kernel, if the run has several.")
 _MODELS = click.Choice(CHOICES)
-_size = click.option("--size", metavar="SIZE", help="Message size, where the run has several: 64MB.")
+_size = click.option("--size", metavar="SIZE", help="Message size, if the run has several: 64MB.")
 
 
 @command("import")
 @click.argument("path", metavar="CURVES.csv")
 @click.option("-o", "--out", metavar="RUN", required=True, help="Folder of the run. Never overwritten.")
-@click.option("--kernel", metavar="KERNEL", help="What computed, if not memset_nt.")
-@click.option("--size", metavar="SIZE", help="Size of the messages, if not 64MB.")
+@click.option("--kernel", metavar="KERNEL", help="Kernel of the curves; default: memset_nt.")
+@click.option("--size", metavar="SIZE", help="Message size of the curves; default: 64MB.")
 @json_option
 def import_(path: str, out: str, kernel: str | None, size: str | None, as_json: bool) -> int:
-    """Make a run of curves that were measured with something else (`elbowroom help predict`)."""
+    """Make a run folder from curves that another program measured (`elbowroom help predict`)."""
     done = api.import_curves(
         path, out, kernel=kernel, size=_bytes(size), command=("elbowroom", *sys.argv[1:])
     )
@@ -70,10 +70,10 @@ def import_(path: str, out: str, kernel: str | None, size: str | None, as_json: 
 @_size
 @json_option
 def fit(paths: tuple[str, ...], out: str | None, kernel: str | None, size: str | None, as_json: bool) -> int:
-    """Fit all models to a run: parameters with intervals, and where not to trust them.
+    """Fit all models to runs: parameters with intervals, and their limits.
 
-    Several runs of one machine are fitted together: with those of the plans `sizes`, `intensity` and `ring`
-    beside one of `model`, FLOW answers for other messages and computations too.
+    Several runs of one machine are fitted together. With runs of the plans `sizes`, `intensity` and `ring` in
+    addition to one of `model`, FLOW also predicts other messages and computations.
     """
     for index, path in enumerate(paths):
         if os.path.realpath(path) in map(os.path.realpath, paths[:index]):
@@ -93,15 +93,19 @@ def fit(paths: tuple[str, ...], out: str | None, kernel: str | None, size: str |
 @click.option(
     "-o", "--out", type=FIGURE, metavar="FIGURE", help="Draw measured points and the model: .png or .svg."
 )
-@click.option("--stacked", is_flag=True, help="With -o: what was measured, stacked, with named points.")
-@click.option("--comp-node", type=int, default=0, metavar="NODE", help="With --stacked: node of all data.")
-@click.option("--model", "name", type=_MODELS, help="With -o: the model to draw; default: the best.")
+@click.option(
+    "--stacked", is_flag=True, help="With -o: stack the measured bandwidths, with the model's named points."
+)
+@click.option(
+    "--comp-node", type=int, default=0, metavar="NODE", help="With --stacked: NUMA node of all data."
+)
+@click.option("--model", "name", type=_MODELS, help="With -o: model to draw; default: the best.")
 @json_option
 def evaluate(path: str, source: str, as_json: bool, **options: Any) -> int:
-    """How far models are from a run: mean errors, beside naive ones.
+    """Compute the mean errors of models on a run, beside those of naive models.
 
-    As Table 6.1 of Swartvagher's thesis: communications and computations, on the placements the threshold
-    model is calibrated on (samples) and on the others.
+    The table has the form of Table 6.1 of Swartvagher's thesis: communication and computation, on the
+    placements that the threshold model is calibrated on (samples) and on the others.
     """
     if options["stacked"] and options["out"] is None:
         raise UsageError("needs a file", field="stacked", hint="add -o FIGURE.png")
@@ -139,9 +143,9 @@ SCHEMA, VERSION = "elbowroom/calibrate", 1
 
 REASONS = {
     "narrow": "the intervals are narrow enough",
-    "budget": "the budget is used",
-    "complete": "every run of the full sweep was measured",
-    "nothing": "no run gave bandwidths that a model could learn from",
+    "budget": "the budget is used up",
+    "complete": "every point of the full sweep was measured",
+    "nothing": "no point gave bandwidths that a model can be fitted to",
 }
 
 _NOT_ASKED = {"comp_cores": None, "comm_core": None, "comp_node": None, "comm_node": None, "budget": None}
@@ -152,7 +156,12 @@ _FIXED_AT_START = ("kernels", "machine", "noise", "plan", "repeat", "run", "seed
 
 @command()
 @click.option(
-    "--budget", type=int, default=24, show_default=True, metavar="RUNS", help="Measure at most this."
+    "--budget",
+    type=int,
+    default=24,
+    show_default=True,
+    metavar="RUNS",
+    help="Measure at most this many points.",
 )
 @click.option(
     "--half-width",
@@ -160,7 +169,7 @@ _FIXED_AT_START = ("kernels", "machine", "noise", "plan", "repeat", "run", "seed
     default=3.0,
     show_default=True,
     metavar="PERCENT",
-    help="Stop once nine of ten 90 % intervals are at most that wide to each side.",
+    help="Stop when nine of ten 90 % intervals are at most ±PERCENT.",
 )
 @click.option(
     "-o", "--out", type=Output(), metavar="M.json", help="Default: models/NAME.json in the run folder."
@@ -168,32 +177,36 @@ _FIXED_AT_START = ("kernels", "machine", "noise", "plan", "repeat", "run", "seed
 @click.option(
     "--run", metavar="RUN", help="Folder of the run; default runs/calibrate-DATE. Never overwritten."
 )
-@click.option("--resume", metavar="RUN", help="Go on with a calibration, or make it narrower.")
-@click.option("--plan", metavar="PLAN", help="What to choose from; default: model.")
-@click.option("--machine", metavar="MACHINE", help="A virtual machine answers: henri, FILE.toml, FILE.xml.")
-@click.option("--noise", type=float, metavar="SHARE", help="With --machine: noise of its values.")
+@click.option(
+    "--resume", metavar="RUN", help="Continue a calibration, for instance with a smaller --half-width."
+)
+@click.option("--plan", metavar="PLAN", help="Plan whose points to choose from; default: model.")
+@click.option("--machine", metavar="MACHINE", help="Use a virtual machine: henri, FILE.toml or FILE.xml.")
+@click.option("--noise", type=float, metavar="SHARE", help="With --machine: relative noise of its values.")
 @click.option("--kernels", metavar="KERNEL", help="Computing kernel; default: the plan's.")
 @click.option("--sizes", metavar="SIZE", help="Message size: 64MB; default: the plan's.")
-@click.option("--repeat", type=REPEAT, metavar="N", help="Repetitions of each run.")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any key of the plan.")
-@click.option("--launcher", metavar="NAME", help="As of `elbowroom run`.")
+@click.option("--repeat", type=REPEAT, metavar="N", help="Repetitions of each point.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set any key of the plan; may be repeated."
+)
+@click.option("--launcher", metavar="NAME", help="As in `elbowroom run`.")
 @mpi_option
 @click.option("--hosts", metavar="A,B", help="Hosts for mpiexec, srun, flux.")
-@click.option("--hostfile", metavar="FILE", help="Hosts for mpiexec, one a line.")
-@click.option("--seed", type=click.IntRange(min=0), help="Seed of orders, of draws and of the noise.")
+@click.option("--hostfile", metavar="FILE", help="File of hosts for mpiexec, one per line.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of the order, of the draws and of the noise.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="Patience for one repetition.",
+    help="Time limit of one repetition.",
 )
 @click.option("--no-report", is_flag=True, help="Write no report.html.")
 @json_option
 def calibrate(**options: Any) -> int:
-    """Fit the models to few runs, each chosen by what it teaches most.
+    """Measure a few points, each chosen for the most information, and fit the models to them.
 
-    Begins with some placements and numbers of computing cores, fits, and measures next where the predictions
-    of all placements gain most; says what that saved against measuring all of them.
+    Starts with a few placements and numbers of computing cores, fits a model, and then measures the point
+    that narrows the predictions most. Reports the time saved compared to measuring every point.
     """
     blas.one_thread()
     shared = {
@@ -208,7 +221,7 @@ def calibrate(**options: Any) -> int:
         given = [name for name in _FIXED_AT_START if options[name] not in (None, ())]
         if given:
             raise UsageError(
-                "cannot be given with --resume: the run goes on as it was begun",
+                "cannot be given with --resume: a resumed run keeps its settings",
                 field=given[0],
                 hint="leave it out, or start a new calibration",
             )
@@ -252,9 +265,9 @@ def saved(done: Calibrated) -> str:
     calibration = done.calibration
     if calibration.runs == calibration.full_runs:
         plural = "s" if calibration.runs != 1 else ""
-        return f"{calibration.runs} run{plural} measured, all there are: nothing was saved."
+        return f"{calibration.runs} point{plural} measured, which is every point: nothing was saved."
     return (
-        f"{calibration.runs} runs instead of {calibration.full_runs}: about "
+        f"{calibration.runs} points instead of {calibration.full_runs}: about "
         f"{duration(calibration.seconds)} of measuring instead of {duration(calibration.full_seconds)}."
     )
 
@@ -273,24 +286,24 @@ def _print(done: Calibrated) -> None:
     for number, step in enumerate(calibration.steps, start=1):
         at = step.situation
         cores = f"{at.n}+{at.n_other}" if at.n_other else str(at.n)
-        why = "to begin with" if step.width is None else f"intervals within {step.width:.1%} before"
+        why = "initial point" if step.width is None else f"90 % intervals were ±{step.width:.1%}"
         table.add_row(str(number), str(at.comp_node), str(at.comm_node), cores, why)
     console().print(table)
     print()
     if calibration.width is not None and done.model is not None:
         goal = f"(goal: {calibration.goal.half_width:.1%})"
         print_wrapped(
-            f"Nine of ten predictions are certain within {calibration.width:.1%} {goal}: "
+            f"Nine of ten 90 % intervals are at most ±{calibration.width:.1%} {goal}: "
             f"{REASONS[calibration.reason]}."
         )
     else:
         print_wrapped(f"{REASONS[calibration.reason][:1].upper()}{REASONS[calibration.reason][1:]}.")
     print_wrapped(saved(done), style="bold")
     if not done.run.verdict.trusted:
-        print_wrapped(f"Not to be trusted: {done.run.verdict.reasons[0]}", style="bold yellow")
+        print_wrapped(f"Cannot be trusted: {done.run.verdict.reasons[0]}", style="bold yellow")
     if done.unknown:
         print()
-        print_wrapped("What was not learned, and where not to trust it:")
+        print_wrapped("What the model does not know, and its limits:")
     for sentence in done.unknown:
         print_wrapped(f"- {sentence}", indent="  ")
     print()

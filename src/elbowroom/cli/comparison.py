@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 @click.argument("first", metavar="A")
 @click.argument("others", metavar="B...", nargs=-1, required=True)
 @click.option(
-    "--at-least", default="1%", show_default=True, metavar="PERCENT", help="The smallest change to claim."
+    "--at-least", default="1%", show_default=True, metavar="PERCENT", help="Smallest change that is reported."
 )
 @click.option(
-    "--fail-above", metavar="PERCENT", help="Exit code 1 where a value changed for the worse by more."
+    "--fail-above", metavar="PERCENT", help="Exit with code 1 if a value got worse by more than this."
 )
-@click.option("--all", "every", is_flag=True, help="Print values that did not change, too.")
+@click.option("--all", "every", is_flag=True, help="Also print values that did not change.")
 @json_option
 def compare(
     first: str, others: tuple[str, ...], at_least: str, fail_above: str | None, every: bool, as_json: bool
 ) -> int:
-    """Compare runs with run A: what changed, by how much, for the better or the worse."""
+    """Compare runs with run A: what changed, by how much, and whether it improved."""
     least = _percent(at_least, "at_least")
     limit = None if fail_above is None else _percent(fail_above, "fail_above")
     runs = [api.open(path) for path in (first, *others)]
@@ -56,7 +56,7 @@ def _percent(text: str, field: str) -> float:
     number = re.fullmatch(r"([0-9]+\.?[0-9]*|\.[0-9]+) ?%?", text)
     value = float(number[1]) / 100 if number else -1.0
     if not 0 <= value < 1:
-        raise UsageError("is no percentage", field=field, value=text, hint="0 to less than 100, as in 5%")
+        raise UsageError("is not a percentage", field=field, value=text, hint="0 to less than 100, as in 5%")
     return value
 
 
@@ -64,7 +64,7 @@ def sentence(changes: Sequence[Change], at_least: float) -> str:
     """What changed, in one sentence."""
     significant = [change for change in changes if change.significant]
     if not changes:
-        return "No verdict: no value has five repetitions in both runs, so nothing tells what changed."
+        return "No verdict: no value has five repetitions in both runs, so no change can be detected."
     if not significant:
         return f"No change of {100 * at_least:.3g} % or more is shown in {len(changes)} values."
     worsened = sum(change.better == "a" for change in significant)
@@ -91,7 +91,7 @@ def print_compare(runs: Sequence[Run], changes: Sequence[Change], at_least: floa
         if shown:
             print()
     print_wrapped(
-        "Claimed: 95 % interval without 0, false discovery rate 5 % over all values, and at least "
+        "Reported: changes whose 95 % interval excludes 0, at a false discovery rate of 5 %, of at least "
         f"{100 * at_least:.3g} %. Less is better for durations (us), more for everything else."
     )
 

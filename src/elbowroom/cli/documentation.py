@@ -42,9 +42,9 @@ def help_(topic: str | None) -> int:
 @command()
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> int:
-    """Print what completes commands and options in bash, zsh or fish.
+    """Print the script that completes commands and options in bash, zsh or fish.
 
-    For bash: `eval "$(elbowroom completion bash)"` in ~/.bashrc.
+    For bash, add this to ~/.bashrc: `eval "$(elbowroom completion bash)"`
     """
     shell_class = get_completion_class(shell)
     assert shell_class is not None
@@ -71,7 +71,7 @@ def _complete(_context: click.Context, _parameter: click.Parameter, incomplete: 
 @command()
 @click.argument("name", required=False, shell_complete=_complete)
 def schema(name: str | None) -> int:
-    """Print the JSON Schema of a document; without NAME the names of all documents that have one."""
+    """Print the JSON Schema of a document; without NAME, list the documents."""
     if name is None:
         click.echo("\n".join(api.schema_names()))
     else:

@@ -28,10 +28,10 @@ KEY = (
 
 @command()
 @click.argument("runs", metavar="RUN [RUN...]", nargs=-1, required=True)
-@click.option("-o", "--out", type=FIGURE, metavar="FILE", help="Draw it: .svg or .png.")
+@click.option("-o", "--out", type=FIGURE, metavar="FILE", help="Draw a figure: .svg or .png.")
 @click.option("--kernel", metavar="KERNEL", help="Explain this kernel's losses; default: triad first.")
-@click.option("--cores", type=click.IntRange(min=1), metavar="N", help="At this number of computing cores.")
-@click.option("--size", metavar="SIZE", help="Beside messages of this size: 64MiB.")
+@click.option("--cores", type=click.IntRange(min=1), metavar="N", help="Number of computing cores.")
+@click.option("--size", metavar="SIZE", help="Message size: 64MiB.")
 @json_option
 def explain(
     runs: tuple[str, ...],
@@ -41,11 +41,11 @@ def explain(
     size: str | None,
     as_json: bool,
 ) -> int:
-    """Where losses come from: frequency, caches, memory, link, polling, ...
+    """Explain where losses come from: frequency, caches, memory, link, polling ...
 
-    Compares points that differ in one thing: what only registers, caches, local and remote memory lose beside
-    the same messages on the same cores. `elbowroom run contrast` measures all of them. Several runs must be
-    of one machine.
+    Compares points that differ in one thing only: kernels that use registers, caches, local or remote memory,
+    beside the same messages on the same cores. `elbowroom run contrast` measures all of them. Several runs
+    must come from the same machine.
     """
     wanted = None if size is None else parse_size(size, "size")
     explanation = api.explain(*runs, kernel=kernel, cores=cores, size=wanted)

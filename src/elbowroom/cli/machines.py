@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @mpi_option
 @json_option
 def doctor(mpi: str | None, as_json: bool) -> int:
-    """Look at this machine: each line ok, warn or n/a, with its hint."""
+    """Check this machine: each check is ok, warn or n/a, with a hint."""
     checks = api.doctor(mpi=mpi)
     if as_json:
         print_json(api.machines.Diagnoses(checks=tuple(checks)))
@@ -50,7 +50,7 @@ def print_doctor(checks: Sequence[Diagnosis]) -> None:
 
 @click.group(cls=Group)
 def machine() -> None:
-    """Virtual machines for `run PLAN --machine NAME` (`elbowroom help virtual`)."""
+    """List, show and define virtual machines (`elbowroom help virtual`)."""
 
 
 @machine.command("list")
@@ -77,10 +77,10 @@ def list_(as_json: bool) -> int:
 
 @machine.command()
 @click.argument("spec", metavar="NAME|FILE")
-@click.option("--toml", is_flag=True, help="As TOML, to begin a machine of your own with.")
+@click.option("--toml", is_flag=True, help="Print TOML, to start a machine of your own from.")
 @json_option
 def show(spec: str, toml: bool, as_json: bool) -> int:
-    """Show a virtual machine: shape, bandwidths, where they come from."""
+    """Show a virtual machine: shape, bandwidths, and their sources."""
     definition = api.virtual_machine(spec)
     if as_json:
         print_json(api.machines.machine_document(definition))
@@ -96,7 +96,7 @@ def show(spec: str, toml: bool, as_json: bool) -> int:
 @click.option("-o", "--out", type=Output(), metavar="FILE.toml", required=True, help="The file to write.")
 @json_option
 def from_run(path: str, out: str, as_json: bool) -> int:
-    """Make a virtual machine of a run, measured or imported: plan `model`, or curves of a file."""
+    """Define a virtual machine from a run of plan `model`, or from imported curves."""
     definition = api.machine_from_run(path, out)
     if as_json:
         print_json(api.machines.machine_document(definition, out))

@@ -119,7 +119,7 @@ def _print_parameters(title: str, parameters: Sequence[FlowParameter]) -> None:
 def _print_validity(model: Model) -> None:
     if model.validity:
         print()
-        print_wrapped("Where not to trust it:")
+        print_wrapped("Limits of the model:")
     for sentence in model.validity:
         print_wrapped(f"- {sentence}", indent="  ")
 
@@ -181,7 +181,7 @@ def print_predictions(model: Model, name: str, predictions: Sequence[Prediction]
     places = dict.fromkeys((item.situation.comp_node, item.situation.comm_node) for item in predictions)
     for comp, comm in places:
         print()
-        print_wrapped(f"Computations' data on node {comp}, communications' on node {comm}", style="bold")
+        print_wrapped(f"Data of the computation on node {comp}, message buffers on node {comm}", style="bold")
         table = new_table(
             ("n", "right"), ("comp alone", "right"), ("together", "right"), ("90 %", ""),
             ("comm alone", "right"), ("together", "right"), ("90 %", ""), ("", ""),

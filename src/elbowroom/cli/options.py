@@ -61,7 +61,7 @@ class Output(_Text):
         return text
 
 
-FIGURE = Output(".svg", ".png", wrong="is no picture")
+FIGURE = Output(".svg", ".png", wrong="is not a picture")
 
 
 class Command(click.Command):
@@ -132,7 +132,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Seconds; UsageError for what is no duration."""
+        """Seconds; UsageError for what is not a duration."""
         return api.quantities.parse_duration(value, field_of(param) if param else self.name)
 
 
@@ -289,7 +289,7 @@ def parse_hosts(text: str | None) -> tuple[str, ...]:
     """The hosts of a list; UsageError where a part is empty or no host's name."""
     hosts = () if text is None else tuple(_words(text))
     if not all(_HOST.fullmatch(host) for host in hosts):
-        raise UsageError("is no list of hosts", field="hosts", value=text, hint="write names: a,b")
+        raise UsageError("is not a list of hosts", field="hosts", value=text, hint="write names: a,b")
     return hosts
 
 
@@ -305,13 +305,13 @@ def plan_overrides(options: dict[str, Any]) -> api.Overrides:
         key, equals, value = setting.partition("=")
         if not equals or not key.strip():
             raise UsageError(
-                "is no KEY=VALUE", field="set", value=setting, hint="for instance --set window=0.2"
+                "is not KEY=VALUE", field="set", value=setting, hint="for instance --set window=0.2"
             )
         settings[key.strip()] = value.strip()
     if options.get("nodes") is not None:
         if not all(word.isdecimal() and word.isascii() for word in _words(options["nodes"])):
             raise UsageError(
-                "is no list of numbers", field="nodes", value=options["nodes"], hint="for instance 4,8,16"
+                "is not a list of numbers", field="nodes", value=options["nodes"], hint="for instance 4,8,16"
             )
         settings["nodes"] = options["nodes"]
     kernels, cores, sizes = options["kernels"], options["comp_cores"], options["sizes"]

@@ -40,23 +40,38 @@ _FOR_SPLIT = ("work", "p_comp", "p_acc")
 
 @command()
 @click.argument("source", metavar="[M.json|NAME]", required=False)
-@click.option("--t-comp", type=float, metavar="TIME", help="Computation alone, in any one unit of time.")
-@click.option("--t-comm", type=float, metavar="TIME", help="Communication alone, in the same unit.")
-@click.option("--l-comp", type=float, metavar="RATIO", help="Computation's bandwidth alone / together.")
-@click.option("--l-comm", type=float, metavar="RATIO", help="Communication's bandwidth alone / together.")
-@click.option("--work", type=float, metavar="W", help="Split this work between CPU and accelerators.")
-@click.option("--p-comp", type=float, metavar="P", help="With --work: the CPU's work per unit of time.")
-@click.option("--p-acc", type=float, metavar="P", help="That of all accelerators; with a model in MB/s.")
-@click.option("--w", type=float, metavar="SHARE", help="With --p-acc: the time of this split as well.")
-@click.option("--table", metavar="FILE", help="Steps of a CSV file, or published ones: langguth2018.")
+@click.option("--t-comp", type=float, metavar="TIME", help="Time of the computation alone, in any unit.")
+@click.option(
+    "--t-comm", type=float, metavar="TIME", help="Time of the communication alone, in the same unit."
+)
+@click.option("--l-comp", type=float, metavar="RATIO", help="Bandwidth of the computation, alone / together.")
+@click.option(
+    "--l-comm", type=float, metavar="RATIO", help="Bandwidth of the communication, alone / together."
+)
+@click.option("--work", type=float, metavar="W", help="Work to split between CPU and accelerators.")
+@click.option("--p-comp", type=float, metavar="P", help="With --work: work of the CPU per unit of time.")
+@click.option(
+    "--p-acc",
+    type=float,
+    metavar="P",
+    help="Work of all accelerators per unit of time; with a model in MB/s.",
+)
+@click.option(
+    "--w", type=float, metavar="SHARE", help="With --p-acc: also evaluate this share on the accelerators."
+)
+@click.option("--table", metavar="FILE", help="Steps from a CSV file, or published ones: langguth2018.")
 @click.option("--cores", type=int, metavar="N", help="With a model: computing cores of the first socket.")
-@click.option("--cores-other", type=int, metavar="M", help="With a model: those of the second socket.")
-@click.option("--comp-node", type=int, metavar="NODE", help="NUMA node of the computations' data.")
-@click.option("--comm-node", type=int, metavar="NODE", help="NUMA node of the communications' data.")
-@click.option("--comp-bytes", metavar="SIZE", help="Memory that all computing cores move in a step: 2GB.")
-@click.option("--comm-bytes", metavar="SIZE", help="Messages that arrive in a step: 64MB.")
-@click.option("--model", "name", type=click.Choice(CHOICES), help="Default: the best.")
-@click.option("--faithful", is_flag=True, default=None, help="The thesis' equations to the letter.")
+@click.option(
+    "--cores-other", type=int, metavar="M", help="With a model: computing cores of the second socket."
+)
+@click.option("--comp-node", type=int, metavar="NODE", help="NUMA node of the computation's data.")
+@click.option("--comm-node", type=int, metavar="NODE", help="NUMA node of the message buffers.")
+@click.option("--comp-bytes", metavar="SIZE", help="Bytes that all computing cores move in a step: 2GB.")
+@click.option("--comm-bytes", metavar="SIZE", help="Bytes of the messages that arrive in a step: 64MB.")
+@click.option(
+    "--model", "name", type=click.Choice(CHOICES), help="Model to use; default: the best available."
+)
+@click.option("--faithful", is_flag=True, default=None, help="Use the thesis' equations exactly as printed.")
 @click.option("-o", "--out", type=FIGURE, metavar="FILE", help="Draw a figure: .png or .svg.")
 @click.option(
     "--figure",
@@ -65,10 +80,10 @@ _FOR_SPLIT = ("work", "p_comp", "p_acc")
 )
 @json_option
 def overlap(**options: Any) -> int:
-    """How long a step takes that computes and communicates at once.
+    """Predict how long a step takes that overlaps computation and communication.
 
-    From times alone and loss ratios, from a model (M.json, or a published machine) and what a step moves, or
-    for a table of measured steps; with accelerators, the best split of the work.
+    Uses times alone and loss ratios; or a model (M.json, or a published machine) and the bytes of a step; or
+    a table of measured steps. With accelerators, it also gives the best split of the work.
     """
     mode = (
         "model" if options["source"] is not None else "table" if options["table"] is not None else "numbers"
@@ -76,7 +91,7 @@ def overlap(**options: Any) -> int:
     for name, value in options.items():
         if value is not None and name not in _WITH[mode] | _ANYWHERE:
             raise UsageError(
-                f"does not go with {_MODES[mode]}", field=name, value=value, hint="leave one out"
+                f"cannot be combined with {_MODES[mode]}", field=name, value=value, hint="leave one out"
             )
     if options["figure"] is not None and options["out"] is None:
         raise UsageError(

@@ -27,7 +27,7 @@ _model = click.option(
     "--model",
     "name",
     type=_MODELS,
-    help="Default: flow where it was fitted; of a published machine threshold.",
+    help="Default: flow if it was fitted; threshold for a published machine.",
 )
 
 
@@ -37,31 +37,50 @@ def _bytes(text: str | None) -> int | None:
 
 @command()
 @click.argument("source", metavar="M.json|NAME")
-@click.option("--cores", type=int, metavar="N", help="Computing cores of the first socket; default: all n.")
-@click.option("--cores-other", type=int, default=0, metavar="M", help="Computing cores of the second socket.")
-@click.option("--comp-node", type=int, metavar="NODE", help="NUMA node of the computations' data.")
-@click.option("--comm-node", type=int, metavar="NODE", help="NUMA node of the communications' data.")
-@click.option("--all", "everything", is_flag=True, help="All placements (as without nodes).")
-@_model
-@click.option("--faithful", is_flag=True, help="The thesis' equations to the letter (threshold).")
-@click.option("--size", metavar="SIZE", help="Messages of this size, where the model knows several: 1MiB.")
-@click.option("--intensity", type=float, metavar="I", help="Arithmetic intensity of the cores, flop/B.")
-@click.option("--direction", type=click.Choice(["receive", "send", "both"]), help="Default: receive.")
-@click.option("--comm-threads", type=int, metavar="K", help="Communication threads; default: 1.")
 @click.option(
-    "--group", multiple=True, metavar="S:N@NODE", help="N more cores of socket S on that node's data."
+    "--cores", type=int, metavar="N", help="Computing cores of the first socket; default: every number."
 )
-@click.option("--copy", multiple=True, metavar="MB/s@NODE", help="An accelerator's copy of that bandwidth.")
-@click.option("--load", metavar="LOAD.toml", help="A load from a file (`elbowroom help predict`).")
-@click.option("-o", "--out", type=FIGURE, metavar="FIGURE", help="Draw the curves over n: .png or .svg.")
-@click.option("--stacked", is_flag=True, help="With -o: both stacked, with the model's named points.")
+@click.option("--cores-other", type=int, default=0, metavar="M", help="Computing cores of the second socket.")
+@click.option("--comp-node", type=int, metavar="NODE", help="NUMA node of the computation's data.")
+@click.option("--comm-node", type=int, metavar="NODE", help="NUMA node of the message buffers.")
+@click.option("--all", "everything", is_flag=True, help="Predict all placements (the default without nodes).")
+@_model
+@click.option("--faithful", is_flag=True, help="Use the thesis' equations exactly as printed (threshold).")
+@click.option("--size", metavar="SIZE", help="Message size, if the model knows several: 1MiB.")
+@click.option("--intensity", type=float, metavar="I", help="Arithmetic intensity of the computation, flop/B.")
+@click.option(
+    "--direction",
+    type=click.Choice(["receive", "send", "both"]),
+    help="Direction of the messages; default: receive.",
+)
+@click.option("--comm-threads", type=int, metavar="K", help="Number of communication threads; default: 1.")
+@click.option(
+    "--group",
+    multiple=True,
+    metavar="S:N@NODE",
+    help="N more computing cores of socket S with data on that node.",
+)
+@click.option(
+    "--copy", multiple=True, metavar="MB/s@NODE", help="Copy of an accelerator, with this bandwidth."
+)
+@click.option("--load", metavar="LOAD.toml", help="Read the load from a file (`elbowroom help predict`).")
+@click.option(
+    "-o",
+    "--out",
+    type=FIGURE,
+    metavar="FIGURE",
+    help="Draw the curves over the number of cores: .png or .svg.",
+)
+@click.option(
+    "--stacked", is_flag=True, help="With -o: stack both bandwidths, with the model's named points."
+)
 @json_option
 def predict(source: str, as_json: bool, **options: Any) -> int:
-    """Predict bandwidths alone and together, with 90 % intervals, MB/s.
+    """Predict bandwidths alone and together in MB/s, with 90 % intervals.
 
-    From a fitted M.json, or by the NAME of a machine of Swartvagher's thesis: billy, bora, dahu, diablo,
-    grvingt, henri, henrisubnuma, occigen, pyxis. Nodes are counted from 0, those of the first socket (the
-    computing cores') first.
+    The model is a fitted M.json, or a machine of Swartvagher's thesis: billy, bora, dahu, diablo, grvingt,
+    henri, henrisubnuma, occigen, pyxis. NUMA nodes are numbered from 0, starting with those of the first
+    socket, where the computing cores are.
     """
     if is_load(options):
         return _predict_load(source, as_json, options)
@@ -121,7 +140,9 @@ def _head(model: Model, name: str, options: dict[str, Any]) -> dict[str, Any]:
 def _check_nodes(options: dict[str, Any]) -> None:
     nodes = [options["comp_node"], options["comm_node"]]
     if options["everything"] and nodes != [None, None]:
-        raise UsageError("goes without nodes", field="all", hint="leave out --comp-node and --comm-node")
+        raise UsageError(
+            "cannot be combined with nodes", field="all", hint="leave out --comp-node and --comm-node"
+        )
     if nodes.count(None) == 1:
         missing = "comp_node" if nodes[0] is None else "comm_node"
         raise UsageError(
@@ -191,7 +212,9 @@ def load_from(options: dict[str, Any]) -> api.models.Load:
         *(api.models.parse_group(text, intensity) for text in options["group"]),
     ]
     if options["intensity"] is not None and not groups:
-        raise UsageError("is of computing cores", field="intensity", hint="add --cores N --comp-node NODE")
+        raise UsageError(
+            "is only valid with computing cores", field="intensity", hint="add --cores N --comp-node NODE"
+        )
     messages = None
     if options["comm_node"] is not None:
         messages = api.models.Messages(
@@ -203,7 +226,7 @@ def load_from(options: dict[str, Any]) -> api.models.Load:
     else:
         for name in MESSAGES:
             if options[name] is not None:
-                raise UsageError("is of messages", field=name, hint="add --comm-node NODE")
+                raise UsageError("is only valid with messages", field=name, hint="add --comm-node NODE")
     return api.models.Load(
         computing=tuple(groups),
         messages=messages,
@@ -215,7 +238,7 @@ def _check_figure(options: dict[str, Any]) -> None:
     for name in ("out", "stacked", "everything", "faithful"):
         if options[name]:
             field = "all" if name == "everything" else name
-            raise UsageError("goes without loads", field=field, hint="leave it out")
+            raise UsageError("cannot be combined with a load", field=field, hint="leave it out")
 
 
 def _placed(options: dict[str, Any], intensity: float) -> list[api.models.Computing]:

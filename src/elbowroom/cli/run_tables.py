@@ -72,7 +72,7 @@ def print_run(run: Run) -> None:
 
 def _print_notes(notes: Sequence[Note]) -> None:
     """What the machine cannot answer, then what there was no time for."""
-    for status, head in (("n/a", "This machine cannot answer:"), ("left out", "Left out:")):
+    for status, head in (("n/a", "Not available on this machine:"), ("left out", "Left out:")):
         chosen = [note for note in notes if note.status == status]
         if chosen:
             print()
@@ -105,7 +105,7 @@ def print_tables(tables: Sequence[TextTable]) -> None:
 
 def _explain_control(points: Iterable[PointResult | Point]) -> None:
     if any(point.role == "control" for point in points):
-        print_wrapped("* control: uses no memory, so it tells whether the machine was quiet")
+        print_wrapped("* control: uses no memory, so it shows whether the machine was quiet")
 
 
 def _marks(point: PointResult) -> str:
@@ -124,11 +124,11 @@ def _print_odd(points: Sequence[PointResult]) -> None:
     shared = set.intersection(*(set(point.flags) for point in points)) if len(points) > 1 else set()
     if shared:
         print()
-        print_wrapped(f"Every point: {', '.join(sorted(shared))}")
+        print_wrapped(f"All points: {', '.join(sorted(shared))}")
     odd = [point for point in points if point.status != "ok" or set(point.flags) - shared]
     if odd:
         print()
-        print_wrapped("Not simply ok:")
+        print_wrapped("Points that are not ok:")
     for point in odd:
         flags = " ".join(flag for flag in point.flags if flag not in shared)
         print_wrapped(

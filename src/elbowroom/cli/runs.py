@@ -43,53 +43,58 @@ def _complete_plan(_context: click.Context, _parameter: click.Parameter, incompl
 @click.option(
     "-o", "--out", metavar="RUN", help="Folder of the run; default runs/PLAN-DATE-TIME. Never overwritten."
 )
-@click.option("--resume", metavar="RUN", help="Go on with an interrupted run.")
+@click.option("--resume", metavar="RUN", help="Continue an interrupted run.")
 @click.option("--retry-failed", is_flag=True, help="With --resume: measure failed repetitions again.")
-@click.option("--dry-run", is_flag=True, help="Print what would be done: command lines, time, n/a notes.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print what would be done: command lines, estimated time, and what is n/a.",
+)
 @click.option(
     "--launcher",
     metavar="NAME",
-    help=f"{', '.join(launcher_names())} or replay:RUN; default: that of the allocation, otherwise local.",
+    help=f"{', '.join(launcher_names())} or replay:RUN; default: that of the allocation, else local.",
 )
 @mpi_option
 @click.option("--hosts", metavar="A,B", help="Hosts for mpiexec, srun, flux.")
-@click.option("--hostfile", metavar="FILE", help="Hosts for mpiexec, one a line.")
+@click.option("--hostfile", metavar="FILE", help="File of hosts for mpiexec, one per line.")
 @click.option(
     "--machine",
     metavar="MACHINE",
-    help="A virtual machine answers: henri (see `elbowroom machine list`), FILE.toml, FILE.xml.",
+    help="Use a virtual machine: henri (see `elbowroom machine list`), FILE.toml or FILE.xml.",
 )
 @click.option(
-    "--noise", type=float, metavar="SHARE", help="With --machine: noise of its values; default 0.01 (1 %)."
+    "--noise",
+    type=float,
+    metavar="SHARE",
+    help="With --machine: relative noise of its values; default 0.01 (1 %).",
 )
-@click.option(
-    "--kernels", metavar="K,K", help="Computing kernels: triad,prime. `none` is communication only."
-)
+@click.option("--kernels", metavar="K,K", help="Computing kernels: triad,prime; none: communication only.")
 @click.option("--comp-cores", metavar="LIST", help="Computing cores: 1-7.")
 @click.option("--comm-core", type=int, metavar="CORE", help="Core of the communication thread.")
-@click.option("--comp-node", type=int, metavar="NODE", help="NUMA node of the computations' data.")
-@click.option("--comm-node", type=int, metavar="NODE", help="NUMA node of the communications' data.")
+@click.option("--comp-node", type=int, metavar="NODE", help="NUMA node of the computation's data.")
+@click.option("--comm-node", type=int, metavar="NODE", help="NUMA node of the message buffers.")
 @click.option("--sizes", metavar="S,S", help="Message sizes: 4,64KiB,64MB (MB = 1e6 B, MiB = 2^20 B).")
-@click.option("--nodes", metavar="N,N", help="Of an application on a simulated cluster: 4,8,16.")
+@click.option("--nodes", metavar="N,N", help="Numbers of nodes of a simulated cluster: 4,8,16.")
 @click.option("--repeat", type=REPEAT, metavar="N", help="Repetitions of each point.")
 @click.option(
     "--budget",
     type=DURATION,
     metavar="TIME",
-    help="From the command to the report: 60s, 2min. What tells most is measured first.",
+    help="Time from the command to the report: 60s, 2min. The most informative points come first.",
 )
 @click.option(
-    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any key of the plan; may be repeated."
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set any key of the plan; may be repeated."
 )
-@click.option("--seed", type=click.IntRange(min=0), help="Seed of the random order of points; of the noise.")
-@click.option("--reverse", is_flag=True, help="Reverse the order inside each repetition.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of the order of points and of the noise.")
+@click.option("--reverse", is_flag=True, help="Reverse the order within each repetition.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="Patience for one repetition.",
+    help="Time limit of one repetition.",
 )
-@click.option("--trace", is_flag=True, help="Record what the probe's threads do, into RUN.trace.")
+@click.option("--trace", is_flag=True, help="Trace the probe's threads into RUN.trace.")
 @click.option("--no-report", is_flag=True, help="Write no report.html.")
 @click.option("--no-open", is_flag=True, help="Do not open the report in a browser.")
 @json_option
@@ -112,7 +117,7 @@ def run(plan: str | None, **options: Any) -> int:
             "no plan is given", field="plan", hint="name one of `elbowroom plans`, or --resume RUN"
         )
     if options["retry_failed"]:
-        raise UsageError("goes with --resume only", field="retry_failed", hint="add --resume RUN")
+        raise UsageError("is only valid with --resume", field="retry_failed", hint="add --resume RUN")
     shared = {
         "overrides": plan_overrides(options),
         "seed": options["seed"],
@@ -152,7 +157,7 @@ def _refuse_with_resume(plan: str | None, options: dict[str, Any]) -> None:
         given.insert(0, "plan")
     if given:
         raise UsageError(
-            "cannot be given with --resume: the run goes on as it was begun",
+            "cannot be given with --resume: a resumed run keeps its settings",
             field=given[0],
             hint="leave it out, or start a new run",
         )
@@ -179,7 +184,7 @@ def _open_browser(report: Path, options: dict[str, Any]) -> None:
 @click.argument("path", metavar="RUN")
 @json_option
 def show(path: str, as_json: bool) -> int:
-    """Print a run: verdict, table of points, findings, notes."""
+    """Print a run: verdict, table of points, findings and notes."""
     opened = api.open(path)
     if as_json:
         print_json(opened.show())
@@ -196,14 +201,12 @@ def show(path: str, as_json: bool) -> int:
     "models",
     multiple=True,
     metavar="M.json",
-    help="Show this model (several times: several); default: those in the run folder.",
+    help="Show this model; may be repeated; default: the models in the run folder.",
 )
-@click.option(
-    "--job", metavar="JOB.toml", help="Show this job on the contention map of the first of its models."
-)
+@click.option("--job", metavar="JOB.toml", help="Show this job on the contention map of the first model.")
 @json_option
 def report(path: str, out: str | None, models: tuple[str, ...], job: str | None, as_json: bool) -> int:
-    """Write the report: one HTML file that needs no network."""
+    """Write the report: one HTML file that works offline."""
     _print_files([api.open(path).report(out, models=models, job=job)], as_json)
     return 0
 

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command, name="simulate-clocks")
-@click.option("--clocks", type=int, default=1024, show_default=True, metavar="N", help="How many.")
-@click.option("--seconds", type=float, default=600.0, show_default=True, metavar="S", help="For how long.")
+@click.option("--clocks", type=int, default=1024, show_default=True, metavar="N", help="Number of clocks.")
+@click.option(
+    "--seconds", type=float, default=600.0, show_default=True, metavar="S", help="Duration of the simulation."
+)
 @click.option(
     "--every", type=float, default=10.0, show_default=True, metavar="S", help="Time between comparisons."
 )
@@ -37,8 +39,16 @@ if TYPE_CHECKING:
     metavar="KIND",
     help="symmetric, asymmetric, lossy, heavy-tail, busy.",
 )
-@click.option("--bad", default="0%", show_default=True, metavar="SHARE", help="Wrong points: 5%, 0.05.")
-@click.option("--seed", type=click.IntRange(min=0, max=2**53), default=1, show_default=True)
+@click.option(
+    "--bad", default="0%", show_default=True, metavar="SHARE", help="Share of wrong sync points: 5%, 0.05."
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0, max=2**53),
+    default=1,
+    show_default=True,
+    help="Seed of random numbers.",
+)
 @click.option(
     "-o",
     "--out",
@@ -48,10 +58,10 @@ if TYPE_CHECKING:
 )
 @json_option
 def simulate_clocks(bad: str, out: str | None, as_json: bool, **options: Any) -> int:
-    """Compare simulated clocks, and compare corrected times with the truth.
+    """Simulate clocks, compare them, and compare the corrected times with the truth.
 
-    Drift, jumps, links and wrong points are simulated. The library that compares and corrects is the real
-    one (`elbowroom help clock`).
+    Drift, jumps, links and wrong sync points are simulated; the library that compares and corrects clocks is
+    the real one (`elbowroom help clock`).
     """
     simulated = api.simulate_clocks(bad=_share(bad), **options)
     if out is not None:
@@ -71,7 +81,7 @@ def _share(text: str) -> float:
         rest = text
         share = 0.0
     if rest:
-        raise UsageError("is no share", field="bad", value=text, hint="for instance 5% or 0.05")
+        raise UsageError("is not a share", field="bad", value=text, hint="for instance 5% or 0.05")
     return share
 
 

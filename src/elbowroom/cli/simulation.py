@@ -33,35 +33,52 @@ _ANYWHERE = {"machine", "settings", "seed", "out", "as_json", "questions", "para
     "--machine", metavar="MACHINE", required=True, help="henri (see `machine list`), FILE.toml, FILE.xml."
 )
 @click.option("--cores", metavar="LIST", help="Numbers of computing cores: 1-18; default: all.")
-@click.option("--comp-node", type=int, metavar="NODE", help="NUMA node of the computations' data; default 0.")
-@click.option("--comm-node", type=int, metavar="NODE", help="That of the communications' data; default 0.")
+@click.option("--comp-node", type=int, metavar="NODE", help="NUMA node of the computation's data; default 0.")
+@click.option("--comm-node", type=int, metavar="NODE", help="NUMA node of the message buffers; default 0.")
 @click.option(
     "--kernel",
     type=click.Choice(["read", "write", "nt", "copy"]),
-    help="Loads, stores, stores past the caches (default), or loads and stores.",
+    help="Kernel: loads, stores, non-temporal stores (default), or loads and stores.",
 )
 @click.option("--intensity", type=float, metavar="FLOP/B", help="Arithmetic intensity; default 0.")
 @click.option(
-    "--direction", type=click.Choice(["receive", "send", "both"]), help="Of the messages; default receive."
+    "--direction",
+    type=click.Choice(["receive", "send", "both"]),
+    help="Direction of the messages; default receive.",
 )
-@click.option("--sizes", metavar="S,S", help="Of the messages: 4KiB,64MB; default: without end.")
-@click.option("--comm-threads", type=int, metavar="K", help="Communication threads; default 1.")
-@click.option("--far-thread", is_flag=True, default=None, help="They are not on the NIC's socket.")
-@click.option("--copy", type=float, metavar="MB/s", help="An accelerator writes to --comp-node as well.")
+@click.option("--sizes", metavar="S,S", help="Message sizes: 4KiB,64MB; default: one endless message.")
+@click.option("--comm-threads", type=int, metavar="K", help="Number of communication threads; default 1.")
 @click.option(
-    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Another value of one of --parameters."
+    "--far-thread",
+    is_flag=True,
+    default=None,
+    help="Place the communication threads on the socket without the NIC.",
 )
-@click.option("--parameters", is_flag=True, help="List the node's numbers, with where they come from.")
 @click.option(
-    "--questions", is_flag=True, help="Who loses first, at which n, is a minimum kept, controller or link."
+    "--copy", type=float, metavar="MB/s", help="Bandwidth that an accelerator also writes to --comp-node."
 )
-@click.option("--seed", type=click.IntRange(min=0, max=2**32 - 1), default=1, show_default=True)
-@click.option("-o", "--out", metavar="FIGURE", help="Draw .png or .svg; with --questions a folder of them.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set one of the --parameters.")
+@click.option("--parameters", is_flag=True, help="List the parameters of the node with their sources.")
+@click.option(
+    "--questions",
+    is_flag=True,
+    help="Report which side loses first and from which n, whether a minimum is kept, and the bottleneck.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0, max=2**32 - 1),
+    default=1,
+    show_default=True,
+    help="Seed of random numbers.",
+)
+@click.option(
+    "-o", "--out", metavar="FIGURE", help="Draw a figure (.png, .svg); with --questions, a folder of figures."
+)
 @json_option
 def simulate(**options: Any) -> int:
-    """Simulate a node line by line (64 B): who waits where, who loses.
+    """Simulate every memory request (64 B) of a node: what waits where, and which side loses.
 
-    Nothing is measured, and no arbiter favours a side: `elbowroom help simulate`.
+    Nothing is measured, and no arbiter prefers a side (`elbowroom help simulate`).
     """
     settings = _settings(options["settings"])
     if options["out"] is not None and not options["questions"]:
@@ -116,7 +133,7 @@ def _settings(words: Sequence[str]) -> list[tuple[str, str]]:
         name, equals, value = word.partition("=")
         if not equals:
             raise UsageError(
-                "is no KEY=VALUE", field="set", value=word, hint="for instance nic_write_credits=92"
+                "is not KEY=VALUE", field="set", value=word, hint="for instance nic_write_credits=92"
             )
         settings.append((name.strip(), value.strip()))
     return settings
@@ -130,7 +147,7 @@ def _refuse(options: dict[str, Any]) -> None:
         given.append("out")
     if given:
         raise UsageError(
-            f"does not go with --{which}",
+            f"cannot be combined with --{which}",
             field=given[0],
             value=options[given[0]],
             hint="leave one of the two out",
@@ -152,10 +169,10 @@ def _print_parameters(node: SimulatedNode) -> None:
 
 def _print(simulated: Simulated, out: str | None) -> None:
     print_wrapped(shape_line(simulated.node.shape), style="bold")
-    print_wrapped("Simulated line by line: nothing is measured.")
+    print_wrapped("Simulated request by request: nothing is measured.")
     for curve, finding in zip(simulated.curves, simulated.findings, strict=True):
         size = curve.rows[0].size
-        messages = "messages without end" if size is None else f"messages of {format_size(size)}"
+        messages = "one endless message" if size is None else f"messages of {format_size(size)}"
         print()
         print_wrapped(
             f"Computations on node {curve.comp_node}, {messages} on node {curve.comm_node}", style="bold"
@@ -200,7 +217,7 @@ def _busiest(row: SimulatedRow) -> str:
 def _print_questions(questions: Questions) -> None:
     print_wrapped(shape_line(questions.node.shape), style="bold")
     print_wrapped(
-        "Simulated line by line, memset past the caches beside messages that arrive: nothing is measured."
+        "Simulated request by request, non-temporal memset beside incoming messages: nothing is measured."
     )
     for answer in questions.answers:
         print()

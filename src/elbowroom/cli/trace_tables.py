@@ -65,7 +65,7 @@ def _print_ranks(stat: Stat, capacity: int) -> None:
         most = max(rank.advised_bytes or 0 for rank in stat.ranks)
         bigger = f"with --buffer {rounded_size(most).replace(' ', '')}" if most else "with a bigger --buffer"
         print_wrapped(
-            f"{lost} events were lost, for rings were full: record again {bigger}, or with --policy drain.",
+            f"{lost} events were lost because rings were full: record {bigger}, or with --policy drain.",
             style="bold yellow",
         )
         _print_dominant(stat)
@@ -172,7 +172,7 @@ def print_check(check: TraceCheck, *, trusted: bool) -> None:
         ("- kept", str(check.kept)),
         ("- lost", str(check.lost)),
         ("messages", str(check.messages)),
-        ("- that arrive before they left", str(check.tachyons)),
+        ("- that arrive before they were sent", str(check.tachyons)),
         ("- suspect", str(check.suspect)),
         ("- with ends of different sizes", str(check.mismatched)),
         ("- without their other end", str(check.unmatched)),
@@ -214,7 +214,7 @@ def _print_warnings(check: TraceCheck) -> None:
 
 def _print_doubts(doubts: Sequence[str]) -> None:
     if doubts:
-        print_wrapped(f"Not to be trusted: {'; '.join(doubts)}.", style="bold yellow")
+        print_wrapped(f"Cannot be trusted: {'; '.join(doubts)}.", style="bold yellow")
 
 
 def _print_sentences(sentences: Sequence[str]) -> None:

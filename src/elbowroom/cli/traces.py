@@ -27,7 +27,7 @@ _COMMAND: Any = {"nargs": -1, "metavar": "-- CMD...", "type": click.UNPROCESSED}
 
 @click.group(cls=Group)
 def trace() -> None:
-    """What happened on every rank and thread, on one clock (`elbowroom help trace`)."""
+    """Record, merge, check and analyse traces of programs (`elbowroom help trace`)."""
 
 
 @trace.command()
@@ -35,21 +35,21 @@ def trace() -> None:
     "-o", "--out", metavar="DIR", default="trace", show_default=True, help="Directory of the trace."
 )
 @click.option(
-    "--categories", metavar="C,C", help="Record these only: mpi,message,task; default: all but poll."
+    "--categories", metavar="C,C", help="Categories to record: mpi,message,task; default: all but poll."
 )
 @click.option(
     "--buffer",
     metavar="SIZE",
-    help="For each thread's events (32 B each); default: 1 to 32 MiB, as memory allows.",
+    help="Size of each thread's buffer (32 B per event); default: 1 to 32 MiB, as memory allows.",
 )
 @click.option(
     "--policy",
     metavar="NAME",
     default="stop",
     show_default=True,
-    help="Where a buffer is full: stop, overwrite, drain or grow.",
+    help="What to do when a buffer is full: stop, overwrite, drain or grow.",
 )
-@click.option("--core", type=int, metavar="N", help="Of the thread that drains.")
+@click.option("--core", type=int, metavar="N", help="Core of the thread that drains the buffers.")
 @click.option(
     "--sync",
     "sync_seconds",
@@ -57,16 +57,20 @@ def trace() -> None:
     default=10.0,
     show_default=True,
     metavar="SECONDS",
-    help="Compare clocks again at a barrier after so long; 0: at begin and end only.",
+    help="Compare the clocks again at a barrier after this time; 0: only at start and end.",
 )
-@click.option("--adapters", metavar="A,A", help="Some of mpi,starpu,omp; default: what fits the program.")
-@click.option("--mpi", metavar="PREFIX", help="The program's MPI; default: its launcher's.")
+@click.option(
+    "--adapters",
+    metavar="A,A",
+    help="Adapters to load: mpi,starpu,omp; default: those that the program needs.",
+)
+@click.option("--mpi", metavar="PREFIX", help="MPI of the program; default: that of its launcher.")
 @json_option
 @click.argument("command", **_COMMAND)
 def record(command: tuple[str, ...], **options: Any) -> int:
-    """Run CMD and record it: `elbowroom trace record -- mpirun -n 4 ./app`.
+    """Run CMD and record a trace: `elbowroom trace record -- mpirun -n 4 ./app`.
 
-    The exit code is CMD's. MPI, StarPU and OpenMP are heard without compiling anything again.
+    The exit code is that of CMD. MPI, StarPU and OpenMP are traced without recompiling the program.
     """
     done = api.record_trace(
         command,
@@ -100,15 +104,19 @@ def record(command: tuple[str, ...], **options: Any) -> int:
     required=True,
     help="out.pftrace, .json, .otf2, .paje, .parquet, .html.",
 )
-@click.option("--to", metavar="FORMAT", help=f"{', '.join(format_names())}; default: by ending.")
+@click.option("--to", metavar="FORMAT", help=f"{', '.join(format_names())}; default: by the extension.")
 @click.option(
-    "--from", "begin", type=float, metavar="S", help="A timeline (.html) from here on, s since the start."
+    "--from",
+    "begin",
+    type=float,
+    metavar="S",
+    help="With .html: start of the timeline, in seconds since the start of the trace.",
 )
-@click.option("--until", "end", type=float, metavar="S", help="A timeline up to here.")
-@click.option("--categories", metavar="C,C", help="A timeline of these only.")
+@click.option("--until", "end", type=float, metavar="S", help="With .html: end of the timeline.")
+@click.option("--categories", metavar="C,C", help="With .html: categories to show.")
 @json_option
 def merge(directory: str, out: str, to: str | None, as_json: bool, **part: Any) -> int:
-    """Merge the trace of all ranks into one file, on one clock."""
+    """Merge the traces of all ranks into one file, on one clock."""
     shown = {"begin_s": part["begin"], "end_s": part["end"], "categories": _list(part["categories"]) or ()}
     with _bar("merging") as tell:
         done = api.merge_trace(directory, out, to=to, tell=tell, **shown)
@@ -118,7 +126,12 @@ def merge(directory: str, out: str, to: str | None, as_json: bool, **part: Any) 
 @trace.command()
 @click.argument("directory", metavar="DIR")
 @click.option(
-    "--bins", type=int, default=100, show_default=True, metavar="N", help="Parts of the run's time."
+    "--bins",
+    type=int,
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Number of intervals that the time is divided into.",
 )
 @click.option(
     "-o",
@@ -127,11 +140,11 @@ def merge(directory: str, out: str, to: str | None, as_json: bool, **part: Any) 
     "figure",
     type=FIGURE,
     metavar="FIGURE",
-    help="Draw .png or .svg: by type, over time, both.",
+    help="Draw a figure: .png or .svg.",
 )
 @json_option
 def stat(directory: str, bins: int, figure: str | None, as_json: bool) -> int:
-    """Count events by type and over time; exit code 3 where the trace is not to be trusted."""
+    """Count events by type and over time; exit code 3 if the trace cannot be trusted."""
     counted = api.trace_stat(directory, bins)
     if figure is not None:
         api.save_trace_figure(counted, figure, title=directory)
@@ -148,7 +161,7 @@ def stat(directory: str, bins: int, figure: str | None, as_json: bool) -> int:
 @click.argument("directory", metavar="DIR")
 @json_option
 def check(directory: str, as_json: bool) -> int:
-    """Say whether a trace is whole and its times can be trusted; exit code 3 where not."""
+    """Check whether a trace is complete and its times can be trusted; exit code 3 if not."""
     checked = api.check_trace(directory)
     if as_json:
         print_json(checked.check)
@@ -177,11 +190,11 @@ def dag(directory: str, out: str, as_json: bool) -> int:
     "report",
     type=Output(),
     metavar="FILE.html",
-    help="Offsets, drifts and error bars over time, as a page.",
+    help="Write a page with offsets, drifts and error bounds over time.",
 )
 @json_option
 def sync(directory: str, report: str | None, as_json: bool) -> int:
-    """Tell how the clocks of all ranks differ, and how sure that is; exit code 3 where they do not tell."""
+    """Report the clock offsets of all ranks with error bounds; exit code 3 if they cannot be determined."""
     clocks = api.trace_sync(directory)
     if report is not None:
         api.save_sync_report(directory, report)
@@ -195,33 +208,53 @@ def sync(directory: str, report: str | None, as_json: bool) -> int:
 
 
 @trace.command()
-@click.option("--repeat", type=int, default=10, show_default=True, metavar="N", help="Runs of each case.")
-@click.option("--categories", metavar="SET;SET", help="Sets: mpi;mpi,task; default: each by itself.")
-@click.option("--threads", metavar="N,N", help="Numbers of threads; for {threads} in CMD, if there.")
 @click.option(
-    "--metric", default="wall", show_default=True, metavar="wall|REGEX", help="Or a number that CMD prints."
+    "--repeat",
+    type=int,
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Number of runs of each set of categories.",
 )
-@click.option("--rate", is_flag=True, help="More of the metric is better.")
 @click.option(
-    "--limit", type=float, default=5.0, show_default=True, metavar="PERCENT", help="What it may cost."
+    "--categories",
+    metavar="SET;SET",
+    help="Sets of categories: mpi;mpi,task; default: each category by itself.",
 )
-@click.option("--buffer", metavar="SIZE", default="4MiB", show_default=True, help="As of `record`.")
-@click.option("--adapters", metavar="A,A", help="As of `record`.")
-@click.option("--mpi", metavar="PREFIX", help="As of `record`.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the order of runs.")
+@click.option("--threads", metavar="N,N", help="Numbers of threads; replace {threads} in CMD.")
+@click.option(
+    "--metric",
+    default="wall",
+    show_default=True,
+    metavar="wall|REGEX",
+    help="Wall time, or a pattern of a number that CMD prints.",
+)
+@click.option("--rate", is_flag=True, help="The metric is a rate: higher is better.")
+@click.option(
+    "--limit",
+    type=float,
+    default=5.0,
+    show_default=True,
+    metavar="PERCENT",
+    help="Largest overhead that is acceptable.",
+)
+@click.option("--buffer", metavar="SIZE", default="4MiB", show_default=True, help="As in `record`.")
+@click.option("--adapters", metavar="A,A", help="As in `record`.")
+@click.option("--mpi", metavar="PREFIX", help="As in `record`.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the order of runs.")
 @click.option(
     "-o",
     "--out",
     type=Output(".svg", ".png", ".html"),
     metavar="FILE",
-    help="Figures: .svg, .png, or a page: .html.",
+    help="Draw a figure (.svg, .png), or write a page (.html).",
 )
 @json_option
 @click.argument("command", **_COMMAND)
 def overhead(command: tuple[str, ...], **options: Any) -> int:
-    """Say what recording costs CMD, and whether its trace can be trusted.
+    """Measure the overhead of recording CMD, and whether its trace can be trusted.
 
-    Runs CMD without and with a recorder in turns; exit code 3 where the machine is too noisy to tell.
+    Runs CMD alternately with and without a recorder. Exit code 3 means that the machine is too noisy.
     """
     threads = options["threads"]
     with _steps() as step:

@@ -142,7 +142,7 @@ def outside(name: str, variable: str) -> UsageError:
         f"there is no allocation here ({variable} is not set)",
         field="launcher",
         value=name,
-        hint="start elbowroom inside an allocation, or take --launcher local",
+        hint="start elbowroom inside an allocation, or use --launcher local",
     )
 
 

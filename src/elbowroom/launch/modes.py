@@ -30,12 +30,12 @@ def topology_xml(probe: Path | str, patience: float = 60.0) -> str:
 
 def _run(probe: Path | str, arguments: list[str], patience: float) -> str:
     command = [str(probe), *arguments]
-    done = run(command, field="probe", patience=patience, hint="look at `elbowroom doctor`")
+    done = run(command, field="probe", patience=patience, hint="see `elbowroom doctor`")
     if done.code != 0:
         raise MachineError(
             done.last_line,
             field="probe",
             value=" ".join(command),
-            hint="run it by hand, and look at `elbowroom doctor`",
+            hint="run it by hand, and see `elbowroom doctor`",
         )
     return done.stdout

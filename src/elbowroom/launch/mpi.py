@@ -144,7 +144,7 @@ def describe(compiler: Path) -> Mpi:
     if not match:
         first = text.strip().splitlines()[0] if text.strip() else "nothing"
         raise UsageError(
-            f"this wrapper is of no MPI known here (it says: {first})",
+            f"this wrapper belongs to no known MPI (it prints: {first})",
             field="mpi",
             value=str(compiler),
             hint="Open MPI and MPICH are known",
@@ -261,7 +261,7 @@ def refused_threads(mpi: Mpi, hosts: int) -> str:
     """
     if mpi.kind != "openmpi" or hosts > 1:
         return ""
-    return "several communication threads crash or hang in Open MPI's ob1; take --mpi mpich"
+    return "several communication threads crash or hang in Open MPI's ob1; use --mpi mpich"
 
 
 def _folders(compiler: Path, ask: Ask) -> list[str]:

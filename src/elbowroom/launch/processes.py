@@ -75,7 +75,7 @@ def run(
     merged: bool = False,
     leaves_nothing: bool = False,
     hint: str = "try again",
-    late: str = "stop what else runs here, and try again",
+    late: str = "stop other programs here, and try again",
     error: type[ElbowroomError] = MachineError,
 ) -> Finished:
     """Runs a command to its end, whatever its exit code.
@@ -112,7 +112,7 @@ def run(
                 kill_all(process)
         if not ended:
             raise MachineError(
-                f"had not ended after {patience:g} s", field=field, value=" ".join(command), hint=late
+                f"did not end within {patience:g} s", field=field, value=" ".join(command), hint=late
             )
         return Finished(process.returncode, _text(out), _text(err), wall)
 
@@ -137,7 +137,7 @@ def run_program(
         merged=True,
         leaves_nothing=True,
         hint="correct the path",
-        late="give it more: --timeout",
+        late="raise the limit: --timeout",
         error=UsageError,
     )
     if finished.code != 0:

@@ -183,7 +183,7 @@ def run(recording: RecordedCommand, stdout: IO[bytes] | int | None = None) -> in
             f"cannot be started ({error.strerror})",
             field="command",
             value=recording.command[0],
-            hint="fix the path",
+            hint="correct the path",
         ) from error
     with _left_to(process):
         code = process.wait()
@@ -218,7 +218,7 @@ def _checked(words: Sequence[str], env: Mapping[str, str]) -> list[str]:
         )
     if shutil.which(words[0], path=env.get("PATH")) is None:
         raise UsageError(
-            "is not found, or cannot be executed", field="command", value=words[0], hint="fix its path"
+            "is not found, or cannot be executed", field="command", value=words[0], hint="correct the path"
         )
     return list(words)
 

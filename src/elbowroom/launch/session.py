@@ -126,7 +126,7 @@ class Session:
             hello = self._answer(patience)
         except SessionLost as lost:
             raise MachineError(
-                f"{self.what} did not come up: {lost}",
+                f"{self.what} did not start: {lost}",
                 field="launcher",
                 value=self._command,
                 hint="try the same command by hand",

@@ -123,7 +123,7 @@ def _load(facts: Facts) -> _Assessment:
     load = known(facts.state, "load")
     if load is None:
         return _unread(facts, "load")
-    text = f"{load[0]:.2f} tasks able to run in the last minute, {load[1]:.2f} in five"
+    text = f"{load[0]:.2f} runnable tasks in the last minute, {load[1]:.2f} in five"
     if load[0] > QUIET_LOAD:
         return _warn(text, "stop what else runs here (see `top`), or wait a minute if it has just ended")
     return _ok(text)
@@ -272,7 +272,7 @@ def _turbo(facts: Facts) -> _Assessment:
         return _warn(
             "on: cores get slower as more of them work, whatever the memory does",
             "as root: echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo (or 0 > cpufreq/boost); "
-            "else the register-only kernel tells the frequency's part",
+            "otherwise the register-only kernel shows the effect of the frequency",
         )
     return _ok("off")
 

@@ -122,7 +122,7 @@ class Frequencies:
             return ""
         finally:
             os.close(handle)
-        return f"set back the frequencies that process {left.process} left constant when it was killed"
+        return f"restored the frequencies that process {left.process} left constant when it was killed"
 
     def _core(self) -> Permission:
         policies = self._policies()
@@ -146,7 +146,7 @@ class Frequencies:
         try:
             return look()
         except (OSError, ValueError) as error:
-            return Permission(reason=f"what the driver tells cannot be read ({error})")
+            return Permission(reason=f"the driver's values cannot be read ({error})")
 
     def _allowed(self, files: list[str], low: int, high: int) -> Permission:
         for name in files:
@@ -280,7 +280,7 @@ class Frequencies:
             return msgspec.json.decode(data, type=EarlierSettings)
         except msgspec.ValidationError as error:
             raise MachineError(
-                f"is no record of earlier settings ({error})",
+                f"is not a record of earlier settings ({error})",
                 field="file",
                 value=str(self._state),
                 hint="look at the limits of the frequencies by hand, then remove it",

@@ -52,7 +52,7 @@ def check_same(
     field: str,
     value: object,
     hint: str,
-    message: str = "is of another machine",
+    message: str = "is from another machine",
     places: tuple[str, str] = ("here", "there"),
 ) -> None:
     """UsageError where two machines differ; `places` say where each of the two values is."""

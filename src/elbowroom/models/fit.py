@@ -84,7 +84,7 @@ def _calibration(curves: Curves, source: Provenance) -> Calibration:
 EXPLAINED = {
     "not_measured": "its data was not measured, and is not predicted",
     "too_few_counts": "its data was measured at too few numbers of cores, and is not predicted",
-    "one_core": "one core alone says nothing of a threshold",
+    "one_core": "one core alone does not determine a threshold",
     "no_contention": "nothing was lost at any n, so its capacity is only known to be at least that much",
     "n_par_above_n_seq": "both streams together peak at more cores than computations alone do",
     "negative_slope": "more cores get more bandwidth where the model expects less",
@@ -159,7 +159,7 @@ def _loads(models: Models, calibration: Calibration, sizes: MessageSize | None) 
         }
         what = ", ".join(questions[item] for item in load.measured)
         sentences.append(
-            f"flow: other loads from {load.runs} runs ({what}); what they did not show is marked."
+            f"flow: other loads from {load.runs} runs ({what}); what they did not cover is flagged."
         )
     if calibration.pattern != "receive":
         sentences.append(

@@ -155,10 +155,10 @@ def check_load(shape: Shape, load: Load) -> None:
     for group in load.computing:
         _within(shape, "computing.socket", group.socket, shape.sockets, "socket")
         _within(shape, "computing.node", group.node, shape.nodes, "NUMA node")
-        _positive("computing.count", group.count, "is no number of computing cores")
+        _positive("computing.count", group.count, "is not a number of computing cores")
         if not (group.intensity >= 0 and math.isfinite(group.intensity)):
             raise UsageError(
-                "is no arithmetic intensity",
+                "is not an arithmetic intensity",
                 field="computing.intensity",
                 value=group.intensity,
                 hint="give flop/B, 0 or more",
@@ -178,7 +178,7 @@ def check_load(shape: Shape, load: Load) -> None:
         _within(shape, "copies.node", copy.node, shape.nodes, "NUMA node")
         if not (copy.demand > 0 and math.isfinite(copy.demand)):
             raise UsageError(
-                "is no bandwidth", field="copies.demand", value=copy.demand, hint="give MB/s above 0"
+                "is not a bandwidth", field="copies.demand", value=copy.demand, hint="give MB/s above 0"
             )
 
 
@@ -186,14 +186,14 @@ def _check_messages(shape: Shape, messages: Messages) -> None:
     _within(shape, "messages.node", messages.node, shape.nodes, "NUMA node")
     if messages.direction not in get_args(Direction):
         raise UsageError(
-            "is no direction",
+            "is not a direction",
             field="messages.direction",
             value=messages.direction,
             hint=f"one of: {', '.join(get_args(Direction))}",
         )
     if messages.size is not None:
-        _positive("messages.size", messages.size, "is no message size in bytes")
-    _positive("messages.threads", messages.threads, "is no number of communication threads")
+        _positive("messages.size", messages.size, "is not a message size in bytes")
+    _positive("messages.threads", messages.threads, "is not a number of communication threads")
 
 
 def _within(shape: Shape, field: str, value: int, count: int, what: str) -> None:

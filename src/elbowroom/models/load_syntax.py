@@ -31,7 +31,7 @@ def decode(text: str, where: str) -> Load:
     load = convert(data, Load, where=where, subject="load", page=PAGE)
     if not load.computing and load.messages is None and not load.copies:
         raise UsageError(
-            "holds nothing to do",
+            "defines no load",
             field="load",
             value=where,
             hint=f"add [[computing]] or [messages], see {PAGE}",
@@ -57,7 +57,7 @@ def parse_group(text: str, intensity: float) -> Computing:
         own = intensity if match[4] is None else float(match[4])
     except ValueError as error:
         raise UsageError(
-            "is no group of cores",
+            "is not a group of cores",
             field="group",
             value=text,
             hint="write SOCKET:CORES@NODE, for instance 1:4@0, or 1:4@0:0.5 with its flop/B",

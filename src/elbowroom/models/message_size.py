@@ -79,7 +79,7 @@ def fit(observations: Sequence[MessageBandwidth]) -> MessageSize:
     for item in observations:
         if item.size <= 0 or not item.bandwidth > 0:
             raise UsageError(
-                "is no bandwidth" if item.size > 0 else "is no message size",
+                "is not a bandwidth" if item.size > 0 else "is not a message size",
                 field="bandwidth" if item.size > 0 else "size",
                 value=item.bandwidth if item.size > 0 else item.size,
                 hint="leave that point out",

@@ -87,7 +87,7 @@ class FittedModel:
         kind = kind_of(chosen(document, name))
         if faithful and not kind.faithful:
             raise UsageError(
-                f"goes with the threshold model, not with {kind.name}",
+                f"is only valid for the threshold model, not for {kind.name}",
                 field="faithful",
                 hint="add --model threshold, or leave it out",
             )

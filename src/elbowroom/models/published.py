@@ -111,7 +111,9 @@ def names() -> tuple[str, ...]:
 def load(name: str) -> Published:
     """The machine of that name; UsageError for any other."""
     if name not in names():
-        raise UsageError("is no published machine", field="machine", value=name, hint=closest(name, names()))
+        raise UsageError(
+            "is not a published machine", field="machine", value=name, hint=closest(name, names())
+        )
     return decode((folder() / f"{name}.toml").read_text(encoding="utf-8"))
 
 

@@ -225,7 +225,7 @@ def _nothing(left_out: Mapping[str, int], kernel: str | None, size: int | None) 
         "; ".join(f"{count} points: {reason}" for reason, count in left_out.items()) or "it has no points"
     )
     return UsageError(
-        f"no point{wanted} tells bandwidths alone and together ({reasons})",
+        f"no point{wanted} has bandwidths alone and together ({reasons})",
         field="run",
         hint="measure with: elbowroom run model",
     )

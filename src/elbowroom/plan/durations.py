@@ -21,7 +21,7 @@ def parse_duration(text: str | float, field: str) -> float:
     match = None if isinstance(text, bool) else _DURATION.fullmatch(str(text))
     factor = _UNITS.get(match[2].lower()) if match else None
     if match is None or factor is None:
-        raise UsageError("is no duration", field=field, value=text, hint=_HINT)
+        raise UsageError("is not a duration", field=field, value=text, hint=_HINT)
     seconds = float(match[1]) * factor
     if not 0 < seconds <= LONGEST or not math.isfinite(seconds):
         raise UsageError("is not between 0 and 30 days", field=field, value=text, hint=_HINT)

@@ -49,8 +49,8 @@ const side = (part, shape, node, what) => {
   if (!part[where]) throw new Unknown(`the model of ${shape.name} was calibrated without ${where} data (${what} on node ${node})`);
   return part[where];
 };
-const thresholdStreams = (part, shape, asked, faithful) => {
-  const cores = shape.cores_first_socket, {n, comp_node: compNode, comm_node: commNode} = asked;
+const thresholdStreams = (part, shape, situation, faithful) => {
+  const cores = shape.cores_first_socket, {n, comp_node: compNode, comm_node: commNode} = situation;
   const comp = side(part, shape, compNode, "computations"), comm = side(part, shape, commNode, "communications");
   const [alone, compTogether, commTogether] = onOneNode(comp, n, cores, faithful);
   if (compNode === commNode) return [alone, comm.b_comm_seq, compTogether, commTogether];
@@ -66,10 +66,10 @@ const thresholdBand = (part, shape, {comp_node: compNode, comm_node: commNode}) 
   const all = Object.values(part.bands);
   return [STREAMS.map((_, i) => Math.max(...all.map((band) => band[i]))), [...notes, "interval: sample placements only"]];
 };
-const threshold = (part, shape, asked) => {
-  const streams = thresholdStreams(part, shape, asked, false), published = thresholdStreams(part, shape, asked, true);
+const threshold = (part, shape, situation) => {
+  const streams = thresholdStreams(part, shape, situation, false), published = thresholdStreams(part, shape, situation, true);
   const repaired = !published || streams.some((v, i) => Math.abs(v - published[i]) > SAME * Math.abs(published[i]));
-  const [band, notes] = thresholdBand(part, shape, asked);
+  const [band, notes] = thresholdBand(part, shape, situation);
   const intervals = streams.map((value, i) => ({value, low: Math.max(value * (1 - band[i]), 0), high: value * (1 + band[i])}));
   return [intervals, [...(repaired ? ["repaired"] : []), ...notes]];
 };
@@ -166,11 +166,11 @@ const flowAt = (p, {local, remote, same, beside, second}, z) => {
   const [b, crossed] = pair(remoteDemand, remoteWeight, message, weight, floor, 1, p.crossing * h);
   return [alone(remoteDemand), alone(b), crossed];
 };
-const flowStreams = (p, asked) => {
-  const comm = asked.second ? p.comm_second : p.comm_first;
-  if (asked.local + asked.remote === 0) return [0, comm, 0, comm];
+const flowStreams = (p, situation) => {
+  const comm = situation.second ? p.comm_second : p.comm_first;
+  if (situation.local + situation.remote === 0) return [0, comm, 0, comm];
   const sums = [0, 0, 0];
-  for (const z of JITTER) flowAt(p, asked, z).forEach((rate, i) => { sums[i] += rate; });
+  for (const z of JITTER) flowAt(p, situation, z).forEach((rate, i) => { sums[i] += rate; });
   const [alone, compTogether, commTogether] = sums.map((value) => value / JITTER.length);
   return [alone, comm, compTogether, commTogether];
 };
@@ -178,10 +178,10 @@ const flowStreams = (p, asked) => {
 /* 90 % intervals: variance of the draws' logarithms, and what the model cannot follow (flow_fit.bands). */
 const NORMAL_90 = 1.6448536269514722;
 const TINY = 1e-9;
-const flow = (vectors, shape, asked, discrepancy) => {
-  const found = vectors.map((p) => flowStreams(p, flowCase(shape, asked)));
-  return found[0].map((value, i) => {
-    const logs = found.slice(1).map((streams) => Math.log(Math.max(streams[i], TINY)));
+const flow = (vectors, shape, situation, discrepancy) => {
+  const answers = vectors.map((p) => flowStreams(p, flowCase(shape, situation)));
+  return answers[0].map((value, i) => {
+    const logs = answers.slice(1).map((streams) => Math.log(Math.max(streams[i], TINY)));
     const mean = logs.reduce((a, b) => a + b, 0) / logs.length;
     const variance = logs.reduce((a, log) => a + (log - mean) ** 2, 0) / logs.length;
     const factor = Math.exp(NORMAL_90 * Math.sqrt((logs.length ? variance : 0) + discrepancy[i] ** 2));
@@ -209,17 +209,17 @@ const whyOneSize = (document) =>
   (document.message_size ? "" : "n/a: the model was calibrated with this size only; measure other sizes too (--sizes)");
 /* Whether the run measured such counts of cores, and data on such sockets. */
 const isInside = ({machine: shape, calibration: known}, {n, n_other: nOther, comp_node: compNode, comm_node: commNode}) => {
-  const seen = (which, node) => known.placements.some((place) => isLocal(shape, place[which]) === isLocal(shape, node));
-  return (n === 0 || (known.n_low <= n && n <= known.n_high)) && nOther <= known.n_other_high && seen(0, compNode) && seen(1, commNode);
+  const measured = (which, node) => known.placements.some((place) => isLocal(shape, place[which]) === isLocal(shape, node));
+  return (n === 0 || (known.n_low <= n && n <= known.n_high)) && nOther <= known.n_other_high && measured(0, compNode) && measured(1, commNode);
 };
 /* Predicts for situations of one placement: [{comp_alone: {value, low, high}, ..., flags}, ...]. */
 const predict = (document, name, situations, size = document.calibration.size) => {
   const {machine: shape, calibration: known, message_size: law} = document, part = document.models[name];
   const scaled = (value) => (size === known.size ? value : bandwidthAt(law, size, value, known.size));
   const answer = name === "flow" ? flowAnswer(part, shape, scaled) : thresholdAnswer(part, shape, scaled);
-  return situations.map((asked) => {
-    const inside = isInside(document, asked) && (size === known.size || (Math.min(...law.sizes) <= size && size <= Math.max(...law.sizes)));
-    const [intervals, flags] = answer(asked);
+  return situations.map((situation) => {
+    const inside = isInside(document, situation) && (size === known.size || (Math.min(...law.sizes) <= size && size <= Math.max(...law.sizes)));
+    const [intervals, flags] = answer(situation);
     return {
       ...Object.fromEntries(STREAMS.map((stream, i) => [stream, intervals[i]])),
       flags: [...(inside ? [] : ["extrapolated"]), ...(shape.virtual ? ["virtual"] : []), ...flags]};
@@ -228,9 +228,9 @@ const predict = (document, name, situations, size = document.calibration.size) =
 const thresholdAnswer = (part, shape, scaled) => {
   const sized = (p) => p && {...p, b_comm_seq: scaled(p.b_comm_seq)};
   const used = {...part, local: sized(part.local), remote: sized(part.remote)};
-  return (asked) => {
-    if (asked.n_other) throw new Unknown(whyOneSocket("threshold"));
-    return threshold(used, shape, asked);
+  return (situation) => {
+    if (situation.n_other) throw new Unknown(whyOneSocket("threshold"));
+    return threshold(used, shape, situation);
   };
 };
 const flowAnswer = (part, shape, scaled) => {
@@ -241,7 +241,7 @@ const flowAnswer = (part, shape, scaled) => {
     return {...p, comm_first: scaled(p.comm_first), comm_second: scaled(p.comm_second)};
   };
   const vectors = [part.values, ...part.draws].map(vector);
-  return (asked) => [flow(vectors, shape, asked, discrepancyOf(part, flowCase(shape, asked))), []];
+  return (situation) => [flow(vectors, shape, situation, discrepancyOf(part, flowCase(shape, situation))), []];
 };
 
 return {Unknown, names, whyOneSocket, whyOneSize, predict};

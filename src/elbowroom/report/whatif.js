@@ -11,10 +11,10 @@ const STYLES = ["alone", "together"];
 const SVG = "http://www.w3.org/2000/svg";
 const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 
-/* ---- what is asked ---- */
+/* ---- what is chosenSituation ---- */
 const choices = files.flatMap(({name, document}) => Models.names(document).map((model) => ({name, document, model})));
 const chosen = () => choices[Number(input("model").value)];
-const asked = () => ({
+const chosenSituation = () => ({
   comp_node: Number(input("comp-node").value), comm_node: Number(input("comm-node").value),
   n: Number(input("n").value), n_other: Number(input("n-other").value)});
 const sizes = ({document}) => {
@@ -47,7 +47,7 @@ const range = (name, most, value, reason) => {
 };
 const choose = (keep) => {
   const {document, model} = chosen(), shape = document.machine, nodes = shape.sockets * shape.numa_per_socket;
-  const now = keep ? asked() : {n: shape.cores_first_socket, n_other: 0, comp_node: 0, comm_node: 0};
+  const now = keep ? chosenSituation() : {n: shape.cores_first_socket, n_other: 0, comp_node: 0, comm_node: 0};
   range("n", shape.cores_first_socket, Math.min(now.n, shape.cores_first_socket), "");
   const other = shape.sockets < 2 ? "this machine has one socket" : Models.whyOneSocket(model);
   range("n-other", other ? 0 : shape.cores_first_socket, other ? 0 : now.n_other, other);
@@ -86,10 +86,10 @@ const answer = (prediction) => {
 /* ---- the curves over n, with the situation on them ---- */
 const WIDTH = 600, BOX = {left: 66, top: 44, width: 468, height: 230};
 const element = (tag, attributes, text) => {
-  const made = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  if (text !== undefined) made.textContent = text;
-  return made;
+  const created = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) created.setAttribute(name, value);
+  if (text !== undefined) created.textContent = text;
+  return created;
 };
 const step = (span) => {
   const power = 10 ** Math.floor(Math.log10(span / 5));
@@ -143,7 +143,7 @@ const draw = (curve, n) => {
 };
 
 const update = () => {
-  const {document, model} = chosen(), situation = asked(), {machine} = document;
+  const {document, model} = chosen(), situation = chosenSituation(), {machine} = document;
   say("n", `${count(situation.n, "core")} of ${machine.cores_first_socket}`);
   say("n-other", count(situation.n_other, "core"));
   say("comp-node", nodeText(document, situation.comp_node));

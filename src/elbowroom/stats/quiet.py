@@ -124,7 +124,7 @@ def _sample_reasons(results: Sequence[PointResult]) -> list[str]:
     planned = [result for result in results if result.role != "control"]
     failed = [result for result in planned if result.status == "failed"]
     if len(failed) > UNSURE * len(planned):
-        reasons.append(f"{len(failed)} of {len(planned)} points failed; the first: {failed[0].reason}.")
+        reasons.append(f"{len(failed)} of {len(planned)} points failed; the first one: {failed[0].reason}.")
     for what, number in (
         (
             f"found no steady state, and what they kept is uncertain by more than {NARROW:.2f}",

@@ -217,7 +217,7 @@ class _CurvesReader:
             return default
         line, text = self.headers[key]
         if _WHOLE.fullmatch(text) is None or int(text) < least:
-            raise self._error(f"is no whole number from {least}", key, text, EXAMPLE, line)
+            raise self._error(f"is not a whole number from {least}", key, text, EXAMPLE, line)
         if int(text) > MOST:
             raise self._error("is more than any machine has", key, text, EXAMPLE, line)
         return int(text)
@@ -234,7 +234,7 @@ class _CurvesReader:
             cells = next(csv.reader([line], strict=True))
         except csv.Error as error:
             raise self._error(
-                f"is no CSV ({error})", "line", line[:60], "separate cells by commas", number
+                f"is not CSV ({error})", "line", line[:60], "separate cells by commas", number
             ) from error
         return [cell.strip() for cell in cells]
 
@@ -251,7 +251,7 @@ class _CurvesReader:
                 hint = closest(name, (*COLUMNS, *OPTIONAL))
                 raise self._error("there is no such column", "columns", name, hint, number)
             if names.count(name) > 1:
-                raise self._error("this column is there twice", "columns", name, "keep one", number)
+                raise self._error("this column appears twice", "columns", name, "keep one", number)
         for name in COLUMNS:
             if name not in names:
                 raise self._error(
@@ -304,7 +304,7 @@ class _CurvesReader:
         if not text:
             raise self._error("is missing", field, text, "every line needs one", number)
         if _WHOLE.fullmatch(text) is None:
-            raise self._error("is no whole number from 0", field, text, "for instance 4", number)
+            raise self._error("is not a whole number from 0", field, text, "for instance 4", number)
         return int(text)
 
     def _bandwidth(self, number: int, field: str, text: str) -> float | None:
@@ -312,7 +312,7 @@ class _CurvesReader:
             return None
         if _NUMBER.fullmatch(text) is None or not math.isfinite(float(text)):
             hint = "give MB/s like 12345.6, or leave the cell empty where nothing was measured"
-            raise self._error("is no number", field, text, hint, number)
+            raise self._error("is not a number", field, text, hint, number)
         if float(text) <= 0:
             hint = "a bandwidth is above 0 MB/s; leave the cell empty where nothing was measured"
             raise self._error("is not positive", field, text, hint, number)

@@ -171,7 +171,7 @@ class RunFolder:
         path = Path(path)
         file = path / "manifest.json"
         if not os.path.lexists(file):
-            what = "is no run folder (it has no manifest.json)" if path.is_dir() else "does not exist"
+            what = "is not a run folder (it has no manifest.json)" if path.is_dir() else "does not exist"
             raise UsageError(what, field="run", value=str(path), hint=_RUN_HINT)
         return cls(path, MANIFEST_FORMAT.read(file))
 
@@ -219,8 +219,8 @@ def refuse_existing(path: Path) -> None:
         return
     if path.exists() or path.is_symlink():
         raise UsageError(
-            "is there already and is never overwritten",
+            "already exists and is never overwritten",
             field="out",
             value=str(path),
-            hint="choose another --out, or go on with it by --resume",
+            hint="choose another --out, or continue it with --resume",
         )

@@ -77,7 +77,7 @@ def _check_load(path: Path, load: LoadPart, draws: int) -> None:
     known = {*NEUTRAL, *regime_names(len(load.switches) + 1)}
     for name in load.names:
         if name not in known:
-            raise _wrong(path, f"{where}.names", name, "is no parameter of this release")
+            raise _wrong(path, f"{where}.names", name, "is not a parameter of this release")
     if "sizes" in load.measured and not {name for name in load.names if name.startswith("latency_")} >= {
         f"latency_{regime}" for regime in range(len(load.switches) + 1)
     }:
@@ -98,7 +98,7 @@ def _check_rows(path: Path, where: str, part: FlowPart | LoadPart, above_zero: s
     for name, values in bands.items():
         for index, value in enumerate(values):
             if not 0 <= value <= MOST_DISCREPANCY:
-                raise _wrong(path, f"{where}.{name}[{index}]", value, "is no relative standard deviation")
+                raise _wrong(path, f"{where}.{name}[{index}]", value, "is not a relative standard deviation")
     rows = [("values", part.values), ("low", part.low), ("high", part.high)]
     rows += [(f"draws[{number}]", draw) for number, draw in enumerate(part.draws)]
     for field, row in rows:

@@ -70,7 +70,7 @@ class _StepsReader:
             if name not in COLUMNS:
                 raise self._error("there is no such column", "columns", name, closest(name, COLUMNS), number)
             if columns.count(name) > 1:
-                raise self._error("this column is there twice", "columns", name, "keep one", number)
+                raise self._error("this column appears twice", "columns", name, "keep one", number)
         for name in NEEDED:
             if name not in columns:
                 raise self._error("this column is missing", "columns", name, "add the times alone", number)
@@ -107,14 +107,14 @@ class _StepsReader:
         try:
             return float(text)
         except ValueError as error:
-            raise self._error("is no number", name, text, "for instance 12.5", number) from error
+            raise self._error("is not a number", name, text, "for instance 12.5", number) from error
 
     def _cells(self, number: int, line: str) -> list[str]:
         try:
             return [cell.strip() for cell in next(csv.reader([line], strict=True))]
         except csv.Error as error:
             raise self._error(
-                f"is no CSV ({error})", "line", line[:60], "separate cells by commas", number
+                f"is not CSV ({error})", "line", line[:60], "separate cells by commas", number
             ) from error
 
     def _error(self, message: str, field: str, value: object, hint: str, line: int) -> UsageError:

@@ -173,7 +173,7 @@ def checked(definition: Definition) -> Definition:
     """
     if definition.nic_node >= definition.shape.nodes:
         raise UsageError(
-            "is no node of this machine",
+            "is not a node of this machine",
             field="nic_node",
             value=definition.nic_node,
             hint=f"nodes: 0-{definition.shape.nodes - 1}",
@@ -201,15 +201,17 @@ def _check_side(p: Parameters, side: str, cores: int) -> None:
     for name in ("t_par_max", "t_seq_max", "t_par_max2", "b_comp_seq", "b_comm_seq"):
         value = getattr(p, name)
         if not (value > 0 and math.isfinite(value)):
-            raise UsageError("is no bandwidth", field=f"{side}.{name}", value=value, hint="give MB/s above 0")
+            raise UsageError(
+                "is not a bandwidth", field=f"{side}.{name}", value=value, hint="give MB/s above 0"
+            )
     for name in ("n_par_max", "n_seq_max"):
         n = getattr(p, name)
         if not 1 <= n <= cores:
             hint = f"1 to {cores}, the cores of the first socket"
-            raise UsageError("is no number of cores", field=f"{side}.{name}", value=n, hint=hint)
+            raise UsageError("is not a number of cores", field=f"{side}.{name}", value=n, hint=hint)
     if not 0 < p.alpha <= 1:
         raise UsageError(
-            "is no share that is kept", field=f"{side}.alpha", value=p.alpha, hint="above 0, up to 1"
+            "is not a share that is kept", field=f"{side}.alpha", value=p.alpha, hint="above 0, up to 1"
         )
     least = p.t_par_max2 - max(p.delta_r, 0.0) * (cores - p.n_seq_max)
     if not least > p.alpha * p.b_comm_seq:

@@ -58,10 +58,10 @@ def load_streams(machine: Truth | Definition, load: Load) -> LoadStreams:
         return request_load_streams(truth, load)
     if not isinstance(truth, Credits):
         raise UsageError(
-            "the published curves say nothing of loads",
+            "the published curves do not cover loads",
             field="machine",
             value=truth.shape.name,
-            hint=f"ask the network of credits: {truth.shape.name}:credits",
+            hint=f"use the network of credits: {truth.shape.name}:credits",
         )
     check_load(truth.shape, load)
     flows = flows_of(load, truth.network.near_latency)

@@ -206,7 +206,7 @@ def truth_of(definition: Definition, simulate: Simulate | None = None) -> Truth:
                 "single requests are simulated by a program, which is not run here",
                 field="machine",
                 value=f"{definition.name}:requests",
-                hint=f"ask the network of credits: {definition.name}:credits",
+                hint=f"use the network of credits: {definition.name}:credits",
             )
         return Requests(scaled(definition, simulate), simulate)
     network = Credits(

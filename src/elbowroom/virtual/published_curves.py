@@ -28,10 +28,10 @@ class PublishedCurves(Truth):
         check_situation(self.shape, situation)
         if situation.n_other:
             raise UsageError(
-                "the published curves say nothing of both sockets computing",
+                "the published curves do not cover both sockets computing",
                 field="n_other",
                 value=situation.n_other,
-                hint=f"ask the network of credits: {self.shape.name}:credits",
+                hint=f"use the network of credits: {self.shape.name}:credits",
             )
         return self._curve(situation.comp_node, situation.comm_node)[situation.n]
 

@@ -326,7 +326,7 @@ def _value(name: str, text: str) -> Any:
     if name == "arbitration":
         if text not in ARBITRATIONS:
             raise UsageError(
-                "is no arbitration", field=name, value=text, hint=f"one of: {', '.join(ARBITRATIONS)}"
+                "is not an arbitration", field=name, value=text, hint=f"one of: {', '.join(ARBITRATIONS)}"
             )
         return text
     try:

@@ -49,7 +49,7 @@ def answers(curves: Sequence[Curve]) -> tuple[QuestionAnswer, ...]:
 def who(onset: LossOnset, curve: Curve) -> str:
     """Who loses first, in words."""
     if onset.first == "nobody":
-        return f"nobody loses more than {LOSS:.0%} with up to {curve.rows[-1].n} cores"
+        return f"neither side loses more than {LOSS:.0%} with up to {curve.rows[-1].n} cores"
     if onset.first == "both":
         row = next(row for row in curve.rows if row.n == onset.comp_from)
         worse = "computation" if row.comp_kept < row.comm_kept else "communication"
@@ -93,7 +93,7 @@ def _station(onset: LossOnset, curve: Curve) -> str:
     saturated = [name for name, use in curve.rows[-1].stations.items() if use > 0.95]
     end = f"; with all cores saturated: {', '.join(saturated)}" if saturated else ""
     if onset.first == "nobody":
-        return f"nobody loses; most in use with all cores is {onset.station} ({onset.use:.0%}){end}"
+        return f"neither side loses; most in use with all cores is {onset.station} ({onset.use:.0%}){end}"
     return f"where the loss begins, {onset.station} is in use {onset.use:.0%} of the time{end}"
 
 

@@ -59,7 +59,7 @@ def check_noise(noise: float) -> None:
     """Refuses a standard deviation below 0 or above MOST_NOISE (also what is not a number)."""
     if not 0 <= noise <= MOST_NOISE:
         raise UsageError(
-            "is no relative standard deviation of a measurement",
+            "is not a relative standard deviation of a measurement",
             field="noise",
             value=noise,
             hint=f"0 to {MOST_NOISE:g}, for instance 0.01 for 1 %",

@@ -148,13 +148,13 @@ def test_the_probe_computes_at_the_jobs_intensity() -> None:
 
 def test_an_advice_is_not_checked_on_another_machine() -> None:
     machine = choose(Where(machine="billy")).machine()
-    with pytest.raises(UsageError, match="is of another machine"):
+    with pytest.raises(UsageError, match="is from another machine"):
         placed(advice(), HENRI.document, machine)
 
 
 def test_an_advice_is_not_checked_on_a_machine_of_the_same_shape_and_another_name() -> None:
     machine = msgspec.structs.replace(choose(Where(machine="henri")).machine(), name="bora")
-    with pytest.raises(UsageError, match="is of another machine: name is 'henri' in the model and 'bora'"):
+    with pytest.raises(UsageError, match="is from another machine: name is 'henri' in the model and 'bora'"):
         placed(advice(), HENRI.document, machine)
 
 
@@ -167,7 +167,7 @@ def test_nodes_of_a_cluster_that_differ_in_their_number_are_one_machine(name: st
     if is_same:
         assert placed(of_node, HENRI.document, real).points
     else:
-        with pytest.raises(UsageError, match="is of another machine"):
+        with pytest.raises(UsageError, match="is from another machine"):
             placed(of_node, HENRI.document, real)
 
 
@@ -268,7 +268,7 @@ BAD_PROGRAMS = {
         "ended with exit code 1: no mesh",
     ),
     "says no number": ("print('done')", r"step (\S+) s", MachineError, "finds no number"),
-    "says a time of 0": ("print('step 0 s')", r"step (\S+) s", MachineError, "is no time of a step"),
+    "says a time of 0": ("print('step 0 s')", r"step (\S+) s", MachineError, "is not a time of a step"),
 }
 
 
@@ -283,7 +283,7 @@ def test_a_program_that_gives_no_time_is_a_failure_with_its_words(
 
 def test_a_program_that_hangs_is_ended(tmp_path: Path) -> None:
     given = advice(verify=program(tmp_path, "import time; time.sleep(60)"))
-    with pytest.raises(MachineError, match=r"had not ended after 0\.3 s"):
+    with pytest.raises(MachineError, match=r"did not end within 0\.3 s"):
         api.verify_advice(given, HENRI, repetitions=1, run=tmp_path / "t", patience=0.3, tell=lambda _: None)
 
 
@@ -308,7 +308,7 @@ def test_options_of_the_check_go_with_verify_only(
 ) -> None:
     job = job_file(tmp_path / "job.toml")
     assert cli.run(["advise", "henri", "--job", str(job), option]) == 2
-    assert "goes with --verify only; add --verify" in capfd.readouterr().err
+    assert "is only valid with --verify; add --verify" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(("spread", "trusted"), [(0.01, True), (0.5, False)])

@@ -42,7 +42,7 @@ def test_a_file_says_the_same_as_options(tmp_path: Path, capfd: pytest.CaptureFi
         ((*HENRI, "--direction", "send"), "fit FLOW"),
         ((*HENRI, "--group", "4@0"), "SOCKET:CORES@NODE"),
         ((*HENRI, "--copy", "fast@0"), "MB/s@NODE"),
-        ((*HENRI, "--direction", "send", "-o", "f.png"), "goes without loads"),
+        ((*HENRI, "--direction", "send", "-o", "f.png"), "cannot be combined with a load"),
         ((*HENRI, "--load", "load.toml"), "is in the file"),
         (("predict", "henri", "--load", "missing.toml"), "cannot be read"),
         (("predict", "henri", "--cores", "3", "--comp-node", "0", "--direction", "send"), "--comm-node"),
@@ -67,5 +67,5 @@ def test_runs_of_two_machines_are_not_fitted_together(
         assert cli.run(["import", str(curves_csv(name, ns=(1, 9, 18))), "-o", runs[-1]]) == 0
     capfd.readouterr()
     assert cli.run(["fit", *runs, "-o", str(tmp_path / "M.json")]) == 2
-    assert "is of another machine than the first run: name is 'bora'" in capfd.readouterr().err
+    assert "is from another machine than the first run: name is 'bora'" in capfd.readouterr().err
     assert not (tmp_path / "M.json").exists()

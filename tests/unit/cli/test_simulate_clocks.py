@@ -84,7 +84,7 @@ def test_json_holds_the_same(capsys: pytest.CaptureFixture[str]) -> None:
         (["--clocks", "0"], "clocks 0: is not between 1 and 65536"),
         (["--clock", "atomic"], "one of affine, thermal, walk, steps, slewing, mixed"),
         (["--link", "string"], "one of symmetric, asymmetric, lossy, heavy-tail, busy"),
-        (["--bad", "lots"], "bad 'lots': is no share; for instance 5% or 0.05"),
+        (["--bad", "lots"], "bad 'lots': is not a share; for instance 5% or 0.05"),
         (["--bad", "60%"], "bad 0.6: is not between 0 and 50%"),
         (["--bad", "nan"], "is not between 0 and 50%"),
         (["--every", "0"], "every 0.0: is not between 1e-6 and 1e6 s"),

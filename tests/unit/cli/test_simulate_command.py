@@ -84,8 +84,8 @@ def run(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> Any:
 def test_the_command_prints_a_row_for_each_number_of_cores(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["simulate", "--machine", "henri", "--cores", "1,18", "--comp-node", "1"]) == 0
     text = capsys.readouterr().out
-    assert "Computations on node 1, messages without end on node 0" in text
-    assert "Loses first: nobody loses more than 5% with up to 18 cores." in text
+    assert "Computations on node 1, one endless message on node 0" in text
+    assert "Loses first: neither side loses more than 5% with up to 18 cores." in text
 
 
 def test_its_json_says_what_the_python_interface_says(capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,23 +163,29 @@ def test_the_questions_are_answered_with_figures(
         (["--machine", "henri", "--comp-node", "2"], "comp_node 2: henri has 2 NUMA nodes; ask for 0 to 1"),
         (
             ["--machine", "henri", "--comm-threads", "0"],
-            "comm_threads 0: is no number of communication threads",
+            "comm_threads 0: is not a number of communication threads",
         ),
-        (["--machine", "henri", "--intensity", "-1"], "intensity -1.0: is no arithmetic intensity"),
+        (["--machine", "henri", "--intensity", "-1"], "intensity -1.0: is not an arithmetic intensity"),
         (
             ["--machine", "henri", "--intensity", "1e9"],
             "intensity 1000000000.0: leaves 6956.52 ms between two lines of 64 B, too long",
         ),
         (["--machine", "henri", "--copy", "1e-9"], "copy 1e-09: leaves 6.4e+07 ms between two lines"),
-        (["--machine", "henri", "--copy", "0"], "copy 0.0: is no bandwidth"),
+        (["--machine", "henri", "--copy", "0"], "copy 0.0: is not a bandwidth"),
         (["--machine", "henri", "--set", "lines=3"], "set 'lines': no such parameter of a node"),
-        (["--machine", "henri", "--set", "row"], "set 'row': is no KEY=VALUE"),
+        (["--machine", "henri", "--set", "row"], "set 'row': is not KEY=VALUE"),
         (["--machine", "henri", "--set", "row=-1"], "row '-1': is not a number in range; 0 to 10000 ns"),
-        (["--machine", "henri", "--questions", "--cores", "3"], "cores '3': does not go with --questions"),
-        (["--machine", "henri", "--parameters", "-o", "f.png"], "out 'f.png': does not go with --parameters"),
+        (
+            ["--machine", "henri", "--questions", "--cores", "3"],
+            "cores '3': cannot be combined with --questions",
+        ),
+        (
+            ["--machine", "henri", "--parameters", "-o", "f.png"],
+            "out 'f.png': cannot be combined with --parameters",
+        ),
         (
             ["--machine", "henri", "--cores", "3", "-o", "f.gif"],
-            "out 'f.gif': is no picture",
+            "out 'f.gif': is not a picture",
         ),
     ],
 )

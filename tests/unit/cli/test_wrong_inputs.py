@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[3]
 SECONDS = 20
 """After so long without an answer a command counts as hanging; a busy machine needs a second or two."""
 MEMORY = 8 << 30
-NO_JSON = "NaN or Infinity, which is no JSON"
+NO_JSON = "NaN or Infinity, which is not JSON"
 SENTENCE = re.compile(r"elbowroom: [^\n:]+(?: .+)?: .+; .+\n", re.DOTALL)
 
 
@@ -135,7 +135,7 @@ def json_faults(out: str) -> list[str]:
     except (ValueError, KeyError, TypeError):
         return [f"no object: {out[:200]!r}"]
     whole = error["field"] and error["message"] and error["hint"] and error["value"] != NO_JSON
-    return [] if whole else [f"object lacks a field, or is no JSON: {error}"]
+    return [] if whole else [f"object lacks a field, or is not JSON: {error}"]
 
 
 def repair(sandbox: Path, before: dict[str, Any], left: dict[str, Any]) -> None:

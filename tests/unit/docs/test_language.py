@@ -7,7 +7,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
+
+from elbowroom.cli.commands import group
 
 ROOT = Path(__file__).resolve().parents[3]
 GLOSSARY = ROOT / "docs" / "glossary.md"
@@ -46,9 +49,42 @@ def messages(source: str) -> Iterator[str]:
             yield node.value
 
 
+LITERAL = re.compile(r'"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`|\'(?:[^\'\\\n]|\\.)*\'')
+COMMENT = re.compile(r"^\s*(?://|\*|/\*).*$|\s//[^\"\n]*$|/\*[\s\S]*?\*/", re.M)
+
+
+def literals(source: str) -> list[str]:
+    """The string literals of C, C++ or JavaScript that have a blank, so that they may be sentences."""
+    return [text for text in LITERAL.findall(COMMENT.sub("", source)) if " " in text]
+
+
+def shown(path: Path) -> list[str]:
+    """What a native source, a script or a template of a page may show."""
+    source = path.read_text(encoding="utf-8")
+    return [re.sub(r"{[%#{].*?[%#}]}", "", source, flags=re.S)] if path.suffix == ".j2" else literals(source)
+
+
+def native_and_page_sources() -> list[Path]:
+    """Sources other than Python that print or show text."""
+    native = [path for folder in ("core", "lib", "apps", "include") for path in (ROOT / folder).rglob("*")]
+    return [
+        path
+        for path in sorted({*native, *(ROOT / "src").rglob("*")})
+        if path.suffix in {".c", ".cpp", ".h", ".hpp", ".js", ".j2"} and "test" not in path.name
+    ]
+
+
 def pages() -> list[Path]:
     """All pages but the glossary, which names the words."""
     return sorted({*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")} - {GLOSSARY})
+
+
+def help_texts(command: click.Command, path: str) -> Iterator[tuple[str, str]]:
+    """What --help prints for a command and all below it."""
+    yield path, command.get_help(click.Context(command, info_name=path))
+    if isinstance(command, click.Group):
+        for name, part in command.commands.items():
+            yield from help_texts(part, f"{path} {name}")
 
 
 def test_the_glossary_names_words_that_are_not_used() -> None:
@@ -70,6 +106,20 @@ def test_messages_have_none_of_these_words() -> None:
     assert found == set()
 
 
+def test_native_programs_and_pages_have_none_of_these_words() -> None:
+    wrong = {
+        f"{path.relative_to(ROOT)}: {text[:200]}"
+        for path in native_and_page_sources()
+        for text in shown(path)
+        if FORBIDDEN.search(text)
+    }
+    assert wrong == set()
+
+
+def test_help_has_none_of_these_words() -> None:
+    assert {path for path, text in help_texts(group, "elbowroom") if FORBIDDEN.search(text)} == set()
+
+
 def test_plans_have_none_of_these_words() -> None:
     texts = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "plans").glob("*.toml")}
     assert {name for name, text in texts.items() if FORBIDDEN.search(text)} == set()
@@ -77,4 +127,5 @@ def test_plans_have_none_of_these_words() -> None:
 
 def test_a_word_that_is_not_used_would_be_found() -> None:
     assert FORBIDDEN.findall(prose("It is told so, with a `mend`.\n```\nmend\n```\n")) == ["told"]
+    assert literals('// "is told"\nf("is told %d");  // told\n`told ${x}`') == ['"is told %d"', "`told ${x}`"]
     assert list(messages('"""told"""\nx = f"is told {1}"\n')) == ["is told "]

@@ -65,7 +65,7 @@ def test_a_grandchild_that_holds_the_output_does_not_hold_up_the_limit(
     tmp_path: Path, new_session: bool
 ) -> None:
     begun = time.monotonic()
-    with pytest.raises(MachineError, match=r"had not ended after 0\.5 s"):
+    with pytest.raises(MachineError, match=r"did not end within 0\.5 s"):
         run_program(holder(tmp_path / "pid", new_session=new_session, seconds=60), 0.5)
     assert time.monotonic() - begun < PATIENCE
     assert is_gone(tmp_path / "pid")

@@ -70,14 +70,14 @@ class TestVerdicts:
         trace = two_ranks(tmp_path / "t", lost=1536)
         for command in ("check", "stat"):
             found = said(capfd, command, trace, code=3)
-            assert "Not to be trusted: rank 1 lost 96 % of its events (1536 of 1600); record again" in found
+            assert "Cannot be trusted: rank 1 lost 96 % of its events (1536 of 1600); record again" in found
         assert said(capfd, "merge", trace, "-o", tmp_path / "o.json", code=3)
 
     def test_ends_of_different_sizes_point_to_threads_and_not_to_clocks(
         self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
     ) -> None:
         found = said(capfd, "check", two_ranks(tmp_path / "t", received=100), code=3)
-        assert "1 of 1 messages have another size where they arrive than where they left" in found
+        assert "1 of 1 messages are received with another size than they were sent with" in found
         assert "threads that share requests (MPI_THREAD_MULTIPLE) are the likely cause" in found
 
     @pytest.mark.parametrize("command", ["stat", "sync"])
@@ -88,7 +88,7 @@ class TestVerdicts:
         ring = trace / "rank-00001.thread-00000.ring"
         ring.write_bytes(ring.read_bytes()[:-40])
         found = said(capfd, command, trace, code=3)
-        assert "Not to be trusted: files are damaged: rank-00001.thread-00000.ring:" in found
+        assert "Cannot be trusted: files are damaged: rank-00001.thread-00000.ring:" in found
         documents = json.loads(said(capfd, command, trace, "--json", code=3))
         assert documents["doubts"]
 

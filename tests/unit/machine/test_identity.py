@@ -33,5 +33,5 @@ def test_machines_of_other_cores_are_refused_without_a_list_of_them() -> None:
         for count in (4, 8)
     )
     check_same(difference(one, one, HARDWARE), field="run", value="r", hint="go there")
-    with pytest.raises(UsageError, match="run 'r': is of another machine: its cores differ; go there"):
+    with pytest.raises(UsageError, match="run 'r': is from another machine: its cores differ; go there"):
         check_same(difference(one, other, HARDWARE), field="run", value="r", hint="go there")

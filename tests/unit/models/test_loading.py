@@ -220,7 +220,7 @@ def test_a_load_is_read_from_its_file() -> None:
     ("text", "message"),
     [
         ("[[computing]", "not a TOML file"),
-        ("", "holds nothing to do"),
+        ("", "defines no load"),
         ("[message]\nnode = 0", "did you mean 'messages'"),
         ("[messages]\nnodes = 0", "did you mean 'node'"),
         ("[messages]\nsize = 4", "add it, see `elbowroom help predict`"),

@@ -102,17 +102,17 @@ def test_a_torn_file_is_refused_with_its_line(document: Document, tmp_path: Path
     write_model(tmp_path / "M.json", document)
     lines = (tmp_path / "M.json").read_text().splitlines()
     (tmp_path / "M.json").write_text("\n".join([*lines[:6], "  oops"]))
-    with pytest.raises(UsageError, match="line 7 is no JSON"):
+    with pytest.raises(UsageError, match="line 7 is not JSON"):
         read_model(tmp_path / "M.json")
 
 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "is no JSON"),
-        (b"\x00\xff", "is no JSON"),
-        (b"[]", "is no model of elbowroom"),
-        (b'{"schema": "elbowroom/manifest", "version": 1}', "is no model of elbowroom"),
+        (b"", "is not JSON"),
+        (b"\x00\xff", "is not JSON"),
+        (b"[]", "is not a model of elbowroom"),
+        (b'{"schema": "elbowroom/manifest", "version": 1}', "is not a model of elbowroom"),
     ],
 )
 def test_what_is_no_model_is_refused(tmp_path: Path, data: bytes, message: str) -> None:

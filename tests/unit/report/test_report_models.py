@@ -139,9 +139,9 @@ def test_a_broken_model_in_the_folder_is_a_note_and_a_named_one_an_error(run: ap
     broken.write_text("{")
     html = run.report().read_text()
     assert "the model broken.json" in html
-    assert "is no JSON" in html
+    assert "is not JSON" in html
     assert "The model of toy" in html
-    with pytest.raises(UsageError, match="is no JSON"):
+    with pytest.raises(UsageError, match="is not JSON"):
         run.report(models=[broken])
 
 

@@ -225,7 +225,7 @@ def test_an_interrupt_while_the_report_is_written_names_the_run(
 
     monkeypatch.setattr(api.Run, "report", interrupt)
     overrides = Overrides(kernels=("prime",), sizes=(4,), repeat=2)
-    with pytest.raises(session.Stopped, match=r"go on with: elbowroom report .*/r"):
+    with pytest.raises(session.Stopped, match=r"continue with: elbowroom report .*/r"):
         api.run("quick", overrides=overrides, machine="henri", out=tmp_path / "r", tell=quiet)
 
 

@@ -289,7 +289,7 @@ def test_a_manifest_that_cannot_be_used_is_named(
 def test_a_missing_run_and_a_folder_that_is_none_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="does not exist"):
         RunFolder.open(tmp_path / "nothing")
-    with pytest.raises(UsageError, match="is no run folder"):
+    with pytest.raises(UsageError, match="is not a run folder"):
         RunFolder.open(tmp_path)
 
 

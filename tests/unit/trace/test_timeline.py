@@ -161,9 +161,9 @@ def test_only_a_timeline_shows_a_part(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("choice", "said"),
     [
-        ({"begin_s": float("nan")}, "from nan: is no time in a trace; seconds since its start"),
-        ({"end_s": float("inf")}, "until inf: is no time"),
-        ({"begin_s": -1.0}, "from -1.0: is no time"),
+        ({"begin_s": float("nan")}, "from nan: is not a time in a trace; seconds since its start"),
+        ({"end_s": float("inf")}, "until inf: is not a time"),
+        ({"begin_s": -1.0}, "from -1.0: is not a time"),
         ({"begin_s": 2.0, "end_s": 1.0}, "from 2.0: is not before 1 s; give an earlier time"),
     ],
 )

@@ -245,7 +245,7 @@ def test_every_number_of_a_node_is_described_and_in_its_range(node: SimulatedNod
         (("banks", "2.5"), "banks", "is not a whole number in range"),
         (("root", "nan"), "root", "is not a number in range; 1 to 1e+07 MB/s"),
         (("jitter", "x"), "jitter", "is not a number in range"),
-        (("arbitration", "lottery"), "arbitration", "is no arbitration; one of: fifo, round_robin"),
+        (("arbitration", "lottery"), "arbitration", "is not an arbitration; one of: fifo, round_robin"),
         (("write_batch", "49"), "write_batch", "is more than the write queue holds (48)"),
     ],
 )

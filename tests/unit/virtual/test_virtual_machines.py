@@ -169,7 +169,7 @@ def test_what_is_no_machine_is_refused_with_what_is_near(spec: str, said: str) -
         (
             "memory_gb = 64",
             "memory_gb = 64\nnic_node = 2",
-            "nic_node 2: is no node of this machine; nodes: 0-1",
+            "nic_node 2: is not a node of this machine; nodes: 0-1",
         ),
         (
             "memory_gb = 64",
@@ -195,10 +195,10 @@ def test_a_damaged_machine_is_refused_with_its_field(old: str, new: str, said: s
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("t_par_max", -1.0, "local.t_par_max -1.0: is no bandwidth"),
-        ("b_comm_seq", float("inf"), "local.b_comm_seq inf: is no bandwidth"),
-        ("n_seq_max", 19, "local.n_seq_max 19: is no number of cores; 1 to 18"),
-        ("alpha", 0.0, "local.alpha 0.0: is no share that is kept"),
+        ("t_par_max", -1.0, "local.t_par_max -1.0: is not a bandwidth"),
+        ("b_comm_seq", float("inf"), "local.b_comm_seq inf: is not a bandwidth"),
+        ("n_seq_max", 19, "local.n_seq_max 19: is not a number of cores; 1 to 18"),
+        ("alpha", 0.0, "local.alpha 0.0: is not a share that is kept"),
         (
             "t_par_max2",
             10000.0,

@@ -18,7 +18,7 @@ def build(request: LaunchRequest, env: Mapping[str, str]) -> Launch:
             "the local launcher knows this host only",
             field="launcher",
             value="local",
-            hint="take --launcher mpiexec for several hosts",
+            hint="use --launcher mpiexec for several hosts",
         )
     here = msgspec.structs.replace(request, ranks_per_host=request.ranks)
     return Launch(command=(*mpirun(here), *program_words(here)), env=mpi_environment(here, env))

@@ -167,7 +167,7 @@ class _FlowState:
                     given.get(name, math.nan),
                     low=0.0,
                     what="a rate",
-                    hint=f"rates must tell it with {', '.join(sorted(active))} active",
+                    hint=f"rates must contain it while {', '.join(sorted(active))} active",
                 )
             self._known[active] = {name: given[name] for name in sorted(active)}
         return self._known[active]
@@ -184,7 +184,7 @@ def _check_activities(activities: Sequence[Activity]) -> None:
         for other in others:
             if other not in after:
                 raise UsageError(
-                    f"waits for {other!r}, which is no activity",
+                    f"waits for {other!r}, which is not an activity",
                     field="activity",
                     value=name,
                     hint=f"known: {', '.join(after)}",

@@ -76,7 +76,7 @@ def _check(row: Row, shape: Shape) -> None:
         meant = row.situation.n or "comp" not in name
         if meant and value is not None and not (np.isfinite(value) and value > 0):
             raise UsageError(
-                "is no bandwidth",
+                "is not a bandwidth",
                 field=f"{where}: {name}",
                 value=value,
                 hint="give MB/s above 0, or leave it out",

@@ -50,7 +50,7 @@ const latestTachyon = () => {
   }
   return trace.early;
 };
-/* Below the slices, in one stroke; beyond MOST_ARROWS only every so many, said so. Those that are wrong come later. */
+/* Below the slices, in one stroke; beyond MOST_ARROWS only every so many, with a note. Those that are wrong come later. */
 const drawMessages = (context, top, height) => {
   const {plain, wrong} = view.messages = messagesInSight(), {messages} = trace;
   const stride = Math.max(1, Math.ceil(plain.length / MOST_ARROWS)), drawn = plain.length / stride, heads = [];
@@ -69,9 +69,9 @@ const drawMessages = (context, top, height) => {
   context.stroke();
   for (const head of heads) arrowHead(context, ...head);
   context.globalAlpha = 1;
-  const told = wrong.length ? [`${plural(wrong.length, "tachyon or suspect message")} visible`] : [];
-  if (stride > 1) told.push(`1 of ${stride} message arrows drawn (${whole(plain.length)} in all); zoom in for more`);
-  return told.join(" · ");
+  const parts = wrong.length ? [`${plural(wrong.length, "tachyon or suspect message")} visible`] : [];
+  if (stride > 1) parts.push(`1 of ${stride} message arrows drawn (${whole(plain.length)} in all); zoom in for more`);
+  return parts.join(" · ");
 };
 const drawDependency = (context, [from, to], strong) => {
   const {slices} = trace, y = middleOf(slices.thread[from], depthOf(from)), toY = middleOf(slices.thread[to], depthOf(to));
@@ -82,17 +82,17 @@ const drawDependency = (context, [from, to], strong) => {
 };
 const drawDependencies = (context) => {
   const {pairs} = trace.dependencies, {slices} = trace;
-  const seen = pairs.filter(([from, to]) => slices.begin[to] >= view.from && slices.end[from] <= view.to && !isHidden(slices.type[from]));
-  const stride = Math.max(1, Math.ceil(seen.length / MOST_ARROWS));
-  for (let i = 0; i < seen.length; i += stride) drawDependency(context, seen[i], false);
+  const visible = pairs.filter(([from, to]) => slices.begin[to] >= view.from && slices.end[from] <= view.to && !isHidden(slices.type[from]));
+  const stride = Math.max(1, Math.ceil(visible.length / MOST_ARROWS));
+  for (let i = 0; i < visible.length; i += stride) drawDependency(context, visible[i], false);
   return stride > 1 ? `1 of ${stride} dependency arrows drawn; zoom in for all` : "";
 };
 const drawArrows = (context, top, height) => {
-  const told = [];
+  const parts = [];
   view.messages = {plain: [], wrong: []};
-  if (view.arrows.dependencies) told.push(drawDependencies(context));
-  if (view.arrows.messages) told.push(drawMessages(context, top, height));
-  return told.filter(Boolean).join(" · ");
+  if (view.arrows.dependencies) parts.push(drawDependencies(context));
+  if (view.arrows.messages) parts.push(drawMessages(context, top, height));
+  return parts.filter(Boolean).join(" · ");
 };
 /* What is wrong, and what belongs to the chosen event. */
 const drawStrongArrows = (context) => {

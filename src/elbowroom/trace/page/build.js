@@ -87,17 +87,17 @@ const counterTracks = (events, facts, number, counters) => [...counters].map(([k
 
 /* Intervals in which a rank's region of interest was on. */
 const regionsOf = (events, facts, first, last) => {
-  const found = facts.ranks.map(() => []), open = facts.ranks.map(() => -1);
-  const seen = facts.ranks.map(() => false);
+  const intervals = facts.ranks.map(() => []), open = facts.ranks.map(() => -1);
+  const known = facts.ranks.map(() => false);
   for (let i = 0; i < events.kind.length; i++) {
     if (events.kind[i] !== KIND.REGION) continue;
     const rank = facts.threads[events.thread[i]].rank;
     if (events.small[i]) open[rank] = open[rank] < 0 ? events.time[i] : open[rank];
-    else if (open[rank] >= 0 || !seen[rank]) { found[rank].push([open[rank] >= 0 ? open[rank] : first, events.time[i]]); open[rank] = -1; }
-    seen[rank] = true;
+    else if (open[rank] >= 0 || !known[rank]) { intervals[rank].push([open[rank] >= 0 ? open[rank] : first, events.time[i]]); open[rank] = -1; }
+    known[rank] = true;
   }
-  open.forEach((begin, rank) => { if (begin >= 0) found[rank].push([begin, last]); });
-  return found;
+  open.forEach((begin, rank) => { if (begin >= 0) intervals[rank].push([begin, last]); });
+  return intervals;
 };
 /* Tasks that wait for others: from the last slice of one to the first of the other, in one process. */
 const dependenciesOf = (events, facts, slices, isTask) => {
@@ -126,16 +126,16 @@ const dependenciesOf = (events, facts, slices, isTask) => {
 };
 /* Messages by the time they were sent, as they come; `reach` is the latest arrival of this and all before. */
 const messagesOf = (events) => {
-  const count = events.send.length, found = {count, send: events.send, receive: events.receive, flags: events.message_flags,
+  const count = events.send.length, messages = {count, send: events.send, receive: events.receive, flags: events.message_flags,
     sent: new Float64Array(count), received: new Float64Array(count), reach: new Float64Array(count), of: new Uint32Array(events.kind.length)};
   let reach = -Infinity;
   for (let i = 0; i < count; i++) {
-    found.sent[i] = events.time[found.send[i]];
-    found.received[i] = events.time[found.receive[i]];
-    found.reach[i] = reach = Math.max(reach, found.sent[i], found.received[i]);
-    found.of[found.send[i]] = found.of[found.receive[i]] = i + 1;
+    messages.sent[i] = events.time[messages.send[i]];
+    messages.received[i] = events.time[messages.receive[i]];
+    messages.reach[i] = reach = Math.max(reach, messages.sent[i], messages.received[i]);
+    messages.of[messages.send[i]] = messages.of[messages.receive[i]] = i + 1;
   }
-  return found;
+  return messages;
 };
 /* The first and last moment, and what is shown of the time: around a lone moment there is some room. */
 const boundsOf = (first, last) => {

@@ -55,7 +55,7 @@ const stepFor = (wanted) => {
   const power = 10 ** Math.floor(Math.log10(Math.max(wanted, 1)));
   return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= wanted);
 };
-/* Ticks, and what is told of them: moments, or what they are after one that is told apart. */
+/* Ticks, and their labels: moments, or times after a labelled moment. */
 const ticksOf = (width) => {
   const step = stepFor((view.to - view.from) / Math.max(2, width / 110));
   const [scale, unit] = unitOf(Math.max(Math.abs(view.to), step));
@@ -127,7 +127,7 @@ const paintOverview = (width, height) => {
   for (const list of trace.regions) for (const [a, b] of list) context.fillRect(overviewX(a), 0, Math.max(1, overviewX(b) - overviewX(a)), height);
   for (let at = 0; at < columns; at++) {
     let y = height;
-    const scale = (height - 6) / Math.sqrt(most * all[at]);  // by the root, so that few of them are seen beside many
+    const scale = (height - 6) / Math.sqrt(most * all[at]);  // by the root, so that few are visible beside many
     for (let type = 0; type < kinds; type++) {
       const tall = sums[at * kinds + type] * scale;
       if (!tall) continue;
@@ -150,10 +150,10 @@ const drawOverview = () => {
   const key = `${width} ${devicePixelRatio} ${[...view.hidden]}`;
   if (key !== overviewDrawn) { overviewImage = paintOverview(width, height); overviewDrawn = key; }
   context.drawImage(overviewImage, 0, 0, width, height);
-  if (view.found && view.found.ids.length) {
+  if (view.results && view.results.ids.length) {
     context.fillStyle = look.link;
     let last = -1;
-    for (const i of view.found.ids) {
+    for (const i of view.results.ids) {
       const x = Math.round(overviewX(trace.events.time[i]));
       if (x !== last) context.fillRect(x, height - 5, 1, 5);
       last = x;

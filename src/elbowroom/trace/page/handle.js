@@ -1,7 +1,7 @@
 /* Pointer, wheel and keys. */
 const hideTip = () => { elements.tip.hidden = true; view.hover = null; };
-const showTip = (event, found) => {
-  const [title, pairs] = describe(found), tip = elements.tip;
+const showTip = (event, item) => {
+  const [title, pairs] = describe(item), tip = elements.tip;
   tip.replaceChildren(make("p", title), listOf(pairs.slice(0, 14)));
   tip.hidden = false;
   const size = tip.getBoundingClientRect();
@@ -12,13 +12,13 @@ const place = (event) => {
   const box = elements.canvas.getBoundingClientRect();
   return [event.clientX - box.left, event.clientY - box.top + elements.tracks.scrollTop];
 };
-const choose = (found) => {
-  view.event = found ? found.event : NONE;
-  view.slice = found ? found.slice : NONE;
+const choose = (item) => {
+  view.event = item ? item.event : NONE;
+  view.slice = item ? item.slice : NONE;
   const box = elements.details;
-  if (!found) box.replaceChildren(make("h2", "No event selected"), make("p", "Click an event, or drag over the time axis to sum up a time range.", "quiet"));
+  if (!item) box.replaceChildren(make("h2", "No event selected"), make("p", "Click an event, or drag over the time axis to sum up a time range.", "quiet"));
   else {
-    const [title, pairs] = describe(found), button = make("button", "zoom to event"), heading = make("h2", title);
+    const [title, pairs] = describe(item), button = make("button", "zoom to event"), heading = make("h2", title);
     button.type = "button";
     button.addEventListener("click", zoomToChosen);
     heading.append(" ", button);
@@ -70,7 +70,7 @@ const moveDrag = (event) => {
 };
 let pending = null;
 const selectSoon = (range) => {
-  if (!pending) requestAnimationFrame(() => { const found = pending; pending = null; selectRange(found); });
+  if (!pending) requestAnimationFrame(() => { const item = pending; pending = null; selectRange(item); });
   pending = range;
 };
 const endDrag = (event) => {
@@ -83,7 +83,7 @@ const endDrag = (event) => {
   else if (kind === "move") {
     const row = rowAt(y);
     if (x < gutter && row && row.kind === "rank") toggleRank(row.rank);
-    else { const found = hit(x, y); choose(found && found.gap ? null : found); }
+    else { const item = hit(x, y); choose(item && item.gap ? null : item); }
   }
 };
 const toggleRank = (rank) => {

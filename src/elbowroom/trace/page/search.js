@@ -18,14 +18,14 @@ const matcher = (word) => {
 /* Ends of slices are found with their begins, not twice. */
 const search = (text) => {
   const words = text.split(/\s+/).filter(Boolean), tests = words.map(matcher), ids = [], {kind} = trace.events;
-  if (!words.length) { view.found = null; return; }
+  if (!words.length) { view.results = null; return; }
   for (let i = 0; i < trace.count; i++) if (kind[i] !== KIND.END && !isHidden(trace.events.type[i]) && tests.every((test) => test(i))) ids.push(i);
-  view.found = {text, ids: Uint32Array.from(ids), at: -1};
+  view.results = {text, ids: Uint32Array.from(ids), at: -1};
 };
-const tellFound = () => {
-  const {found} = view;
-  $("#found").textContent = !found ? "" : !found.ids.length ? "no results" : found.at < 0 ? `${whole(found.ids.length)} found` : `${whole(found.at + 1)} of ${whole(found.ids.length)}`;
-  for (const button of [$("#next"), $("#previous")]) button.disabled = !found || !found.ids.length;
+const showResults = () => {
+  const {results} = view;
+  $("#results").textContent = !results ? "" : !results.ids.length ? "no results" : results.at < 0 ? `${whole(results.ids.length)} found` : `${whole(results.at + 1)} of ${whole(results.ids.length)}`;
+  for (const button of [$("#next"), $("#previous")]) button.disabled = !results || !results.ids.length;
 };
 const sliceOfEvent = (i) => {
   if (trace.events.kind[i] !== KIND.BEGIN) return NONE;
@@ -41,15 +41,15 @@ const goTo = (i) => {
 };
 /* The next one after what is chosen or in sight, the first time; then one by one, round and round. */
 const step = (by) => {
-  const {found} = view;
-  if (!found || !found.ids.length) return;
-  const count = found.ids.length;
-  if (found.at < 0) {
+  const {results} = view;
+  if (!results || !results.ids.length) return;
+  const count = results.ids.length;
+  if (results.at < 0) {
     const from = view.event !== NONE ? trace.events.time[view.event] : view.from;
     let at = 0;
-    while (at < count && trace.events.time[found.ids[at]] < from) at++;
-    found.at = (by > 0 ? at : at - 1 + count) % count;
-  } else found.at = (found.at + by + count) % count;
-  goTo(found.ids[found.at]);
-  tellFound();
+    while (at < count && trace.events.time[results.ids[at]] < from) at++;
+    results.at = (by > 0 ? at : at - 1 + count) % count;
+  } else results.at = (results.at + by + count) % count;
+  goTo(results.ids[results.at]);
+  showResults();
 };

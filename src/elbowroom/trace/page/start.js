@@ -5,7 +5,7 @@ const setHidden = (types, hidden) => {
   layOut();
   showLegend();
   search($("#search").value);
-  tellFound();
+  showResults();
   redraw();
 };
 const legendButton = (text, types, count, colour) => {
@@ -56,9 +56,9 @@ const listen = () => {
   for (const element of [elements.canvas, axis]) {
     element.addEventListener("pointermove", (event) => {
       if (drag.kind) { hideTip(); return moveDrag(event); }
-      const [x, y] = place(event), found = element === axis ? null : hit(x, y);
-      elements.canvas.style.cursor = found ? "pointer" : "";
-      return found ? showTip(event, found) : hideTip();
+      const [x, y] = place(event), item = element === axis ? null : hit(x, y);
+      elements.canvas.style.cursor = item ? "pointer" : "";
+      return item ? showTip(event, item) : hideTip();
     });
     element.addEventListener("pointerup", endDrag);
     element.addEventListener("pointercancel", endDrag);
@@ -75,19 +75,19 @@ const listen = () => {
   let timer = 0;
   $("#search").addEventListener("input", (event) => {
     clearTimeout(timer);
-    timer = setTimeout(() => { search(event.target.value); tellFound(); redraw(); }, trace.count > 200000 ? 250 : 60);
+    timer = setTimeout(() => { search(event.target.value); showResults(); redraw(); }, trace.count > 200000 ? 250 : 60);
   });
   $("#search").addEventListener("keydown", (event) => {
     if (event.key !== "Enter") return;
     clearTimeout(timer);
-    if (!view.found || view.found.text !== event.target.value) search(event.target.value);
+    if (!view.results || view.results.text !== event.target.value) search(event.target.value);
     step(event.shiftKey ? -1 : 1);
-    tellFound();
+    showResults();
   });
 };
 const start = async () => {
   const facts = JSON.parse($("#facts").textContent);
-  for (const id of ["tracks", "space", "canvas", "axis", "overview", "tip", "details", "statistics", "legend", "said"]) elements[id] = $(`#${id}`);
+  for (const id of ["tracks", "space", "canvas", "axis", "overview", "tip", "details", "statistics", "legend", "note"]) elements[id] = $(`#${id}`);
   document.documentElement.classList.add("scripted");
   if (innerHeight < 640) $(".notes")?.removeAttribute("open");
   trace = build(facts, await unpack(facts));
@@ -101,7 +101,7 @@ const start = async () => {
   showLegend();
   choose(null);
   showStatistics();
-  tellFound();
+  showResults();
   listen();
   showAll();
   document.documentElement.dataset.ready = "yes";

@@ -49,19 +49,19 @@ const tableOf = (caption, heads, rows) => {
 };
 const SORTED = 60;
 const showStatistics = () => {
-  const [from, to] = view.range || [trace.first, trace.last], found = inRange(from, to), box = elements.statistics;
+  const [from, to] = view.range || [trace.first, trace.last], sums = inRange(from, to), box = elements.statistics;
   const what = view.range ? `Selected ${duration(to - from)}, from ${moment(from)} to ${moment(to)}` : `Whole trace, ${duration(to - from)}`;
-  const told = `${plural(found.events, "event")}, ${plural(found.messages, "message")} of ${bytes(found.bytes)}${found.wrong ? `, ${found.wrong} of them tachyons or suspect` : ""}`;
+  const summary = `${plural(sums.events, "event")}, ${plural(sums.messages, "message")} of ${bytes(sums.bytes)}${sums.wrong ? `, ${sums.wrong} of them tachyons or suspect` : ""}`;
   const key = (type) => { const name = make("span"), dot = make("i", "", "dot"); dot.style.background = look.types[type.index]; name.append(dot, type.name); return name; };
-  const types = found.types.sort((a, b) => b.own - a.own || b.events - a.events);
+  const types = sums.types.sort((a, b) => b.own - a.own || b.events - a.events);
   const heads = [["type"], ["events"], ["begun", "spans that begin here"], ["time", "of all spans, inside the range"], ["own time", "without nested spans"], ["mean", "of spans that begin here and end in the trace"]];
   const rows = types.map((type) => [key(type), whole(type.events), type.begun || type.inside ? whole(type.begun) : "–", type.inside ? duration(type.inside) : "–", type.inside ? duration(type.own) : "–", type.whole ? duration(type.lasted / type.whole) : "–"]);
-  const ranks = found.ranks.map((rank) => [`${rank.rank} · ${rank.host}`, whole(rank.events), whole(rank.sent), bytes(rank.sentBytes), whole(rank.received), bytes(rank.receivedBytes), rank.losing ? whole(rank.lost) : "0"]);
+  const ranks = sums.ranks.map((rank) => [`${rank.rank} · ${rank.host}`, whole(rank.events), whole(rank.sent), bytes(rank.sentBytes), whole(rank.received), bytes(rank.receivedBytes), rank.losing ? whole(rank.lost) : "0"]);
   const clear = make("button", "clear");
   clear.type = "button";
   clear.id = "clear-range";
   clear.addEventListener("click", () => selectRange(null));
-  const title = make("h2", what), about = make("p", told);
+  const title = make("h2", what), about = make("p", summary);
   about.id = "sums";
   box.replaceChildren(title, about, tableOf("by type", heads, rows.slice(0, SORTED)), tableOf("by rank", [["rank"], ["events"], ["sent"], ["bytes"], ["received"], ["bytes"], ["lost"]], ranks.slice(0, 512)));
   if (view.range) title.append(" ", clear);

@@ -16,7 +16,7 @@ const drawTracks = (ticks) => {
   context.globalAlpha = 0.5;
   for (const [at] of ticks) context.fillRect(Math.round(toX(at)), top, 1, Math.min(height, view.height - top));
   context.globalAlpha = 1;
-  view.told = drawArrows(context, top, height);
+  view.note = drawArrows(context, top, height);
   for (const row of rows) {
     if (row.kind === "thread") drawThread(context, row);
     else if (row.kind === "counter") drawCounter(context, row);
@@ -30,7 +30,7 @@ const drawTracks = (ticks) => {
   context.fillStyle = look.line;
   context.fillRect(left - 1, top, 1, height);
   context.restore();
-  elements.said.textContent = view.told;
+  elements.note.textContent = view.note;
 };
 const drawBands = (context, rows) => {
   context.fillStyle = look.band;

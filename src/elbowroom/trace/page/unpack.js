@@ -11,9 +11,9 @@ const FLAGS = [
 
 const fromBase64 = (text) => {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
-  const plain = atob(text), found = new Uint8Array(plain.length);
-  for (let i = 0; i < plain.length; i++) found[i] = plain.charCodeAt(i);
-  return found;
+  const plain = atob(text), data = new Uint8Array(plain.length);
+  for (let i = 0; i < plain.length; i++) data[i] = plain.charCodeAt(i);
+  return data;
 };
 const inflated = async (input) => {
   if (typeof DecompressionStream === "undefined") throw new Error("it needs a browser of 2023 or later");
@@ -23,13 +23,13 @@ const inflated = async (input) => {
 /* The bytes of one significance: somewhere in the data, or all alike (-1 - value). */
 const plane = (data, at, count) => (at < 0 ? new Uint8Array(count).fill(-1 - at) : data.subarray(at, at + count));
 const numbers = (data, places, count) => {
-  const found = new Uint32Array(count);
+  const values = new Uint32Array(count);
   places.forEach((at, byte) => {
     const shift = 8 * byte;
-    if (at < 0) { if (at < -1) for (let i = 0; i < count; i++) found[i] |= (-1 - at) << shift; return; }
-    for (let i = 0; i < count; i++) found[i] |= data[at + i] << shift;
+    if (at < 0) { if (at < -1) for (let i = 0; i < count; i++) values[i] |= (-1 - at) << shift; return; }
+    for (let i = 0; i < count; i++) values[i] |= data[at + i] << shift;
   });
-  return found;
+  return values;
 };
 const column = (data, {planes, count}) => {
   if (planes.length === 1) return plane(data, planes[0], count);
@@ -41,14 +41,14 @@ const dataOf = async (facts, text) => {
   return facts.compressed ? inflated(input) : input;
 };
 const unpack = async (facts) => {
-  const data = await dataOf(facts, $("#data").textContent.trim()), found = {};
-  for (const place of facts.columns) found[place.name] = column(data, place);
-  found.error = new Float32Array(found.error.buffer);
-  const {low, high} = found.step, time = new Float64Array(facts.events);
+  const data = await dataOf(facts, $("#data").textContent.trim()), columns = {};
+  for (const place of facts.columns) columns[place.name] = column(data, place);
+  columns.error = new Float32Array(columns.error.buffer);
+  const {low, high} = columns.step, time = new Float64Array(facts.events);
   let now = facts.first;
   for (let i = 0; i < time.length; i++) { now += low[i] + high[i] * 4294967296; time[i] = now; }
-  delete found.step;
-  return {...found, time};
+  delete columns.step;
+  return {...columns, time};
 };
 /* A number of 64 bits: exact, in words where it has to be. */
 const wide = ({low, high}, i) => (high[i] < 0x200000 ? high[i] * 4294967296 + low[i] : (BigInt(high[i]) << 32n) | BigInt(low[i]));

@@ -1,11 +1,11 @@
 /* What of the trace is in sight: a part of the time, and rows of ranks and threads. */
 const HEADER = 22, LANE = 18, TICKS = 14, COUNTER = 38, PAD = 4;
 let trace = null;
-const view = {from: 0, to: 1, rows: [], height: 0, collapsed: new Set(), hidden: new Set(), found: null, event: NONE, slice: NONE, range: null, hover: null,
+const view = {from: 0, to: 1, rows: [], height: 0, collapsed: new Set(), hidden: new Set(), results: null, event: NONE, slice: NONE, range: null, hover: null,
   arrows: {messages: true, dependencies: false}};
 const elements = {};
 
-/* Of the rows' part of the window, px: asked of the document once a picture, not once an event. */
+/* Of the rows' part of the window, px: read from the document once a picture, not once an event. */
 let boxWidth = 0, boxHeight = 0, gutter = 0, plot = 1;
 const measure = () => {
   boxWidth = elements.tracks.clientWidth;
