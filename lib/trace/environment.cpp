@@ -31,7 +31,7 @@ std::optional<std::uint64_t> number_of(const Variable& variable, const char* nam
   const char* const end = value->data() + value->size();
   const auto [stopped, failed] = std::from_chars(value->data(), end, number);
   if (failed != std::errc() || stopped != end || number > most) {
-    throw Refusal(EINVAL, std::string(name) + " '" + value->substr(0, 100) + "': is no " + what +
+    throw Refusal(EINVAL, std::string(name) + " '" + value->substr(0, 100) + "': is not a " + what +
                               "; give a whole number, 0 to " + std::to_string(most));
   }
   return number;
