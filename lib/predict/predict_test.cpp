@@ -242,9 +242,9 @@ TEST_CASE("the system's numbers of nodes become the model's") {
 
 TEST_CASE("files that are no models are refused with what is wrong") {
   json file = document();
-  check_refused(json::array(), EBADMSG, "no model of elbowroom");
+  check_refused(json::array(), EBADMSG, "not a model of elbowroom");
   file["schema"] = "elbowroom/manifest";
-  check_refused(file, EBADMSG, "no model of elbowroom");
+  check_refused(file, EBADMSG, "not a model of elbowroom");
   file = document();
   file["version"] = ELBOW_PREDICT_FORMAT + 1;
   file["elbowroom"] = "9.9";

@@ -94,5 +94,5 @@ TEST_CASE("A value that is wrong is named, with what would be right") {
   CHECK(refusal_of({{"PMI_RANK", "2"}, {"PMI_SIZE", "2"}}).find("PMI_RANK 2 of 2 ranks: there is no such process") ==
         0);
   CHECK(refusal_of({{"PMIX_RANK", "2"}}).find("PMIX_RANK 2: the number of ranks is unknown") == 0);
-  CHECK(refusal_of({{"ELBOW_TRACE_RANKS", "4"}}).find("ELBOW_TRACE_RANKS 4: nothing says which of them") == 0);
+  CHECK(refusal_of({{"ELBOW_TRACE_RANKS", "4"}}).find("ELBOW_TRACE_RANKS 4: the rank of this process is unknown") == 0);
 }

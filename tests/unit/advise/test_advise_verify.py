@@ -256,7 +256,7 @@ def test_a_timing_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
     api.verify_advice(given, HENRI, repetitions=2, resume=out, tell=lambda _: None)
     assert len(journal.read_bytes().splitlines()) == 4
     other = advice(may={"cores": [8]}, verify=program(tmp_path))
-    with pytest.raises(UsageError, match="was begun for another job"):
+    with pytest.raises(UsageError, match="was started for another job"):
         api.verify_advice(other, HENRI, resume=out, tell=lambda _: None)
 
 

@@ -269,7 +269,7 @@ def test_a_program_over_gcc_s_openmp_is_told_of(libraries: Path, omp_program: Pa
         pytest.skip("omp-tools.h is not installed (Debian: libomp-dev)")
     said = run([str(omp_program)], tmp_path, LD_PRELOAD=str(libraries / "libelbow_trace_omp.so"))
     assert OMP_SAID in said
-    assert "OpenMP is not traced: this program's is GCC's libgomp" in said
+    assert "OpenMP is not traced: this program uses GCC's libgomp" in said
     assert not (tmp_path / "trace").exists()
 
 

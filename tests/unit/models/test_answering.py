@@ -123,7 +123,7 @@ def test_a_model_that_was_not_fitted_is_refused_with_those_there_are() -> None:
 
 
 def test_faithful_goes_with_the_threshold_model_only(henri: Document) -> None:
-    with pytest.raises(UsageError, match="goes with the threshold model"):
+    with pytest.raises(UsageError, match="is only valid for the threshold model"):
         predict(henri, [at(0, 0, 4)], name="flow", faithful=True)
 
 
