@@ -144,7 +144,7 @@ nlohmann::json misses(const MissOptions& options) {
   question.sizes = {size("first", options.first), size("step", options.step),
                     static_cast<std::uint64_t>(options.count)};
   const std::uint64_t steps = std::max<std::uint64_t>(question.sizes.count - 1, 1);
-  if (question.sizes.first > most_accesses || question.sizes.step > (most_accesses - question.sizes.first) / steps) {
+  if (question.sizes.first > kMostAccesses || question.sizes.step > (kMostAccesses - question.sizes.first) / steps) {
     throw RequestError("step", options.step, "the largest size would be above 16 TiB",
                        "ask for fewer or smaller sizes");
   }

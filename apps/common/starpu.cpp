@@ -22,8 +22,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double falls_asleep = 2;     // s, at most
-constexpr unsigned least_backoff = 1;  // nops: StarPU's default
+constexpr double kFallsAsleep = 2;     // s, at most
+constexpr unsigned kLeastBackoff = 1;  // nops: StarPU's default
 
 std::string file_of(int thread, const char* name) { return fmt::format("/proc/self/task/{}/{}", thread, name); }
 
@@ -137,9 +137,9 @@ void Starpu::start() {
   setenv("STARPU_HOSTNAME", own_name().c_str(), 0);
   setenv("STARPU_SILENT", "1", 0);  // it warns of the worker that sleeps beside the communication thread
   if (threads_.backoff) {
-    conf.driver_spinning_backoff_min = least_backoff;
+    conf.driver_spinning_backoff_min = kLeastBackoff;
     conf.driver_spinning_backoff_max = *threads_.backoff;
-    set("STARPU_BACKOFF_MIN", std::to_string(least_backoff));
+    set("STARPU_BACKOFF_MIN", std::to_string(kLeastBackoff));
     set("STARPU_BACKOFF_MAX", std::to_string(*threads_.backoff));
   }
   const int failed = starpu_mpi_init_conf(nullptr, nullptr, 0, MPI_COMM_WORLD, &conf);
@@ -188,10 +188,10 @@ void Starpu::pause() {
   const std::int64_t begun = now_ns();
   for (const int worker : worker_ids_) {
     while (!asleep(worker)) {
-      if (static_cast<double>(now_ns() - begun) * 1e-9 > falls_asleep) {
+      if (static_cast<double>(now_ns() - begun) * 1e-9 > kFallsAsleep) {
         throw RequestError("starpu", name_of(worker), "a paused worker does not sleep", "try again", "machine");
       }
-      sleep_for(poll_interval);
+      sleep_for(kPollInterval);
     }
   }
 }

@@ -142,15 +142,15 @@ std::string counter_refusal_in(std::string_view cpuinfo, std::string_view clocks
 
 std::string counter_refusal() {
 #if defined(__x86_64__)
-  constexpr auto architecture = "x86_64";
+  constexpr auto kArchitecture = "x86_64";
 #elif defined(__aarch64__)
-  constexpr auto architecture = "aarch64";
+  constexpr auto kArchitecture = "aarch64";
 #else
-  constexpr auto architecture = "other";
+  constexpr auto kArchitecture = "other";
 #endif
   return counter_refusal_in(
       read_text("/proc/cpuinfo").value_or(""),
-      read_text("/sys/devices/system/clocksource/clocksource0/current_clocksource").value_or("unknown"), architecture);
+      read_text("/sys/devices/system/clocksource/clocksource0/current_clocksource").value_or("unknown"), kArchitecture);
 }
 
 std::int64_t HostClock::now() const { return counter ? at(elbowroom::counter()) : raw_ns(); }

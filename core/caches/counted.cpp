@@ -12,17 +12,17 @@ constexpr std::uint64_t read_misses(std::uint64_t cache) {
   return cache | PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16;
 }
 
-constexpr int readings = 16;  // of which the least is what a reading costs
+constexpr int kReadings = 16;  // of which the least is what a reading costs
 
-constexpr std::array<std::uint64_t, 2> events = {read_misses(PERF_COUNT_HW_CACHE_L1D),
-                                                 read_misses(PERF_COUNT_HW_CACHE_LL)};
+constexpr std::array<std::uint64_t, 2> kMissEvents = {read_misses(PERF_COUNT_HW_CACHE_L1D),
+                                                      read_misses(PERF_COUNT_HW_CACHE_LL)};
 
 }  // namespace
 
 Counter MissCounters::opened(std::uint32_t type, std::uint64_t config) { return {type, config, false}; }
 
 MissCounters::MissCounters(const std::function<Counter(std::uint32_t, std::uint64_t)>& open) {
-  for (const std::uint64_t event : events) {
+  for (const std::uint64_t event : kMissEvents) {
     counters_.push_back(open(PERF_TYPE_HW_CACHE, event));
   }
 }
@@ -53,7 +53,7 @@ MissCounters::Counts between(const MissCounters::Counts& before, const MissCount
 
 MessageCounter::MessageCounter(MissCounters counters) : counters_(std::move(counters)) {
   const MissCounters::Counts nothing{0.0, 0.0};
-  for (int i = 0; i < readings; ++i) {
+  for (int i = 0; i < kReadings; ++i) {
     const auto first = counters_.read();
     const auto cost = between(first, counters_.read(), nothing);
     for (std::size_t which = 0; which < cost.size(); ++which) {

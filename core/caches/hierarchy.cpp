@@ -9,16 +9,16 @@ namespace elbowroom {
 namespace {
 
 // Where hwloc knows no associativity: what most processors of the last ten years have.
-constexpr std::uint64_t assumed_ways_nearest = 8;
-constexpr std::uint64_t assumed_ways_beyond = 16;
-constexpr std::uint64_t assumed_line = 64;
+constexpr std::uint64_t kAssumedWaysNearest = 8;
+constexpr std::uint64_t kAssumedWaysBeyond = 16;
+constexpr std::uint64_t kAssumedLine = 64;
 
 CacheShape complete(const CacheInfo& info, std::uint64_t line, std::vector<std::string>& assumptions) {
   const std::uint64_t lines = std::max<std::uint64_t>(info.bytes / line, 1);
   const std::string name = fmt::format("L{} {}", info.level, info.number);
   CacheShape shape{info.level, info.number, info.bytes, 1, 1};
   if (info.associativity == 0) {
-    shape.ways = std::min(info.level == 1 ? assumed_ways_nearest : assumed_ways_beyond, lines);
+    shape.ways = std::min(info.level == 1 ? kAssumedWaysNearest : kAssumedWaysBeyond, lines);
     assumptions.push_back(fmt::format("{}: {} ways, since hwloc knows no associativity", name, shape.ways));
   } else {
     shape.ways = info.associativity < 0 ? lines : static_cast<std::uint64_t>(info.associativity);
@@ -43,8 +43,8 @@ HierarchyShape shape_of(const std::vector<std::vector<CacheInfo>>& cores) {
   }
   shape.line = cores.front().front().line;
   if (shape.line == 0) {
-    shape.line = assumed_line;
-    shape.assumptions.push_back(fmt::format("lines of {} B, since hwloc knows no size", assumed_line));
+    shape.line = kAssumedLine;
+    shape.assumptions.push_back(fmt::format("lines of {} B, since hwloc knows no size", kAssumedLine));
   }
   for (const auto& own : cores) {
     auto& path = shape.paths.emplace_back();

@@ -219,10 +219,10 @@ MessageMisses SteadyMisses::at(std::uint64_t bytes) {
       decide(cache, group);
     }
   }
-  MessageMisses misses{std::vector<std::uint64_t>(shape_.paths[sender_core].size()),
-                       std::vector<std::uint64_t>(shape_.paths[receiver_core].size())};
+  MessageMisses misses{std::vector<std::uint64_t>(shape_.paths[kSenderCore].size()),
+                       std::vector<std::uint64_t>(shape_.paths[kReceiverCore].size())};
   for (std::size_t use = 0; use < uses_.size(); ++use) {
-    auto& side = uses_[use].core == sender_core ? misses.sender : misses.receiver;
+    auto& side = uses_[use].core == kSenderCore ? misses.sender : misses.receiver;
     for (std::size_t place = 0; uses_[use].counted && place < side.size(); ++place) {
       side[place] += static_cast<std::uint64_t>(missed_[use][place]);
     }
@@ -233,8 +233,8 @@ MessageMisses SteadyMisses::at(std::uint64_t bytes) {
 MessageMisses simulated_misses(const HierarchyShape& shape, const AccessPattern& pattern, std::uint64_t bytes,
                                int rounds) {
   Hierarchy caches(shape);
-  MessageMisses misses{std::vector<std::uint64_t>(shape.paths[sender_core].size()),
-                       std::vector<std::uint64_t>(shape.paths[receiver_core].size())};
+  MessageMisses misses{std::vector<std::uint64_t>(shape.paths[kSenderCore].size()),
+                       std::vector<std::uint64_t>(shape.paths[kReceiverCore].size())};
   for (int round = 1; round <= rounds; ++round) {
     for (const Sweep& sweep : pattern.sweeps) {
       caches.access(sweep.core, sweep.memory.address, bytes, sweep.write);
@@ -242,7 +242,7 @@ MessageMisses simulated_misses(const HierarchyShape& shape, const AccessPattern&
     for (const Step& step : pattern.steps) {
       caches.reset_counts();
       caches.access(step.core, step.memory.address, step.memory.bytes, step.write);
-      auto& side = step.core == sender_core ? misses.sender : misses.receiver;
+      auto& side = step.core == kSenderCore ? misses.sender : misses.receiver;
       for (std::size_t place = 0; round == rounds && step.counted && place < side.size(); ++place) {
         side[place] += caches.misses(step.core, place);
       }

@@ -9,13 +9,13 @@ using namespace elbowroom;
 
 namespace {
 
-constexpr std::uint64_t kib = 1024;
+constexpr std::uint64_t kKib = 1024;
 
 // Two levels of private caches and one shared.
 HierarchyShape three_levels() {
   std::vector<std::vector<CacheInfo>> cores;
   for (const int number : {0, 1, 2}) {
-    cores.push_back({{1, number, 48 * kib, 12, 64}, {2, number, 2048 * kib, 16, 64}, {3, 0, 16384 * kib, 16, 64}});
+    cores.push_back({{1, number, 48 * kKib, 12, 64}, {2, number, 2048 * kKib, 16, 64}, {3, 0, 16384 * kKib, 16, 64}});
   }
   return shape_of(cores);
 }
@@ -101,9 +101,9 @@ TEST_CASE("misses of the side that touches memory rise past L1, then L2, then L3
   touching.receiver = true;
   SteadyMisses model(three_levels(), pattern_of(touching));
   const auto before = model.at(0);
-  const auto past_l1 = model.at(128 * kib);
-  const auto past_l2 = model.at(4096 * kib);
-  const auto past_l3 = model.at(65536 * kib);
+  const auto past_l1 = model.at(128 * kKib);
+  const auto past_l2 = model.at(4096 * kKib);
+  const auto past_l3 = model.at(65536 * kKib);
   CHECK(past_l1.receiver[0] > before.receiver[0]);
   CHECK(past_l1.receiver[1] == before.receiver[1]);
   CHECK(past_l2.receiver[0] == past_l1.receiver[0]);
@@ -123,7 +123,7 @@ TEST_CASE("bystanders cost misses of the shared level only") {
   Touching touching;
   touching.bystanders = true;
   SteadyMisses model(three_levels(), pattern_of(touching));
-  const auto misses = model.at(65536 * kib);
+  const auto misses = model.at(65536 * kKib);
   CHECK(misses.receiver == std::vector<std::uint64_t>{8, 8, 8});
   CHECK(misses.sender == std::vector<std::uint64_t>{0, 0, 0});
 }
@@ -131,9 +131,9 @@ TEST_CASE("bystanders cost misses of the shared level only") {
 TEST_CASE("what the barrier touched before does not miss in the message") {
   Touching touching;
   touching.sender = true;
-  const auto plain = SteadyMisses(three_levels(), pattern_of(touching)).at(4096 * kib);
+  const auto plain = SteadyMisses(three_levels(), pattern_of(touching)).at(4096 * kKib);
   touching.barrier = true;
-  const auto warmed = SteadyMisses(three_levels(), pattern_of(touching)).at(4096 * kib);
+  const auto warmed = SteadyMisses(three_levels(), pattern_of(touching)).at(4096 * kKib);
   CHECK(plain.sender[0] - warmed.sender[0] == Footprint{}.sender_in_barrier / 64);
 }
 

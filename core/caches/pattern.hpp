@@ -13,8 +13,8 @@
 
 namespace elbowroom {
 
-inline constexpr std::size_t sender_core = 0;  // in a HierarchyShape
-inline constexpr std::size_t receiver_core = 1;
+inline constexpr std::size_t kSenderCore = 0;  // in a HierarchyShape
+inline constexpr std::size_t kReceiverCore = 1;
 
 struct Region {
   std::uint64_t address = 0;  // equal addresses are the same memory, so those of another process are moved apart
@@ -50,7 +50,7 @@ struct Footprint {
   std::uint64_t receiver_in_barrier = 5120;
 };
 
-inline constexpr std::uint64_t cell_header = 64;  // bytes before a message in the cell
+inline constexpr std::uint64_t kCellHeader = 64;  // bytes before a message in the cell
 
 struct ExchangeMemory {
   std::vector<Region> extraneous;  // of each core of the model
@@ -63,7 +63,7 @@ struct ExchangeMemory {
   std::vector<Region> receiver_barrier;
 };
 
-inline constexpr std::uint64_t most_accesses = std::uint64_t{1}
+inline constexpr std::uint64_t kMostAccesses = std::uint64_t{1}
                                                << 44;  // bytes that an array of made-up memory may have
 
 // Memory at addresses of the model's own choice, pages apart; the library's lines are spread evenly over 1 MiB.

@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::uint64_t largest_message =
+constexpr std::uint64_t kLargestMessage =
     65536;  // above it libraries cut messages, or have one side read the other's memory
 
 json model_record(const HierarchyShape& shape, const std::vector<int>& cores, const Footprint& footprint) {
@@ -72,8 +72,8 @@ nlohmann::json modelled_misses(const HierarchyShape& shape, const AccessPattern&
   };
   for (std::uint64_t i = 0; i < sizes.count; ++i) {
     const MessageMisses misses = model.at(sizes.first + i * sizes.step);
-    append("sender", sender_core, misses.sender);
-    append("receiver", receiver_core, misses.receiver);
+    append("sender", kSenderCore, misses.sender);
+    append("receiver", kReceiverCore, misses.receiver);
   }
   return record;
 }
@@ -98,9 +98,9 @@ MissAnswer modelled_misses(const MissQuestion& question) {
   cores.insert(cores.end(), question.bystanders.begin(), question.bystanders.end());
   HierarchyShape shape;
   try {
-    if (question.message > largest_message) {
+    if (question.message > kLargestMessage) {
       throw std::invalid_argument(
-          fmt::format("messages above {} B pass in pieces, which the model does not know", largest_message));
+          fmt::format("messages above {} B pass in pieces, which the model does not know", kLargestMessage));
     }
     shape = shape_of_cores(cores);
   } catch (const std::invalid_argument& error) {

@@ -12,13 +12,13 @@
 namespace elbowroom {
 namespace {
 
-constexpr int header_tag = 2;
-constexpr std::uint32_t headers_number = 2;  // of the communicator, in a trace
-constexpr std::uint64_t seed_step = 8;       // seeds of one batch differ by less than this
-constexpr int warm_up_rounds = 8;            // of calibration, at most
+constexpr int kHeaderTag = 2;
+constexpr std::uint32_t kHeadersNumber = 2;  // of the communicator, in a trace
+constexpr std::uint64_t kSeedStep = 8;       // seeds of one batch differ by less than this
+constexpr int kWarmUpRounds = 8;             // of calibration, at most
 
 // Contents that cannot be right: what a broken transfer would leave.
-constexpr std::uint64_t corruption = 100;
+constexpr std::uint64_t kCorruption = 100;
 
 }  // namespace
 
@@ -104,14 +104,14 @@ bool Exchange::announce(const Header& header) {
   const Lane& lane = lanes_.front();
   const int followers = lane.pattern == Pattern::ring ? lane.ranks : 2;
   for (int rank = 1; rank < followers; ++rank) {
-    elbow_trace_send(traced(Traced::announcement), rank, headers_number, header_tag, sizeof header);
-    MPI_Send(&header, sizeof header, MPI_BYTE, rank, header_tag, job_.headers());
+    elbow_trace_send(traced(Traced::announcement), rank, kHeadersNumber, kHeaderTag, sizeof header);
+    MPI_Send(&header, sizeof header, MPI_BYTE, rank, kHeaderTag, job_.headers());
   }
   std::int64_t holds = 1;
   for (int rank = 1; rank < followers; ++rank) {
     std::int64_t own = 0;
-    MPI_Recv(&own, sizeof own, MPI_BYTE, rank, header_tag, job_.headers(), MPI_STATUS_IGNORE);
-    elbow_trace_receive(traced(Traced::announcement), rank, headers_number, header_tag, sizeof own);
+    MPI_Recv(&own, sizeof own, MPI_BYTE, rank, kHeaderTag, job_.headers(), MPI_STATUS_IGNORE);
+    elbow_trace_receive(traced(Traced::announcement), rank, kHeadersNumber, kHeaderTag, sizeof own);
     holds = std::min(holds, own);
   }
   return holds == 1;
@@ -122,7 +122,7 @@ bool Exchange::run(const Header& header, Batch& batch) {
   if (header.kind == Header::whole) {
     return on_lanes([&](std::size_t i) { return whole_message_holds(lanes_[i], header.seed); });
   }
-  const std::uint64_t seed = corrupt_ ? header.seed + corruption : header.seed;
+  const std::uint64_t seed = corrupt_ ? header.seed + kCorruption : header.seed;
   const TracedSpan span(traced_batch(name_of(lanes_.front().pattern)), static_cast<std::uint64_t>(lanes_.front().size),
                         static_cast<std::uint64_t>(header.iterations));
   batch = {now_ns(), 0, header.iterations};
@@ -135,7 +135,7 @@ bool Exchange::run(const Header& header, Batch& batch) {
 }
 
 bool Exchange::batch(std::int64_t iterations) {
-  seed_ += seed_step;
+  seed_ += kSeedStep;
   const Header header{Header::batch, iterations, seed_};
   for (const Lane& lane : lanes_) {
     prepare_batch(lane, iterations, seed_);
@@ -148,7 +148,7 @@ bool Exchange::batch(std::int64_t iterations) {
 }
 
 bool Exchange::whole_message() {
-  seed_ += seed_step;
+  seed_ += kSeedStep;
   const Header header{Header::whole, 1, seed_};
   const bool followers_held = announce(header);
   Batch none{};
@@ -164,7 +164,7 @@ bool Exchange::warm_up(const Request& request, double target_ns) {
     checked_whole_ = true;
   }
   const std::int64_t least = least_iterations(request.pattern);
-  for (int round = 0; round < warm_up_rounds; ++round) {
+  for (int round = 0; round < kWarmUpRounds; ++round) {
     holds = batch(iterations_) && holds;
     const auto took = static_cast<double>(done_.back().end - done_.back().start);
     if (batch_fits(iterations_, took, target_ns, least)) {
@@ -217,8 +217,8 @@ ExchangeReport Exchange::follow(PhaseObserver& observer) {
   bool held = true;
   for (;;) {
     Header header{};
-    MPI_Recv(&header, sizeof header, MPI_BYTE, 0, header_tag, job_.headers(), MPI_STATUS_IGNORE);
-    elbow_trace_receive(traced(Traced::announcement), 0, headers_number, header_tag, sizeof header);
+    MPI_Recv(&header, sizeof header, MPI_BYTE, 0, kHeaderTag, job_.headers(), MPI_STATUS_IGNORE);
+    elbow_trace_receive(traced(Traced::announcement), 0, kHeadersNumber, kHeaderTag, sizeof header);
     if (header.kind == Header::batch) {
       for (const Lane& lane : lanes_) {
         prepare_batch(lane, header.iterations, header.seed);
@@ -226,8 +226,8 @@ ExchangeReport Exchange::follow(PhaseObserver& observer) {
     }
     report.holds = report.holds && held;
     const std::int64_t answer = held ? 1 : 0;
-    elbow_trace_send(traced(Traced::announcement), 0, headers_number, header_tag, sizeof answer);
-    MPI_Send(&answer, sizeof answer, MPI_BYTE, 0, header_tag, job_.headers());
+    elbow_trace_send(traced(Traced::announcement), 0, kHeadersNumber, kHeaderTag, sizeof answer);
+    MPI_Send(&answer, sizeof answer, MPI_BYTE, 0, kHeaderTag, job_.headers());
     if (header.kind == Header::end) {
       const auto first = std::min(done_.size(), static_cast<std::size_t>(header.iterations));
       report.batches.assign(done_.begin() + static_cast<std::ptrdiff_t>(first), done_.end());

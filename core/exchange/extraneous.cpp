@@ -13,18 +13,18 @@
 namespace elbowroom {
 namespace {
 
-constexpr int window_tag = 3;
-constexpr int clock_rounds = 64;             // messages each way, of which the quickest tells about the clocks
-constexpr int warm_up_messages = 32;         // without accesses, before the first size
-constexpr std::size_t counted_messages = 4;  // of a size and kind, where misses are counted
-constexpr int most_tries = 20;               // of messages that the receiver was late for
-constexpr double patience_after_barrier_ns = 1e3;
-constexpr double patience_without_ns = 5e3;
-constexpr double access_margin = 0.25;   // that the receiver's accesses may take longer than before
-constexpr std::uint64_t data_step = 8;   // of different data
-constexpr std::uint64_t no_message = 3;  // what lies in the receiver's buffer before a message is no message
-constexpr std::uint64_t wrong_message = 100;
-constexpr double lateness = 20e-3;  // s, of a test: far more than the sender waits, unless it is held up itself
+constexpr int kWindowTag = 3;
+constexpr int kClockRounds = 64;             // messages each way, of which the quickest tells about the clocks
+constexpr int kWarmUpMessages = 32;          // without accesses, before the first size
+constexpr std::size_t kCountedMessages = 4;  // of a size and kind, where misses are counted
+constexpr int kMostTries = 20;               // of messages that the receiver was late for
+constexpr double kPatienceAfterBarrierNs = 1e3;
+constexpr double kPatienceWithoutNs = 5e3;
+constexpr double kAccessMargin = 0.25;   // that the receiver's accesses may take longer than before
+constexpr std::uint64_t kDataStep = 8;   // of different data
+constexpr std::uint64_t kNoMessage = 3;  // what lies in the receiver's buffer before a message is no message
+constexpr std::uint64_t kWrongMessage = 100;
+constexpr double kLateness = 20e-3;  // s, of a test: far more than the sender waits, unless it is held up itself
 
 }  // namespace
 
@@ -48,7 +48,7 @@ void ExtraneousExchange::begin(PhaseObserver& observer) {
   observer.join();
   bystanders_.start(observer);
   stamps_.assign(static_cast<std::size_t>(2 * extraneous_.messages()), Stamp{});
-  patience_ns_ = extraneous_.barrier ? patience_after_barrier_ns : patience_without_ns;
+  patience_ns_ = extraneous_.barrier ? kPatienceAfterBarrierNs : kPatienceWithoutNs;
   seed_ = 0;
   holds_ = overlapped_ = true;
   seconds_ = {};
@@ -58,19 +58,19 @@ void ExtraneousExchange::begin(PhaseObserver& observer) {
 ClockCheck ExtraneousExchange::check_clocks() const {
   const int other = 1 - job_.rank();
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  for (int round = 0; round < clock_rounds; ++round) {
+  for (int round = 0; round < kClockRounds; ++round) {
     for (const int sender : {0, 1}) {
       std::int64_t there = host_ticks();
       if (sender == job_.rank()) {
-        MPI_Send(&there, 1, MPI_INT64_T, other, window_tag, job_.messages());
+        MPI_Send(&there, 1, MPI_INT64_T, other, kWindowTag, job_.messages());
       } else {
-        MPI_Recv(&there, 1, MPI_INT64_T, other, window_tag, job_.messages(), MPI_STATUS_IGNORE);
+        MPI_Recv(&there, 1, MPI_INT64_T, other, kWindowTag, job_.messages(), MPI_STATUS_IGNORE);
         least = std::min(least, host_ticks() - there);
       }
     }
   }
   std::int64_t others = least;
-  MPI_Sendrecv(&least, 1, MPI_INT64_T, other, window_tag, &others, 1, MPI_INT64_T, other, window_tag, job_.headers(),
+  MPI_Sendrecv(&least, 1, MPI_INT64_T, other, kWindowTag, &others, 1, MPI_INT64_T, other, kWindowTag, job_.headers(),
                MPI_STATUS_IGNORE);
   return {static_cast<double>(others) * host_tick_ns(), static_cast<double>(least) * host_tick_ns()};
 }
@@ -84,7 +84,7 @@ void ExtraneousExchange::calibrate() {
   }
   const auto count = static_cast<int>(extraneous_.count);
   if (job_.rank() == 0) {
-    MPI_Recv(receiver_ticks_.data(), count, MPI_INT64_T, 1, window_tag, job_.headers(), MPI_STATUS_IGNORE);
+    MPI_Recv(receiver_ticks_.data(), count, MPI_INT64_T, 1, kWindowTag, job_.headers(), MPI_STATUS_IGNORE);
     return;
   }
   for (std::int64_t size = 0; size < extraneous_.count; ++size) {
@@ -94,21 +94,21 @@ void ExtraneousExchange::calibrate() {
       receiver_ticks_[static_cast<std::size_t>(size)] = host_ticks() - start;
     }
   }
-  MPI_Send(receiver_ticks_.data(), count, MPI_INT64_T, 0, window_tag, job_.headers());
+  MPI_Send(receiver_ticks_.data(), count, MPI_INT64_T, 0, kWindowTag, job_.headers());
 }
 
 // The first message is checked byte by byte. Then messages of the same size and buffers, with the largest accesses last.
 void ExtraneousExchange::warm_up() {
   const auto size = static_cast<std::size_t>(request_.size);
-  seed_ += data_step;
+  seed_ += kDataStep;
   if (job_.rank() == 0) {
     fill_message(message_, size, seed_);
-    MPI_Send(message_, static_cast<int>(size), MPI_BYTE, 1, window_tag, job_.messages());
+    MPI_Send(message_, static_cast<int>(size), MPI_BYTE, 1, kWindowTag, job_.messages());
   } else {
-    MPI_Recv(message_, static_cast<int>(size), MPI_BYTE, 0, window_tag, job_.messages(), MPI_STATUS_IGNORE);
+    MPI_Recv(message_, static_cast<int>(size), MPI_BYTE, 0, kWindowTag, job_.messages(), MPI_STATUS_IGNORE);
     holds_ = message_holds(message_, size, seed_);
   }
-  for (int message = 0; message < warm_up_messages; ++message) {
+  for (int message = 0; message < kWarmUpMessages; ++message) {
     run({0, false, 0, 0});
   }
   run({extraneous_.count - 1, true, 0, 0});
@@ -150,7 +150,7 @@ bool ExtraneousExchange::faulty(const Block& block, std::size_t slot) const {
 
 Stamp ExtraneousExchange::exchange(const Block& block, bool wrong) {
   Stamp stamp;
-  seed_ += extraneous_.different ? data_step : 0;
+  seed_ += extraneous_.different ? kDataStep : 0;
   job_.rank() == 0 ? send(block, wrong, stamp) : receive(block, wrong, stamp);
   return stamp;
 }
@@ -158,7 +158,7 @@ Stamp ExtraneousExchange::exchange(const Block& block, bool wrong) {
 void ExtraneousExchange::send(const Block& block, bool corrupt, Stamp& stamp) {
   const auto size = static_cast<std::size_t>(request_.size);
   if (extraneous_.different || corrupt) {
-    fill_message(message_, size, corrupt ? seed_ + wrong_message : seed_);
+    fill_message(message_, size, corrupt ? seed_ + kWrongMessage : seed_);
   }
   touch(block);
   if (extraneous_.barrier) {
@@ -170,7 +170,7 @@ void ExtraneousExchange::send(const Block& block, bool corrupt, Stamp& stamp) {
     counter_->before();
   }
   stamp.start = host_ticks();
-  MPI_Send(message_, static_cast<int>(size), MPI_BYTE, 1, window_tag, job_.messages());
+  MPI_Send(message_, static_cast<int>(size), MPI_BYTE, 1, kWindowTag, job_.messages());
   stamp.end = host_ticks();
   if (counter_) {
     counter_->after();
@@ -183,19 +183,19 @@ void ExtraneousExchange::send(const Block& block, bool corrupt, Stamp& stamp) {
 
 void ExtraneousExchange::receive(const Block& block, bool late, Stamp& stamp) {
   const auto size = static_cast<std::size_t>(request_.size);
-  stamp_message(message_, size, seed_ + no_message);
+  stamp_message(message_, size, seed_ + kNoMessage);
   touch(block);
   if (extraneous_.barrier) {
     MPI_Barrier(job_.messages());
   }
   if (late) {
-    sleep_for(lateness);
+    sleep_for(kLateness);
   }
   if (counter_) {
     counter_->before();
   }
   stamp.start = host_ticks();
-  MPI_Recv(message_, static_cast<int>(size), MPI_BYTE, 0, window_tag, job_.messages(), MPI_STATUS_IGNORE);
+  MPI_Recv(message_, static_cast<int>(size), MPI_BYTE, 0, kWindowTag, job_.messages(), MPI_STATUS_IGNORE);
   stamp.end = host_ticks();
   if (counter_) {
     counter_->after();
@@ -213,7 +213,7 @@ void ExtraneousExchange::touch(const Block& block) {
 // alone: looking for the receiver would move cache lines between the cores.
 void ExtraneousExchange::wait_for_receiver(const Block& block) const {
   const auto accesses = block.accesses ? receiver_ticks_[static_cast<std::size_t>(block.size_index)] : 0;
-  const double ticks = static_cast<double>(accesses) * (1 + access_margin) + patience_ns_ / host_tick_ns();
+  const double ticks = static_cast<double>(accesses) * (1 + kAccessMargin) + patience_ns_ / host_tick_ns();
   const std::int64_t release = sent_ + static_cast<std::int64_t>(ticks);
   while (host_ticks() < release) {
   }
@@ -222,28 +222,28 @@ void ExtraneousExchange::wait_for_receiver(const Block& block) const {
 void ExtraneousExchange::tell_stamps() const {
   std::vector<Stamp> all = stamps_;
   all.push_back({0, 0, holds_ && (!array_ || array_->holds()) ? 1 : 0});
-  MPI_Send(all.data(), static_cast<int>(all.size() * sizeof(Stamp)), MPI_BYTE, 0, window_tag, job_.headers());
+  MPI_Send(all.data(), static_cast<int>(all.size() * sizeof(Stamp)), MPI_BYTE, 0, kWindowTag, job_.headers());
 }
 
 // Those of the messages, and one more that tells whether all else holds.
 std::vector<Stamp> ExtraneousExchange::hear_stamps() const {
   std::vector<Stamp> all(stamps_.size() + 1);
-  MPI_Recv(all.data(), static_cast<int>(all.size() * sizeof(Stamp)), MPI_BYTE, 1, window_tag, job_.headers(),
+  MPI_Recv(all.data(), static_cast<int>(all.size() * sizeof(Stamp)), MPI_BYTE, 1, kWindowTag, job_.headers(),
            MPI_STATUS_IGNORE);
   return all;
 }
 
 void ExtraneousExchange::order(const std::vector<std::size_t>& again) const {
   const auto count = static_cast<std::uint64_t>(again.size());
-  MPI_Send(&count, 1, MPI_UINT64_T, 1, window_tag, job_.headers());
-  MPI_Send(again.data(), static_cast<int>(again.size()), MPI_UINT64_T, 1, window_tag, job_.headers());
+  MPI_Send(&count, 1, MPI_UINT64_T, 1, kWindowTag, job_.headers());
+  MPI_Send(again.data(), static_cast<int>(again.size()), MPI_UINT64_T, 1, kWindowTag, job_.headers());
 }
 
 std::vector<std::size_t> ExtraneousExchange::ordered() const {
   std::uint64_t count = 0;
-  MPI_Recv(&count, 1, MPI_UINT64_T, 0, window_tag, job_.headers(), MPI_STATUS_IGNORE);
+  MPI_Recv(&count, 1, MPI_UINT64_T, 0, kWindowTag, job_.headers(), MPI_STATUS_IGNORE);
   std::vector<std::size_t> again(count);
-  MPI_Recv(again.data(), static_cast<int>(count), MPI_UINT64_T, 0, window_tag, job_.headers(), MPI_STATUS_IGNORE);
+  MPI_Recv(again.data(), static_cast<int>(count), MPI_UINT64_T, 0, kWindowTag, job_.headers(), MPI_STATUS_IGNORE);
   return again;
 }
 
@@ -258,7 +258,7 @@ std::vector<Stamp> ExtraneousExchange::measure(ExtraneousReport& report) {
     for (const std::size_t slot : late) {
       ++report.kinds[slot < stamps_.size() / 2 ? 0 : 1].late;
     }
-    if (late.empty() || tries == most_tries) {
+    if (late.empty() || tries == kMostTries) {
       order({});
       for (const std::size_t slot : late) {
         report.kinds[slot < stamps_.size() / 2 ? 0 : 1].flags.insert("late");
@@ -305,7 +305,7 @@ void ExtraneousExchange::count_misses(CountedMisses& misses) {
   misses.reasons = {counter.reason(MissCounters::nearest), counter.reason(MissCounters::last)};
   const int other = 1 - job_.rank();
   int counts[2] = {counter.works() ? 1 : 0, 0};
-  MPI_Sendrecv(&counts[0], 1, MPI_INT, other, window_tag, &counts[1], 1, MPI_INT, other, window_tag, job_.headers(),
+  MPI_Sendrecv(&counts[0], 1, MPI_INT, other, kWindowTag, &counts[1], 1, MPI_INT, other, kWindowTag, job_.headers(),
                MPI_STATUS_IGNORE);
   if (counts[0] + counts[1] == 0) {
     return;
@@ -314,7 +314,7 @@ void ExtraneousExchange::count_misses(CountedMisses& misses) {
   counter_.emplace(std::move(counter));
   std::vector<double> flat;  // not a number: absent
   for (Block block : schedule(extraneous_)) {
-    block.messages = std::min(block.messages, counted_messages);
+    block.messages = std::min(block.messages, kCountedMessages);
     run(block);
     for (const auto& count : counter_->take()) {
       flat.push_back(count.value_or(std::numeric_limits<double>::quiet_NaN()));
@@ -324,7 +324,7 @@ void ExtraneousExchange::count_misses(CountedMisses& misses) {
   std::tie(stamps_, seconds_) = timed;
   std::vector<double> others(flat.size());
   const auto length = static_cast<int>(flat.size());
-  MPI_Sendrecv(flat.data(), length, MPI_DOUBLE, other, window_tag, others.data(), length, MPI_DOUBLE, other, window_tag,
+  MPI_Sendrecv(flat.data(), length, MPI_DOUBLE, other, kWindowTag, others.data(), length, MPI_DOUBLE, other, kWindowTag,
                job_.headers(), MPI_STATUS_IGNORE);
   for (std::size_t i = 0; i < flat.size(); i += 2) {
     for (const int rank : {0, 1}) {

@@ -15,9 +15,9 @@
 namespace elbowroom {
 namespace {
 
-constexpr int control_tag = 1;
-constexpr int eager_polls = 5000;       // about a second: longer than any pause inside a repetition
-constexpr double idle_interval = 2e-3;  // s, when nobody asks for anything
+constexpr int kControlTag = 1;
+constexpr int kEagerPolls = 5000;       // about a second: longer than any pause inside a repetition
+constexpr double kIdleInterval = 2e-3;  // s, when nobody asks for anything
 
 std::string own_cpuset() {
   std::string text;
@@ -88,14 +88,14 @@ void Job::gather_ranks() {
   MPI_Get_processor_name(name, &length);
   const std::string own =
       nlohmann::json{{"rank", rank_}, {"host", std::string(name)}, {"pid", getpid()}, {"cpuset", own_cpuset()}}.dump();
-  constexpr std::size_t room = 1024;
-  std::string fixed = own.substr(0, room);
-  fixed.resize(room, ' ');
-  std::string all(room * static_cast<std::size_t>(size_), ' ');
-  MPI_Allgather(fixed.data(), room, MPI_CHAR, all.data(), room, MPI_CHAR, control_);
+  constexpr std::size_t kRoom = 1024;
+  std::string fixed = own.substr(0, kRoom);
+  fixed.resize(kRoom, ' ');
+  std::string all(kRoom * static_cast<std::size_t>(size_), ' ');
+  MPI_Allgather(fixed.data(), kRoom, MPI_CHAR, all.data(), kRoom, MPI_CHAR, control_);
   ranks_ = nlohmann::json::array();
   for (std::size_t r = 0; r < static_cast<std::size_t>(size_); ++r) {
-    ranks_.push_back(nlohmann::json::parse(all.substr(r * room, room)));
+    ranks_.push_back(nlohmann::json::parse(all.substr(r * kRoom, kRoom)));
     hosts_.push_back(ranks_.back().at("host"));
   }
 }
@@ -132,7 +132,7 @@ nlohmann::json Job::mpi_facts() const {
 
 void Job::send(int rank, const nlohmann::json& message) const {
   const std::string text = message.dump();
-  MPI_Send(text.data(), static_cast<int>(text.size()), MPI_CHAR, rank, control_tag, control_);
+  MPI_Send(text.data(), static_cast<int>(text.size()), MPI_CHAR, rank, kControlTag, control_);
 }
 
 void Job::send_to_others(const nlohmann::json& message) const {
@@ -146,14 +146,14 @@ void Job::send_to_others(const nlohmann::json& message) const {
 std::optional<nlohmann::json> Job::try_receive(int rank) const {
   int there = 0;
   MPI_Status status;
-  MPI_Iprobe(rank, control_tag, control_, &there, &status);
+  MPI_Iprobe(rank, kControlTag, control_, &there, &status);
   if (there == 0) {
     return std::nullopt;
   }
   int count = 0;
   MPI_Get_count(&status, MPI_CHAR, &count);
   std::string text(static_cast<std::size_t>(count), '\0');
-  MPI_Recv(text.data(), count, MPI_CHAR, rank, control_tag, control_, MPI_STATUS_IGNORE);
+  MPI_Recv(text.data(), count, MPI_CHAR, rank, kControlTag, control_, MPI_STATUS_IGNORE);
   return nlohmann::json::parse(text);
 }
 
@@ -162,7 +162,7 @@ nlohmann::json Job::receive(int rank) const {
     if (auto message = try_receive(rank)) {
       return *message;
     }
-    sleep_for(polls < eager_polls ? poll_interval : idle_interval);
+    sleep_for(polls < kEagerPolls ? kPollInterval : kIdleInterval);
   }
 }
 

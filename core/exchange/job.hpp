@@ -61,6 +61,6 @@ class Job {
 void sleep_for(double seconds);
 
 // How often whoever waits looks again: often enough to cost the measured time little, seldom enough to leave the core free.
-inline constexpr double poll_interval = 100e-6;  // s
+inline constexpr double kPollInterval = 100e-6;  // s
 
 }  // namespace elbowroom

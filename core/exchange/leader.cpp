@@ -16,8 +16,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int protocol_version = 1;
-constexpr double chunk_margin = 1e-3;  // s: the chunk that the end of the window cuts is not counted
+constexpr int kProtocolVersion = 1;
+constexpr double kChunkMargin = 1e-3;  // s: the chunk that the end of the window cuts is not counted
 
 json error_record(const json& request, const RequestError& error) {
   json record = error_fields(error);
@@ -72,7 +72,7 @@ void Leader::serve(LineSource& requests, std::ostream& answers) {
 }
 
 json Leader::hello() const {
-  return {{"record", "hello"},       {"protocol", protocol_version}, {"version", ELBOWROOM_VERSION},
+  return {{"record", "hello"},       {"protocol", kProtocolVersion}, {"version", ELBOWROOM_VERSION},
           {"ranks", job_.ranks()},   {"mpi", job_.mpi_facts()},      {"hwloc", hwloc_record()},
           {"clock", clock_record()}, {"kernels", kernels_record()}};
 }
@@ -216,7 +216,7 @@ Window Leader::computation_alone(const Request& request, bool& steady) {
     window.start = now_ns();
   }
   const double elapsed = static_cast<double>(now_ns() - window.start) * 1e-9;
-  sleep_for(std::max(0.0, length + chunk_margin - elapsed));
+  sleep_for(std::max(0.0, length + kChunkMargin - elapsed));
   window.end = now_ns();
   if (peers_compute(request)) {
     job_.send_to_others({{"order", "stop"}});

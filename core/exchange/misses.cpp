@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<const char*, 2> side_names = {"sender", "receiver"};
+constexpr std::array<const char*, 2> kSideNames = {"sender", "receiver"};
 
 // The levels that perf_event names: the nearest and the last of a core.
 std::array<std::string, 2> level_names(int core) {
@@ -23,12 +23,12 @@ std::array<std::string, 2> level_names(int core) {
 void add_counted(json& record, const CountedMisses& counted, std::size_t kind,
                  const std::array<std::string, 2>& levels) {
   json measured = {{"source", "measured"}};
-  for (std::size_t side = 0; side < side_names.size(); ++side) {
+  for (std::size_t side = 0; side < kSideNames.size(); ++side) {
     const CountedMisses::Sizes& sizes = counted.sides[side][kind];
     for (std::size_t which = 0; which < levels.size(); ++which) {
       const bool all = std::all_of(sizes.begin(), sizes.end(), [&](const auto& one) { return one[which].has_value(); });
       for (std::size_t i = 0; all && i < sizes.size(); ++i) {
-        measured[side_names[side]][levels[which]].push_back(*sizes[i][which]);
+        measured[kSideNames[side]][levels[which]].push_back(*sizes[i][which]);
       }
     }
   }

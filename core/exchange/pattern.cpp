@@ -8,9 +8,9 @@ namespace elbowroom {
 namespace {
 
 // Seeds of one batch. They differ by less than 256, and the words of two seeds differ in every byte.
-constexpr std::uint64_t poison = 3;
-constexpr std::uint64_t last_sent = 1;
-constexpr std::uint64_t answered = 2;
+constexpr std::uint64_t kPoison = 3;
+constexpr std::uint64_t kLastSent = 1;
+constexpr std::uint64_t kAnswered = 2;
 
 std::size_t bytes(const Lane& lane) { return static_cast<std::size_t>(lane.size); }
 
@@ -32,7 +32,7 @@ bool pong(const Lane& lane, std::int64_t iterations, std::uint64_t seed) {
   char* message = lane.buffers.sent(iterations - 1);
   MPI_Recv(message, lane.size, MPI_BYTE, 0, lane.tag, lane.comm, MPI_STATUS_IGNORE);
   const bool arrived = stamp_holds(message, bytes(lane), seed);
-  stamp_message(message, bytes(lane), seed + answered);
+  stamp_message(message, bytes(lane), seed + kAnswered);
   MPI_Send(message, lane.size, MPI_BYTE, 0, lane.tag, lane.comm);
   return arrived;
 }
@@ -45,7 +45,7 @@ void send_stream(const Lane& lane, std::int64_t iterations, std::uint64_t seed) 
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     char* message = lane.buffers.sent(i);
     if (i + 1 == iterations) {
-      stamp_message(message, bytes(lane), seed + last_sent);
+      stamp_message(message, bytes(lane), seed + kLastSent);
     }
     MPI_Isend(message, lane.size, MPI_BYTE, 0, lane.tag, lane.comm, &request);
   }
@@ -69,7 +69,7 @@ void shift(const Lane& lane, std::int64_t iterations, std::uint64_t seed) {
   for (std::int64_t i = 0; i < iterations; ++i) {
     char* sent = lane.buffers.sent(i);
     if (i + 1 == iterations) {
-      stamp_message(sent, bytes(lane), seed + last_sent);
+      stamp_message(sent, bytes(lane), seed + kLastSent);
     }
     MPI_Sendrecv(sent, lane.size, MPI_BYTE, successor, lane.tag, lane.buffers.received(i), lane.size, MPI_BYTE,
                  predecessor, lane.tag, lane.comm, MPI_STATUS_IGNORE);
@@ -86,7 +86,7 @@ void prepare_batch(const Lane& lane, std::int64_t iterations, std::uint64_t seed
   const std::int64_t last = iterations - 1;
   const bool sends = is_shift(lane) || (lane.pattern == Pattern::pingpong) == (lane.rank == 0);
   if (is_shift(lane) || !sends) {
-    stamp_message(lane.buffers.received(last), bytes(lane), seed + poison);
+    stamp_message(lane.buffers.received(last), bytes(lane), seed + kPoison);
   }
   if (sends) {
     stamp_message(lane.buffers.sent(last), bytes(lane), seed);
@@ -113,9 +113,9 @@ bool run_batch(const Lane& lane, std::int64_t iterations, std::uint64_t seed) {
 bool batch_holds(const Lane& lane, std::int64_t iterations, std::uint64_t seed) {
   const char* last = lane.buffers.received(iterations - 1);
   if (lane.pattern == Pattern::pingpong) {
-    return lane.rank != 0 || stamp_holds(last, bytes(lane), seed + answered);
+    return lane.rank != 0 || stamp_holds(last, bytes(lane), seed + kAnswered);
   }
-  return (lane.pattern == Pattern::receive && lane.rank != 0) || stamp_holds(last, bytes(lane), seed + last_sent);
+  return (lane.pattern == Pattern::receive && lane.rank != 0) || stamp_holds(last, bytes(lane), seed + kLastSent);
 }
 
 bool whole_message_holds(const Lane& lane, std::uint64_t seed) {
@@ -123,7 +123,7 @@ bool whole_message_holds(const Lane& lane, std::uint64_t seed) {
   char* received = lane.buffers.received(0);
   if (is_shift(lane)) {
     fill_message(sent, bytes(lane), seed);
-    shift(lane, 1, seed - last_sent);
+    shift(lane, 1, seed - kLastSent);
     return message_holds(received, bytes(lane), seed);
   }
   const int sender = lane.pattern == Pattern::pingpong ? 0 : 1;

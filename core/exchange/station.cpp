@@ -14,10 +14,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double watch_interval = 200e-6;  // s between looks at threads that are getting steady
-constexpr std::size_t cache_share = 4;     // one part in four of a node's memory is kept touched
-constexpr std::int64_t message_share = 8;  // one part in eight of a node's free memory for messages beyond cache
-constexpr std::uint64_t beyond_cache = 4;  // times the last-level cache (docs/design/method.md, rule 8)
+constexpr double kWatchInterval = 200e-6;  // s between looks at threads that are getting steady
+constexpr std::size_t kCacheShare = 4;     // one part in four of a node's memory is kept touched
+constexpr std::int64_t kMessageShare = 8;  // one part in eight of a node's free memory for messages beyond cache
+constexpr std::uint64_t kBeyondCache = 4;  // times the last-level cache (docs/design/method.md, rule 8)
 
 std::size_t cache_cap(const Machine& machine) {
   std::uint64_t smallest = 0;
@@ -25,7 +25,7 @@ std::size_t cache_cap(const Machine& machine) {
     const std::uint64_t memory = std::max(node.memory, node.available);
     smallest = smallest == 0 ? memory : std::min(smallest, memory);
   }
-  return smallest / cache_share;
+  return smallest / kCacheShare;
 }
 
 }  // namespace
@@ -146,7 +146,7 @@ void Station::prepare_communication() {
   const auto sharers = static_cast<std::int64_t>(job_.ranks_on_host_of(job_.rank()));
   const auto free = static_cast<std::int64_t>(machine_.available_memory(placement_.comm_node));
   layout_ = message_layout(request_, static_cast<std::int64_t>(machine_.last_level_cache()),
-                           free / message_share / sharers / lanes);
+                           free / kMessageShare / sharers / lanes);
   char* memory = message_memory(static_cast<std::size_t>(layout_.bytes() * lanes));
   if (request_.extraneous) {
     extraneous_.use(request_, placement_, memory);
@@ -209,7 +209,7 @@ bool Station::wait_until_computing() const {
     if (static_cast<double>(now_ns() - start) * 1e-9 > request_.steady_limit && pool_.warm_since() != 0) {
       return false;
     }
-    sleep_for(watch_interval);
+    sleep_for(kWatchInterval);
   }
 }
 
@@ -278,7 +278,7 @@ std::set<std::string> Station::request_flags() const {
   const KernelInfo* kernel = computing_ ? find_kernel(request_.kernel) : nullptr;
   if (kernel != nullptr && kernel->arrays > 0 && !kernel->cache_resident && !kernel->non_temporal) {
     const auto bytes = static_cast<std::uint64_t>(request_.working_set) * placement_.comp_cores.size();
-    if (bytes < beyond_cache * machine_.last_level_cache()) {
+    if (bytes < kBeyondCache * machine_.last_level_cache()) {
       flags.insert("working_set_small");
     }
   }

@@ -5,7 +5,7 @@
 namespace elbowroom {
 namespace {
 
-constexpr std::size_t element = sizeof(std::uint64_t);
+constexpr std::size_t kElement = sizeof(std::uint64_t);
 
 std::uint64_t part_of(const void* from, std::size_t bytes) {
   std::uint64_t part = 0;
@@ -18,25 +18,25 @@ std::uint64_t part_of(const void* from, std::size_t bytes) {
 // The value is not known when this is compiled, so that the loop is no pattern of memset.
 void write_elements(void* array, std::size_t bytes, std::uint64_t value) {
   auto* elements = static_cast<std::uint64_t*>(array);
-  const std::size_t whole = bytes / element;
+  const std::size_t whole = bytes / kElement;
   for (std::size_t i = 0; i < whole; ++i) {
     elements[i] = value;
   }
-  std::memcpy(elements + whole, &value, bytes % element);
+  std::memcpy(elements + whole, &value, bytes % kElement);
 }
 
 std::uint64_t read_elements(const void* array, std::size_t bytes) {
   const auto* elements = static_cast<const std::uint64_t*>(array);
-  const std::size_t whole = bytes / element;
+  const std::size_t whole = bytes / kElement;
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < whole; ++i) {
     sum += elements[i];
   }
-  return sum + part_of(elements + whole, bytes % element);
+  return sum + part_of(elements + whole, bytes % kElement);
 }
 
 std::uint64_t sum_of_elements(std::size_t bytes, std::uint64_t value) {
-  return bytes / element * value + part_of(&value, bytes % element);
+  return bytes / kElement * value + part_of(&value, bytes % kElement);
 }
 
 }  // namespace elbowroom

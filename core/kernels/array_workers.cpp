@@ -42,15 +42,15 @@ template <std::size_t Arrays>
 class ArrayWorker : public Worker {
  public:
   ArrayWorker(void* memory, std::size_t bytes) {
-    constexpr std::size_t lost = (Arrays - 1) * kStagger;
-    constexpr std::size_t least = (lost + kGranule * sizeof(double) + kPage - 1) / kPage * kPage;
+    constexpr std::size_t kLost = (Arrays - 1) * kStagger;
+    constexpr std::size_t kLeast = (kLost + kGranule * sizeof(double) + kPage - 1) / kPage * kPage;
     const std::size_t slot = bytes / Arrays / kPage * kPage;
-    if (slot < least) {
+    if (slot < kLeast) {
       throw std::invalid_argument("working set of " + std::to_string(bytes) +
-                                  " B is too small: this kernel needs at least " + std::to_string(Arrays * least) +
+                                  " B is too small: this kernel needs at least " + std::to_string(Arrays * kLeast) +
                                   " B");
     }
-    items_ = (slot - lost) / sizeof(double) / kGranule * kGranule;
+    items_ = (slot - kLost) / sizeof(double) / kGranule * kGranule;
     for (std::size_t i = 0; i < Arrays; ++i) {
       array_[i] = reinterpret_cast<double*>(static_cast<std::byte*>(memory) + i * (slot + kStagger));
     }

@@ -10,15 +10,15 @@ namespace elbowroom {
 namespace {
 
 // A computing thread records some 2000 events in a second.
-constexpr std::size_t ring_bytes = std::size_t{32} << 20;
+constexpr std::size_t kRingBytes = std::size_t{32} << 20;
 
 // Of no category: never recorded.
-constexpr elbow_trace_type off{};
+constexpr elbow_trace_type kOff{};
 
-constexpr auto kinds = static_cast<std::size_t>(Traced::count);
-std::array<const elbow_trace_type*, kinds> types = [] {
-  std::array<const elbow_trace_type*, kinds> none{};
-  none.fill(&off);
+constexpr auto kKinds = static_cast<std::size_t>(Traced::count);
+std::array<const elbow_trace_type*, kKinds> types = [] {
+  std::array<const elbow_trace_type*, kKinds> none{};
+  none.fill(&kOff);
   return none;
 }();
 std::atomic<bool> on{false};
@@ -27,11 +27,11 @@ std::map<std::string, const elbow_trace_type*> named;
 
 const elbow_trace_type* made(const char* name, const char* category, const char* first, const char* second) {
   const elbow_trace_type* type = elbow_trace_type_new(name, elbow_trace_category(category), nullptr, first, second);
-  return type == nullptr ? &off : type;
+  return type == nullptr ? &kOff : type;
 }
 
 const elbow_trace_type* by_name(const std::string& name, const char* category, const char* first, const char* second) {
-  if (!tracing()) return &off;
+  if (!tracing()) return &kOff;
   const std::lock_guard lock(named_mutex);
   const elbow_trace_type*& type = named[name];
   if (type == nullptr) type = made(name.c_str(), category, first, second);
@@ -45,7 +45,7 @@ void put(Traced what, const elbow_trace_type* type) { types[static_cast<std::siz
 void start_tracing(const std::string& directory, int rank, int ranks, std::uint64_t job) {
   elbow_trace_settings settings{};
   settings.directory = directory.c_str();
-  settings.bytes = ring_bytes;
+  settings.bytes = kRingBytes;
   settings.job = job;
   settings.rank = rank;
   settings.ranks = ranks;

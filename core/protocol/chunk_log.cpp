@@ -28,7 +28,7 @@ void ChunkLog::push(const Chunk& chunk) {
 
 Throughput inside(const std::vector<Chunk>& chunks, const Window& window) {
   Throughput sum;
-  for (std::size_t i = cold_chunks; i + 1 < chunks.size(); ++i) {
+  for (std::size_t i = kColdChunks; i + 1 < chunks.size(); ++i) {
     if (chunks[i].start >= window.start && chunks[i].end <= window.end) {
       sum.items += chunks[i].items;
       sum.seconds += static_cast<double>(chunks[i].end - chunks[i].start) * 1e-9;
@@ -38,16 +38,16 @@ Throughput inside(const std::vector<Chunk>& chunks, const Window& window) {
 }
 
 bool covers(const std::vector<Chunk>& chunks, const Window& window) {
-  return chunks.size() > cold_chunks && chunks[cold_chunks].start <= window.start && chunks.back().end >= window.end;
+  return chunks.size() > kColdChunks && chunks[kColdChunks].start <= window.start && chunks.back().end >= window.end;
 }
 
 std::optional<Window> common_window(const std::vector<const std::vector<Chunk>*>& logs) {
   std::optional<Window> common;
   for (const auto* chunks : logs) {
-    if (chunks->size() < cold_chunks + 2) {
+    if (chunks->size() < kColdChunks + 2) {
       return std::nullopt;
     }
-    const Window own{(*chunks)[cold_chunks].start, (*chunks)[chunks->size() - 2].end};
+    const Window own{(*chunks)[kColdChunks].start, (*chunks)[chunks->size() - 2].end};
     common = common ? Window{std::max(common->start, own.start), std::min(common->end, own.end)} : own;
   }
   if (common && common->end <= common->start) {
@@ -63,7 +63,7 @@ std::vector<double> rates_over_time(const std::vector<const std::vector<Chunk>*>
   const double width = static_cast<double>(window.end - window.start) / static_cast<double>(slices);
   for (const auto* chunks : logs) {
     std::vector<Throughput> own(slices);
-    for (std::size_t i = cold_chunks; i + 1 < chunks->size(); ++i) {
+    for (std::size_t i = kColdChunks; i + 1 < chunks->size(); ++i) {
       const Chunk& chunk = (*chunks)[i];
       if (chunk.start < window.start || chunk.end > window.end) {
         continue;

@@ -38,7 +38,7 @@ class ChunkLog {
 };
 
 // Number of first chunks of a phase that are never counted (cold caches, turbo ramp).
-inline constexpr std::size_t cold_chunks = 2;
+inline constexpr std::size_t kColdChunks = 2;
 
 struct Throughput {
   std::uint64_t items = 0;

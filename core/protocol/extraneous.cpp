@@ -7,9 +7,9 @@
 namespace elbowroom {
 namespace {
 
-constexpr double digits = 1e4;  // a tenth of a nanosecond, in microseconds
+constexpr double kDigits = 1e4;  // a tenth of a nanosecond, in microseconds
 
-double tenths_of_ns(double us) { return std::round(us * digits) / digits; }
+double tenths_of_ns(double us) { return std::round(us * kDigits) / kDigits; }
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

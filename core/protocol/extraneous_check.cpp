@@ -11,8 +11,8 @@
 namespace elbowroom {
 namespace {
 
-constexpr std::int64_t most_messages = 10'000'000;  // of a window: two readings of the clock are kept of each
-constexpr std::int64_t most_bytes = std::numeric_limits<std::int64_t>::max() / 4;
+constexpr std::int64_t kMostMessages = 10'000'000;  // of a window: two readings of the clock are kept of each
+constexpr std::int64_t kMostBytes = std::numeric_limits<std::int64_t>::max() / 4;
 
 void at_least(std::int64_t value, std::int64_t least, const char* field) {
   if (value < least) {
@@ -26,13 +26,13 @@ void check_window(const Extraneous& extraneous) {
   at_least(extraneous.step, 1, "extraneous.step");
   at_least(extraneous.count, 1, "extraneous.count");
   at_least(extraneous.exchanges, 1, "extraneous.exchanges");
-  if (extraneous.count > most_messages / extraneous.exchanges) {
+  if (extraneous.count > kMostMessages / extraneous.exchanges) {
     throw RequestError("extraneous.count", fmt::format("{}", extraneous.count),
                        fmt::format("a window has at most {} messages, and {} for each size are requested",
-                                   most_messages, extraneous.exchanges),
+                                   kMostMessages, extraneous.exchanges),
                        "ask for fewer sizes in one request, or for fewer exchanges");
   }
-  if (extraneous.first > most_bytes || extraneous.step > most_bytes / extraneous.count) {
+  if (extraneous.first > kMostBytes || extraneous.step > kMostBytes / extraneous.count) {
     throw RequestError("accesses", fmt::format("{}", std::max(extraneous.first, extraneous.step)),
                        "the accesses are larger than any memory", "give smaller sizes");
   }
@@ -65,7 +65,7 @@ std::int64_t bytes_needed(const Request& request, int node) {
       arrays += static_cast<std::int64_t>(placement.comp_cores.size());
     }
   }
-  return arrays > 0 && extraneous.largest() > most_bytes / arrays - messages ? most_bytes
+  return arrays > 0 && extraneous.largest() > kMostBytes / arrays - messages ? kMostBytes
                                                                              : arrays * extraneous.largest() + messages;
 }
 

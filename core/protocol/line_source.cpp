@@ -12,7 +12,7 @@
 namespace elbowroom {
 namespace {
 
-constexpr int look_up_interval = 500;  // ms
+constexpr int kLookUpInterval = 500;  // ms
 
 }  // namespace
 
@@ -49,7 +49,7 @@ std::optional<std::string> LineSource::next() {
       return buffer_.empty() ? std::nullopt : take(buffer_.size(), buffer_.size());
     }
     pollfd waited{descriptor_, POLLIN, 0};
-    const int ready = poll(&waited, 1, look_up_interval);
+    const int ready = poll(&waited, 1, kLookUpInterval);
     if (ready == 0 && abandoned_()) {
       return std::nullopt;
     }

@@ -5,51 +5,51 @@
 namespace elbowroom {
 namespace {
 
-constexpr std::uint64_t odd = 0x9E3779B97F4A7C15U;  // 2^64 / golden ratio: neighbours differ in every byte
-constexpr std::size_t word_bytes = sizeof(std::uint64_t);
-constexpr std::size_t most_places = 16;
+constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15U;  // 2^64 / golden ratio: neighbours differ in every byte
+constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
+constexpr std::size_t kMostPlaces = 16;
 
-std::uint64_t word(std::uint64_t seed, std::size_t index) { return (seed + index) * odd; }
+std::uint64_t word(std::uint64_t seed, std::size_t index) { return (seed + index) * kOdd; }
 
 // Calls visit(offset, bytes, value) for each sampled place; stops when it returns false.
 template <typename Visit>
 bool each_place(std::size_t size, std::uint64_t seed, Visit visit) {
-  const std::size_t words = size / word_bytes;
-  const std::size_t places = words < most_places ? words : most_places;
+  const std::size_t words = size / kWordBytes;
+  const std::size_t places = words < kMostPlaces ? words : kMostPlaces;
   for (std::size_t k = 0; k < places; ++k) {
     const std::size_t index = places == 1 ? 0 : k * (words - 1) / (places - 1);
-    if (!visit(index * word_bytes, word_bytes, word(seed, index))) {
+    if (!visit(index * kWordBytes, kWordBytes, word(seed, index))) {
       return false;
     }
   }
-  const std::size_t rest = size % word_bytes;
-  return rest == 0 || visit(words * word_bytes, rest, word(seed, words));
+  const std::size_t rest = size % kWordBytes;
+  return rest == 0 || visit(words * kWordBytes, rest, word(seed, words));
 }
 
 }  // namespace
 
 void fill_message(void* message, std::size_t size, std::uint64_t seed) {
   auto* bytes = static_cast<unsigned char*>(message);
-  const std::size_t words = size / word_bytes;
+  const std::size_t words = size / kWordBytes;
   for (std::size_t i = 0; i < words; ++i) {
     const std::uint64_t value = word(seed, i);
-    std::memcpy(bytes + i * word_bytes, &value, word_bytes);
+    std::memcpy(bytes + i * kWordBytes, &value, kWordBytes);
   }
   const std::uint64_t last = word(seed, words);
-  std::memcpy(bytes + words * word_bytes, &last, size % word_bytes);
+  std::memcpy(bytes + words * kWordBytes, &last, size % kWordBytes);
 }
 
 bool message_holds(const void* message, std::size_t size, std::uint64_t seed) {
   const auto* bytes = static_cast<const unsigned char*>(message);
-  const std::size_t words = size / word_bytes;
+  const std::size_t words = size / kWordBytes;
   std::uint64_t difference = 0;
   for (std::size_t i = 0; i < words; ++i) {
     std::uint64_t value = 0;
-    std::memcpy(&value, bytes + i * word_bytes, word_bytes);
+    std::memcpy(&value, bytes + i * kWordBytes, kWordBytes);
     difference |= value ^ word(seed, i);
   }
   const std::uint64_t last = word(seed, words);
-  return difference == 0 && std::memcmp(bytes + words * word_bytes, &last, size % word_bytes) == 0;
+  return difference == 0 && std::memcmp(bytes + words * kWordBytes, &last, size % kWordBytes) == 0;
 }
 
 void stamp_message(void* message, std::size_t size, std::uint64_t seed) {

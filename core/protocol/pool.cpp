@@ -10,8 +10,8 @@
 namespace elbowroom {
 namespace {
 
-constexpr double chunk_ns = 1e6;
-constexpr std::size_t log_capacity = std::size_t{1} << 15;  // 32 s of chunks before neighbours are merged
+constexpr double kChunkNs = 1e6;
+constexpr std::size_t kLogCapacity = std::size_t{1} << 15;  // 32 s of chunks before neighbours are merged
 
 }  // namespace
 
@@ -72,7 +72,7 @@ void BoundThread::loop(const std::function<void(int)>& bind) {
 }
 
 struct ComputingPool::Slot {
-  Slot(int core, const std::function<void(int)>& bind) : thread(core, bind), log(log_capacity) {}
+  Slot(int core, const std::function<void(int)>& bind) : thread(core, bind), log(kLogCapacity) {}
 
   void compute(ComputingJob& job, const SteadyRule& rule, const std::atomic<bool>& stop);
   void learn_chunk(ComputingJob& job) const;
@@ -102,8 +102,8 @@ std::uint64_t first_guess(Worker& worker) {
     const std::int64_t start = now_ns();
     const std::uint64_t done = run_items(worker, items);
     const auto took = static_cast<double>(std::max<std::int64_t>(now_ns() - start, 1));
-    if (took > chunk_ns / 4) {
-      return std::max<std::uint64_t>(static_cast<std::uint64_t>(static_cast<double>(done) * chunk_ns / took), 1);
+    if (took > kChunkNs / 4) {
+      return std::max<std::uint64_t>(static_cast<std::uint64_t>(static_cast<double>(done) * kChunkNs / took), 1);
     }
     items = done * 4;
   }
@@ -126,13 +126,13 @@ void ComputingPool::Slot::compute(ComputingJob& job, const SteadyRule& rule, con
     elbow_trace_end(chunk, 0, items, 0);
     const std::int64_t end = now_ns();
     log.push({start, end, items});
-    if (done + 1 == cold_chunks) {
+    if (done + 1 == kColdChunks) {
       warm.store(end, std::memory_order_release);
     }
-    if (done >= cold_chunks && !detector.steady() &&
+    if (done >= kColdChunks && !detector.steady() &&
         detector.add(static_cast<double>(end - start) / static_cast<double>(items))) {
       report.steady = true;
-      const std::size_t first = std::min(cold_chunks + detector.first(), log.chunks().size() - 1);
+      const std::size_t first = std::min(kColdChunks + detector.first(), log.chunks().size() - 1);
       steady.store(log.chunks()[first].start, std::memory_order_release);
     }
     start = end;
@@ -144,12 +144,12 @@ void ComputingPool::Slot::compute(ComputingJob& job, const SteadyRule& rule, con
 // The next phase starts with chunks as long as this one's rate says.
 void ComputingPool::Slot::learn_chunk(ComputingJob& job) const {
   const std::vector<Chunk>& chunks = log.chunks();
-  if (chunks.size() <= cold_chunks) {
+  if (chunks.size() <= kColdChunks) {
     return;
   }
   const Throughput seen = inside(chunks, {chunks.front().start, chunks.back().end});
   if (seen.items > 0) {
-    job.items_per_chunk = std::max<std::uint64_t>(static_cast<std::uint64_t>(seen.rate() * chunk_ns * 1e-9), 1);
+    job.items_per_chunk = std::max<std::uint64_t>(static_cast<std::uint64_t>(seen.rate() * kChunkNs * 1e-9), 1);
   }
 }
 

@@ -9,10 +9,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t most_slices = 32;    // of a computation's rate over time
-constexpr double misplaced = 0.01;         // share of pages elsewhere that is still the wanted node
-constexpr double frequency_change = 0.02;  // docs/design/method.md, rule 14
-constexpr double tolerated_steal = 0.01;   // of the phase
+constexpr std::size_t kMostSlices = 32;    // of a computation's rate over time
+constexpr double kMisplaced = 0.01;        // share of pages elsewhere that is still the wanted node
+constexpr double kFrequencyChange = 0.02;  // docs/design/method.md, rule 14
+constexpr double kToleratedSteal = 0.01;   // of the phase
 
 // Six digits: below the noise, above what anybody reads.
 double rounded(double value) {
@@ -73,7 +73,7 @@ json computation_record(const std::vector<ComputingReport>& reports, const Windo
                                                     return a->size() < b->size();
                                                   }))->size();
   json batches = json::array();
-  for (const double slice : rates_over_time(logs, window, std::clamp<std::size_t>(shortest / 2, 1, most_slices))) {
+  for (const double slice : rates_over_time(logs, window, std::clamp<std::size_t>(shortest / 2, 1, kMostSlices))) {
     batches.push_back(rounded(slice * scale));
   }
   return {{"rate", rounded(rate)}, {"unit", kernel.rate_unit}, {"per_core", per_core},
@@ -126,7 +126,7 @@ json pages_record(const std::vector<PageReport>& reports, std::set<std::string>&
     return nullptr;
   }
   const double share = on_node / looked_at;
-  if (share < 1 - misplaced) {
+  if (share < 1 - kMisplaced) {
     flags.insert("wrong_node");
   }
   json record = {
@@ -163,7 +163,7 @@ bool frequency_moved(const json& phases, const Placement& placement) {
           high = std::max(high, values[1].get<double>());
         }
       }
-      if (high > low * (1 + frequency_change)) {
+      if (high > low * (1 + kFrequencyChange)) {
         return true;
       }
     }
@@ -171,6 +171,6 @@ bool frequency_moved(const json& phases, const Placement& placement) {
   return false;
 }
 
-bool stolen(const json& observed, double seconds) { return observed.value("steal_s", 0.0) > tolerated_steal * seconds; }
+bool stolen(const json& observed, double seconds) { return observed.value("steal_s", 0.0) > kToleratedSteal * seconds; }
 
 }  // namespace elbowroom

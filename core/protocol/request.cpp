@@ -17,18 +17,18 @@ using nlohmann::json;
 template <typename Value>
 using Names = std::vector<std::pair<std::string, Value>>;
 
-const Names<Phase> phases = {
+const Names<Phase> kPhases = {
     {"A", Phase::computation}, {"B", Phase::communication}, {"AB", Phase::together}, {"S", Phase::sleep}};
-const Names<Pattern> patterns = {{"pingpong", Pattern::pingpong},
-                                 {"receive", Pattern::receive},
-                                 {"bidirectional", Pattern::bidirectional},
-                                 {"ring", Pattern::ring}};
-const Names<Who> whos = {{"none", Who::none},
-                         {"sender", Who::sender},
-                         {"receiver", Who::receiver},
-                         {"both", Who::both},
-                         {"bystanders", Who::bystanders}};
-const Names<Reuse> reuses = {{"same", Reuse::same}, {"rotate", Reuse::rotate}, {"off-cache", Reuse::off_cache}};
+const Names<Pattern> kPatterns = {{"pingpong", Pattern::pingpong},
+                                  {"receive", Pattern::receive},
+                                  {"bidirectional", Pattern::bidirectional},
+                                  {"ring", Pattern::ring}};
+const Names<Who> kWhos = {{"none", Who::none},
+                          {"sender", Who::sender},
+                          {"receiver", Who::receiver},
+                          {"both", Who::both},
+                          {"bystanders", Who::bystanders}};
+const Names<Reuse> kReuses = {{"same", Reuse::same}, {"rotate", Reuse::rotate}, {"off-cache", Reuse::off_cache}};
 
 template <typename Value>
 std::string list_of(const Names<Value>& names) {
@@ -134,10 +134,10 @@ void read_sequence(const Reader& reader, Request& request) {
   const json* sequence = reader.find("sequence");
   if (sequence == nullptr || !sequence->is_array() || sequence->empty()) {
     throw RequestError("sequence", sequence == nullptr ? "" : shown(*sequence), "sequence must name at least one phase",
-                       "known: " + list_of(phases));
+                       "known: " + list_of(kPhases));
   }
   for (const json& phase : *sequence) {
-    request.sequence.push_back(named(phases, "sequence", shown(phase)));
+    request.sequence.push_back(named(kPhases, "sequence", shown(phase)));
   }
 }
 
@@ -190,7 +190,7 @@ void read_extraneous(const Reader& outer, Request& request) {
   Extraneous& extraneous = request.extraneous.emplace();
   std::string name = "none";
   reader.text("who", name);
-  extraneous.who = named(whos, "extraneous.who", name);
+  extraneous.who = named(kWhos, "extraneous.who", name);
   reader.text("access", name = "write");
   extraneous.writes = named<bool>({{"read", false}, {"write", true}}, "extraneous.access", name);
   reader.text("data", name = "same");
@@ -249,9 +249,9 @@ void check_communication(const Request& request) {
 
 }  // namespace
 
-std::string name_of(Phase phase) { return name_in(phases, phase); }
-std::string name_of(Pattern pattern) { return name_in(patterns, pattern); }
-std::string name_of(Reuse reuse) { return name_in(reuses, reuse); }
+std::string name_of(Phase phase) { return name_in(kPhases, phase); }
+std::string name_of(Pattern pattern) { return name_in(kPatterns, pattern); }
+std::string name_of(Reuse reuse) { return name_in(kReuses, reuse); }
 
 bool computes(Phase phase) { return phase == Phase::computation || phase == Phase::together; }
 bool communicates(Phase phase) { return phase == Phase::communication || phase == Phase::together; }
@@ -273,9 +273,9 @@ Request read_request(const json& object) {
   reader.text("computing_ranks", name);
   request.all_compute = named<bool>({{"first", false}, {"all", true}}, "computing_ranks", name);
   reader.text("pattern", name = "pingpong");
-  request.pattern = named(patterns, "pattern", name);
+  request.pattern = named(kPatterns, "pattern", name);
   reader.text("reuse", name = "same");
-  request.reuse = named(reuses, "reuse", name);
+  request.reuse = named(kReuses, "reuse", name);
   reader.text("metric", name = "bandwidth");
   request.latency = named<bool>({{"latency", true}, {"bandwidth", false}}, "metric", name);
   read_protocol(reader, request);

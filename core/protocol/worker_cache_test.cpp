@@ -8,7 +8,7 @@ using namespace elbowroom;
 
 namespace {
 
-constexpr std::size_t mib = std::size_t{1} << 20;
+constexpr std::size_t kMib = std::size_t{1} << 20;
 
 int a_node() { return Machine::here().nodes().front().number; }
 
@@ -29,15 +29,15 @@ ComputingPool& pool_of(int cores) {
 }  // namespace
 
 TEST_CASE("the same request gets the same memory back") {
-  WorkerCache cache(64 * mib);
-  const void* first = cache.get({key(4 * mib)}, pool_of(1)).front()->arena.data();
-  cache.get({key(6 * mib)}, pool_of(1));
-  CHECK(cache.get({key(4 * mib)}, pool_of(1)).front()->arena.data() == first);
+  WorkerCache cache(64 * kMib);
+  const void* first = cache.get({key(4 * kMib)}, pool_of(1)).front()->arena.data();
+  cache.get({key(6 * kMib)}, pool_of(1));
+  CHECK(cache.get({key(4 * kMib)}, pool_of(1)).front()->arena.data() == first);
 }
 
 TEST_CASE("new workers are touched and compute what they must") {
-  WorkerCache cache(64 * mib);
-  const auto workers = cache.get({key(4 * mib), key(4 * mib, "copy", 1)}, pool_of(2));
+  WorkerCache cache(64 * kMib);
+  const auto workers = cache.get({key(4 * kMib), key(4 * kMib, "copy", 1)}, pool_of(2));
   REQUIRE(workers.size() == 2);
   for (CachedWorker* worker : workers) {
     worker->job.worker->run(1000);
@@ -46,31 +46,31 @@ TEST_CASE("new workers are touched and compute what they must") {
 }
 
 TEST_CASE("memory stays within the cap by giving up what was not used for longest") {
-  WorkerCache cache(10 * mib);
+  WorkerCache cache(10 * kMib);
   for (std::size_t i = 0; i < 8; ++i) {
-    cache.get({key((2 + i % 3) * mib, "triad", static_cast<int>(i))}, pool_of(1));
-    CHECK(cache.bytes_on(a_node()) <= 10 * mib);
+    cache.get({key((2 + i % 3) * kMib, "triad", static_cast<int>(i))}, pool_of(1));
+    CHECK(cache.bytes_on(a_node()) <= 10 * kMib);
   }
 }
 
 TEST_CASE("a full cache takes over memory of the same core instead of asking for more") {
-  WorkerCache cache(5 * mib);
-  const void* first = cache.get({key(4 * mib)}, pool_of(1)).front()->arena.data();
-  CHECK(cache.get({key(4 * mib, "copy")}, pool_of(1)).front()->arena.data() == first);
+  WorkerCache cache(5 * kMib);
+  const void* first = cache.get({key(4 * kMib)}, pool_of(1)).front()->arena.data();
+  CHECK(cache.get({key(4 * kMib, "copy")}, pool_of(1)).front()->arena.data() == first);
 }
 
 TEST_CASE("one request may need more than the cap") {
-  WorkerCache cache(1 * mib);
-  CHECK(cache.get({key(2 * mib), key(2 * mib, "triad", 1)}, pool_of(2)).size() == 2);
+  WorkerCache cache(1 * kMib);
+  CHECK(cache.get({key(2 * kMib), key(2 * kMib, "triad", 1)}, pool_of(2)).size() == 2);
 }
 
 TEST_CASE("register-only kernels have no memory") {
-  WorkerCache cache(mib);
+  WorkerCache cache(kMib);
   CHECK(cache.get({{"prime", 1, 0, 0, a_node()}}, pool_of(1)).front()->arena.size() == 0);
 }
 
 TEST_CASE("a worker that cannot be made leaves nothing behind") {
-  WorkerCache cache(64 * mib);
+  WorkerCache cache(64 * kMib);
   CHECK_THROWS(cache.get({key(1)}, pool_of(1)));
   CHECK_THROWS(cache.get({key(1)}, pool_of(1)));
 }

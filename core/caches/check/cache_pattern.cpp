@@ -24,10 +24,10 @@ using namespace elbowroom;
 
 namespace {
 
-constexpr std::uint64_t message = 4096;
-constexpr std::uint64_t library = 8192;
-constexpr std::uint64_t line = 64;
-constexpr std::uint64_t page = 4096;
+constexpr std::uint64_t kMessage = 4096;
+constexpr std::uint64_t kLibrary = 8192;
+constexpr std::uint64_t kLine = 64;
+constexpr std::uint64_t kPage = 4096;
 
 struct Case {
   Touching touching;
@@ -78,7 +78,7 @@ std::vector<Case> read_cases(int argc, char** argv, int first) {
 }
 
 std::uint64_t largest(const std::vector<Case>& cases) {
-  std::uint64_t bytes = line;
+  std::uint64_t bytes = kLine;
   for (const Case& one : cases) {
     bytes = std::max(bytes, one.bytes);
   }
@@ -86,34 +86,34 @@ std::uint64_t largest(const std::vector<Case>& cases) {
 }
 
 // Where things are from the beginning of the memory on: constants, so that a message needs no memory to know them.
-constexpr std::uint64_t sent_at = 0;
-constexpr std::uint64_t received_at = sent_at + message + page;
-constexpr std::uint64_t cell_at = received_at + message + page;
-constexpr std::uint64_t sender_library_at = cell_at + message + 2 * page;
-constexpr std::uint64_t receiver_library_at = sender_library_at + library + page;
-constexpr std::uint64_t arrays_at = receiver_library_at + library + page;
+constexpr std::uint64_t kSentAt = 0;
+constexpr std::uint64_t kReceivedAt = kSentAt + kMessage + kPage;
+constexpr std::uint64_t kCellAt = kReceivedAt + kMessage + kPage;
+constexpr std::uint64_t kSenderLibraryAt = kCellAt + kMessage + 2 * kPage;
+constexpr std::uint64_t kReceiverLibraryAt = kSenderLibraryAt + kLibrary + kPage;
+constexpr std::uint64_t kArraysAt = kReceiverLibraryAt + kLibrary + kPage;
 
 std::uint64_t second_array(std::uint64_t base, std::uint64_t most) {
-  return base + arrays_at + (most + 2 * page - 1) / page * page;
+  return base + kArraysAt + (most + 2 * kPage - 1) / kPage * kPage;
 }
 
 // The functions called in a round leave their return address at `frame`; the last of them before the message does so after
 // the extraneous accesses, as a barrier would touch something.
 ExchangeMemory laid_out(std::uint64_t base, std::uint64_t most, std::uint64_t frame) {
   ExchangeMemory memory;
-  memory.extraneous = {{base + arrays_at, most}, {second_array(base, most), most}};
-  memory.sent = {base + sent_at, message};
-  memory.received = {base + received_at, message};
-  memory.cell = {base + cell_at, message + cell_header};
-  memory.sender_library = {{base + sender_library_at, library}};
-  memory.receiver_library = {{base + receiver_library_at, library}};
+  memory.extraneous = {{base + kArraysAt, most}, {second_array(base, most), most}};
+  memory.sent = {base + kSentAt, kMessage};
+  memory.received = {base + kReceivedAt, kMessage};
+  memory.cell = {base + kCellAt, kMessage + kCellHeader};
+  memory.sender_library = {{base + kSenderLibraryAt, kLibrary}};
+  memory.receiver_library = {{base + kReceiverLibraryAt, kLibrary}};
   memory.sender_barrier = {{frame, sizeof(std::uint64_t)}};
   return memory;
 }
 
 template <bool write>
 inline void touch(std::uint64_t address, std::uint64_t bytes) {
-  for (std::uint64_t at = address; at < address + bytes; at += line) {
+  for (std::uint64_t at = address; at < address + bytes; at += kLine) {
     auto* word = reinterpret_cast<volatile std::uint64_t*>(at);
     if constexpr (write) {
       *word = at;
@@ -125,12 +125,12 @@ inline void touch(std::uint64_t address, std::uint64_t bytes) {
 
 // The steps of exchange_pattern().
 inline void pass_message(std::uint64_t base) {
-  touch<false>(base + sender_library_at, library);
-  touch<false>(base + sent_at, message);
-  touch<true>(base + cell_at, message + cell_header);
-  touch<false>(base + receiver_library_at, library);
-  touch<false>(base + cell_at, message + cell_header);
-  touch<true>(base + received_at, message);
+  touch<false>(base + kSenderLibraryAt, kLibrary);
+  touch<false>(base + kSentAt, kMessage);
+  touch<true>(base + kCellAt, kMessage + kCellHeader);
+  touch<false>(base + kReceiverLibraryAt, kLibrary);
+  touch<false>(base + kCellAt, kMessage + kCellHeader);
+  touch<true>(base + kReceivedAt, kMessage);
 }
 
 template <bool write>
@@ -160,7 +160,7 @@ template <bool first, bool second, bool write>
   note_frame();
   for (; rounds > 0; --rounds) {
     if constexpr (first) {
-      sweep<write>(base + arrays_at, bytes);
+      sweep<write>(base + kArraysAt, bytes);
     }
     if constexpr (second) {
       sweep<write>(other, bytes);
@@ -186,8 +186,8 @@ void perform(const Case& one, std::uint64_t base, std::uint64_t most, std::uint6
 
 int run(std::uint64_t rounds, const std::vector<Case>& cases) {
   const std::uint64_t most = largest(cases);
-  const std::uint64_t all = (second_array(0, most) + most + page - 1) / page * page;
-  const std::unique_ptr<void, decltype(&std::free)> arena(std::aligned_alloc(page, all), &std::free);
+  const std::uint64_t all = (second_array(0, most) + most + kPage - 1) / kPage * kPage;
+  const std::unique_ptr<void, decltype(&std::free)> arena(std::aligned_alloc(kPage, all), &std::free);
   std::memset(arena.get(), 1, all);
   const auto base = reinterpret_cast<std::uint64_t>(arena.get());
   std::vector<std::uint64_t> frames(cases.size());
@@ -209,12 +209,12 @@ HierarchyShape shape_of_arguments(const std::string& nearest, const std::string&
   HierarchyShape shape;
   for (const std::string& text : {nearest, last}) {
     const auto parts = split(text, ',');
-    if (parts.size() != 3 || number_in(parts[2]) != line) {
-      throw std::invalid_argument(fmt::format("'{}' is not BYTES,WAYS,{}", text, line));
+    if (parts.size() != 3 || number_in(parts[2]) != kLine) {
+      throw std::invalid_argument(fmt::format("'{}' is not BYTES,WAYS,{}", text, kLine));
     }
     const std::uint64_t bytes = number_in(parts[0]);
     const std::uint64_t ways = number_in(parts[1]);
-    shape.caches.push_back({static_cast<int>(shape.caches.size()) + 1, 0, bytes, ways, bytes / line / ways});
+    shape.caches.push_back({static_cast<int>(shape.caches.size()) + 1, 0, bytes, ways, bytes / kLine / ways});
   }
   shape.paths = {{0, 1}, {0, 1}};
   return shape;
@@ -245,7 +245,7 @@ int model(const HierarchyShape& shape, std::uint64_t rounds, const std::vector<C
     }
   }
   const auto all = [&](std::size_t place) {
-    return followed.misses(sender_core, place) + followed.misses(receiver_core, place);
+    return followed.misses(kSenderCore, place) + followed.misses(kReceiverCore, place);
   };
   std::cout << all(0) << ' ' << all(1) << '\n';
   return 0;

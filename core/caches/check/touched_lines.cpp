@@ -9,20 +9,20 @@
 
 namespace {
 
-constexpr std::size_t emptied = std::size_t{4} << 20;
-constexpr std::size_t line = 64;
-constexpr useconds_t until_receiver_waits = 20'000;
-constexpr int tag = 3;
+constexpr std::size_t kEmptied = std::size_t{4} << 20;
+constexpr std::size_t kLine = 64;
+constexpr useconds_t kUntilReceiverWaits = 20'000;
+constexpr int kTag = 3;
 
 }  // namespace
 
 // Functions that valgrind is told about by their names.
 extern "C" {
 [[gnu::noinline]] void counted_send(char* buffer, int bytes) {
-  MPI_Send(buffer, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD);
+  MPI_Send(buffer, bytes, MPI_BYTE, 1, kTag, MPI_COMM_WORLD);
 }
 [[gnu::noinline]] void counted_receive(char* buffer, int bytes) {
-  MPI_Recv(buffer, bytes, MPI_BYTE, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Recv(buffer, bytes, MPI_BYTE, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 }
 
@@ -36,17 +36,17 @@ int main(int argc, char** argv) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   std::vector<char> buffer(static_cast<std::size_t>(bytes));
-  std::vector<char> other(emptied);
+  std::vector<char> other(kEmptied);
   for (int round = std::atoi(argv[3]); round > 0; --round) {
     MPI_Barrier(MPI_COMM_WORLD);
-    for (std::size_t at = 0; at < emptied; at += line) {
+    for (std::size_t at = 0; at < kEmptied; at += kLine) {
       static_cast<volatile char&>(other[at]) = 1;
     }
     if (barrier) {
       MPI_Barrier(MPI_COMM_WORLD);
     }
     if (rank == 0) {
-      usleep(until_receiver_waits);
+      usleep(kUntilReceiverWaits);
       counted_send(buffer.data(), bytes);
     } else {
       counted_receive(buffer.data(), bytes);
