@@ -9,7 +9,7 @@ namespace elbowroom::program {
 namespace {
 
 TEST_CASE("whoever waits goes on when all have come, asleep or not") {
-  constexpr std::uint32_t rounds = 200;
+  constexpr std::uint32_t kRounds = 200;
   for (const int spins : {0, 1000}) {
     Gate go;
     Gate done;
@@ -17,14 +17,14 @@ TEST_CASE("whoever waits goes on when all have come, asleep or not") {
     std::vector<std::thread> threads;
     for (int& own : seen) {
       threads.emplace_back([&] {
-        for (std::uint32_t round = 1; round <= rounds; ++round) {
+        for (std::uint32_t round = 1; round <= kRounds; ++round) {
           go.wait_for(round, spins);
           ++own;
           done.raise();
         }
       });
     }
-    for (std::uint32_t round = 1; round <= rounds; ++round) {
+    for (std::uint32_t round = 1; round <= kRounds; ++round) {
       go.raise();
       done.wait_for(round * 3, spins);
       for (const int own : seen) {

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int protocol_version = 1;
+constexpr int kProtocolVersion = 1;
 
 void say(const Job& job, const json& record) {
   if (job.rank() == 0) {
@@ -27,7 +27,7 @@ void say(const Job& job, const json& record) {
 }
 
 json hello(const Job& job, const Program& program) {
-  json record = {{"record", "hello"},      {"protocol", protocol_version}, {"version", ELBOWROOM_VERSION},
+  json record = {{"record", "hello"},      {"protocol", kProtocolVersion}, {"version", ELBOWROOM_VERSION},
                  {"ranks", job.ranks()},   {"mpi", job.mpi_facts()},       {"hwloc", hwloc_record()},
                  {"clock", clock_record()}};
   record.update(program.facts());

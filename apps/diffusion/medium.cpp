@@ -10,7 +10,7 @@
 namespace elbowroom::diffusion {
 namespace {
 
-constexpr double pi = std::numbers::pi;
+constexpr double kPi = std::numbers::pi;
 
 // The slowest mode of two layers of length l with walls outside: cos(k1 x) in the first, cos(k2 (2l - x)) in the second,
 // decaying at one rate s^2 = kappa_i k_i^2. That value and flux are continuous between them means
@@ -20,8 +20,8 @@ double slowest(double kappa1, double kappa2, double half) {
   const double root1 = std::sqrt(kappa1);
   const double root2 = std::sqrt(kappa2);
   const double smaller = std::min(root1, root2);
-  double low = pi / 2 * smaller / half;
-  double high = pi * smaller / half;
+  double low = kPi / 2 * smaller / half;
+  double high = kPi * smaller / half;
   while (true) {
     const double s = low + (high - low) / 2;
     if (s <= low || s >= high) {
@@ -44,10 +44,10 @@ Medium::Medium(const Mesh& mesh, const std::array<double, 2>& kappa)
     }
   }
   if (!layered()) {
-    wave_ = {pi / lengths_[0], pi / lengths_[0]};
+    wave_ = {kPi / lengths_[0], kPi / lengths_[0]};
     height_ = {1, -1};
     for (const double length : lengths_) {
-      decay_ += kappa[0] * pi * pi / (length * length);
+      decay_ += kappa[0] * kPi * kPi / (length * length);
     }
     return;
   }
@@ -75,7 +75,7 @@ double Medium::along_x(double x) const {
 double Medium::exact(const Point& point, double time) const {
   double mode = along_x(point[0]);
   if (!layered()) {
-    mode *= std::cos(pi * point[1] / lengths_[1]) * std::cos(pi * point[2] / lengths_[2]);
+    mode *= std::cos(kPi * point[1] / lengths_[1]) * std::cos(kPi * point[2] / lengths_[2]);
   }
   return 1 + mode * std::exp(-decay_ * time);
 }

@@ -19,9 +19,9 @@ using Doubles = hn::CappedTag<double, kSlice>;
 inline constexpr std::size_t kAhead = 8;  // slices
 
 HWY_INLINE void PrefetchSlice(const Slice* HWY_RESTRICT slices, const double* HWY_RESTRICT old, std::size_t i) {
-  constexpr std::size_t line = 64;
+  constexpr std::size_t kLine = 64;
   const char* rows = reinterpret_cast<const char*>(slices + i + kAhead);
-  for (std::size_t offset = 0; offset < sizeof(Slice); offset += line) {
+  for (std::size_t offset = 0; offset < sizeof(Slice); offset += kLine) {
     hwy::Prefetch(rows + offset);
   }
   hwy::Prefetch(old + (i + kAhead) * kSlice);

@@ -28,9 +28,9 @@ struct Memory {
 class Engine {
  public:
   // What the build is called in plans: openmp or starpu.
-  static const char* const name;
+  static const char* const kName;
   // The level of threads that MPI must be started with.
-  static const char* const thread_level;
+  static const char* const kThreadLevel;
 
   // Threads for the computing cores of this rank. Throws RequestError.
   Engine(const Job& job, const program::Seat& seat, const program::Sharing& sharing);

@@ -43,9 +43,9 @@ Value read(const json& object, const char* key, const Value& otherwise) {
 }
 
 void check_program(const json& program, int ranks) {
-  const json build = program.value("build", json(Engine::name));
-  if (build != Engine::name) {
-    throw RequestError("build", build.dump(), fmt::format("this program is the {} build", Engine::name),
+  const json build = program.value("build", json(Engine::kName));
+  if (build != Engine::kName) {
+    throw RequestError("build", build.dump(), fmt::format("this program is the {} build", Engine::kName),
                        "start kernels-openmp or kernels-starpu");
   }
   if (program.value("ranks", json(ranks)) != ranks) {
@@ -389,7 +389,7 @@ json Kernels::answer(const json& request) {
 }
 
 json Kernels::facts() const {
-  return {{"application", fmt::format("kernels-{}", Engine::name)},
+  return {{"application", fmt::format("kernels-{}", Engine::kName)},
           {"task", name_of(problem_.task)},
           {"threads", engine_->threads()},
           {"blas", blas()},
@@ -412,7 +412,7 @@ json Kernels::solve(const std::string& path) {
   const double seconds = largest(job_, phase.seconds.front());
   write_result(path);
   return {{"record", "solution"},
-          {"application", fmt::format("kernels-{}", Engine::name)},
+          {"application", fmt::format("kernels-{}", Engine::kName)},
           {"task", name_of(problem_.task)},
           {"ranks", job_.size()},
           {"threads", engine_->threads()},
@@ -457,7 +457,7 @@ json Kernels::compare(std::size_t rounds) {
     own["plain"].push_back(plain_rate(flops));
   }
   return {{"record", "comparison"},
-          {"application", fmt::format("kernels-{}", Engine::name)},
+          {"application", fmt::format("kernels-{}", Engine::kName)},
           {"task", name_of(problem_.task)},
           {"unit", "Mflop/s"},
           {"blas", blas()},

@@ -54,12 +54,12 @@ int with_ranks(int argc, char** argv, const std::function<int(const Job&)>& task
   Machine::here();
   clock_info();
   std::signal(SIGPIPE, SIG_IGN);
-  const Job job(&argc, &argv, Engine::thread_level);
+  const Job job(&argc, &argv, Engine::kThreadLevel);
   try {
     return task(job);
   } catch (const std::exception& error) {
     // The other ranks wait for this one in the middle of something: nothing but the end of the job helps them.
-    std::cerr << fmt::format("kernels-{}: rank {}: {}", Engine::name, job.rank(), error.what()) << std::endl;
+    std::cerr << fmt::format("kernels-{}: rank {}: {}", Engine::kName, job.rank(), error.what()) << std::endl;
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
   return 1;
@@ -153,7 +153,7 @@ void add_solve(CLI::App& command, Options& options) {
 
 int main(int argc, char** argv) {
   choose_blas_kernels(argv);
-  CLI::App app(fmt::format("conjugate gradients and matrix products in blocks on MPI ranks ({})", Engine::name));
+  CLI::App app(fmt::format("conjugate gradients and matrix products in blocks on MPI ranks ({})", Engine::kName));
   app.set_version_flag("--version", ELBOWROOM_VERSION);
   app.require_subcommand(1);
   Options options;

@@ -37,8 +37,8 @@ void check_team(std::size_t wanted) {
 
 }  // namespace
 
-const char* const Engine::name = "openmp";
-const char* const Engine::thread_level = "funneled";
+const char* const Engine::kName = "openmp";
+const char* const Engine::kThreadLevel = "funneled";
 
 struct Engine::Impl {
   // A node of the graph: a task, or a message when it has no body.

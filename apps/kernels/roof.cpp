@@ -60,10 +60,10 @@ Roof roof_of(Engine& engine, double matrices, int node) {
       triad(array(thread, 0, each), array(thread, 1, each), array(thread, 2, each), each);
     });
     roof.bytes_per_s = static_cast<double>(threads * each) * kBusBytes / moving;
-    constexpr std::size_t size = kResident * kResident;
+    constexpr std::size_t kSize = kResident * kResident;
     const double multiplying = seconds(engine, [&](std::size_t thread) {
       for (int i = 0; i < kProducts; ++i) {
-        multiply_blocks(kResident, array(thread, 1, size), array(thread, 2, size), array(thread, 0, size), i == 0);
+        multiply_blocks(kResident, array(thread, 1, kSize), array(thread, 2, kSize), array(thread, 0, kSize), i == 0);
       }
     });
     const double flops = 2.0 * kResident * kResident * kResident * kProducts;

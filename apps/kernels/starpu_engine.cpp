@@ -47,8 +47,8 @@ starpu_codelet* codelet() {
 
 }  // namespace
 
-const char* const Engine::name = "starpu";
-const char* const Engine::thread_level = "multiple";
+const char* const Engine::kName = "starpu";
+const char* const Engine::kThreadLevel = "multiple";
 
 struct Engine::Impl {
   // Of a message that was asked for; the callback that tells its end deletes it.

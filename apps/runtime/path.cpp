@@ -8,7 +8,7 @@
 namespace elbowroom::runtime {
 namespace {
 
-constexpr int tag = 3;
+constexpr int kTag = 3;
 
 void check(int failed, const char* what) {
   if (failed != 0) {
@@ -28,8 +28,8 @@ class MpiPath : public Path {
   }
   ~MpiPath() override { starpu_data_release(message_.handle()); }
 
-  void send() override { MPI_Send(message_.data(), count_, MPI_BYTE, peer_, tag, with_); }
-  void receive() override { MPI_Recv(message_.data(), count_, MPI_BYTE, peer_, tag, with_, MPI_STATUS_IGNORE); }
+  void send() override { MPI_Send(message_.data(), count_, MPI_BYTE, peer_, kTag, with_); }
+  void receive() override { MPI_Recv(message_.data(), count_, MPI_BYTE, peer_, kTag, with_, MPI_STATUS_IGNORE); }
 
   void round_trips(std::int64_t count) override {
     for (std::int64_t i = 0; i < count; ++i) {
@@ -60,12 +60,12 @@ class StarpuPath : public Path {
 
   void send() override {
     starpu_mpi_req request = nullptr;
-    check(starpu_mpi_isend(message_.handle(), &request, peer_, tag, MPI_COMM_WORLD), "starpu_mpi_isend");
+    check(starpu_mpi_isend(message_.handle(), &request, peer_, kTag, MPI_COMM_WORLD), "starpu_mpi_isend");
     check(starpu_mpi_wait(&request, MPI_STATUS_IGNORE), "starpu_mpi_wait");
   }
   void receive() override {
     starpu_mpi_req request = nullptr;
-    check(starpu_mpi_irecv(message_.handle(), &request, peer_, tag, MPI_COMM_WORLD), "starpu_mpi_irecv");
+    check(starpu_mpi_irecv(message_.handle(), &request, peer_, kTag, MPI_COMM_WORLD), "starpu_mpi_irecv");
     check(starpu_mpi_wait(&request, MPI_STATUS_IGNORE), "starpu_mpi_wait");
   }
 

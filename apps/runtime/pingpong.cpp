@@ -10,11 +10,11 @@
 namespace elbowroom::runtime {
 namespace {
 
-constexpr int header_tag = 4;
-constexpr int calibrations = 12;  // of the number of round trips in a batch, at most
-constexpr std::uint64_t first_seed = 1000;
-constexpr std::uint64_t last_seed = 2000;
-constexpr std::uint64_t corruption = 100;  // what a broken transfer would leave
+constexpr int kHeaderTag = 4;
+constexpr int kCalibrations = 12;  // of the number of round trips in a batch, at most
+constexpr std::uint64_t kFirstSeed = 1000;
+constexpr std::uint64_t kLastSeed = 2000;
+constexpr std::uint64_t kCorruption = 100;  // what a broken transfer would leave
 
 struct Header {
   enum Kind : std::int64_t { end, batch, whole };
@@ -25,16 +25,16 @@ struct Header {
 
 std::int64_t announce(const Job& job, const Header& header) {
   std::int64_t answer = 0;
-  MPI_Send(&header, sizeof header, MPI_BYTE, 1, header_tag, job.headers());
-  MPI_Recv(&answer, sizeof answer, MPI_BYTE, 1, header_tag, job.headers(), MPI_STATUS_IGNORE);
+  MPI_Send(&header, sizeof header, MPI_BYTE, 1, kHeaderTag, job.headers());
+  MPI_Recv(&answer, sizeof answer, MPI_BYTE, 1, kHeaderTag, job.headers(), MPI_STATUS_IGNORE);
   return answer;
 }
 
 Header next_header(const Job& job, bool held) {
   Header header{};
   const std::int64_t answer = held ? 1 : 0;
-  MPI_Recv(&header, sizeof header, MPI_BYTE, 0, header_tag, job.headers(), MPI_STATUS_IGNORE);
-  MPI_Send(&answer, sizeof answer, MPI_BYTE, 0, header_tag, job.headers());
+  MPI_Recv(&header, sizeof header, MPI_BYTE, 0, kHeaderTag, job.headers(), MPI_STATUS_IGNORE);
+  MPI_Send(&answer, sizeof answer, MPI_BYTE, 0, kHeaderTag, job.headers());
   return header;
 }
 
@@ -66,7 +66,7 @@ Batch timed(const Job& job, Path& path, std::int64_t round_trips) {
 
 std::int64_t fitting(const Job& job, Path& path, double target_ns) {
   std::int64_t round_trips = 1;
-  for (int i = 0; i < calibrations; ++i) {
+  for (int i = 0; i < kCalibrations; ++i) {
     const Batch batch = timed(job, path, round_trips);
     if (batch_fits(round_trips, static_cast<double>(batch.took_ns), target_ns, 1)) {
       break;
@@ -93,7 +93,7 @@ double Measured::half_round_trip() const { return seconds() * 1e6 / 2 / static_c
 
 Measured lead(const Job& job, Path& path, const Window& window) {
   Measured found;
-  found.valid = whole_message_returns(job, path, first_seed);
+  found.valid = whole_message_returns(job, path, kFirstSeed);
   const std::int64_t round_trips = fitting(job, path, batch_target_ns(window.seconds, minimum_sample_ns()));
   SteadyDetector steady(window.steady_window, window.steady_cov);
   std::vector<Batch> all;
@@ -113,7 +113,7 @@ Measured lead(const Job& job, Path& path, const Window& window) {
   found.end_ns = now_ns();
   const auto first = all.begin() + static_cast<std::ptrdiff_t>(found.steady ? steady.first() : 0);
   found.batches.assign(first, all.end());
-  found.valid = whole_message_returns(job, path, last_seed) && found.valid;
+  found.valid = whole_message_returns(job, path, kLastSeed) && found.valid;
   found.valid = announce(job, {Header::end, 0, 0}) == 1 && found.valid;
   return found;
 }
@@ -131,7 +131,7 @@ void follow(const Job& job, Path& path, const Window& window) {
     }
     path.receive();
     held = holds(path, header.seed) && held;
-    fill(path, header.seed + 1 + (window.corrupt ? corruption : 0));
+    fill(path, header.seed + 1 + (window.corrupt ? kCorruption : 0));
     path.send();
   }
 }

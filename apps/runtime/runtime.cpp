@@ -19,8 +19,8 @@ using program::BusyThread;
 using program::Settings;
 
 // A polling worker sleeps in no window (docs/design/method.md, rule 1).
-constexpr double awake = 0.95;
-constexpr double on_its_node = 0.99;
+constexpr double kAwake = 0.95;
+constexpr double kOnItsNode = 0.99;
 
 Task task_of(const json& program) {
   const json task = program.value("task", json());
@@ -241,7 +241,7 @@ json Runtime::seen(const Measured& found, bool polling, const program::Ran& befo
     flags.insert("migrated");
   }
   const PageReport pages = message_->pages();
-  if (pages.unknown.empty() && pages.share < on_its_node) {
+  if (pages.unknown.empty() && pages.share < kOnItsNode) {
     flags.insert("wrong_node");
   }
   if (starpu_->workers() > 0) {
@@ -251,7 +251,7 @@ json Runtime::seen(const Measured& found, bool polling, const program::Ran& befo
     const double ran = (after.on_core - before.on_core) / all;
     const double ready = ran + (after.waiting - before.waiting) / all;
     seen["observed"]["workers_ran"] = ran;
-    if (polling ? ready < awake : ready > 1 - awake) {
+    if (polling ? ready < kAwake : ready > 1 - kAwake) {
       flags.insert("not_overlapped");
     }
   }
