@@ -113,7 +113,7 @@ struct Fields {
 template <int level = 0>
 class BasicType {
  public:
-  static constexpr bool compiled = level <= ELBOW_TRACE_LEVEL;
+  static constexpr bool kCompiled = level <= ELBOW_TRACE_LEVEL;
 
   BasicType(const std::string& name, const Category& category, const Fields& fields = {})
       : type_(elbow_trace_type_new(name.c_str(), category.number(), fields.small, fields.first, fields.second)) {
@@ -141,12 +141,12 @@ class BasicType {
     write(ELBOW_TRACE_COUNTER, which, static_cast<std::uint64_t>(value), 0);
   }
   void send(int peer, std::uint32_t communicator, int tag, std::uint64_t bytes) const noexcept {
-    if constexpr (compiled) {
+    if constexpr (kCompiled) {
       elbow_trace_send(type_, peer, communicator, tag, bytes);
     }
   }
   void receive(int peer, std::uint32_t communicator, int tag, std::uint64_t bytes) const noexcept {
-    if constexpr (compiled) {
+    if constexpr (kCompiled) {
       elbow_trace_receive(type_, peer, communicator, tag, bytes);
     }
   }
@@ -158,7 +158,7 @@ class BasicType {
  private:
   void write([[maybe_unused]] std::uint8_t kind, [[maybe_unused]] std::uint32_t small,
              [[maybe_unused]] std::uint64_t first, [[maybe_unused]] std::uint64_t second) const noexcept {
-    if constexpr (compiled) {
+    if constexpr (kCompiled) {
       elbow_trace_write(type_, kind, small, first, second);
     }
   }

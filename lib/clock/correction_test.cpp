@@ -12,7 +12,7 @@ using namespace elbowroom::clock;
 
 namespace {
 
-constexpr std::int64_t second = 1'000'000'000;
+constexpr std::int64_t kSecond = 1'000'000'000;
 
 SyncPoint point(std::int64_t local, std::int64_t offset, std::int64_t half = 10) {
   return {local, {offset, offset - half, offset + half}};
@@ -28,16 +28,16 @@ Judged judge(const Correction& correction, const SimulatedClock& reference, cons
              std::int64_t duration) {
   std::vector<std::int64_t> errors;
   int inside = 0;
-  constexpr int moments = 20'000;
-  for (int i = 0; i < moments; ++i) {
-    const std::int64_t truth = duration / moments * i;
+  constexpr int kMoments = 20'000;
+  for (int i = 0; i < kMoments; ++i) {
+    const std::int64_t truth = duration / kMoments * i;
     const Corrected found = correction.at(other.at(truth));
     const std::int64_t error = std::abs(found.time - reference.at(truth));
     inside += error <= found.error + 1 ? 1 : 0;
     errors.push_back(error);
   }
   std::sort(errors.begin(), errors.end());
-  return {errors[moments * 95 / 100], static_cast<double>(inside) / moments};
+  return {errors[kMoments * 95 / 100], static_cast<double>(inside) / kMoments};
 }
 
 std::vector<SyncPoint> compared(const SimulatedClock& reference, const SimulatedClock& other, const LinkSetup& link,
@@ -59,7 +59,7 @@ std::vector<SyncPoint> compared(const SimulatedClock& reference, const Simulated
   return points;
 }
 
-const ClockSetup hour_clock{.offset = -7 * second,
+const ClockSetup kHourClock{.offset = -7 * kSecond,
                             .drift_ppm = 12,
                             .wave_ppm = 0.08,
                             .wave_s = 1200,
@@ -76,27 +76,27 @@ TEST_CASE("Without points times stay as they are, and it is said") {
 }
 
 TEST_CASE("One point gives an offset, a flag, and an error that grows by 200 ppm") {
-  const Correction one({point(second, 500)});
+  const Correction one({point(kSecond, 500)});
   CHECK(one.flags().single);
-  CHECK(one.at(second).time == second + 500);
-  CHECK(one.at(3 * second).time == 3 * second + 500);
-  CHECK(one.at(second).error == 10);
-  CHECK(one.at(3 * second).error == 10 + 400'000);
+  CHECK(one.at(kSecond).time == kSecond + 500);
+  CHECK(one.at(3 * kSecond).time == 3 * kSecond + 500);
+  CHECK(one.at(kSecond).error == 10);
+  CHECK(one.at(3 * kSecond).error == 10 + 400'000);
 }
 
 TEST_CASE("Between two points the offset is on the line, outside it is the nearest one's") {
-  const Correction two({point(0, 0), point(10 * second, 1000)});
-  CHECK(two.at(5 * second).time == 5 * second + 500);
-  CHECK(two.at(-second).time == -second);
-  CHECK(two.at(20 * second).time == 20 * second + 1000);
-  CHECK(two.at(20 * second).error > two.at(11 * second).error);
+  const Correction two({point(0, 0), point(10 * kSecond, 1000)});
+  CHECK(two.at(5 * kSecond).time == 5 * kSecond + 500);
+  CHECK(two.at(-kSecond).time == -kSecond);
+  CHECK(two.at(20 * kSecond).time == 20 * kSecond + 1000);
+  CHECK(two.at(20 * kSecond).error > two.at(11 * kSecond).error);
 }
 
 TEST_CASE("Times of a year and offsets of a century neither overflow nor lose a ns") {
-  constexpr std::int64_t year = 365LL * 86400 * second;
-  const Correction two({point(90 * year, -90 * year), point(91 * year, -90 * year + 1'000'003)});
-  CHECK(two.at(91 * year).time == year + 1'000'003);
-  CHECK(two.at(90 * year + year / 2).time == year / 2 + 500'002);
+  constexpr std::int64_t kYear = 365LL * 86400 * kSecond;
+  const Correction two({point(90 * kYear, -90 * kYear), point(91 * kYear, -90 * kYear + 1'000'003)});
+  CHECK(two.at(91 * kYear).time == kYear + 1'000'003);
+  CHECK(two.at(90 * kYear + kYear / 2).time == kYear / 2 + 500'002);
 }
 
 TEST_CASE("Corrected times rise with local ones") {
@@ -104,12 +104,12 @@ TEST_CASE("Corrected times rise with local ones") {
   for (int trial = 0; trial < 100; ++trial) {
     std::vector<SyncPoint> points;
     for (int i = 0; i < 12; ++i) {
-      points.push_back(point(i * second + static_cast<std::int64_t>(chance.even() * 1e8),
+      points.push_back(point(i * kSecond + static_cast<std::int64_t>(chance.even() * 1e8),
                              static_cast<std::int64_t>(chance.normal() * 3e8), 100));
     }
     const Correction correction(points);
-    std::int64_t before = correction.at(-second).time;
-    for (std::int64_t local = -second; local < 13 * second; local += second / 7) {
+    std::int64_t before = correction.at(-kSecond).time;
+    for (std::int64_t local = -kSecond; local < 13 * kSecond; local += kSecond / 7) {
       const std::int64_t now = correction.at(local).time;
       CHECK(now >= before);
       before = now;
@@ -118,15 +118,16 @@ TEST_CASE("Corrected times rise with local ones") {
 }
 
 TEST_CASE("A clock that goes back between two points is flagged, never followed") {
-  const Correction correction({point(0, 0), point(second, -2 * second), point(2 * second, 0)});
+  const Correction correction({point(0, 0), point(kSecond, -2 * kSecond), point(2 * kSecond, 0)});
   CHECK(correction.flags().backwards);
-  CHECK(correction.at(second).time > correction.at(0).time);
+  CHECK(correction.at(kSecond).time > correction.at(0).time);
 }
 
 TEST_CASE("The order in which points are given does not matter") {
-  const std::vector<SyncPoint> points = {point(0, 0), point(second, 40), point(2 * second, 90), point(3 * second, 130)};
+  const std::vector<SyncPoint> points = {point(0, 0), point(kSecond, 40), point(2 * kSecond, 90),
+                                         point(3 * kSecond, 130)};
   std::vector<SyncPoint> turned(points.rbegin(), points.rend());
-  for (std::int64_t local = 0; local < 3 * second; local += second / 3) {
+  for (std::int64_t local = 0; local < 3 * kSecond; local += kSecond / 3) {
     CHECK(Correction(points).at(local).time == Correction(turned).at(local).time);
   }
 }
@@ -134,69 +135,69 @@ TEST_CASE("The order in which points are given does not matter") {
 TEST_CASE("A point far from the line of its neighbours is left out and counted") {
   std::vector<SyncPoint> points;
   for (int i = 0; i < 9; ++i) {
-    points.push_back(point(i * second, i * 100 + (i == 4 ? 50'000 : 0)));
+    points.push_back(point(i * kSecond, i * 100 + (i == 4 ? 50'000 : 0)));
   }
   const Correction correction(points);
   CHECK(correction.flags().rejected == 1);
-  CHECK(correction.at(4 * second).time == 4 * second + 400);
+  CHECK(correction.at(4 * kSecond).time == 4 * kSecond + 400);
 }
 
 TEST_CASE("Points on a steady line are all kept, whatever their bounds") {
   Chance chance(5);
   std::vector<SyncPoint> points;
   for (int i = 0; i < 50; ++i) {
-    points.push_back(point(i * second, i * 1234 + static_cast<std::int64_t>(chance.even() * 20 - 10), 15));
+    points.push_back(point(i * kSecond, i * 1234 + static_cast<std::int64_t>(chance.even() * 20 - 10), 15));
   }
   CHECK(without_outliers(points).size() == points.size());
 }
 
 TEST_CASE("An hour with a point every 10 s is right to half a microsecond, its errors inside the bars") {
-  const SimulatedClock reference({}, 3600 * second, 1);
-  const SimulatedClock other(hour_clock, 3600 * second, 2);
+  const SimulatedClock reference({}, 3600 * kSecond, 1);
+  const SimulatedClock other(kHourClock, 3600 * kSecond, 2);
   Chance chance(9);
   const LinkSetup link{.latency_ns = 1500, .jitter_ns = 200, .loss = 0.01, .preempted = 0.01};
-  const Correction correction(compared(reference, other, link, 3600 * second, 10 * second, chance));
-  const Judged judged = judge(correction, reference, other, 3600 * second);
+  const Correction correction(compared(reference, other, link, 3600 * kSecond, 10 * kSecond, chance));
+  const Judged judged = judge(correction, reference, other, 3600 * kSecond);
   CHECK(judged.p95 < 500);
   CHECK(judged.inside == 1);
 }
 
 TEST_CASE("With one point in twenty told wrong the hour is right to a microsecond") {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    const SimulatedClock reference({}, 3600 * second, seed);
-    const SimulatedClock other(hour_clock, 3600 * second, seed + 100);
+    const SimulatedClock reference({}, 3600 * kSecond, seed);
+    const SimulatedClock other(kHourClock, 3600 * kSecond, seed + 100);
     Chance chance(seed);
     const LinkSetup link{.latency_ns = 1500, .jitter_ns = 200};
-    const Correction correction(compared(reference, other, link, 3600 * second, 10 * second, chance, 0.05));
+    const Correction correction(compared(reference, other, link, 3600 * kSecond, 10 * kSecond, chance, 0.05));
     CAPTURE(seed);
     CHECK(correction.flags().rejected > 5);
-    CHECK(judge(correction, reference, other, 3600 * second).p95 < 1000);
+    CHECK(judge(correction, reference, other, 3600 * kSecond).p95 < 1000);
   }
 }
 
 TEST_CASE("Two points are worse than many: drift is not a line for ten minutes") {
-  const SimulatedClock reference({}, 600 * second, 1);
-  const SimulatedClock other(hour_clock, 600 * second, 2);
+  const SimulatedClock reference({}, 600 * kSecond, 1);
+  const SimulatedClock other(kHourClock, 600 * kSecond, 2);
   Chance chance(4);
   const LinkSetup link{.latency_ns = 1500, .jitter_ns = 200};
-  const Correction two(compared(reference, other, link, 600 * second, 600 * second, chance));
-  const Correction many(compared(reference, other, link, 600 * second, 10 * second, chance));
-  CHECK(judge(two, reference, other, 600 * second).p95 > 5 * judge(many, reference, other, 600 * second).p95);
+  const Correction two(compared(reference, other, link, 600 * kSecond, 600 * kSecond, chance));
+  const Correction many(compared(reference, other, link, 600 * kSecond, 10 * kSecond, chance));
+  CHECK(judge(two, reference, other, 600 * kSecond).p95 > 5 * judge(many, reference, other, 600 * kSecond).p95);
 }
 
 TEST_CASE("A clock that jumps between two points keeps them all; the stretch is flagged, and its bar spans the jump") {
   std::vector<SyncPoint> points;
   for (int i = 0; i < 12; ++i) {
-    points.push_back(point(i * second, i * 100 + (i >= 6 ? 50'000 : 0)));
+    points.push_back(point(i * kSecond, i * 100 + (i >= 6 ? 50'000 : 0)));
   }
   const Correction correction(points);
   CHECK(correction.flags().rejected == 0);
   CHECK(correction.flags().steps == 1);
   CHECK(correction.segments()[5].stepped);
-  CHECK(correction.at(5 * second + second / 100).error >= 50'000);
-  CHECK(correction.at(3 * second).error < 100);
+  CHECK(correction.at(5 * kSecond + kSecond / 100).error >= 50'000);
+  CHECK(correction.at(3 * kSecond).error < 100);
   // What comes after goes on at the rate before, not at the jump's.
-  CHECK(std::abs(correction.ahead(12 * second).time - (12 * second + 1200 + 50'000)) < 20);
+  CHECK(std::abs(correction.ahead(12 * kSecond).time - (12 * kSecond + 1200 + 50'000)) < 20);
 }
 
 TEST_CASE("Where a clock jumps, times are right but between the jump and the middle of the stretch, and always rise") {
@@ -227,29 +228,29 @@ TEST_CASE("Where a clock jumps, times are right but between the jump and the mid
 TEST_CASE("A jump before the last point, or a last point that was told wrong: either way the bar says so") {
   std::vector<SyncPoint> points;
   for (int i = 0; i < 8; ++i) {
-    points.push_back(point(i * second, i * 100 + (i == 7 ? 9000 : 0)));
+    points.push_back(point(i * kSecond, i * 100 + (i == 7 ? 9000 : 0)));
   }
   const Correction correction(points);
   CHECK(correction.flags().steps == 1);
-  CHECK(correction.at(6 * second + second / 2).error >= 9000);
-  CHECK(correction.at(8 * second).error >= 9000);
+  CHECK(correction.at(6 * kSecond + kSecond / 2).error >= 9000);
+  CHECK(correction.at(8 * kSecond).error >= 9000);
 }
 
 TEST_CASE("A clock that goes on at another rate has neither jumps nor wrong points; bars hold what is between") {
   std::vector<SyncPoint> points;
   for (int i = 0; i < 12; ++i) {
-    points.push_back(point(i * second, i < 6 ? 0 : (2 * i - 11) * 5000));  // from 5.5 s on 10 us a second
+    points.push_back(point(i * kSecond, i < 6 ? 0 : (2 * i - 11) * 5000));  // from 5.5 s on 10 us a second
   }
   const Correction correction(points);
   CHECK(correction.flags().rejected == 0);
   CHECK(correction.flags().steps == 0);
-  CHECK(correction.at(5 * second + second / 2).error >= 2500);
+  CHECK(correction.at(5 * kSecond + kSecond / 2).error >= 2500);
 }
 
 TEST_CASE("The rate of late is that of the last stretch without a jump; none is known of one point") {
-  CHECK(Correction({point(0, 5)}).gained(second) == 0);
-  const Correction correction({point(0, 0), point(second, 7000)});
-  CHECK(correction.gained(second / 7) == 1000);
+  CHECK(Correction({point(0, 5)}).gained(kSecond) == 0);
+  const Correction correction({point(0, 0), point(kSecond, 7000)});
+  CHECK(correction.gained(kSecond / 7) == 1000);
   CHECK(correction.segments().size() == 1);
   CHECK(correction.segments()[0].drift_ppb == doctest::Approx(7000));
 }

@@ -76,7 +76,7 @@ Source shifted(const std::string& name, std::int64_t shift) {
   return {name, {}, [shift] { return elbowroom::host_clock().now() + shift; }};
 }
 
-constexpr std::int64_t second = 1'000'000'000;
+constexpr std::int64_t kSecond = 1'000'000'000;
 
 }  // namespace
 
@@ -93,18 +93,18 @@ TEST_CASE("Processes of one host share a clock, and are right to the ns without 
 
 TEST_CASE("Clocks of several hosts are found apart by their true distance, inside the bounds") {
   for (const int hosts : {2, 3, 5}) {
-    constexpr int per_host = 2;
-    Job job(hosts * per_host);
+    constexpr int kPerHost = 2;
+    Job job(hosts * kPerHost);
     job.run([&](int rank) {
-      const int host = rank / per_host;
-      const std::int64_t shift = -(host * 17 + (host > 0 ? 100 : 0)) * second;
+      const int host = rank / kPerHost;
+      const std::int64_t shift = -(host * 17 + (host > 0 ? 100 : 0)) * kSecond;
       JobClock clock(job.peers(rank), shifted("host " + std::to_string(host), shift));
       CHECK(clock.clocks() == hosts);
       const SyncPoint point = clock.synchronise();
       CHECK(point.offset.low <= -shift);
       CHECK(-shift <= point.offset.high);
       const Corrected now = clock.now();
-      CHECK(std::abs(now.time - elbowroom::host_clock().now()) < second);
+      CHECK(std::abs(now.time - elbowroom::host_clock().now()) < kSecond);
     });
   }
 }
@@ -112,7 +112,7 @@ TEST_CASE("Clocks of several hosts are found apart by their true distance, insid
 TEST_CASE("Ranks of a host need not follow one another") {
   Job job(6);
   job.run([&](int rank) {
-    const std::int64_t shift = (rank % 2) * 40 * second;
+    const std::int64_t shift = (rank % 2) * 40 * kSecond;
     JobClock clock(job.peers(rank), shifted(rank % 2 == 0 ? "even" : "odd", shift));
     CHECK(clock.clocks() == 2);
     const SyncPoint point = clock.synchronise();
@@ -122,12 +122,12 @@ TEST_CASE("Ranks of a host need not follow one another") {
 }
 
 TEST_CASE("All leave a barrier at one instant of the reference") {
-  constexpr int size = 5;
-  Job job(size);
-  std::vector<std::int64_t> left(size);
-  std::vector<std::int64_t> bounds(size);
+  constexpr int kSize = 5;
+  Job job(kSize);
+  std::vector<std::int64_t> left(kSize);
+  std::vector<std::int64_t> bounds(kSize);
   job.run([&](int rank) {
-    const std::int64_t shift = rank * 3 * second;
+    const std::int64_t shift = rank * 3 * kSecond;
     JobClock clock(job.peers(rank), shifted("host " + std::to_string(rank), shift));
     clock.synchronise();
     const Left barrier = clock.barrier();
@@ -137,7 +137,7 @@ TEST_CASE("All leave a barrier at one instant of the reference") {
     CHECK(barrier.late >= 0);
     CHECK(clock.local() >= barrier.point.local);
   });
-  for (std::size_t rank = 1; rank < size; ++rank) {
+  for (std::size_t rank = 1; rank < kSize; ++rank) {
     CHECK(std::abs(left[rank] - left[0]) <= bounds[rank]);
   }
 }
@@ -163,12 +163,12 @@ TEST_CASE("A second comparison tells the drift, and the error ahead of it is sma
 }
 
 TEST_CASE("Where clocks cannot be compared all processes are told, and none waits for another for ever") {
-  constexpr int size = 4;
-  Job job(size);
+  constexpr int kSize = 4;
+  Job job(kSize);
   job.run([&](int rank) {
     std::int64_t read = 0;
     const auto jumping = [rank, read]() mutable {
-      return elbowroom::host_clock().now() + (rank == 2 ? ++read / 100 * second : 0);
+      return elbowroom::host_clock().now() + (rank == 2 ? ++read / 100 * kSecond : 0);
     };
     JobClock clock(job.peers(rank), {"host " + std::to_string(rank), {}, jumping});
     CHECK_THROWS_AS(clock.synchronise(), Unsteady);
@@ -177,11 +177,11 @@ TEST_CASE("Where clocks cannot be compared all processes are told, and none wait
 }
 
 TEST_CASE("All are told alike when the clocks are to be compared again, most of them without a message") {
-  constexpr int size = 5;
-  Job job(size);
-  std::vector<std::vector<bool>> told(size);
+  constexpr int kSize = 5;
+  Job job(kSize);
+  std::vector<std::vector<bool>> told(kSize);
   job.run([&](int rank) {
-    JobClock clock(job.peers(rank), shifted("host " + std::to_string(rank), rank * second));
+    JobClock clock(job.peers(rank), shifted("host " + std::to_string(rank), rank * kSecond));
     CHECK(clock.due(1000));  // they were not compared yet
     clock.synchronise();
     const int sent = job.sent(rank);

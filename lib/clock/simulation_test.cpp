@@ -6,13 +6,13 @@ using namespace elbowroom::clock;
 
 namespace {
 
-constexpr std::int64_t second = 1'000'000'000;
+constexpr std::int64_t kSecond = 1'000'000'000;
 
 const Judged& all_points(const Outcome& outcome) { return outcome.methods.back(); }
 
 Plan hour(ClockKind clock, LinkKind link = LinkKind::symmetric, double bad = 0) {
   return {.clocks = 4,
-          .duration = 3600 * second,
+          .duration = 3600 * kSecond,
           .clock = clock,
           .link = link,
           .bad = bad,
@@ -41,7 +41,7 @@ TEST_CASE("With one point in twenty told wrong they are right to a microsecond")
 }
 
 TEST_CASE("1024 clocks are compared in ten rounds, and all are right") {
-  const Outcome outcome = simulate({.duration = 10 * second, .moments = 50'000, .messages = 20'000});
+  const Outcome outcome = simulate({.duration = 10 * kSecond, .moments = 50'000, .messages = 20'000});
   CHECK(outcome.rounds == 10);
   CHECK(outcome.points == 2 * 1023);
   CHECK(outcome.longest < 10 * 10'000'000);
@@ -71,7 +71,7 @@ TEST_CASE("Bounds hold on every link, for every clock") {
   for (const LinkKind link : {LinkKind::asymmetric, LinkKind::lossy, LinkKind::heavy_tail, LinkKind::busy}) {
     for (const ClockKind clock : {ClockKind::mixed, ClockKind::slewing}) {
       Plan plan = hour(clock, link);
-      plan.duration = 300 * second;
+      plan.duration = 300 * kSecond;
       CAPTURE(static_cast<int>(link));
       CAPTURE(static_cast<int>(clock));
       const Judged judged = all_points(simulate(plan));
@@ -83,7 +83,7 @@ TEST_CASE("Bounds hold on every link, for every clock") {
 
 TEST_CASE("Every way to compare clocks is worse than all points: plain barriers, one point, two points") {
   Plan plan = hour(ClockKind::thermal);
-  plan.duration = 600 * second;
+  plan.duration = 600 * kSecond;
   const Outcome outcome = simulate(plan);
   REQUIRE(outcome.methods.size() == 4);
   CHECK(outcome.methods[0].tachyons > outcome.messages / 100);
@@ -93,7 +93,7 @@ TEST_CASE("Every way to compare clocks is worse than all points: plain barriers,
 
 TEST_CASE("The same seed gives the same outcome, another seed another") {
   Plan plan = hour(ClockKind::mixed);
-  plan.duration = 60 * second;
+  plan.duration = 60 * kSecond;
   const Outcome first = simulate(plan);
   const Outcome again = simulate(plan);
   plan.seed = 2;
@@ -104,7 +104,7 @@ TEST_CASE("The same seed gives the same outcome, another seed another") {
 }
 
 TEST_CASE("One clock alone needs no round and no message") {
-  const Outcome outcome = simulate({.clocks = 1, .duration = second});
+  const Outcome outcome = simulate({.clocks = 1, .duration = kSecond});
   CHECK(outcome.rounds == 0);
   CHECK(outcome.exchanges == 0);
   CHECK(outcome.messages == 0);

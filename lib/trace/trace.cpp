@@ -70,7 +70,7 @@ int guarded(Work work) {
   }
 }
 
-constexpr const char* not_started = "nothing is traced: call elbow_trace_start first";
+constexpr const char* kNotStarted = "nothing is traced: call elbow_trace_start first";
 
 void thread_ended(void* ring);
 
@@ -249,7 +249,7 @@ int elbow_trace_finalised(const int* own, int count) {
 int elbow_trace_stop(elbow_trace_summary* summary) {
   const std::lock_guard lock(starting);
   if (recorder == nullptr) {
-    return refuse(EINVAL, not_started);
+    return refuse(EINVAL, kNotStarted);
   }
   __atomic_store_n(&elbow_trace_recorded_categories, 0, __ATOMIC_RELAXED);
   const int result = guarded([&] {
@@ -267,7 +267,7 @@ int elbow_trace_stop(elbow_trace_summary* summary) {
 int elbow_trace_cost(int category, uint64_t* events, double* overhead_ns) {
   const std::lock_guard lock(starting);
   if (made == nullptr || events == nullptr || overhead_ns == nullptr) {
-    return refuse(EINVAL, made == nullptr ? not_started : "events or overhead_ns: is NULL");
+    return refuse(EINVAL, made == nullptr ? kNotStarted : "events or overhead_ns: is NULL");
   }
   return guarded([&] { made->cost(category, *events, *overhead_ns); });
 }
@@ -282,7 +282,7 @@ int elbow_trace_describe(const elbow_trace_summary* summary, char* text, size_t 
 
 int elbow_trace_category(const char* name) {
   if (recorder == nullptr || name == nullptr) {
-    return refuse(EINVAL, name == nullptr ? "name: is NULL" : not_started);
+    return refuse(EINVAL, name == nullptr ? "name: is NULL" : kNotStarted);
   }
   int number = -1;
   return guarded([&] { number = recorder.load()->category(name); }) == 0 ? number : -1;
@@ -308,7 +308,7 @@ const elbow_trace_type* elbow_trace_type_new(const char* name, int category, con
   if (recorder == nullptr) {
     // A program that is not traced goes on without asking.
     static elbow_trace_type untraced{0, 0};
-    refuse(EINVAL, not_started);
+    refuse(EINVAL, kNotStarted);
     return &untraced;
   }
   const elbow_trace_type* type = nullptr;
@@ -324,14 +324,14 @@ const elbow_trace_type* elbow_trace_type_new(const char* name, int category, con
 
 int elbow_trace_filter(const elbow_trace_type* type, int on) {
   if (recorder == nullptr || type == nullptr) {
-    return refuse(EINVAL, type == nullptr ? "type: is NULL" : not_started);
+    return refuse(EINVAL, type == nullptr ? "type: is NULL" : kNotStarted);
   }
   return guarded([&] { recorder.load()->filter(type, on != 0); });
 }
 
 int elbow_trace_thread(const char* name) {
   if (recorder == nullptr) {
-    return refuse(EINVAL, not_started);
+    return refuse(EINVAL, kNotStarted);
   }
   if (own_ring != nullptr) {
     return refuse(EEXIST, "this thread has its ring already: name it before its first event");
@@ -359,7 +359,7 @@ elbow_trace_ring* elbow_trace_attach(void) {
 
 int elbow_trace_text(const elbow_trace_type* type, uint64_t key, const char* text) {
   if (recorder == nullptr || type == nullptr || text == nullptr) {
-    return refuse(EINVAL, recorder == nullptr ? not_started : "type or text: is NULL");
+    return refuse(EINVAL, recorder == nullptr ? kNotStarted : "type or text: is NULL");
   }
   if ((elbow_trace_mask() & type->category) == 0) {
     return 0;
@@ -375,7 +375,7 @@ int elbow_trace_text(const elbow_trace_type* type, uint64_t key, const char* tex
 
 int elbow_trace_sync(const elbow_clock* clock, const elbow_sync_point* point) {
   if (recorder == nullptr || clock == nullptr || point == nullptr) {
-    return refuse(EINVAL, recorder == nullptr ? not_started : "clock or point: is NULL");
+    return refuse(EINVAL, recorder == nullptr ? kNotStarted : "clock or point: is NULL");
   }
   return guarded([&] { recorder.load()->sync(clock, *point); });
 }

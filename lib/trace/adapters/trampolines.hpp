@@ -35,8 +35,8 @@ class Trampolines {
     }
     const std::size_t place = all.taken_.size();
     originals[place].store(function, std::memory_order_release);
-    all.taken_.emplace(function, functions[place]);
-    return functions[place];
+    all.taken_.emplace(function, kFunctions[place]);
+    return kFunctions[place];
   }
 
  private:
@@ -52,11 +52,11 @@ class Trampolines {
 
   Trampolines() {
     for (std::size_t place = 0; place < Count; ++place) {
-      own_.emplace(functions[place], place);
+      own_.emplace(kFunctions[place], place);
     }
   }
 
-  static constexpr std::array<Function, Count> functions = all_of(std::make_index_sequence<Count>{});
+  static constexpr std::array<Function, Count> kFunctions = all_of(std::make_index_sequence<Count>{});
   inline static std::array<std::atomic<Function>, Count> originals{};
   std::unordered_map<Function, std::size_t> own_;
   std::unordered_map<Function, Function> taken_;

@@ -80,14 +80,14 @@ TEST_CASE("columns of many events keep their order over blocks") {
   const TestFolder folder;
   const auto sink = columns_output(folder.file("c"));
   sink->begin(test_job());
-  constexpr std::size_t count = 40'000;
-  for (std::size_t i = 0; i < count; ++i) {
+  constexpr std::size_t kCount = 40'000;
+  for (std::size_t i = 0; i < kCount; ++i) {
     sink->event(test_event(static_cast<std::int64_t>(i), 0, 0, ELBOW_TRACE_EVENT, i * i));
   }
   sink->end();
   const auto blocks = blocks_of(read_whole(folder.file("c")));
-  REQUIRE(blocks.at("EVNT").size() == count * sizeof(ColumnEvent));
-  for (std::size_t i = 0; i < count; i += 997) {
+  REQUIRE(blocks.at("EVNT").size() == kCount * sizeof(ColumnEvent));
+  for (std::size_t i = 0; i < kCount; i += 997) {
     CHECK(record<ColumnEvent>(blocks.at("EVNT"), i).first == i * i);
   }
 }
