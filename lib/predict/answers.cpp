@@ -11,9 +11,9 @@ namespace elbowroom::predict {
 namespace {
 
 // Evaluations of FLOW while loading, at most, at about 0.4 us each: less than a second, and 32 MB of answers.
-constexpr std::size_t most_evaluations = 2'000'000;
+constexpr std::size_t kMostEvaluations = 2'000'000;
 
-constexpr const char* names[] = {"flow", "robust", "threshold"};  // best first, as Kind
+constexpr const char* kNames[] = {"flow", "robust", "threshold"};  // best first, as Kind
 
 bool has(const ModelFile& file, Kind kind) {
   switch (kind) {
@@ -27,7 +27,7 @@ bool has(const ModelFile& file, Kind kind) {
 Kind chosen(const ModelFile& file, const std::string& wanted) {
   std::string there;
   for (const Kind kind : {Kind::flow, Kind::robust, Kind::threshold}) {
-    const char* name = names[static_cast<int>(kind)];
+    const char* name = kNames[static_cast<int>(kind)];
     if (has(file, kind)) {
       if (wanted.empty() || wanted == name) {
         return kind;
@@ -38,7 +38,7 @@ Kind chosen(const ModelFile& file, const std::string& wanted) {
   if (there.empty()) {
     throw Refusal(ENOTSUP, "there is no model in the file; fit it again: elbowroom fit RUN -o M.json");
   }
-  const bool exists = std::find(std::begin(names), std::end(names), wanted) != std::end(names);
+  const bool exists = std::find(std::begin(kNames), std::end(kNames), wanted) != std::end(kNames);
   throw Refusal(exists ? ENOTSUP : EINVAL, "model '" + wanted + "' is not in the file; it has: " + there);
 }
 
@@ -63,7 +63,7 @@ Bands bands_of(const ThresholdPart& part, const std::optional<Streams>& own) {
   }
   Streams widest{};
   for (const std::optional<Streams>* side : {&part.local_bands, &part.remote_bands}) {
-    for (int k = 0; side->has_value() && k < stream_count; ++k) {
+    for (int k = 0; side->has_value() && k < kStreamCount; ++k) {
       widest[k] = std::max(widest[k], (**side)[k]);
     }
   }
@@ -82,7 +82,7 @@ Answers::Answers(File file, const std::string& model, double size)
   }
 }
 
-const char* Answers::model() const { return names[static_cast<int>(kind_)]; }
+const char* Answers::model() const { return kNames[static_cast<int>(kind_)]; }
 
 int Answers::placement_index(int comp_node, int comm_node) const {
   const bool comp_local = comp_node < file_->machine.numa_per_socket;
@@ -126,11 +126,11 @@ void Answers::tabulate_flow() {
       *comm = by_loads_ ? *comm : bandwidth_at_size(*file_, *comm, size_);
     }
   }
-  const std::size_t of_a_row = placement_count * (static_cast<std::size_t>(cores) + 1) * flow_.vectors.size();
-  const std::size_t rows = most_evaluations / of_a_row;
+  const std::size_t of_a_row = kPlacementCount * (static_cast<std::size_t>(cores) + 1) * flow_.vectors.size();
+  const std::size_t rows = kMostEvaluations / of_a_row;
   rows_other_ = rows > static_cast<std::size_t>(cores_other_) ? cores_other_ + 1 : 1;
-  table_.resize(place(placement_count, 0, 0));
-  for (int index = 0; index < placement_count; ++index) {
+  table_.resize(place(kPlacementCount, 0, 0));
+  for (int index = 0; index < kPlacementCount; ++index) {
     known_[index] = true;
     for (int n_other = 0; n_other < rows_other_; ++n_other) {
       for (int n = 0; n <= cores; ++n) {
@@ -182,8 +182,8 @@ void Answers::tabulate_threshold(ThresholdPart part) {
     }
   }
   const int cores = file_->machine.cores_first_socket;
-  table_.resize(place(placement_count, 0, 0));
-  for (int index = 0; index < placement_count; ++index) {
+  table_.resize(place(kPlacementCount, 0, 0));
+  for (int index = 0; index < kPlacementCount; ++index) {
     const Placement where = placement(index);
     const std::vector<ThresholdAnswer> found =
         threshold_curve(part, {where.comp_local, where.comm_local, where.same}, cores);

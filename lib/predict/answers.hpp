@@ -46,7 +46,7 @@ class Answers {
     bool same;
     bool sampled;  // data of both on the node that the thesis' calibration measures
   };
-  static constexpr int placement_count = 8;
+  static constexpr int kPlacementCount = 8;
 
   int placement_index(int comp_node, int comm_node) const;
   static Placement placement(int index);
@@ -67,7 +67,7 @@ class Answers {
   int cores_other_ = 0;
   int rows_other_ = 1;
   std::vector<elbow_prediction> table_;
-  bool known_[placement_count] = {};
+  bool known_[kPlacementCount] = {};
 };
 
 }  // namespace elbowroom::predict

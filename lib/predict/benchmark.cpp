@@ -13,11 +13,11 @@
 
 namespace {
 
-constexpr int rounds = 201;
-constexpr int calls = 20'000;
-constexpr int loads = 11;
-constexpr int load_rounds = 101;
-constexpr int load_calls = 10;
+constexpr int kRounds = 201;
+constexpr int kCalls = 20'000;
+constexpr int kLoads = 11;
+constexpr int kLoadRounds = 101;
+constexpr int kLoadCalls = 10;
 
 double now_ns() {
   timespec time{};
@@ -34,7 +34,7 @@ std::vector<Asked> situations(const elbow_machine& machine, bool other) {
   std::mt19937 random(1);
   const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
   std::vector<Asked> found;
-  for (int i = 0; i < calls; ++i) {
+  for (int i = 0; i < kCalls; ++i) {
     const int n = below(machine.cores_first_socket + 1);
     found.push_back({n, other ? below(machine.cores_other + 1) : 0, below(machine.nodes), below(machine.nodes)});
   }
@@ -54,7 +54,7 @@ Times of(std::vector<double> times) {
 Times call_times(const elbow_model* model, const std::vector<Asked>& asked) {
   std::vector<double> times;
   double sum = 0;
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < kRounds; ++round) {
     const double start = now_ns();
     for (const Asked& one : asked) {
       elbow_prediction found;
@@ -76,14 +76,14 @@ double load_time(const elbow_model* model, const elbow_load& load) {
   elbow_load_prediction found{};
   found.groups = groups;
   found.copies = copies;
-  for (int round = 0; round < load_rounds; ++round) {
+  for (int round = 0; round < kLoadRounds; ++round) {
     const double start = now_ns();
-    for (int call = 0; call < load_calls; ++call) {
+    for (int call = 0; call < kLoadCalls; ++call) {
       if (elbow_predict_for_load(model, &load, &found) != 0) {
         return -1;
       }
     }
-    times.push_back((now_ns() - start) / 1e3 / load_calls);
+    times.push_back((now_ns() - start) / 1e3 / kLoadCalls);
   }
   return of(times).median;
 }
@@ -119,7 +119,7 @@ int main(int argc, char** argv) {
   }
   std::vector<double> loading;
   elbow_model* model = nullptr;
-  for (int load = 0; load < loads; ++load) {
+  for (int load = 0; load < kLoads; ++load) {
     elbow_predict_free(model);
     const double start = now_ns();
     model = elbow_predict_load(argv[1], argc > 2 ? argv[2] : nullptr);

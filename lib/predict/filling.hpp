@@ -39,8 +39,8 @@ struct Network {
 
 namespace filling {
 
-constexpr double exhausted = 1e-12;  // relative: what is less than this from being full is full
-constexpr double endless = std::numeric_limits<double>::infinity();
+constexpr double kExhausted = 1e-12;  // relative: what is less than this from being full is full
+constexpr double kEndless = std::numeric_limits<double>::infinity();
 
 // What the resources have left, and which streams of that kind still grow. False if none does.
 template <std::size_t L>
@@ -61,13 +61,13 @@ bool look(const Network<L>& net, bool eager) {
     const double weight = eager ? std::max(net.weight[k], 0.0) : net.weight[k] > 0 ? 0.0 : 1.0;
     for (std::size_t i = 0; i < L; ++i) {
       const double demand = net.demand[k][i];
-      net.active[k][i] = demand - net.rate[k][i] <= exhausted * demand ? 0.0 : weight;
+      net.active[k][i] = demand - net.rate[k][i] <= kExhausted * demand ? 0.0 : weight;
     }
   }
   for (std::size_t p = 0; p < net.passages.size(); ++p) {
     const auto [k, r] = net.passages[p];
     for (std::size_t i = 0; i < L; ++i) {
-      const bool full = net.free[r][i] <= exhausted * net.capacity[r][i] && net.cost[p][i] > 0;
+      const bool full = net.free[r][i] <= kExhausted * net.capacity[r][i] && net.cost[p][i] > 0;
       net.active[k][i] = full ? 0.0 : net.active[k][i];
     }
   }
@@ -84,12 +84,12 @@ bool look(const Network<L>& net, bool eager) {
 template <std::size_t L>
 Lanes<L> step(const Network<L>& net) {
   Lanes<L> least;
-  least.fill(endless);
+  least.fill(kEndless);
   for (std::size_t k = 0; k < net.demand.size(); ++k) {
     for (std::size_t i = 0; i < L; ++i) {
       const double active = net.active[k][i];
       const double own = (net.demand[k][i] - net.rate[k][i]) / active;
-      least[i] = std::min(least[i], active > 0 ? own : endless);
+      least[i] = std::min(least[i], active > 0 ? own : kEndless);
     }
   }
   std::fill(net.taken.begin(), net.taken.end(), Lanes<L>{});
@@ -103,7 +103,7 @@ Lanes<L> step(const Network<L>& net) {
     for (std::size_t i = 0; i < L; ++i) {
       const double taken = net.taken[r][i];
       const double common = net.free[r][i] / taken;
-      least[i] = std::min(least[i], taken > 0 ? common : endless);
+      least[i] = std::min(least[i], taken > 0 ? common : kEndless);
     }
   }
   return least;
@@ -117,7 +117,7 @@ void grow(const Network<L>& net, bool eager) {
     const Lanes<L> by = step(net);
     for (std::size_t k = 0; k < net.demand.size(); ++k) {
       for (std::size_t i = 0; i < L; ++i) {
-        net.rate[k][i] += net.active[k][i] * (by[i] < endless ? by[i] : 0.0);
+        net.rate[k][i] += net.active[k][i] * (by[i] < kEndless ? by[i] : 0.0);
       }
     }
   }

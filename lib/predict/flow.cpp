@@ -13,8 +13,8 @@ namespace elbowroom::predict {
 namespace {
 
 // Medians of nine equally likely slices of a normal variable, scaled to variance 1.
-constexpr Lanes<jitter_values> normal = {-1.711094, -1.038997, -0.633067, -0.303096, 0.0,
-                                         0.303096,  0.633067,  1.038997,  1.711094};
+constexpr Lanes<kJitterValues> kNormal = {-1.711094, -1.038997, -0.633067, -0.303096, 0.0,
+                                          0.303096,  0.633067,  1.038997,  1.711094};
 
 struct Stream {
   double demand;
@@ -63,13 +63,13 @@ Rates pair(const Stream& x, const Stream& y, std::initializer_list<Shared> passe
 // Local and remote cores and messages in one node, at all values of the jitter: they pass its controller, and all but the
 // local ones its port.
 struct BothSockets {
-  using Lane = Lanes<jitter_values>;
+  using Lane = Lanes<kJitterValues>;
 
   void fill_rates() {
-    static constexpr std::array<Passage, 5> passages = {{{0, 0}, {1, 0}, {2, 0}, {1, 1}, {2, 1}}};
+    static constexpr std::array<Passage, 5> kPassages = {{{0, 0}, {1, 0}, {2, 0}, {1, 1}, {2, 1}}};
     std::array<Lane, 3> active;
     std::array<Lane, 2> free, taken;
-    fill(Network<jitter_values>{demand, floor, weight, capacity, passages, cost, rate, active, free, taken});
+    fill(Network<kJitterValues>{demand, floor, weight, capacity, kPassages, cost, rate, active, free, taken});
   }
 
   std::array<Lane, 3> demand{}, floor{}, rate{};
@@ -190,8 +190,8 @@ FlowParameters named(const double* p) {
 
 Jitter jitter(const FlowParameters& p) {
   Jitter found;
-  for (std::size_t i = 0; i < jitter_values; ++i) {
-    const double z = normal[i];
+  for (std::size_t i = 0; i < kJitterValues; ++i) {
+    const double z = kNormal[i];
     found.g[i] = std::max(1 + (z < 0 ? p.dip_local : p.rise_local) * z, 0.0);
     found.h[i] = std::max(1 + (z < 0 ? p.dip_remote : p.rise_remote) * z, 0.0);
   }
@@ -207,7 +207,7 @@ FlowRates flow_rates(const FlowParameters& p, const FlowCase& asked) {
   const Jitter capacities = jitter(p);
   const bool both = asked.same && asked.local > 0 && asked.remote > 0;
   BothSockets network;
-  for (std::size_t i = 0; i < jitter_values; ++i) {
+  for (std::size_t i = 0; i < kJitterValues; ++i) {
     const System system(p, asked, capacities.g[i], capacities.h[i]);
     const Rates alone = system.alone();
     sum.local_alone += alone.first;
@@ -220,12 +220,12 @@ FlowRates flow_rates(const FlowParameters& p, const FlowCase& asked) {
   }
   if (both) {
     network.fill_rates();
-    for (std::size_t i = 0; i < jitter_values; ++i) {
+    for (std::size_t i = 0; i < kJitterValues; ++i) {
       add(sum, {network.rate[0][i], network.rate[1][i], network.rate[2][i]});
     }
   }
   for (double* rate : {&sum.local_alone, &sum.remote_alone, &sum.local, &sum.remote, &sum.messages}) {
-    *rate /= static_cast<double>(jitter_values);
+    *rate /= static_cast<double>(kJitterValues);
   }
   return sum;
 }
@@ -241,18 +241,18 @@ Streams streams(const std::vector<double>& parameters, const FlowCase& asked) {
 
 }  // namespace
 
-std::array<elbow_interval, stream_count> flow_answer(const FlowPart& model, const FlowCase& asked) {
-  std::array<Spread, stream_count> spreads;
+std::array<elbow_interval, kStreamCount> flow_answer(const FlowPart& model, const FlowCase& asked) {
+  std::array<Spread, kStreamCount> spreads;
   for (std::size_t draw = 1; draw < model.vectors.size(); ++draw) {
     const Streams drawn = streams(model.vectors[draw], asked);
-    for (int k = 0; k < stream_count; ++k) {
+    for (int k = 0; k < kStreamCount; ++k) {
       spreads[k].add(drawn[k]);
     }
   }
   const Streams best = streams(model.vectors.front(), asked);
   const Streams& discrepancy = model.discrepancy_of(asked.local > 0, asked.remote > 0);
-  std::array<elbow_interval, stream_count> found;
-  for (int k = 0; k < stream_count; ++k) {
+  std::array<elbow_interval, kStreamCount> found;
+  for (int k = 0; k < kStreamCount; ++k) {
     found[k] = spreads[k].around(best[k], discrepancy[k]);
   }
   return found;

@@ -14,7 +14,7 @@
 namespace elbowroom::predict {
 
 // The parameters by the names they have in a file; FlowPart::vectors are ordered like this.
-constexpr std::array<const char*, 24> flow_names = {
+constexpr std::array<const char*, 24> kFlowNames = {
     "core_local",   "core_remote",   "comm_first", "comm_second", "uplink",        "link",
     "controller",   "port",          "crossing",   "root",        "floor_first",   "floor_second",
     "weight_first", "weight_second", "cost_first", "cost_second", "remote_weight", "remote_cost",
@@ -22,7 +22,7 @@ constexpr std::array<const char*, 24> flow_names = {
 
 constexpr std::size_t flow_index(std::string_view name) {
   std::size_t index = 0;
-  while (name != flow_names[index]) {
+  while (name != kFlowNames[index]) {
     ++index;
   }
   return index;
@@ -33,16 +33,16 @@ struct FlowParameters {
       floor_second, weight_first, weight_second, cost_first, cost_second, remote_weight, remote_cost, dip_local,
       dip_remote, rise_local, rise_remote, excess_local, excess_remote;
 };
-static_assert(sizeof(FlowParameters) == flow_names.size() * sizeof(double));
+static_assert(sizeof(FlowParameters) == kFlowNames.size() * sizeof(double));
 
-// `parameters`: as many numbers as flow_names, in that order.
+// `parameters`: as many numbers as kFlowNames, in that order.
 FlowParameters named(const double* parameters);
 
 // Capacities vary: g of what is local and h of what is remote, at the jitter's values, all equally likely.
-constexpr std::size_t jitter_values = 9;
+constexpr std::size_t kJitterValues = 9;
 struct Jitter {
-  Lanes<jitter_values> g;
-  Lanes<jitter_values> h;
+  Lanes<kJitterValues> g;
+  Lanes<kJitterValues> h;
 };
 Jitter jitter(const FlowParameters& p);
 
@@ -73,6 +73,6 @@ struct FlowRates {
 FlowRates flow_rates(const FlowParameters& parameters, const FlowCase& asked);
 
 // Each stream with its 90 % interval, from the draws and the discrepancy.
-std::array<elbow_interval, stream_count> flow_answer(const FlowPart& model, const FlowCase& asked);
+std::array<elbow_interval, kStreamCount> flow_answer(const FlowPart& model, const FlowCase& asked);
 
 }  // namespace elbowroom::predict

@@ -11,10 +11,10 @@ namespace elbowroom::predict {
 namespace {
 
 // Far beyond any fit, so that a damaged number is found before memory is asked for.
-constexpr std::size_t most_draws = 4096;
-constexpr std::size_t most_switches = 64;
+constexpr std::size_t kMostDraws = 4096;
+constexpr std::size_t kMostSwitches = 64;
 
-constexpr std::pair<const char*, Question> questions[] = {
+constexpr std::pair<const char*, Question> kQuestions[] = {
     {"intensity", asks_intensity}, {"sizes", asks_sizes},   {"send", asks_send},   {"both", asks_both},
     {"threads", asks_threads},     {"copies", asks_copies}, {"nodes", asks_nodes},
 };
@@ -45,8 +45,8 @@ std::vector<std::vector<double>> read_vectors(const Place& place, const std::vec
       rows.push_back(std::move(draw));
     }
   }
-  if (rows.size() > most_draws + 1) {
-    refuse(place.path() + ".draws", "are more than " + std::to_string(most_draws));
+  if (rows.size() > kMostDraws + 1) {
+    refuse(place.path() + ".draws", "are more than " + std::to_string(kMostDraws));
   }
   std::vector<std::vector<double>> found;
   for (const Place& row : rows) {
@@ -74,8 +74,8 @@ std::vector<double> read_switches(const Place& place) {
       refuse(size.path(), "is not above the one before");
     }
   }
-  if (found.size() > most_switches) {
-    refuse(place.path(), "are more than " + std::to_string(most_switches));
+  if (found.size() > kMostSwitches) {
+    refuse(place.path(), "are more than " + std::to_string(kMostSwitches));
   }
   return found;
 }
@@ -88,7 +88,7 @@ LoadPart read_load(const Place& place) {
     found.extension.switches = read_switches(place.at("switches"));
   }
   std::vector<Wanted> wanted;
-  for (const LoadName& one : load_names) {
+  for (const LoadName& one : kLoadNames) {
     wanted.push_back({one.name, one.neutral});
   }
   for (std::size_t r = 0; r <= found.extension.switches.size(); ++r) {
@@ -108,7 +108,7 @@ LoadPart read_load(const Place& place) {
   }
   if (place.has("measured")) {
     for (const Place& told : place.at("measured").list()) {
-      for (const auto& [name, question] : questions) {
+      for (const auto& [name, question] : kQuestions) {
         found.measured |= told.text() == name ? question : 0U;
       }
     }
@@ -121,7 +121,7 @@ LoadPart read_load(const Place& place) {
 FlowPart read_flow(const Place& place) {
   FlowPart found;
   std::vector<Wanted> wanted;
-  for (const char* name : flow_names) {
+  for (const char* name : kFlowNames) {
     wanted.push_back({name, std::nullopt});
   }
   found.vectors = read_vectors(place, wanted);

@@ -13,11 +13,11 @@ LoadParameters of_loads(const std::vector<double>& row) {
   return found;
 }
 
-double latency(const std::vector<double>& row, std::size_t regime) { return row[load_names.size() + 2 * regime]; }
-double speed(const std::vector<double>& row, std::size_t regime) { return row[load_names.size() + 2 * regime + 1]; }
+double latency(const std::vector<double>& row, std::size_t regime) { return row[kLoadNames.size() + 2 * regime]; }
+double speed(const std::vector<double>& row, std::size_t regime) { return row[kLoadNames.size() + 2 * regime + 1]; }
 
-constexpr double least_rest = 0.01;  // part of a calibrated message's time that moves data, at least
-constexpr double least_kept = 1e-9;
+constexpr double kLeastRest = 0.01;  // part of a calibrated message's time that moves data, at least
+constexpr double kLeastKept = 1e-9;
 
 // Of a direction over receiving: bandwidth alone, room of a controller, floors, costs; and how many messages move at once.
 struct Way {
@@ -227,14 +227,14 @@ LoadLaw::Exchange LoadLaw::exchange(const FlowParameters& p, const std::vector<d
   const std::size_t regime = regime_of(size_);
   const Way direction = way(messages_, x);
   const double comm = second(messages_->node) ? p.comm_second : p.comm_first;
-  const double rest = std::max(least_rest, 1 - latency(more, regime_of(calibrated_size_)) * comm / calibrated_size_);
+  const double rest = std::max(kLeastRest, 1 - latency(more, regime_of(calibrated_size_)) * comm / calibrated_size_);
   const double unit = rest / (comm * speed(more, regime));
   const double waiting = latency(more, regime);
   const double moving = size_ * unit * direction.at_once / direction.alone;
   const double most = part_of_nic(threads(), x.thread_gain, x.queueing);
   const double apart = part_of_nic(threads(), x.thread_gain * (1 + waiting / moving), x.queueing);
   const double idle = 1 - std::min(apart / most, 1.0);
-  const double of_large = std::max(kept, least_kept);
+  const double of_large = std::max(kept, kLeastKept);
   const double moves = of_large + x.relief * idle * (1 - of_large);
   const double waits = waiting * (1 + x.latency_load * (1 / of_large - 1));
   const double beside = part_of_nic(threads(), x.thread_gain * (1 + moves * waits / moving), x.queueing);

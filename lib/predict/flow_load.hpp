@@ -21,7 +21,7 @@ struct LoadName {
   const char* name;
   double neutral;
 };
-constexpr std::array<LoadName, 23> load_names = {{{"peak", 1e9},
+constexpr std::array<LoadName, 23> kLoadNames = {{{"peak", 1e9},
                                                   {"roofline", 4},
                                                   {"thrift", 1},
                                                   {"latency_load", 1},
@@ -50,7 +50,7 @@ struct LoadParameters {
       send_floor_second, send_cost_first, send_cost_second, both, both_room, both_floor_first, both_floor_second,
       both_cost_first, both_cost_second, copy_floor, copy_weight, copy_cost, devices;
 };
-static_assert(sizeof(LoadParameters) == load_names.size() * sizeof(double));
+static_assert(sizeof(LoadParameters) == kLoadNames.size() * sizeof(double));
 
 struct LoadRates {
   Streams streams{};
@@ -65,7 +65,7 @@ class LoadLaw {
   LoadLaw(const Shape& shape, const Extension& extension, double calibrated_size, const elbow_load& load, double size,
           std::pmr::memory_resource* memory);
 
-  // `flow`: as flow_names; `more`: a row of the extension.
+  // `flow`: as kFlowNames; `more`: a row of the extension.
   void rates(const std::vector<double>& flow, const std::vector<double>& more, LoadRates& found);
 
  private:

@@ -14,10 +14,10 @@ namespace elbowroom::predict {
 namespace {
 
 // Enough for a dozen groups and copies, which predict.h promises; what is more comes from the heap.
-constexpr std::size_t on_the_stack = 24 * 1024;
+constexpr std::size_t kOnTheStack = 24 * 1024;
 
 // Multiples of it modulo 1 are spread evenly however many there are.
-constexpr double golden = 0.6180339887498949;
+constexpr double kGolden = 0.6180339887498949;
 
 // What was not measured is neutral; a law of message sizes gives the latencies, evenly over its interval.
 Extension extension_of(const ModelFile& file, const LoadPart* known) {
@@ -26,16 +26,16 @@ Extension extension_of(const ModelFile& file, const LoadPart* known) {
     found = known->extension;
   } else {
     std::vector<double> row;
-    for (const LoadName& one : load_names) {
+    for (const LoadName& one : kLoadNames) {
       row.push_back(one.neutral);
     }
     row.insert(row.end(), {1.0, 1.0});
     found.vectors.assign(file.flow->vectors.size(), row);
   }
   if (file.sizes && (known == nullptr || !known->has_latency)) {
-    const std::size_t place = load_names.size();
+    const std::size_t place = kLoadNames.size();
     for (std::size_t k = 0; k < found.vectors.size(); ++k) {
-      const double step = std::fmod(static_cast<double>(k) * golden, 1.0);
+      const double step = std::fmod(static_cast<double>(k) * kGolden, 1.0);
       const double drawn = file.sizes->low + (file.sizes->high - file.sizes->low) * step;
       found.vectors[k][place] = k == 0 ? file.sizes->t0 : drawn;
     }
@@ -82,7 +82,7 @@ FlowLoads::FlowLoads(const ModelFile& file)
       known_(file.flow->load ? &*file.flow->load : nullptr),
       extension_(extension_of(file, known_)),
       wider_(file.flow->discrepancy) {
-  for (int k = 0; k < stream_count && known_ != nullptr; ++k) {
+  for (int k = 0; k < kStreamCount && known_ != nullptr; ++k) {
     wider_[k] = std::max(wider_[k], known_->discrepancy[k]);
   }
 }
@@ -148,9 +148,9 @@ unsigned FlowLoads::flags(const elbow_load& load, double size) const {
 }
 
 void FlowLoads::answer(const elbow_load& load, double size, elbow_load_prediction& prediction) const {
-  std::array<std::byte, on_the_stack> room;
+  std::array<std::byte, kOnTheStack> room;
   std::pmr::monotonic_buffer_resource memory(room.data(), room.size());
-  const std::size_t count = stream_count + load.group_count + load.copy_count;
+  const std::size_t count = kStreamCount + load.group_count + load.copy_count;
   std::pmr::vector<double> best(count, &memory);
   std::pmr::vector<double> drawn(load.group_count + load.copy_count, &memory);
   std::pmr::vector<Spread> spreads(count, &memory);
@@ -159,7 +159,7 @@ void FlowLoads::answer(const elbow_load& load, double size, elbow_load_predictio
   for (std::size_t row = 0; row < file_.flow->vectors.size(); ++row) {
     law.rates(file_.flow->vectors[row], extension_.vectors[row], rates);
     for (std::size_t k = 0; k < count; ++k) {
-      const double rate = k < stream_count ? rates.streams[k] : drawn[k - stream_count];
+      const double rate = k < kStreamCount ? rates.streams[k] : drawn[k - kStreamCount];
       if (row > 0) {
         spreads[k].add(rate);
         continue;
@@ -175,10 +175,10 @@ void FlowLoads::answer(const elbow_load& load, double size, elbow_load_predictio
   prediction.comp_together = interval(2, missed[2]);
   prediction.comm_together = interval(3, missed[3]);
   for (std::size_t k = 0; k < load.group_count && prediction.groups != nullptr; ++k) {
-    prediction.groups[k] = interval(stream_count + k, missed[2]);
+    prediction.groups[k] = interval(kStreamCount + k, missed[2]);
   }
   for (std::size_t k = 0; k < load.copy_count && prediction.copies != nullptr; ++k) {
-    prediction.copies[k] = interval(stream_count + load.group_count + k, missed[3]);
+    prediction.copies[k] = interval(kStreamCount + load.group_count + k, missed[3]);
   }
   prediction.flags = flags(load, size);
 }

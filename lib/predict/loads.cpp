@@ -157,12 +157,12 @@ void answer_threshold(const Answers& answers, const elbow_load& load, double siz
     throw Refusal(EDOM, "the load: the " + std::string(answers.model()) + " model of " + answers.machine().name +
                             " was calibrated without such accesses");
   }
-  constexpr elbow_interval none = {0, 0, 0};
+  constexpr elbow_interval kNone = {0, 0, 0};
   const bool communicates = load.messages != nullptr;
-  prediction.comp_alone = computes ? found.comp_alone : none;
-  prediction.comm_alone = communicates ? found.comm_alone : none;
-  prediction.comp_together = !computes ? none : communicates ? found.comp_together : found.comp_alone;
-  prediction.comm_together = !communicates ? none : computes ? found.comm_together : found.comm_alone;
+  prediction.comp_alone = computes ? found.comp_alone : kNone;
+  prediction.comm_alone = communicates ? found.comm_alone : kNone;
+  prediction.comp_together = !computes ? kNone : communicates ? found.comp_together : found.comp_alone;
+  prediction.comm_together = !communicates ? kNone : computes ? found.comm_together : found.comm_alone;
   prediction.flags = found.flags;
   if (computes && prediction.groups != nullptr) {
     prediction.groups[0] = prediction.comp_together;

@@ -16,22 +16,22 @@
 namespace elbowroom::predict {
 namespace {
 
-constexpr const char* schema = "elbowroom/model";
+constexpr const char* kSchema = "elbowroom/model";
 
 // Far beyond any machine, so that a damaged number is found before memory is asked for.
-constexpr int most_cores = 4096;
-constexpr int most_nodes = 4096;
-constexpr std::size_t most_bytes = std::size_t{64} << 20;
+constexpr int kMostCores = 4096;
+constexpr int kMostNodes = 4096;
+constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
 void check_version(const Place& root) {
-  if (!root.has_text("schema") || root.at("schema").text() != schema) {
-    throw Refusal(EBADMSG, std::string("the file is not a model of elbowroom (schema ") + schema + ")" + hint);
+  if (!root.has_text("kSchema") || root.at("kSchema").text() != kSchema) {
+    throw Refusal(EBADMSG, std::string("the file is not a model of elbowroom (kSchema ") + kSchema + ")" + kHint);
   }
   const int version = root.at("version").whole(1, std::numeric_limits<int>::max());
   if (version > ELBOW_PREDICT_FORMAT) {
     const std::string writer =
         root.has_text("elbowroom") ? "elbowroom " + root.at("elbowroom").text() : "a newer release";
-    throw Refusal(ENOTSUP, "the file is of " + std::string(schema) + " version " + std::to_string(version) +
+    throw Refusal(ENOTSUP, "the file is of " + std::string(kSchema) + " version " + std::to_string(version) +
                                ", written by " + writer + ", and this library reads up to version " +
                                std::to_string(ELBOW_PREDICT_FORMAT) + "; use the library of that release");
   }
@@ -40,29 +40,29 @@ void check_version(const Place& root) {
 Shape read_shape(const Place& machine) {
   Shape shape;
   shape.name = machine.at("name").text();
-  shape.cores_first_socket = machine.at("cores_first_socket").whole(1, most_cores);
-  shape.numa_per_socket = machine.at("numa_per_socket").whole(1, most_nodes);
-  shape.sockets = machine.has("sockets") ? machine.at("sockets").whole(1, most_nodes) : 2;
+  shape.cores_first_socket = machine.at("cores_first_socket").whole(1, kMostCores);
+  shape.numa_per_socket = machine.at("numa_per_socket").whole(1, kMostNodes);
+  shape.sockets = machine.has("sockets") ? machine.at("sockets").whole(1, kMostNodes) : 2;
   shape.is_virtual = machine.has("virtual") && machine.at("virtual").yes();
-  if (shape.nodes() > most_nodes) {
-    refuse("machine", "has more than " + std::to_string(most_nodes) + " NUMA nodes");
+  if (shape.nodes() > kMostNodes) {
+    refuse("machine", "has more than " + std::to_string(kMostNodes) + " NUMA nodes");
   }
   return shape;
 }
 
 Calibration read_calibration(const Place& place, const Shape& machine) {
   Calibration found;
-  found.n_low = place.at("n_low").whole(0, most_cores);
-  found.n_high = place.at("n_high").whole(0, most_cores);
-  found.n_other_high = place.has("n_other_high") ? place.at("n_other_high").whole(0, most_cores) : 0;
+  found.n_low = place.at("n_low").whole(0, kMostCores);
+  found.n_high = place.at("n_high").whole(0, kMostCores);
+  found.n_other_high = place.has("n_other_high") ? place.at("n_other_high").whole(0, kMostCores) : 0;
   if (place.has("placements")) {
     for (const Place& pair : place.at("placements").list()) {
       const std::vector<Place> nodes = pair.list();
       if (nodes.size() != 2) {
         refuse(pair.path(), "is not a pair of nodes");
       }
-      found.comp_seen[nodes[0].whole(0, most_nodes) < machine.numa_per_socket ? 1 : 0] = true;
-      found.comm_seen[nodes[1].whole(0, most_nodes) < machine.numa_per_socket ? 1 : 0] = true;
+      found.comp_seen[nodes[0].whole(0, kMostNodes) < machine.numa_per_socket ? 1 : 0] = true;
+      found.comm_seen[nodes[1].whole(0, kMostNodes) < machine.numa_per_socket ? 1 : 0] = true;
     }
   }
   if (place.has("nodes")) {
@@ -75,9 +75,9 @@ Calibration read_calibration(const Place& place, const Shape& machine) {
 
 Parameters read_parameters(const Place& place) {
   Parameters found;
-  found.n_par_max = place.at("n_par_max").whole(0, most_cores);
+  found.n_par_max = place.at("n_par_max").whole(0, kMostCores);
   found.t_par_max = place.at("t_par_max").number();
-  found.n_seq_max = place.at("n_seq_max").whole(0, most_cores);
+  found.n_seq_max = place.at("n_seq_max").whole(0, kMostCores);
   found.t_seq_max = place.at("t_seq_max").number();
   found.t_par_max2 = place.at("t_par_max2").number();
   found.alpha = place.at("alpha").number();
@@ -167,7 +167,7 @@ double bandwidth_at_size(const ModelFile& file, double bandwidth, double size) {
   }
   const double rest = file.message_size / bandwidth - file.sizes->t0;
   if (!(rest >= 0)) {
-    throw Refusal(EDOM, "the model of " + file.machine.name + " has no bandwidth for messages of that size" + hint);
+    throw Refusal(EDOM, "the model of " + file.machine.name + " has no bandwidth for messages of that size" + kHint);
   }
   return size / (file.sizes->t0 + rest * (size / file.message_size));
 }
@@ -188,7 +188,7 @@ std::string read_text(const std::string& path) {
   std::array<char, 65536> part{};
   for (std::size_t got = 0; (got = std::fread(part.data(), 1, part.size(), file.get())) > 0;) {
     text.append(part.data(), got);
-    if (text.size() > most_bytes) {
+    if (text.size() > kMostBytes) {
       fail(EFBIG, "it is too large to be a model");
     }
   }

@@ -11,8 +11,8 @@
 namespace elbowroom::predict {
 
 // comp_alone, comm_alone, comp_together, comm_together
-constexpr int stream_count = 4;
-using Streams = std::array<double, stream_count>;
+constexpr int kStreamCount = 4;
+using Streams = std::array<double, kStreamCount>;
 
 // What cannot be read or answered: the errno it means, and a sentence.
 struct Refusal : std::runtime_error {
@@ -75,7 +75,7 @@ enum Question : unsigned {
   asks_nodes = 64
 };
 
-// FLOW's parameters for loads (flow_load.hpp): rows as FlowPart::vectors, each ordered as load_names, then latency (us)
+// FLOW's parameters for loads (flow_load.hpp): rows as FlowPart::vectors, each ordered as kLoadNames, then latency (us)
 // and speed of every regime of messages. `switches`: first sizes (bytes) of all regimes but the first; `intensity`
 // (flop/B): that of the calibrated kernel.
 struct Extension {
@@ -95,7 +95,7 @@ struct LoadPart {
   double size_high = 0;
 };
 
-// FLOW: values first, then the draws from the joint distribution, each ordered as flow_names. `local`, `remote` and
+// FLOW: values first, then the draws from the joint distribution, each ordered as kFlowNames. `local`, `remote` and
 // `both` are the discrepancies of situations, by who computes; older files have the same everywhere.
 struct FlowPart {
   std::vector<std::vector<double>> vectors;

@@ -5,11 +5,11 @@
 namespace elbowroom::predict {
 namespace {
 
-using Lane = Lanes<jitter_values>;
+using Lane = Lanes<kJitterValues>;
 
 Lane times(double value, const Lane& by) {
   Lane found;
-  for (std::size_t i = 0; i < jitter_values; ++i) {
+  for (std::size_t i = 0; i < kJitterValues; ++i) {
     found[i] = value * by[i];
   }
   return found;
@@ -230,7 +230,7 @@ void FlowNetwork::press(const FlowParameters& p, std::span<const NetworkStream> 
       continue;
     }
     const double others = pressing(node(k), streams);
-    for (std::size_t i = 0; i < jitter_values; ++i) {
+    for (std::size_t i = 0; i < kJitterValues; ++i) {
       work_.asked[k][i] = std::min(demand, std::max(p.root * jitter_.g[i] - others, p.floor_first * demand));
     }
   }
@@ -245,7 +245,7 @@ void FlowNetwork::set_costs(const Stage& stage, const FlowParameters& p, std::sp
       case Cost::device: work_.cost[n] = everywhere(own); break;
       case Cost::device_in_port: work_.cost[n] = everywhere(own / p.remote_cost); break;
       case Cost::across:
-        for (std::size_t i = 0; i < jitter_values; ++i) {
+        for (std::size_t i = 0; i < kJitterValues; ++i) {
           work_.cost[n][i] = std::min(1.0, p.uplink * jitter_.g[i] / (p.link * jitter_.h[i]));
         }
     }
@@ -289,11 +289,11 @@ void FlowNetwork::fill_stage(const Stage& stage, std::span<const NetworkStream> 
     const NetworkStream& stream = streams[stage.streams[k]];
     work_.demand[k] = work_.asked[stage.streams[k]];
     work_.weight[k] = stream.weight;
-    for (std::size_t i = 0; i < jitter_values; ++i) {
+    for (std::size_t i = 0; i < kJitterValues; ++i) {
       work_.floor[k][i] = std::min(stream.floor, work_.demand[k][i]);
     }
   }
-  fill(Network<jitter_values>{{work_.demand.data(), count},
+  fill(Network<kJitterValues>{{work_.demand.data(), count},
                               {work_.floor.data(), count},
                               {work_.weight.data(), count},
                               {work_.capacity.data(), resources},
@@ -326,7 +326,7 @@ void FlowNetwork::share(const FlowParameters& p, double devices, double room, st
     for (const double rate : work_.asked[k]) {
       sum += rate;
     }
-    rates[k] = sum / static_cast<double>(jitter_values);
+    rates[k] = sum / static_cast<double>(kJitterValues);
   }
 }
 

@@ -33,7 +33,7 @@ struct NetworkRoom {
 
   template <typename T>
   using Vector = std::pmr::vector<T>;
-  using Lane = Lanes<jitter_values>;
+  using Lane = Lanes<kJitterValues>;
 
   // What streams still ask for, and the numbers of the stage at hand.
   Vector<Lane> asked;
@@ -58,7 +58,7 @@ class FlowNetwork {
              std::span<double> rates);
 
  private:
-  using Lane = Lanes<jitter_values>;
+  using Lane = Lanes<kJitterValues>;
   template <typename T>
   using Vector = std::pmr::vector<T>;
 

@@ -8,7 +8,7 @@ namespace elbowroom::predict {
 
 using nlohmann::json;
 
-void refuse(const std::string& where, const std::string& what) { throw Refusal(EBADMSG, where + ": " + what + hint); }
+void refuse(const std::string& where, const std::string& what) { throw Refusal(EBADMSG, where + ": " + what + kHint); }
 
 bool Place::has(const char* key) const {
   return value_->is_object() && value_->contains(key) && !value_->at(key).is_null();
@@ -80,19 +80,19 @@ Json::Json(std::string_view text) {
   try {
     value_ = std::make_unique<json>(json::parse(text.begin(), text.end()));
   } catch (const json::parse_error& error) {
-    throw Refusal(EBADMSG, std::string("the file is not JSON (byte ") + std::to_string(error.byte) + ")" + hint);
+    throw Refusal(EBADMSG, std::string("the file is not JSON (byte ") + std::to_string(error.byte) + ")" + kHint);
   } catch (const json::out_of_range&) {
-    throw Refusal(EBADMSG, std::string("the file holds a number that is too large") + hint);
+    throw Refusal(EBADMSG, std::string("the file holds a number that is too large") + kHint);
   }
 }
 
 Streams read_streams(const Place& place) {
   const std::vector<Place> values = place.list();
-  if (values.size() != stream_count) {
+  if (values.size() != kStreamCount) {
     refuse(place.path(), "has not four numbers");
   }
   Streams found{};
-  for (int i = 0; i < stream_count; ++i) {
+  for (int i = 0; i < kStreamCount; ++i) {
     found[i] = values[i].number();
     if (found[i] < 0) {
       refuse(values[i].path(), "is negative");

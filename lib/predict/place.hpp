@@ -12,7 +12,7 @@
 
 namespace elbowroom::predict {
 
-constexpr const char* hint = "; fit it again: elbowroom fit RUN -o M.json";
+constexpr const char* kHint = "; fit it again: elbowroom fit RUN -o M.json";
 
 // Throws Refusal (EBADMSG), as everything here.
 [[noreturn]] void refuse(const std::string& where, const std::string& what);

@@ -54,8 +54,8 @@ TEST_CASE("the best model answers unless another is asked for") {
   REQUIRE(elbow_predict_machine(flow.get(), &machine) == 0);
   CHECK(std::string(machine.model) == "flow");
   CHECK(std::string(machine.name) == "small");
-  CHECK(machine.cores_first_socket == cores);
-  CHECK(machine.cores_other == cores);
+  CHECK(machine.cores_first_socket == kCores);
+  CHECK(machine.cores_other == kCores);
   CHECK(machine.nodes == 2);
   REQUIRE(elbow_predict_machine(threshold.get(), &machine) == 0);
   CHECK(std::string(machine.model) == "threshold");
@@ -76,7 +76,7 @@ TEST_CASE("nobody is faster together than alone, and every interval holds its va
   for (const char* name : {"flow", "threshold"}) {
     const Model model = made(document(), name);
     for (int place = 0; place < 4; ++place) {
-      for (int n = 0; n <= cores; ++n) {
+      for (int n = 0; n <= kCores; ++n) {
         const elbow_prediction found = asked(model, n, 0, place / 2, place % 2);
         CHECK(found.comp_together.value <= found.comp_alone.value * (1 + 1e-9));
         CHECK(found.comm_together.value <= found.comm_alone.value * (1 + 1e-9));
@@ -164,7 +164,7 @@ TEST_CASE("what does not fit into the table is computed when asked for, and is t
   file["models"]["flow"]["draws"] = draws;
   file["models"]["flow"]["load"] = nullptr;
   const Model large = made(file);
-  for (int n_other = 0; n_other <= cores; ++n_other) {
+  for (int n_other = 0; n_other <= kCores; ++n_other) {
     for (int place = 0; place < 4; ++place) {
       const elbow_prediction a = asked(small, 2, n_other, place / 2, place % 2);
       const elbow_prediction b = asked(large, 2, n_other, place / 2, place % 2);

@@ -8,14 +8,14 @@
 
 namespace elbowroom::predict {
 
-constexpr double normal_90 = 1.6448536269514722;  // half of the 90 % interval, in standard deviations
-constexpr double least_rate = 1e-9;               // MB/s; below it a logarithm means nothing
+constexpr double kNormal90 = 1.6448536269514722;  // half of the 90 % interval, in standard deviations
+constexpr double kLeastRate = 1e-9;               // MB/s; below it a logarithm means nothing
 
 // The variance of logarithms, by Welford's recurrence: no memory, no cancellation.
 class Spread {
  public:
   void add(double rate) {
-    const double log = std::log(std::max(rate, least_rate));
+    const double log = std::log(std::max(rate, kLeastRate));
     const double delta = log - mean_;
     count_ += 1;
     mean_ += delta / count_;
@@ -25,7 +25,7 @@ class Spread {
   // Around the best value; `discrepancy`: relative standard deviation of what the model cannot follow.
   elbow_interval around(double value, double discrepancy) const {
     const double variance = count_ > 0 ? squares_ / count_ : 0.0;
-    const double factor = std::exp(normal_90 * std::sqrt(variance + discrepancy * discrepancy));
+    const double factor = std::exp(kNormal90 * std::sqrt(variance + discrepancy * discrepancy));
     return {value, value / factor, value * factor};
   }
 

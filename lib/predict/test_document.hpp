@@ -13,7 +13,7 @@ namespace elbowroom::predict::test {
 using nlohmann::json;
 
 // Four cores on each of two sockets with one NUMA node each.
-constexpr int cores = 4;
+constexpr int kCores = 4;
 
 // Made-up bandwidths of the right order: MB/s, parts of 1 and counts of cores by the ends of their names.
 inline double plausible(const std::string& name) {
@@ -49,7 +49,7 @@ inline json load_part() {
     values.push_back(value);
     more.push_back(value * 1.05);
   };
-  for (const LoadName& one : load_names) {
+  for (const LoadName& one : kLoadNames) {
     const std::string name = one.name;
     add(name, name == "peak" ? 20000 : name == "relief" ? 0.3 : name == "thread_gain" ? 1.2 : one.neutral);
   }
@@ -76,7 +76,7 @@ inline json flow_part() {
   json names = json::array();
   json values = json::array();
   json more = json::array();
-  for (const char* name : flow_names) {
+  for (const char* name : kFlowNames) {
     names.push_back(name);
     values.push_back(plausible(name));
     more.push_back(plausible(name) * 1.1);
@@ -93,7 +93,7 @@ inline json document() {
           {"created", "2026-01-01T00:00:00+00:00"},
           {"machine",
            {{"name", "small"},
-            {"cores_first_socket", cores},
+            {"cores_first_socket", kCores},
             {"numa_per_socket", 1},
             {"sockets", 2},
             {"nic_node", 0},

@@ -30,9 +30,9 @@ TEST_CASE("threads that ask at once get the same answers, and errors of their ow
     for (int round = 0; round < 200; ++round) {
       elbow_prediction first{};
       elbow_prediction second{};
-      const int n = (round + thread) % (cores + 1);
-      if (elbow_predict(model, n, round % (cores + 1), round % 2, thread % 2, &first) != 0 ||
-          elbow_predict(model, n, round % (cores + 1), round % 2, thread % 2, &second) != 0 || !same(first, second)) {
+      const int n = (round + thread) % (kCores + 1);
+      if (elbow_predict(model, n, round % (kCores + 1), round % 2, thread % 2, &first) != 0 ||
+          elbow_predict(model, n, round % (kCores + 1), round % 2, thread % 2, &second) != 0 || !same(first, second)) {
         wrong += 1;
       }
       const elbow_group groups[] = {{0, 0, 1 + n % 2, 0.5}, {0, 1, 1, 0.0}};

@@ -7,7 +7,7 @@ namespace elbowroom::predict {
 namespace {
 
 // Relative difference below which the two modes say the same.
-constexpr double same = 1e-9;
+constexpr double kSame = 1e-9;
 
 // Computations alone, both streams together; data on one node.
 struct Bandwidths {
@@ -104,8 +104,8 @@ std::vector<Streams> curve(const ThresholdPart& model, const Sides& sides, int c
 }
 
 bool differ(const Streams& ours, const Streams& published) {
-  for (int k = 0; k < stream_count; ++k) {
-    if (std::abs(ours[k] - published[k]) > same * std::abs(published[k])) {
+  for (int k = 0; k < kStreamCount; ++k) {
+    if (std::abs(ours[k] - published[k]) > kSame * std::abs(published[k])) {
       return true;
     }
   }

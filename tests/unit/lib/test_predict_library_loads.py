@@ -196,7 +196,7 @@ def test_loads_are_answered_as_in_python_whatever_the_parameters(
 
 def test_the_library_knows_the_parameters_that_python_knows() -> None:
     header = (TOOLS["ROOT"] / "lib" / "predict" / "flow_load.hpp").read_text()
-    table = re.search(r"load_names = \{\{(.*?)\}\};", header, re.DOTALL)
+    table = re.search(r"kLoadNames = \{\{(.*?)\}\};", header, re.DOTALL)
     assert table is not None
     found = re.findall(r'\{"(\w+)", ([\d.e+-]+)\}', table[1])
     assert {name: float(value) for name, value in found} == NEUTRAL
