@@ -24,8 +24,8 @@ constexpr int kMostNodes = 4096;
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
 void check_version(const Place& root) {
-  if (!root.has_text("kSchema") || root.at("kSchema").text() != kSchema) {
-    throw Refusal(EBADMSG, std::string("the file is not a model of elbowroom (kSchema ") + kSchema + ")" + kHint);
+  if (!root.has_text("schema") || root.at("schema").text() != kSchema) {
+    throw Refusal(EBADMSG, std::string("the file is not a model of elbowroom (schema ") + kSchema + ")" + kHint);
   }
   const int version = root.at("version").whole(1, std::numeric_limits<int>::max());
   if (version > ELBOW_PREDICT_FORMAT) {
