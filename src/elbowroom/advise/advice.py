@@ -10,7 +10,6 @@ from elbowroom.advise.job import Job, Setup
 from elbowroom.documents import DocumentFormat
 from elbowroom.models.curves import Shape
 from elbowroom.models.load import Load
-from elbowroom.models.registry import ModelName
 from elbowroom.stats.interval import Interval
 
 SCHEMA, VERSION = "elbowroom/advice", 1
@@ -69,7 +68,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     version: int = VERSION
     elbowroom: str
     model: str
-    name: ModelName
+    name: str
     machine: Shape
     job: Job
     now: Configuration

@@ -24,7 +24,7 @@ from elbowroom.errors import UsageError
 from elbowroom.models.document import Document
 from elbowroom.models.load import Load
 from elbowroom.models.predict import VIRTUAL, chosen, predict_loads
-from elbowroom.models.registry import NAMES, ModelName
+from elbowroom.models.registry import names
 from elbowroom.version import __version__
 
 RUNNERS_UP = 5
@@ -39,7 +39,7 @@ EQUALS = 200
 """Number of equally good setups that are considered, those closest to the present one."""
 
 
-def advise(document: Document, job: Job, *, model: str = "", name: ModelName | None = None) -> Advice:
+def advise(document: Document, job: Job, *, model: str = "", name: str | None = None) -> Advice:
     """Advice for a job from a model's document; `model` is the name of its file or machine.
 
     UsageError if the job does not fit the machine, leaves nothing to choose, or needs a prediction that the
@@ -79,7 +79,7 @@ def advise(document: Document, job: Job, *, model: str = "", name: ModelName | N
 
 
 def answerable(
-    document: Document, job: Job, every: Sequence[Setup], name: ModelName
+    document: Document, job: Job, every: Sequence[Setup], name: str
 ) -> tuple[list[Setup], dict[str, int]]:
     """The setups that the model can predict, and the number of the others by reason.
 
@@ -107,7 +107,7 @@ def answerable(
     return kept, dict(left_out)
 
 
-def _check_threads(document: Document, job: Job, name: ModelName) -> None:
+def _check_threads(document: Document, job: Job, name: str) -> None:
     """Refuses to choose a number of communication threads by a model of one thread only: it predicts the same
     for any number.
     """
@@ -149,7 +149,7 @@ def without_draws(document: Document) -> Document:
     return msgspec.structs.replace(document, models=msgspec.structs.replace(models, flow=flow))
 
 
-def _totals(document: Document, job: Job, every: Sequence[Setup], name: ModelName) -> list[float]:
+def _totals(document: Document, job: Job, every: Sequence[Setup], name: str) -> list[float]:
     """Predicted times (s) of the steps at the best fit."""
     given = rates(without_draws(document), job, every, name=name)
     return list(steps(job, every, given).total[0].tolist())
@@ -246,7 +246,7 @@ def _taken_up(ask: Predictor, job: Job, fitting: _Fitting, setup: Setup) -> Setu
 
 
 def _choices(
-    ask: Predictor, job: Job, document: Document, name: ModelName, fitting: _Fitting, advised: Setup
+    ask: Predictor, job: Job, document: Document, name: str, fitting: _Fitting, advised: Setup
 ) -> tuple[Choice, ...]:
     free = [axis for axis in AXES if getattr(job.may, axis) is not None]
     choices = []
@@ -265,7 +265,7 @@ def _change(
     axis: str,
     advised: Setup,
     document: Document,
-    name: ModelName,
+    name: str,
 ) -> Choice:
     only = changed(job.now, axis, advised)
     alone = gain(ask(job.now), ask(only)) if only in fitting else None
@@ -312,9 +312,7 @@ def _value(ask: Predictor, setup: Setup, axis: str) -> object:
     return ask(setup).w if axis == "w" else getattr(setup, axis)
 
 
-def _counted(
-    document: Document, job: Job, name: ModelName, axis: str, back: Setup, advised: Setup
-) -> list[float]:
+def _counted(document: Document, job: Job, name: str, axis: str, back: Setup, advised: Setup) -> list[float]:
     """Bandwidths (MB/s) of the computation alone with 1 to as many cores of that axis as either setup has."""
     if axis not in ("cores", "cores_other"):
         return []
@@ -323,7 +321,7 @@ def _counted(
     return list(rates(without_draws(document), job, counts, name=name).streams[0, 0].tolist())
 
 
-def _configuration(document: Document, job: Job, name: ModelName, predicted: Predicted) -> Configuration:
+def _configuration(document: Document, job: Job, name: str, predicted: Predicted) -> Configuration:
     load = load_of(predicted.setup, job.step)
     comp_alone, comm_alone, comp, comm = predicted.streams
     return Configuration(
@@ -345,7 +343,7 @@ def _configuration(document: Document, job: Job, name: ModelName, predicted: Pre
 
 
 def _notes(
-    document: Document, job: Job, name: ModelName, configurations: Sequence[Configuration]
+    document: Document, job: Job, name: str, configurations: Sequence[Configuration]
 ) -> tuple[str, ...]:
     """Limits of the advice."""
     known = document.calibration
@@ -356,5 +354,5 @@ def _notes(
     if flagged["now"] == flagged["advised"]:
         flagged = {"now, advised": flagged["now"]}
     notes += [f"{which}: {flag}" for which, flags in flagged.items() for flag in flags if flag != VIRTUAL]
-    others = tuple(f"{other}{mark}" for other in NAMES if other != name for mark in ",:")
+    others = tuple(f"{other}{mark}" for other in names() if other != name for mark in ",:")
     return (*notes, *(doubt for doubt in document.validity if not doubt.startswith(others)))

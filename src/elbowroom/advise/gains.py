@@ -22,7 +22,6 @@ from elbowroom.advise.steps import SetupRates, SetupTimes, rates, slopes, steps
 from elbowroom.models.curves import STREAMS
 from elbowroom.models.document import Document
 from elbowroom.models.prediction import NORMAL_90
-from elbowroom.models.registry import ModelName
 from elbowroom.stats.interval import Interval, around
 
 Array = NDArray[np.float64]
@@ -77,7 +76,7 @@ def _deviation(logs: Array) -> float:
 class Predictor:
     """Predicted steps by setup, with a cache."""
 
-    def __init__(self, document: Document, job: Job, name: ModelName | None) -> None:
+    def __init__(self, document: Document, job: Job, name: str | None) -> None:
         self._document, self._job, self._name = document, job, name
         self._known: dict[Setup, Predicted] = {}
 

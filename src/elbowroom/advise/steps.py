@@ -22,7 +22,6 @@ from elbowroom.errors import UsageError
 from elbowroom.models.curves import STREAMS
 from elbowroom.models.document import Document
 from elbowroom.models.predict import load_draws
-from elbowroom.models.registry import ModelName
 
 Array = NDArray[np.float64]
 
@@ -57,9 +56,7 @@ class SetupTimes(msgspec.Struct, frozen=True, kw_only=True):
     w: Array
 
 
-def rates(
-    document: Document, job: Job, setups: Sequence[Setup], *, name: ModelName | None = None
-) -> SetupRates:
+def rates(document: Document, job: Job, setups: Sequence[Setup], *, name: str | None = None) -> SetupRates:
     """The predicted bandwidths of these setups. UsageError if the model cannot predict one."""
     loads = [load_of(setup, job.step) for setup in setups]
     distinct = list(dict.fromkeys(loads))

@@ -21,6 +21,7 @@ from elbowroom.launch.mpi import find_mpi
 from elbowroom.launch.virtual import load
 from elbowroom.machine.doctor import Diagnosis as Diagnosis
 from elbowroom.machine.doctor import diagnose
+from elbowroom.models.registry import MODELS
 from elbowroom.models.threshold.fit import fit
 from elbowroom.plan.workload import WORKLOADS
 from elbowroom.plugins import Registry
@@ -64,7 +65,15 @@ class VirtualMachineList(msgspec.Struct, frozen=True, kw_only=True):
     machines: tuple[VirtualMachineFacts, ...]
 
 
-REGISTRIES: tuple[Registry[Any], ...] = (EXPERIMENTS, PLANS, WORKLOADS, LAUNCHERS, MACHINES, EXPORTERS)
+REGISTRIES: tuple[Registry[Any], ...] = (
+    EXPERIMENTS,
+    PLANS,
+    WORKLOADS,
+    LAUNCHERS,
+    MODELS,
+    MACHINES,
+    EXPORTERS,
+)
 """All that installed packages add to."""
 
 

@@ -33,7 +33,6 @@ from elbowroom.models.load_syntax import parse_group as parse_group
 from elbowroom.models.predict import FittedModel, chosen, predictor, situations
 from elbowroom.models.prediction import Prediction as Prediction
 from elbowroom.models.published_document import of_published
-from elbowroom.models.registry import ModelName as ModelName
 from elbowroom.models.run_data import collect
 from elbowroom.models.threshold.law import Parameters as Parameters
 from elbowroom.models.threshold.law import side
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
     from elbowroom.models.document import Document
     from elbowroom.models.evaluate import ErrorTable, Predictor
     from elbowroom.models.published import MachineErrors
-    from elbowroom.models.registry import ModelName
     from elbowroom.models.run_data import FitData
 
 
@@ -62,7 +60,7 @@ class Model:
     def __init__(self, document: Document, path: Path | None = None) -> None:
         self.document = document
         self.path = path
-        self._fitted: dict[tuple[ModelName | None, bool], FittedModel] = {}
+        self._fitted: dict[tuple[str | None, bool], FittedModel] = {}
 
     @property
     def machine(self) -> Shape:
@@ -74,7 +72,7 @@ class Model:
         """Where not to trust it, one sentence each."""
         return self.document.validity
 
-    def name(self, name: ModelName | None = None) -> ModelName:
+    def name(self, name: str | None = None) -> str:
         """The model that answers: the one asked for, else the best it has."""
         return chosen(self.document, name)
 
@@ -85,7 +83,7 @@ class Model:
         comm_node: int,
         *,
         n_other: int = 0,
-        model: ModelName | None = None,
+        model: str | None = None,
         faithful: bool = False,
         size: int | None = None,
     ) -> Prediction:
@@ -105,7 +103,7 @@ class Model:
         comp_node: int | None = None,
         comm_node: int | None = None,
         n_other: int = 0,
-        model: ModelName | None = None,
+        model: str | None = None,
         faithful: bool = False,
         size: int | None = None,
     ) -> list[Prediction]:
@@ -119,20 +117,20 @@ class Model:
         self,
         situations: Sequence[Situation],
         *,
-        model: ModelName | None = None,
+        model: str | None = None,
         faithful: bool = False,
         size: int | None = None,
     ) -> list[Prediction]:
         """One prediction for each situation, in order."""
         return self.fitted(model, faithful=faithful).predict(situations, size)
 
-    def fitted(self, name: ModelName | None = None, *, faithful: bool = False) -> FittedModel:
+    def fitted(self, name: str | None = None, *, faithful: bool = False) -> FittedModel:
         """The model of that name, else the best one there is, made once."""
         if (name, faithful) not in self._fitted:
             self._fitted[name, faithful] = FittedModel(self.document, name, faithful=faithful)
         return self._fitted[name, faithful]
 
-    def predict_load(self, load: Load, *, model: ModelName | None = None) -> LoadPrediction:
+    def predict_load(self, load: Load, *, model: str | None = None) -> LoadPrediction:
         """Bandwidths (MB/s, 90 % intervals) of all that happens at once: several groups of cores, arithmetic
         intensities, messages of any size, direction and number of threads, accelerators' copies.
 
@@ -140,11 +138,11 @@ class Model:
         """
         return self.predict_loads((load,), model=model)[0]
 
-    def predict_loads(self, loads: Sequence[Load], *, model: ModelName | None = None) -> list[LoadPrediction]:
+    def predict_loads(self, loads: Sequence[Load], *, model: str | None = None) -> list[LoadPrediction]:
         """One prediction for each load, in order; thousands at once are meant."""
         return self.fitted(model).predict_loads(loads)
 
-    def advise(self, job: Job | Mapping[str, Any] | Path | str, *, model: ModelName | None = None) -> Advice:
+    def advise(self, job: Job | Mapping[str, Any] | Path | str, *, model: str | None = None) -> Advice:
         """How a job (its file, or plain data as that would give it) should run on this machine."""
         return advise(self, job, name=model)
 
@@ -288,7 +286,7 @@ def predict(
     comm_node: int,
     *,
     n_other: int = 0,
-    name: ModelName | None = None,
+    name: str | None = None,
     faithful: bool = False,
     size: int | None = None,
 ) -> Prediction:
@@ -363,7 +361,7 @@ def load_job(source: Job | Mapping[str, Any] | Path | str) -> Job:
 
 
 def advise(
-    model: Model | Path | str, job: Job | Mapping[str, Any] | Path | str, *, name: ModelName | None = None
+    model: Model | Path | str, job: Job | Mapping[str, Any] | Path | str, *, name: str | None = None
 ) -> Advice:
     """How a job should run on the machine of a model (M.json, or a published machine): the best setup of all
     that it may choose, what each change gains with its 90 % interval, and why.

@@ -7,7 +7,6 @@ from elbowroom.draw.numbers import rounded_size as rounded_size
 from elbowroom.draw.numbers import size as size
 from elbowroom.draw.numbers import span as span
 from elbowroom.draw.numbers import with_span as with_span
-from elbowroom.models.registry import CHOICES as CHOICES
 from elbowroom.plan.durations import parse_duration as parse_duration
 from elbowroom.plan.sizes import format_cores as format_cores
 from elbowroom.plan.sizes import format_size as format_size

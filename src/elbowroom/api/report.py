@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from elbowroom.draw.figure import Figure
     from elbowroom.models.curves import Row
     from elbowroom.models.document import Document
-    from elbowroom.models.registry import ModelName
     from elbowroom.models.threshold.law import Parameters
 
 
@@ -133,7 +132,7 @@ def _measured(run: Run, model: Model) -> tuple[tuple[Row, ...], Evaluation | Non
         return rows, None
 
 
-def _calibrated(document: Document, shown: ModelName) -> tuple[figures.Placement, ...]:
+def _calibrated(document: Document, shown: str) -> tuple[figures.Placement, ...]:
     """The placements that the model learned from, where those are not all."""
     shape, known = document.machine, document.calibration.placements
     if shown != "flow":

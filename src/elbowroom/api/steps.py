@@ -22,7 +22,6 @@ from elbowroom.store.steps import read_steps
 
 if TYPE_CHECKING:
     from elbowroom.api.models import Model
-    from elbowroom.models.registry import ModelName
 
 
 FigureName = Literal["plane", "time"]
@@ -58,7 +57,7 @@ def overlap_predicted(
     comp_bytes: float,
     comm_bytes: float,
     cores_other: int = 0,
-    name: ModelName | None = None,
+    name: str | None = None,
     faithful: bool = False,
 ) -> PredictedStep:
     """A step from what a model (M.json, or a published machine) predicts: `cores` of the first socket and

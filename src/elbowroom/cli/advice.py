@@ -11,10 +11,10 @@ import click
 import msgspec
 
 from elbowroom import api
-from elbowroom.api.quantities import CHOICES, format_size, with_span
+from elbowroom.api.quantities import format_size, with_span
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.model_tables import shape_line
-from elbowroom.cli.options import NOISY, REPEAT, Output, command, json_option, parse_hosts
+from elbowroom.cli.options import MODEL, NOISY, REPEAT, Output, command, json_option, parse_hosts
 from elbowroom.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ REPETITIONS = 9
 @click.option(
     "--model",
     "name",
-    type=click.Choice(CHOICES),
+    type=MODEL,
     help="Default: flow if it was fitted; threshold for a published machine.",
 )
 @click.option(

@@ -10,12 +10,13 @@ import click
 import msgspec
 
 from elbowroom import api
-from elbowroom.api.quantities import CHOICES, duration, parse_size
+from elbowroom.api.quantities import duration, parse_size
 from elbowroom.cli import blas, model_tables, run_tables
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.model_tables import calibration_line, shape_line
 from elbowroom.cli.options import (
     FIGURE,
+    MODEL,
     NOISY,
     REPEAT,
     Output,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 
 _kernel = click.option("--kernel", metavar="KERNEL", help="Computing kernel, if the run has several.")
-_MODELS = click.Choice(CHOICES)
 _size = click.option("--size", metavar="SIZE", help="Message size, if the run has several: 64MB.")
 
 
@@ -99,7 +99,7 @@ def fit(paths: tuple[str, ...], out: str | None, kernel: str | None, size: str |
 @click.option(
     "--comp-node", type=int, default=0, metavar="NODE", help="With --stacked: NUMA node of all data."
 )
-@click.option("--model", "name", type=_MODELS, help="With -o: model to draw; default: the best.")
+@click.option("--model", "name", type=MODEL, help="With -o: model to draw; default: the best.")
 @json_option
 def evaluate(path: str, source: str, as_json: bool, **options: Any) -> int:
     """Compute the mean errors of models on a run, beside those of naive models.

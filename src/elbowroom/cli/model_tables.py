@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from elbowroom.api.quantities import CHOICES, format_size, number
+from elbowroom.api.quantities import format_size, number
 from elbowroom.cli.console import console, new_table, print_wrapped, styled
 
 if TYPE_CHECKING:
@@ -170,8 +170,7 @@ def print_published(model: Model, name: str, prediction: Prediction) -> None:
 
 def published(model: Model, name: str, prediction: Prediction) -> Prediction:
     """The prediction of the same situation by the equations as published."""
-    chosen = next(item for item in CHOICES if item == name)
-    return model.answers((prediction.situation,), model=chosen, faithful=True)[0]
+    return model.answers((prediction.situation,), model=name, faithful=True)[0]
 
 
 def print_predictions(model: Model, name: str, predictions: Sequence[Prediction]) -> None:

@@ -11,7 +11,7 @@ import functools
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -136,7 +136,21 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
         return api.quantities.parse_duration(value, field_of(param) if param else self.name)
 
 
+class Names(click.Choice[str]):
+    """Names that a registry knows, when they are needed."""
+
+    def __init__(self, names: Callable[[], Sequence[str]]) -> None:
+        self._names = names
+        self.case_sensitive = True
+
+    @property
+    def choices(self) -> Sequence[str]:  # type: ignore[override]
+        """The names now."""
+        return self._names()
+
+
 DURATION = Duration()
+MODEL = Names(lambda: api.choices.model_names())
 REPEAT = click.IntRange(min=1, max=MOST_REPETITIONS)
 
 

@@ -9,13 +9,12 @@ import click
 import msgspec
 
 from elbowroom import api
-from elbowroom.api.quantities import CHOICES, number, parse_size
+from elbowroom.api.quantities import number, parse_size
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
-from elbowroom.cli.options import FIGURE, command, json_option
+from elbowroom.cli.options import FIGURE, MODEL, command, json_option
 from elbowroom.errors import UsageError
 
 if TYPE_CHECKING:
-    from elbowroom.api.models import ModelName
     from elbowroom.api.steps import OverlappedStep, PredictedStep, Trial, WorkSplit
 
 
@@ -69,7 +68,7 @@ _FOR_SPLIT = ("work", "p_comp", "p_acc")
 @click.option("--comp-bytes", metavar="SIZE", help="Bytes that all computing cores move in a step: 2GB.")
 @click.option("--comm-bytes", metavar="SIZE", help="Bytes of the messages that arrive in a step: 64MB.")
 @click.option(
-    "--model", "name", type=click.Choice(CHOICES), help="Model to use; default: the best available."
+    "--model", "name", type=MODEL, help="Model to use; default: the best available."
 )
 @click.option("--faithful", is_flag=True, default=None, help="Use the thesis' equations exactly as printed.")
 @click.option("-o", "--out", type=FIGURE, metavar="FILE", help="Draw a figure: .png or .svg.")
@@ -178,7 +177,7 @@ def _predicted(options: dict[str, Any]) -> int:
     for name in ("cores", "comp_node", "comm_node", "comp_bytes", "comm_bytes"):
         _needed(options, name)
     # Only the threshold model has a faithful mode: asking for that is asking for it.
-    chosen: ModelName | None = options["name"] or ("threshold" if options["faithful"] else None)
+    chosen: str | None = options["name"] or ("threshold" if options["faithful"] else None)
     predicted = api.overlap_predicted(
         options["source"],
         cores=options["cores"],

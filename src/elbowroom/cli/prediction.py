@@ -8,11 +8,11 @@ import click
 import msgspec
 
 from elbowroom import api
-from elbowroom.api.quantities import CHOICES, format_size, number, parse_size
+from elbowroom.api.quantities import format_size, number, parse_size
 from elbowroom.cli import model_tables
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.model_tables import print_flags, shape_line, span
-from elbowroom.cli.options import FIGURE, command, json_option
+from elbowroom.cli.options import FIGURE, MODEL, command, json_option
 from elbowroom.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 
 
 PREDICTION, VERSION = "elbowroom/prediction", 1
-_MODELS = click.Choice(CHOICES)
 _model = click.option(
     "--model",
     "name",
-    type=_MODELS,
+    type=MODEL,
     help="Default: flow if it was fitted; threshold for a published machine.",
 )
 

@@ -6,14 +6,15 @@ Flat on purpose: the C library and the page's JavaScript evaluate the models fro
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import msgspec
 
 from elbowroom.models.curves import Shape
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.message_size import MessageSize
-from elbowroom.models.registry import NAMES, ModelName
+from elbowroom.models.registry import names
 from elbowroom.models.threshold.part import ThresholdPart
 from elbowroom.plan.sizes import format_size
 
@@ -58,11 +59,26 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Models(msgspec.Struct, frozen=True, kw_only=True):
-    """Every model that could be fitted: `threshold` as the thesis calibrates, `robust` against noise."""
+    """Every model that could be fitted: `threshold` as the thesis calibrates, `robust` against noise;
+    `added`: plain data of the models of installed packages, by name.
+    """
 
     threshold: ThresholdPart | None = None
     robust: ThresholdPart | None = None
     flow: FlowPart | None = None
+    added: dict[str, dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
+
+    def part(self, name: str) -> Any:
+        """The part of that model; None where it was not fitted."""
+        added = self.added or {}
+        return added[name] if name in added else getattr(self, name, None)
+
+
+def models_of(parts: Mapping[str, Any]) -> Models:
+    """The models of these parts, by name."""
+    own = {name: part for name, part in parts.items() if name in Models.__struct_fields__}
+    added = {name: msgspec.to_builtins(part) for name, part in parts.items() if name not in own}
+    return Models(**own, added=added or msgspec.UNSET)
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +96,6 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     validity: tuple[str, ...] = ()
     message_size: MessageSize | None = None
 
-    def names(self) -> tuple[ModelName, ...]:
+    def names(self) -> tuple[str, ...]:
         """The models it holds, best first."""
-        return tuple(name for name in NAMES if getattr(self.models, name) is not None)
+        return tuple(name for name in names() if self.models.part(name) is not None)

@@ -10,9 +10,9 @@ import msgspec
 from elbowroom.errors import UsageError
 from elbowroom.models.base import Provenance
 from elbowroom.models.curves import Curves
-from elbowroom.models.document import Calibration, Document, Models
+from elbowroom.models.document import Calibration, Document, Models, models_of
 from elbowroom.models.message_size import MessageSize
-from elbowroom.models.registry import KINDS
+from elbowroom.models.registry import MODELS
 from elbowroom.models.sizes import law
 from elbowroom.models.threshold.law import Parameters
 from elbowroom.models.threshold.part import ThresholdPart
@@ -30,7 +30,7 @@ def fit(curves: Curves, source: Provenance, *, created: str) -> Document:
     """
     parts: dict[str, Any] = {}
     refused: dict[str, UsageError] = {}
-    for kind in reversed(KINDS):
+    for kind in reversed(MODELS.all()):
         try:
             parts[kind.name] = kind.fit(curves, source)
         except UsageError as error:
@@ -38,7 +38,7 @@ def fit(curves: Curves, source: Provenance, *, created: str) -> Document:
     if not parts:
         raise next(iter(refused.values()))
     calibration = _calibration(curves, source)
-    models = Models(**parts)
+    models = models_of(parts)
     sizes = law(source.sizes)
     doubts = validity(curves, calibration, models, refused, source.doubts)
     return Document(

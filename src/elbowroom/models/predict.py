@@ -12,7 +12,7 @@ from elbowroom.models.curves import Shape, Situation
 from elbowroom.models.document import Document
 from elbowroom.models.load import Load, LoadPrediction, check_load, load_at
 from elbowroom.models.prediction import Prediction
-from elbowroom.models.registry import ModelName, kind_of
+from elbowroom.models.registry import MODELS
 from elbowroom.models.sizes import at_size
 
 EXTRAPOLATED, VIRTUAL = "extrapolated", "virtual"
@@ -61,7 +61,7 @@ def check(shape: Shape, situation: Situation) -> None:
             )
 
 
-def chosen(document: Document, name: ModelName | None) -> ModelName:
+def chosen(document: Document, name: str | None) -> str:
     """The model of that name, else the best one there is; UsageError where it was not fitted."""
     names = document.names()
     if name is None:
@@ -83,8 +83,8 @@ class FittedModel:
     `faithful`: by the equations as published.
     """
 
-    def __init__(self, document: Document, name: ModelName | None = None, *, faithful: bool = False) -> None:
-        kind = kind_of(chosen(document, name))
+    def __init__(self, document: Document, name: str | None = None, *, faithful: bool = False) -> None:
+        kind = MODELS.get(chosen(document, name))
         if faithful and not kind.faithful:
             raise UsageError(
                 f"is only valid for the threshold model, not for {kind.name}",
@@ -182,7 +182,7 @@ def predict(
     document: Document,
     situations: Sequence[Situation],
     *,
-    name: ModelName | None = None,
+    name: str | None = None,
     faithful: bool = False,
     size: int | None = None,
 ) -> list[Prediction]:
@@ -191,19 +191,19 @@ def predict(
 
 
 def predict_loads(
-    document: Document, loads: Sequence[Load], *, name: ModelName | None = None
+    document: Document, loads: Sequence[Load], *, name: str | None = None
 ) -> list[LoadPrediction]:
     """`FittedModel.predict_loads` of a document that is asked once."""
     return FittedModel(document, name).predict_loads(loads)
 
 
-def load_draws(document: Document, loads: Sequence[Load], *, name: ModelName | None = None) -> LoadDraws:
+def load_draws(document: Document, loads: Sequence[Load], *, name: str | None = None) -> LoadDraws:
     """`FittedModel.draws` of a document that is asked once."""
     return FittedModel(document, name).draws(loads)
 
 
 def predictor(
-    document: Document, name: ModelName, *, faithful: bool = False
+    document: Document, name: str, *, faithful: bool = False
 ) -> Callable[[Sequence[Situation]], list[Prediction | None]]:
     """The model as a function of situations, None where it cannot answer."""
     model = FittedModel(document, name, faithful=faithful)

@@ -1,61 +1,36 @@
-"""Every model there is, the best first: choices of --model, the file M.json and the report come from here."""
+"""Models of contention: a folder each here, and those that installed packages declare
+(docs/reference/extend.md). Choices of --model, the file M.json and the report come from here.
+"""
 
 from __future__ import annotations
 
+import pkgutil
+from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
-
-if TYPE_CHECKING:
-    from elbowroom.models.base import ContentionModel
-    from elbowroom.models.document import Document
-
-ModelName = Literal["threshold", "robust", "flow"]
+from elbowroom import models, plugins
+from elbowroom.models.kind import Kind
 
 
-class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind of model. `title`: in reports; `module` has its `fit` and `model`; `faithful`: it can also
-    answer by the equations as published.
-    """
-
-    name: ModelName
-    title: str
-    module: str
-    faithful: bool = False
-
-    def fit(self, *data: Any) -> Any:
-        """Its part of M.json, of curves and where they come from; UsageError where they do not allow it."""
-        return import_module(self.module).fit(self.name, *data)
-
-    def model(self, document: Document, *, faithful: bool = False) -> ContentionModel:
-        """The model of that document."""
-        model: ContentionModel = import_module(self.module).model(document, self.name, faithful)
-        return model
+@cache
+def _own() -> dict[str, Kind]:
+    """Those of the folders, the best first."""
+    folders = [module.name for module in pkgutil.iter_modules(models.__path__) if module.ispkg]
+    declared = [import_module(f"{models.__name__}.{folder}") for folder in folders]
+    kinds = [kind for module in declared for kind in getattr(module, "KINDS", ())]
+    return {kind.name: kind for kind in sorted(kinds, key=lambda kind: -kind.preference)}
 
 
-KINDS = (
-    Kind(name="flow", title="FLOW", module="elbowroom.models.flow.model"),
-    Kind(
-        name="robust",
-        title="threshold, robust calibration",
-        module="elbowroom.models.threshold.model",
-    ),
-    Kind(
-        name="threshold",
-        title="threshold, calibrated as in the thesis",
-        module="elbowroom.models.threshold.model",
-        faithful=True,
-    ),
+MODELS = plugins.Registry(
+    "models",
+    "model",
+    built_in=lambda: tuple(_own()),
+    own=lambda name: _own()[name],
+    added=plugins.instance_of(Kind),
 )
-"""Best first: `flow` has intervals of its own, `threshold` is calibrated as the thesis does."""
-
-NAMES: tuple[ModelName, ...] = tuple(kind.name for kind in KINDS)
-
-CHOICES = NAMES[::-1]
-"""As the command line lists them."""
+names = MODELS.names
 
 
-def kind_of(name: ModelName) -> Kind:
-    """The kind of that name."""
-    return KINDS[NAMES.index(name)]
+def choices() -> tuple[str, ...]:
+    """The names as the command line lists them."""
+    return names()[::-1]

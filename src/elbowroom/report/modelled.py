@@ -12,11 +12,10 @@ from elbowroom.draw.figure import Figure
 from elbowroom.models.document import Document
 from elbowroom.models.evaluate import Errors, ErrorTable, ModelErrors
 from elbowroom.models.flow.law import PARAMETERS
-from elbowroom.models.registry import KINDS, ModelName
+from elbowroom.models.registry import MODELS
 from elbowroom.models.threshold.part import ThresholdPart
 from elbowroom.stats.interval import Interval
 
-NAMES: dict[str, str] = {kind.name: kind.title for kind in KINDS}
 ORIGINS = {
     "virtual": "virtual: fitted to values of a simulated machine",
     "imported": "imported: fitted to values measured with another program",
@@ -45,7 +44,7 @@ class Modelled(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     document: Document
-    shown: ModelName
+    shown: str
     figures: tuple[Figure, ...] = ()
     errors: ErrorTable | None = None
     notes: tuple[str, ...] = ()
@@ -60,12 +59,12 @@ def section(part: Modelled) -> dict[str, Any]:
         "machine": document.machine.name,
         "origin": ORIGINS.get(document.calibration.origin, ""),
         "calibration": _calibration(document),
-        "shown": NAMES[part.shown],
+        "shown": _model_name(part.shown),
         "validity": document.validity,
         "errors": None if part.errors is None else _errors(part.errors),
         "notes": part.notes,
         "thresholds": [
-            {"title": NAMES[name], "rows": _threshold_rows(thresholds)}
+            {"title": _model_name(name), "rows": _threshold_rows(thresholds)}
             for name, thresholds in (("robust", models.robust), ("threshold", models.threshold))
             if thresholds is not None
         ],
@@ -110,7 +109,7 @@ def _errors(table: ErrorTable) -> dict[str, Any]:
 
 
 def _model_name(name: str) -> str:
-    return NAMES.get(name, name)
+    return MODELS.get(name).title if name in MODELS.names() else name
 
 
 def _error_line(line: ModelErrors) -> dict[str, Any]:
