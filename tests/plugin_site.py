@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -28,6 +30,17 @@ def install(folder: Path, package: str, files: Files, entries: Entries) -> None:
         for line in (f"[elbowroom.{group}]", *(f"{name} = {value}" for name, value in names.items()))
     ]
     (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
+
+
+def documented() -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+    """The files and entry points of the package `halo` of docs/reference/extend.md, whose code blocks begin
+    with the name of their file.
+    """
+    page = (Path(__file__).parents[1] / "docs/reference/extend.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(?:toml|python)\n# (\S+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    files = {name.removeprefix("halo/"): text for name, text in blocks}
+    groups = tomllib.loads(files.pop("pyproject.toml"))["project"]["entry-points"]
+    return files, {group.removeprefix("elbowroom."): names for group, names in groups.items()}
 
 
 @pytest.fixture

@@ -199,9 +199,9 @@ class Live:
     def _launch_of(self, point: Point, config: str) -> Launch:
         several = ("--threads", "multiple") if len(point.comm_cores) > 1 else ()
         base = self._request(ranks_needed(point, self.machine()), shares_core(point), bool(several))
-        program = build.application(point.workload.program, self._mpi)
-        arguments = ("measure", *several, "--config", config)
-        request = msgspec.structs.replace(base, probe=str(program), arguments=arguments)
+        program, *words = build.program_words(point.workload.program, self._mpi)
+        arguments = (*words, "measure", *several, "--config", config)
+        request = msgspec.structs.replace(base, probe=program, arguments=arguments)
         return build_launch(self.name, request, self._env)
 
     def _request(self, ranks: int, share_core: bool, several_threads: bool) -> LaunchRequest:

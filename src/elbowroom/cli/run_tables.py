@@ -47,8 +47,8 @@ def print_run(run: Run) -> None:
             f"virtual machine, nothing was measured: truth {definition['truth']} ({definition['origin']}), "
             f"noise {100 * simulation['noise']:g} %, seed {simulation['seed']}"
         )
-    elif mpi:
-        library = str(mpi.get("library", "")).split(",")[0].splitlines()[0]
+    elif mpi.get("library"):
+        library = str(mpi["library"]).split(",")[0].partition("\n")[0]
         print_wrapped(f"{library}, transport {mpi.get('transport', 'unknown')}")
     print()
     colour = "yellow" if not verdict.trusted else ("red" if verdict.interference else "green")

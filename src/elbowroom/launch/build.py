@@ -6,6 +6,8 @@ and the reader of traces need none.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -86,6 +88,15 @@ def application(name: str, mpi: Mpi | None = None) -> Path:
         if reason:
             raise UsageError(reason, field="mpi", value=mpi.prefix)
     return _with_mpi(name, mpi, app)
+
+
+def program_words(name: str, mpi: Mpi | None = None) -> tuple[str, ...]:
+    """The words that start a program: an application, or the path of an installed package's executable or
+    Python script.
+    """
+    if os.sep not in name:
+        return (str(application(name, mpi)),)
+    return (sys.executable, name) if name.endswith(".py") else (name,)
 
 
 def simulator() -> Path:

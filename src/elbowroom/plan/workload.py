@@ -116,7 +116,9 @@ class Workload:
 
     @property
     def program(self) -> str:
-        """The executable of apps/ that answers; empty: the probe."""
+        """What answers: a program of apps/, or the path of an executable or Python script; empty: the
+        probe.
+        """
         return ""
 
     @property

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
-from pathlib import Path
-
 import pytest
 
 from elbowroom import experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import PLANS, Overrides, apply, load, names
 from plugin_site import Install
-from studies import SMALL, study
+from studies import SMALL
 
 CODE = """
 import msgspec
@@ -70,17 +66,3 @@ def test_keys_of_an_experiment_without_any_are_refused() -> None:
 def test_what_is_no_experiment_is_named(install_plugin: Install) -> None:
     install_plugin("plugin_one", {"__init__.py": "EXPERIMENT = 1"}, ENTRIES)
     assert "is no Experiment named 'halo'" in experiments.EXPERIMENTS.problems()[0]
-
-
-def test_the_example_of_the_documentation_is_a_whole_experiment(install_plugin: Install) -> None:
-    page = (Path(__file__).parents[3] / "docs/reference/extend.md").read_text(encoding="utf-8")
-    project, plan = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    [code] = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    groups = tomllib.loads(project)["project"]["entry-points"]
-    entries = {group.removeprefix("elbowroom."): names for group, names in groups.items()}
-    install_plugin("halo", {"__init__.py": code, "halo.toml": plan}, entries)
-    experiment, results = study("halo", SMALL, lambda _: (9000.0, 9000.0, 10_000.0, 5000.0))
-    assert {item.size for item in results if item.role == "point"} == {64 << 10, 1 << 20}
-    assert {finding.level for finding in experiment.findings(results, SMALL)} == {"interference"}
-    assert [table.columns for table in experiment.tables(results, SMALL)] == [("size", "kept")]
-    assert [figure.name for figure in experiment.figures(results, SMALL)] == ["halo"]
