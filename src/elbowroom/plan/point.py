@@ -13,10 +13,6 @@ Pattern = Literal["pingpong", "receive", "bidirectional", "ring"]
 Reuse = Literal["same", "rotate", "off-cache"]
 Phase = Literal["A", "B", "AB", "S"]
 Variant = Literal["none", "communication", "apart", "overlap"]
-Who = Literal["none", "sender", "receiver", "both", "bystanders"]
-Access = Literal["read", "write"]
-Data = Literal["same", "different"]
-Build = Literal["openmp", "starpu"]
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):

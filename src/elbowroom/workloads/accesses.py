@@ -1,14 +1,13 @@
-"""Memory accesses between two messages: which sizes make a window, how long they take, whether they fit."""
+"""Memory accesses between two messages: how long they take, and whether they fit."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.point import Access, Data, Who
 from elbowroom.plan.sizes import format_size
 from elbowroom.plan.workload import register
 from elbowroom.schemas import WRITTEN
@@ -26,9 +25,9 @@ FAR = 4e9  # B/s and core, of larger ones
 EXCHANGE = 3e-6  # s, a message and the barrier before it
 UNTIMED = 1  # messages of each size with accesses, and as many without, before those that are timed
 
-
-MOST_WINDOWS = 10_000
-"""Of one case; a report of more points is not read, and measuring them takes days."""
+Who = Literal["none", "sender", "receiver", "both", "bystanders"]
+Access = Literal["read", "write"]
+Data = Literal["same", "different"]
 
 
 @register

@@ -14,8 +14,7 @@ from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.order import FIRST_TOUCH, START
 from elbowroom.plan.placement import CACHES
-from elbowroom.plan.point import Build
-from elbowroom.workloads.program import AppProgram
+from elbowroom.workloads.program import AppProgram, Build
 
 if TYPE_CHECKING:
     from elbowroom.plan.file import Steady

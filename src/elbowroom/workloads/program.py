@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, ClassVar, Union
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Union
 
 import msgspec
 
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.point import Build
 from elbowroom.plan.workload import Startup, register
 from elbowroom.workloads.probe import ProbeWorkload, placements
 
 if TYPE_CHECKING:
     from elbowroom.plan.point import Point
+
+Build = Literal["openmp", "starpu"]
 
 START_UP = 120.0
 """Seconds that a program may take before its `hello` record: it makes and distributes matrices first."""

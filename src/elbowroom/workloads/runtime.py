@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from elbowroom.plan.point import Build
 from elbowroom.plan.workload import OwnContrast
-from elbowroom.workloads.program import AppProgram
+from elbowroom.workloads.program import AppProgram, Build
 
 
 class RuntimeProgram(AppProgram, frozen=True, kw_only=True, tag_field="name", tag="runtime"):

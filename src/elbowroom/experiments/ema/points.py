@@ -17,12 +17,16 @@ from elbowroom.plan import placement
 from elbowroom.plan.axes import core_counts, node_pairs
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.file import Plan, Positive, Size, SizeOrNone
-from elbowroom.plan.point import Access, Data, Expansion, Note, Phase, Point, Who
+from elbowroom.plan.point import Expansion, Note, Phase, Point
 from elbowroom.plan.sizes import format_size
 from elbowroom.workloads import ExtraneousAccesses, accesses
+from elbowroom.workloads.accesses import Access, Data, Who
 
 PHASES: tuple[Phase, ...] = ("B", "AB")
 """Messages without accesses and after them, interleaved."""
+
+MOST_WINDOWS = 10_000
+"""Of one case; a report of more points is not read, and measuring them takes days."""
 
 
 class Keys(msgspec.Struct, frozen=True, kw_only=True):
@@ -213,12 +217,12 @@ def windows(keys: Keys) -> tuple[tuple[int, int], ...]:
         )
     sizes = (high - low) // step + 1
     count = max(1, round(sizes / keys.window_sizes))
-    if count > accesses.MOST_WINDOWS:
+    if count > MOST_WINDOWS:
         raise UsageError(
             f"gives {sizes} sizes in {count} windows",
             field="access_step",
             value=format_size(step),
-            hint=f"give a larger step: at most {accesses.MOST_WINDOWS} windows of {keys.window_sizes} sizes",
+            hint=f"give a larger step: at most {MOST_WINDOWS} windows of {keys.window_sizes} sizes",
         )
     ends = [sizes * number // count for number in range(count + 1)]
     return tuple((low + start * step, end - start) for start, end in pairwise(ends))

@@ -20,8 +20,9 @@ from elbowroom.plan import placement
 from elbowroom.plan.axes import comm_cores, core_counts, node_pairs, with_control
 from elbowroom.plan.file import Natural, Plan
 from elbowroom.plan.placement import Seats
-from elbowroom.plan.point import Build, Expansion, Note, Placement, Point
+from elbowroom.plan.point import Expansion, Note, Placement, Point
 from elbowroom.workloads import MatrixProgram, matrices
+from elbowroom.workloads.program import Build
 
 NAME = "kernels"
 
