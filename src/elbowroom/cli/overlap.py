@@ -67,9 +67,7 @@ _FOR_SPLIT = ("work", "p_comp", "p_acc")
 @click.option("--comm-node", type=int, metavar="NODE", help="NUMA node of the message buffers.")
 @click.option("--comp-bytes", metavar="SIZE", help="Bytes that all computing cores move in a step: 2GB.")
 @click.option("--comm-bytes", metavar="SIZE", help="Bytes of the messages that arrive in a step: 64MB.")
-@click.option(
-    "--model", "name", type=MODEL, help="Model to use; default: the best available."
-)
+@click.option("--model", "name", type=MODEL, help="Model to use; default: the best available.")
 @click.option("--faithful", is_flag=True, default=None, help="Use the thesis' equations exactly as printed.")
 @click.option("-o", "--out", type=FIGURE, metavar="FILE", help="Draw a figure: .png or .svg.")
 @click.option(
