@@ -16,7 +16,7 @@ from elbowroom.launch.launcher import LaunchRequest
 from elbowroom.launch.launchers import DEFAULT, build_launch, detect
 from elbowroom.launch.mpi import Mpi, find_mpi, loaded_library
 from elbowroom.launch.session import Session
-from elbowroom.machine.doctor import Facts, Failure, Launcher
+from elbowroom.machine.doctor import Facts, Failure, MpiLauncher
 from elbowroom.machine.frequencies import Frequencies
 from elbowroom.machine.state import known
 from elbowroom.machine.topology import Machine, here, read_topology
@@ -114,13 +114,13 @@ def _restored() -> str:
     return done if isinstance(done, str) else f"left constant by a killed run: {done.reason}; {done.hint}"
 
 
-def _launched(mpi: Mpi | Failure, probe: Path | Failure) -> Launcher | Failure:
+def _launched(mpi: Mpi | Failure, probe: Path | Failure) -> MpiLauncher | Failure:
     """Starts two ranks, so that a launcher of another MPI (which starts two jobs of one) shows."""
     if isinstance(mpi, Failure):
         return mpi
     # Resolved, as the library is: prefixes are often links to where the files really are.
     prefix = str(Path(mpi.prefix).resolve())
-    launcher = Launcher(mpi=mpi.name, prefix=prefix, command=Path(mpi.launcher).name)
+    launcher = MpiLauncher(mpi=mpi.name, prefix=prefix, command=Path(mpi.launcher).name)
     if isinstance(probe, Failure):
         return launcher
     launcher = msgspec.structs.replace(launcher, library=loaded_library(probe), requested=_RANKS)

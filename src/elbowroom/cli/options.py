@@ -136,7 +136,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
         return api.quantities.parse_duration(value, field_of(param) if param else self.name)
 
 
-class Names(click.Choice[str]):
+class RegistryChoice(click.Choice[str]):
     """Names that a registry knows, when they are needed."""
 
     def __init__(self, names: Callable[[], Sequence[str]]) -> None:
@@ -150,7 +150,7 @@ class Names(click.Choice[str]):
 
 
 DURATION = Duration()
-MODEL = Names(lambda: api.choices.model_names())
+MODEL = RegistryChoice(lambda: api.choices.model_names())
 REPEAT = click.IntRange(min=1, max=MOST_REPETITIONS)
 
 

@@ -42,7 +42,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     hint: str = ""
 
 
-class Launcher(msgspec.Struct, frozen=True, kw_only=True):
+class MpiLauncher(msgspec.Struct, frozen=True, kw_only=True):
     """The MPI in use. `library` is the file the probe loads; `came_up` of `requested` ranks answered."""
 
     mpi: str
@@ -64,7 +64,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     probe: str | Failure
-    mpi: Launcher | Failure
+    mpi: MpiLauncher | Failure
     machine: Machine | Failure
     state: dict[str, Any] = {}
     observers: dict[str, Any] | Failure = Failure(reason="not looked at")

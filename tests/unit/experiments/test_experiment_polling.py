@@ -12,7 +12,7 @@ from elbowroom import experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.experiments.polling import EXPERIMENT as polling
-from elbowroom.experiments.polling.points import Keys
+from elbowroom.experiments.polling.points import PollingKeys
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.file import Plan, Steady
 from elbowroom.plan.order import order_units, request
@@ -134,11 +134,11 @@ def test_both_hosts_have_workers_as_both_of_the_papers_nodes_had() -> None:
 
 
 def test_without_back_offs_of_starpu_only_the_pool_is_measured() -> None:
-    assert all(not isinstance(point.workload, AppProgram) for point in expanded(HENRI, keys=Keys()))
+    assert all(not isinstance(point.workload, AppProgram) for point in expanded(HENRI, keys=PollingKeys()))
 
 
 def test_paused_workers_alone_make_no_claim() -> None:
-    found = measured(expanded(EIGHT, kernels=("paused",), keys=Keys()), billy)
+    found = measured(expanded(EIGHT, kernels=("paused",), keys=PollingKeys()), billy)
     only = polling.findings(found, EIGHT)
     assert [item.key.rpartition("-4-")[0] for item in only] == ["polling-pool"]
     assert only[0].level == "note"
@@ -273,7 +273,7 @@ def test_a_single_number_of_workers_is_drawn_over_the_back_off_only() -> None:
 
 
 def test_a_single_back_off_is_drawn_beside_the_paused_workers() -> None:
-    found = measured(expanded(SMALL, cursors=(32,), keys=Keys()), billy)
+    found = measured(expanded(SMALL, cursors=(32,), keys=PollingKeys()), billy)
     (figure,) = polling.figures(found, SMALL)
     assert {line.name: line.x for line in figure.series if line.style == "line"} == {
         "beside paused workers": (16.0, 64.0)

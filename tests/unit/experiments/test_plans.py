@@ -8,7 +8,7 @@ import pytest
 
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides, apply, decode, load, names
-from elbowroom.experiments.ring import Keys
+from elbowroom.experiments.ring import RingKeys
 
 
 def raw(**more: object) -> dict[str, object]:
@@ -140,7 +140,7 @@ def test_sizes_given_on_the_command_line_are_measured_alone() -> None:
 
 def test_keys_of_the_experiment_are_decoded_as_its_type() -> None:
     plan = decode(raw(experiment="ring", keys={"processes": "socket"}))
-    assert plan.keys == Keys(processes=("socket",))
+    assert plan.keys == RingKeys(processes=("socket",))
 
 
 def test_keys_of_the_experiment_beside_the_others_are_the_same_plan() -> None:

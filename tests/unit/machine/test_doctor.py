@@ -12,7 +12,7 @@ import pytest
 from elbowroom.campaign import doctor_facts
 from elbowroom.errors import MachineError
 from elbowroom.launch.mpi import loaded_library
-from elbowroom.machine.doctor import Diagnosis, Facts, Failure, Launcher, diagnose
+from elbowroom.machine.doctor import Diagnosis, Facts, Failure, MpiLauncher, diagnose
 from elbowroom.machine.state import known, unknowns, why_unknown
 from elbowroom.machine.topology import Machine, here, read_topology
 
@@ -37,7 +37,7 @@ STATE: dict[str, Any] = {
 }
 OBSERVERS = {"counters": {"status": "ok"}, "pages": {"status": "ok"}}
 CLOCK = {"source": "tsc", "resolution_ns": 19.0, "call_ns": 20.5}
-LAUNCHER = Launcher(
+LAUNCHER = MpiLauncher(
     mpi="Open MPI 5.0.11",
     prefix="/opt/mpi",
     command="mpirun",

@@ -13,7 +13,7 @@ EXPERIMENT = Experiment(
         "Does overlapping communication and computation pay in a real program (3D diffusion), "
         "and does the model predict it?"
     ),
-    keys=points.Keys,
+    keys=points.DiffusionKeys,
     model=lambda plan: str(plan.keys.model),
     expand=points.expand,
     findings=findings.findings,

@@ -23,7 +23,7 @@ from elbowroom.workloads import ApplicationSteps
 NAME = "diffusion"
 
 
-class Keys(msgspec.Struct, frozen=True, kw_only=True):
+class DiffusionKeys(msgspec.Struct, frozen=True, kw_only=True):
     """`cells` of the mesh (0: as many as this experiment chooses), `nodes` of a simulated cluster, `steps`
     timed in a repetition after `warmup` others, `partitioner` of the mesh, and `model`, a file whose loss
     ratios are used in place of measured ones.
@@ -175,7 +175,7 @@ def _steps(
 ) -> Point:
     packages = {core.number: core.package for core in machine.cores}
     first = min(packages.values())
-    keys: Keys = plan.keys
+    keys: DiffusionKeys = plan.keys
     return Point(
         plan=plan.name,
         kernel="none",

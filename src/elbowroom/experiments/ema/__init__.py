@@ -12,7 +12,7 @@ EXPERIMENT = Experiment(
     question=(
         "How do memory accesses between two messages, outside the message buffers, affect the next message?"
     ),
-    keys=points.Keys,
+    keys=points.EmaKeys,
     expand=points.expand,
     findings=findings.findings,
     figures=figures.figures,

@@ -29,7 +29,7 @@ MOST_WINDOWS = 10_000
 """Of one case; a report of more points is not read, and measuring them takes days."""
 
 
-class Keys(msgspec.Struct, frozen=True, kw_only=True):
+class EmaKeys(msgspec.Struct, frozen=True, kw_only=True):
     """`who` accesses memory, how (`access`), how much (`accesses`: the least, if not 0, and the most, every
     `access_step` bytes, in windows of `window_sizes` sizes), `data` of the messages, `barrier` before each,
     and `exchanges` timed for each size.
@@ -152,7 +152,7 @@ def _sender(plan: Plan, machine: Machine) -> int:
 
 
 def _points(plan: Plan, seats: PairSeats, nodes: Sequence[tuple[int, int]]) -> Iterator[Point | Note]:
-    keys: Keys = plan.keys
+    keys: EmaKeys = plan.keys
     sizes = windows(keys)
     for who, access, data, barrier, size, node in product(
         keys.who, keys.access, keys.data, keys.barrier, plan.sizes, nodes
@@ -188,7 +188,7 @@ def _points(plan: Plan, seats: PairSeats, nodes: Sequence[tuple[int, int]]) -> I
             )
 
 
-def windows(keys: Keys) -> tuple[tuple[int, int], ...]:
+def windows(keys: EmaKeys) -> tuple[tuple[int, int], ...]:
     """(first, count) of each window: all sizes of `accesses`, both ends included, in windows as near to
     `window_sizes` as divides them evenly, and every size in one.
 

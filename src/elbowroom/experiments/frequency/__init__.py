@@ -38,7 +38,7 @@ PHASES = {"A": "computation alone", "B": "communication alone", "S": "sleep", "A
 CaseKey = tuple[str, int, int, int]
 
 
-class Keys(msgspec.Struct, frozen=True, kw_only=True):
+class FrequencyKeys(msgspec.Struct, frozen=True, kw_only=True):
     """Constant frequencies to set, kHz; where there are none, the lowest and the highest."""
 
     core_khz: tuple[Positive, ...] = ()
@@ -235,7 +235,7 @@ def _kind(trace: Trace) -> str:
 EXPERIMENT = Experiment(
     name="frequency",
     question="Does computation change the frequencies of the cores, and does that affect communication?",
-    keys=Keys,
+    keys=FrequencyKeys,
     expand=expand,
     findings=findings,
     figures=figures,

@@ -13,7 +13,7 @@ EXPERIMENT = Experiment(
         "How much bandwidth do sends keep beside conjugate gradients and matrix products, and "
         "how long do cores wait for memory?"
     ),
-    keys=points.Keys,
+    keys=points.KernelsKeys,
     expand=points.expand,
     findings=findings.findings,
     figures=figures.figures,

@@ -27,7 +27,7 @@ from elbowroom.workloads.program import Build
 NAME = "kernels"
 
 
-class Keys(msgspec.Struct, frozen=True, kw_only=True):
+class KernelsKeys(msgspec.Struct, frozen=True, kw_only=True):
     """`tasks`, `builds`, `order` and `block` of the matrices (0: chosen), `iterations` at most."""
 
     tasks: tuple[Literal["cg", "cg-sparse", "gemm"], ...] = ("cg", "cg-sparse", "gemm")
@@ -89,7 +89,7 @@ def most_of(seats: Seats, machine: Machine) -> int:
 def _programs(plan: Plan, machine: Machine, most: int) -> Iterator[MatrixProgram]:
     """Every task in every build, the same matrices in all builds."""
     ranks = max(2, machine.hosts)
-    keys: Keys = plan.keys
+    keys: KernelsKeys = plan.keys
     for task, build in product(dict.fromkeys(keys.tasks), dict.fromkeys(keys.builds)):
         program = MatrixProgram(
             task=task,

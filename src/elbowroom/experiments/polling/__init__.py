@@ -10,7 +10,7 @@ from elbowroom.experiments.polling import figures, findings, points
 EXPERIMENT = Experiment(
     name="polling",
     question="Do workers that poll for tasks slow down small messages, and does polling less often help?",
-    keys=points.Keys,
+    keys=points.PollingKeys,
     expand=points.expand,
     findings=findings.findings,
     figures=figures.figures,

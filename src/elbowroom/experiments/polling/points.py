@@ -24,7 +24,7 @@ PHASES: tuple[Phase, ...] = ("B", "AB", "AB", "B")
 POOL_KERNELS = tuple(name for name, kernel in KERNELS.items() if kernel.pool)
 
 
-class Keys(msgspec.Struct, frozen=True, kw_only=True):
+class PollingKeys(msgspec.Struct, frozen=True, kw_only=True):
     """`backoffs` of StarPU's workers (0: paused)."""
 
     backoffs: tuple[Natural, ...] = ()

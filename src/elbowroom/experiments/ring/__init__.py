@@ -40,7 +40,7 @@ from elbowroom.stats.result import Finding, Kept, PointResult
 CaseKey = tuple[str, int, str, int]
 
 
-class Keys(msgspec.Struct, frozen=True, kw_only=True):
+class RingKeys(msgspec.Struct, frozen=True, kw_only=True):
     """`processes`: one per node, one per socket, or each in turn."""
 
     processes: Annotated[tuple[Literal["node", "socket"], ...], Meta(min_length=1)] = ("node",)
@@ -204,7 +204,7 @@ EXPERIMENT = Experiment(
         "How much MPI and memory bandwidth is lost when every rank passes 4 MB around a ring "
         "while TRIAD runs?"
     ),
-    keys=Keys,
+    keys=RingKeys,
     expand=expand,
     findings=findings,
     figures=figures,
