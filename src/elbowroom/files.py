@@ -26,7 +26,7 @@ LARGEST = 256 << 20
 
 RUN_FILES = ("manifest.json", "topology.xml", "samples.jsonl", "samples.parquet")
 CHECK_FILES = ("times.jsonl", "advice.json")
-"""Files that hold what was measured: of a run, and of a check of an advice (campaign.timing)."""
+"""Files that hold what was measured: of a run, and of a check of an advice (measure.verify)."""
 
 _TRACE_FILE = re.compile(r"rank-\d+(\.jsonl|\.thread-\d+\.ring)")
 _STDOUT = "-"

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from elbowroom.campaign.budgets import LATE
-from elbowroom.campaign.course import WithinBudget
-from elbowroom.campaign.results import point_results
 from elbowroom.experiments.quick import crucial
+from elbowroom.measure.budgets import LATE
+from elbowroom.measure.course import WithinBudget
+from elbowroom.measure.results import point_results
 from elbowroom.store.folder import RunFolder
 from elbowroom.store.journal import Entry, read_journal
 
@@ -24,8 +24,8 @@ MANY = ["run", "sizes", "--sizes", SIZES, "--set", "n=1", "--set", "window=0.001
 @pytest.fixture(autouse=True)
 def _short_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Budgets of a second or two: nothing is reserved for the start of MPI and for the report."""
-    monkeypatch.setattr("elbowroom.campaign.budgets.START", 0.0)
-    monkeypatch.setattr("elbowroom.campaign.budgets.REPORT", 0.1)
+    monkeypatch.setattr("elbowroom.measure.budgets.START", 0.0)
+    monkeypatch.setattr("elbowroom.measure.budgets.REPORT", 0.1)
     monkeypatch.setattr("elbowroom.plan.order.START", 0.0)
     monkeypatch.setattr("elbowroom.plan.order.FIRST_TOUCH", 1e15)
 
@@ -42,8 +42,8 @@ def a_clock_of_units(monkeypatch: pytest.MonkeyPatch) -> None:
         record(self, entry, 0.2)
 
     monkeypatch.setattr(WithinBudget, "record", counted)
-    monkeypatch.setattr("elbowroom.campaign.course.phases_seconds", lambda entry: 0.2)
-    for module in ("elbowroom.api.measurement", "elbowroom.campaign.course"):
+    monkeypatch.setattr("elbowroom.measure.course.phases_seconds", lambda entry: 0.2)
+    for module in ("elbowroom.api.measurement", "elbowroom.measure.course"):
         monkeypatch.setattr(f"{module}.time", SimpleNamespace(monotonic=lambda: 0.2 * units))
 
 
@@ -126,7 +126,7 @@ def test_late_in_a_budget_only_the_answers_point_and_the_controls_are_refined(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "elbowroom.campaign.budgets.widths", lambda results, _: {result.id: 2.0 for result in results}
+        "elbowroom.measure.budgets.widths", lambda results, _: {result.id: 2.0 for result in results}
     )
     run("run", "quick", "--budget", "40s", "--set", "window=0.001", "--out", "r", "--no-report")
     folder = RunFolder.open(tmp_path / "r")

@@ -9,9 +9,9 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elbowroom.campaign.curves import import_curves
-from elbowroom.campaign.results import evaluate
 from elbowroom.errors import UsageError
+from elbowroom.measure.curves import import_curves
+from elbowroom.measure.results import evaluate
 from elbowroom.models.curves import Curves, Row, Shape, Situation
 from elbowroom.models.run_data import collect
 from elbowroom.store.curves import COLUMNS, HEADERS, format_curves, parse_curves, same

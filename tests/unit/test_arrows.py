@@ -17,7 +17,7 @@ SOURCE = Path(elbowroom.__file__).parent
 LAYERS = (
     {"cli"},
     {"api"},
-    {"advise", "campaign", "report"},
+    {"advise", "measure", "report"},
     {"experiments", "launch"},
     {"explain", "store"},
     {"draw", "models", "trace", "virtual", "workloads"},
@@ -29,10 +29,10 @@ LAYERS = (
 ARROWS = {
     "cli": {"api"},
     "api": {
-        "advise", "explain", "campaign", "draw", "experiments", "launch", "machine", "models", "plan",
+        "advise", "explain", "measure", "draw", "experiments", "launch", "machine", "models", "plan",
         "report", "stats", "store", "trace", "virtual",
     },
-    "campaign": {
+    "measure": {
         "advise", "explain", "draw", "experiments", "launch", "machine", "models", "plan", "stats",
         "store", "virtual", "workloads",
     },

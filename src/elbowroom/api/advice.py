@@ -20,11 +20,11 @@ from elbowroom.advise.verification import Compared as Compared
 from elbowroom.advise.verification import span as span
 from elbowroom.api.models import load_model
 from elbowroom.api.runs import Run, chatter
-from elbowroom.campaign import program_times, verify
-from elbowroom.campaign.session import Request, default_out
-from elbowroom.campaign.source import Where, choose
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
+from elbowroom.measure import program_times, verify
+from elbowroom.measure.session import Request, default_out
+from elbowroom.measure.source import Where, choose
 from elbowroom.stats.interval import Interval as Interval
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ import msgspec
 
 from elbowroom.api.models import Evaluation, Model, evaluation, load_model
 from elbowroom.api.runs import Run, chatter, open
-from elbowroom.campaign import adaptive
-from elbowroom.campaign import curves as campaign_curves
-from elbowroom.campaign.session import Request
-from elbowroom.campaign.source import Where
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides
 from elbowroom.files import check_writable, disk_error
 from elbowroom.machine.identity import STRICT_SHAPE, check_same, difference
+from elbowroom.measure import adaptive
+from elbowroom.measure import curves as measured_curves
+from elbowroom.measure.session import Request
+from elbowroom.measure.source import Where
 from elbowroom.models import fit as fitting
 from elbowroom.models.base import Provenance
 from elbowroom.models.document import Document
@@ -32,7 +32,7 @@ from elbowroom.plan.sizes import format_size
 from elbowroom.store.curves import KERNEL, SIZE, read_curves
 
 if TYPE_CHECKING:
-    from elbowroom.campaign.adaptive import AdaptiveResult
+    from elbowroom.measure.adaptive import AdaptiveResult
     from elbowroom.models.document import Origin
     from elbowroom.models.run_data import FitData
     from elbowroom.stats.result import PointResult
@@ -64,7 +64,7 @@ def import_curves(
             f"neither file nor options name others than {KERNEL} and {format_size(SIZE)}, which are shown"
         )
         notes.append(Note(what="kernel and message size", reason=reason))
-    folder, results = campaign_curves.import_curves(curves, Path(out), notes=notes, command=command)
+    folder, results = measured_curves.import_curves(curves, Path(out), notes=notes, command=command)
     return Run(folder, results)
 
 

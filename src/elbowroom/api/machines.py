@@ -11,7 +11,6 @@ import msgspec
 
 from elbowroom.api.models import curves_of
 from elbowroom.api.runs import Run, open
-from elbowroom.campaign.doctor_facts import gather
 from elbowroom.errors import UsageError
 from elbowroom.experiments import EXPERIMENTS
 from elbowroom.experiments.plans import PLANS
@@ -21,6 +20,7 @@ from elbowroom.launch.mpi import find_mpi
 from elbowroom.launch.virtual import load
 from elbowroom.machine.doctor import Diagnosis as Diagnosis
 from elbowroom.machine.doctor import diagnose
+from elbowroom.measure.doctor_facts import gather
 from elbowroom.models.registry import MODELS
 from elbowroom.models.threshold.fit import fit
 from elbowroom.plan.workload import WORKLOADS

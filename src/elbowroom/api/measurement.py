@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 
 from elbowroom.api.runs import Run, chatter, open
-from elbowroom.campaign import session
-from elbowroom.campaign.session import Prepared as Prepared
-from elbowroom.campaign.session import stopped_by_signals
-from elbowroom.campaign.source import Where, choose
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides as Overrides
 from elbowroom.machine.topology import Machine
+from elbowroom.measure import session
+from elbowroom.measure.session import Prepared as Prepared
+from elbowroom.measure.session import stopped_by_signals
+from elbowroom.measure.source import Where, choose
 from elbowroom.plan.file import Plan as Plan
 from elbowroom.plan.point import Note
 from elbowroom.plan.point import Point as Point

@@ -1,12 +1,12 @@
 """Numbers, sizes, lists of cores and durations: reading them, and writing them for people."""
 
-from elbowroom.campaign.progress import Progress as Progress
-from elbowroom.campaign.progress import duration as duration
 from elbowroom.draw.numbers import number as number
 from elbowroom.draw.numbers import rounded_size as rounded_size
 from elbowroom.draw.numbers import size as size
 from elbowroom.draw.numbers import span as span
 from elbowroom.draw.numbers import with_span as with_span
+from elbowroom.measure.progress import Progress as Progress
+from elbowroom.measure.progress import duration as duration
 from elbowroom.plan.durations import parse_duration as parse_duration
 from elbowroom.plan.sizes import format_cores as format_cores
 from elbowroom.plan.sizes import format_size as format_size

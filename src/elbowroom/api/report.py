@@ -23,8 +23,8 @@ from elbowroom.report.page import Page
 if TYPE_CHECKING:
     from elbowroom.advise.job import Job
     from elbowroom.api.runs import Run
-    from elbowroom.campaign.results import Results
     from elbowroom.draw.figure import Figure
+    from elbowroom.measure.results import Results
     from elbowroom.models.curves import Row
     from elbowroom.models.document import Document
     from elbowroom.models.threshold.law import Parameters

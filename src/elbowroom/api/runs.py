@@ -13,14 +13,14 @@ import msgspec
 from elbowroom.api import show
 from elbowroom.api.models import curves_of
 from elbowroom.api.report import jobbed, modelled, page_of
-from elbowroom.campaign import export, results
-from elbowroom.campaign.explanation import observed
-from elbowroom.campaign.measurements import collect
 from elbowroom.draw.table import TextTable as TextTable
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.experiments.diffusion.rows import rows
 from elbowroom.files import write_atomically
 from elbowroom.machine.topology import Machine as Machine
+from elbowroom.measure import export, results
+from elbowroom.measure.explanation import observed
+from elbowroom.measure.measurements import collect
 from elbowroom.plan.point import Note as Note
 from elbowroom.report.page import render
 from elbowroom.stats.comparison import ComparedRun, values_of

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from elbowroom import experiments
-from elbowroom.campaign.results import Results
 from elbowroom.machine.topology import Machine
+from elbowroom.measure.results import Results
 from elbowroom.plan.point import Note
 from elbowroom.stats.result import Finding, PointResult, Verdict
 from elbowroom.store.folder import Manifest

@@ -31,7 +31,7 @@ class SessionLost(Exception):
 
 
 class Conversation(Protocol):
-    """What a campaign needs of a session: the live one here, and the one that replays a recorded run."""
+    """What a run needs of a session: the live one here, and the one that replays a recorded run."""
 
     hello: dict[str, Any]
 

@@ -13,7 +13,7 @@ _HINT = "write seconds or a unit: 90, 60s, 2min, 1.5h"
 MOST_REPETITIONS = 10_000
 """More tell nothing that these do not, and would only fill memory and disk."""
 LONGEST = 30 * 86400.0
-"""Seconds: no campaign is planned for more than a month."""
+"""Seconds: no run is planned for more than a month."""
 
 
 def parse_duration(text: str | float, field: str) -> float:

@@ -16,10 +16,10 @@ from elbowroom.advise.advisor import advise
 from elbowroom.advise.job import of_data
 from elbowroom.advise.verification import Column, compare, steps_of_times
 from elbowroom.api.models import Model
-from elbowroom.campaign.program_times import order
-from elbowroom.campaign.source import Where, choose
-from elbowroom.campaign.verify import placed
 from elbowroom.errors import MachineError, UsageError
+from elbowroom.measure.program_times import order
+from elbowroom.measure.source import Where, choose
+from elbowroom.measure.verify import placed
 from elbowroom.models.published_document import of_published
 
 HENRI = Model(of_published("henri"))

@@ -9,13 +9,13 @@ import pytest
 
 from compared import as_measured
 from elbowroom import experiments
-from elbowroom.campaign.loop import groups
-from elbowroom.campaign.losses import check_overlap
 from elbowroom.errors import UsageError
 from elbowroom.experiments.diffusion.rows import mean_errors, rows, sentence
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.launch.mpi import Mpi, refused_threads
 from elbowroom.machine.topology import Machine
+from elbowroom.measure.loop import groups
+from elbowroom.measure.losses import check_overlap
 from elbowroom.models.overlap.law import OverlappedStep
 from elbowroom.plan.order import order_units
 from elbowroom.plan.point import Expansion, Note, Point

@@ -9,11 +9,11 @@ import pytest
 
 from compared import as_measured
 from elbowroom import experiments
-from elbowroom.campaign.loop import groups
 from elbowroom.errors import UsageError
 from elbowroom.experiments.kernels.rows import rows
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
+from elbowroom.measure.loop import groups
 from elbowroom.plan.file import Steady
 from elbowroom.plan.order import estimate, order_units, request
 from elbowroom.plan.point import Expansion, Point, Unit

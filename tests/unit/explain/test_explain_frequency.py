@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from elbowroom.campaign.explanation import frequency
+from elbowroom.measure.explanation import frequency
 from elbowroom.plan.point import Point
 from elbowroom.stats.result import Trace
 from studies import measured

@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from elbowroom import experiments
-from elbowroom.campaign import source
-from elbowroom.campaign.source import Where, with_starpu
 from elbowroom.errors import ElbowroomError, MachineError
 from elbowroom.experiments.plans import decode
 from elbowroom.launch import mpi, starpu
 from elbowroom.launch.mpi import Mpi
 from elbowroom.launch.starpu import StarPU, find_starpu, refused
+from elbowroom.measure import source
+from elbowroom.measure.source import Where, with_starpu
 
 MPI = Mpi(
     kind="openmpi", version="4.1.4", prefix="/site", compiler="/site/bin/mpicxx", launcher="/site/bin/mpirun"

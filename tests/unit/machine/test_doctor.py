@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from elbowroom.campaign import doctor_facts
 from elbowroom.errors import MachineError
 from elbowroom.launch.mpi import loaded_library
 from elbowroom.machine.doctor import Diagnosis, Facts, Failure, MpiLauncher, diagnose
 from elbowroom.machine.state import known, unknowns, why_unknown
 from elbowroom.machine.topology import Machine, here, read_topology
+from elbowroom.measure import doctor_facts
 
 MACHINES = Path(__file__).parents[3] / "machines"
 BIG = read_topology(MACHINES / "example-2socket.xml")

@@ -16,13 +16,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from elbowroom.campaign.loop import Loop, UnitGroup, as_they_are
-from elbowroom.campaign.manifest import compared
-from elbowroom.campaign.source import settable
 from elbowroom.errors import MachineError
 from elbowroom.machine import frequencies
 from elbowroom.machine.frequencies import CORE, UNCORE, Frequencies, FrequencyRefused
 from elbowroom.machine.topology import Core, Machine, NumaNode
+from elbowroom.measure.loop import Loop, UnitGroup, as_they_are
+from elbowroom.measure.manifest import compared
+from elbowroom.measure.source import settable
 from elbowroom.plan.file import Steady
 from elbowroom.plan.point import Point, Unit
 from elbowroom.store.journal import HEADER, Journal

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from elbowroom.campaign.loop import groups
+from elbowroom.measure.loop import groups
 from elbowroom.plan.file import Steady
 from elbowroom.plan.order import request
 from elbowroom.plan.point import Point, Unit

@@ -16,11 +16,11 @@ import msgspec
 import pytest
 
 from elbowroom import api
-from elbowroom.campaign import session
-from elbowroom.campaign.session import Request
-from elbowroom.campaign.source import Where
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.experiments.plans import Overrides
+from elbowroom.measure import session
+from elbowroom.measure.session import Request
+from elbowroom.measure.source import Where
 from elbowroom.store import locks
 from elbowroom.store.folder import RunFolder
 from elbowroom.store.journal import HEADER, Entry, Journal

@@ -48,7 +48,7 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Source(Protocol):
-    """What a campaign asks of the place the answers come from."""
+    """What a run asks of the place the answers come from."""
 
     name: str
     mpi: dict[str, Any]

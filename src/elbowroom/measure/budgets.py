@@ -1,4 +1,4 @@
-"""A campaign with a budget of time: what there is time for, how uncertain it is, and what is left out."""
+"""A run with a budget of time: what there is time for, how uncertain it is, and what is left out."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from elbowroom import experiments
-from elbowroom.campaign.agenda import Agenda, Limits
-from elbowroom.campaign.course import BudgetClock, WithinBudget, phases_seconds
-from elbowroom.campaign.results import point_results
 from elbowroom.errors import UsageError
+from elbowroom.measure.agenda import Agenda, Limits
+from elbowroom.measure.course import BudgetClock, WithinBudget, phases_seconds
+from elbowroom.measure.results import point_results
 from elbowroom.plan.information import by_information
 from elbowroom.plan.order import estimate
 from elbowroom.plan.point import Point, Unit
@@ -19,8 +19,8 @@ from elbowroom.stats.signed_ranks import FEWEST
 from elbowroom.store.folder import Budget, RunFolder
 
 if TYPE_CHECKING:
-    from elbowroom.campaign.loop import UnitGroup
-    from elbowroom.campaign.session import Prepared
+    from elbowroom.measure.loop import UnitGroup
+    from elbowroom.measure.session import Prepared
 
 START = 1.0
 """Seconds from the command until a clock runs: the interpreter and its imports."""

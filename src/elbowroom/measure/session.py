@@ -1,4 +1,4 @@
-"""A campaign from a plan to a report: prepare, measure, seal, judge."""
+"""A run from a plan to a report: prepare, measure, seal, judge."""
 
 from __future__ import annotations
 
@@ -14,11 +14,16 @@ from pathlib import Path
 import msgspec
 
 from elbowroom import experiments
-from elbowroom.campaign.budgets import Schedule, allowance, check_budget
-from elbowroom.campaign.course import BudgetClock
-from elbowroom.campaign.loop import Loop, UnitGroup, as_they_are, groups, remaining
-from elbowroom.campaign.losses import check_overlap, completed
-from elbowroom.campaign.manifest import (
+from elbowroom.errors import ElbowroomError, UsageError
+from elbowroom.experiments.plans import Overrides, apply, decode, load
+from elbowroom.launch.session import Conversation
+from elbowroom.machine.frequencies import Frequencies
+from elbowroom.machine.topology import Machine
+from elbowroom.measure.budgets import Schedule, allowance, check_budget
+from elbowroom.measure.course import BudgetClock
+from elbowroom.measure.loop import Loop, UnitGroup, as_they_are, groups, remaining
+from elbowroom.measure.losses import check_overlap, completed
+from elbowroom.measure.manifest import (
     Tell,
     locked,
     manifest_of,
@@ -29,14 +34,9 @@ from elbowroom.campaign.manifest import (
     same_machine,
     state_of,
 )
-from elbowroom.campaign.progress import Progress, TimedProgress
-from elbowroom.campaign.results import Results, evaluate
-from elbowroom.campaign.source import RecordedSource, Source, Where, choose, with_starpu
-from elbowroom.errors import ElbowroomError, UsageError
-from elbowroom.experiments.plans import Overrides, apply, decode, load
-from elbowroom.launch.session import Conversation
-from elbowroom.machine.frequencies import Frequencies
-from elbowroom.machine.topology import Machine
+from elbowroom.measure.progress import Progress, TimedProgress
+from elbowroom.measure.results import Results, evaluate
+from elbowroom.measure.source import RecordedSource, Source, Where, choose, with_starpu
 from elbowroom.plan.file import Plan
 from elbowroom.plan.order import estimate, measured, order_units
 from elbowroom.plan.point import Expansion, Note, Point, Unit

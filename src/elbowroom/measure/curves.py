@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from elbowroom.campaign.results import IMPORTED, Results
-from elbowroom.campaign.session import finish
 from elbowroom.machine.layout import regular_machine, topology_xml
 from elbowroom.machine.topology import Machine
+from elbowroom.measure.results import IMPORTED, Results
+from elbowroom.measure.session import finish
 from elbowroom.models.curves import Curves, Row, Shape
 from elbowroom.plan.file import Plan
 from elbowroom.plan.point import Note, Point

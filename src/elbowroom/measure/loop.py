@@ -1,4 +1,4 @@
-"""The loop of a campaign: one unit after the other, each on the disk before the next is asked for."""
+"""The loop of a run: one unit after the other, each on the disk before the next is asked for."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from elbowroom.campaign.course import Course, InOrder
 from elbowroom.errors import MachineError
 from elbowroom.launch.session import Conversation, SessionLost, error_of
 from elbowroom.machine.frequencies import FrequencyRefused
+from elbowroom.measure.course import Course, InOrder
 from elbowroom.plan.file import Steady
 from elbowroom.plan.order import request
 from elbowroom.plan.point import Point, Unit

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from elbowroom.campaign.agenda import Agenda, Limits
+from elbowroom.measure.agenda import Agenda, Limits
 from elbowroom.plan.point import Unit
 
 POINTS = ("control", "a", "b", "c", "d")

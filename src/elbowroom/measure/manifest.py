@@ -1,4 +1,4 @@
-"""What surrounds the measuring of a campaign: the manifest, the state of the machine, what a resumed run must
+"""What surrounds the measuring of a run: the manifest, the state of the machine, what a resumed run must
 share with its beginning, and how it is stopped.
 """
 
@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from elbowroom.campaign import host_load
-from elbowroom.campaign.loop import Loop
-from elbowroom.campaign.source import Source
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.launch import launchers
 from elbowroom.machine.frequencies import CORE, UNCORE, Frequencies
 from elbowroom.machine.identity import check_same, difference
 from elbowroom.machine.state import unknowns
 from elbowroom.machine.topology import Machine
+from elbowroom.measure import host_load
+from elbowroom.measure.loop import Loop
+from elbowroom.measure.source import Source
 from elbowroom.store.folder import Manifest, RunFolder
 from elbowroom.store.journal import Journal
 from elbowroom.version import __version__
 
 if TYPE_CHECKING:
-    from elbowroom.campaign.session import Prepared, Request
+    from elbowroom.measure.session import Prepared, Request
 
 Tell = Callable[[str], object]
 """Takes a sentence of chatter for the person who waits."""

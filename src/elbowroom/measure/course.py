@@ -1,4 +1,4 @@
-"""Which unit a campaign measures next and how long it may wait for it: in the plan's order, or as a budget of
+"""Which unit a run measures next and how long it may wait for it: in the plan's order, or as a budget of
 time allows.
 """
 
@@ -11,8 +11,8 @@ from typing import Protocol
 
 import msgspec
 
-from elbowroom.campaign.agenda import Agenda
 from elbowroom.launch.native import building_seconds
+from elbowroom.measure.agenda import Agenda
 from elbowroom.plan.file import Steady
 from elbowroom.plan.point import Point, Unit
 from elbowroom.store.journal import Entry
@@ -23,7 +23,7 @@ SHORTEST_PATIENCE = 1.0
 
 
 class Course(Protocol):
-    """What the loop of a campaign asks."""
+    """What the loop of a run asks."""
 
     def next(self) -> Unit | None:
         """The unit to measure now; None: nothing more."""

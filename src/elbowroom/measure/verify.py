@@ -17,15 +17,15 @@ from elbowroom.advise.advice import Advice, Configuration
 from elbowroom.advise.job import Job, JobStep, Setup
 from elbowroom.advise.setups import comm_socket
 from elbowroom.advise.verification import Column, Compared, compare, compared_with, steps_of_rates
-from elbowroom.campaign.manifest import Tell
-from elbowroom.campaign.measurements import collect
-from elbowroom.campaign.results import Results
-from elbowroom.campaign.session import Prepared, Request, Stopped, concrete, resume, start
-from elbowroom.campaign.source import Source
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.files import write_atomically
 from elbowroom.machine.identity import SHAPE, check_same, difference
 from elbowroom.machine.topology import Core, Machine
+from elbowroom.measure.manifest import Tell
+from elbowroom.measure.measurements import collect
+from elbowroom.measure.results import Results
+from elbowroom.measure.session import Prepared, Request, Stopped, concrete, resume, start
+from elbowroom.measure.source import Source
 from elbowroom.models.document import Document
 from elbowroom.models.run_data import Layout, layout_of
 from elbowroom.models.run_loads import bus_share

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from elbowroom.campaign.measurements import collect
-from elbowroom.campaign.results import IMPORTED, Results
 from elbowroom.errors import UsageError
 from elbowroom.explain.explainer import ObservedRun
+from elbowroom.measure.measurements import collect
+from elbowroom.measure.results import IMPORTED, Results
 from elbowroom.stats.resampled import LEAST, log_kept
 from elbowroom.stats.result import PointResult
 from elbowroom.stats.traces import mean_mhz

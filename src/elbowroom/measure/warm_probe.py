@@ -1,11 +1,11 @@
-"""One probe kept up between the rounds of a campaign that decides what to measure next."""
+"""One probe kept up between the rounds of a run that decides what to measure next."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from elbowroom.campaign.source import Source
 from elbowroom.launch.session import Conversation, SessionLost
+from elbowroom.measure.source import Source
 from elbowroom.plan.point import Unit
 
 

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from elbowroom.campaign.source import settable
 from elbowroom.errors import ElbowroomError, MachineError
 from elbowroom.launch import build, modes, starpu
 from elbowroom.launch.launcher import LaunchRequest
@@ -20,6 +19,7 @@ from elbowroom.machine.doctor import Facts, Failure, MpiLauncher
 from elbowroom.machine.frequencies import Frequencies
 from elbowroom.machine.state import known
 from elbowroom.machine.topology import Machine, here, read_topology
+from elbowroom.measure.source import settable
 
 _RANKS = 2
 _PATIENCE = 30.0  # seconds for the ranks to come up

@@ -1,4 +1,4 @@
-"""A campaign that chooses its points while it measures: few runs first, then the one that teaches most.
+"""A run that chooses its points while it measures: few runs first, then the one that teaches most.
 
 Its folder is a run like any other; the points of the manifest grow with each choice, before it is measured.
 """
@@ -13,8 +13,11 @@ from typing import Literal
 import msgspec
 
 from elbowroom import experiments
-from elbowroom.campaign.loop import Loop, as_they_are, groups, remaining
-from elbowroom.campaign.manifest import (
+from elbowroom.errors import UsageError
+from elbowroom.experiments.plans import decode
+from elbowroom.machine.frequencies import Frequencies
+from elbowroom.measure.loop import Loop, as_they_are, groups, remaining
+from elbowroom.measure.manifest import (
     Tell,
     locked,
     manifest_of,
@@ -24,9 +27,9 @@ from elbowroom.campaign.manifest import (
     same_machine,
     state_of,
 )
-from elbowroom.campaign.progress import Progress
-from elbowroom.campaign.results import Results, point_results
-from elbowroom.campaign.session import (
+from elbowroom.measure.progress import Progress
+from elbowroom.measure.results import Results, point_results
+from elbowroom.measure.session import (
     Prepared,
     Request,
     answerable,
@@ -36,11 +39,8 @@ from elbowroom.campaign.session import (
     prepare,
     stopped_by_signals,
 )
-from elbowroom.campaign.source import Source, Where, choose
-from elbowroom.campaign.warm_probe import Keeper
-from elbowroom.errors import UsageError
-from elbowroom.experiments.plans import decode
-from elbowroom.machine.frequencies import Frequencies
+from elbowroom.measure.source import Source, Where, choose
+from elbowroom.measure.warm_probe import Keeper
 from elbowroom.models import next_run as choosing
 from elbowroom.models.curves import Curves, Situation
 from elbowroom.models.flow import fit as flow_fit

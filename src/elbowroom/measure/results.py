@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from elbowroom import experiments
-from elbowroom.campaign.measurements import Measurements, collect, observations
 from elbowroom.draw.figure import Figure
 from elbowroom.draw.table import TextTable
 from elbowroom.machine.topology import Machine
+from elbowroom.measure.measurements import Measurements, collect, observations
 from elbowroom.plan.point import Note, Point
 from elbowroom.plan.sizes import format_size
 from elbowroom.stats.drift import Drift, drifts

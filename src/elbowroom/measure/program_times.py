@@ -22,12 +22,12 @@ from elbowroom.advise.advice import ADVICE_FORMAT, Advice
 from elbowroom.advise.job import AXES, Setup
 from elbowroom.advise.setups import comm_socket, differing
 from elbowroom.advise.verification import Column, Compared, compare, compared_with, steps_of_times
-from elbowroom.campaign.manifest import Tell
-from elbowroom.campaign.progress import Progress
-from elbowroom.campaign.session import Stopped
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.files import disk_error
 from elbowroom.launch.processes import Finished, run_program
+from elbowroom.measure.manifest import Tell
+from elbowroom.measure.progress import Progress
+from elbowroom.measure.session import Stopped
 from elbowroom.models.document import Document
 from elbowroom.signals import ends_as_interrupt
 from elbowroom.store.folder import refuse_existing
