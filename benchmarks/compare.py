@@ -20,7 +20,7 @@ from collections import Counter
 from pathlib import Path
 
 import elbowroom
-from elbowroom.stats.comparison import Change, ComparedRun, compare
+from elbowroom.results.comparison import Change, ComparedRun, compare
 
 PLANTED = 0.97
 MOST, LEAST = 0.05, 0.95

@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elbowroom.plan.point import Point
-from elbowroom.stats.points import results
-from elbowroom.stats.result import Kept
-from elbowroom.stats.summary import Samples, kept
+from elbowroom.results.points import results
+from elbowroom.results.result import Kept
+from elbowroom.results.summary import Samples, kept
 
 KEPT = 0.8
 """What the simulated side keeps."""

@@ -14,10 +14,10 @@ from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Cache, Machine
 from elbowroom.plan.file import Plan
 from elbowroom.plan.point import Point
-from elbowroom.stats.points import results
-from elbowroom.stats.result import PointResult
-from elbowroom.stats.series import WindowTimes
-from elbowroom.stats.summary import Samples
+from elbowroom.results.points import results
+from elbowroom.results.result import PointResult
+from elbowroom.results.series import WindowTimes
+from elbowroom.results.summary import Samples
 from elbowroom.workloads import ExtraneousAccesses, running
 from studies import machine
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from elbowroom.stats.comparison import ComparedRun, Key
-from elbowroom.stats.result import PointResult
+from elbowroom.results.comparison import ComparedRun, Key
+from elbowroom.results.result import PointResult
 from elbowroom.stats.signed_ranks import Floats
 from elbowroom.workloads import ApplicationSteps
 

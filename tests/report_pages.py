@@ -25,8 +25,8 @@ from elbowroom.report.columns import CoreUse
 from elbowroom.report.jobs import Jobbed
 from elbowroom.report.modelled import Modelled
 from elbowroom.report.page import Page
-from elbowroom.stats.drift import Drift
-from elbowroom.stats.result import Finding, Kept, PointResult, Side, Summary, Verdict
+from elbowroom.results.drift import Drift
+from elbowroom.results.result import Finding, Kept, PointResult, Side, Summary, Verdict
 
 SIZES = (4, 1024, 65536, 2**20, 64 * 10**6)
 

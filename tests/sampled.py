@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from elbowroom.plan.point import Point
-from elbowroom.stats.points import results
-from elbowroom.stats.result import PointResult
-from elbowroom.stats.summary import Samples
+from elbowroom.results.points import results
+from elbowroom.results.result import PointResult
+from elbowroom.results.summary import Samples
 
 Row = tuple[int, int, bool, str, str, float, str, str]
 

@@ -15,10 +15,10 @@ from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Cache, Core, Machine, Nic, NumaNode
 from elbowroom.plan.kernels import find
 from elbowroom.plan.point import Point
-from elbowroom.stats.points import results
-from elbowroom.stats.result import Finding, PointResult
-from elbowroom.stats.series import WindowTimes
-from elbowroom.stats.summary import Samples
+from elbowroom.results.points import results
+from elbowroom.results.result import Finding, PointResult
+from elbowroom.results.series import WindowTimes
+from elbowroom.results.summary import Samples
 from elbowroom.workloads import AppProgram, ExtraneousAccesses
 
 MIB = 2**20

@@ -7,9 +7,9 @@ from syrupy.assertion import SnapshotAssertion
 from elbowroom.experiments.plans import load
 from elbowroom.experiments.polling import EXPERIMENT as polling
 from elbowroom.plan.point import Point
-from elbowroom.stats.points import results
-from elbowroom.stats.result import PointResult
-from elbowroom.stats.summary import Samples
+from elbowroom.results.points import results
+from elbowroom.results.result import PointResult
+from elbowroom.results.summary import Samples
 from elbowroom.workloads import AppProgram
 from studies import machine
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from elbowroom.explain.chain import cases
 from elbowroom.explain.explanation import ExplainedPoint
 from elbowroom.explain.points import observed_points
-from elbowroom.stats.result import Kept, PointResult, Side, Summary
+from elbowroom.results.result import Kept, PointResult, Side, Summary
 from studies import machine
 
 TWO = machine(16, 2, 2, nic=0, hosts=2)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from accessed import cached, plan, study
 from elbowroom.errors import UsageError
 from elbowroom.experiments.ema.cases import cases
+from elbowroom.experiments.ema.floors import Floors, region_of
 from elbowroom.experiments.ema.points import windows
 from elbowroom.stats import bootstrap
-from elbowroom.stats.floors import Floors, region_of
 
 HERE = cached()
 

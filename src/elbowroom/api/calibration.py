@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from elbowroom.measure.adaptive import AdaptiveResult
     from elbowroom.models.document import Origin
     from elbowroom.models.run_data import FitData
-    from elbowroom.stats.result import PointResult
+    from elbowroom.results.result import PointResult
 
 
 IMPORTED = "imported"

@@ -20,9 +20,9 @@ from elbowroom.measure.source import Where, choose
 from elbowroom.plan.file import Plan as Plan
 from elbowroom.plan.point import Note
 from elbowroom.plan.point import Point as Point
-from elbowroom.stats.comparison import Change as Change
-from elbowroom.stats.comparison import compare as changes
-from elbowroom.stats.comparison import worse as worse
+from elbowroom.results.comparison import Change as Change
+from elbowroom.results.comparison import compare as changes
+from elbowroom.results.comparison import worse as worse
 
 
 class ListedPlan(msgspec.Struct, frozen=True, kw_only=True):

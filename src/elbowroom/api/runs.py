@@ -23,11 +23,11 @@ from elbowroom.measure.explanation import observed
 from elbowroom.measure.measurements import collect
 from elbowroom.plan.point import Note as Note
 from elbowroom.report.page import render
-from elbowroom.stats.comparison import ComparedRun, values_of
-from elbowroom.stats.result import Kept as Kept
-from elbowroom.stats.result import PointResult as PointResult
-from elbowroom.stats.result import Side as Side
-from elbowroom.stats.result import Summary as Summary
+from elbowroom.results.comparison import ComparedRun, values_of
+from elbowroom.results.result import Kept as Kept
+from elbowroom.results.result import PointResult as PointResult
+from elbowroom.results.result import Side as Side
+from elbowroom.results.result import Summary as Summary
 from elbowroom.store import sealed
 from elbowroom.store.curves import write_curves
 from elbowroom.store.folder import RunFolder
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from elbowroom.draw.figure import Figure
     from elbowroom.experiments.diffusion.rows import StepRow
     from elbowroom.explain.explainer import ObservedRun
-    from elbowroom.stats.result import Finding, Verdict
+    from elbowroom.results.result import Finding, Verdict
     from elbowroom.store.folder import Manifest
 
 Format = Literal["parquet", "csv", "json", "png", "svg", "curves"]

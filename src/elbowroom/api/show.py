@@ -11,7 +11,7 @@ from elbowroom import experiments
 from elbowroom.machine.topology import Machine
 from elbowroom.measure.results import Results
 from elbowroom.plan.point import Note
-from elbowroom.stats.result import Finding, PointResult, Verdict
+from elbowroom.results.result import Finding, PointResult, Verdict
 from elbowroom.store.folder import Manifest
 
 SCHEMA, VERSION = "elbowroom/show", 1

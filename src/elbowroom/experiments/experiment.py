@@ -13,7 +13,7 @@ from elbowroom.draw.table import TextTable
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.file import NoKeys, Plan, fields
 from elbowroom.plan.point import Expansion
-from elbowroom.stats.result import Finding, PointResult
+from elbowroom.results.result import Finding, PointResult
 
 
 def no_tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable, ...]:  # noqa: ARG001

@@ -20,10 +20,10 @@ from elbowroom.explain.explanation import SIDES, ChainStep, ExplainedPoint, Side
 from elbowroom.explain.points import ObservedPoint, decide, ratio, remote
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.kernels import KERNELS, Kernel
+from elbowroom.results.resampled import LogKept
+from elbowroom.results.result import Kept
+from elbowroom.results.saturation import colour, highest, traffic
 from elbowroom.stats.bootstrap import estimate
-from elbowroom.stats.resampled import LogKept
-from elbowroom.stats.result import Kept
-from elbowroom.stats.saturation import colour, highest, traffic
 
 LEVELS: tuple[tuple[Source, tuple[str, ...]], ...] = (
     # FMA first: vector instructions draw the power, and get the frequency, of the kernels that move memory.

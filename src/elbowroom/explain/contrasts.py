@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from elbowroom.explain.explanation import SIDES, Contrast, SideName, Source
 from elbowroom.explain.points import ObservedPoint, decide, ratio
-from elbowroom.stats.resampled import LogKept
-from elbowroom.stats.result import Kept
+from elbowroom.results.resampled import LogKept
+from elbowroom.results.result import Kept
 
 POLLING, PAUSED = "polling", "paused"
 

@@ -14,7 +14,7 @@ from elbowroom.explain.points import Logs, ObservedPoint, observed_points
 from elbowroom.explain.statements import source_statements
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.sizes import format_size
-from elbowroom.stats.result import PointResult
+from elbowroom.results.result import PointResult
 from elbowroom.version import __version__
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from elbowroom.explain.explanation import SIDES, Decision, SideName, Stream
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.placement import nic_node
+from elbowroom.results.resampled import LEAST, LogKept, log_of
+from elbowroom.results.result import Kept, PointResult, Side
 from elbowroom.stats.bootstrap import estimate
-from elbowroom.stats.resampled import LEAST, LogKept, log_of
-from elbowroom.stats.result import Kept, PointResult, Side
 from elbowroom.stats.signed_ranks import Floats
 
 Logs = Mapping[tuple[str, str], LogKept]
@@ -40,7 +40,7 @@ def observed_points(
     results: Sequence[PointResult], run: int = 0, logs: Logs | None = None
 ) -> list[ObservedPoint]:
     """The points with a side both alone and together. `logs`: of samples, by point id and side
-    (stats/resampled.py); without them the draws come from the points' intervals.
+    (results/resampled.py); without them the draws come from the points' intervals.
     """
     points = []
     for item in results:

@@ -14,7 +14,7 @@ from elbowroom.explain.explanation import (
     Source,
 )
 from elbowroom.plan.sizes import format_cores, format_size
-from elbowroom.stats.result import Kept
+from elbowroom.results.result import Kept
 
 REGIMES = {
     "red": "Red: both sides lose, as they do where memory is saturated",

@@ -11,9 +11,9 @@ from elbowroom.errors import UsageError
 from elbowroom.explain.explainer import ObservedRun
 from elbowroom.measure.measurements import collect
 from elbowroom.measure.results import IMPORTED, Results
-from elbowroom.stats.resampled import LEAST, log_kept
-from elbowroom.stats.result import PointResult
-from elbowroom.stats.traces import mean_mhz
+from elbowroom.results.resampled import LEAST, log_kept
+from elbowroom.results.result import PointResult
+from elbowroom.results.traces import mean_mhz
 from elbowroom.store.folder import RunFolder
 
 

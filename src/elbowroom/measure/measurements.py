@@ -9,12 +9,12 @@ import msgspec
 
 from elbowroom.plan.kernels import find
 from elbowroom.plan.point import Point
-from elbowroom.stats import series
-from elbowroom.stats.counters import ratios, suspects
-from elbowroom.stats.quiet import Observations
-from elbowroom.stats.result import Trace
-from elbowroom.stats.series import WindowTimes
-from elbowroom.stats.summary import Samples
+from elbowroom.results import series
+from elbowroom.results.counters import ratios, suspects
+from elbowroom.results.quiet import Observations
+from elbowroom.results.result import Trace
+from elbowroom.results.series import WindowTimes
+from elbowroom.results.summary import Samples
 from elbowroom.store.journal import Entry
 
 SIDES = {"comp": "rate", "comm": "value", "total": "value", "separator": "value"}

@@ -14,10 +14,10 @@ from elbowroom.machine.topology import Machine
 from elbowroom.measure.measurements import Measurements, collect, observations
 from elbowroom.plan.point import Note, Point
 from elbowroom.plan.sizes import format_size
-from elbowroom.stats.drift import Drift, drifts
-from elbowroom.stats.points import results
-from elbowroom.stats.quiet import imported, tentative, verdict
-from elbowroom.stats.result import Finding, PointResult, Verdict
+from elbowroom.results.drift import Drift, drifts
+from elbowroom.results.points import results
+from elbowroom.results.quiet import imported, tentative, verdict
+from elbowroom.results.result import Finding, PointResult, Verdict
 from elbowroom.store.folder import Manifest, RunFolder
 from elbowroom.store.journal import Entry
 

@@ -17,7 +17,7 @@ from elbowroom.models.sizes import observations
 from elbowroom.plan.kernels import NONE
 from elbowroom.plan.point import Point
 from elbowroom.plan.sizes import format_cores, format_size
-from elbowroom.stats.result import PointResult, Summary
+from elbowroom.results.result import PointResult, Summary
 
 NORMAL_95 = 1.959964
 """Half of the 95 % interval of a normal value, in standard deviations."""

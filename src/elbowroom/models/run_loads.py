@@ -12,7 +12,7 @@ import msgspec
 
 from elbowroom.models.load import Computing, Direction, Load, LoadRow, Messages
 from elbowroom.plan.kernels import NONE, Kernel, find
-from elbowroom.stats.result import PointResult, Side
+from elbowroom.results.result import PointResult, Side
 
 if TYPE_CHECKING:
     from elbowroom.models.run_data import Layout, Setting

@@ -13,7 +13,7 @@ from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.message_size import SIZES_NEEDED, MessageBandwidth, MessageSize, fit, threshold_at
 from elbowroom.models.threshold.part import ThresholdPart
 from elbowroom.plan.sizes import format_size
-from elbowroom.stats.result import PointResult
+from elbowroom.results.result import PointResult
 
 COMMUNICATION = ("pattern", "comm_core", "comm_threads", "processes", "reuse", "core_khz", "uncore_khz")
 """What points share that communicated alike, whatever their message size and computation."""

@@ -14,7 +14,7 @@ import msgspec
 
 from elbowroom.draw import numbers
 from elbowroom.plan.point import Point
-from elbowroom.stats.result import Kept, PointResult, Side, Summary
+from elbowroom.results.result import Kept, PointResult, Side, Summary
 
 DIGITS = {"median": 5, "value": 5, "low": 4, "high": 4, "d1": 4, "d9": 4, "count": 9}
 _Value = TypeVar("_Value", float, str)

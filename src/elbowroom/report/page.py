@@ -20,8 +20,8 @@ from elbowroom.report import columns, jobs, machine, modelled, words
 from elbowroom.report.columns import CoreUse
 from elbowroom.report.jobs import Jobbed
 from elbowroom.report.modelled import Modelled
-from elbowroom.stats.drift import Drift
-from elbowroom.stats.result import Finding, PointResult, Side, Summary, Verdict
+from elbowroom.results.drift import Drift
+from elbowroom.results.result import Finding, PointResult, Side, Summary, Verdict
 
 PACKAGE = "elbowroom.report"
 ROWS_WITHOUT_SCRIPT = 500

@@ -1,4 +1,1 @@
-"""Statistics: pure functions from samples to summaries, ratios, curves and judgements.
-
-Import from the modules: `summary` and `points` need numpy, the others do not.
-"""
+"""Statistics: pure functions from numbers to estimates with intervals."""

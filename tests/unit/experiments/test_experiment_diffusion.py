@@ -19,10 +19,10 @@ from elbowroom.measure.losses import check_overlap
 from elbowroom.models.overlap.law import OverlappedStep
 from elbowroom.plan.order import order_units
 from elbowroom.plan.point import Expansion, Note, Point
-from elbowroom.stats.comparison import compare
-from elbowroom.stats.points import results
-from elbowroom.stats.result import PointResult, Summary
-from elbowroom.stats.summary import Samples
+from elbowroom.results.comparison import compare
+from elbowroom.results.points import results
+from elbowroom.results.result import PointResult, Summary
+from elbowroom.results.summary import Samples
 from elbowroom.workloads import ApplicationSteps, Losses
 from studies import SMALL, machine, sound
 

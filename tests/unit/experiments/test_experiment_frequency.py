@@ -11,7 +11,7 @@ from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.plan.file import Steady
 from elbowroom.plan.order import order_units, request
 from elbowroom.plan.point import Point
-from elbowroom.stats.result import Trace
+from elbowroom.results.result import Trace
 from studies import HENRI, by_key, measured, study
 
 

@@ -10,7 +10,7 @@ from elbowroom.experiments import intensity
 from elbowroom.experiments.plans import load
 from elbowroom.plan.kernels import arithmetic_intensity
 from elbowroom.plan.point import Point
-from elbowroom.stats.result import PointResult
+from elbowroom.results.result import PointResult
 from studies import HENRI, measured, sound, study
 
 

@@ -18,10 +18,10 @@ from elbowroom.plan.file import Steady
 from elbowroom.plan.order import estimate, order_units, request
 from elbowroom.plan.point import Expansion, Point, Unit
 from elbowroom.plan.validation import validate
-from elbowroom.stats.comparison import compare
-from elbowroom.stats.points import results
-from elbowroom.stats.result import PointResult
-from elbowroom.stats.summary import Samples
+from elbowroom.results.comparison import compare
+from elbowroom.results.points import results
+from elbowroom.results.result import PointResult
+from elbowroom.results.summary import Samples
 from elbowroom.workloads import MatrixProgram
 from elbowroom.workloads.matrices import check, completed
 from studies import HENRI, SMALL, by_key, machine, sound

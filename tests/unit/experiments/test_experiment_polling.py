@@ -18,10 +18,10 @@ from elbowroom.plan.file import Plan, Steady
 from elbowroom.plan.order import order_units, request
 from elbowroom.plan.point import Point
 from elbowroom.plan.validation import validate
-from elbowroom.stats.points import results
-from elbowroom.stats.quiet import controls
-from elbowroom.stats.result import Finding, PointResult
-from elbowroom.stats.summary import Samples
+from elbowroom.results.points import results
+from elbowroom.results.quiet import controls
+from elbowroom.results.result import Finding, PointResult
+from elbowroom.results.summary import Samples
 from elbowroom.workloads import AppProgram, running
 from studies import HENRI, SMALL, by_key, machine, sound
 

@@ -18,7 +18,7 @@ from elbowroom.explain.explainer import ObservedRun, explain
 from elbowroom.explain.explanation import ExplainedPoint, Explanation, SideLoss, SourceStatement
 from elbowroom.explain.points import observed_points, remote
 from elbowroom.plan.point import Point
-from elbowroom.stats.result import Added, Kept, PointResult, Side, Summary
+from elbowroom.results.result import Added, Kept, PointResult, Side, Summary
 from elbowroom.workloads import RuntimeProgram
 from studies import HENRI, SMALL, Truth, by_key, machine, measured, sound, study
 

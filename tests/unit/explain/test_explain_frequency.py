@@ -9,7 +9,7 @@ import pytest
 
 from elbowroom.measure.explanation import frequency
 from elbowroom.plan.point import Point
-from elbowroom.stats.result import Trace
+from elbowroom.results.result import Trace
 from studies import measured
 
 POINT = Point(

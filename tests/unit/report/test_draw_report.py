@@ -14,9 +14,9 @@ from elbowroom.plan.point import Placement, Point
 from elbowroom.report import columns, machine, words
 from elbowroom.report.columns import CoreUse, use_of
 from elbowroom.report.page import render
-from elbowroom.stats.drift import drifts
-from elbowroom.stats.result import Finding
-from elbowroom.stats.summary import Samples
+from elbowroom.results.drift import drifts
+from elbowroom.results.result import Finding
+from elbowroom.results.summary import Samples
 
 PAGES = runpy.run_path(str(Path(__file__).parents[2] / "report_pages.py"))
 

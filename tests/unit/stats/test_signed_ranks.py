@@ -9,8 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from elbowroom.plan.point import Point
+from elbowroom.results.points import results
+from elbowroom.results.summary import Samples
 from elbowroom.stats.bootstrap import expansion
-from elbowroom.stats.points import results
 from elbowroom.stats.signed_ranks import (
     MOST,
     between_ranks,
@@ -19,7 +20,6 @@ from elbowroom.stats.signed_ranks import (
     pseudo_median,
     rank_interval,
 )
-from elbowroom.stats.summary import Samples
 
 Floats = NDArray[np.float64]
 KEPT = 0.8

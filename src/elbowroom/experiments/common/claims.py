@@ -8,8 +8,8 @@ from typing import Literal
 import msgspec
 
 from elbowroom.experiments.common.sentences import Values
-from elbowroom.stats.judgement import Judgement
-from elbowroom.stats.result import Finding
+from elbowroom.results.judgement import Judgement
+from elbowroom.results.result import Finding
 
 Level = Literal["quiet", "interference", "n/a", "note"]
 

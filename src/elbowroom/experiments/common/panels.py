@@ -7,8 +7,8 @@ from typing import Literal
 
 from elbowroom.draw.figure import Axis, Figure, Mark, Series
 from elbowroom.experiments.common.sentences import SideName, kept_of, kernel_name, onsets
-from elbowroom.stats.curves import Onset
-from elbowroom.stats.result import PointResult, Summary
+from elbowroom.results.curves import Onset
+from elbowroom.results.result import PointResult, Summary
 
 Style = Literal["alone", "together"]
 Triple = tuple[float, float, float]

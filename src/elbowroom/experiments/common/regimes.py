@@ -1,12 +1,12 @@
-"""Where along an axis points are red and blue (stats/saturation.py), in a sentence."""
+"""Where along an axis points are red and blue (results/saturation.py), in a sentence."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from elbowroom.experiments.common.sentences import Values, span_text
-from elbowroom.stats.result import PointResult
-from elbowroom.stats.saturation import regime
+from elbowroom.results.result import PointResult
+from elbowroom.results.saturation import regime
 
 
 def regimes_over(

@@ -8,8 +8,8 @@ from typing import Literal, TypeVar
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.placement import distance, nic_node
 from elbowroom.plan.sizes import format_size
-from elbowroom.stats.curves import Onset, affected, onset
-from elbowroom.stats.result import Finding, Kept, PointResult
+from elbowroom.results.curves import Onset, affected, onset
+from elbowroom.results.result import Finding, Kept, PointResult
 
 Key = TypeVar("Key", bound=tuple[object, ...])
 Item = TypeVar("Item")

@@ -21,8 +21,8 @@ from elbowroom.plan.file import Plan
 from elbowroom.plan.kernels import find
 from elbowroom.plan.placement import near_node, shares_core, usable
 from elbowroom.plan.point import Expansion, Note, Point
-from elbowroom.stats.curves import affected
-from elbowroom.stats.result import Finding, PointResult
+from elbowroom.results.curves import affected
+from elbowroom.results.result import Finding, PointResult
 
 Level = Literal["quiet", "interference", "n/a", "note"]
 

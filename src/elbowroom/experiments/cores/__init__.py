@@ -28,8 +28,8 @@ from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.file import Plan
 from elbowroom.plan.point import Expansion, Note
-from elbowroom.stats.result import Finding, PointResult
-from elbowroom.stats.saturation import highest
+from elbowroom.results.result import Finding, PointResult
+from elbowroom.results.saturation import highest
 
 CaseKey = tuple[str, int, int, int, int]
 

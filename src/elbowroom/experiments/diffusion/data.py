@@ -9,8 +9,8 @@ import msgspec
 
 from elbowroom.experiments.diffusion.rows import RIVALS, StepRow, mean_errors, rows
 from elbowroom.machine.topology import Machine
+from elbowroom.results.result import PointResult
 from elbowroom.schemas import WRITTEN
-from elbowroom.stats.result import PointResult
 
 
 class StepTableRow(StepRow, frozen=True, kw_only=True):

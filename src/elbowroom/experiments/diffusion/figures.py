@@ -10,7 +10,7 @@ import msgspec
 from elbowroom.draw.figure import Axis, Figure, Hue, Series
 from elbowroom.experiments.diffusion.rows import StepRow, rows
 from elbowroom.machine.topology import Machine
-from elbowroom.stats.result import PointResult, Summary
+from elbowroom.results.result import PointResult, Summary
 
 Style = Literal["alone", "together", "line"]
 

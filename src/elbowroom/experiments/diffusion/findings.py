@@ -9,7 +9,7 @@ from elbowroom.experiments.common.sentences import Values, nothing
 from elbowroom.experiments.diffusion.points import NAME
 from elbowroom.experiments.diffusion.rows import RIVALS, StepRow, mean_errors, rows, sentence
 from elbowroom.machine.topology import Machine
-from elbowroom.stats.result import Finding, PointResult
+from elbowroom.results.result import Finding, PointResult
 from elbowroom.workloads import ApplicationSteps, running
 
 CONTENTION = 1.03

@@ -16,8 +16,8 @@ import msgspec
 
 from elbowroom.experiments.ring import loss
 from elbowroom.models.overlap.law import OverlappedStep
+from elbowroom.results.result import PointResult, Summary
 from elbowroom.stats.interval import apart
-from elbowroom.stats.result import PointResult, Summary
 from elbowroom.workloads import ApplicationSteps, Losses, running
 
 RIVALS = ("predicted", "naive_max", "naive_sum")

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from elbowroom.experiments.common.sentences import grouped, size_text, usable
+from elbowroom.experiments.ema import floors, sides
+from elbowroom.experiments.ema.floors import CacheRegion
+from elbowroom.experiments.ema.sides import Bounds, Of, Scatter
 from elbowroom.machine.topology import Machine
-from elbowroom.stats import floors, sides
-from elbowroom.stats.floors import CacheRegion
-from elbowroom.stats.result import PointResult
-from elbowroom.stats.sides import Bounds, Of, Scatter
+from elbowroom.results.result import PointResult
 from elbowroom.workloads import ExtraneousAccesses, running
 
 Kind = tuple[str, int, str, bool]

@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from elbowroom.experiments.ema import sides
 from elbowroom.experiments.ema.cases import AccessCase, cases
+from elbowroom.experiments.ema.floors import CacheRegion
+from elbowroom.experiments.ema.sides import Bounds, Difference, First, Scatter
 from elbowroom.machine.topology import Machine
+from elbowroom.results.result import PointResult
 from elbowroom.schemas import WRITTEN
-from elbowroom.stats import sides
-from elbowroom.stats.floors import CacheRegion
-from elbowroom.stats.result import PointResult
-from elbowroom.stats.sides import Bounds, Difference, First, Scatter
 
 
 class WindowBounds(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,10 +9,10 @@ from typing import Literal
 
 from elbowroom.draw.figure import Axis, Figure, Hue, Mark, Scale, Series
 from elbowroom.experiments.common.sentences import size_text
+from elbowroom.experiments.ema import sides
 from elbowroom.experiments.ema.cases import AccessCase, Kind, cases, kind_text, who_text
 from elbowroom.machine.topology import Machine
-from elbowroom.stats import sides
-from elbowroom.stats.result import PointResult, Summary
+from elbowroom.results.result import PointResult, Summary
 
 WIDE = 16_000_000
 """Bytes from which on their axis is logarithmic: the small caches would be one line at its beginning."""

@@ -15,7 +15,7 @@ from elbowroom.experiments.ema.sentences import (
     which_side,
 )
 from elbowroom.machine.topology import Machine
-from elbowroom.stats.result import Finding, PointResult
+from elbowroom.results.result import Finding, PointResult
 
 
 def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:

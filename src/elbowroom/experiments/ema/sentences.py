@@ -9,13 +9,13 @@ from typing import Literal
 from elbowroom.draw.numbers import number
 from elbowroom.experiments.common.claims import Claim
 from elbowroom.experiments.common.sentences import Values, size_text
+from elbowroom.experiments.ema import sides
 from elbowroom.experiments.ema.cases import AccessCase, kind_text, region_text, who_text
-from elbowroom.stats import sides
-from elbowroom.stats.floors import CacheRegion
+from elbowroom.experiments.ema.floors import CacheRegion
+from elbowroom.experiments.ema.sides import never_below
+from elbowroom.results.judgement import above
+from elbowroom.results.result import Finding
 from elbowroom.stats.interval import Interval
-from elbowroom.stats.judgement import above
-from elbowroom.stats.result import Finding
-from elbowroom.stats.sides import never_below
 
 RISEN = 0.05
 """A floor that lies so far above that without accesses shows interference: as what keeps less than 0.95."""

@@ -28,8 +28,8 @@ from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.file import Plan, Positive
 from elbowroom.plan.point import Expansion, Note, Point
-from elbowroom.stats.result import Finding, PointResult, Trace
-from elbowroom.stats.traces import mean_mhz
+from elbowroom.results.result import Finding, PointResult, Trace
+from elbowroom.results.traces import mean_mhz
 
 MOVED = 0.02  # docs/design/method.md, rule 14: more than 2 % is a change of frequency
 GAINED = 0.02  # the paper's "slightly better" is 1.7 to 1.52 us; less than this is called unchanged

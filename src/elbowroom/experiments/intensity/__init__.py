@@ -28,8 +28,8 @@ from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.file import Plan
 from elbowroom.plan.point import Expansion
-from elbowroom.stats.curves import Onset, recovery
-from elbowroom.stats.result import Finding, PointResult
+from elbowroom.results.curves import Onset, recovery
+from elbowroom.results.result import Finding, PointResult
 
 LONGER = 1.10  # memory-bound while the time per item stays within 10 % of that at the lowest intensity
 

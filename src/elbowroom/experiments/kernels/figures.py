@@ -11,7 +11,7 @@ from elbowroom.draw.figure import Axis, Drawn, Figure, Series
 from elbowroom.experiments.common.panels import CORES
 from elbowroom.experiments.kernels.rows import TaskRow, cases, rows
 from elbowroom.machine.topology import Machine
-from elbowroom.stats.result import PointResult
+from elbowroom.results.result import PointResult
 
 Triple = tuple[float, float, float]
 Of = Callable[[TaskRow], Triple | None]

@@ -28,7 +28,7 @@ from elbowroom.experiments.kernels.rows import (
     waits,
 )
 from elbowroom.machine.topology import Machine
-from elbowroom.stats.result import Finding, PointResult
+from elbowroom.results.result import Finding, PointResult
 
 
 def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:  # noqa: ARG001

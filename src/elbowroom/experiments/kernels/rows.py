@@ -9,8 +9,8 @@ import msgspec
 
 from elbowroom.experiments.common.claims import Claim
 from elbowroom.experiments.common.sentences import Values, cores_text, hit, intensity_text, kept_text
-from elbowroom.stats.judgement import Judgement, larger
-from elbowroom.stats.result import Finding, Kept, PointResult, Summary
+from elbowroom.results.judgement import Judgement, larger
+from elbowroom.results.result import Finding, Kept, PointResult, Summary
 from elbowroom.workloads import MatrixProgram, running
 
 TASKS = {"cg": "CG, dense", "cg-sparse": "CG, sparse", "gemm": "GEMM"}

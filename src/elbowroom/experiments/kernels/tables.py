@@ -8,7 +8,7 @@ from elbowroom.draw.numbers import number
 from elbowroom.draw.table import TextTable
 from elbowroom.experiments.kernels.rows import BUILDS, TASKS, TaskRow, rows
 from elbowroom.machine.topology import Machine
-from elbowroom.stats.result import PointResult
+from elbowroom.results.result import PointResult
 
 
 def tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable, ...]:  # noqa: ARG001

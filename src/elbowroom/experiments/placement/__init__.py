@@ -26,8 +26,8 @@ from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.file import Plan
 from elbowroom.plan.point import Expansion, Note
-from elbowroom.stats.curves import Onset
-from elbowroom.stats.result import Finding, PointResult
+from elbowroom.results.curves import Onset
+from elbowroom.results.result import Finding, PointResult
 
 # Between the paper's two words: 1.39 to 2 us (1.4 times) "increases slightly", doubling "increases highly"
 # (Table 1).

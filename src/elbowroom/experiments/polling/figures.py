@@ -12,7 +12,7 @@ from elbowroom.experiments.common.sentences import (
 )
 from elbowroom.experiments.polling.rows import OWNERS, PollingCase, WorkerRow, cases, workers_text
 from elbowroom.machine.topology import Machine
-from elbowroom.stats.result import PointResult
+from elbowroom.results.result import PointResult
 
 WORKERS = Axis(label="Number of polling workers", whole=True)
 

@@ -16,8 +16,8 @@ from elbowroom.experiments.common.sentences import (
 )
 from elbowroom.experiments.polling.rows import OWNERS, PollingCase, WorkerRow, cases, claims, workers_text
 from elbowroom.machine.topology import Machine
-from elbowroom.stats.curves import Onset
-from elbowroom.stats.result import Finding, PointResult
+from elbowroom.results.curves import Onset
+from elbowroom.results.result import Finding, PointResult
 
 
 def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:

@@ -12,9 +12,9 @@ import msgspec
 
 from elbowroom.experiments.common.claims import Claim
 from elbowroom.experiments.common.sentences import grouped, usable
+from elbowroom.results.judgement import Judgement, larger, suffers
+from elbowroom.results.result import Added, PointResult
 from elbowroom.stats.interval import apart
-from elbowroom.stats.judgement import Judgement, larger, suffers
-from elbowroom.stats.result import Added, PointResult
 from elbowroom.workloads import RuntimeProgram, running
 
 Source = Literal["pool", "starpu"]

@@ -26,9 +26,9 @@ from elbowroom.experiments.experiment import Experiment
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand
 from elbowroom.plan.kernels import find
-from elbowroom.stats.quiet import ANSWER, controls
-from elbowroom.stats.result import Finding, PointResult
-from elbowroom.stats.saturation import highest, regime, traffic
+from elbowroom.results.quiet import ANSWER, controls
+from elbowroom.results.result import Finding, PointResult
+from elbowroom.results.saturation import highest, regime, traffic
 
 
 def _size(item: PointResult) -> float:

@@ -35,7 +35,7 @@ from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.file import Plan
 from elbowroom.plan.kernels import find
 from elbowroom.plan.point import Expansion, Note, Placement, Point
-from elbowroom.stats.result import Finding, Kept, PointResult
+from elbowroom.results.result import Finding, Kept, PointResult
 
 CaseKey = tuple[str, int, str, int]
 

@@ -12,7 +12,7 @@ from elbowroom.experiments.common.panels import as_latency, curve
 from elbowroom.experiments.common.sentences import size_text
 from elbowroom.experiments.runtime_overhead.rows import LatencyCase, cases, ends
 from elbowroom.machine.topology import Machine
-from elbowroom.stats.result import Added, PointResult, Summary
+from elbowroom.results.result import Added, PointResult, Summary
 
 SIZES = Axis(label="Message size", scale="log2", bytes=True)
 NAMES: dict[Literal["alone", "together"], str] = {"alone": "by MPI", "together": "through StarPU-MPI"}

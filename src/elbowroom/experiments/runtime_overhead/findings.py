@@ -14,8 +14,8 @@ from elbowroom.experiments.runtime_overhead.rows import (
     recovered,
 )
 from elbowroom.machine.topology import Machine
-from elbowroom.stats.judgement import above, suffers
-from elbowroom.stats.result import Finding, PointResult
+from elbowroom.results.judgement import above, suffers
+from elbowroom.results.result import Finding, PointResult
 
 PAPER = "38 us on henri, 23 on billy, 45 on pyxis"
 """What was added there (section 5.2)."""

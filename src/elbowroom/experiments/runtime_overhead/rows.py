@@ -9,10 +9,10 @@ import msgspec
 from elbowroom.experiments.common.sentences import Values, grouped, node_distance, size_text, usable
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.placement import nic_node
-from elbowroom.stats.curves import affected
+from elbowroom.results.curves import affected
+from elbowroom.results.judgement import Judgement, larger, suffers, unanimous
+from elbowroom.results.result import Kept, PointResult
 from elbowroom.stats.interval import WithInterval
-from elbowroom.stats.judgement import Judgement, larger, suffers, unanimous
-from elbowroom.stats.result import Kept, PointResult
 from elbowroom.workloads import RuntimeProgram, running
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from elbowroom.draw.numbers import number, size
 from elbowroom.draw.table import TextTable
 from elbowroom.machine.topology import Machine
-from elbowroom.stats.result import Added, PointResult
+from elbowroom.results.result import Added, PointResult
 from elbowroom.workloads import RuntimeProgram, running
 
 

@@ -34,8 +34,8 @@ from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.file import Plan
 from elbowroom.plan.kernels import NONE
 from elbowroom.plan.point import Expansion, Note
-from elbowroom.stats.curves import LatencyJump, steps
-from elbowroom.stats.result import Finding, PointResult
+from elbowroom.results.curves import LatencyJump, steps
+from elbowroom.results.result import Finding, PointResult
 
 CaseKey = tuple[str, int, int, int, int]
 

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from elbowroom.plan.kernels import arithmetic_intensity
 from elbowroom.plan.point import Point
+from elbowroom.results.result import MeasuredSteps, PointResult, Side, Summary, Trace
+from elbowroom.results.series import WindowTimes, series_of, side_of_window
+from elbowroom.results.summary import Samples, side_of
 from elbowroom.stats.bootstrap import weights
-from elbowroom.stats.result import MeasuredSteps, PointResult, Side, Summary, Trace
-from elbowroom.stats.series import WindowTimes, series_of, side_of_window
 from elbowroom.stats.signed_ranks import FEWEST, Floats, Ints
-from elbowroom.stats.summary import Samples, side_of
 
 UNSTABLE_SHARE = 0.25  # of the phases: more, and the point is `not_stable`
 DRIFT = 0.05  # a closing baseline this far from the median, and outside d1..d9, is `drift`

@@ -13,12 +13,12 @@ from typing import Annotated, Literal
 import msgspec
 import numpy as np
 
+from elbowroom.experiments.ema.floors import RESAMPLES, CacheRegion, region_of
+from elbowroom.results.judgement import Judgement
+from elbowroom.results.result import PointResult, Spread, WindowSeries
 from elbowroom.schemas import WRITTEN
 from elbowroom.stats.bootstrap import estimate, indices, weights
-from elbowroom.stats.floors import RESAMPLES, CacheRegion, region_of
 from elbowroom.stats.interval import Interval
-from elbowroom.stats.judgement import Judgement
-from elbowroom.stats.result import PointResult, Spread, WindowSeries
 from elbowroom.stats.signed_ranks import Floats
 
 FEWEST_WINDOWS = 8

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from elbowroom.plan.kernels import NONE
-from elbowroom.stats.result import Finding, PointResult, Side, Verdict
+from elbowroom.results.result import Finding, PointResult, Side, Verdict
 from elbowroom.stats.signed_ranks import FEWEST
 
 QUIET_KEPT = 0.97  # what the register-only kernel must keep beside the communication

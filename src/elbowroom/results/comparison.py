@@ -17,9 +17,9 @@ import msgspec
 import numpy as np
 
 from elbowroom.plan.point import Point
-from elbowroom.stats.result import PointResult
+from elbowroom.results.result import PointResult
+from elbowroom.results.summary import Samples, log_ratios
 from elbowroom.stats.signed_ranks import FEWEST, NORMAL_95, Floats, by_repetition, known
-from elbowroom.stats.summary import Samples, log_ratios
 
 AT_LEAST = 0.01
 """The smallest change that is claimed."""

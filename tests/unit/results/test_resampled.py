@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from elbowroom.plan.point import Point
+from elbowroom.results.resampled import log_kept, log_of
+from elbowroom.results.result import Kept
+from elbowroom.results.summary import Samples, kept
 from elbowroom.stats.bootstrap import percentile_interval
-from elbowroom.stats.resampled import log_kept, log_of
-from elbowroom.stats.result import Kept
-from elbowroom.stats.summary import Samples, kept
 
 PHASES = ("B", "AB", "AB", "B")
 

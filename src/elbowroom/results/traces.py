@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from elbowroom.stats.result import PointResult
+from elbowroom.results.result import PointResult
 
 
 def mean_mhz(items: Sequence[PointResult], phase: str, role: str) -> float | None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Literal
 
-from elbowroom.stats.curves import TOLERANCE, affected
+from elbowroom.results.curves import TOLERANCE, affected
+from elbowroom.results.result import Kept
 from elbowroom.stats.interval import WithInterval, apart
-from elbowroom.stats.result import Kept
 
 Judgement = Literal["confirmed", "refuted", "undecided", "not tested"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from elbowroom.plan.kernels import Kernel, find
-from elbowroom.stats.counters import ratios, suspects
+from elbowroom.results.counters import ratios, suspects
 
 
 def kernel(name: str) -> Kernel:

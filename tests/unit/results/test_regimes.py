@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from elbowroom.plan.point import Point
-from elbowroom.stats.result import Kept
-from elbowroom.stats.saturation import colour, highest, regime, traffic
+from elbowroom.results.result import Kept
+from elbowroom.results.saturation import colour, highest, regime, traffic
 from studies import HENRI, SMALL, by_key, study
 
 PEAK = 60_000.0  # bus MB/s of a node

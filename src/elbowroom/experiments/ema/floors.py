@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elbowroom.machine.topology import Machine
+from elbowroom.results.result import PointResult, WindowSeries
 from elbowroom.schemas import WRITTEN
 from elbowroom.stats.bootstrap import estimate, indices
 from elbowroom.stats.interval import Interval
-from elbowroom.stats.result import PointResult, WindowSeries
 from elbowroom.stats.signed_ranks import Floats
 
 RESAMPLES = 500

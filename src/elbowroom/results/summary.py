@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from elbowroom.results.result import Added, Kept, Side, Summary
 from elbowroom.stats.bootstrap import expansion, percentile_interval, resampled_medians, weights
-from elbowroom.stats.result import Added, Kept, Side, Summary
 from elbowroom.stats.signed_ranks import (
     FEWEST,
     Floats,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from elbowroom.experiments.common.claims import Claim
+from elbowroom.results.judgement import Judgement, above, larger, suffers, unanimous
+from elbowroom.results.result import Kept
 from elbowroom.stats.interval import Interval
-from elbowroom.stats.judgement import Judgement, above, larger, suffers, unanimous
-from elbowroom.stats.result import Kept
 
 
 @pytest.mark.parametrize(

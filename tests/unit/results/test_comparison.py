@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from elbowroom.plan.point import Point
-from elbowroom.stats.comparison import ComparedRun, agreement, compare, values_of, worse
-from elbowroom.stats.points import results
+from elbowroom.results.comparison import ComparedRun, agreement, compare, values_of, worse
+from elbowroom.results.points import results
 from sampled import Row, point, rows, samples
 
 

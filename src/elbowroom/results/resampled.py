@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from elbowroom.plan.point import Point
+from elbowroom.results.result import Kept
+from elbowroom.results.summary import Samples
 from elbowroom.stats.bootstrap import RESAMPLES, expansion, medians, weights
-from elbowroom.stats.result import Kept
 from elbowroom.stats.signed_ranks import NORMAL_95, Floats
-from elbowroom.stats.summary import Samples
 
 LEAST = 2
 """Repetitions: resamples of one are all alike and give no interval."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from elbowroom.stats.points import results
-from elbowroom.stats.quiet import Observations, controls, judge, verdict
-from elbowroom.stats.result import Finding, Kept, PointResult, Side, Summary
+from elbowroom.results.points import results
+from elbowroom.results.quiet import Observations, controls, judge, verdict
+from elbowroom.results.result import Finding, Kept, PointResult, Side, Summary
 from sampled import only, point, rows, samples
 
 

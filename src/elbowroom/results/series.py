@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elbowroom.plan.point import Point
+from elbowroom.results.result import Misses, Side, Spread, WindowSeries
+from elbowroom.results.summary import side_of
 from elbowroom.stats.bootstrap import weights
-from elbowroom.stats.result import Misses, Side, Spread, WindowSeries
 from elbowroom.stats.signed_ranks import Floats, Ints
-from elbowroom.stats.summary import side_of
 
 RESAMPLES = 200
 """Of a window's medians: thousands of messages in each of hundreds of windows; fewer than elsewhere."""

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from elbowroom.stats.curves import affected, onset, recovery, steps
-from elbowroom.stats.points import results
-from elbowroom.stats.result import Kept, Side, Summary
-from elbowroom.stats.summary import Samples, kept, side_of, summarise
+from elbowroom.results.curves import affected, onset, recovery, steps
+from elbowroom.results.points import results
+from elbowroom.results.result import Kept, Side, Summary
+from elbowroom.results.summary import Samples, kept, side_of, summarise
 from sampled import only, point, rows, samples
 
 # Summaries

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from elbowroom.plan.kernels import find
-from elbowroom.stats.curves import TOLERANCE, affected
-from elbowroom.stats.result import Kept, PointResult, Summary
+from elbowroom.results.curves import TOLERANCE, affected
+from elbowroom.results.result import Kept, PointResult, Summary
 
 Regime = Literal["blue", "red"]
 Colour = Literal["blue", "red", "computation only", "communication only", "neither", "undecided"]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from elbowroom.stats.result import PointResult, Summary
+from elbowroom.results.result import PointResult, Summary
 
 if TYPE_CHECKING:
-    from elbowroom.stats.summary import Samples
+    from elbowroom.results.summary import Samples
 
 Name = Literal["computation", "communication"]
 

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from accessed import FLOOR, L1, L2, L3, cached, flat, stairs, study, times
+from elbowroom.experiments.ema import sides
 from elbowroom.experiments.ema.cases import AccessCase, cases
 from elbowroom.plan.point import Point
-from elbowroom.stats import series, sides
+from elbowroom.results import series
+from elbowroom.results.judgement import above
+from elbowroom.results.result import PointResult
+from elbowroom.results.series import WindowTimes
 from elbowroom.stats.interval import Interval
-from elbowroom.stats.judgement import above
-from elbowroom.stats.result import PointResult
-from elbowroom.stats.series import WindowTimes
 from elbowroom.workloads import ExtraneousAccesses
 
 HERE = cached()

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from elbowroom.stats.result import Kept, Summary
+from elbowroom.results.result import Kept, Summary
 
 TOLERANCE = 0.05
 JUMP = 0.15
