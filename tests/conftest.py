@@ -74,6 +74,7 @@ def _needs_probe(item: pytest.Item) -> bool:
     return path.parts[0] == "mpi" or item.get_closest_marker("real") is not None
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sets ELBOWROOM_PROBE and ELBOWROOM_MPIRUN where a test wants the real probe; builds it before the
     first. The tests that wait for the sanitizers' builds come last. With several workers (pytest -n), one has

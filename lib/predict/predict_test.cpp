@@ -264,7 +264,7 @@ TEST_CASE("files that are no models are refused with what is wrong") {
   check_refused(document(), ENOTSUP, "it has: flow, threshold", "robust");
   check_refused(document(), EINVAL, "it has: flow, threshold", "best");
   CHECK(elbow_predict_parse("{\"schema\": ", 11, nullptr) == nullptr);
-  CHECK(std::string(elbow_predict_error()).find("no JSON (byte 12)") != std::string::npos);
+  CHECK(std::string(elbow_predict_error()).find("not JSON (byte 12)") != std::string::npos);
 }
 
 TEST_CASE("fields that are not known are passed over, whatever the order of parameters") {

@@ -88,11 +88,10 @@ TEST_CASE("A value that is wrong is named, with what would be right") {
       refusal_of({{"ELBOW_TRACE_POLICY", "drop"}}).find("ELBOW_TRACE_POLICY 'drop': there is no such policy; stop,") ==
       0);
   CHECK(refusal_of({{"ELBOW_TRACE_BYTES", "4M"}}).find("ELBOW_TRACE_BYTES '4M': is not a number of bytes") == 0);
-  CHECK(refusal_of({{"ELBOW_TRACE_CORE", "-1"}}).find("ELBOW_TRACE_CORE '-1': is no core") == 0);
+  CHECK(refusal_of({{"ELBOW_TRACE_CORE", "-1"}}).find("ELBOW_TRACE_CORE '-1': is not a core") == 0);
   CHECK(refusal_of({{"ELBOW_TRACE_JOB", "1 "}}).find("ELBOW_TRACE_JOB '1 '") == 0);
-  CHECK(refusal_of({{"PMI_RANK", "x"}, {"PMI_SIZE", "2"}}).find("PMI_RANK 'x': is no rank") == 0);
-  CHECK(refusal_of({{"PMI_RANK", "2"}, {"PMI_SIZE", "2"}}).find("PMI_RANK 2 of 2 ranks: there is no such process") ==
-        0);
+  CHECK(refusal_of({{"PMI_RANK", "x"}, {"PMI_SIZE", "2"}}).find("PMI_RANK 'x': is not a rank") == 0);
+  CHECK(refusal_of({{"PMI_RANK", "2"}, {"PMI_SIZE", "2"}}).find("PMI_RANK 2 of 2 ranks: there is no such rank") == 0);
   CHECK(refusal_of({{"PMIX_RANK", "2"}}).find("PMIX_RANK 2: the number of ranks is unknown") == 0);
   CHECK(refusal_of({{"ELBOW_TRACE_RANKS", "4"}}).find("ELBOW_TRACE_RANKS 4: the rank of this process is unknown") == 0);
 }

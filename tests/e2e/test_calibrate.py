@@ -46,7 +46,7 @@ def test_a_few_runs_make_a_model_that_knows_all_placements(calibrate: Any, tmp_p
     assert (found["reason"], found["runs"], found["full_runs"]) == ("budget", 14, 72)
     assert len(set(places(found))) == 14
     assert found["seconds"] < found["full_seconds"] / 3
-    assert found["saved"].startswith("14 runs instead of 72: about ")
+    assert found["saved"].startswith("14 points instead of 72: about ")
     assert found["virtual"] is True
     first = [step["width"] for step in found["steps"]].count(None)
     assert 0 < first < 14
@@ -166,7 +166,7 @@ def test_one_computing_core_and_one_node_say_what_cannot_be_learned(
     code, found, _ = calibrate("--mpi", str(quiet), "--run", "r", *QUICK)
     assert code in (0, 3)
     assert (found["reason"], found["runs"], found["full_runs"]) == ("complete", 1, 1)
-    assert found["saved"] == "1 run measured, all there are: nothing was saved."
+    assert found["saved"] == "1 point measured, which is every point: nothing was saved."
     told = " ".join(found["unknown"])
     assert "there is no remote memory to measure" in told
     assert "needs three counts" in told

@@ -162,7 +162,7 @@ def test_runs_of_two_machines_are_refused(
 def test_a_run_of_one_repetition_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     once = contrast(tmp_path / "once", kernels="triad", repetitions="1")
     assert cli.run(["explain", str(once)]) == 2
-    assert "nothing tells how sure a contrast is" in capfd.readouterr().err
+    assert "the uncertainty of a contrast is unknown" in capfd.readouterr().err
 
 
 def test_a_recorded_run_tells_why_frequencies_are_unknown(recorded: Path) -> None:

@@ -122,7 +122,7 @@ def test_fit_prints_parameters_intervals_origin_and_doubts(fitted: Any) -> None:
         assert part in out
     assert "imported" in out
     assert "72 runs of memset_nt" in out
-    assert "Where not to trust it" in out
+    assert "Limits of the model:" in out
 
 
 def test_fit_as_json_is_what_it_wrote(run: Any, curves_csv: Any) -> None:
@@ -177,7 +177,7 @@ def test_what_was_measured_may_be_said_at_import(run: Any, curves_csv: Any) -> N
 def test_an_import_never_overwrites(run: Any, curves_csv: Any) -> None:
     source = str(curves_csv("henri", ns=(1,)))
     run("import", source, "-o", "r")
-    refused(run("import", source, "-o", "r"), "is there already")
+    refused(run("import", source, "-o", "r"), "already exists")
 
 
 def test_a_bad_file_leaves_no_run(run: Any, curves_csv: Any) -> None:
@@ -220,8 +220,8 @@ def test_fewer_points_than_parameters_are_refused(run: Any, curves_csv: Any) -> 
 
 def test_a_model_of_another_machine_is_refused(fitted: Any, curves_csv: Any) -> None:
     fitted("import", str(curves_csv("bora", ns=(1, 9, 18))), "-o", "b")
-    refused(fitted("evaluate", "b", "M.json"), "of another machine", "'henri'", "elbowroom fit")
-    refused(fitted("evaluate", "r", "billy"), "of another machine")
+    refused(fitted("evaluate", "b", "M.json"), "from another machine", "'henri'", "elbowroom fit")
+    refused(fitted("evaluate", "r", "billy"), "from another machine")
 
 
 def test_a_model_of_a_newer_release_is_refused(fitted: Any) -> None:
@@ -267,7 +267,7 @@ def test_the_tables_for_people_keep_to_80_columns_and_mark_extrapolation(run: An
     several = run("predict", "M.json")[1]
     assert max(len(line) for line in (one + several).splitlines()) <= 80
     assert "extrapolated * (8 of 72)" in several
-    assert "Computations' data on node 1, communications' on node 0" in several
+    assert "Data of the computation on node 1, message buffers on node 0" in several
 
 
 def test_both_sockets_are_predicted_and_evaluated(run: Any) -> None:

@@ -115,7 +115,7 @@ TEST_CASE("A rank without a sync point is flagged, and nothing is trusted; with 
     CHECK((event.error < 0) == last);
     CHECK((event.time == 0) == (last || event.thread == 0));  // another host's: moved to the beginning
   }
-  CHECK(read.warned("rank 1 has one sync point only"));
+  CHECK(read.warned("rank 1 has only one sync point"));
   CHECK(read.warned("rank 2 has no sync point"));
   CHECK(read.warned("rank 2's first event was moved"));
   CHECK_FALSE(doubts(*read.trace, read.merged).empty());

@@ -104,7 +104,7 @@ TEST_CASE("Within the clocks' errors an arrival before the departure is suspect,
   CHECK(read.merged.messages.totals().tachyons == 1);
   CHECK(read.merged.messages.totals().suspect == 2);
   CHECK(read.merged.messages.totals().unmatched == 1);
-  CHECK(read.warned("1 messages have one end only"));
+  CHECK(read.warned("1 messages have only one end"));
 }
 
 TEST_CASE("A message much faster than any of thousands before it is suspect") {

@@ -135,7 +135,7 @@ def test_a_run_whose_only_point_failed_measured_nothing() -> None:
     said = Finding(key="answer", level="quiet", text="No interference is seen.", points=(quiet.id,))
     found = verdict([said], [quiet, *failed])
     assert (found.trusted, found.interference) == (False, None)
-    assert found.text == "Nothing was measured: 1 of 1 points failed; the first: rank 1 died."
+    assert found.text == "Nothing was measured: 1 of 1 points failed; the first one: rank 1 died."
 
 
 def test_a_run_that_lost_one_of_three_points_is_not_trusted() -> None:

@@ -166,7 +166,7 @@ def test_a_full_disk_while_appending_is_a_sentence_and_nothing_is_half_written(p
     journal._file = kept
     os.close(full)
     journal.close()
-    assert "make room" in caught.value.hint
+    assert "free space" in caught.value.hint
     assert path.read_bytes() == before
 
 
@@ -241,7 +241,7 @@ def test_the_name_of_a_run_folder_may_be_any(recorded: Path, tmp_path: Path, nam
 def test_a_run_folder_is_never_overwritten(recorded: Path) -> None:
     run = RunFolder.open(recorded)
     before = (recorded / "manifest.json").read_bytes()
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="already exists"):
         RunFolder.create(recorded, run.manifest, run.topology())
     assert (recorded / "manifest.json").read_bytes() == before
 
