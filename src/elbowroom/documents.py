@@ -58,7 +58,7 @@ class DocumentFormat(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
             line = data[: int(place[1])].count(b"\n") + 1 if place else 1
             raise self._error(f"is damaged: line {line} is not JSON ({error})", path) from error
         if not isinstance(head, dict) or head.get("schema") != self.schema:
-            raise self._error(f"is no {self.name} of elbowroom (schema {self.schema!r})", path)
+            raise self._error(f"does not have the schema {self.schema!r}", path)
         return head
 
     def _error(self, message: str, path: Path) -> UsageError:

@@ -80,7 +80,7 @@ def instance_of(kind: type[T]) -> Callable[[EntryPoint], T]:
     def loaded(entry: EntryPoint) -> T:
         item = load(entry)
         if not isinstance(item, kind) or getattr(item, "name", None) != entry.name:
-            raise refused(entry, f"is no {kind.__name__} named {entry.name!r}")
+            raise refused(entry, f"is not of type {kind.__name__} with the name {entry.name!r}")
         return item
 
     return loaded
@@ -90,7 +90,7 @@ def file_of(entry: EntryPoint) -> Path:
     """The file `NAME.toml` of an entry point that names the package in which it lies."""
     place = getattr(load(entry), "__file__", None)
     if place is None:
-        raise refused(entry, f"is no package with a file {entry.name}.toml")
+        raise refused(entry, f"is not a package with a file {entry.name}.toml")
     return Path(place).with_name(f"{entry.name}.toml")
 
 

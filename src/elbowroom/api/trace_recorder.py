@@ -209,7 +209,7 @@ def _policy(policy: Policy, core: int | None) -> Policy:
             "is the draining thread's", field="core", value=core, hint="leave it out, or give --policy drain"
         )
     if core is not None and core < 0:
-        raise UsageError("is no core", field="core", value=core, hint="cores count from 0")
+        raise UsageError("is not a core", field="core", value=core, hint="cores count from 0")
     return policy
 
 

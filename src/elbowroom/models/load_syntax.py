@@ -72,5 +72,5 @@ def parse_copy(text: str) -> Copy:
         return Copy(node=int(node), demand=float(demand))
     except ValueError as error:
         raise UsageError(
-            "is no copy", field="copy", value=text, hint="write MB/s@NODE, for instance 12000@0"
+            "is not a copy", field="copy", value=text, hint="write MB/s@NODE, for instance 12000@0"
         ) from error

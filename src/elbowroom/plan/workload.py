@@ -250,7 +250,7 @@ def members() -> Mapping[str, type[Workload]]:
 def _added(entry: EntryPoint) -> type[Workload]:
     member = load(entry)
     if not isinstance(member, type) or not issubclass(member, Workload) or member.key != entry.name:
-        raise refused(entry, f"is no Workload with the key {entry.name!r}")
+        raise refused(entry, f"is not a Workload with the key {entry.name!r}")
     return member
 
 

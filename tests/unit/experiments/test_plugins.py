@@ -65,4 +65,4 @@ def test_keys_of_an_experiment_without_any_are_refused() -> None:
 
 def test_what_is_no_experiment_is_named(install_plugin: Install) -> None:
     install_plugin("plugin_one", {"__init__.py": "EXPERIMENT = 1"}, ENTRIES)
-    assert "is no Experiment named 'halo'" in experiments.EXPERIMENTS.problems()[0]
+    assert "is not of type Experiment with the name 'halo'" in experiments.EXPERIMENTS.problems()[0]

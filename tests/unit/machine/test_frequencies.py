@@ -258,7 +258,7 @@ def test_what_cannot_be_set_back_is_an_error_and_stays_recorded(
         name for name in before if "policy0" in name
     }
     monkeypatch.undo()
-    assert "set back" in held.restore()
+    assert "restored" in held.restore()
     assert values(sys_root) == before
 
 
@@ -410,7 +410,7 @@ def test_a_state_file_without_locks_is_used_without(
     monkeypatch.setattr(fcntl, "flock", refuse)
     with holder(sys_root, tmp_path / "state") as process:
         process.kill()
-    assert "set back" in Frequencies(sys_root, tmp_path / "state").restore()
+    assert "restored" in Frequencies(sys_root, tmp_path / "state").restore()
     assert values(sys_root) == before
 
 

@@ -111,8 +111,8 @@ def test_a_torn_file_is_refused_with_its_line(document: Document, tmp_path: Path
     [
         (b"", "is not JSON"),
         (b"\x00\xff", "is not JSON"),
-        (b"[]", "is not a model of elbowroom"),
-        (b'{"schema": "elbowroom/manifest", "version": 1}', "is not a model of elbowroom"),
+        (b"[]", "does not have the schema 'elbowroom/model'"),
+        (b'{"schema": "elbowroom/manifest", "version": 1}', "does not have the schema 'elbowroom/model'"),
     ],
 )
 def test_what_is_no_model_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
