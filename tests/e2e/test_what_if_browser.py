@@ -19,7 +19,6 @@ from elbowroom.models.document import Document
 from elbowroom.models.predict import predict
 from elbowroom.models.prediction import Prediction
 from elbowroom.models.published_document import of_published
-from elbowroom.models.registry import ModelName
 from elbowroom.report.page import Page
 
 pytest.importorskip("selenium.webdriver", reason="selenium is not installed (test extras)")
@@ -56,7 +55,7 @@ def situations(document: Document, seed: int, *, other: bool) -> list[Situation]
 
 
 def said(
-    browser: Browser, document: Document, name: ModelName, asked: list[Situation], size: int
+    browser: Browser, document: Document, name: str, asked: list[Situation], size: int
 ) -> list[dict[str, Any]]:
     """What the page's script answers."""
     found = browser.execute_script(

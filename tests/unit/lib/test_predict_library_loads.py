@@ -23,7 +23,6 @@ from elbowroom.models.flow.part import FlowPart, LoadPart
 from elbowroom.models.load import Computing, Copy, Load, Messages
 from elbowroom.models.message_size import MessageSize
 from elbowroom.models.predict import predict, predict_loads
-from elbowroom.models.registry import ModelName
 
 TOOLS = runpy.run_path(str(Path(__file__).parents[2] / "predict_library.py"))
 SIZE = 64_000_000
@@ -159,7 +158,7 @@ def assert_close(mine: Any, its: Any, *where: object) -> None:
         assert getattr(mine, end) == pytest.approx(getattr(its, end), rel=1e-9, abs=1e-9), (*where, end)
 
 
-def compare(loaded: Any, document: Document, load: Load, name: ModelName | None = None) -> bool:
+def compare(loaded: Any, document: Document, load: Load, name: str | None = None) -> bool:
     """Whether there is an answer; Python has the same to 1e-9, or refuses too."""
     found = loaded.ask_load(load)
     try:
