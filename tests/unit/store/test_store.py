@@ -269,7 +269,7 @@ def test_a_place_that_cannot_be_written_is_a_sentence(recorded: Path) -> None:
     ("name", "content", "sentence"),
     [
         ("manifest.json", b"{", "manifest .* is damaged"),
-        ("manifest.json", b"[]", "no manifest of elbowroom"),
+        ("manifest.json", b"[]", "does not have the schema"),
         (
             "manifest.json",
             b'{"schema": "elbowroom/manifest", "version": 1}',
