@@ -192,7 +192,7 @@ def test_an_advice_is_read_as_it_was_written(henri: Document, tmp_path: Path) ->
 
 def test_a_file_that_is_no_advice_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"schema": "elbowroom/model"}')
-    with pytest.raises(UsageError, match="is no advice"):
+    with pytest.raises(UsageError, match="does not have the schema"):
         api.load_advice(tmp_path / "a.json")
 
 
