@@ -26,6 +26,8 @@ from typing import NamedTuple
 import numpy as np
 
 import elbowroom
+from elbowroom.launch import build
+from elbowroom.launch.mpi import find_mpi
 from elbowroom.plan.durations import parse_duration
 
 TRAFFIC_S = SLEEP_S = 0.1
@@ -124,6 +126,7 @@ def main() -> int:
         neighbour(options.core)
     limit = parse_duration(options.budget, "budget")
     wrong = False
+    build.probe(find_mpi())  # the first run of a checkout builds it, which is not what is timed here
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(options.keep or temporary)
         core = options.core
