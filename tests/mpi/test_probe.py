@@ -385,8 +385,9 @@ def test_a_computation_that_ends_before_the_communication_voids_the_phase(probe:
     assert "not_overlapped" in phase["flags"]
 
 
-def test_an_unreachable_steadiness_is_told_and_the_whole_phase_counted(probe: Probe) -> None:
-    answer = probe.ask(sequence=["A", "B"], steady={"window": 3, "cov": 1e-12, "limit": 0.1})
+def test_an_unreachable_steadiness_is_reported_and_the_whole_phase_counted(probe: Probe) -> None:
+    # A thousand samples: three in a row can be equal to the nanosecond, and then they are steady.
+    answer = probe.ask(sequence=["A", "B"], steady={"window": 1000, "cov": 1e-12, "limit": 0.1})
     assert answer["status"] == "not_stable"
     assert [phase["status"] for phase in answer["phases"]] == ["not_stable", "not_stable"]
     assert all(phase["measured_s"] >= 0.1 for phase in answer["phases"])
