@@ -13,9 +13,9 @@ TEST_CASE("whoever waits goes on when all have come, asleep or not") {
   for (const int spins : {0, 1000}) {
     Gate go;
     Gate done;
-    std::vector<int> seen(3, 0);
+    std::vector<int> counts(3, 0);
     std::vector<std::thread> threads;
-    for (int& own : seen) {
+    for (int& own : counts) {
       threads.emplace_back([&] {
         for (std::uint32_t round = 1; round <= kRounds; ++round) {
           go.wait_for(round, spins);
@@ -27,7 +27,7 @@ TEST_CASE("whoever waits goes on when all have come, asleep or not") {
     for (std::uint32_t round = 1; round <= kRounds; ++round) {
       go.raise();
       done.wait_for(round * 3, spins);
-      for (const int own : seen) {
+      for (const int own : counts) {
         REQUIRE(own == static_cast<int>(round));
       }
     }

@@ -4,12 +4,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <iostream>
 #include <sstream>
 
+#include "base/clock.hpp"
 #include "common/together.hpp"
+#include "machine/machine.hpp"
 #include "protocol/describe.hpp"
 #include "protocol/line_source.hpp"
 
@@ -135,14 +138,37 @@ json error_record(const RequestError& error, const std::string& point) {
   return record;
 }
 
-int with_settings(const Job& job, const std::string& config, const std::function<void(const Settings&)>& task) {
+int with_ranks(const std::string& name, int argc, char** argv, const std::string& threads,
+               const std::function<int(const Job&)>& task) {
+  // As in the probe: the topology is read before MPI narrows what is seen of it.
+  Machine::here();
+  clock_info();
+  std::signal(SIGPIPE, SIG_IGN);
+  const Job job(&argc, &argv, threads);
   try {
-    task(settings_from(job, config));
-    return 0;
+    return task(job);
+  } catch (const std::exception& error) {
+    // The other ranks wait for this one in the middle of something: nothing but the end of the job helps them.
+    std::cerr << fmt::format("{}: rank {}: {}", name, job.rank(), error.what()) << std::endl;
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  return 1;
+}
+
+int answered(const Job& job, const std::function<int()>& task) {
+  try {
+    return task();
   } catch (const RequestError& error) {
     say(job, error_record(error));
     return error.kind == "usage" ? 2 : 1;
   }
+}
+
+int with_settings(const Job& job, const std::string& config, const std::function<void(const Settings&)>& task) {
+  return answered(job, [&] {
+    task(settings_from(job, config));
+    return 0;
+  });
 }
 
 int serve(const Job& job, const std::string& config, const Maker& make) {

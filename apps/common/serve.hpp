@@ -25,9 +25,16 @@ class Program {
 
 using Maker = std::function<std::unique_ptr<Program>(const Job&, const Settings&)>;
 
-// Both return the exit code, the same on all ranks: 0, 1 (the machine) or 2 (what was asked). Rank 0 writes to stdout, an
+// Starts MPI at that thread level and runs `task` on each rank; returns its exit code. What it throws is reported under the
+// program's name, and ends the whole job.
+int with_ranks(const std::string& name, int argc, char** argv, const std::string& threads,
+               const std::function<int(const Job&)>& task);
+
+// These return the exit code, the same on all ranks: 0, 1 (the machine) or 2 (what was asked). Rank 0 writes to stdout, an
 // `error` record where what is called throws RequestError. Collective.
 
+// Runs `task`, whose exit code is returned where it does not throw.
+int answered(const Job& job, const std::function<int()>& task);
 // Calls `task` with the settings of that file, which only rank 0 need see.
 int with_settings(const Job& job, const std::string& config, const std::function<void(const Settings&)>& task);
 // Makes the program with these settings, says hello, and answers requests on stdin until its end.

@@ -11,24 +11,12 @@ namespace {
 
 using nlohmann::json;
 
-template <typename Value>
-void read(const json& object, const char* key, Value& value) {
-  if (!object.contains(key)) {
-    return;
-  }
-  try {
-    object.at(key).get_to(value);
-  } catch (const json::exception&) {
-    throw RequestError(key, object.at(key).dump(), "is of another type", "see docs/reference/protocol.md");
-  }
-}
-
 // Replaces what the object names.
 Placement read_placement(const json& object, Placement placement) {
-  read(object, "comp_cores", placement.comp_cores);
-  read(object, "comm_cores", placement.comm_cores);
-  read(object, "comp_node", placement.comp_node);
-  read(object, "comm_node", placement.comm_node);
+  placement.comp_cores = read(object, "comp_cores", placement.comp_cores);
+  placement.comm_cores = read(object, "comm_cores", placement.comm_cores);
+  placement.comp_node = read(object, "comp_node", placement.comp_node);
+  placement.comm_node = read(object, "comm_node", placement.comm_node);
   return placement;
 }
 
@@ -40,11 +28,11 @@ Placement Settings::placement(int rank, bool same_host) const {
       return placement;
     }
   }
-  Placement found = first;
+  Placement result = first;
   if (rank != 0 && same_host && !peer_cores.empty()) {
-    found.comm_cores = peer_cores;
+    result.comm_cores = peer_cores;
   }
-  return found;
+  return result;
 }
 
 void check_keys(const json& object, const std::string& what, std::initializer_list<const char*> known) {
@@ -66,18 +54,15 @@ Settings read_settings(const json& object) {
       {"program", "comp_cores", "comm_cores", "peer_cores", "comp_node", "comm_node", "placements", "scheduling"});
   Settings settings;
   settings.first = read_placement(object, {{}, {}, kNearest, kNearest});
-  read(object, "peer_cores", settings.peer_cores);
-  read(object, "scheduling", settings.scheduling);
-  read(object, "program", settings.program);
+  settings.peer_cores = read(object, "peer_cores", settings.peer_cores);
+  settings.scheduling = read(object, "scheduling", settings.scheduling);
+  settings.program = read(object, "program", settings.program);
   if (!settings.program.is_object()) {
     throw RequestError("program", settings.program.dump(), "is not a JSON object", "see docs/reference/protocol.md");
   }
-  std::vector<json> placements;
-  read(object, "placements", placements);
-  for (const json& one : placements) {
+  for (const json& one : read(object, "placements", std::vector<json>())) {
     check_keys(one, "placement", {"rank", "comp_cores", "comm_cores", "comp_node", "comm_node"});
-    int rank = -1;
-    read(one, "rank", rank);
+    const int rank = read(one, "rank", -1);
     if (rank < 0) {
       throw RequestError("placements", one.dump(), "a placement is of a rank", "give \"rank\", from 0");
     }

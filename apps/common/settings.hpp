@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/request_error.hpp"
 #include "protocol/request.hpp"
 
 namespace elbowroom::program {
@@ -25,6 +26,16 @@ struct Settings {
 
 // Reads types and names, refuses unknown keys; throws RequestError. Looks at no machine.
 Settings read_settings(const nlohmann::json& object);
+
+// The value of a key, or `otherwise` without it. Throws RequestError where it is of another type.
+template <typename Value>
+Value read(const nlohmann::json& object, const char* key, const Value& otherwise) {
+  try {
+    return object.value(key, otherwise);
+  } catch (const nlohmann::json::exception&) {
+    throw RequestError(key, object.at(key).dump(), "is of another type", "see docs/reference/protocol.md");
+  }
+}
 
 // Throws RequestError where `object`, called `what`, is not a JSON object or has other keys than those.
 void check_keys(const nlohmann::json& object, const std::string& what, std::initializer_list<const char*> known);

@@ -28,11 +28,11 @@ constexpr unsigned kLeastBackoff = 1;  // nops: StarPU's default
 std::string file_of(int thread, const char* name) { return fmt::format("/proc/self/task/{}/{}", thread, name); }
 
 std::set<int> own_threads() {
-  std::set<int> found;
+  std::set<int> result;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
-    found.insert(std::stoi(entry.path().filename().string()));
+    result.insert(std::stoi(entry.path().filename().string()));
   }
-  return found;
+  return result;
 }
 
 std::string name_of(int thread) {

@@ -10,13 +10,13 @@ using nlohmann::json;
 const StepTimes kTimes{{4e-6, 2e-6, 3e-6, 9e-6}, {1e-6, 1e-6, 1e-6, 1e-6}, {2e-6, 2e-6, 2e-6, 2e-6}, {1e-6}, 2e-5};
 
 std::vector<std::string> sides(const json& phase) {
-  std::vector<std::string> found;
+  std::vector<std::string> result;
   for (const char* side : {"comp", "comm", "total", "separator"}) {
     if (phase.contains(side)) {
-      found.emplace_back(side);
+      result.emplace_back(side);
     }
   }
-  return found;
+  return result;
 }
 
 TEST_CASE("a variant's phases are those of what it does, and whole steps are of the first") {

@@ -2,18 +2,15 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <csignal>
 #include <iostream>
 #include <string>
 #include <vector>
 
-#include "base/clock.hpp"
 #include "common/serve.hpp"
 #include "diffusion/mesh.hpp"
 #include "diffusion/solver.hpp"
 #include "diffusion/volumes.hpp"
 #include "exchange/job.hpp"
-#include "machine/machine.hpp"
 
 namespace {
 
@@ -45,22 +42,6 @@ int measure(const Job& job, const Options& options) {
   return program::serve(job, options.config, [](const Job& all, const program::Settings& settings) {
     return std::make_unique<Solver>(all, settings);
   });
-}
-
-int with_ranks(int argc, char** argv, const Options& options, bool solving) {
-  // As in the probe: the topology is read before MPI narrows what is seen of it.
-  Machine::here();
-  clock_info();
-  std::signal(SIGPIPE, SIG_IGN);
-  const Job job(&argc, &argv, options.threads);
-  try {
-    return solving ? solve(job, options) : measure(job, options);
-  } catch (const std::exception& error) {
-    // The other ranks wait for this one in the middle of something: nothing but the end of the job helps them.
-    std::cerr << fmt::format("diffusion: rank {}: {}", job.rank(), error.what()) << std::endl;
-    MPI_Abort(MPI_COMM_WORLD, 1);
-  }
-  return 1;
 }
 
 void print_table(const nlohmann::json& all) {
@@ -133,7 +114,9 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   if (!volumes->parsed()) {
-    return with_ranks(argc, argv, options, solving->parsed());
+    return program::with_ranks("diffusion", argc, argv, options.threads, [&](const Job& job) {
+      return solving->parsed() ? solve(job, options) : measure(job, options);
+    });
   }
   try {
     return print_volumes(options);

@@ -77,8 +77,8 @@ class OwnGraph {
       std::array<std::ptrdiff_t, kFaces> row{};
       const auto others = mesh.neighbours(cell);
       std::transform(others.begin(), others.end(), row.begin(), [&](CellId other) {
-        const auto found = std::lower_bound(cells.begin(), cells.end(), other);
-        return found != cells.end() && *found == other ? found - cells.begin() : kWall;
+        const auto entry = std::lower_bound(cells.begin(), cells.end(), other);
+        return entry != cells.end() && *entry == other ? entry - cells.begin() : kWall;
       });
       rows_.push_back(row);
     }
@@ -89,22 +89,22 @@ class OwnGraph {
   }
 
   // Places reached from `start`, level by level, each level's by rising degree of the cells that are reached.
-  std::vector<std::size_t> levels_from(std::size_t start, std::vector<bool>& seen) const {
-    std::vector<std::size_t> found{start};
-    seen[start] = true;
-    for (std::size_t next = 0; next < found.size(); ++next) {
-      const std::size_t before = found.size();
-      for (const std::ptrdiff_t neighbour : rows_[found[next]]) {
+  std::vector<std::size_t> levels_from(std::size_t start, std::vector<bool>& visited) const {
+    std::vector<std::size_t> result{start};
+    visited[start] = true;
+    for (std::size_t next = 0; next < result.size(); ++next) {
+      const std::size_t before = result.size();
+      for (const std::ptrdiff_t neighbour : rows_[result[next]]) {
         const auto place = static_cast<std::size_t>(neighbour);
-        if (neighbour != kWall && !seen[place]) {
-          seen[place] = true;
-          found.push_back(place);
+        if (neighbour != kWall && !visited[place]) {
+          visited[place] = true;
+          result.push_back(place);
         }
       }
-      std::stable_sort(found.begin() + static_cast<std::ptrdiff_t>(before), found.end(),
+      std::stable_sort(result.begin() + static_cast<std::ptrdiff_t>(before), result.end(),
                        [this](std::size_t a, std::size_t b) { return degree(a) < degree(b); });
     }
-    return found;
+    return result;
   }
 
  private:

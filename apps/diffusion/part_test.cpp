@@ -28,13 +28,13 @@ const Link& link_to(const Part& part, int rank) {
 TEST_CASE("every cell is in one slot of one part, whatever the order") {
   const Mesh mesh({5, 4, 6});
   for (const Order order : {Order::tiles, Order::natural, Order::hilbert, Order::rcm}) {
-    std::multiset<CellId> seen;
+    std::multiset<CellId> held;
     for (const Part& part : parts_of(mesh, order)) {
-      std::copy_if(part.slots.begin(), part.slots.end(), std::inserter(seen, seen.end()),
+      std::copy_if(part.slots.begin(), part.slots.end(), std::inserter(held, held.end()),
                    [](CellId cell) { return cell != kNoCell; });
     }
-    REQUIRE(seen.size() == static_cast<std::size_t>(mesh.cells()));
-    CHECK(std::set<CellId>(seen.begin(), seen.end()).size() == seen.size());
+    REQUIRE(held.size() == static_cast<std::size_t>(mesh.cells()));
+    CHECK(std::set<CellId>(held.begin(), held.end()).size() == held.size());
   }
 }
 

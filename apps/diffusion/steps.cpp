@@ -87,15 +87,15 @@ void Crew::begin(const Steps& steps) {
   for (Gate* gate : {&go_, &separated_, &computed_, &exchanging_, &exchanged_}) {
     gate->reset();
   }
-  const auto told = static_cast<std::size_t>(steps.steps);
+  const auto count = static_cast<std::size_t>(steps.steps);
   for (auto& stamps : computed_at_) {
-    stamps.assign(computes(steps.variant) ? told * kComputed : 0, 0);
+    stamps.assign(computes(steps.variant) ? count * kComputed : 0, 0);
   }
   for (std::size_t i = 0; i < exchanged_at_.size(); ++i) {
     const bool used = communicates(steps.variant) && i < static_cast<std::size_t>(steps.comm_threads);
-    exchanged_at_[i].assign(used ? told * kExchanged : 0, 0);
+    exchanged_at_[i].assign(used ? count * kExchanged : 0, 0);
   }
-  ended_at_.assign(told + 1, 0);
+  ended_at_.assign(count + 1, 0);
 }
 
 void Crew::compute(std::size_t thread, const Steps& steps, Work& work) {

@@ -65,12 +65,12 @@ double* Cg::own(Vector vector, std::size_t row) const {
 }
 
 // A task for each block row, which may change all that is the row's own.
-void Cg::for_rows(std::vector<Use> uses, bool writes_search, const std::function<void(std::size_t)>& body) {
+void Cg::for_rows(const std::vector<Use>& uses, bool writes_search, const std::function<void(std::size_t)>& body) {
   for (std::size_t row = first_; row < last_; ++row) {
     std::vector<Use> all = uses;
     all.push_back({row_data_[row - first_], true});
     all.push_back({p_data_[row], writes_search});
-    engine_.task(Kind::vector, std::move(all), [body, row] { body(row); });
+    engine_.task(Kind::vector, all, [body, row] { body(row); });
   }
 }
 
@@ -126,7 +126,7 @@ void Cg::multiply() {
     for (const std::size_t column : part.columns) {
       uses.push_back({p_data_[column], false});
     }
-    engine_.task(Kind::product, std::move(uses), [this, &part] {
+    engine_.task(Kind::product, uses, [this, &part] {
       matrix_->multiply(part, static_cast<const double*>(search_.data()), own(kQ, part.row));
     });
   }
@@ -138,7 +138,7 @@ void Cg::share_sums(std::size_t which) {
   for (const Datum row : row_data_) {
     uses.push_back({row, false});
   }
-  engine_.task(Kind::vector, std::move(uses), [this, which] {
+  engine_.task(Kind::vector, uses, [this, which] {
     std::copy(partial_.begin(), partial_.end(), sums_[which].begin() + static_cast<std::ptrdiff_t>(first_));
   });
   const std::size_t tag = rows_.blocks + which;
@@ -179,7 +179,7 @@ void Cg::add_sums(std::size_t which, std::function<void(double)> next) {
   for (const Datum datum : sums_data_[which]) {
     uses.push_back({datum, false});
   }
-  engine_.task(Kind::vector, std::move(uses), [this, which, next = std::move(next)] {
+  engine_.task(Kind::vector, uses, [this, which, next = std::move(next)] {
     next(std::accumulate(sums_[which].begin(), sums_[which].end(), 0.0));
   });
 }

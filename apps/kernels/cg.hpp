@@ -39,7 +39,7 @@ class Cg final : public Algorithm {
   void add_sums(std::size_t which, std::function<void(double)> next);
   void update();
   void iterate();
-  void for_rows(std::vector<Use> uses, bool writes_search, const std::function<void(std::size_t)>& body);
+  void for_rows(const std::vector<Use>& uses, bool writes_search, const std::function<void(std::size_t)>& body);
 
   const Problem problem_;
   const Rows rows_;

@@ -49,7 +49,7 @@ class Engine {
   Mode mode() const { return mode_; }
 
   // Asks for a task; nothing where only messages travel.
-  void task(Kind kind, std::vector<Use> uses, std::function<void()> body);
+  void task(Kind kind, const std::vector<Use>& uses, std::function<void()> body);
   // Asks for a message with the contents of `datum`; nothing where there is only computing. Both ranks give it one tag.
   // `counted`: whether it is one whose bandwidth is told.
   void send(Datum datum, int rank, std::size_t tag, bool counted);

@@ -137,19 +137,19 @@ Checked Gemm::check(const Job& job) const {
   const std::vector<double> size = whole(job, rows_, problem_.block, times(problem_, b_, first_, last_, z, true));
   const std::vector<double> exact = times(problem_, a_, first_, last_, right, false);
   const std::vector<double> bound = times(problem_, a_, first_, last_, size, true);
-  const std::vector<double> found = times(problem_, c_, first_, last_, z, false);
+  const std::vector<double> result = times(problem_, c_, first_, last_, z, false);
   Checked checked;
   double rest = 0;
   double norm = 0;
   double checksum = 0;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const double off = std::abs(found[i] - exact[i]);
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const double off = std::abs(result[i] - exact[i]);
     // Both ways round at most 2 order times on the way to a sum of products of magnitude `bound`.
     const double most = 4 * static_cast<double>(problem_.order) * Rounding::epsilon() * bound[i];
     checked.residual = std::max(checked.residual, off / std::max(most, Rounding::min()));
     rest += off * off;
     norm += exact[i] * exact[i];
-    checksum += found[i] * z[first_ * problem_.block + i];
+    checksum += result[i] * z[first_ * problem_.block + i];
   }
   checked.checksum = summed(job, checksum);
   checked.residual = largest(job, checked.residual);

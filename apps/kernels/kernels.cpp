@@ -19,6 +19,7 @@ namespace {
 
 using nlohmann::json;
 using program::gathered;
+using program::read;
 using program::together;
 
 constexpr double kMega = 1e-6;
@@ -31,15 +32,6 @@ Mode mode_of(const std::string& phase) {
     throw RequestError("sequence", phase, "is not a phase of this program", "A computing, B messages, AB both");
   }
   return phase == "A" ? Mode::computing : phase == "B" ? Mode::messages : Mode::all;
-}
-
-template <typename Value>
-Value read(const json& object, const char* key, const Value& otherwise) {
-  try {
-    return object.value(key, otherwise);
-  } catch (const json::exception&) {
-    throw RequestError(key, object.at(key).dump(), "is of another type", "see docs/reference/protocol.md");
-  }
 }
 
 void check_program(const json& program, int ranks) {
@@ -176,7 +168,7 @@ void Kernels::run(Mode mode, std::size_t runs, Phase& phase) {
 }
 
 // What a rank tells of its phase: rates of all runs together, and of each.
-json Kernels::told(Mode mode, const Phase& phase) const {
+json Kernels::report(Mode mode, const Phase& phase) const {
   const double flops =
       algorithm_->counts(outcome_.iterations).flops() * static_cast<double>(engine_->threads()) * kMega;
   json own = {{"rank", job_.rank()}, {"total", {{"value", mean(phase.seconds) / kMega}, {"unit", "us"}}}};
@@ -259,7 +251,7 @@ json Kernels::phase(const std::string& name, std::size_t index, double window) {
     }
     facts_ = facts_of(checked, phase);
   }
-  json own = told(mode, phase);
+  json own = report(mode, phase);
   own["strayed"] = engine_->meter().strayed();
   const std::vector<json> ranks = gathered(job_, own);
   for (const json& rank : ranks) {
@@ -407,7 +399,7 @@ json Kernels::solve(const std::string& path) {
   });
   const Checked checked = algorithm_->check(job_);
   const json facts = facts_of(checked, phase);
-  const std::vector<json> ranks = gathered(job_, told(Mode::all, phase));
+  const std::vector<json> ranks = gathered(job_, report(Mode::all, phase));
   const json comm = averaged(ranks, "comm", "value");
   const double seconds = largest(job_, phase.seconds.front());
   write_result(path);

@@ -34,7 +34,7 @@ class Kernels final : public program::Program {
   void measure_roof();
   void run(Mode mode, std::size_t runs, Phase& phase);
   nlohmann::json phase(const std::string& name, std::size_t index, double window);
-  nlohmann::json told(Mode mode, const Phase& phase) const;
+  nlohmann::json report(Mode mode, const Phase& phase) const;
   nlohmann::json facts_of(const Checked& checked, const Phase& phase);
   nlohmann::json flags();
   double plain_rate(double flops);

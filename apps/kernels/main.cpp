@@ -3,14 +3,12 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <csignal>
 #include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <map>
 #include <string>
 
-#include "base/clock.hpp"
 #include "kernels/dense.hpp"
 #include "kernels/kernels.hpp"
 
@@ -49,22 +47,6 @@ void choose_blas_kernels(char** argv) {
 #endif
 }
 
-int with_ranks(int argc, char** argv, const std::function<int(const Job&)>& task) {
-  // As in the probe: the topology is read before MPI narrows what is seen of it.
-  Machine::here();
-  clock_info();
-  std::signal(SIGPIPE, SIG_IGN);
-  const Job job(&argc, &argv, Engine::kThreadLevel);
-  try {
-    return task(job);
-  } catch (const std::exception& error) {
-    // The other ranks wait for this one in the middle of something: nothing but the end of the job helps them.
-    std::cerr << fmt::format("kernels-{}: rank {}: {}", Engine::kName, job.rank(), error.what()) << std::endl;
-    MPI_Abort(MPI_COMM_WORLD, 1);
-  }
-  return 1;
-}
-
 // A communication core and `threads` computing cores for each rank of this host; where there are too few, all ranks
 // share the same ones.
 program::Settings settings_for(const Job& job, const Options& options) {
@@ -96,22 +78,22 @@ program::Settings settings_for(const Job& job, const Options& options) {
   return settings;
 }
 
-void print_line(const nlohmann::json& told) {
-  const nlohmann::json& facts = told.at("facts");
+void print_line(const nlohmann::json& report) {
+  const nlohmann::json& facts = report.at("facts");
   const auto number = [](const nlohmann::json& object, const char* key) { return object.at(key).get<double>(); };
   fmt::print(
       "{} of order {} in blocks of {}, {} rank(s) x {} thread(s): {:.4g} ms, {:.3g} Gflop/s, {} iteration(s), "
       "residual {:.2g}, error {:.2g}, sends {}{}\n",
-      told.at("task").get<std::string>(), facts.at("order").get<std::size_t>(), facts.at("block").get<std::size_t>(),
-      told.at("ranks").get<int>(), told.at("threads").get<std::size_t>(), number(told, "time_us") * 1e-3,
-      number(told, "Mflop_s") * 1e-3, facts.at("iterations").get<std::size_t>(), number(facts, "residual"),
+      report.at("task").get<std::string>(), facts.at("order").get<std::size_t>(), facts.at("block").get<std::size_t>(),
+      report.at("ranks").get<int>(), report.at("threads").get<std::size_t>(), number(report, "time_us") * 1e-3,
+      number(report, "Mflop_s") * 1e-3, facts.at("iterations").get<std::size_t>(), number(facts, "residual"),
       number(facts, "relative_error"),
-      told.at("send_MB_s").is_null() ? "none" : fmt::format("{:.4g} MB/s", number(told, "send_MB_s")),
-      told.at("flags").empty() ? "" : " " + told.at("flags").dump());
+      report.at("send_MB_s").is_null() ? "none" : fmt::format("{:.4g} MB/s", number(report, "send_MB_s")),
+      report.at("flags").empty() ? "" : " " + report.at("flags").dump());
 }
 
 int solve(const Job& job, const Options& options) {
-  try {
+  return program::answered(job, [&] {
     Kernels kernels(job, settings_for(job, options));
     if (options.rounds > 0) {
       const nlohmann::json compared = kernels.compare(options.rounds);
@@ -120,17 +102,12 @@ int solve(const Job& job, const Options& options) {
       }
       return 0;
     }
-    const nlohmann::json told = kernels.solve(options.result);
+    const nlohmann::json report = kernels.solve(options.result);
     if (job.rank() == 0) {
-      options.json ? void(std::cout << told.dump() << std::endl) : print_line(told);
+      options.json ? void(std::cout << report.dump() << std::endl) : print_line(report);
     }
-    return told.at("valid").get<bool>() ? 0 : 1;
-  } catch (const RequestError& error) {
-    if (job.rank() == 0) {
-      std::cout << program::error_record(error).dump() << std::endl;
-    }
-    return error.kind == "usage" ? 2 : 1;
-  }
+    return report.at("valid").get<bool>() ? 0 : 1;
+  });
 }
 
 void add_solve(CLI::App& command, Options& options) {
@@ -166,12 +143,13 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  return with_ranks(argc, argv, [&](const Job& job) {
-    if (solving->parsed()) {
-      return solve(job, options);
-    }
-    return program::serve(job, options.config, [](const Job& all, const program::Settings& settings) {
-      return std::make_unique<Kernels>(all, settings);
-    });
-  });
+  return program::with_ranks(
+      fmt::format("kernels-{}", Engine::kName), argc, argv, Engine::kThreadLevel, [&](const Job& job) {
+        if (solving->parsed()) {
+          return solve(job, options);
+        }
+        return program::serve(job, options.config, [](const Job& all, const program::Settings& settings) {
+          return std::make_unique<Kernels>(all, settings);
+        });
+      });
 }

@@ -43,26 +43,26 @@ void Meter::count(Slot& slot, double sign) {
 }
 
 void Meter::sent(const Send& send, bool counted) {
-  ++told_.messages;
-  told_.bytes += send.bytes;
+  ++tally_.messages;
+  tally_.bytes += send.bytes;
   if (counted) {
-    told_.sends.push_back(send);
+    tally_.sends.push_back(send);
   }
 }
 
 Tally Meter::take() {
   double counted[2] = {0, 0};
   for (Slot& slot : slots_) {
-    told_.product_s += static_cast<double>(std::exchange(slot.ns[0], 0)) * 1e-9;
-    told_.vector_s += static_cast<double>(std::exchange(slot.ns[1], 0)) * 1e-9;
-    told_.tasks += std::exchange(slot.tasks, 0);
+    tally_.product_s += static_cast<double>(std::exchange(slot.ns[0], 0)) * 1e-9;
+    tally_.vector_s += static_cast<double>(std::exchange(slot.ns[1], 0)) * 1e-9;
+    tally_.tasks += std::exchange(slot.tasks, 0);
     counted[0] += std::exchange(slot.counted[0], 0);
     counted[1] += std::exchange(slot.counted[1], 0);
   }
   if (counted[0] > 0) {
-    told_.stalled = counted[1] / counted[0];
+    tally_.stalled = counted[1] / counted[0];
   }
-  return std::exchange(told_, Tally{});
+  return std::exchange(tally_, Tally{});
 }
 
 bool Meter::strayed() const {

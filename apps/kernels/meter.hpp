@@ -65,7 +65,7 @@ class Meter {
 
   std::vector<Slot> slots_;
   std::vector<int> cores_;
-  Tally told_;
+  Tally tally_;
 };
 
 template <typename Body>

@@ -66,9 +66,9 @@ double number(const json& program, const char* key, double otherwise) {
 }  // namespace
 
 std::string name_of(Task task) {
-  const auto* found =
+  const auto* entry =
       std::find_if(kTasks.begin(), kTasks.end(), [task](const auto& known) { return known.second == task; });
-  return found->first;
+  return entry->first;
 }
 
 Problem read_problem(const json& program) {

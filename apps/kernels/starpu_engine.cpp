@@ -35,12 +35,12 @@ void run_task(void**, void* argument) {
 
 starpu_codelet* codelet() {
   static starpu_codelet one = [] {
-    starpu_codelet made;
-    starpu_codelet_init(&made);
-    made.cpu_funcs[0] = run_task;
-    made.nbuffers = STARPU_VARIABLE_NBUFFERS;
-    made.name = "block";
-    return made;
+    starpu_codelet blank;
+    starpu_codelet_init(&blank);
+    blank.cpu_funcs[0] = run_task;
+    blank.nbuffers = STARPU_VARIABLE_NBUFFERS;
+    blank.name = "block";
+    return blank;
   }();
   return &one;
 }
@@ -130,7 +130,7 @@ void Engine::run(Mode mode, const std::function<void()>& work) {
   impl_->starpu.pause();
 }
 
-void Engine::task(Kind kind, std::vector<Use> uses, std::function<void()> body) {
+void Engine::task(Kind kind, const std::vector<Use>& uses, std::function<void()> body) {
   if (!computes(mode_)) {
     return;
   }

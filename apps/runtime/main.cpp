@@ -1,38 +1,22 @@
 // runtime: messages through a task runtime and through MPI (README.md).
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
-#include <csignal>
-#include <iostream>
 #include <string>
 
-#include "base/clock.hpp"
 #include "common/serve.hpp"
 #include "exchange/job.hpp"
-#include "machine/machine.hpp"
 #include "runtime/runtime.hpp"
 
 namespace {
 
 using namespace elbowroom;
 
+// StarPU's communication thread and this one both call MPI; both ways of a message are measured at this level.
 int measure(int argc, char** argv, const std::string& config) {
-  // As in the probe: the topology is read before MPI narrows what is seen of it.
-  Machine::here();
-  clock_info();
-  std::signal(SIGPIPE, SIG_IGN);
-  // StarPU's communication thread and this one both call MPI; both ways of a message are measured at this level.
-  const Job job(&argc, &argv, "multiple");
-  try {
+  return program::with_ranks("runtime", argc, argv, "multiple", [&](const Job& job) {
     return program::serve(job, config, [](const Job& all, const program::Settings& settings) {
       return std::make_unique<runtime::Runtime>(all, settings);
     });
-  } catch (const std::exception& error) {
-    // The other rank waits for this one in the middle of something: nothing but the end of the job helps it.
-    std::cerr << fmt::format("runtime: rank {}: {}", job.rank(), error.what()) << std::endl;
-    MPI_Abort(MPI_COMM_WORLD, 1);
-  }
-  return 1;
+  });
 }
 
 }  // namespace

@@ -43,9 +43,9 @@ void fill(Path& path, std::uint64_t seed) {
 }
 
 bool holds(Path& path, std::uint64_t seed) {
-  bool found = false;
-  path.touch([&](void* data, std::size_t size) { found = message_holds(data, size, seed); });
-  return found;
+  bool result = false;
+  path.touch([&](void* data, std::size_t size) { result = message_holds(data, size, seed); });
+  return result;
 }
 
 // There and back with other contents each way, so that a message that never came is seen.
@@ -92,30 +92,30 @@ std::int64_t Measured::round_trips() const {
 double Measured::half_round_trip() const { return seconds() * 1e6 / 2 / static_cast<double>(round_trips()); }
 
 Measured lead(const Job& job, Path& path, const Window& window) {
-  Measured found;
-  found.valid = whole_message_returns(job, path, kFirstSeed);
+  Measured result;
+  result.valid = whole_message_returns(job, path, kFirstSeed);
   const std::int64_t round_trips = fitting(job, path, batch_target_ns(window.seconds, minimum_sample_ns()));
   SteadyDetector steady(window.steady_window, window.steady_cov);
   std::vector<Batch> all;
-  found.start_ns = now_ns();
+  result.start_ns = now_ns();
   for (double measured = 0, waited = 0;;) {
     all.push_back(timed(job, path, round_trips));
     const double took = static_cast<double>(all.back().took_ns);
-    found.steady = steady.add(took / static_cast<double>(round_trips));
-    const double total = static_cast<double>(now_ns() - found.start_ns) * 1e-9;
-    measured = found.steady ? measured + took * 1e-9 : 0;
-    waited = found.steady ? waited : total;
-    const bool enough = found.steady && all.size() - steady.first() >= window.steady_window;
-    if ((enough && measured >= window.seconds) || (!found.steady && waited >= window.limit + window.seconds)) {
+    result.steady = steady.add(took / static_cast<double>(round_trips));
+    const double total = static_cast<double>(now_ns() - result.start_ns) * 1e-9;
+    measured = result.steady ? measured + took * 1e-9 : 0;
+    waited = result.steady ? waited : total;
+    const bool enough = result.steady && all.size() - steady.first() >= window.steady_window;
+    if ((enough && measured >= window.seconds) || (!result.steady && waited >= window.limit + window.seconds)) {
       break;
     }
   }
-  found.end_ns = now_ns();
-  const auto first = all.begin() + static_cast<std::ptrdiff_t>(found.steady ? steady.first() : 0);
-  found.batches.assign(first, all.end());
-  found.valid = whole_message_returns(job, path, kLastSeed) && found.valid;
-  found.valid = announce(job, {Header::end, 0, 0}) == 1 && found.valid;
-  return found;
+  result.end_ns = now_ns();
+  const auto first = all.begin() + static_cast<std::ptrdiff_t>(result.steady ? steady.first() : 0);
+  result.batches.assign(first, all.end());
+  result.valid = whole_message_returns(job, path, kLastSeed) && result.valid;
+  result.valid = announce(job, {Header::end, 0, 0}) == 1 && result.valid;
+  return result;
 }
 
 void follow(const Job& job, Path& path, const Window& window) {

@@ -16,6 +16,7 @@ namespace {
 
 using nlohmann::json;
 using program::BusyThread;
+using program::read;
 using program::Settings;
 
 // A polling worker sleeps in no window (docs/design/method.md, rule 1).
@@ -88,7 +89,7 @@ json pages_record(const PageReport& report) {
 
 }  // namespace
 
-struct Runtime::Asked {
+struct Runtime::PointRequest {
   std::string point;
   std::int64_t repetition = 0;
   std::vector<std::string> sequence;
@@ -99,15 +100,6 @@ struct Runtime::Asked {
 
 namespace {
 
-template <typename Value>
-Value read(const json& object, const char* key, const Value& otherwise) {
-  try {
-    return object.value(key, otherwise);
-  } catch (const json::exception&) {
-    throw RequestError(key, object.at(key).dump(), "is of another type", "see docs/reference/protocol.md");
-  }
-}
-
 void check_phases(const std::vector<std::string>& sequence) {
   for (const std::string& phase : sequence) {
     if (phase != "B" && phase != "AB") {
@@ -117,19 +109,19 @@ void check_phases(const std::vector<std::string>& sequence) {
 }
 
 // Half the round trip in us, or what it carries in MB/s; of all batches, and of each.
-json messages_record(const Measured& found, std::size_t size, bool latency) {
+json messages_record(const Measured& rates, std::size_t size, bool latency) {
   const auto value = [&](double half_round_trip) {
     return latency ? half_round_trip : static_cast<double>(size) / half_round_trip;
   };
   json batches = json::array();
-  for (const Batch& batch : found.batches) {
+  for (const Batch& batch : rates.batches) {
     batches.push_back(value(static_cast<double>(batch.took_ns) * 1e-3 / 2 / static_cast<double>(batch.round_trips)));
   }
-  return {{"value", value(found.half_round_trip())},
+  return {{"value", value(rates.half_round_trip())},
           {"unit", latency ? "us" : "MB/s"},
           {"batches", batches},
-          {"messages", found.round_trips()},
-          {"bytes", found.round_trips() * static_cast<std::int64_t>(size)}};
+          {"messages", rates.round_trips()},
+          {"bytes", rates.round_trips() * static_cast<std::int64_t>(size)}};
 }
 
 }  // namespace
@@ -182,34 +174,35 @@ void Runtime::use(std::size_t size) {
   }
 }
 
-Runtime::Asked Runtime::read_asked(const json& request) {
-  Asked asked;
-  asked.point = read(request, "point", std::string());
-  asked.repetition = read(request, "repetition", std::int64_t{0});
-  asked.sequence = read(request, "sequence", std::vector<std::string>{"B", "AB", "AB", "B"});
-  check_phases(asked.sequence);
+Runtime::PointRequest Runtime::read_point(const json& request) {
+  PointRequest point_request;
+  point_request.point = read(request, "point", std::string());
+  point_request.repetition = read(request, "repetition", std::int64_t{0});
+  point_request.sequence = read(request, "sequence", std::vector<std::string>{"B", "AB", "AB", "B"});
+  check_phases(point_request.sequence);
   const auto size = read(request, "size", std::int64_t{0});
   if (size < 1 || size > std::numeric_limits<int>::max()) {
     throw RequestError("size", std::to_string(size), "is not a size of a message", "from 1 B to 2 GiB");
   }
-  asked.size = static_cast<std::size_t>(size);
-  asked.latency = read(request, "metric", std::string("latency")) == "latency";
+  point_request.size = static_cast<std::size_t>(size);
+  point_request.latency = read(request, "metric", std::string("latency")) == "latency";
   const json steady = request.value("steady", json::object());
-  asked.window = {read(request, "window", 0.12), read(steady, "window", std::size_t{7}), read(steady, "cov", 0.05),
-                  read(steady, "limit", 1.0), read(request, "fault", std::string()) == "message"};
-  return asked;
+  point_request.window = {read(request, "window", 0.12), read(steady, "window", std::size_t{7}),
+                          read(steady, "cov", 0.05), read(steady, "limit", 1.0),
+                          read(request, "fault", std::string()) == "message"};
+  return point_request;
 }
 
 json Runtime::answer(const json& request) {
-  Asked asked;
+  PointRequest point_request;
   program::together(job_, [&] {
-    asked = read_asked(request);
-    use(asked.size);
+    point_request = read_point(request);
+    use(point_request.size);
   });
   json phases = json::array();
   std::string status = "ok";
-  for (const std::string& name : asked.sequence) {
-    phases.push_back(phase(asked, name, static_cast<int>(phases.size())));
+  for (const std::string& name : point_request.sequence) {
+    phases.push_back(phase(point_request, name, static_cast<int>(phases.size())));
     const std::string one = phases.back().at("status");
     status = one == "void" ? "failed" : one == "not_stable" && status == "ok" ? one : status;
   }
@@ -220,8 +213,8 @@ json Runtime::answer(const json& request) {
                        : status == "not_stable" ? "no steady window inside the limit"
                                                 : "";
   return {{"record", "repetition"},
-          {"point", asked.point},
-          {"repetition", asked.repetition},
+          {"point", point_request.point},
+          {"repetition", point_request.repetition},
           {"status", status},
           {"reason", reason},
           {"flags", flags_},
@@ -231,10 +224,10 @@ json Runtime::answer(const json& request) {
 }
 
 // What this rank saw of a phase beside its messages: flags, and how long its polling workers were awake.
-json Runtime::seen(const Measured& found, bool polling, const program::Ran& before, double phase_ns) const {
+json Runtime::observations(const Measured& rates, bool polling, const program::Ran& before, double phase_ns) const {
   std::set<std::string> flags;
-  json seen = {{"observed", json::object()}};
-  if (!found.valid) {
+  json record = {{"observed", json::object()}};
+  if (!rates.valid) {
     flags.insert("validation_failed");
   }
   if (sched_getcpu() != bound_) {
@@ -250,16 +243,16 @@ json Runtime::seen(const Measured& found, bool polling, const program::Ran& befo
     const double all = phase_ns * static_cast<double>(starpu_->workers());
     const double ran = (after.on_core - before.on_core) / all;
     const double ready = ran + (after.waiting - before.waiting) / all;
-    seen["observed"]["workers_ran"] = ran;
+    record["observed"]["workers_ran"] = ran;
     if (polling ? ready < kAwake : ready > 1 - kAwake) {
       flags.insert("not_overlapped");
     }
   }
-  seen["flags"] = flags;
-  return seen;
+  record["flags"] = flags;
+  return record;
 }
 
-json Runtime::phase(const Asked& asked, const std::string& name, int index) {
+json Runtime::phase(const PointRequest& point_request, const std::string& name, int index) {
   const bool over_starpu = name == "AB" && task_ == Task::overhead;
   const bool polling = name == "AB" && polls_;
   bind(over_starpu ? seats_.waiting_core : seats_.mpi_core);
@@ -267,21 +260,23 @@ json Runtime::phase(const Asked& asked, const std::string& name, int index) {
   program::gathered(job_, nullptr);  // so that nobody measures before the workers of all ranks poll, or sleep
   const program::Ran before = starpu_->workers_ran();
   const std::int64_t start = now_ns();
-  Measured found;
-  found.valid = true;  // rank 0 finds out
+  Measured rates;
+  rates.valid = true;  // rank 0 finds out
   {
     const std::unique_ptr<Path> path = over_starpu ? by_starpu(job_, *message_) : by_mpi(job_, *message_);
-    job_.rank() == 0 ? void(found = lead(job_, *path, asked.window)) : follow(job_, *path, asked.window);
+    job_.rank() == 0 ? void(rates = lead(job_, *path, point_request.window))
+                     : follow(job_, *path, point_request.window);
   }
   const std::int64_t end = now_ns();
   json record = {{"phase", name},
                  {"index", index},
                  {"start_ns", start},
                  {"end_ns", end},
-                 {"measured_s", found.seconds()},
-                 {"status", found.steady ? "ok" : "not_stable"}};
+                 {"measured_s", rates.seconds()},
+                 {"status", rates.steady ? "ok" : "not_stable"}};
   std::set<std::string> flags;
-  for (const json& rank : program::gathered(job_, seen(found, polling, before, static_cast<double>(end - start)))) {
+  for (const json& rank :
+       program::gathered(job_, observations(rates, polling, before, static_cast<double>(end - start)))) {
     flags.merge(rank.at("flags").get<std::set<std::string>>());
     record.emplace("observed", rank.at("observed"));  // rank 0's
   }
@@ -290,7 +285,7 @@ json Runtime::phase(const Asked& asked, const std::string& name, int index) {
     record["status"] = "void";
   }
   if (job_.rank() == 0) {
-    record["comm"] = messages_record(found, asked.size, asked.latency);
+    record["comm"] = messages_record(rates, point_request.size, point_request.latency);
   }
   return record;
 }

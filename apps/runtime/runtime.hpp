@@ -33,10 +33,10 @@ class Runtime : public program::Program {
   nlohmann::json answer(const nlohmann::json& request) override;
 
  private:
-  struct Asked;
-  static Asked read_asked(const nlohmann::json& request);
-  nlohmann::json phase(const Asked& asked, const std::string& name, int index);
-  nlohmann::json seen(const Measured& found, bool polling, const program::Ran& before, double phase_ns) const;
+  struct PointRequest;
+  static PointRequest read_point(const nlohmann::json& request);
+  nlohmann::json phase(const PointRequest& request, const std::string& name, int index);
+  nlohmann::json observations(const Measured& rates, bool polling, const program::Ran& before, double phase_ns) const;
   void use(std::size_t size);
   void bind(int core);
 

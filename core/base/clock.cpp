@@ -127,8 +127,8 @@ std::string counter_refusal_in(std::string_view cpuinfo, std::string_view clocks
     return "no counter is known for this architecture";
   }
   const auto values = parse_cpuinfo(cpuinfo);
-  const auto found = values.find("flags");
-  const std::string flags = found == values.end() ? "" : " " + found->second + " ";
+  const auto entry = values.find("flags");
+  const std::string flags = entry == values.end() ? "" : " " + entry->second + " ";
   for (const auto* flag : {"constant_tsc", "nonstop_tsc"}) {
     if (flags.find(std::string(" ") + flag + " ") == std::string::npos) {
       return std::string("the processor's time stamp counter is not invariant (no ") + flag + ")";

@@ -49,14 +49,14 @@ HierarchyShape shape_of(const std::vector<std::vector<CacheInfo>>& cores) {
   for (const auto& own : cores) {
     auto& path = shape.paths.emplace_back();
     for (const CacheInfo& info : own) {
-      auto found = std::find_if(shape.caches.begin(), shape.caches.end(), [&](const CacheShape& cache) {
+      auto entry = std::find_if(shape.caches.begin(), shape.caches.end(), [&](const CacheShape& cache) {
         return cache.level == info.level && cache.number == info.number;
       });
-      if (found == shape.caches.end()) {
+      if (entry == shape.caches.end()) {
         shape.caches.push_back(complete(info, shape.line, shape.assumptions));
-        found = shape.caches.end() - 1;
+        entry = shape.caches.end() - 1;
       }
-      path.push_back(static_cast<std::size_t>(found - shape.caches.begin()));
+      path.push_back(static_cast<std::size_t>(entry - shape.caches.begin()));
     }
   }
   return shape;
@@ -93,10 +93,10 @@ void Hierarchy::access(std::size_t core, std::uint64_t address, std::uint64_t by
 bool Hierarchy::touch(std::size_t cache, std::uint64_t line) {
   const CacheShape& shape = shape_.caches[cache];
   Set& set = sets_[cache][line % shape.sets];
-  const auto found = std::find(set.begin(), set.end(), line);
-  const bool hit = found != set.end();
+  const auto entry = std::find(set.begin(), set.end(), line);
+  const bool hit = entry != set.end();
   if (hit) {
-    std::rotate(set.begin(), found, found + 1);
+    std::rotate(set.begin(), entry, entry + 1);
   } else {
     if (set.size() == shape.ways) {
       set.pop_back();

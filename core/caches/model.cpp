@@ -141,10 +141,10 @@ bool SteadyMisses::misses(std::size_t event, std::uint64_t sweeps, std::uint64_t
     if (i == event) {
       return false;
     }
-    const auto found = std::find(others_.begin(), others_.end(), here_[i].line);
-    if (here_[i].taken && found != others_.end()) {
-      others_.erase(found);
-    } else if (!here_[i].taken && found == others_.end()) {
+    const auto entry = std::find(others_.begin(), others_.end(), here_[i].line);
+    if (here_[i].taken && entry != others_.end()) {
+      others_.erase(entry);
+    } else if (!here_[i].taken && entry == others_.end()) {
       others_.push_back(here_[i].line);
     }
   }
@@ -176,12 +176,12 @@ std::uint64_t SteadyMisses::sweeping_of(const Sweep& sweep, std::size_t place, s
   if (nested_[sweep.core]) {  // then all lines of this set are in one set of each nearer cache
     return sweep_reaches(sweep.core, place, set) ? count : 0;
   }
-  std::uint64_t found = 0;
+  std::uint64_t result = 0;
   std::uint64_t line = lines.first + (set + sets - lines.first % sets) % sets;
-  for (std::uint64_t i = 0; i < count && found < enough; ++i, line += sets) {
-    found += sweep_reaches(sweep.core, place, line) ? 1 : 0;
+  for (std::uint64_t i = 0; i < count && result < enough; ++i, line += sets) {
+    result += sweep_reaches(sweep.core, place, line) ? 1 : 0;
   }
-  return found;
+  return result;
 }
 
 bool SteadyMisses::sweep_reaches(std::size_t core, std::size_t place, std::uint64_t line) const {

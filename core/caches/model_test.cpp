@@ -21,7 +21,7 @@ HierarchyShape three_levels() {
 }
 
 AccessPattern pattern_of(const Touching& touching) {
-  return exchange_pattern(made_up_memory(3, 400, std::uint64_t{1} << 30, {}), touching);
+  return exchange_pattern(synthetic_memory(3, 400, std::uint64_t{1} << 30, {}), touching);
 }
 
 class Random {
@@ -62,7 +62,7 @@ void move(Random& random, std::vector<Region>& regions) {
 
 ExchangeMemory small_memory(Random& random, std::size_t cores) {
   const Footprint footprint{random.from(0, 700), random.from(0, 700), random.from(0, 300), random.from(0, 300)};
-  auto memory = made_up_memory(cores, random.from(0, 400), 1 << 14, footprint);
+  auto memory = synthetic_memory(cores, random.from(0, 400), 1 << 14, footprint);
   for (auto* region : {&memory.sent, &memory.received, &memory.cell}) {
     region->address += random.from(0, 2000);
   }
@@ -145,7 +145,7 @@ TEST_CASE("a buffer written anew before the accesses changes nothing but the num
 }
 
 TEST_CASE("accesses to memory of the message, or of each other, are refused") {
-  auto memory = made_up_memory(2, 400, 4096, {});
+  auto memory = synthetic_memory(2, 400, 4096, {});
   memory.extraneous[0] = memory.sent;
   Touching touching;
   touching.sender = true;
@@ -158,6 +158,6 @@ TEST_CASE("accesses to memory of the message, or of each other, are refused") {
 TEST_CASE("more accesses than the array has are refused") {
   Touching touching;
   touching.sender = true;
-  SteadyMisses model(three_levels(), exchange_pattern(made_up_memory(3, 400, 4096, {}), touching));
+  SteadyMisses model(three_levels(), exchange_pattern(synthetic_memory(3, 400, 4096, {}), touching));
   CHECK_THROWS_WITH_AS(model.at(4097), "4097 B of extraneous accesses in an array of 4096 B", std::invalid_argument);
 }

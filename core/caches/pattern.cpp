@@ -35,8 +35,8 @@ std::uint64_t of_process(std::size_t process, std::uint64_t address) {
   return (static_cast<std::uint64_t>(process) << kProcessBits) | address;
 }
 
-ExchangeMemory made_up_memory(std::size_t cores, std::uint64_t message, std::uint64_t largest,
-                              const Footprint& footprint) {
+ExchangeMemory synthetic_memory(std::size_t cores, std::uint64_t message, std::uint64_t largest,
+                                const Footprint& footprint) {
   ExchangeMemory memory;
   for (std::size_t core = 0; core < cores; ++core) {
     memory.extraneous.push_back({of_process(core, kRegionDistance), largest});

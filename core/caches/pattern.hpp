@@ -67,8 +67,8 @@ inline constexpr std::uint64_t kMostAccesses = std::uint64_t{1}
                                                << 44;  // bytes that an array of made-up memory may have
 
 // Memory at addresses of the model's own choice, pages apart; the library's lines are spread evenly over 1 MiB.
-ExchangeMemory made_up_memory(std::size_t cores, std::uint64_t message, std::uint64_t largest,
-                              const Footprint& footprint);
+ExchangeMemory synthetic_memory(std::size_t cores, std::uint64_t message, std::uint64_t largest,
+                                const Footprint& footprint);
 
 struct Touching {
   bool sender = false;

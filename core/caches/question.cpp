@@ -80,17 +80,17 @@ nlohmann::json modelled_misses(const HierarchyShape& shape, const AccessPattern&
 
 HierarchyShape shape_of_cores(const std::vector<int>& cores) {
   const auto& machine = Machine::here();
-  std::vector<std::vector<CacheInfo>> found;
+  std::vector<std::vector<CacheInfo>> result;
   for (const int core : cores) {
     if (machine.core(core) == nullptr) {
       throw std::invalid_argument(fmt::format("core {} does not exist", core));
     }
-    found.push_back(machine.caches(core));
-    if (found.back().empty()) {
+    result.push_back(machine.caches(core));
+    if (result.back().empty()) {
       throw std::invalid_argument(fmt::format("hwloc reports no data cache of core {}", core));
     }
   }
-  return shape_of(found);
+  return shape_of(result);
 }
 
 MissAnswer modelled_misses(const MissQuestion& question) {
@@ -109,7 +109,7 @@ MissAnswer modelled_misses(const MissQuestion& question) {
   }
   const SizeWindow& sizes = question.sizes;
   const std::uint64_t largest = sizes.count == 0 ? 0 : sizes.first + (sizes.count - 1) * sizes.step;
-  const auto memory = made_up_memory(cores.size(), question.message, largest, question.footprint);
+  const auto memory = synthetic_memory(cores.size(), question.message, largest, question.footprint);
   MissAnswer answer{modelled_misses(shape, exchange_pattern(memory, question.touching), sizes),
                     without(shape, memory, question.touching, sizes.count)};
   answer.after["model"] = model_record(shape, cores, question.footprint);

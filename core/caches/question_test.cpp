@@ -53,7 +53,7 @@ TEST_CASE("a window has a number for each size, level and side") {
   Touching touching;
   touching.sender = true;
   const auto record =
-      modelled_misses(shape, exchange_pattern(made_up_memory(2, 400, 1 << 20, {}), touching), {0, 400, 100});
+      modelled_misses(shape, exchange_pattern(synthetic_memory(2, 400, 1 << 20, {}), touching), {0, 400, 100});
   CHECK(record["source"] == "modelled");
   for (const char* side : {"sender", "receiver"}) {
     for (const char* level : {"L1", "L2"}) {

@@ -61,11 +61,11 @@ void Exchange::start_lanes(PhaseObserver& observer) {
 
 void Exchange::lane_loop(std::size_t lane) {
   observer_->join();
-  for (std::uint64_t seen = 0;;) {
-    while (generation_.load(std::memory_order_acquire) == seen) {
+  for (std::uint64_t current = 0;;) {
+    while (generation_.load(std::memory_order_acquire) == current) {
       sched_yield();
     }
-    ++seen;
+    ++current;
     if (task_ == nullptr) {
       break;
     }

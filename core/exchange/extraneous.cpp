@@ -253,7 +253,7 @@ std::vector<Stamp> ExtraneousExchange::measure(ExtraneousReport& report) {
     run(block);
   }
   for (int tries = 0;; ++tries) {
-    const std::vector<Stamp> received = hear_stamps();
+    std::vector<Stamp> received = hear_stamps();
     const std::vector<std::size_t> late = late_slots(stamps_, received);
     for (const std::size_t slot : late) {
       ++report.kinds[slot < stamps_.size() / 2 ? 0 : 1].late;
@@ -329,8 +329,8 @@ void ExtraneousExchange::count_misses(CountedMisses& misses) {
   for (std::size_t i = 0; i < flat.size(); i += 2) {
     for (const int rank : {0, 1}) {
       const auto& own = rank == job_.rank() ? flat : others;
-      const auto told = [&](std::size_t at) { return std::isnan(own[at]) ? std::nullopt : std::optional(own[at]); };
-      misses.sides[static_cast<std::size_t>(rank)][i / 2 % 2].push_back({told(i), told(i + 1)});
+      const auto value = [&](std::size_t at) { return std::isnan(own[at]) ? std::nullopt : std::optional(own[at]); };
+      misses.sides[static_cast<std::size_t>(rank)][i / 2 % 2].push_back({value(i), value(i + 1)});
     }
   }
 }

@@ -169,9 +169,9 @@ std::string names() {
 std::span<const KernelInfo> kernels() { return kInfos; }
 
 const KernelInfo* find_kernel(std::string_view name) {
-  const auto found =
+  const auto entry =
       std::find_if(kInfos.begin(), kInfos.end(), [&](const KernelInfo& info) { return info.name == name; });
-  return found == kInfos.end() ? nullptr : &*found;
+  return entry == kInfos.end() ? nullptr : &*entry;
 }
 
 std::string vector_target() { return loops::target_name(); }

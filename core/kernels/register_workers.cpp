@@ -11,15 +11,15 @@ namespace {
 
 class Prime final : public Worker {
  public:
-  void first_touch() override { tested_ = found_ = 0; }
+  void first_touch() override { tested_ = primes_ = 0; }
   std::uint64_t run(std::uint64_t items) override {
-    found_ += loops::count_primes(static_cast<std::uint32_t>(tested_ % loops::kPrimeCandidates), items);
+    primes_ += loops::count_primes(static_cast<std::uint32_t>(tested_ % loops::kPrimeCandidates), items);
     tested_ += items;
     return items;
   }
   bool validate() const override {
     const std::uint64_t rounds = tested_ / loops::kPrimeCandidates, rest = tested_ % loops::kPrimeCandidates;
-    return found_ == rounds * primes_below(loops::kPrimeCandidates) + primes_below(rest);
+    return primes_ == rounds * primes_below(loops::kPrimeCandidates) + primes_below(rest);
   }
   std::uint64_t items_per_sweep() const override { return 0; }
 
@@ -37,7 +37,7 @@ class Prime final : public Worker {
   }
 
   std::uint64_t tested_ = 0;
-  std::uint64_t found_ = 0;
+  std::uint64_t primes_ = 0;
 };
 
 // One item is one fused multiply-add on one double.

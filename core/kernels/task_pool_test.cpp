@@ -28,26 +28,26 @@ double cpu_seconds() {
 }  // namespace
 
 TEST_CASE("the back-off doubles from one nop to its maximum, stays there, and starts again when a task is found") {
-  const auto waits = [](std::uint32_t most, int count) {
+  const auto first_waits = [](std::uint32_t most, int count) {
     Backoff backoff(most);
-    std::vector<std::uint32_t> seen;
+    std::vector<std::uint32_t> waits;
     for (int i = 0; i < count; ++i) {
-      seen.push_back(backoff.next());
+      waits.push_back(backoff.next());
       backoff.wait();
     }
     backoff.reset();
     CHECK(backoff.next() == 1);
-    return seen;
+    return waits;
   };
-  CHECK(waits(1, 3) == std::vector<std::uint32_t>{1, 1, 1});
-  CHECK(waits(2, 4) == std::vector<std::uint32_t>{1, 2, 2, 2});
-  CHECK(waits(32, 8) == std::vector<std::uint32_t>{1, 2, 4, 8, 16, 32, 32, 32});
-  const std::vector<std::uint32_t> rare = waits(10000, 16);
+  CHECK(first_waits(1, 3) == std::vector<std::uint32_t>{1, 1, 1});
+  CHECK(first_waits(2, 4) == std::vector<std::uint32_t>{1, 2, 2, 2});
+  CHECK(first_waits(32, 8) == std::vector<std::uint32_t>{1, 2, 4, 8, 16, 32, 32, 32});
+  const std::vector<std::uint32_t> rare = first_waits(10000, 16);
   CHECK(rare[12] == 4096);
   CHECK(rare[13] == 8192);
   CHECK(rare[14] == 10000);
   CHECK(rare[15] == 10000);
-  CHECK(waits(4294967295u, 2).back() == 2);
+  CHECK(first_waits(4294967295u, 2).back() == 2);
 }
 
 TEST_CASE("no task is lost and none is executed twice, whoever pushes and whoever polls") {
@@ -104,7 +104,7 @@ TEST_CASE("workers of a paused pool look at no task until it is resumed, and use
   const auto tasks = make_tasks(2);
   for (const auto& task : tasks) pool.push(task);
   std::vector<TaskPool::Seat> seats(2);
-  std::atomic<int> found{0};
+  std::atomic<int> result{0};
   std::atomic<int> blocked{0};
   double cpu[2] = {0, 0};
   std::vector<std::thread> threads;
@@ -114,10 +114,10 @@ TEST_CASE("workers of a paused pool look at no task until it is resumed, and use
       for (int wait = 0; wait < 8; ++wait) CHECK(pool.poll(seats[i]) == nullptr);
       cpu[i] = cpu_seconds() - before;
       blocked.fetch_add(1);
-      while (found.load() < 2) {
+      while (result.load() < 2) {
         if (const std::shared_ptr<Task> task = pool.poll(seats[i])) {
           task->execute();
-          found.fetch_add(1);
+          result.fetch_add(1);
         }
       }
     });
@@ -127,7 +127,7 @@ TEST_CASE("workers of a paused pool look at no task until it is resumed, and use
     CHECK(tasks[i]->runs() == 0);
     CHECK(cpu[i] < 0.2 * 8 * std::chrono::duration<double>(TaskPool::kPausedWait).count());
   }
-  CHECK(found.load() == 0);
+  CHECK(result.load() == 0);
   pool.resume();
   for (std::thread& thread : threads) thread.join();
   for (int i = 0; i < 2; ++i) {

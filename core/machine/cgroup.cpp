@@ -40,16 +40,16 @@ std::vector<std::string> folders(const std::string& mount, const std::string& pa
   std::error_code error;
   const auto clean = fs::path(path).lexically_normal().relative_path();
   const bool inside = clean.empty() || *clean.begin() != "..";
-  std::vector<std::string> found;
+  std::vector<std::string> result;
   auto folder = inside ? clean : fs::path();
   if (!fs::is_directory(fs::path(mount) / folder, error)) {
     folder = fs::path();
   }
   for (; !folder.empty(); folder = folder.parent_path()) {
-    found.push_back((fs::path(mount) / folder).string());
+    result.push_back((fs::path(mount) / folder).string());
   }
-  found.push_back(mount);
-  return found;
+  result.push_back(mount);
+  return result;
 }
 
 template <typename Value>

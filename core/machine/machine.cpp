@@ -58,9 +58,9 @@ bool pci_visible(hwloc_topology_t topology) {
     return true;
   }
   const auto everything = load(HWLOC_TYPE_FILTER_KEEP_ALL);
-  const bool seen = count_pci(everything) > 0;
+  const bool present = count_pci(everything) > 0;
   hwloc_topology_destroy(everything);
-  return seen;
+  return present;
 }
 
 std::vector<int> numbers_of(hwloc_const_bitmap_t set) {
@@ -176,29 +176,29 @@ std::size_t Machine::last_level_cache() const { return impl_->last_level_cache; 
 bool Machine::sees_pci() const { return impl_->pci; }
 
 const CoreInfo* Machine::core(int number) const {
-  const auto found = std::find_if(impl_->cores.begin(), impl_->cores.end(), [&](const CoreInfo& core) {
+  const auto entry = std::find_if(impl_->cores.begin(), impl_->cores.end(), [&](const CoreInfo& core) {
     return std::find(core.pus.begin(), core.pus.end(), number) != core.pus.end();
   });
-  return found == impl_->cores.end() ? nullptr : &*found;
+  return entry == impl_->cores.end() ? nullptr : &*entry;
 }
 
 const NodeInfo* Machine::node(int number) const {
-  const auto found = std::find_if(impl_->nodes.begin(), impl_->nodes.end(),
+  const auto entry = std::find_if(impl_->nodes.begin(), impl_->nodes.end(),
                                   [&](const NodeInfo& node) { return node.number == number; });
-  return found == impl_->nodes.end() ? nullptr : &*found;
+  return entry == impl_->nodes.end() ? nullptr : &*entry;
 }
 
 std::vector<CacheInfo> Machine::caches(int core_number) const {
-  std::vector<CacheInfo> found;
+  std::vector<CacheInfo> result;
   auto* unit = hwloc_get_pu_obj_by_os_index(impl_->topology, static_cast<unsigned>(core_number));
   for (hwloc_obj_t object = unit; object != nullptr; object = object->parent) {
     if (hwloc_obj_type_is_dcache(object->type) != 0) {
       const auto& cache = object->attr->cache;
-      found.push_back({static_cast<int>(cache.depth), static_cast<int>(object->logical_index), cache.size,
-                       cache.associativity, cache.linesize});
+      result.push_back({static_cast<int>(cache.depth), static_cast<int>(object->logical_index), cache.size,
+                        cache.associativity, cache.linesize});
     }
   }
-  return found;
+  return result;
 }
 
 std::string Machine::hwloc_version() const {
@@ -214,8 +214,8 @@ std::string Machine::hwloc_version() const {
 std::uint64_t Machine::available_memory(int number) const {
   const auto whole = parse_meminfo(read_text("/proc/meminfo").value_or(""));
   const auto value = [](const auto& table, const char* key) {
-    const auto found = table.find(key);
-    return found == table.end() ? std::uint64_t{0} : found->second;
+    const auto entry = table.find(key);
+    return entry == table.end() ? std::uint64_t{0} : entry->second;
   };
   std::uint64_t available = value(whole, "MemAvailable");
   // Memory plugged in later can be missing from the node's own file, so a single node takes the machine's figure.
@@ -242,8 +242,8 @@ void Machine::write_xml(const std::string& path) const {
 }
 
 void Machine::bind_this_thread(int core_number) const {
-  const auto* found = core(core_number);
-  if (found == nullptr) {
+  const auto* result = core(core_number);
+  if (result == nullptr) {
     std::vector<int> numbers;
     for (const auto& one : cores()) {
       numbers.push_back(one.number);
@@ -252,11 +252,11 @@ void Machine::bind_this_thread(int core_number) const {
         fmt::format("core {} does not exist; cores here: {}", core_number, format_cpu_list(std::move(numbers))));
   }
   Bitmap unit;
-  hwloc_bitmap_only(unit.set, static_cast<unsigned>(found->number));
+  hwloc_bitmap_only(unit.set, static_cast<unsigned>(result->number));
   if (hwloc_set_cpubind(impl_->topology, unit.set, HWLOC_CPUBIND_THREAD | HWLOC_CPUBIND_STRICT) != 0) {
     const int cause = errno;
     throw std::runtime_error(fmt::format("a thread cannot be bound to core {}: {}{}", core_number, std::strerror(cause),
-                                         found->allowed ? "" : " (it is outside this process' cpuset)"));
+                                         result->allowed ? "" : " (it is outside this process' cpuset)"));
   }
 }
 

@@ -5,7 +5,7 @@ namespace elbowroom {
 std::optional<MemoryBytes> memory_bytes(const SystemRoots& roots) {
   const auto base = roots.sys + "/fs/resctrl/mon_data";
   MemoryBytes sum;
-  bool found = false;
+  bool result = false;
   for (const auto& name : list_directory(base)) {
     const auto total = read_number(base + "/" + name + "/mbm_total_bytes");
     const auto local = read_number(base + "/" + name + "/mbm_local_bytes");
@@ -15,9 +15,9 @@ std::optional<MemoryBytes> memory_bytes(const SystemRoots& roots) {
     }
     sum.total += static_cast<std::uint64_t>(*total);
     sum.local += static_cast<std::uint64_t>(*local);
-    found = true;
+    result = true;
   }
-  return found ? std::optional(sum) : std::nullopt;
+  return result ? std::optional(sum) : std::nullopt;
 }
 
 std::string bandwidth_refusal(const SystemRoots& roots) {

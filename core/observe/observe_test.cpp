@@ -174,8 +174,9 @@ TEST_CASE("frequencies come from cpufreq, and its absence has a name") {
 }
 
 TEST_CASE("the sampler sees a frequency change") {
-  bool seen = false;
-  for (int wait_ms = 100; !seen && wait_ms <= 6400; wait_ms *= 2) {  // a busy machine may not run the sampler for long
+  bool changed = false;
+  for (int wait_ms = 100; !changed && wait_ms <= 6400;
+       wait_ms *= 2) {  // a busy machine may not run the sampler for long
     FakeTree tree;
     tree.add("sys/devices/system/cpu/cpu3/cpufreq/scaling_cur_freq", "2500000");
     FrequencySampler sampler({3, 4}, 1'000'000, -1, tree.roots());
@@ -185,9 +186,9 @@ TEST_CASE("the sampler sees a frequency change") {
     sampler.stop();
     const auto& samples = sampler.samples();
     CHECK_FALSE(samples.contains(4));
-    seen = samples.contains(3) && samples.at(3).front() == 2500000 && samples.at(3).back() == 1500000;
+    changed = samples.contains(3) && samples.at(3).front() == 2500000 && samples.at(3).back() == 1500000;
   }
-  CHECK(seen);
+  CHECK(changed);
 }
 
 TEST_CASE("the middle of the samples is taken") {

@@ -202,11 +202,11 @@ void PhaseObserver::leave() {
   const auto now = this_thread_counts();
   auto& self = *impl_;
   const std::lock_guard lock(self.mutex);
-  const auto found = self.members.find(std::this_thread::get_id());
-  if (found == self.members.end()) {
+  const auto entry = self.members.find(std::this_thread::get_id());
+  if (entry == self.members.end()) {
     return;
   }
-  const auto& member = found->second;
+  const auto& member = entry->second;
   self.joined = true;
   self.voluntary += now.voluntary - member.before.voluntary;
   self.involuntary += now.involuntary - member.before.involuntary;
@@ -217,7 +217,7 @@ void PhaseObserver::leave() {
       self.counters[name] += value;
     }
   }
-  self.members.erase(found);
+  self.members.erase(entry);
 }
 
 json PhaseObserver::Impl::frequencies() const {

@@ -66,17 +66,17 @@ json chosen_word(const std::string& path) {
 
 // Governors in use: {"performance": "0-35"}.
 json governors(const SystemRoots& roots, const std::vector<int>& units) {
-  std::map<std::string, std::vector<int>> found;
+  std::map<std::string, std::vector<int>> result;
   for (const int unit : units) {
     if (const auto governor = read_text(cpufreq_of(roots, unit) + "/scaling_governor")) {
-      found[*governor].push_back(unit);
+      result[*governor].push_back(unit);
     }
   }
-  if (found.empty()) {
+  if (result.empty()) {
     return unknown("no cpufreq");
   }
   json table;
-  for (const auto& [governor, numbers] : found) {
+  for (const auto& [governor, numbers] : result) {
     table[governor] = format_cpu_list(numbers);
   }
   return table;
@@ -301,8 +301,8 @@ json processor_state(const SystemRoots& roots) {
   const auto cpuinfo = parse_cpuinfo(read_text(roots.proc + "/cpuinfo").value_or(""));
   const auto units = online_units(roots);
   const auto field = [&](const char* key) {
-    const auto found = cpuinfo.find(key);
-    return found == cpuinfo.end() ? unknown(fmt::format("/proc/cpuinfo has no '{}'", key)) : json(found->second);
+    const auto entry = cpuinfo.find(key);
+    return entry == cpuinfo.end() ? unknown(fmt::format("/proc/cpuinfo has no '{}'", key)) : json(entry->second);
   };
   return {{"cpu_model", field("model name")},
           {"microcode", field("microcode")},
@@ -321,8 +321,8 @@ json processor_state(const SystemRoots& roots) {
 json memory_state(const SystemRoots& roots) {
   const auto memory = parse_meminfo(read_text(roots.proc + "/meminfo").value_or(""));
   const auto bytes = [&](const char* key) {
-    const auto found = memory.find(key);
-    return found == memory.end() ? unknown(fmt::format("/proc/meminfo has no {}", key)) : json(found->second);
+    const auto entry = memory.find(key);
+    return entry == memory.end() ? unknown(fmt::format("/proc/meminfo has no {}", key)) : json(entry->second);
   };
   return {{"memory_kernel", bytes("MemTotal")},
           {"memory_available", bytes("MemAvailable")},

@@ -25,7 +25,7 @@ std::atomic<bool> on{false};
 std::mutex named_mutex;
 std::map<std::string, const elbow_trace_type*> named;
 
-const elbow_trace_type* made(const char* name, const char* category, const char* first, const char* second) {
+const elbow_trace_type* new_type(const char* name, const char* category, const char* first, const char* second) {
   const elbow_trace_type* type = elbow_trace_type_new(name, elbow_trace_category(category), nullptr, first, second);
   return type == nullptr ? &kOff : type;
 }
@@ -34,7 +34,7 @@ const elbow_trace_type* by_name(const std::string& name, const char* category, c
   if (!tracing()) return &kOff;
   const std::lock_guard lock(named_mutex);
   const elbow_trace_type*& type = named[name];
-  if (type == nullptr) type = made(name.c_str(), category, first, second);
+  if (type == nullptr) type = new_type(name.c_str(), category, first, second);
   return type;
 }
 
@@ -51,13 +51,13 @@ void start_tracing(const std::string& directory, int rank, int ranks, std::uint6
   settings.ranks = ranks;
   if (elbow_trace_start(&settings) != 0) throw std::runtime_error(std::string("trace: ") + elbow_trace_error());
   on = true;
-  put(Traced::repetition, made("repetition", "protocol", "number", nullptr));
-  put(Traced::settling, made("until steady", "protocol", nullptr, nullptr));
-  put(Traced::alone, made("A: computation alone", "protocol", "index", nullptr));
-  put(Traced::messages, made("B: communication alone", "protocol", "index", nullptr));
-  put(Traced::together, made("AB: together", "protocol", "index", nullptr));
-  put(Traced::sleep, made("S: sleep", "protocol", "index", nullptr));
-  put(Traced::announcement, made("announcement of a batch", "message", nullptr, nullptr));
+  put(Traced::repetition, new_type("repetition", "protocol", "number", nullptr));
+  put(Traced::settling, new_type("until steady", "protocol", nullptr, nullptr));
+  put(Traced::alone, new_type("A: computation alone", "protocol", "index", nullptr));
+  put(Traced::messages, new_type("B: communication alone", "protocol", "index", nullptr));
+  put(Traced::together, new_type("AB: together", "protocol", "index", nullptr));
+  put(Traced::sleep, new_type("S: sleep", "protocol", "index", nullptr));
+  put(Traced::announcement, new_type("announcement of a batch", "message", nullptr, nullptr));
 }
 
 void stop_tracing() {

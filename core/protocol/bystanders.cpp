@@ -22,20 +22,20 @@ struct Bystanders::Slot {
 
 // An order is obeyed once it is certain: a sweep after the first, rest at once.
 void Bystanders::Slot::run(const Bystanders& orders) {
-  for (std::uint64_t seen = 0; !orders.quit_.load(std::memory_order_acquire);) {
+  for (std::uint64_t current = 0; !orders.quit_.load(std::memory_order_acquire);) {
     const std::uint64_t generation = orders.generation_.load(std::memory_order_acquire);
-    if (generation == seen) {
+    if (generation == current) {
       sched_yield();
       continue;
     }
-    seen = generation;
+    current = generation;
     const bool sweeping = orders.sweeping_;
     const std::size_t bytes = orders.bytes_;
     if (sweeping) {
       array->touch(bytes);
     }
-    obeys.store(seen, std::memory_order_release);
-    while (sweeping && orders.generation_.load(std::memory_order_relaxed) == seen) {
+    obeys.store(current, std::memory_order_release);
+    while (sweeping && orders.generation_.load(std::memory_order_relaxed) == current) {
       array->touch(bytes);
     }
   }
@@ -65,17 +65,7 @@ void Bystanders::use(const std::vector<int>& cores, std::size_t bytes, int node,
   for (Slot* slot : used_) {
     slot->thread.post([slot, bytes, node, writes] { slot->array.emplace(bytes, node, writes); });
   }
-  std::exception_ptr error;
-  for (Slot* slot : used_) {
-    try {
-      slot->thread.wait();
-    } catch (...) {
-      error = std::current_exception();
-    }
-  }
-  if (error) {
-    std::rethrow_exception(error);
-  }
+  wait_for_all(used_);
 }
 
 void Bystanders::start(PhaseObserver& observer) {

@@ -12,7 +12,7 @@ using nlohmann::json;
 
 namespace {
 
-json asked_window() {
+json window_request() {
   return {{"op", "measure"},
           {"sequence", {"B", "AB"}},
           {"kernel", "none"},
@@ -41,7 +41,7 @@ void readable(const Request&) {}
 // The error that changes to the window or to the request give.
 RequestError error_of(const json& window, const json& outside,
                       const std::function<void(const Request&)>& check = readable) {
-  json changed = asked_window();
+  json changed = window_request();
   changed.update(outside);
   changed["extraneous"].update(window);
   try {
@@ -65,7 +65,7 @@ Extraneous sizes(std::int64_t count, std::int64_t exchanges) {
 }  // namespace
 
 TEST_CASE("extraneous accesses are read field by field") {
-  const Extraneous extraneous = *read_request(asked_window()).extraneous;
+  const Extraneous extraneous = *read_request(window_request()).extraneous;
   CHECK(extraneous.who == Who::both);
   CHECK_FALSE(extraneous.writes);
   CHECK(extraneous.first == 800);
@@ -90,16 +90,16 @@ TEST_CASE("the ranks that touch memory are those named") {
 TEST_CASE("every size has a block without accesses and then one with them, and every message a slot of its own") {
   const std::vector<Block> blocks = schedule(sizes(3, 5));
   REQUIRE(blocks.size() == 6);
-  std::vector<int> seen(30, 0);
+  std::vector<int> counts(30, 0);
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     CHECK(blocks[i].size_index == static_cast<std::int64_t>(i / 2));
     CHECK(blocks[i].accesses == (i % 2 == 1));
     CHECK(blocks[i].first_slot == (i % 2) * 15 + (i / 2) * 5);
     for (std::size_t message = 0; message < blocks[i].messages; ++message) {
-      ++seen[blocks[i].first_slot + message];
+      ++counts[blocks[i].first_slot + message];
     }
   }
-  CHECK(seen == std::vector<int>(30, 1));
+  CHECK(counts == std::vector<int>(30, 1));
 }
 
 TEST_CASE("a message sent again has the size, the kind and the slot that it had") {
@@ -169,7 +169,7 @@ TEST_CASE("what extraneous accesses cannot be measured with is refused") {
 }
 
 TEST_CASE("the two ranks are two, and on one host") {
-  const Request request = read_request(asked_window());
+  const Request request = read_request(window_request());
   CHECK_NOTHROW(check_job(request, {"a", "a"}));
   const auto on = [&](const std::vector<std::string>& hosts) {
     return error_of(json::object(), json::object(), [&](const Request& one) { check_job(one, hosts); });
@@ -183,7 +183,7 @@ TEST_CASE("the two ranks are two, and on one host") {
 
 TEST_CASE("sender and receiver on one core are refused, whichever of its processing units is named") {
   const auto check = [](const Request& request) { check_extraneous_site(request, request.first, three_cores()); };
-  CHECK_NOTHROW(check(read_request(asked_window())));
+  CHECK_NOTHROW(check(read_request(window_request())));
   CHECK(error_of(json::object(), {{"peer_cores", {0}}}, check).field == "peer_cores");
   CHECK(error_of(json::object(), {{"peer_cores", {4}}}, check).value == "4");
 }
@@ -195,7 +195,7 @@ TEST_CASE("arrays larger than the memory of their node are refused, those of bot
   const json million = {{"first", 1'000'000}, {"count", 1}};
   CHECK(error_of(million, json::object(), with(1'999'999)).field == "accesses");
   CHECK(error_of(million, json::object(), with(1'999'999)).value == "1000000");
-  json roomy = asked_window();
+  json roomy = window_request();
   roomy["extraneous"].update(million);
   CHECK_NOTHROW(with(2'001'000)(read_request(roomy)));
   roomy["extraneous"]["who"] = "sender";
@@ -206,12 +206,12 @@ TEST_CASE("arrays larger than the memory of their node are refused, those of bot
 }
 
 TEST_CASE("bystanders are computing threads of the first rank: their cores are their own") {
-  json changed = asked_window();
+  json changed = window_request();
   changed["extraneous"]["who"] = "bystanders";
   const Request request = read_request(changed);
   CHECK(has_bystanders(request, 0));
   CHECK_FALSE(has_bystanders(request, 1));
-  CHECK_FALSE(has_bystanders(read_request(asked_window()), 0));
+  CHECK_FALSE(has_bystanders(read_request(window_request()), 0));
   changed["comp_cores"] = {1};
   CHECK_THROWS_AS(check_job(read_request(changed), {"a", "a"}), RequestError);
   changed["scheduling"] = true;

@@ -55,10 +55,10 @@ TEST_CASE("a line longer than what is read at once is whole") {
 
 TEST_CASE("an open stream whose user is gone ends") {
   Pipe pipe;
-  int asked = 0;
-  LineSource lines(pipe.ends[0], [&] { return ++asked == 2; });
+  int calls = 0;
+  LineSource lines(pipe.ends[0], [&] { return ++calls == 2; });
   CHECK_FALSE(lines.next().has_value());
-  CHECK(asked == 2);
+  CHECK(calls == 2);
 }
 
 TEST_CASE("the grandparent is found and stays the same while it lives") {

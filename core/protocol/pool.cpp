@@ -147,9 +147,9 @@ void ComputingPool::Slot::learn_chunk(ComputingJob& job) const {
   if (chunks.size() <= kColdChunks) {
     return;
   }
-  const Throughput seen = inside(chunks, {chunks.front().start, chunks.back().end});
-  if (seen.items > 0) {
-    job.items_per_chunk = std::max<std::uint64_t>(static_cast<std::uint64_t>(seen.rate() * kChunkNs * 1e-9), 1);
+  const Throughput throughput = inside(chunks, {chunks.front().start, chunks.back().end});
+  if (throughput.items > 0) {
+    job.items_per_chunk = std::max<std::uint64_t>(static_cast<std::uint64_t>(throughput.rate() * kChunkNs * 1e-9), 1);
   }
 }
 
@@ -173,17 +173,7 @@ void ComputingPool::each(const std::function<void(std::size_t)>& task) {
   for (std::size_t i = 0; i < used_.size(); ++i) {
     used_[i]->thread.post([&task, i] { task(i); });
   }
-  std::exception_ptr error;
-  for (Slot* slot : used_) {
-    try {
-      slot->thread.wait();
-    } catch (...) {
-      error = std::current_exception();
-    }
-  }
-  if (error) {
-    std::rethrow_exception(error);
-  }
+  wait_for_all(used_);
 }
 
 void ComputingPool::start(const std::vector<ComputingJob*>& jobs, const SteadyRule& rule, PhaseObserver* observer) {
@@ -227,18 +217,10 @@ std::int64_t ComputingPool::warm_since() const { return latest(&Slot::warm); }
 std::vector<ComputingReport> ComputingPool::stop() {
   stop_.store(true);
   running_ = false;
-  std::exception_ptr error;
+  wait_for_all(used_);
   std::vector<ComputingReport> reports;
-  for (Slot* slot : used_) {
-    try {
-      slot->thread.wait();
-    } catch (...) {
-      error = std::current_exception();
-    }
+  for (const Slot* slot : used_) {
     reports.push_back(slot->report);
-  }
-  if (error) {
-    std::rethrow_exception(error);
   }
   return reports;
 }

@@ -48,6 +48,22 @@ class BoundThread {
   std::thread thread_;
 };
 
+// Waits for the threads of all slots, then rethrows what the last one of those that threw has thrown.
+template <typename Slot>
+void wait_for_all(const std::vector<Slot*>& slots) {
+  std::exception_ptr error;
+  for (Slot* slot : slots) {
+    try {
+      slot->thread.wait();
+    } catch (...) {
+      error = std::current_exception();
+    }
+  }
+  if (error) {
+    std::rethrow_exception(error);
+  }
+}
+
 // What one thread runs: a worker, and how many of its items make a chunk (0: not known yet, found by the pool).
 struct ComputingJob {
   std::unique_ptr<Worker> worker;

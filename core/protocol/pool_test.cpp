@@ -30,9 +30,9 @@ class CountingWorker : public Worker {
 };
 
 ComputingJob counting(CountingWorker*& worker) {
-  auto made = std::make_unique<CountingWorker>();
-  worker = made.get();
-  return {std::move(made), 1};
+  auto counter = std::make_unique<CountingWorker>();
+  worker = counter.get();
+  return {std::move(counter), 1};
 }
 
 void nowhere(int) {}
@@ -103,7 +103,7 @@ TEST_CASE("computing goes on until told to stop and the log holds every item") {
   pool.use({0, 1});
   pool.start({&one, &two}, {3, 1e9}, nullptr);
   wait_until_warm(pool);
-  const std::int64_t asked = now_ns();
+  const std::int64_t stop_time = now_ns();
   const std::vector<ComputingReport> reports = pool.stop();
   REQUIRE(reports.size() == 2);
   for (std::size_t i = 0; i < 2; ++i) {
@@ -112,8 +112,8 @@ TEST_CASE("computing goes on until told to stop and the log holds every item") {
       items += chunk.items;
     }
     CHECK(items == (i == 0 ? first : second)->done);
-    CHECK(reports[i].chunks->back().end >= asked);
-    CHECK(covers(*reports[i].chunks, {pool.warm_since(), asked}));
+    CHECK(reports[i].chunks->back().end >= stop_time);
+    CHECK(covers(*reports[i].chunks, {pool.warm_since(), stop_time}));
   }
 }
 

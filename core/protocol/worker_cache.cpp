@@ -56,7 +56,7 @@ Arena WorkerCache::memory_for(const WorkerKey& key, const std::vector<WorkerKey>
 }
 
 std::vector<CachedWorker*> WorkerCache::get(const std::vector<WorkerKey>& keys, ComputingPool& pool) {
-  std::vector<CachedWorker*> found;
+  std::vector<CachedWorker*> result;
   std::vector<bool> fresh;
   for (const WorkerKey& key : keys) {
     CachedWorker* worker = find(key);
@@ -67,12 +67,12 @@ std::vector<CachedWorker*> WorkerCache::get(const std::vector<WorkerKey>& keys, 
       workers_.push_front({key, std::move(arena), std::move(job)});
       worker = &workers_.front();
     }
-    found.push_back(worker);
+    result.push_back(worker);
   }
   try {
     pool.each([&](std::size_t i) {
       if (fresh[i]) {
-        found[i]->job.worker->first_touch();
+        result[i]->job.worker->first_touch();
       }
     });
   } catch (...) {  // half touched workers must not be found again
@@ -81,7 +81,7 @@ std::vector<CachedWorker*> WorkerCache::get(const std::vector<WorkerKey>& keys, 
     }
     throw;
   }
-  return found;
+  return result;
 }
 
 }  // namespace elbowroom

@@ -39,8 +39,8 @@ class LineQueue {
   // The first of the oldest `lookahead` lines whose row is open; if none is, the one whose row is open first.
   QueuedLine take(std::size_t lookahead, Time now) {
     std::size_t chosen = 0;
-    const std::size_t seen = std::min(lookahead, size_);
-    for (std::size_t i = 0; i < seen; ++i) {
+    const std::size_t window = std::min(lookahead, size_);
+    for (std::size_t i = 0; i < window; ++i) {
       const Time ready = at(i).ready;
       if (ready <= now) {
         chosen = i;

@@ -9,17 +9,17 @@ using namespace elbowroom::simulate;
 namespace {
 
 Node node() {
-  Node found;
-  found.banks = 4;
-  found.row = 40'000;
-  found.read_line = 3'000;
-  found.write_line = 5'000;
-  found.turnaround = 10'000;
-  found.write_batch = 2;
-  found.read_queue = 4;
-  found.write_queue = 4;
-  found.lookahead = 4;
-  return found;
+  Node result;
+  result.banks = 4;
+  result.row = 40'000;
+  result.read_line = 3'000;
+  result.write_line = 5'000;
+  result.turnaround = 10'000;
+  result.write_batch = 2;
+  result.read_queue = 4;
+  result.write_queue = 4;
+  result.lookahead = 4;
+  return result;
 }
 
 }  // namespace

@@ -24,14 +24,14 @@ class Latencies {
   // The value below which that share of the latencies lies, in picoseconds; 0 without latencies.
   double quantile(double share) const {
     const double wanted = share * static_cast<double>(number_);
-    double seen = 0;
+    double below = 0;
     for (std::size_t i = 0; i < bins_.size(); ++i) {
       const double here = bins_[i];
-      if (here > 0 && seen + here >= wanted) {
+      if (here > 0 && below + here >= wanted) {
         const double low = lower(i);
-        return low + (lower(i + 1) - low) * (wanted - seen) / here;
+        return low + (lower(i + 1) - low) * (wanted - below) / here;
       }
-      seen += here;
+      below += here;
     }
     return 0.0;
   }

@@ -92,7 +92,7 @@ struct Experiment {
 };
 
 // One for each source of the experiment, in order. `messages` is how many ended while it was measured.
-struct Seen {
+struct SourceResult {
   std::uint64_t lines = 0;
   std::uint64_t messages = 0;
   double mean_latency = 0;
@@ -101,7 +101,7 @@ struct Seen {
 
 // Shares of the measured time that each station was in use; links by from * sockets + to.
 struct Result {
-  std::vector<Seen> sources;
+  std::vector<SourceResult> sources;
   std::vector<double> uplinks;
   std::vector<double> links;
   std::vector<double> roots;

@@ -123,15 +123,15 @@ Source source_of(const Json& json, const Node& node) {
   source.memory_work = number<double>(json, "memory_work", 1e-3, 1e3);
   source.uplink_work = number<double>(json, "uplink_work", 1e-3, 1e3);
   if (json.contains("messages")) {
-    const Json& told = json.at("messages");
+    const Json& item = json.at("messages");
     if (source.count != 1) refuse("count", json.at("count"), "is not 1, and it exchanges messages");
     Messages messages;
-    messages.lines = count(told, "lines", 1, std::numeric_limits<int>::max());
-    messages.threads = count(told, "threads");
-    messages.accesses = count(told, "accesses", 0);
-    messages.pause = duration(told, "pause");
-    messages.socket = count(told, "socket", 0, node.sockets - 1);
-    messages.way = way_of(told, "way");
+    messages.lines = count(item, "lines", 1, std::numeric_limits<int>::max());
+    messages.threads = count(item, "threads");
+    messages.accesses = count(item, "accesses", 0);
+    messages.pause = duration(item, "pause");
+    messages.socket = count(item, "socket", 0, node.sockets - 1);
+    messages.way = way_of(item, "way");
     source.messages = messages;
   }
   return source;
@@ -146,10 +146,10 @@ Experiment experiment_of(const Json& json, const Node& node) {
   const Json& sources = member(json, "sources");
   if (!sources.is_array() || sources.empty()) refuse("sources", sources, "is not a list of sources");
   std::size_t under_way = 0;
-  for (const Json& told : sources) {
-    const Source source = source_of(told, node);
+  for (const Json& item : sources) {
+    const Source source = source_of(item, node);
     under_way += static_cast<std::size_t>(source.count) * static_cast<std::size_t>(source.window);
-    if (under_way > 10'000'000) refuse("window", told.at("window"), "makes more than 1e7 lines under way at once");
+    if (under_way > 10'000'000) refuse("window", item.at("window"), "makes more than 1e7 lines under way at once");
     experiment.sources.push_back(source);
   }
   return experiment;
@@ -168,20 +168,20 @@ Request decoded(const std::string& line) {
   request.node = node_of(member(json, "node"));
   const Json& experiments = member(json, "experiments");
   if (!experiments.is_array()) refuse("experiments", experiments, "is not a list");
-  for (const Json& told : experiments) request.experiments.push_back(experiment_of(told, request.node));
+  for (const Json& item : experiments) request.experiments.push_back(experiment_of(item, request.node));
   return request;
 }
 
 std::string encoded(const Experiment& experiment, const Result& result, double seconds) {
   Json sources = Json::array();
-  for (const Seen& seen : result.sources) {
+  for (const SourceResult& source : result.sources) {
     sources.push_back(
-        {{"lines", seen.lines},
+        {{"lines", source.lines},
          // Bytes in a microsecond are MB/s.
-         {"bandwidth", static_cast<double>(seen.lines) * kLine / (1e-6 * static_cast<double>(experiment.measure))},
-         {"messages", seen.messages},
-         {"mean_ns", 1e-3 * seen.mean_latency},
-         {"d9_ns", 1e-3 * seen.d9_latency}});
+         {"bandwidth", static_cast<double>(source.lines) * kLine / (1e-6 * static_cast<double>(experiment.measure))},
+         {"messages", source.messages},
+         {"mean_ns", 1e-3 * source.mean_latency},
+         {"d9_ns", 1e-3 * source.d9_latency}});
   }
   return Json{
       {"sources", sources},

@@ -103,26 +103,26 @@ class Simulation {
   }
 
   Sender sender(std::size_t group, const Source& source) {
-    Sender found;
+    Sender result;
     const int target = source.node / node_.nodes_per_socket;
     const auto sockets = static_cast<std::size_t>(node_.sockets);
     const auto from = static_cast<std::size_t>(source.socket), to = static_cast<std::size_t>(target);
-    found.group = group;
-    found.entry = source.device ? Entry::root : Entry::uplink;
-    found.station = from;
-    found.remote = from != to;
-    found.link = from * sockets + to;
-    found.link_back = to * sockets + from;
-    found.first_channel = static_cast<std::size_t>(source.node) * static_cast<std::size_t>(node_.channels);
-    found.interval = source.interval;
-    found.think = source.think;
-    found.read = source.read;
-    found.write = source.write;
-    found.uplink_read = source.device ? node_.root_line : scaled(node_.uplink_read, source.uplink_work);
-    found.uplink_write = source.device ? node_.root_line : scaled(node_.uplink_write, source.uplink_work);
-    found.memory_read = static_cast<std::int32_t>(scaled(node_.read_line, source.memory_work));
-    found.memory_write = static_cast<std::int32_t>(scaled(node_.write_line, source.memory_work));
-    found.pattern = source.pattern;
+    result.group = group;
+    result.entry = source.device ? Entry::root : Entry::uplink;
+    result.station = from;
+    result.remote = from != to;
+    result.link = from * sockets + to;
+    result.link_back = to * sockets + from;
+    result.first_channel = static_cast<std::size_t>(source.node) * static_cast<std::size_t>(node_.channels);
+    result.interval = source.interval;
+    result.think = source.think;
+    result.read = source.read;
+    result.write = source.write;
+    result.uplink_read = source.device ? node_.root_line : scaled(node_.uplink_read, source.uplink_work);
+    result.uplink_write = source.device ? node_.root_line : scaled(node_.uplink_write, source.uplink_work);
+    result.memory_read = static_cast<std::int32_t>(scaled(node_.read_line, source.memory_work));
+    result.memory_write = static_cast<std::int32_t>(scaled(node_.write_line, source.memory_work));
+    result.pattern = source.pattern;
     // The arrays begin anywhere in their first rows.
     for (std::size_t i = 0; i < source.pattern.size(); ++i) {
       Position position;
@@ -131,9 +131,9 @@ class Simulation {
       const auto rounds = static_cast<std::uint64_t>(node_.lines_per_row / node_.lines_per_channel);
       position.round = static_cast<std::uint32_t>(random_.below(rounds));
       advance(position);
-      found.positions.push_back(position);
+      result.positions.push_back(position);
     }
-    return found;
+    return result;
   }
 
   Time jittered(Time value) {
@@ -395,22 +395,22 @@ class Simulation {
   }
 
   Result result() const {
-    Result found;
-    found.requests = requests_;
+    Result value;
+    value.requests = requests_;
     for (const Group& group : groups_) {
-      const Latencies& seen = group.latencies;
-      found.sources.push_back({seen.number(), group.messages, seen.mean(), seen.quantile(0.9)});
+      const Latencies& times = group.latencies;
+      value.sources.push_back({times.number(), group.messages, times.mean(), times.quantile(0.9)});
     }
-    for (const Passage& uplink : uplinks_) found.uplinks.push_back(uplink.use.share());
-    for (const Passage& root : roots_) found.roots.push_back(root.use.share());
-    for (const Link& link : links_) found.links.push_back(link.passage.use.share());
+    for (const Passage& uplink : uplinks_) value.uplinks.push_back(uplink.use.share());
+    for (const Passage& root : roots_) value.roots.push_back(root.use.share());
+    for (const Link& link : links_) value.links.push_back(link.passage.use.share());
     const auto channels = static_cast<std::size_t>(node_.channels);
     for (std::size_t first = 0; first < channels_.size(); first += channels) {
       double sum = 0;
       for (std::size_t i = first; i < first + channels; ++i) sum += channels_[i].use.share();
-      found.memories.push_back(sum / node_.channels);
+      value.memories.push_back(sum / node_.channels);
     }
-    return found;
+    return value;
   }
 
   const Node& node_;

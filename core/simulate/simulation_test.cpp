@@ -52,26 +52,26 @@ Source nic(int credits) {
 }
 
 Experiment experiment(const std::vector<Source>& sources, std::uint64_t seed = 1) {
-  Experiment found;
-  found.seed = seed;
-  found.jitter = 0.1;
-  found.sources = sources;
-  return found;
+  Experiment result;
+  result.seed = seed;
+  result.jitter = 0.1;
+  result.sources = sources;
+  return result;
 }
 
 // Lines in a microsecond.
-double rate(const Seen& seen, const Experiment& asked) {
-  return static_cast<double>(seen.lines) / (1e-6 * static_cast<double>(asked.measure));
+double rate(const SourceResult& source, const Experiment& settings) {
+  return static_cast<double>(source.lines) / (1e-6 * static_cast<double>(settings.measure));
 }
 
 }  // namespace
 
 TEST_CASE("one core gets its line-fill buffers divided by the latency") {
-  Experiment asked = experiment({cores(1)});
-  asked.jitter = 0;
-  const Result result = simulate(two_sockets(), asked);
+  Experiment settings = experiment({cores(1)});
+  settings.jitter = 0;
+  const Result result = simulate(two_sockets(), settings);
   const double latency_us = (60'000 + 600 + 60'000) * 1e-6;
-  CHECK(rate(result.sources[0], asked) == doctest::Approx(10 / latency_us).epsilon(0.06));
+  CHECK(rate(result.sources[0], settings) == doctest::Approx(10 / latency_us).epsilon(0.06));
   CHECK(result.sources[0].mean_latency >= 1e6 * latency_us);
 }
 
@@ -79,19 +79,19 @@ TEST_CASE("Little's law holds: rate times mean latency is what is under way") {
   for (const int count : {1, 6, 18}) {
     for (const Access access : {Access::read, Access::store}) {
       for (const int node : {0, 1}) {
-        const Experiment asked = experiment({cores(count, access, node)});
-        const Seen seen = simulate(two_sockets(), asked).sources[0];
-        CHECK(rate(seen, asked) * 1e-6 * seen.mean_latency == doctest::Approx(10 * count).epsilon(0.02));
+        const Experiment settings = experiment({cores(count, access, node)});
+        const SourceResult source = simulate(two_sockets(), settings).sources[0];
+        CHECK(rate(source, settings) * 1e-6 * source.mean_latency == doctest::Approx(10 * count).epsilon(0.02));
       }
     }
   }
 }
 
 TEST_CASE("no station carries more than its capacity, and a saturated one just that") {
-  const Experiment asked = experiment({cores(18), nic(60)});
-  const Result result = simulate(two_sockets(), asked);
+  const Experiment settings = experiment({cores(18), nic(60)});
+  const Result result = simulate(two_sockets(), settings);
   const double most = 6.0 * 1e6 / 5'000;
-  const double sum = rate(result.sources[0], asked) + rate(result.sources[1], asked);
+  const double sum = rate(result.sources[0], settings) + rate(result.sources[1], settings);
   CHECK(sum <= 1.005 * most);
   CHECK(sum >= 0.98 * most);
   CHECK(result.memories[0] > 0.99);
@@ -107,10 +107,10 @@ TEST_CASE("no station carries more than its capacity, and a saturated one just t
 TEST_CASE("every line comes back: what is under way never gets lost") {
   // After a lost line its source would have one fewer for ever, and ten times as long would not be ten times as much.
   for (const Access access : {Access::read, Access::store, Access::allocate}) {
-    Experiment asked = experiment({cores(12, access), cores(12, access, 1), nic(60)});
-    const Result once = simulate(two_sockets(), asked);
-    asked.measure *= 10;
-    const Result longer = simulate(two_sockets(), asked);
+    Experiment settings = experiment({cores(12, access), cores(12, access, 1), nic(60)});
+    const Result once = simulate(two_sockets(), settings);
+    settings.measure *= 10;
+    const Result longer = simulate(two_sockets(), settings);
     for (std::size_t i = 0; i < 3; ++i) {
       CHECK(static_cast<double>(longer.sources[i].lines) ==
             doctest::Approx(10.0 * static_cast<double>(once.sources[i].lines)).epsilon(0.03));
@@ -140,18 +140,18 @@ TEST_CASE("the NIC loses for want of credits, and with enough of them it does no
 TEST_CASE("a core that thinks for longer than a line takes is not slowed down by others") {
   Source thinking = cores(18);
   thinking.think = 100'000;
-  const Experiment asked = experiment({thinking, nic(60)});
-  const Result result = simulate(two_sockets(), asked);
-  CHECK(rate(result.sources[0], asked) == doctest::Approx(18 * 10.0).epsilon(0.02));
+  const Experiment settings = experiment({thinking, nic(60)});
+  const Result result = simulate(two_sockets(), settings);
+  CHECK(rate(result.sources[0], settings) == doctest::Approx(18 * 10.0).epsilon(0.02));
 }
 
 TEST_CASE("a store that allocates takes two lines, one read and one written") {
-  const Experiment asked = experiment({cores(18, Access::allocate)});
-  const Result result = simulate(two_sockets(), asked);
+  const Experiment settings = experiment({cores(18, Access::allocate)});
+  const Result result = simulate(two_sockets(), settings);
   // Channels read for 3.5 ns and write for 5 ns in turns, and turn round between batches of 16.
   const double most = 6.0 * 2e6 / (3'500 + 5'000 + 2.0 * 15'000 / 16);
-  CHECK(rate(result.sources[0], asked) <= 1.01 * 6.0 * 2e6 / 8'500);
-  CHECK(rate(result.sources[0], asked) == doctest::Approx(most).epsilon(0.15));
+  CHECK(rate(result.sources[0], settings) <= 1.01 * 6.0 * 2e6 / 8'500);
+  CHECK(rate(result.sources[0], settings) == doctest::Approx(most).epsilon(0.15));
 }
 
 TEST_CASE("a message takes its accesses, its pause and its lines; threads overlap theirs") {
@@ -162,16 +162,16 @@ TEST_CASE("a message takes its accesses, its pause and its lines; threads overla
   messages.pause = 500'000;
   messages.way = {20'000, 0, 20'000};
   source.messages = messages;
-  Experiment asked = experiment({source});
-  asked.jitter = 0;
-  asked.measure = 200'000'000;
-  const auto of = [&] { return simulate(two_sockets(), asked).sources[0]; };
-  const Seen one = of();
+  Experiment settings = experiment({source});
+  settings.jitter = 0;
+  settings.measure = 200'000'000;
+  const auto of = [&] { return simulate(two_sockets(), settings).sources[0]; };
+  const SourceResult one = of();
   // Two accesses of 40 ns, a row to open and a line; the pause; 100 lines of 5.6 ns; the way of the last one.
   const double us = 2 * (0.04 + 0.045 + 0.0035) + 0.5 + 100 * 0.0056 + 0.3;
   CHECK(static_cast<double>(one.messages) == doctest::Approx(200 / us).epsilon(0.05));
   CHECK(one.lines == doctest::Approx(100.0 * static_cast<double>(one.messages)).epsilon(0.01));
-  asked.sources[0].messages->threads = 2;
+  settings.sources[0].messages->threads = 2;
   CHECK(static_cast<double>(of().messages) > 1.5 * static_cast<double>(one.messages));
 }
 
@@ -194,8 +194,8 @@ TEST_CASE("a link without credits holds up those behind it, whatever they want t
 
 TEST_CASE("entries that take turns protect the NIC from many cores") {
   Node node = two_sockets();
-  const Experiment asked = experiment({cores(18), nic(57)});
-  const double fifo = rate(simulate(node, asked).sources[1], asked);
+  const Experiment settings = experiment({cores(18), nic(57)});
+  const double fifo = rate(simulate(node, settings).sources[1], settings);
   node.round_robin = true;
-  CHECK(rate(simulate(node, asked).sources[1], asked) > 1.05 * fifo);
+  CHECK(rate(simulate(node, settings).sources[1], settings) > 1.05 * fifo);
 }

@@ -208,7 +208,7 @@ static inline void elbow_trace_write(const elbow_trace_type* type, uint8_t kind,
     return;
   }
   elbow_trace_ring* ring = elbow_trace_own;
-  if (__builtin_expect(ring == NULL, 0)) {
+  if (__builtin_expect(!ring, 0)) {
     ring = elbow_trace_attach();
   }
   const uint64_t number = elbow_trace_take(ring);

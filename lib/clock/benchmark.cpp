@@ -51,7 +51,7 @@ int failed(const char* what) {
 }
 
 // What rank 1 has to tell of one comparison.
-struct Told {
+struct Sample {
   Instant instant;
   elbow_sync_point point;
   elbow_sync_point met;
@@ -60,7 +60,7 @@ struct Told {
 
 // All durations in ns: how far the offset is off, and from its bounds, how far apart both left the barrier, how late each
 // was, and how long comparing took.
-void print(const Told& own, const Told& other, std::int64_t took) {
+void print(const Sample& own, const Sample& other, std::int64_t took) {
   const std::int64_t truth = own.instant.raw + (other.instant.counter - own.instant.counter) - other.instant.raw;
   const auto number = [](std::int64_t value) { return static_cast<long long>(value); };
   std::printf(
@@ -85,23 +85,23 @@ int measure(int count) {
                 elbow_clock_source(clock), counter.counter ? "true" : "false");
   }
   for (int i = 0; i < count; ++i) {
-    Told told{};
+    Sample sample{};
     const std::int64_t before = raw_ns();
-    if (elbow_clock_synchronise(clock, &told.point) != 0) {
+    if (elbow_clock_synchronise(clock, &sample.point) != 0) {
       return failed("synchronise");
     }
     const std::int64_t took = raw_ns() - before;
-    if (elbow_clock_barrier(clock, &told.met, &told.late) != 0) {
+    if (elbow_clock_barrier(clock, &sample.met, &sample.late) != 0) {
       return failed("barrier");
     }
-    told.instant = instant(counter);
+    sample.instant = instant(counter);
     if (peers.rank == 1) {
-      MPI_Send(&told, sizeof told, MPI_BYTE, 0, 1, MPI_COMM_WORLD);
+      MPI_Send(&sample, sizeof sample, MPI_BYTE, 0, 1, MPI_COMM_WORLD);
     } else {
-      Told other{};
+      Sample other{};
       MPI_Recv(&other, sizeof other, MPI_BYTE, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
       std::printf("%s", i == 0 ? "" : ", ");
-      print(told, other, took);
+      print(sample, other, took);
     }
   }
   if (peers.rank == 0) {

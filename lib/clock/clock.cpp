@@ -103,11 +103,11 @@ elbow_clock* elbow_clock_new(const elbow_peers* peers) {
   if (read_wanted(raw) != 0) {
     return nullptr;
   }
-  std::unique_ptr<elbow_clock> made;
-  if (guarded([&] { made.reset(new elbow_clock{JobClock(wrapped(*peers), source_of_host(raw))}); }) != 0) {
+  std::unique_ptr<elbow_clock> opened;
+  if (guarded([&] { opened.reset(new elbow_clock{JobClock(wrapped(*peers), source_of_host(raw))}); }) != 0) {
     return nullptr;
   }
-  return made.release();
+  return opened.release();
 }
 
 void elbow_clock_free(elbow_clock* clock) { delete clock; }
@@ -117,9 +117,9 @@ int elbow_clock_synchronise(elbow_clock* clock, elbow_sync_point* point) {
     return refuse(EINVAL, "clock: is NULL");
   }
   return guarded([&] {
-    const SyncPoint found = clock->job.synchronise();
+    const SyncPoint result = clock->job.synchronise();
     if (point != nullptr) {
-      *point = as_c(found);
+      *point = as_c(result);
     }
   });
 }

@@ -61,14 +61,14 @@ Number median(std::vector<Number> values) {
 
 // Pairs of points whose lines tell of point `i`, no end, of `count` (four or more): both neighbours, two before, two after.
 std::vector<std::pair<std::size_t, std::size_t>> witnesses(std::size_t i, std::size_t count) {
-  std::vector<std::pair<std::size_t, std::size_t>> found = {{i - 1, i + 1}};
+  std::vector<std::pair<std::size_t, std::size_t>> result = {{i - 1, i + 1}};
   if (i >= 2) {
-    found.emplace_back(i - 2, i - 1);
+    result.emplace_back(i - 2, i - 1);
   }
   if (i + 2 < count) {
-    found.emplace_back(i + 1, i + 2);
+    result.emplace_back(i + 1, i + 2);
   }
-  return found;
+  return result;
 }
 
 // How much further each point is from all of its lines than is explained, ns; 0 where one of them explains it, and at the
@@ -80,7 +80,7 @@ std::vector<double> contradictions(const std::vector<SyncPoint>& points, double 
     far.push_back(distance(points[i], points[i - 1], points[i + 1]));
   }
   const double wandering = strictness * static_cast<double>(median(far));
-  std::vector<double> found(count, 0);
+  std::vector<double> result(count, 0);
   for (std::size_t i = 1; i + 1 < count; ++i) {
     double least = std::numeric_limits<double>::max();
     for (const auto& [left, right] : witnesses(i, count)) {
@@ -89,9 +89,9 @@ std::vector<double> contradictions(const std::vector<SyncPoint>& points, double 
           static_cast<double>(distance(points[i], points[left], points[right])) - std::max(wandering, bounds / 4);
       least = std::min(least, beyond);
     }
-    found[i] = std::max(least, 0.0);
+    result[i] = std::max(least, 0.0);
   }
-  return found;
+  return result;
 }
 
 // Whether point `i` is the first of the worst around it: bad points spoil their neighbours' lines.
@@ -108,8 +108,8 @@ bool worst_around(const std::vector<double>& wrong, std::size_t i) {
 
 std::vector<SyncPoint> without_outliers(std::vector<SyncPoint> points, double strictness) {
   constexpr std::size_t kFewest = 4;  // of three points none can be told from the others
-  bool found = true;
-  while (found && points.size() >= kFewest) {
+  bool result = true;
+  while (result && points.size() >= kFewest) {
     const std::vector<double> wrong = contradictions(points, strictness);
     std::vector<SyncPoint> left;
     for (std::size_t i = 0; i < points.size(); ++i) {
@@ -117,7 +117,7 @@ std::vector<SyncPoint> without_outliers(std::vector<SyncPoint> points, double st
         left.push_back(points[i]);
       }
     }
-    found = left.size() < points.size();
+    result = left.size() < points.size();
     points = std::move(left);
   }
   return points;
@@ -278,12 +278,12 @@ void Correction::add_turn(std::size_t i) {
 }
 
 std::vector<Segment> Correction::segments() const {
-  std::vector<Segment> found;
+  std::vector<Segment> result;
   for (std::size_t i = 0; i < between_.size(); ++i) {
-    found.push_back({points_[i].local, points_[i + 1].local, points_[i].offset.offset, between_[i].slope * 1e9,
-                     inside(i + 1, points_[i].local).error, between_[i].stepped});
+    result.push_back({points_[i].local, points_[i + 1].local, points_[i].offset.offset, between_[i].slope * 1e9,
+                      inside(i + 1, points_[i].local).error, between_[i].stepped});
   }
-  return found;
+  return result;
 }
 
 std::int64_t Correction::gained(std::int64_t passed) const {

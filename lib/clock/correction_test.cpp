@@ -31,9 +31,9 @@ Judged judge(const Correction& correction, const SimulatedClock& reference, cons
   constexpr int kMoments = 20'000;
   for (int i = 0; i < kMoments; ++i) {
     const std::int64_t truth = duration / kMoments * i;
-    const Corrected found = correction.at(other.at(truth));
-    const std::int64_t error = std::abs(found.time - reference.at(truth));
-    inside += error <= found.error + 1 ? 1 : 0;
+    const Corrected result = correction.at(other.at(truth));
+    const std::int64_t error = std::abs(result.time - reference.at(truth));
+    inside += error <= result.error + 1 ? 1 : 0;
     errors.push_back(error);
   }
   std::sort(errors.begin(), errors.end());
@@ -46,15 +46,15 @@ std::vector<SyncPoint> compared(const SimulatedClock& reference, const Simulated
   for (std::int64_t at = 0; at <= duration; at += interval) {
     std::int64_t truth = at;
     std::int64_t exchanges = 0;
-    auto found = simulated_comparison(reference, other, link, chance, truth, exchanges);
-    REQUIRE(found);
-    const std::int64_t local = found->at - found->offset.offset;
+    auto result = simulated_comparison(reference, other, link, chance, truth, exchanges);
+    REQUIRE(result);
+    const std::int64_t local = result->at - result->offset.offset;
     if (chance.even() < bad) {
       // Told wrong, and its bounds with it: a process that was moved, or a clock that was read in the wrong place.
       const auto wrong = static_cast<std::int64_t>((chance.even() - 0.5) * 200'000);
-      found->offset = found->offset + Offset{wrong, wrong, wrong};
+      result->offset = result->offset + Offset{wrong, wrong, wrong};
     }
-    points.push_back({local, found->offset});
+    points.push_back({local, result->offset});
   }
   return points;
 }
@@ -213,11 +213,11 @@ TEST_CASE("Where a clock jumps, times are right but between the jump and the mid
     int wrong = 0;
     std::int64_t last = -1;
     for (std::int64_t local = 50'000'000; local <= 60'000'000; local += 1'000) {
-      const Corrected found = correction.at(local);
-      const std::int64_t error = std::abs(found.time - local - offset(local));
-      CHECK(error <= found.error);
-      CHECK(found.time > last);
-      last = found.time;
+      const Corrected result = correction.at(local);
+      const std::int64_t error = std::abs(result.time - local - offset(local));
+      CHECK(error <= result.error);
+      CHECK(result.time > last);
+      last = result.time;
       wrong += error > 1'000 ? 1 : 0;
     }
     CHECK(wrong > 900);  // from the jump to the middle: 1 ms of the stretch's 10

@@ -43,7 +43,7 @@ bool Envelope::add(const Exchange& exchange) {
     high_ = high;
     quickest_ = round_trip;
   } else {
-    const std::int64_t more = drifted(drift_, std::max<std::int64_t>(exchange.end - seen_, 0));
+    const std::int64_t more = drifted(drift_, std::max<std::int64_t>(exchange.end - last_end_, 0));
     const std::int64_t lower = std::max(low_ - more, low);
     const std::int64_t upper = std::min(high_ + more, high);
     if (upper < lower) {
@@ -53,7 +53,7 @@ bool Envelope::add(const Exchange& exchange) {
     high_ = upper;
     quickest_ = std::min(quickest_, round_trip);
   }
-  seen_ = exchange.end;
+  last_end_ = exchange.end;
   kept_.push_back(exchange);
   const std::int64_t width = high_ - low_;
   if (exchanges() == 1 || width_ - width > width_ / kShare) {
@@ -64,11 +64,11 @@ bool Envelope::add(const Exchange& exchange) {
 }
 
 std::optional<Offset> Envelope::offset() const {
-  const auto timed = found();
+  const auto timed = intersection();
   return timed ? std::optional(Offset{std::clamp(timed->offset.offset, low_, high_), low_, high_}) : std::nullopt;
 }
 
-std::optional<Compared> Envelope::found() const {
+std::optional<Compared> Envelope::intersection() const {
   if (kept_.empty()) {
     return std::nullopt;
   }
@@ -83,7 +83,7 @@ std::optional<Compared> Envelope::found() const {
     offsets.push_back(moments.back() - exchange->middle);
   }
   const std::int64_t at = middle_of_all(moments);
-  const std::int64_t more = drifted(drift_, seen_ - at);
+  const std::int64_t more = drifted(drift_, last_end_ - at);
   return Compared{at, {std::clamp(middle_of_all(offsets), low_ - more, high_ + more), low_ - more, high_ + more}};
 }
 
@@ -105,7 +105,7 @@ std::optional<Compared> compared(const std::function<Exchange()>& once) {
       envelope.add(exchange);
     }
   }
-  return envelope.found();
+  return envelope.intersection();
 }
 
 Compared both(const Compared& first, const Compared& second) {

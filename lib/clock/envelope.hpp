@@ -51,7 +51,7 @@ class Envelope {
   // those at the end of the last exchange.
   std::optional<Offset> offset() const;
   // The same for the median moment of these exchanges, its bounds a little wider.
-  std::optional<Compared> found() const;
+  std::optional<Compared> intersection() const;
   // The quickest exchange, ns.
   std::int64_t round_trip() const { return quickest_; }
   int exchanges() const { return static_cast<int>(kept_.size()); }
@@ -61,7 +61,7 @@ class Envelope {
  private:
   double drift_;
   std::vector<Exchange> kept_;
-  std::int64_t seen_ = 0;  // end of the last exchange
+  std::int64_t last_end_ = 0;  // end of the last exchange
   std::int64_t low_ = 0;
   std::int64_t high_ = 0;
   std::int64_t quickest_ = 0;

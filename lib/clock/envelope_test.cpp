@@ -12,20 +12,20 @@ TEST_CASE("One exchange bounds the offset by its ends") {
   Envelope envelope;
   CHECK_FALSE(envelope.offset());
   CHECK(envelope.add({100, 1060, 130}));
-  const Offset found = envelope.offset().value();
-  CHECK(found.low == -960);
-  CHECK(found.high == -930);
-  CHECK(found.offset == -945);
+  const Offset result = envelope.offset().value();
+  CHECK(result.low == -960);
+  CHECK(result.high == -930);
+  CHECK(result.offset == -945);
 }
 
 TEST_CASE("Bounds are those of all exchanges, the offset that of the quickest inside them") {
   Envelope envelope;
   CHECK(envelope.add({0, 50, 100}));        // -50 to 50
   CHECK(envelope.add({1000, 1010, 1070}));  // -10 to 60
-  const Offset found = envelope.offset().value();
-  CHECK(found.low == -10);
-  CHECK(found.high == 50);
-  CHECK(found.offset == 25);
+  const Offset result = envelope.offset().value();
+  CHECK(result.low == -10);
+  CHECK(result.high == 50);
+  CHECK(result.offset == 25);
   CHECK(envelope.round_trip() == 70);
 }
 
@@ -42,9 +42,9 @@ TEST_CASE("Bounds of exchanges long ago widen by the drift") {
   Envelope envelope(1e-3);
   CHECK(envelope.add({0, 50, 100}));
   CHECK(envelope.add({1'000'000, 1'000'050, 1'000'100}));
-  const Offset found = envelope.offset().value();
-  CHECK(found.low == -50);
-  CHECK(found.high == 50);
+  const Offset result = envelope.offset().value();
+  CHECK(result.low == -50);
+  CHECK(result.high == 50);
   CHECK(envelope.add({1'000'200, 1'000'200, 1'000'300}));  // 0 to 100
   CHECK(envelope.offset().value().high == 51);
 }
@@ -65,15 +65,15 @@ TEST_CASE("The true offset is always inside the bounds, however uneven and lossy
     link.preempted = 0.1;
     std::int64_t truth = 1000;
     std::int64_t exchanges = 0;
-    const auto found = simulated_comparison(reference, other, link, chance, truth, exchanges);
-    REQUIRE(found);
-    const std::int64_t right = found->at - other.at(found->at);  // the reference shows the truth
+    const auto result = simulated_comparison(reference, other, link, chance, truth, exchanges);
+    REQUIRE(result);
+    const std::int64_t right = result->at - other.at(result->at);  // the reference shows the truth
     CAPTURE(seed);
     CHECK(exchanges >= 400);
-    CHECK(found->offset.low <= right);
-    CHECK(right <= found->offset.high);
-    CHECK(found->offset.low <= found->offset.offset);
-    CHECK(found->offset.offset <= found->offset.high);
+    CHECK(result->offset.low <= right);
+    CHECK(right <= result->offset.high);
+    CHECK(result->offset.low <= result->offset.offset);
+    CHECK(result->offset.offset <= result->offset.high);
   }
 }
 
@@ -84,10 +84,10 @@ TEST_CASE("On an even link the offset is right to a part of the jitter, at any r
     const SimulatedClock other({.offset = 12'300'000'000, .drift_ppm = drift}, 1'000'000'000, 2);
     std::int64_t truth = 1'000'000;
     std::int64_t exchanges = 0;
-    const auto found =
+    const auto result =
         simulated_comparison(reference, other, {.latency_ns = 200, .jitter_ns = 50}, chance, truth, exchanges);
-    REQUIRE(found);
-    CHECK(std::abs(found->offset.offset - (found->at - other.at(found->at))) < 15);
+    REQUIRE(result);
+    CHECK(std::abs(result->offset.offset - (result->at - other.at(result->at))) < 15);
   }
 }
 
@@ -99,9 +99,9 @@ TEST_CASE("A clock that is stepped while it is compared is found where it is in 
   Chance chance(3);
   std::int64_t truth = 0;
   std::int64_t exchanges = 0;
-  const auto found = simulated_comparison(reference, other, {}, chance, truth, exchanges);
-  REQUIRE(found);
-  CHECK(std::abs(found->offset.offset + 5'000'000) < 100);
+  const auto result = simulated_comparison(reference, other, {}, chance, truth, exchanges);
+  REQUIRE(result);
+  CHECK(std::abs(result->offset.offset + 5'000'000) < 100);
 }
 
 TEST_CASE("A clock that is stepped all the time cannot be compared") {

@@ -43,7 +43,7 @@ std::uint64_t number_of(const std::string& name) {
 
 // Everything that travels: as long for a question as for its answer, so that both take the same way in the same time.
 struct JobClock::Message {
-  enum Kind : std::int64_t { question, turn, told, fine, late };
+  enum Kind : std::int64_t { question, turn, reply, fine, late };
   std::int64_t kind = question;
   std::int64_t time = 0;
   Offset offset;
@@ -149,13 +149,13 @@ bool JobClock::ask(int rank) {
   peers_.send(rank, &turn, sizeof turn);
   const Message theirs = answered(rank);
   Message end{Message::late, 0, {}};
-  if (here && theirs.kind == Message::told) {
-    const Compared found = both(*here, {theirs.time, theirs.offset});
-    end = {Message::told, found.at - found.offset.offset,
-           (own_ == 0 ? Offset{} : later(own_point_, correction_, found.at)) + found.offset};
+  if (here && theirs.kind == Message::reply) {
+    const Compared result = both(*here, {theirs.time, theirs.offset});
+    end = {Message::reply, result.at - result.offset.offset,
+           (own_ == 0 ? Offset{} : later(own_point_, correction_, result.at)) + result.offset};
   }
   peers_.send(rank, &end, sizeof end);
-  return end.kind == Message::told;
+  return end.kind == Message::reply;
 }
 
 bool JobClock::answer(int rank) {
@@ -163,12 +163,12 @@ bool JobClock::answer(int rank) {
   const auto here = compared([&] { return exchange_with(rank); });
   Message mine{Message::late, 0, {}};
   if (here) {
-    mine = {Message::told, here->at, here->offset};
+    mine = {Message::reply, here->at, here->offset};
   }
   peers_.send(rank, &mine, sizeof mine);
   Message end;
   peers_.receive(rank, &end, sizeof end);
-  if (end.kind != Message::told) {
+  if (end.kind != Message::reply) {
     return false;
   }
   own_point_ = {end.time, end.offset};
@@ -208,7 +208,7 @@ SyncPoint JobClock::synchronise() {
   }
   history_ = with(point);
   silent_ = let_pass_ = 0;
-  asked_at_ = local();
+  compared_at_ = local();
   correction_ = Correction(history_);
   return point;
 }
@@ -228,11 +228,11 @@ Corrected JobClock::reference_at(std::int64_t local) const {
 
 // When this clock shows what the reference shows at `reference`.
 std::int64_t JobClock::local_of(std::int64_t reference) const {
-  std::int64_t found = reference - history_.back().offset.offset;
+  std::int64_t result = reference - history_.back().offset.offset;
   for (int i = 0; i < 3; ++i) {
-    found -= reference_at(found).time - reference;
+    result -= reference_at(result).time - reference;
   }
-  return found;
+  return result;
 }
 
 // Up the tree: `late` when any process is.
@@ -272,18 +272,18 @@ bool JobClock::due(double seconds) {
     --silent_;
     return false;
   }
-  Message told;  // `time`: how many calls are silent from now on
+  Message reply;  // `time`: how many calls are silent from now on
   if (peers_.rank == 0) {
     const std::int64_t now = local();
     const double left = seconds * 1e9 - static_cast<double>(now - history_.back().local);
-    const double between = static_cast<double>(now - asked_at_) / (let_pass_ + 1);  // two calls
-    told.kind = left <= 0 ? Message::late : Message::fine;
-    told.time = left <= 0 ? 0 : static_cast<std::int64_t>(std::min(left / 8 / std::max(between, 1.0), kSilent * 1.0));
-    asked_at_ = now;
+    const double between = static_cast<double>(now - compared_at_) / (let_pass_ + 1);  // two calls
+    reply.kind = left <= 0 ? Message::late : Message::fine;
+    reply.time = left <= 0 ? 0 : static_cast<std::int64_t>(std::min(left / 8 / std::max(between, 1.0), kSilent * 1.0));
+    compared_at_ = now;
   }
-  tell(everybody(), &told, sizeof told);
-  silent_ = let_pass_ = static_cast<int>(told.time);
-  return told.kind == Message::late;
+  tell(everybody(), &reply, sizeof reply);
+  silent_ = let_pass_ = static_cast<int>(reply.time);
+  return reply.kind == Message::late;
 }
 
 Left JobClock::barrier() {

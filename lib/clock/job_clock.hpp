@@ -91,7 +91,7 @@ class JobClock {
   std::int64_t window_ = kWindow;  // ns between announcing a deadline and it, as rank 0 has it
   int silent_ = 0;                 // calls of due() that send nothing,
   int let_pass_ = 0;               // of these that were told last,
-  std::int64_t asked_at_ = 0;      // when that was, ns, local
+  std::int64_t compared_at_ = 0;   // when that was, ns, local
 };
 
 }  // namespace elbowroom::clock

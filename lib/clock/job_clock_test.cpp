@@ -179,24 +179,24 @@ TEST_CASE("Where clocks cannot be compared all processes are told, and none wait
 TEST_CASE("All are told alike when the clocks are to be compared again, most of them without a message") {
   constexpr int kSize = 5;
   Job job(kSize);
-  std::vector<std::vector<bool>> told(kSize);
+  std::vector<std::vector<bool>> answers(kSize);
   job.run([&](int rank) {
     JobClock clock(job.peers(rank), shifted("host " + std::to_string(rank), rank * kSecond));
     CHECK(clock.due(1000));  // they were not compared yet
     clock.synchronise();
     const int sent = job.sent(rank);
     for (int i = 0; i < 100; ++i) {
-      told[static_cast<std::size_t>(rank)].push_back(clock.due(1000));
+      answers[static_cast<std::size_t>(rank)].push_back(clock.due(1000));
     }
     CHECK(job.sent(rank) - sent <= 7 * 3);  // seven calls of a hundred tell, up to three others each
     for (int i = 0; i < 100; ++i) {
-      told[static_cast<std::size_t>(rank)].push_back(clock.due(0));
+      answers[static_cast<std::size_t>(rank)].push_back(clock.due(0));
     }
   });
-  CHECK(std::count(told[0].begin(), told[0].begin() + 100, true) == 0);
-  CHECK(std::count(told[0].begin() + 100, told[0].end(), true) >= 84);  // 16 calls may still be silent
-  for (const std::vector<bool>& one : told) {
-    CHECK(one == told[0]);
+  CHECK(std::count(answers[0].begin(), answers[0].begin() + 100, true) == 0);
+  CHECK(std::count(answers[0].begin() + 100, answers[0].end(), true) >= 84);  // 16 calls may still be silent
+  for (const std::vector<bool>& one : answers) {
+    CHECK(one == answers[0]);
   }
 }
 

@@ -56,7 +56,7 @@ Peers peers_of(MPI_Comm communicator) {
 }
 
 // What one rank saw, in its own clock.
-struct Seen {
+struct Timestamps {
   std::vector<std::int64_t> sent;      // just before, to the next rank
   std::vector<std::int64_t> received;  // just after, from the one before
   std::vector<SyncPoint> points;
@@ -72,53 +72,53 @@ SyncPoint after_a_barrier(const JobClock& clock) {
 }
 
 // Messages around the ring, clocks compared in between.
-Seen exchange(JobClock& clock, const Peers& peers, int messages, double every) {
-  Seen seen;
+Timestamps exchange(JobClock& clock, const Peers& peers, int messages, double every) {
+  Timestamps times;
   const int next = (peers.rank + 1) % peers.size;
   const int before = (peers.rank + peers.size - 1) % peers.size;
-  seen.points.push_back(clock.synchronise());
-  seen.barriers.push_back(after_a_barrier(clock));
+  times.points.push_back(clock.synchronise());
+  times.barriers.push_back(after_a_barrier(clock));
   for (int i = 0; i < messages; ++i) {
     int token = i;
     // One message is on its way at a time, so that none waits for its receiver.
     for (const bool mine : {peers.rank % 2 == 0, peers.rank % 2 == 1}) {
       if (mine) {
-        seen.sent.push_back(clock.local());
+        times.sent.push_back(clock.local());
         MPI_Send(&token, 1, MPI_INT, next, 1, MPI_COMM_WORLD);
       } else {
         MPI_Recv(&token, 1, MPI_INT, before, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        seen.received.push_back(clock.local());
+        times.received.push_back(clock.local());
       }
     }
     if (i % kBatch == kBatch - 1 && clock.due(every)) {
-      seen.points.push_back(clock.synchronise());
+      times.points.push_back(clock.synchronise());
     }
   }
-  seen.barriers.push_back(after_a_barrier(clock));
-  seen.points.push_back(clock.synchronise());
-  return seen;
+  times.barriers.push_back(after_a_barrier(clock));
+  times.points.push_back(clock.synchronise());
+  return times;
 }
 
 // Messages to this rank that arrive before they are sent, when all correct their times so.
-long long tachyons(const Seen& seen, const Peers& peers, const Correction& correction) {
+long long tachyons(const Timestamps& moments, const Peers& peers, const Correction& correction) {
   const auto corrected = [&](std::vector<std::int64_t> times) {
     for (std::int64_t& time : times) {
       time = peers.rank == 0 ? time : correction.at(time).time;
     }
     return times;
   };
-  const std::vector<std::int64_t> sent = corrected(seen.sent);
-  const std::vector<std::int64_t> received = corrected(seen.received);
+  const std::vector<std::int64_t> sent = corrected(moments.sent);
+  const std::vector<std::int64_t> received = corrected(moments.received);
   std::vector<std::int64_t> theirs(received.size());
   MPI_Sendrecv(sent.data(), static_cast<int>(sent.size()), MPI_INT64_T, (peers.rank + 1) % peers.size, 2, theirs.data(),
                static_cast<int>(theirs.size()), MPI_INT64_T, (peers.rank + peers.size - 1) % peers.size, 2,
                MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  long long found = 0;
+  long long result = 0;
   for (std::size_t i = 0; i < received.size(); ++i) {
-    found += received[i] < theirs[i] ? 1 : 0;
+    result += received[i] < theirs[i] ? 1 : 0;
   }
   long long all = 0;
-  MPI_Reduce(&found, &all, 1, MPI_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+  MPI_Reduce(&result, &all, 1, MPI_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
   return all;
 }
 
@@ -133,9 +133,9 @@ Errors errors_of(const Correction& correction, const Shim& own, std::int64_t beg
   const Shim reference{0, own.jumps, own.start};
   for (int i = 0; i < kMoments; ++i) {
     const std::int64_t truth = begin + (end - begin) / kMoments * i;
-    const Corrected found = correction.at(own.at(truth));
-    errors.ns.push_back(std::abs(found.time - reference.at(truth)));
-    errors.outside += errors.ns.back() > found.error + 2 ? 1 : 0;  // 2: shims show whole ns
+    const Corrected result = correction.at(own.at(truth));
+    errors.ns.push_back(std::abs(result.time - reference.at(truth)));
+    errors.outside += errors.ns.back() > result.error + 2 ? 1 : 0;  // 2: shims show whole ns
   }
   std::sort(errors.ns.begin(), errors.ns.end());
   return errors;
@@ -149,36 +149,36 @@ int run(bool jumps, int messages, double every) {
   MPI_Bcast(&start, 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
   const Shim shim{peers.rank, jumps, start};
   JobClock clock(peers, {"shim " + std::to_string(peers.rank), {}, [&] { return shim.at(counter.now()); }});
-  const Seen seen = exchange(clock, peers, messages, every);
+  const Timestamps times = exchange(clock, peers, messages, every);
   const std::int64_t end = counter.now();
 
-  const Correction all(seen.points);
-  const long long ours = tachyons(seen, peers, all);
-  const long long barriers = tachyons(seen, peers, Correction(seen.barriers));
-  const long long one = tachyons(seen, peers, Correction({seen.points.front()}));
+  const Correction all(times.points);
+  const long long ours = tachyons(times, peers, all);
+  const long long barriers = tachyons(times, peers, Correction(times.barriers));
+  const long long one = tachyons(times, peers, Correction({times.points.front()}));
   // Of the last rank, whose clock is not the reference's.
   Errors errors = errors_of(all, shim, start + (end - start) / 100, end);
-  long long told[] = {errors.ns[kMoments / 2],
-                      errors.ns[kMoments * 95 / 100],
-                      errors.ns.back(),
-                      errors.outside,
-                      all.flags().rejected,
-                      all.flags().steps,
-                      static_cast<long long>(all.points().size())};
-  constexpr int kTold = sizeof told / sizeof told[0];
+  long long values[] = {errors.ns[kMoments / 2],
+                        errors.ns[kMoments * 95 / 100],
+                        errors.ns.back(),
+                        errors.outside,
+                        all.flags().rejected,
+                        all.flags().steps,
+                        static_cast<long long>(all.points().size())};
+  constexpr int kValues = sizeof values / sizeof values[0];
   if (peers.rank == peers.size - 1) {
-    MPI_Send(told, kTold, MPI_LONG_LONG, 0, 3, MPI_COMM_WORLD);
+    MPI_Send(values, kValues, MPI_LONG_LONG, 0, 3, MPI_COMM_WORLD);
   }
   if (peers.rank == 0) {
-    MPI_Recv(told, kTold, MPI_LONG_LONG, peers.size - 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(values, kValues, MPI_LONG_LONG, peers.size - 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     std::printf(
         "{\"counter\": %s, \"seconds\": %.3f, \"messages\": %lld, \"tachyons\": %lld, \"barriers\": %lld, \"one\": "
         "%lld, "
         "\"p50\": %lld, \"p95\": %lld, \"max\": %lld, \"outside\": %lld, \"moments\": %d, \"rejected\": %lld, "
         "\"steps\": %lld, \"points\": %lld}\n",
         counter.counter ? "true" : "false", static_cast<double>(end - start) / 1e9,
-        static_cast<long long>(messages) * peers.size, ours, barriers, one, told[0], told[1], told[2], told[3],
-        kMoments, told[4], told[5], told[6]);
+        static_cast<long long>(messages) * peers.size, ours, barriers, one, values[0], values[1], values[2], values[3],
+        kMoments, values[4], values[5], values[6]);
   }
   return 0;
 }

@@ -111,7 +111,8 @@ class Simulation {
       });
       for (int asker = 0; asker < pairs; ++asker) {
         const Met& one = met[static_cast<std::size_t>(asker)];
-        free[static_cast<std::size_t>(asker)] = free[static_cast<std::size_t>(asker + known)] = one.until;
+        free[static_cast<std::size_t>(asker)] = one.until;
+        free[static_cast<std::size_t>(asker) + static_cast<std::size_t>(known)] = one.until;
         outcome_.exchanges += one.exchanges;
         outcome_.incomparable += one.failed ? 1 : 0;
         outcome_.told_wrong += one.wrong ? 1 : 0;
@@ -130,21 +131,21 @@ class Simulation {
         chance_of(plan_.seed, for_comparisons, there * 1'000'003 + static_cast<std::uint64_t>(passes_) * 1'000'000'007);
     Met met;
     met.until = from;
-    const auto found = simulated_comparison(clocks_[here], clocks_[there], link_, chance, met.until, met.exchanges);
-    if (!found) {
+    const auto result = simulated_comparison(clocks_[here], clocks_[there], link_, chance, met.until, met.exchanges);
+    if (!result) {
       met.failed = true;
       return met;
     }
-    const Offset own = asker == 0 ? Offset{} : later(known_[here], of_late_[here], found->at);
-    known_[there] = {found->at - found->offset.offset, own + found->offset};
-    SyncPoint told = known_[there];
+    const Offset own = asker == 0 ? Offset{} : later(known_[here], of_late_[here], result->at);
+    known_[there] = {result->at - result->offset.offset, own + result->offset};
+    SyncPoint known = known_[there];
     if (passes_ > 0 && chance.even() < plan_.bad) {
       // Told wrong by up to 100 us, and its bounds with it: a process that was moved, a clock read in the wrong place.
       const auto wrong = std::llround(between(chance, -100e3, 100e3));
-      told.offset = told.offset + Offset{wrong, wrong, wrong};
+      known.offset = known.offset + Offset{wrong, wrong, wrong};
       met.wrong = true;
     }
-    points_[there].push_back(told);
+    points_[there].push_back(known);
     const auto first = points_[there].size() > kLate ? points_[there].end() - kLate : points_[there].begin();
     std::vector<SyncPoint> late(first, points_[there].end());
     if (passes_ == 1) {
@@ -157,17 +158,17 @@ class Simulation {
   using Corrections = std::vector<Correction>;  // of each clock
 
   Corrections corrections(const std::vector<std::vector<SyncPoint>>& points) const {
-    Corrections found(clocks_.size());
+    Corrections result(clocks_.size());
     in_parallel(plan_.clocks, [&](int i) {
       const auto number = static_cast<std::size_t>(i);
-      found[number] = i == 0 ? Correction() : Correction(points[number]);
+      result[number] = i == 0 ? Correction() : Correction(points[number]);
     });
-    return found;
+    return result;
   }
 
   // Each clock leaves two plain barriers as messages of their rounds arrive, and takes that for one moment.
   std::vector<std::vector<SyncPoint>> of_barriers() const {
-    std::vector<std::vector<SyncPoint>> found(clocks_.size());
+    std::vector<std::vector<SyncPoint>> result(clocks_.size());
     for (std::size_t i = 0; i < clocks_.size(); ++i) {
       Chance chance = chance_of(plan_.seed, for_barriers, i);
       for (const std::int64_t begin : {kBegin, kBegin + plan_.duration}) {
@@ -176,11 +177,11 @@ class Simulation {
           leaves += travel(link_, chance, true);
         }
         const std::int64_t local = clocks_[i].at(leaves);
-        const std::int64_t first = i == 0 ? local : found[0][found[i].size()].local;
-        found[i].push_back({local, {first - local, first - local, first - local}});
+        const std::int64_t first = i == 0 ? local : result[0][result[i].size()].local;
+        result[i].push_back({local, {first - local, first - local, first - local}});
       }
     }
-    return found;
+    return result;
   }
 
   void judge_all() {
@@ -222,10 +223,10 @@ class Simulation {
       Chance chance = chance_of(plan_.seed, for_moments, i);
       for (std::int64_t k = 0; k < each; ++k) {
         const std::int64_t truth = moment(chance);
-        const Corrected found = corrected(by, i, truth);
-        errors.push_back(std::abs(found.time - clocks_[0].at(truth)));
-        bounds.push_back(found.error);
-        const bool held = errors.back() <= found.error + 1;  // 1: local times are whole ns
+        const Corrected result = corrected(by, i, truth);
+        errors.push_back(std::abs(result.time - clocks_[0].at(truth)));
+        bounds.push_back(result.error);
+        const bool held = errors.back() <= result.error + 1;  // 1: local times are whole ns
         inside += held ? 1 : 0;
         judged.unflagged += held || flagged(by[i].flags()) ? 0 : 1;
       }
@@ -255,16 +256,16 @@ class Simulation {
 
   std::int64_t tachyons(const Corrections& by) const {
     Chance chance = chance_of(plan_.seed, for_messages, 0);
-    std::int64_t found = 0;
+    std::int64_t result = 0;
     const auto count = static_cast<std::uint64_t>(plan_.clocks);
     for (std::int64_t k = 0; k < outcome_.messages; ++k) {
       const std::size_t from = chance.next() % count;
       const std::size_t to = (from + 1 + chance.next() % (count - 1)) % count;
       const std::int64_t sent = moment(chance);
       const std::int64_t received = sent + travel(link_, chance, true);
-      found += corrected(by, to, received).time < corrected(by, from, sent).time ? 1 : 0;
+      result += corrected(by, to, received).time < corrected(by, from, sent).time ? 1 : 0;
     }
-    return found;
+    return result;
   }
 
   // Clocks that are spread over the tree.
@@ -286,8 +287,8 @@ class Simulation {
       shown.flags = correction.flags();
       for (int k2 = 0; k2 <= kErrorsShown; ++k2) {
         const std::int64_t truth = begin_ + (kBegin + plan_.duration - begin_) / kErrorsShown * k2;
-        const Corrected found = corrected(corrections_, number, truth);
-        shown.errors.push_back({clocks_[number].at(truth), found.time - clocks_[0].at(truth), found.error});
+        const Corrected result = corrected(corrections_, number, truth);
+        shown.errors.push_back({clocks_[number].at(truth), result.time - clocks_[0].at(truth), result.error});
       }
       outcome_.shown.push_back(std::move(shown));
     }
@@ -308,6 +309,15 @@ class Simulation {
 
 }  // namespace
 
+// One in ten minutes on average.
+void add_steps(ClockSetup& setup, std::int64_t duration, Chance& chance) {
+  double at = chance.exponential(600e9);
+  while (at < static_cast<double>(duration)) {
+    setup.steps.push_back({std::llround(at), std::llround(between(chance, -100e3, 100e3))});
+    at += chance.exponential(600e9);
+  }
+}
+
 ClockSetup clock_of(ClockKind kind, std::int64_t duration, Chance& chance) {
   ClockSetup setup;
   setup.offset = std::llround(chance.normal() * 1e6 * kSecond);  // started days apart
@@ -324,12 +334,7 @@ ClockSetup clock_of(ClockKind kind, std::int64_t duration, Chance& chance) {
       setup.walk_ppm = 0.001;
       break;
     case ClockKind::walk: setup.walk_ppm = 0.005; break;
-    case ClockKind::steps:
-      // One in ten minutes on average.
-      for (double at = chance.exponential(600e9); at < static_cast<double>(duration); at += chance.exponential(600e9)) {
-        setup.steps.push_back({std::llround(at), std::llround(between(chance, -100e3, 100e3))});
-      }
-      break;
+    case ClockKind::steps: add_steps(setup, duration, chance); break;
     case ClockKind::slewing: setup.slew_ppm = between(chance, -10, 10); break;
     case ClockKind::affine:
     case ClockKind::mixed: break;

@@ -47,10 +47,10 @@ Kind kind(const Json& object, const char* field, const std::array<const char*, c
 }
 
 Json flags_of(const CorrectionFlags& flags) {
-  Json found = Json::array();
+  Json result = Json::array();
   const auto add = [&](bool is, const char* name) {
     if (is) {
-      found.push_back(name);
+      result.push_back(name);
     }
   };
   add(flags.none, "none");
@@ -58,7 +58,7 @@ Json flags_of(const CorrectionFlags& flags) {
   add(flags.backwards, "backwards");
   add(flags.rejected > 0, "rejected");
   add(flags.steps > 0, "stepped");
-  return found;
+  return result;
 }
 
 Json shown_of(const Shown& shown) {

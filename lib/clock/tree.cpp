@@ -3,27 +3,27 @@
 namespace elbowroom::clock {
 
 int rounds(int count) {
-  int found = 0;
-  while (found < 31 && (1LL << found) < count) {
-    ++found;
+  int result = 0;
+  while (result < 31 && (1LL << result) < count) {
+    ++result;
   }
-  return found;
+  return result;
 }
 
 std::vector<Meeting> meetings(int number, int count) {
-  std::vector<Meeting> found;
+  std::vector<Meeting> result;
   for (int round = 0; round < rounds(count); ++round) {
     const long long known = 1LL << round;  // clocks that are known when the round begins
     if (number >= 2 * known) {
       continue;
     }
     if (number >= known) {
-      found.push_back({round, static_cast<int>(number - known), false});
+      result.push_back({round, static_cast<int>(number - known), false});
     } else if (number + known < count) {
-      found.push_back({round, static_cast<int>(number + known), true});
+      result.push_back({round, static_cast<int>(number + known), true});
     }
   }
-  return found;
+  return result;
 }
 
 }  // namespace elbowroom::clock

@@ -14,8 +14,8 @@ static double now(void) {
 static int rank;
 
 static void trivial(void) {
-  int found;
-  MPI_Comm_rank(MPI_COMM_WORLD, &found);
+  int result;
+  MPI_Comm_rank(MPI_COMM_WORLD, &result);
 }
 
 static void ping_pong(void) {

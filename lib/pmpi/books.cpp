@@ -30,20 +30,20 @@ Books& books() {
 }  // namespace
 
 void* find_next(const char* name) {
-  void* found = dlsym(RTLD_NEXT, name);
-  if (found == nullptr) {
+  void* symbol = dlsym(RTLD_NEXT, name);
+  if (symbol == nullptr) {
     char profiling[128];  // the program's memory may be used up
     std::snprintf(profiling, sizeof profiling, "%c%s", name[0] == 'm' ? 'p' : 'P', name);
-    found = dlsym(RTLD_NEXT, profiling);
+    symbol = dlsym(RTLD_NEXT, profiling);
   }
-  if (found == nullptr) {
+  if (symbol == nullptr) {
     std::fprintf(
         stderr,
         "elbowroom: %s is missing in the libraries behind libelbow_trace_mpi.so, which was built for another MPI\n",
         name);
     std::abort();
   }
-  return found;
+  return symbol;
 }
 
 Call::Call(int number) : Call(number, About{}) {}

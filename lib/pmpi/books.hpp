@@ -30,7 +30,7 @@ struct Operation {
 };
 
 // A message that MPI_Mprobe found.
-struct Found {
+struct Probed {
   CommunicatorPointer communicator;
   std::uint32_t sequence;
 };
@@ -40,7 +40,7 @@ using Operations = std::unordered_map<std::uintptr_t, Operation, Mixed>;
 struct Books {
   Communicators communicators;
   Operations operations;                                                // by request
-  std::unordered_map<std::uintptr_t, Found, Mixed> found;               // by message
+  std::unordered_map<std::uintptr_t, Probed, Mixed> probed;             // by message
   std::unordered_map<std::uintptr_t, std::vector<int>, Mixed> windows;  // ranks in MPI_COMM_WORLD
 };
 

@@ -35,12 +35,12 @@ const CommunicatorPointer& Communicators::find(MPI_Comm handle) {
   if (last_ != nullptr && key == last_key_) {
     return last_;
   }
-  const auto found = known_.find(key);
-  if (found == known_.end()) {
+  const auto entry = known_.find(key);
+  if (entry == known_.end()) {
     return foreign_;
   }
   last_key_ = key;
-  last_ = found->second;
+  last_ = entry->second;
   return last_;
 }
 
@@ -66,19 +66,19 @@ void Communicators::add(MPI_Comm handle, std::uint32_t number) {
   if (handle == MPI_COMM_NULL) {
     return;
   }
-  auto made = std::make_shared<Communicator>();
-  made->number = number;
+  auto communicator = std::make_shared<Communicator>();
+  communicator->number = number;
   int inter = 0;
   PMPI_Comm_test_inter(handle, &inter);
-  PMPI_Comm_size(handle, &made->members);
+  PMPI_Comm_size(handle, &communicator->members);
   MPI_Group group = MPI_GROUP_NULL;
   (inter != 0 ? PMPI_Comm_remote_group : PMPI_Comm_group)(handle, &group);
-  made->world = world_ranks(group);
+  communicator->world = world_ranks(group);
   PMPI_Group_free(&group);
   if (key_of(handle) == last_key_) {
     last_ = nullptr;
   }
-  known_[key_of(handle)] = std::move(made);
+  known_[key_of(handle)] = std::move(communicator);
 }
 
 // Requests may still be under way on it: they keep what they need.

@@ -44,24 +44,24 @@ class Addresses {
 // MPI has set them when the program gets to call anything that takes one.
 bool ignores_status(const void* given) {
   static const Addresses addresses = [] {
-    Addresses found;
+    Addresses result;
     for (const char* name :
          {"MPI_F_STATUS_IGNORE", "MPI_F_STATUSES_IGNORE", "MPI_F08_STATUS_IGNORE", "MPI_F08_STATUSES_IGNORE"}) {
-      found.add_held(name);
+      result.add_held(name);
     }
-    found.add_common("mpi_fortran_status_ignore");
-    found.add_common("mpi_fortran_statuses_ignore");
-    return found;
+    result.add_common("mpi_fortran_status_ignore");
+    result.add_common("mpi_fortran_statuses_ignore");
+    return result;
   }();
   return addresses.contains(given);
 }
 
 bool in_place(const void* given) {
   static const Addresses addresses = [] {
-    Addresses found;
-    found.add_held("MPIR_F_MPI_IN_PLACE");
-    found.add_common("mpi_fortran_in_place");
-    return found;
+    Addresses result;
+    result.add_held("MPIR_F_MPI_IN_PLACE");
+    result.add_common("mpi_fortran_in_place");
+    return result;
   }();
   return addresses.contains(given) || given == MPI_IN_PLACE;
 }

@@ -31,8 +31,8 @@ struct Requests {
 };
 
 inline int index_out(Word given) {
-  const int found = *static_cast<const MPI_Fint*>(given);
-  return found == MPI_UNDEFINED ? found : found - 1;
+  const int number = *static_cast<const MPI_Fint*>(given);
+  return number == MPI_UNDEFINED ? number : number - 1;
 }
 
 // Without an error code (optional in mpi_f08) errors end the program, or nobody wants to know.

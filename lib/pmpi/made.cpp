@@ -20,9 +20,9 @@ About collective(MPI_Comm handle, int root, MPI_Count count, MPI_Datatype type) 
   return about;
 }
 
-void add(MPI_Comm made, std::uint32_t number, int result) {
-  if (result == MPI_SUCCESS && made != MPI_COMM_NULL) {
-    in_books([&](Books& books) { books.communicators.add(made, number); });
+void add(MPI_Comm communicator, std::uint32_t number, int result) {
+  if (result == MPI_SUCCESS && communicator != MPI_COMM_NULL) {
+    in_books([&](Books& books) { books.communicators.add(communicator, number); });
   }
 }
 
@@ -36,7 +36,7 @@ std::uint32_t number_for_child(MPI_Comm parent) {
 
 Initialising::Initialising(int number) : number_(number), outermost_(depth++ == 0 && !listening) {
   if (outermost_ && tool_starting()) {
-    told_ = true;
+    done_ = true;
     tool_enter(number_, {});
   }
 }
@@ -55,7 +55,7 @@ void Initialising::done(int result) {
 }
 
 Initialising::~Initialising() {
-  if (told_) {
+  if (done_) {
     tool_leave(number_, {});
   }
   --depth;
@@ -113,39 +113,41 @@ WindowFreeing::WindowFreeing(int number, MPI_Win window) : Call(number) {
   in_books([&](Books& books) { books.windows.erase(key_of(window)); });
 }
 
-CommunicatorMaking::CommunicatorMaking(int number, MPI_Comm parent) : Call(number), made_(number_for_child(parent)) {}
+CommunicatorMaking::CommunicatorMaking(int number, MPI_Comm parent)
+    : Call(number), communicator_number_(number_for_child(parent)) {}
 
-void CommunicatorMaking::done(int result, MPI_Comm made) { add(made, made_, result); }
+void CommunicatorMaking::done(int result, MPI_Comm communicator) { add(communicator, communicator_number_, result); }
 
 GroupMaking::GroupMaking(int number, MPI_Comm parent, MPI_Group group, int tag) : Call(number) {
   in_books([&](Books& books) {
     Communicators& all = books.communicators;
-    made_ = all.number_for_group(all.find(parent)->number, all.world_ranks(group), tag);
+    communicator_number_ = all.number_for_group(all.find(parent)->number, all.world_ranks(group), tag);
   });
 }
 
-void GroupMaking::done(int result, MPI_Comm made) { add(made, made_, result); }
+void GroupMaking::done(int result, MPI_Comm communicator) { add(communicator, communicator_number_, result); }
 
-void InterMaking::done(int result, MPI_Comm made) {
-  if (result != MPI_SUCCESS || made == MPI_COMM_NULL) {
+void InterMaking::done(int result, MPI_Comm communicator) {
+  if (result != MPI_SUCCESS || communicator == MPI_COMM_NULL) {
     return;
   }
   in_books([&](Books& books) {
     Communicators& all = books.communicators;
     MPI_Group remote = MPI_GROUP_NULL;
-    PMPI_Comm_remote_group(made, &remote);
-    std::vector<int> first = all.own_ranks(made);
+    PMPI_Comm_remote_group(communicator, &remote);
+    std::vector<int> first = all.own_ranks(communicator);
     std::vector<int> second = all.world_ranks(remote);
     PMPI_Group_free(&remote);
     if (second < first) {
       std::swap(first, second);
     }
     first.insert(first.end(), second.begin(), second.end());
-    all.add(made, all.number_for_group(0, first, tag_));
+    all.add(communicator, all.number_for_group(0, first, tag_));
   });
 }
 
-DuplicateMaking::DuplicateMaking(int number, MPI_Comm parent) : Call(number), made_(number_for_child(parent)) {}
+DuplicateMaking::DuplicateMaking(int number, MPI_Comm parent)
+    : Call(number), communicator_number_(number_for_child(parent)) {}
 
 void DuplicateMaking::done(int result, MPI_Comm* where, MPI_Request request) { later(result, where, false, request); }
 
@@ -157,7 +159,7 @@ void DuplicateMaking::later(int result, void* where, bool fortran, MPI_Request r
   }
   Operation operation;
   operation.kind = Operation::duplicate;
-  operation.number = made_;
+  operation.number = communicator_number_;
   operation.where = where;
   operation.fortran = fortran;
   in_books([&](Books& books) { books.operations[key_of(request)] = operation; });

@@ -103,6 +103,24 @@ std::optional<Operation> receive_from(Books& books, MPI_Comm handle, int source,
   return operation;
 }
 
+// What each start of a persistent request does, if it has a partner and a communicator that is recorded. With the lock.
+std::optional<Operation> persistent(Books& books, Operation::Kind kind, MPI_Comm handle, int peer, int tag,
+                                    std::uint64_t bytes) {
+  const CommunicatorPointer& communicator = books.communicators.find(handle);
+  if (communicator->foreign() || peer == MPI_PROC_NULL) {
+    return std::nullopt;
+  }
+  Operation operation;
+  operation.kind = kind;
+  operation.communicator = communicator;
+  operation.rank = peer;
+  operation.tag = tag;
+  operation.bytes = bytes;
+  operation.persistent = true;
+  operation.active = false;
+  return operation;
+}
+
 // Nothing of this thread overtakes a blocking receive; other threads' may.
 void post_blocking(Operation& operation) {
   Matching& matching = operation.communicator->received;
@@ -208,78 +226,53 @@ void SendReceiving::done(int result, MPI_Request request) {
   remember(receive_, result, request, about_);
 }
 
+void RequestMaking::done(int result, MPI_Request request) { remember(operation_, result, request, about_); }
+
 ReceivePosting::ReceivePosting(int number, MPI_Count count, MPI_Datatype type, int source, int tag,
                                MPI_Comm communicator)
-    : Call(number, about_of(communicator, source, bytes_of(count, type))) {
+    : RequestMaking(number, about_of(communicator, source, bytes_of(count, type))) {
   in_books([&](Books& books) {
-    receive_ = receive_from(books, communicator, source, tag, about_.bytes);
-    if (receive_) {
-      post(*receive_, 0);
+    operation_ = receive_from(books, communicator, source, tag, about_.bytes);
+    if (operation_) {
+      post(*operation_, 0);
     }
   });
 }
-
-void ReceivePosting::done(int result, MPI_Request request) { remember(receive_, result, request, about_); }
 
 SendMaking::SendMaking(int number, MPI_Count count, MPI_Datatype type, int destination, int tag, MPI_Comm communicator)
-    : Call(number, about_of(communicator, destination, bytes_of(count, type))) {
+    : RequestMaking(number, about_of(communicator, destination, bytes_of(count, type))) {
   in_books([&](Books& books) {
-    const CommunicatorPointer& known = books.communicators.find(communicator);
-    if (known->foreign() || destination == MPI_PROC_NULL) {
-      return;
-    }
-    Operation operation;
-    operation.kind = Operation::send;
-    operation.communicator = known;
-    operation.rank = destination;
-    operation.tag = tag;
-    operation.bytes = about_.bytes;
-    operation.persistent = true;
-    operation.active = false;
-    send_ = operation;
+    operation_ = persistent(books, Operation::send, communicator, destination, tag, about_.bytes);
   });
 }
-
-void SendMaking::done(int result, MPI_Request request) { remember(send_, result, request, about_); }
 
 ReceiveMaking::ReceiveMaking(int number, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm communicator)
-    : Call(number, about_of(communicator, source, bytes_of(count, type))) {
+    : RequestMaking(number, about_of(communicator, source, bytes_of(count, type))) {
   in_books([&](Books& books) {
-    receive_ = receive_from(books, communicator, source, tag, about_.bytes);
-    if (receive_) {
-      receive_->persistent = true;
-      receive_->active = false;
+    operation_ = receive_from(books, communicator, source, tag, about_.bytes);
+    if (operation_) {
+      operation_->persistent = true;
+      operation_->active = false;
     }
   });
 }
-
-void ReceiveMaking::done(int result, MPI_Request request) { remember(receive_, result, request, about_); }
 
 // A channel of its own, made by the k-th operation of a peer and tag on both sides: its communicator's number is changed
 // alike there.
 PartsMaking::PartsMaking(int number, bool sends, int partitions, MPI_Count count, MPI_Datatype type, int peer, int tag,
                          MPI_Comm communicator)
-    : Call(number, about_of(communicator, peer, bytes_of(count, type) * static_cast<std::uint64_t>(partitions))) {
+    : RequestMaking(number,
+                    about_of(communicator, peer, bytes_of(count, type) * static_cast<std::uint64_t>(partitions))) {
   in_books([&](Books& books) {
-    const CommunicatorPointer& known = books.communicators.find(communicator);
-    if (known->foreign() || peer == MPI_PROC_NULL) {
-      return;
+    const auto kind = sends ? Operation::parts_send : Operation::parts_receive;
+    operation_ = persistent(books, kind, communicator, peer, tag, about_.bytes);
+    if (operation_) {
+      Communicator& known = *operation_->communicator;
+      const std::uint32_t channel = (sends ? known.partitions_sent : known.partitions_received).next(peer, tag);
+      operation_->number = (known.number ^ 0x50415254U) + channel * 0x9E3779B1U;
     }
-    Operation operation;
-    operation.kind = sends ? Operation::parts_send : Operation::parts_receive;
-    operation.communicator = known;
-    operation.rank = peer;
-    operation.tag = tag;
-    operation.bytes = about_.bytes;
-    operation.persistent = true;
-    operation.active = false;
-    const std::uint32_t channel = (sends ? known->partitions_sent : known->partitions_received).next(peer, tag);
-    operation.number = (known->number ^ 0x50415254U) + channel * 0x9E3779B1U;
-    parts_ = operation;
   });
 }
-
-void PartsMaking::done(int result, MPI_Request request) { remember(parts_, result, request, about_); }
 
 Probing::Probing(int number, int source, int, MPI_Comm communicator)
     : Call(number, about_of(communicator, source, 0)), communicator_(communicator) {}
@@ -292,21 +285,21 @@ void Probing::matched(MPI_Message message, const MPI_Status& status) {
       return;
     }
     operation->posted = operation->communicator->received.place(status.MPI_SOURCE, status.MPI_TAG);
-    const std::optional<Message> found = message_of(books, *operation, status);
-    if (found) {
-      books.found[key_of(message)] = {operation->communicator, found->sequence};
+    const std::optional<Message> result = message_of(books, *operation, status);
+    if (result) {
+      books.probed[key_of(message)] = {operation->communicator, result->sequence};
     }
   });
 }
 
 MatchedReceiving::MatchedReceiving(int number, MPI_Message message) : Call(number) {
   in_books([&](Books& books) {
-    const auto found = books.found.find(key_of(message));
-    if (found != books.found.end()) {
+    const auto entry = books.probed.find(key_of(message));
+    if (entry != books.probed.end()) {
       receive_.emplace();
-      receive_->communicator = found->second.communicator;
-      receive_->sequence = found->second.sequence;
-      books.found.erase(found);
+      receive_->communicator = entry->second.communicator;
+      receive_->sequence = entry->second.sequence;
+      books.probed.erase(entry);
     }
   });
 }

@@ -80,10 +80,10 @@ void Completing::sort(Complete* complete, int count) {
 
 namespace {
 
-void add_duplicate(Books& books, const Operation& made) {
-  const MPI_Comm handle = made.fortran ? MPI_Comm_f2c(*static_cast<const MPI_Fint*>(made.where))
-                                       : *static_cast<const MPI_Comm*>(made.where);
-  books.communicators.add(handle, made.number);
+void add_duplicate(Books& books, const Operation& operation) {
+  const MPI_Comm handle = operation.fortran ? MPI_Comm_f2c(*static_cast<const MPI_Fint*>(operation.where))
+                                            : *static_cast<const MPI_Comm*>(operation.where);
+  books.communicators.add(handle, operation.number);
 }
 
 // With the lock.

@@ -18,17 +18,17 @@ class Next {
  public:
   constexpr explicit Next(const char* name) : name_(name) {}
   Function* operator()() {
-    Function* function = found_.load(std::memory_order_relaxed);
+    Function* function = function_.load(std::memory_order_relaxed);
     if (function == nullptr) {
       function = reinterpret_cast<Function*>(find_next(name_));
-      found_.store(function, std::memory_order_relaxed);
+      function_.store(function, std::memory_order_relaxed);
     }
     return function;
   }
 
  private:
   const char* name_;
-  std::atomic<Function*> found_{nullptr};
+  std::atomic<Function*> function_{nullptr};
 };
 
 // Between MPI_Init and MPI_Finalize, and the tool wants to hear.

@@ -25,7 +25,7 @@ class Initialising {
  private:
   int number_;
   bool outermost_;
-  bool told_ = false;
+  bool done_ = false;
 };
 
 class Finalising : public Call {
@@ -47,8 +47,8 @@ class Receiving : public Call {
  public:
   Receiving(int number, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm communicator);
   bool wants() const { return receive_.has_value(); }
-  template <typename Found>
-  void done(int result, Found& statuses) {
+  template <typename Statuses>
+  void done(int result, Statuses& statuses) {
     if (wants()) {
       received(result == MPI_SUCCESS && books_complete() ? &statuses(0) : nullptr);
     }
@@ -64,8 +64,8 @@ class SendReceiving : public Call {
   SendReceiving(int number, MPI_Count count, MPI_Datatype type, int destination, int tag, MPI_Count receive_count,
                 MPI_Datatype receive_type, int source, int receive_tag, MPI_Comm communicator);
   bool wants() const { return receive_.has_value(); }
-  template <typename Found>
-  void done(int result, Found& statuses) {
+  template <typename Statuses>
+  void done(int result, Statuses& statuses) {
     if (wants()) {
       received(result == MPI_SUCCESS && books_complete() ? &statuses(0) : nullptr);
     }
@@ -77,41 +77,35 @@ class SendReceiving : public Call {
   std::optional<Operation> receive_;
 };
 
-// MPI_Irecv.
-class ReceivePosting : public Call {
+// A call that returns a request: its operation is in the books once the request is known.
+class RequestMaking : public Call {
  public:
-  ReceivePosting(int number, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm communicator);
   void done(int result, MPI_Request request);
 
- private:
-  std::optional<Operation> receive_;
+ protected:
+  using Call::Call;
+  std::optional<Operation> operation_;
+};
+
+// MPI_Irecv.
+class ReceivePosting : public RequestMaking {
+ public:
+  ReceivePosting(int number, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm communicator);
 };
 
 // MPI_Send_init and others: what each start of the request does.
-class SendMaking : public Call {
+class SendMaking : public RequestMaking {
  public:
   SendMaking(int number, MPI_Count count, MPI_Datatype type, int destination, int tag, MPI_Comm communicator);
-  void done(int result, MPI_Request request);
-
- private:
-  std::optional<Operation> send_;
 };
-class ReceiveMaking : public Call {
+class ReceiveMaking : public RequestMaking {
  public:
   ReceiveMaking(int number, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm communicator);
-  void done(int result, MPI_Request request);
-
- private:
-  std::optional<Operation> receive_;
 };
-class PartsMaking : public Call {
+class PartsMaking : public RequestMaking {
  public:
   PartsMaking(int number, bool sends, int partitions, MPI_Count count, MPI_Datatype type, int peer, int tag,
               MPI_Comm communicator);
-  void done(int result, MPI_Request request);
-
- private:
-  std::optional<Operation> parts_;
 };
 
 // MPI_Mprobe, MPI_Improbe; MPI_Mrecv, MPI_Imrecv.
@@ -119,12 +113,12 @@ class Probing : public Call {
  public:
   Probing(int number, int source, int tag, MPI_Comm communicator);
   bool wants() const { return true; }
-  template <typename Found>
-  void done(int result, MPI_Message message, Found& statuses) {
+  template <typename Statuses>
+  void done(int result, MPI_Message message, Statuses& statuses) {
     done(result, 1, message, statuses);
   }
-  template <typename Found>
-  void done(int result, int flag, MPI_Message message, Found& statuses) {
+  template <typename Statuses>
+  void done(int result, int flag, MPI_Message message, Statuses& statuses) {
     if (result == MPI_SUCCESS && flag != 0 && books_complete()) {
       matched(message, statuses(0));
     }
@@ -138,8 +132,8 @@ class MatchedReceiving : public Call {
  public:
   MatchedReceiving(int number, MPI_Message message);
   bool wants() const { return receive_.has_value(); }
-  template <typename Found>
-  void done(int result, Found& statuses) {
+  template <typename Statuses>
+  void done(int result, Statuses& statuses) {
     if (wants() && result == MPI_SUCCESS && books_complete()) {
       received(statuses(0));
     }
@@ -188,18 +182,18 @@ class Completing : public Call {
   // Whether a receive is among them.
   bool wants() const { return wants_; }
 
-  template <typename Found>
-  void all(int result, int flag, Found& statuses) {
+  template <typename Statuses>
+  void all(int result, int flag, Statuses& statuses) {
     several(
         result, flag != 0 ? count_ : 0, [](int i) { return i; }, statuses);
   }
-  template <typename Found>
-  void any(int result, int flag, int index, Found& statuses) {
+  template <typename Statuses>
+  void any(int result, int flag, int index, Statuses& statuses) {
     several(
         result, flag != 0 && index != MPI_UNDEFINED ? 1 : 0, [&](int) { return index; }, statuses);
   }
-  template <typename Found>
-  void some(int result, int count, const int* indices, int first, Found& statuses) {
+  template <typename Statuses>
+  void some(int result, int count, const int* indices, int first, Statuses& statuses) {
     several(
         result, count == MPI_UNDEFINED ? 0 : count, [&](int i) { return indices[i] - first; }, statuses);
   }
@@ -213,8 +207,8 @@ class Completing : public Call {
   };
 
   // Those posted first are told first, as messages are numbered so.
-  template <typename Which, typename Found>
-  void several(int result, int count, Which which, Found& statuses) {
+  template <typename Which, typename Statuses>
+  void several(int result, int count, Which which, Statuses& statuses) {
     if (count <= 0 || (result != MPI_SUCCESS && result != MPI_ERR_IN_STATUS)) {
       return;
     }
@@ -237,8 +231,8 @@ class Completing : public Call {
     }
   }
   // Of several, each may fail by itself.
-  template <typename Found>
-  void one(int result, Complete& complete, Found& statuses) {
+  template <typename Statuses>
+  void one(int result, Complete& complete, Statuses& statuses) {
     if (!wants_ || !books_complete()) {
       tell(complete, nullptr);
       return;
@@ -337,23 +331,23 @@ class WindowFreeing : public Call {
 class CommunicatorMaking : public Call {
  public:
   CommunicatorMaking(int number, MPI_Comm parent);
-  void done(int result, MPI_Comm made);
+  void done(int result, MPI_Comm communicator);
 
  private:
-  std::uint32_t made_;
+  std::uint32_t communicator_number_;
 };
 class GroupMaking : public Call {
  public:
   GroupMaking(int number, MPI_Comm parent, MPI_Group group, int tag);
-  void done(int result, MPI_Comm made);
+  void done(int result, MPI_Comm communicator);
 
  private:
-  std::uint32_t made_ = kForeign;
+  std::uint32_t communicator_number_ = kForeign;
 };
 class InterMaking : public Call {
  public:
   InterMaking(int number, int tag) : Call(number), tag_(tag) {}
-  void done(int result, MPI_Comm made);
+  void done(int result, MPI_Comm communicator);
 
  private:
   int tag_;
@@ -367,7 +361,7 @@ class DuplicateMaking : public Call {
 
  private:
   void later(int result, void* where, bool fortran, MPI_Request request) const;
-  std::uint32_t made_;
+  std::uint32_t communicator_number_;
 };
 class CommunicatorFreeing : public Call {
  public:

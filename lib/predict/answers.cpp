@@ -111,8 +111,8 @@ unsigned Answers::flags(const Placement& where, int n, int n_other) const {
   const Calibration& known = file_->calibration;
   const bool cores = (n == 0 || (known.n_low <= n && n <= known.n_high)) && n_other <= known.n_other_high;
   const bool beyond = size_ != file_->message_size && (size_ < file_->sizes->smallest || size_ > file_->sizes->largest);
-  const bool inside =
-      cores && !beyond && known.comp_seen[where.comp_local ? 1 : 0] && known.comm_seen[where.comm_local ? 1 : 0];
+  const bool inside = cores && !beyond && known.comp_measured[where.comp_local ? 1 : 0] &&
+                      known.comm_measured[where.comm_local ? 1 : 0];
   return flag(!inside, ELBOW_EXTRAPOLATED) | flag(file_->machine.is_virtual, ELBOW_VIRTUAL);
 }
 
@@ -150,14 +150,14 @@ elbow_prediction Answers::flow_prediction(const Placement& where, int n, int n_o
     const int first = where.comm_local ? 0 : far;
     return load_prediction(n, n_other, comp_node, !where.same && first == comp_node ? first + 1 : first);
   }
-  const FlowCase asked = {
+  const FlowCase situation = {
       .local = static_cast<double>(where.comp_local ? n : n_other),
       .remote = static_cast<double>(where.comp_local ? n_other : n),
       .same = where.same,
       .beside = !where.same && where.comp_local == where.comm_local,
       .second = !where.comm_local,
   };
-  const auto [comp_alone, comm_alone, comp, comm] = flow_answer(flow_, asked);
+  const auto [comp_alone, comm_alone, comp, comm] = flow_answer(flow_, situation);
   return {comp_alone, comm_alone, comp, comm, flags(where, n, n_other)};
 }
 
@@ -170,9 +170,9 @@ elbow_prediction Answers::load_prediction(int n, int n_other, int comp_node, int
     }
   }
   const elbow_messages messages = {comm_node, ELBOW_RECEIVE, 0, 1};
-  elbow_load_prediction found{};
-  loads_->answer({groups, count, &messages, nullptr, 0}, size_, found);
-  return {found.comp_alone, found.comm_alone, found.comp_together, found.comm_together, found.flags};
+  elbow_load_prediction result{};
+  loads_->answer({groups, count, &messages, nullptr, 0}, size_, result);
+  return {result.comp_alone, result.comm_alone, result.comp_together, result.comm_together, result.flags};
 }
 
 void Answers::tabulate_threshold(ThresholdPart part) {
@@ -185,17 +185,17 @@ void Answers::tabulate_threshold(ThresholdPart part) {
   table_.resize(place(kPlacementCount, 0, 0));
   for (int index = 0; index < kPlacementCount; ++index) {
     const Placement where = placement(index);
-    const std::vector<ThresholdAnswer> found =
+    const std::vector<ThresholdAnswer> result =
         threshold_curve(part, {where.comp_local, where.comm_local, where.same}, cores);
-    known_[index] = !found.empty();
+    known_[index] = !result.empty();
     const std::optional<Streams>& own = where.comp_local ? part.local_bands : part.remote_bands;
     const Bands bands = bands_of(part, where.sampled ? own : std::nullopt);
-    for (int n = 0; n < static_cast<int>(found.size()); ++n) {
-      const ThresholdAnswer& one = found[n];
+    for (int n = 0; n < static_cast<int>(result.size()); ++n) {
+      const ThresholdAnswer& one = result[n];
       const auto stream = [&](int k) { return around(one.streams[k], bands.widths[k]); };
-      const unsigned told =
+      const unsigned flag_bits =
           flags(where, n, 0) | flag(one.repaired, ELBOW_REPAIRED) | flag(bands.samples_only, ELBOW_SAMPLES_ONLY);
-      table_[place(index, n, 0)] = {stream(0), stream(1), stream(2), stream(3), told};
+      table_[place(index, n, 0)] = {stream(0), stream(1), stream(2), stream(3), flag_bits};
     }
   }
 }

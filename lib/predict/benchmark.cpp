@@ -25,20 +25,20 @@ double now_ns() {
   return 1e9 * static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec);
 }
 
-struct Asked {
+struct Situation {
   int n, n_other, comp_node, comm_node;
 };
 
 // Situations in no order, so that every look-up is somewhere else in the table.
-std::vector<Asked> situations(const elbow_machine& machine, bool other) {
+std::vector<Situation> situations(const elbow_machine& machine, bool other) {
   std::mt19937 random(1);
   const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
-  std::vector<Asked> found;
+  std::vector<Situation> prediction;
   for (int i = 0; i < kCalls; ++i) {
     const int n = below(machine.cores_first_socket + 1);
-    found.push_back({n, other ? below(machine.cores_other + 1) : 0, below(machine.nodes), below(machine.nodes)});
+    prediction.push_back({n, other ? below(machine.cores_other + 1) : 0, below(machine.nodes), below(machine.nodes)});
   }
-  return found;
+  return prediction;
 }
 
 struct Times {
@@ -51,18 +51,18 @@ Times of(std::vector<double> times) {
   return {times.front(), times[times.size() / 2]};
 }
 
-Times call_times(const elbow_model* model, const std::vector<Asked>& asked) {
+Times call_times(const elbow_model* model, const std::vector<Situation>& situations) {
   std::vector<double> times;
   double sum = 0;
   for (int round = 0; round < kRounds; ++round) {
     const double start = now_ns();
-    for (const Asked& one : asked) {
-      elbow_prediction found;
-      if (elbow_predict(model, one.n, one.n_other, one.comp_node, one.comm_node, &found) == 0) {
-        sum += found.comm_together.value;
+    for (const Situation& one : situations) {
+      elbow_prediction prediction;
+      if (elbow_predict(model, one.n, one.n_other, one.comp_node, one.comm_node, &prediction) == 0) {
+        sum += prediction.comm_together.value;
       }
     }
-    times.push_back((now_ns() - start) / static_cast<double>(asked.size()));
+    times.push_back((now_ns() - start) / static_cast<double>(situations.size()));
   }
   // Keeps the calls: the sum is used.
   return sum < 0 ? Times{} : of(times);
@@ -73,13 +73,13 @@ double load_time(const elbow_model* model, const elbow_load& load) {
   std::vector<double> times;
   elbow_interval groups[4];
   elbow_interval copies[2];
-  elbow_load_prediction found{};
-  found.groups = groups;
-  found.copies = copies;
+  elbow_load_prediction prediction{};
+  prediction.groups = groups;
+  prediction.copies = copies;
   for (int round = 0; round < kLoadRounds; ++round) {
     const double start = now_ns();
     for (int call = 0; call < kLoadCalls; ++call) {
-      if (elbow_predict_for_load(model, &load, &found) != 0) {
+      if (elbow_predict_for_load(model, &load, &prediction) != 0) {
         return -1;
       }
     }
@@ -100,12 +100,12 @@ void print_loads(const elbow_model* model, const elbow_machine& machine) {
   const struct {
     const char* name;
     elbow_load load;
-  } asked[] = {
+  } situations[] = {
       {"one_group", {one, 1, &large, nullptr, 0}},      {"small_messages", {one, 1, &small, nullptr, 0}},
       {"two_groups", {several, 2, &large, nullptr, 0}}, {"four_groups", {several, 4, &large, nullptr, 0}},
       {"everything", {several, 4, &small, copies, 2}},
   };
-  for (const auto& [name, load] : asked) {
+  for (const auto& [name, load] : situations) {
     std::printf(", \"%s_us\": %.1f", name, load_time(model, load));
   }
 }

@@ -87,12 +87,12 @@ void ask_for_loads(const elbow_model* model, const elbow_machine& machine) {
     for (const std::size_t copying : {0, 2}) {
       for (const elbow_messages& message : messages) {
         const elbow_load load = {groups, count, &message, copies, copying};
-        elbow_load_prediction found{};
-        found.groups = of_groups;
-        found.copies = of_copies;
+        elbow_load_prediction prediction{};
+        prediction.groups = of_groups;
+        prediction.copies = of_copies;
         errno = 0;
-        if (elbow_predict_for_load(model, &load, &found) == 0) {
-          CHECK(found.comm_together.value >= 0);
+        if (elbow_predict_for_load(model, &load, &prediction) == 0) {
+          CHECK(prediction.comm_together.value >= 0);
           CHECK(of_groups[0].value >= 0);
         } else {
           CHECK((errno == EINVAL || errno == ENOTSUP || errno == EDOM));
@@ -113,16 +113,16 @@ void read_and_ask(const std::string& text) {
     }
     elbow_machine machine{};
     CHECK(elbow_predict_machine(model, &machine) == 0);
-    elbow_prediction found{};
+    elbow_prediction prediction{};
     for (const int n : {0, 1, machine.cores_first_socket}) {
       for (const int n_other : {0, machine.cores_other}) {
-        elbow_predict(model, n, n_other, 0, machine.nodes - 1, &found);
-        elbow_predict(model, n, n_other, machine.nodes - 1, machine.nodes - 1, &found);
+        elbow_predict(model, n, n_other, 0, machine.nodes - 1, &prediction);
+        elbow_predict(model, n, n_other, machine.nodes - 1, machine.nodes - 1, &prediction);
       }
     }
     ask_for_loads(model, machine);
     elbow_model* resized = elbow_predict_at_size(model, 1000);
-    elbow_predict(resized, 1, 0, 0, 0, &found);
+    elbow_predict(resized, 1, 0, 0, 0, &prediction);
     elbow_predict_free(resized);
     elbow_predict_free(model);
   }

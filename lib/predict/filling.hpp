@@ -1,5 +1,5 @@
-// Sharing capacities: streams with a demand, a floor and a weight fill the resources they pass. The law is that of
-// src/elbowroom/models/flow/max_min.py, step by step, for L networks at once that differ in numbers only.
+// Sharing capacities: streams with a demand, a floor and a weight fill the resources they pass. The law is
+// weighted max-min filling (docs/reference/models.md), for L networks at once that differ in numbers only.
 #pragma once
 
 #include <algorithm>

@@ -81,19 +81,19 @@ struct BothSockets {
 // Demands and capacities in one situation at one value of the jitter.
 class System {
  public:
-  System(const FlowParameters& p, const FlowCase& asked, double g, double h)
+  System(const FlowParameters& p, const FlowCase& situation, double g, double h)
       : p_(p),
-        asked_(asked),
+        situation_(situation),
         g_(g),
         h_(h),
-        cost_(asked.second ? p.cost_second : p.cost_first),
+        cost_(situation.second ? p.cost_second : p.cost_first),
         port_cost_(cost_ / p.remote_cost) {
-    const double comm = asked.second ? p.comm_second : p.comm_first;
-    local_ = {std::min(asked.local * p.core_local, p.uplink * g_), asked.local * asked.local_served};
-    remote_ = {std::min(asked.remote * p.core_remote, p.link * h_),
-               asked.remote * asked.remote_served * p.remote_weight};
-    messages_ = {comm, asked.second ? p.weight_second : p.weight_first,
-                 (asked.second ? p.floor_second : p.floor_first) * comm};
+    const double comm = situation.second ? p.comm_second : p.comm_first;
+    local_ = {std::min(situation.local * p.core_local, p.uplink * g_), situation.local * situation.local_served};
+    remote_ = {std::min(situation.remote * p.core_remote, p.link * h_),
+               situation.remote * situation.remote_served * p.remote_weight};
+    messages_ = {comm, situation.second ? p.weight_second : p.weight_first,
+                 (situation.second ? p.floor_second : p.floor_first) * comm};
   }
 
   // Computation without messages in its node, the remote cores with that demand.
@@ -106,15 +106,15 @@ class System {
 
   // But for cores of both sockets and messages in one node, which have a network.
   Parts together() const {
-    if (!asked_.same) {
+    if (!situation_.same) {
       return in_different_nodes();
     }
-    if (asked_.remote <= 0) {
-      const Rates rates = pair(local_, messages_, {{controller(messages_, p_.controller * asked_.room), 1, cost_}});
+    if (situation_.remote <= 0) {
+      const Rates rates = pair(local_, messages_, {{controller(messages_, p_.controller * situation_.room), 1, cost_}});
       return {rates.first, 0, rates.second};
     }
     const Rates rates = pair(remote_, messages_,
-                             {{controller(messages_, p_.controller * asked_.room), p_.remote_cost, cost_},
+                             {{controller(messages_, p_.controller * situation_.room), p_.remote_cost, cost_},
                               {port(messages_), 1, port_cost_}});
     return {0, rates.first, rates.second};
   }
@@ -125,7 +125,7 @@ class System {
     network.demand[2][at] = messages_.demand;
     network.floor[2][at] = messages_.floor;
     network.weight = {local_.weight, remote_.weight, messages_.weight};
-    network.capacity[0][at] = controller(messages_, p_.controller * asked_.room);
+    network.capacity[0][at] = controller(messages_, p_.controller * situation_.room);
     network.capacity[1][at] = port(messages_);
     const double costs[] = {1.0, p_.remote_cost, cost_, 1.0, port_cost_};
     for (std::size_t n = 0; n < std::size(costs); ++n) {
@@ -136,27 +136,27 @@ class System {
  private:
   // `whole`: the capacity without over-demand.
   double controller(const Stream& messages, double whole) const {
-    const bool only_remote = asked_.local <= 0;
-    const double load =
-        asked_.local * p_.core_local + p_.remote_cost * asked_.remote * p_.core_remote + cost_ * messages.demand;
+    const bool only_remote = situation_.local <= 0;
+    const double load = situation_.local * p_.core_local + p_.remote_cost * situation_.remote * p_.core_remote +
+                        cost_ * messages.demand;
     const double excess = only_remote ? p_.excess_remote : p_.excess_local;
     const double left = whole - excess * std::max(load - whole, 0.0);
     return std::max(left, cost_ * messages.floor) * (only_remote ? h_ : g_);
   }
 
   double port(const Stream& messages) const {
-    const double load = asked_.remote * p_.core_remote + port_cost_ * messages.demand;
+    const double load = situation_.remote * p_.core_remote + port_cost_ * messages.demand;
     const double left = p_.port - p_.excess_remote * std::max(load - p_.port, 0.0);
     return std::max(left, port_cost_ * messages.floor) * h_;
   }
 
   Parts in_different_nodes() const {
-    const double pressing = std::max(asked_.local * p_.core_local, asked_.remote * p_.core_remote);
+    const double pressing = std::max(situation_.local * p_.core_local, situation_.remote * p_.core_remote);
     const double root = std::max(p_.root * g_ - pressing, p_.floor_first * messages_.demand);
     Stream messages = messages_;
     messages.demand = std::min(messages_.demand, root);
     Rates crossed{remote_.demand, messages.demand};
-    if (asked_.beside && asked_.remote > 0) {
+    if (situation_.beside && situation_.remote > 0) {
       crossed = pair(remote_, messages, {{p_.crossing * h_}});
     }
     const Rates cores = alone(crossed.first);
@@ -164,7 +164,7 @@ class System {
   }
 
   const FlowParameters& p_;
-  const FlowCase& asked_;
+  const FlowCase& situation_;
   double g_;
   double h_;
   double cost_;       // what a byte of messages takes of a controller
@@ -183,32 +183,32 @@ void add(FlowRates& sum, const Parts& parts) {
 }  // namespace
 
 FlowParameters named(const double* p) {
-  FlowParameters found;
-  std::memcpy(&found, p, sizeof found);
-  return found;
+  FlowParameters result;
+  std::memcpy(&result, p, sizeof result);
+  return result;
 }
 
 Jitter jitter(const FlowParameters& p) {
-  Jitter found;
+  Jitter result;
   for (std::size_t i = 0; i < kJitterValues; ++i) {
     const double z = kNormal[i];
-    found.g[i] = std::max(1 + (z < 0 ? p.dip_local : p.rise_local) * z, 0.0);
-    found.h[i] = std::max(1 + (z < 0 ? p.dip_remote : p.rise_remote) * z, 0.0);
+    result.g[i] = std::max(1 + (z < 0 ? p.dip_local : p.rise_local) * z, 0.0);
+    result.h[i] = std::max(1 + (z < 0 ? p.dip_remote : p.rise_remote) * z, 0.0);
   }
-  return found;
+  return result;
 }
 
-FlowRates flow_rates(const FlowParameters& p, const FlowCase& asked) {
+FlowRates flow_rates(const FlowParameters& p, const FlowCase& situation) {
   FlowRates sum;
-  if (asked.local + asked.remote <= 0) {
-    sum.messages = asked.second ? p.comm_second : p.comm_first;
+  if (situation.local + situation.remote <= 0) {
+    sum.messages = situation.second ? p.comm_second : p.comm_first;
     return sum;
   }
   const Jitter capacities = jitter(p);
-  const bool both = asked.same && asked.local > 0 && asked.remote > 0;
+  const bool both = situation.same && situation.local > 0 && situation.remote > 0;
   BothSockets network;
   for (std::size_t i = 0; i < kJitterValues; ++i) {
-    const System system(p, asked, capacities.g[i], capacities.h[i]);
+    const System system(p, situation, capacities.g[i], capacities.h[i]);
     const Rates alone = system.alone();
     sum.local_alone += alone.first;
     sum.remote_alone += alone.second;
@@ -230,32 +230,24 @@ FlowRates flow_rates(const FlowParameters& p, const FlowCase& asked) {
   return sum;
 }
 
-namespace {
-
-Streams streams(const std::vector<double>& parameters, const FlowCase& asked) {
-  const FlowParameters p = named(parameters.data());
-  const FlowRates rates = flow_rates(p, asked);
-  return {rates.local_alone + rates.remote_alone, asked.second ? p.comm_second : p.comm_first,
-          rates.local + rates.remote, rates.messages};
-}
-
-}  // namespace
-
-std::array<elbow_interval, kStreamCount> flow_answer(const FlowPart& model, const FlowCase& asked) {
+std::array<elbow_interval, kStreamCount> flow_answer(const FlowPart& model, const FlowCase& situation) {
+  Streams best;
+  Streams drawn;
   std::array<Spread, kStreamCount> spreads;
-  for (std::size_t draw = 1; draw < model.vectors.size(); ++draw) {
-    const Streams drawn = streams(model.vectors[draw], asked);
-    for (int k = 0; k < kStreamCount; ++k) {
-      spreads[k].add(drawn[k]);
-    }
-  }
-  const Streams best = streams(model.vectors.front(), asked);
-  const Streams& discrepancy = model.discrepancy_of(asked.local > 0, asked.remote > 0);
-  std::array<elbow_interval, kStreamCount> found;
+  evaluate_draws(model.vectors.size(), best, drawn, spreads, [&](std::size_t row, std::span<double> streams) {
+    const FlowParameters p = named(model.vectors[row].data());
+    const FlowRates rates = flow_rates(p, situation);
+    streams[0] = rates.local_alone + rates.remote_alone;
+    streams[1] = situation.second ? p.comm_second : p.comm_first;
+    streams[2] = rates.local + rates.remote;
+    streams[3] = rates.messages;
+  });
+  const Streams& discrepancy = model.discrepancy_of(situation.local > 0, situation.remote > 0);
+  std::array<elbow_interval, kStreamCount> intervals;
   for (int k = 0; k < kStreamCount; ++k) {
-    found[k] = spreads[k].around(best[k], discrepancy[k]);
+    intervals[k] = spreads[k].around(best[k], discrepancy[k]);
   }
-  return found;
+  return intervals;
 }
 
 }  // namespace elbowroom::predict

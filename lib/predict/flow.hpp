@@ -1,6 +1,5 @@
-// FLOW evaluated for one set of parameters and one situation. What it computes is said step by step in
-// src/elbowroom/models/flow/law.py and, for several streams in several resources, in src/elbowroom/models/flow/max_min.py; names are
-// the same here.
+// FLOW evaluated for one set of parameters and one situation. The law is that of
+// docs/reference/models.md; parameters have the names of the model file.
 #pragma once
 
 #include <array>
@@ -70,9 +69,9 @@ struct FlowRates {
 };
 
 // Allocates nothing.
-FlowRates flow_rates(const FlowParameters& parameters, const FlowCase& asked);
+FlowRates flow_rates(const FlowParameters& parameters, const FlowCase& situation);
 
 // Each stream with its 90 % interval, from the draws and the discrepancy.
-std::array<elbow_interval, kStreamCount> flow_answer(const FlowPart& model, const FlowCase& asked);
+std::array<elbow_interval, kStreamCount> flow_answer(const FlowPart& model, const FlowCase& situation);
 
 }  // namespace elbowroom::predict

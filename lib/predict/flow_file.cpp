@@ -33,11 +33,11 @@ std::vector<std::vector<double>> read_vectors(const Place& place, const std::vec
   }
   std::vector<std::size_t> order;
   for (const Wanted& one : wanted) {
-    const auto found = std::find(names.begin(), names.end(), one.name);
-    if (found == names.end() && !one.otherwise) {
+    const auto entry = std::find(names.begin(), names.end(), one.name);
+    if (entry == names.end() && !one.otherwise) {
       refuse(place.path() + ".names", "lacks " + one.name);
     }
-    order.push_back(static_cast<std::size_t>(found - names.begin()));
+    order.push_back(static_cast<std::size_t>(entry - names.begin()));
   }
   std::vector<Place> rows = {place.at("values")};
   if (place.has("draws")) {
@@ -48,7 +48,7 @@ std::vector<std::vector<double>> read_vectors(const Place& place, const std::vec
   if (rows.size() > kMostDraws + 1) {
     refuse(place.path() + ".draws", "are more than " + std::to_string(kMostDraws));
   }
-  std::vector<std::vector<double>> found;
+  std::vector<std::vector<double>> entry;
   for (const Place& row : rows) {
     std::vector<double> numbers;
     for (const Place& value : row.list()) {
@@ -58,92 +58,92 @@ std::vector<std::vector<double>> read_vectors(const Place& place, const std::vec
       refuse(row.path(),
              std::to_string(numbers.size()) + " numbers for " + std::to_string(names.size()) + " parameters");
     }
-    std::vector<double>& ordered = found.emplace_back();
+    std::vector<double>& ordered = entry.emplace_back();
     for (std::size_t k = 0; k < wanted.size(); ++k) {
       ordered.push_back(order[k] < numbers.size() ? numbers[order[k]] : *wanted[k].otherwise);
     }
   }
-  return found;
+  return entry;
 }
 
 std::vector<double> read_switches(const Place& place) {
-  std::vector<double> found;
+  std::vector<double> result;
   for (const Place& size : place.list()) {
-    found.push_back(size.number());
-    if (found.back() < 0 || (found.size() > 1 && found[found.size() - 2] >= found.back())) {
+    result.push_back(size.number());
+    if (result.back() < 0 || (result.size() > 1 && result[result.size() - 2] >= result.back())) {
       refuse(size.path(), "is not above the one before");
     }
   }
-  if (found.size() > kMostSwitches) {
+  if (result.size() > kMostSwitches) {
     refuse(place.path(), "are more than " + std::to_string(kMostSwitches));
   }
-  return found;
+  return result;
 }
 
 double read_optional(const Place& place, const char* key) { return place.has(key) ? place.at(key).number() : 0.0; }
 
 LoadPart read_load(const Place& place) {
-  LoadPart found;
+  LoadPart result;
   if (place.has("switches")) {
-    found.extension.switches = read_switches(place.at("switches"));
+    result.extension.switches = read_switches(place.at("switches"));
   }
   std::vector<Wanted> wanted;
   for (const LoadName& one : kLoadNames) {
     wanted.push_back({one.name, one.neutral});
   }
-  for (std::size_t r = 0; r <= found.extension.switches.size(); ++r) {
+  for (std::size_t r = 0; r <= result.extension.switches.size(); ++r) {
     wanted.push_back({"latency_" + std::to_string(r), 1.0});
     wanted.push_back({"speed_" + std::to_string(r), 1.0});
   }
-  found.extension.vectors = read_vectors(place, wanted);
+  result.extension.vectors = read_vectors(place, wanted);
   for (const Place& name : place.at("names").list()) {
-    found.has_latency = found.has_latency || name.text() == "latency_0";
+    result.has_latency = result.has_latency || name.text() == "latency_0";
   }
-  found.extension.intensity = read_optional(place, "intensity");
-  found.intensity_high = read_optional(place, "intensity_high");
-  found.size_low = read_optional(place, "size_low");
-  found.size_high = read_optional(place, "size_high");
+  result.extension.intensity = read_optional(place, "intensity");
+  result.intensity_high = read_optional(place, "intensity_high");
+  result.size_low = read_optional(place, "size_low");
+  result.size_high = read_optional(place, "size_high");
   if (place.has("discrepancy")) {
-    found.discrepancy = read_streams(place.at("discrepancy"));
+    result.discrepancy = read_streams(place.at("discrepancy"));
   }
   if (place.has("measured")) {
-    for (const Place& told : place.at("measured").list()) {
+    for (const Place& question_name : place.at("measured").list()) {
       for (const auto& [name, question] : kQuestions) {
-        found.measured |= told.text() == name ? question : 0U;
+        result.measured |= question_name.text() == name ? question : 0U;
       }
     }
   }
-  return found;
+  return result;
 }
 
 }  // namespace
 
 FlowPart read_flow(const Place& place) {
-  FlowPart found;
+  FlowPart result;
   std::vector<Wanted> wanted;
   for (const char* name : kFlowNames) {
     wanted.push_back({name, std::nullopt});
   }
-  found.vectors = read_vectors(place, wanted);
+  result.vectors = read_vectors(place, wanted);
   if (place.has("discrepancy")) {
-    found.discrepancy = read_streams(place.at("discrepancy"));
+    result.discrepancy = read_streams(place.at("discrepancy"));
   }
-  found.local = found.remote = found.both = found.discrepancy;
+  result.local = result.remote = result.both = result.discrepancy;
   if (place.has("discrepancies")) {
     const Place sides = place.at("discrepancies");
-    found.local = read_streams(sides.at("local"));
-    found.remote = read_streams(sides.at("remote"));
-    found.both = read_streams(sides.at("both"));
+    result.local = read_streams(sides.at("local"));
+    result.remote = read_streams(sides.at("remote"));
+    result.both = read_streams(sides.at("both"));
   }
   if (place.has("load")) {
-    found.load = read_load(place.at("load"));
-    const std::size_t rows = found.load->extension.vectors.size();
-    if (rows != found.vectors.size()) {
+    result.load = read_load(place.at("load"));
+    const std::size_t rows = result.load->extension.vectors.size();
+    if (rows != result.vectors.size()) {
       refuse(place.path() + ".load.draws", std::to_string(rows - 1) + " sets of parameters beside " +
-                                               std::to_string(found.vectors.size() - 1) + " of FLOW");
+                                               std::to_string(result.vectors.size() - 1) + " of FLOW");
     }
   }
-  return found;
+  return result;
 }
 
 }  // namespace elbowroom::predict

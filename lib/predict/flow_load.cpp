@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 namespace elbowroom::predict {
 namespace {
 
 LoadParameters of_loads(const std::vector<double>& row) {
-  LoadParameters found;
-  std::memcpy(&found, row.data(), sizeof found);
-  return found;
+  LoadParameters result;
+  std::memcpy(&result, row.data(), sizeof result);
+  return result;
 }
 
 double latency(const std::vector<double>& row, std::size_t regime) { return row[kLoadNames.size() + 2 * regime]; }
@@ -151,22 +152,22 @@ FlowParameters LoadLaw::effective(FlowParameters p, const LoadParameters& x) con
 
 // Fills the parts by the law of situations; what large messages keep.
 double LoadLaw::share_plain(FlowParameters p, const LoadParameters& x) {
-  FlowCase asked = situation_;
-  asked.room = way(messages_, x).room;
+  FlowCase situation = situation_;
+  situation.room = way(messages_, x).room;
   for (const elbow_group& group : groups_) {
     double& core = remote(group) ? p.core_remote : p.core_local;
     const double demand = core_demand(core, group.intensity, x);
-    (remote(group) ? asked.remote_served : asked.local_served) = served(demand / core, x);
+    (remote(group) ? situation.remote_served : situation.local_served) = served(demand / core, x);
     core = demand;
   }
-  const FlowRates rates = flow_rates(p, asked);
+  const FlowRates rates = flow_rates(p, situation);
   for (std::size_t k = 0; k < groups_.size(); ++k) {
     const bool across = remote(groups_[k]);
     const double alone = across ? rates.remote_alone : rates.local_alone;
     parts_.alone[k] = parts_.without[k] = alone;
     parts_.together[k] = messages_ == nullptr ? alone : across ? rates.remote : rates.local;
   }
-  return messages_ == nullptr ? 1.0 : rates.messages / (asked.second ? p.comm_second : p.comm_first);
+  return messages_ == nullptr ? 1.0 : rates.messages / (situation.second ? p.comm_second : p.comm_first);
 }
 
 void LoadLaw::set_streams(const FlowParameters& p, const FlowParameters& q, const LoadParameters& x) {
@@ -242,25 +243,22 @@ LoadLaw::Exchange LoadLaw::exchange(const FlowParameters& p, const std::vector<d
   return {std::min(beside / most, 1.0), nic * apart, nic * moves * beside};
 }
 
-void LoadLaw::rates(const std::vector<double>& flow, const std::vector<double>& more, LoadRates& found) {
+void LoadLaw::rates(const std::vector<double>& flow, const std::vector<double>& more, std::span<double> rates) {
   const FlowParameters p = named(flow.data());
   const LoadParameters x = of_loads(more);
   const FlowParameters q = effective(p, x);
   const double kept = plain_ ? share_plain(q, x) : share_network(p, q, x);
   const double large = messages_ == nullptr ? 0.0 : second(messages_->node) ? q.comm_second : q.comm_first;
   const Exchange comm = exchange(p, more, x, large, kept);
-  const auto mixed = [&](std::size_t k) {
-    return (1 - comm.busy) * parts_.without[k] + comm.busy * parts_.together[k];
-  };
-  found.streams = {0, comm.alone, 0, comm.together};
-  for (std::size_t k = 0; k < groups_.size(); ++k) {
-    found.groups[k] = mixed(k);
-    found.streams[0] += parts_.alone[k];
-    found.streams[2] += found.groups[k];
+  const std::span<double> streams = rates.first(kStreamCount);
+  const std::span<double> parts = rates.subspan(kStreamCount);
+  for (std::size_t k = 0; k < parts.size(); ++k) {
+    parts[k] = (1 - comm.busy) * parts_.without[k] + comm.busy * parts_.together[k];
   }
-  for (std::size_t k = 0; k < copies_.size(); ++k) {
-    found.copies[k] = mixed(groups_.size() + k);
-  }
+  streams[0] = std::accumulate(parts_.alone.begin(), parts_.alone.begin() + groups_.size(), 0.0);
+  streams[1] = comm.alone;
+  streams[2] = std::accumulate(parts.begin(), parts.begin() + groups_.size(), 0.0);
+  streams[3] = comm.together;
 }
 
 }  // namespace elbowroom::predict

@@ -1,5 +1,5 @@
-// FLOW for any load: groups of cores on any nodes, messages of any size and direction, copies. What it computes is said
-// step by step in src/elbowroom/models/flow/loads.py; names are the same here.
+// FLOW for any load: groups of cores on any nodes, messages of any size and direction, copies. The law is
+// that of docs/reference/models.md (Other loads); parameters have the names of the model file.
 #pragma once
 
 #include <array>
@@ -52,12 +52,6 @@ struct LoadParameters {
 };
 static_assert(sizeof(LoadParameters) == kLoadNames.size() * sizeof(double));
 
-struct LoadRates {
-  Streams streams{};
-  std::span<double> groups;  // each of the load's together with everything
-  std::span<double> copies;
-};
-
 // One load, asked with many sets of parameters. `size`: bytes of a message, 0: large ones. The load and the extension must
 // outlive it; all memory is `memory`'s. Nothing is checked.
 class LoadLaw {
@@ -65,8 +59,9 @@ class LoadLaw {
   LoadLaw(const Shape& shape, const Extension& extension, double calibrated_size, const elbow_load& load, double size,
           std::pmr::memory_resource* memory);
 
-  // `flow`: as kFlowNames; `more`: a row of the extension.
-  void rates(const std::vector<double>& flow, const std::vector<double>& more, LoadRates& found);
+  // `flow`: as kFlowNames; `more`: a row of the extension; `rates`: the streams, then each of the load's groups and copies
+  // together with everything.
+  void rates(const std::vector<double>& flow, const std::vector<double>& more, std::span<double> rates);
 
  private:
   struct Parts {  // of the groups, then the copies

@@ -21,26 +21,26 @@ constexpr double kGolden = 0.6180339887498949;
 
 // What was not measured is neutral; a law of message sizes gives the latencies, evenly over its interval.
 Extension extension_of(const ModelFile& file, const LoadPart* known) {
-  Extension found;
+  Extension result;
   if (known != nullptr) {
-    found = known->extension;
+    result = known->extension;
   } else {
     std::vector<double> row;
     for (const LoadName& one : kLoadNames) {
       row.push_back(one.neutral);
     }
     row.insert(row.end(), {1.0, 1.0});
-    found.vectors.assign(file.flow->vectors.size(), row);
+    result.vectors.assign(file.flow->vectors.size(), row);
   }
   if (file.sizes && (known == nullptr || !known->has_latency)) {
     const std::size_t place = kLoadNames.size();
-    for (std::size_t k = 0; k < found.vectors.size(); ++k) {
+    for (std::size_t k = 0; k < result.vectors.size(); ++k) {
       const double step = std::fmod(static_cast<double>(k) * kGolden, 1.0);
       const double drawn = file.sizes->low + (file.sizes->high - file.sizes->low) * step;
-      found.vectors[k][place] = k == 0 ? file.sizes->t0 : drawn;
+      result.vectors[k][place] = k == 0 ? file.sizes->t0 : drawn;
     }
   }
-  return found;
+  return result;
 }
 
 bool has_intensity(const elbow_load& load) {
@@ -113,29 +113,29 @@ const Streams& FlowLoads::discrepancy(const elbow_load& load, double size) const
 bool FlowLoads::inside(const elbow_load& load, double size) const {
   const Calibration& known = file_.calibration;
   const double n = sum_of_counts(load, 0);
-  bool found = (n == 0 || (known.n_low <= n && n <= known.n_high)) && sum_of_counts(load, 1) <= known.n_other_high;
-  const auto seen = [&](const std::array<bool, 2>& where, int node) {
+  bool result = (n == 0 || (known.n_low <= n && n <= known.n_high)) && sum_of_counts(load, 1) <= known.n_other_high;
+  const auto measured = [&](const std::array<bool, 2>& where, int node) {
     return where[node < file_.machine.numa_per_socket ? 1 : 0];
   };
   for (std::size_t k = 0; k < load.group_count; ++k) {
-    found = found && seen(known.comp_seen, load.groups[k].node);
-    found = found && (known_ == nullptr || load.groups[k].intensity <= known_->intensity_high);
+    result = result && measured(known.comp_measured, load.groups[k].node);
+    result = result && (known_ == nullptr || load.groups[k].intensity <= known_->intensity_high);
   }
   if (load.messages == nullptr) {
-    return found;
+    return result;
   }
-  found = found && seen(known.comm_seen, load.messages->node);
+  result = result && measured(known.comm_measured, load.messages->node);
   if (size == file_.message_size) {
-    return found;
+    return result;
   }
-  return found && (knows_sizes() ? known_->size_low <= size && size <= known_->size_high
-                                 : file_.sizes && file_.sizes->smallest <= size && size <= file_.sizes->largest);
+  return result && (knows_sizes() ? known_->size_low <= size && size <= known_->size_high
+                                  : file_.sizes && file_.sizes->smallest <= size && size <= file_.sizes->largest);
 }
 
 unsigned FlowLoads::flags(const elbow_load& load, double size) const {
-  unsigned found = 0;
-  const auto flag = [&](bool set, unsigned value) { found |= set ? value : 0U; };
-  const auto tell = [&](bool asked, Question question, unsigned value) { flag(asked && !knows(question), value); };
+  unsigned result = 0;
+  const auto flag = [&](bool set, unsigned value) { result |= set ? value : 0U; };
+  const auto tell = [&](bool needed, Question question, unsigned value) { flag(needed && !knows(question), value); };
   flag(!inside(load, size), ELBOW_EXTRAPOLATED);
   flag(file_.machine.is_virtual, ELBOW_VIRTUAL);
   const elbow_messages* messages = load.messages;
@@ -144,7 +144,7 @@ unsigned FlowLoads::flags(const elbow_load& load, double size) const {
   tell(messages != nullptr && messages->threads > 1, asks_threads, ELBOW_THREADS_UNKNOWN);
   tell(load.copy_count > 0, asks_copies, ELBOW_COPIES_UNKNOWN);
   tell(crowded(load), asks_nodes, ELBOW_NODES_UNKNOWN);
-  return found;
+  return result;
 }
 
 void FlowLoads::answer(const elbow_load& load, double size, elbow_load_prediction& prediction) const {
@@ -152,22 +152,14 @@ void FlowLoads::answer(const elbow_load& load, double size, elbow_load_predictio
   std::pmr::monotonic_buffer_resource memory(room.data(), room.size());
   const std::size_t count = kStreamCount + load.group_count + load.copy_count;
   std::pmr::vector<double> best(count, &memory);
-  std::pmr::vector<double> drawn(load.group_count + load.copy_count, &memory);
+  std::pmr::vector<double> drawn(count, &memory);
   std::pmr::vector<Spread> spreads(count, &memory);
   LoadLaw law(file_.machine, extension_, file_.message_size, load, size == file_.message_size ? 0.0 : size, &memory);
-  LoadRates rates{{}, {drawn.data(), load.group_count}, {drawn.data() + load.group_count, load.copy_count}};
-  for (std::size_t row = 0; row < file_.flow->vectors.size(); ++row) {
-    law.rates(file_.flow->vectors[row], extension_.vectors[row], rates);
-    for (std::size_t k = 0; k < count; ++k) {
-      const double rate = k < kStreamCount ? rates.streams[k] : drawn[k - kStreamCount];
-      if (row > 0) {
-        spreads[k].add(rate);
-        continue;
-      }
-      check(file_, rate);
-      best[k] = rate;
-    }
-  }
+  const std::vector<std::vector<double>>& rows = file_.flow->vectors;
+  evaluate_draws(rows.size(), best, drawn, spreads, [&](std::size_t row, std::span<double> rates) {
+    law.rates(rows[row], extension_.vectors[row], rates);
+  });
+  std::for_each(best.begin(), best.end(), [&](double rate) { check(file_, rate); });
   const Streams& missed = discrepancy(load, size);
   const auto interval = [&](std::size_t k, double discrepancy) { return spreads[k].around(best[k], discrepancy); };
   prediction.comp_alone = interval(0, missed[0]);

@@ -1,4 +1,4 @@
-// FLOW's answers to loads: best values, intervals, flags, as src/elbowroom/models/predict.py gives them.
+// FLOW's answers to loads: best values, intervals, flags; the same numbers as those of `elbowroom predict`.
 #pragma once
 
 #include "elbowroom/predict.h"

@@ -152,18 +152,18 @@ void answer_threshold(const Answers& answers, const elbow_load& load, double siz
   const int other = load.messages == nullptr ? 0 : load.messages->node;
   const int comp_node = computes ? load.groups[0].node : other;
   const int comm_node = load.messages == nullptr ? comp_node : other;
-  elbow_prediction found;
-  if (!answers.answer(n, 0, comp_node, comm_node, found)) {
+  elbow_prediction result;
+  if (!answers.answer(n, 0, comp_node, comm_node, result)) {
     throw Refusal(EDOM, "the load: the " + std::string(answers.model()) + " model of " + answers.machine().name +
                             " was calibrated without such accesses");
   }
   constexpr elbow_interval kNone = {0, 0, 0};
   const bool communicates = load.messages != nullptr;
-  prediction.comp_alone = computes ? found.comp_alone : kNone;
-  prediction.comm_alone = communicates ? found.comm_alone : kNone;
-  prediction.comp_together = !computes ? kNone : communicates ? found.comp_together : found.comp_alone;
-  prediction.comm_together = !communicates ? kNone : computes ? found.comm_together : found.comm_alone;
-  prediction.flags = found.flags;
+  prediction.comp_alone = computes ? result.comp_alone : kNone;
+  prediction.comm_alone = communicates ? result.comm_alone : kNone;
+  prediction.comp_together = !computes ? kNone : communicates ? result.comp_together : result.comp_alone;
+  prediction.comm_together = !communicates ? kNone : computes ? result.comm_together : result.comm_alone;
+  prediction.flags = result.flags;
   if (computes && prediction.groups != nullptr) {
     prediction.groups[0] = prediction.comp_together;
   }

@@ -1,4 +1,4 @@
-// Any load, by whichever model answers; what is refused and what is flagged is that of src/elbowroom/models/predict.py.
+// Any load, by whichever model answers; `elbowroom predict` refuses and flags the same loads.
 #pragma once
 
 #include "answers.hpp"

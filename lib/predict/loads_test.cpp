@@ -21,77 +21,77 @@ struct Freer {
 };
 using Model = std::unique_ptr<elbow_model, Freer>;
 
-Model made(const json& file, const char* model = nullptr) { return Model(parsed(file, model)); }
+Model model_of(const json& file, const char* model = nullptr) { return Model(parsed(file, model)); }
 
 // A load with memory of its own for what comes out.
-struct Asked {
+struct LoadCase {
   std::vector<elbow_group> groups;
   std::vector<elbow_messages> messages;  // none or one
   std::vector<elbow_copy> copies;
   std::vector<elbow_interval> of_groups = {};
   std::vector<elbow_interval> of_copies = {};
-  elbow_load_prediction found = {};
+  elbow_load_prediction prediction = {};
 
   int ask(const Model& model) {
     of_groups.assign(groups.size(), {});
     of_copies.assign(copies.size(), {});
-    found.groups = of_groups.data();
-    found.copies = of_copies.data();
+    prediction.groups = of_groups.data();
+    prediction.copies = of_copies.data();
     const elbow_load load = {groups.data(), groups.size(), messages.empty() ? nullptr : messages.data(), copies.data(),
                              copies.size()};
-    return elbow_predict_for_load(model.get(), &load, &found);
+    return elbow_predict_for_load(model.get(), &load, &prediction);
   }
 };
 
-void check_refused(const Model& model, Asked asked, int code, const std::string& words) {
+void check_refused(const Model& model, LoadCase question, int code, const std::string& words) {
   errno = 0;
-  asked.found.flags = 77;
-  CHECK(asked.ask(model) == -1);
+  question.prediction.flags = 77;
+  CHECK(question.ask(model) == -1);
   CHECK(errno == code);
-  CHECK(asked.found.flags == 77);
-  const std::string said = elbow_predict_error();
-  CAPTURE(said);
-  CHECK(said.find(words) != std::string::npos);
+  CHECK(question.prediction.flags == 77);
+  const std::string error = elbow_predict_error();
+  CAPTURE(error);
+  CHECK(error.find(words) != std::string::npos);
 }
 
 }  // namespace
 
 TEST_CASE("a load that is a situation has its bandwidths") {
   for (const char* name : {"flow", "threshold"}) {
-    const Model model = made(document(), name);
+    const Model model = model_of(document(), name);
     elbow_prediction situation{};
     REQUIRE(elbow_predict(model.get(), 2, 0, 0, 0, &situation) == 0);
-    Asked load{{{0, 0, 2, 0}}, {{0, ELBOW_RECEIVE, 0, 1}}, {}};
+    LoadCase load{{{0, 0, 2, 0}}, {{0, ELBOW_RECEIVE, 0, 1}}, {}};
     REQUIRE(load.ask(model) == 0);
-    CHECK(load.found.comp_alone.value == doctest::Approx(situation.comp_alone.value).epsilon(1e-12));
-    CHECK(load.found.comm_together.value == doctest::Approx(situation.comm_together.value).epsilon(1e-12));
-    CHECK(load.found.comm_together.low == doctest::Approx(situation.comm_together.low).epsilon(1e-9));
+    CHECK(load.prediction.comp_alone.value == doctest::Approx(situation.comp_alone.value).epsilon(1e-12));
+    CHECK(load.prediction.comm_together.value == doctest::Approx(situation.comm_together.value).epsilon(1e-12));
+    CHECK(load.prediction.comm_together.low == doctest::Approx(situation.comm_together.low).epsilon(1e-9));
     CHECK(load.of_groups[0].high == doctest::Approx(situation.comp_together.high).epsilon(1e-9));
-    CHECK(load.found.flags == situation.flags);
+    CHECK(load.prediction.flags == situation.flags);
   }
 }
 
 TEST_CASE("an empty load has no bandwidth, and one side alone is not slowed down") {
   for (const char* name : {"flow", "threshold"}) {
-    const Model model = made(document(), name);
-    Asked nothing{{}, {}, {}};
+    const Model model = model_of(document(), name);
+    LoadCase nothing{{}, {}, {}};
     REQUIRE(nothing.ask(model) == 0);
-    CHECK(nothing.found.comp_alone.value == 0);
-    CHECK(nothing.found.comm_together.value == 0);
-    Asked cores_only{{{0, 0, 3, 0}}, {}, {}};
+    CHECK(nothing.prediction.comp_alone.value == 0);
+    CHECK(nothing.prediction.comm_together.value == 0);
+    LoadCase cores_only{{{0, 0, 3, 0}}, {}, {}};
     REQUIRE(cores_only.ask(model) == 0);
-    CHECK(cores_only.found.comm_alone.value == 0);
-    CHECK(cores_only.found.comp_together.value == cores_only.found.comp_alone.value);
-    Asked messages_only{{}, {{1, ELBOW_RECEIVE, 0, 1}}, {}};
+    CHECK(cores_only.prediction.comm_alone.value == 0);
+    CHECK(cores_only.prediction.comp_together.value == cores_only.prediction.comp_alone.value);
+    LoadCase messages_only{{}, {{1, ELBOW_RECEIVE, 0, 1}}, {}};
     REQUIRE(messages_only.ask(model) == 0);
-    CHECK(messages_only.found.comm_together.value == doctest::Approx(11000));
-    CHECK(messages_only.found.comp_together.value == 0);
+    CHECK(messages_only.prediction.comm_together.value == doctest::Approx(11000));
+    CHECK(messages_only.prediction.comp_together.value == 0);
   }
 }
 
 TEST_CASE("every group and copy has its part, and computation is the sum of its groups") {
-  const Model model = made(document());
-  Asked load{{{0, 0, 2, 0.5}, {0, 1, 1, 0}, {1, 1, 3, 0}}, {{0, ELBOW_BOTH, 4096, 2}}, {{1, 9000}, {0, 5000}}};
+  const Model model = model_of(document());
+  LoadCase load{{{0, 0, 2, 0.5}, {0, 1, 1, 0}, {1, 1, 3, 0}}, {{0, ELBOW_BOTH, 4096, 2}}, {{1, 9000}, {0, 5000}}};
   REQUIRE(load.ask(model) == 0);
   double sum = 0;
   for (const elbow_interval& group : load.of_groups) {
@@ -100,75 +100,75 @@ TEST_CASE("every group and copy has its part, and computation is the sum of its 
     CHECK(group.value > 0);
     sum += group.value;
   }
-  CHECK(sum == doctest::Approx(load.found.comp_together.value).epsilon(1e-12));
+  CHECK(sum == doctest::Approx(load.prediction.comp_together.value).epsilon(1e-12));
   CHECK(load.of_copies[0].value <= 9000 * (1 + 1e-12));
   CHECK(load.of_copies[1].value <= 5000 * (1 + 1e-12));
-  CHECK(load.found.comp_together.value <= load.found.comp_alone.value * (1 + 1e-12));
-  CHECK(load.found.comm_together.value <= load.found.comm_alone.value * (1 + 1e-12));
+  CHECK(load.prediction.comp_together.value <= load.prediction.comp_alone.value * (1 + 1e-12));
+  CHECK(load.prediction.comm_together.value <= load.prediction.comm_alone.value * (1 + 1e-12));
 }
 
 TEST_CASE("groups and copies that nobody wants to know are not written") {
-  const Model model = made(document());
+  const Model model = model_of(document());
   const elbow_group group = {0, 0, 2, 0};
   const elbow_copy copy = {0, 9000};
   const elbow_load load = {&group, 1, nullptr, &copy, 1};
-  elbow_load_prediction found{};
-  CHECK(elbow_predict_for_load(model.get(), &load, &found) == 0);
-  CHECK(found.comp_together.value > 0);
+  elbow_load_prediction prediction{};
+  CHECK(elbow_predict_for_load(model.get(), &load, &prediction) == 0);
+  CHECK(prediction.comp_together.value > 0);
 }
 
 TEST_CASE("more groups and copies than fit the stack are answered as few are") {
   json file = document();
   file["machine"]["cores_first_socket"] = 200;
-  const Model model = made(file);
-  Asked few{{{0, 0, 150, 0}}, {{0, ELBOW_RECEIVE, 0, 1}}, {{0, 6000}}};
-  Asked many{{}, {{0, ELBOW_RECEIVE, 0, 1}}, {}};
+  const Model model = model_of(file);
+  LoadCase few{{{0, 0, 150, 0}}, {{0, ELBOW_RECEIVE, 0, 1}}, {{0, 6000}}};
+  LoadCase many{{}, {{0, ELBOW_RECEIVE, 0, 1}}, {}};
   many.groups.assign(150, {0, 0, 1, 0});
   many.copies.assign(60, {0, 100});
   REQUIRE(few.ask(model) == 0);
   REQUIRE(many.ask(model) == 0);
-  CHECK(many.found.comp_together.value == doctest::Approx(few.found.comp_together.value).epsilon(1e-6));
-  CHECK(many.found.comm_together.value == doctest::Approx(few.found.comm_together.value).epsilon(1e-6));
+  CHECK(many.prediction.comp_together.value == doctest::Approx(few.prediction.comp_together.value).epsilon(1e-6));
+  CHECK(many.prediction.comm_together.value == doctest::Approx(few.prediction.comm_together.value).epsilon(1e-6));
 }
 
 TEST_CASE("a model for messages of another size answers loads for that size") {
-  const Model model = made(document());
+  const Model model = model_of(document());
   const Model small(elbow_predict_at_size(model.get(), 4096));
-  Asked said{{{0, 0, 2, 0}}, {{0, ELBOW_RECEIVE, 4096, 1}}, {}};
-  Asked meant{{{0, 0, 2, 0}}, {{0, ELBOW_RECEIVE, 0, 1}}, {}};
-  REQUIRE(said.ask(model) == 0);
+  LoadCase explicit_size{{{0, 0, 2, 0}}, {{0, ELBOW_RECEIVE, 4096, 1}}, {}};
+  LoadCase meant{{{0, 0, 2, 0}}, {{0, ELBOW_RECEIVE, 0, 1}}, {}};
+  REQUIRE(explicit_size.ask(model) == 0);
   REQUIRE(meant.ask(small) == 0);
-  CHECK(said.found.comm_together.value == meant.found.comm_together.value);
-  Asked large{{{0, 0, 2, 0}}, {{0, ELBOW_RECEIVE, 64000000, 1}}, {}};
+  CHECK(explicit_size.prediction.comm_together.value == meant.prediction.comm_together.value);
+  LoadCase large{{{0, 0, 2, 0}}, {{0, ELBOW_RECEIVE, 64000000, 1}}, {}};
   REQUIRE(large.ask(small) == 0);
   REQUIRE(meant.ask(model) == 0);
-  CHECK(large.found.comm_together.value == meant.found.comm_together.value);
+  CHECK(large.prediction.comm_together.value == meant.prediction.comm_together.value);
   elbow_prediction situation{};
   REQUIRE(elbow_predict(small.get(), 2, 0, 0, 0, &situation) == 0);
-  CHECK(situation.comm_together.value == doctest::Approx(said.found.comm_together.value).epsilon(1e-12));
+  CHECK(situation.comm_together.value == doctest::Approx(explicit_size.prediction.comm_together.value).epsilon(1e-12));
 }
 
 TEST_CASE("what no run told of is flagged") {
   json file = document();
-  const Asked load{{{0, 0, 1, 0}, {0, 1, 1, 0}}, {{0, ELBOW_SEND, 0, 2}}, {{0, 5000}}};
-  Asked known = load;
-  REQUIRE(known.ask(made(file)) == 0);
-  CHECK(known.found.flags == 0);
+  const LoadCase load{{{0, 0, 1, 0}, {0, 1, 1, 0}}, {{0, ELBOW_SEND, 0, 2}}, {{0, 5000}}};
+  LoadCase known = load;
+  REQUIRE(known.ask(model_of(file)) == 0);
+  CHECK(known.prediction.flags == 0);
   file["models"]["flow"]["load"]["measured"] = {"sizes", "a question of another release"};
-  Asked unknown = load;
-  REQUIRE(unknown.ask(made(file)) == 0);
-  CHECK(unknown.found.flags ==
+  LoadCase unknown = load;
+  REQUIRE(unknown.ask(model_of(file)) == 0);
+  CHECK(unknown.prediction.flags ==
         (ELBOW_SEND_UNKNOWN | ELBOW_THREADS_UNKNOWN | ELBOW_COPIES_UNKNOWN | ELBOW_NODES_UNKNOWN));
   unknown.messages[0].direction = ELBOW_BOTH;
-  REQUIRE(unknown.ask(made(file)) == 0);
-  CHECK((unknown.found.flags & ELBOW_BOTH_UNKNOWN) != 0);
+  REQUIRE(unknown.ask(model_of(file)) == 0);
+  CHECK((unknown.prediction.flags & ELBOW_BOTH_UNKNOWN) != 0);
 }
 
 TEST_CASE("more than was measured is extrapolated, in loads too") {
-  const Model model = made(document());
-  const auto flags = [&](Asked load) {
+  const Model model = model_of(document());
+  const auto flags = [&](LoadCase load) {
     REQUIRE(load.ask(model) == 0);
-    return load.found.flags;
+    return load.prediction.flags;
   };
   CHECK(flags({{{0, 0, 3, 2.0}}, {{0, ELBOW_RECEIVE, 64, 1}}, {}}) == 0);
   CHECK(flags({{{0, 0, 4, 0}}, {}, {}}) == ELBOW_EXTRAPOLATED);
@@ -178,7 +178,7 @@ TEST_CASE("more than was measured is extrapolated, in loads too") {
 }
 
 TEST_CASE("what the machine, or no machine, has is refused") {
-  const Model model = made(document());
+  const Model model = model_of(document());
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const elbow_messages fine = {0, ELBOW_RECEIVE, 0, 1};
   check_refused(model, {{{0, 0, 1, 0}, {2, 0, 1, 0}}, {}, {}}, EINVAL, "groups[1].socket 2: small has 2 sockets");
@@ -201,10 +201,10 @@ TEST_CASE("what the model has no runs for is refused, with the plan that provide
   json file = document();
   file["models"]["flow"]["load"] = nullptr;
   file["message_size"] = nullptr;
-  const Model model = made(file);
+  const Model model = model_of(file);
   check_refused(model, {{{0, 0, 1, 0.5}}, {}, {}}, ENOTSUP, "fit it with the plan `intensity` too");
   check_refused(model, {{}, {{0, ELBOW_RECEIVE, 4096, 1}}, {}}, ENOTSUP, "fit it with the plan `sizes` too");
-  const Model threshold = made(file, "threshold");
+  const Model threshold = model_of(file, "threshold");
   const std::string plain = "the threshold model answers one group of cores";
   check_refused(threshold, {{{0, 0, 1, 0}, {0, 1, 1, 0}}, {}, {}}, ENOTSUP, plain);
   check_refused(threshold, {{{0, 0, 1, 0.5}}, {}, {}}, ENOTSUP, plain);
@@ -214,22 +214,22 @@ TEST_CASE("what the model has no runs for is refused, with the plan that provide
   check_refused(threshold, {{{1, 0, 1, 0}}, {}, {}}, ENOTSUP, "cores of the first socket only");
   check_refused(threshold, {{}, {{0, ELBOW_RECEIVE, 4096, 1}}, {}}, ENOTSUP, "messages of one size only");
   file["models"]["threshold"]["remote"] = nullptr;
-  check_refused(made(file, "threshold"), {{{0, 1, 1, 0}}, {}, {}}, EDOM, "calibrated without such accesses");
+  check_refused(model_of(file, "threshold"), {{{0, 1, 1, 0}}, {}, {}}, EDOM, "calibrated without such accesses");
 }
 
 TEST_CASE("null is refused in loads too") {
-  const Model model = made(document());
+  const Model model = model_of(document());
   elbow_load load{};
-  elbow_load_prediction found{};
-  CHECK(elbow_predict_for_load(nullptr, &load, &found) == -1);
-  CHECK(elbow_predict_for_load(model.get(), nullptr, &found) == -1);
+  elbow_load_prediction prediction{};
+  CHECK(elbow_predict_for_load(nullptr, &load, &prediction) == -1);
+  CHECK(elbow_predict_for_load(model.get(), nullptr, &prediction) == -1);
   CHECK(elbow_predict_for_load(model.get(), &load, nullptr) == -1);
   load.group_count = 1;
-  CHECK(elbow_predict_for_load(model.get(), &load, &found) == -1);
+  CHECK(elbow_predict_for_load(model.get(), &load, &prediction) == -1);
   CHECK(std::string(elbow_predict_error()) == "load.groups is NULL");
   load = {};
   load.copy_count = 1;
-  CHECK(elbow_predict_for_load(model.get(), &load, &found) == -1);
+  CHECK(elbow_predict_for_load(model.get(), &load, &prediction) == -1);
   CHECK(errno == EINVAL);
 }
 
@@ -240,9 +240,9 @@ TEST_CASE("a damaged part for loads is refused with what is wrong") {
     errno = 0;
     CHECK(parsed(file) == nullptr);
     CHECK(errno == EBADMSG);
-    const std::string said = elbow_predict_error();
-    CAPTURE(said);
-    CHECK(said.find("models.flow.load." + words) != std::string::npos);
+    const std::string error = elbow_predict_error();
+    CAPTURE(error);
+    CHECK(error.find("models.flow.load." + words) != std::string::npos);
   };
   json load = document()["models"]["flow"]["load"];
   const json values = load["values"];
@@ -269,7 +269,7 @@ TEST_CASE("parameters that make no bandwidth are refused, not answered") {
   for (json& value : values) {
     value = 0;
   }
-  check_refused(made(file), {{{0, 0, 1, 0}}, {{0, ELBOW_RECEIVE, 4096, 1}}, {}}, EDOM,
+  check_refused(model_of(file), {{{0, 0, 1, 0}}, {{0, ELBOW_RECEIVE, 4096, 1}}, {}}, EDOM,
                 "has no bandwidth for that load");
 }
 
@@ -292,10 +292,10 @@ TEST_CASE("a situation, and a load of up to a dozen groups and copies, is answer
       }
     }
     const elbow_load load = {groups.data(), groups.size(), &messages, copies.data(), copies.size()};
-    elbow_load_prediction found{};
+    elbow_load_prediction prediction{};
     elbow_prediction situation{};
     const long before = allocations;
-    const int done = elbow_predict_for_load(model, &load, &found);
+    const int done = elbow_predict_for_load(model, &load, &prediction);
     const int done_too = elbow_predict(model, 2, 1, 0, 1, &situation);
     const long after = allocations;
     CHECK(done == 0);

@@ -51,50 +51,50 @@ Shape read_shape(const Place& machine) {
 }
 
 Calibration read_calibration(const Place& place, const Shape& machine) {
-  Calibration found;
-  found.n_low = place.at("n_low").whole(0, kMostCores);
-  found.n_high = place.at("n_high").whole(0, kMostCores);
-  found.n_other_high = place.has("n_other_high") ? place.at("n_other_high").whole(0, kMostCores) : 0;
+  Calibration result;
+  result.n_low = place.at("n_low").whole(0, kMostCores);
+  result.n_high = place.at("n_high").whole(0, kMostCores);
+  result.n_other_high = place.has("n_other_high") ? place.at("n_other_high").whole(0, kMostCores) : 0;
   if (place.has("placements")) {
     for (const Place& pair : place.at("placements").list()) {
       const std::vector<Place> nodes = pair.list();
       if (nodes.size() != 2) {
         refuse(pair.path(), "is not a pair of nodes");
       }
-      found.comp_seen[nodes[0].whole(0, kMostNodes) < machine.numa_per_socket ? 1 : 0] = true;
-      found.comm_seen[nodes[1].whole(0, kMostNodes) < machine.numa_per_socket ? 1 : 0] = true;
+      result.comp_measured[nodes[0].whole(0, kMostNodes) < machine.numa_per_socket ? 1 : 0] = true;
+      result.comm_measured[nodes[1].whole(0, kMostNodes) < machine.numa_per_socket ? 1 : 0] = true;
     }
   }
   if (place.has("nodes")) {
     for (const Place& node : place.at("nodes").list()) {
-      found.nodes.push_back(node.whole(0, std::numeric_limits<int>::max()));
+      result.nodes.push_back(node.whole(0, std::numeric_limits<int>::max()));
     }
   }
-  return found;
+  return result;
 }
 
 Parameters read_parameters(const Place& place) {
-  Parameters found;
-  found.n_par_max = place.at("n_par_max").whole(0, kMostCores);
-  found.t_par_max = place.at("t_par_max").number();
-  found.n_seq_max = place.at("n_seq_max").whole(0, kMostCores);
-  found.t_seq_max = place.at("t_seq_max").number();
-  found.t_par_max2 = place.at("t_par_max2").number();
-  found.alpha = place.at("alpha").number();
-  found.delta_l = place.at("delta_l").number();
-  found.delta_r = place.at("delta_r").number();
-  found.b_comp_seq = place.at("b_comp_seq").number();
-  found.b_comm_seq = place.at("b_comm_seq").number();
-  return found;
+  Parameters result;
+  result.n_par_max = place.at("n_par_max").whole(0, kMostCores);
+  result.t_par_max = place.at("t_par_max").number();
+  result.n_seq_max = place.at("n_seq_max").whole(0, kMostCores);
+  result.t_seq_max = place.at("t_seq_max").number();
+  result.t_par_max2 = place.at("t_par_max2").number();
+  result.alpha = place.at("alpha").number();
+  result.delta_l = place.at("delta_l").number();
+  result.delta_r = place.at("delta_r").number();
+  result.b_comp_seq = place.at("b_comp_seq").number();
+  result.b_comm_seq = place.at("b_comm_seq").number();
+  return result;
 }
 
 ThresholdPart read_threshold(const Place& place) {
-  ThresholdPart found;
+  ThresholdPart result;
   if (place.has("local")) {
-    found.local = read_parameters(place.at("local"));
+    result.local = read_parameters(place.at("local"));
   }
   if (place.has("remote")) {
-    found.remote = read_parameters(place.at("remote"));
+    result.remote = read_parameters(place.at("remote"));
   }
   const auto bands = [&](const char* where) -> std::optional<Streams> {
     if (!place.has("bands") || !place.at("bands").has(where)) {
@@ -102,30 +102,30 @@ ThresholdPart read_threshold(const Place& place) {
     }
     return read_streams(place.at("bands").at(where));
   };
-  found.local_bands = bands("local");
-  found.remote_bands = bands("remote");
-  found.other_bands = bands("other");
-  if (!found.local_bands && !found.remote_bands && !found.other_bands) {
+  result.local_bands = bands("local");
+  result.remote_bands = bands("remote");
+  result.other_bands = bands("other");
+  if (!result.local_bands && !result.remote_bands && !result.other_bands) {
     refuse(place.path() + ".bands", "has no intervals");
   }
-  return found;
+  return result;
 }
 
 MessageSize read_sizes(const Place& place) {
-  MessageSize found;
-  found.t0 = place.at("t0").number();
-  found.low = place.at("low").number();
-  found.high = place.at("high").number();
+  MessageSize result;
+  result.t0 = place.at("t0").number();
+  result.low = place.at("low").number();
+  result.high = place.at("high").number();
   const std::vector<Place> sizes = place.at("sizes").list();
   if (sizes.empty()) {
     refuse(place.path() + ".sizes", "is empty");
   }
-  found.smallest = sizes.front().number();
+  result.smallest = sizes.front().number();
   for (const Place& size : sizes) {
-    found.smallest = std::min(found.smallest, size.number());
-    found.largest = std::max(found.largest, size.number());
+    result.smallest = std::min(result.smallest, size.number());
+    result.largest = std::max(result.largest, size.number());
   }
-  return found;
+  return result;
 }
 
 }  // namespace
@@ -134,27 +134,27 @@ ModelFile read_model(std::string_view text) {
   const Json document(text);
   const Place root = document.root();
   check_version(root);
-  ModelFile found;
-  found.machine = read_shape(root.at("machine"));
-  found.calibration = read_calibration(root.at("calibration"), found.machine);
-  found.message_size = root.at("calibration").at("size").number();
-  if (found.message_size <= 0) {
+  ModelFile result;
+  result.machine = read_shape(root.at("machine"));
+  result.calibration = read_calibration(root.at("calibration"), result.machine);
+  result.message_size = root.at("calibration").at("size").number();
+  if (result.message_size <= 0) {
     refuse("calibration.size", "is not above 0");
   }
   if (root.has("message_size")) {
-    found.sizes = read_sizes(root.at("message_size"));
+    result.sizes = read_sizes(root.at("message_size"));
   }
   const Place models = root.at("models");
   if (models.has("threshold")) {
-    found.threshold = read_threshold(models.at("threshold"));
+    result.threshold = read_threshold(models.at("threshold"));
   }
   if (models.has("robust")) {
-    found.robust = read_threshold(models.at("robust"));
+    result.robust = read_threshold(models.at("robust"));
   }
   if (models.has("flow")) {
-    found.flow = read_flow(models.at("flow"));
+    result.flow = read_flow(models.at("flow"));
   }
-  return found;
+  return result;
 }
 
 double bandwidth_at_size(const ModelFile& file, double bandwidth, double size) {

@@ -36,8 +36,8 @@ struct Calibration {
   int n_low = 0;
   int n_high = 0;
   int n_other_high = 0;
-  std::array<bool, 2> comp_seen{};
-  std::array<bool, 2> comm_seen{};
+  std::array<bool, 2> comp_measured{};
+  std::array<bool, 2> comm_measured{};
   std::vector<int> nodes;  // the operating system's number of each node; empty: not known
 };
 

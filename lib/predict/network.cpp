@@ -8,17 +8,17 @@ namespace {
 using Lane = Lanes<kJitterValues>;
 
 Lane times(double value, const Lane& by) {
-  Lane found;
+  Lane result;
   for (std::size_t i = 0; i < kJitterValues; ++i) {
-    found[i] = value * by[i];
+    result[i] = value * by[i];
   }
-  return found;
+  return result;
 }
 
 Lane everywhere(double value) {
-  Lane found;
-  found.fill(value);
-  return found;
+  Lane result;
+  result.fill(value);
+  return result;
 }
 
 // Sorted, each once.
@@ -30,7 +30,7 @@ void tidy(std::pmr::vector<int>& values) {
 }  // namespace
 
 NetworkRoom::NetworkRoom(std::pmr::memory_resource* memory)
-    : asked(memory),
+    : requested(memory),
       demand(memory),
       floor(memory),
       rate(memory),
@@ -43,7 +43,7 @@ NetworkRoom::NetworkRoom(std::pmr::memory_resource* memory)
 
 void NetworkRoom::hold(std::size_t streams, std::size_t resources, std::size_t passages) {
   const auto grow = [](auto& vector, std::size_t count) { vector.resize(std::max(vector.size(), count)); };
-  for (Vector<Lane>* of_streams : {&asked, &demand, &floor, &rate, &active}) {
+  for (Vector<Lane>* of_streams : {&requested, &demand, &floor, &rate, &active}) {
     grow(*of_streams, streams);
   }
   grow(weight, streams);
@@ -224,14 +224,14 @@ double FlowNetwork::pressing(int on, std::span<const NetworkStream> streams) con
 void FlowNetwork::press(const FlowParameters& p, std::span<const NetworkStream> streams) {
   for (std::size_t k = 0; k < streams_; ++k) {
     const double demand = streams[k].demand;
-    work_.asked[k] = everywhere(demand);
+    work_.requested[k] = everywhere(demand);
     const auto elsewhere = [&](const GroupPlace& group) { return group.node != node(k); };
     if (!device(k) || !std::any_of(groups_.begin(), groups_.end(), elsewhere)) {
       continue;
     }
     const double others = pressing(node(k), streams);
     for (std::size_t i = 0; i < kJitterValues; ++i) {
-      work_.asked[k][i] = std::min(demand, std::max(p.root * jitter_.g[i] - others, p.floor_first * demand));
+      work_.requested[k][i] = std::min(demand, std::max(p.root * jitter_.g[i] - others, p.floor_first * demand));
     }
   }
 }
@@ -287,7 +287,7 @@ void FlowNetwork::fill_stage(const Stage& stage, std::span<const NetworkStream> 
   const std::size_t resources = stage.resources.size();
   for (std::size_t k = 0; k < count; ++k) {
     const NetworkStream& stream = streams[stage.streams[k]];
-    work_.demand[k] = work_.asked[stage.streams[k]];
+    work_.demand[k] = work_.requested[stage.streams[k]];
     work_.weight[k] = stream.weight;
     for (std::size_t i = 0; i < kJitterValues; ++i) {
       work_.floor[k][i] = std::min(stream.floor, work_.demand[k][i]);
@@ -304,7 +304,7 @@ void FlowNetwork::fill_stage(const Stage& stage, std::span<const NetworkStream> 
                               {work_.free.data(), resources},
                               {work_.taken.data(), resources}});
   for (std::size_t k = 0; k < count; ++k) {
-    work_.asked[stage.streams[k]] = work_.rate[k];
+    work_.requested[stage.streams[k]] = work_.rate[k];
   }
 }
 
@@ -323,7 +323,7 @@ void FlowNetwork::share(const FlowParameters& p, double devices, double room, st
   }
   for (std::size_t k = 0; k < streams_; ++k) {
     double sum = 0;
-    for (const double rate : work_.asked[k]) {
+    for (const double rate : work_.requested[k]) {
       sum += rate;
     }
     rates[k] = sum / static_cast<double>(kJitterValues);

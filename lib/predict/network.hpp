@@ -1,5 +1,5 @@
-// FLOW with any number of groups of cores, messages and copies. What it computes is said step by step in
-// src/elbowroom/models/flow/network.py; names are the same here.
+// FLOW with any number of groups of cores, messages and copies. The resources are those of
+// docs/reference/models.md (Other loads).
 #pragma once
 
 #include <memory_resource>
@@ -36,7 +36,7 @@ struct NetworkRoom {
   using Lane = Lanes<kJitterValues>;
 
   // What streams still ask for, and the numbers of the stage at hand.
-  Vector<Lane> asked;
+  Vector<Lane> requested;
   Vector<Lane> demand, floor, rate, active;
   Vector<double> weight;
   Vector<Lane> capacity, free, taken;

@@ -31,31 +31,31 @@ std::vector<Place> Place::list() const {
   if (!value_->is_array()) {
     refuse(path_, "is not a list");
   }
-  std::vector<Place> found;
-  found.reserve(value_->size());
+  std::vector<Place> result;
+  result.reserve(value_->size());
   for (std::size_t i = 0; i < value_->size(); ++i) {
-    found.emplace_back((*value_)[i], path_ + "[" + std::to_string(i) + "]");
+    result.emplace_back((*value_)[i], path_ + "[" + std::to_string(i) + "]");
   }
-  return found;
+  return result;
 }
 
 double Place::number() const {
   if (!value_->is_number()) {
     refuse(path_, "is not a number");
   }
-  const double found = value_->get<double>();
-  if (!std::isfinite(found)) {
+  const double result = value_->get<double>();
+  if (!std::isfinite(result)) {
     refuse(path_, "is not finite");
   }
-  return found;
+  return result;
 }
 
 int Place::whole(int least, int most) const {
-  const double found = number();
-  if (found != std::floor(found) || found < least || found > most) {
+  const double result = number();
+  if (result != std::floor(result) || result < least || result > most) {
     refuse(path_, "is not a whole number from " + std::to_string(least) + " to " + std::to_string(most));
   }
-  return static_cast<int>(found);
+  return static_cast<int>(result);
 }
 
 std::string Place::text() const {
@@ -91,14 +91,14 @@ Streams read_streams(const Place& place) {
   if (values.size() != kStreamCount) {
     refuse(place.path(), "has not four numbers");
   }
-  Streams found{};
+  Streams result{};
   for (int i = 0; i < kStreamCount; ++i) {
-    found[i] = values[i].number();
-    if (found[i] < 0) {
+    result[i] = values[i].number();
+    if (result[i] < 0) {
       refuse(values[i].path(), "is negative");
     }
   }
-  return found;
+  return result;
 }
 
 }  // namespace elbowroom::predict

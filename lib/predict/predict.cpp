@@ -68,7 +68,7 @@ int answered(Answer answer) {
   }
 }
 
-elbow_model* made(std::string_view text, const char* model) {
+elbow_model* new_model(std::string_view text, const char* model) {
   auto file = std::make_shared<const elbowroom::predict::ModelFile>(elbowroom::predict::read_model(text));
   return new elbow_model{Answers(std::move(file), model == nullptr ? "" : model, 0)};
 }
@@ -89,7 +89,7 @@ elbow_model* elbow_predict_load(const char* path, const char* model) {
   return guarded([&] {
     const std::string text = elbowroom::predict::read_text(path);
     try {
-      return made(text, model);
+      return new_model(text, model);
     } catch (const Refusal& error) {
       throw Refusal(error.code, std::string(path) + ": " + error.what());
     }
@@ -101,7 +101,7 @@ elbow_model* elbow_predict_parse(const char* text, size_t length, const char* mo
     remember(EINVAL, "text is NULL; give the content of a model file");
     return nullptr;
   }
-  return guarded([&] { return made({text, length}, model); });
+  return guarded([&] { return new_model({text, length}, model); });
 }
 
 elbow_model* elbow_predict_at_size(const elbow_model* model, size_t message_size) {

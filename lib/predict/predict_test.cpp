@@ -21,12 +21,12 @@ struct Freer {
 };
 using Model = std::unique_ptr<elbow_model, Freer>;
 
-Model made(const json& file, const char* model = nullptr) { return Model(parsed(file, model)); }
+Model model_of(const json& file, const char* model = nullptr) { return Model(parsed(file, model)); }
 
-elbow_prediction asked(const Model& model, int n, int n_other, int comp_node, int comm_node) {
-  elbow_prediction found{};
-  REQUIRE(elbow_predict(model.get(), n, n_other, comp_node, comm_node, &found) == 0);
-  return found;
+elbow_prediction predicted(const Model& model, int n, int n_other, int comp_node, int comm_node) {
+  elbow_prediction prediction{};
+  REQUIRE(elbow_predict(model.get(), n, n_other, comp_node, comm_node, &prediction) == 0);
+  return prediction;
 }
 
 // Reading fails with this errno, and the sentence holds these words.
@@ -34,23 +34,23 @@ void check_refused(const json& file, int code, const std::string& words, const c
   errno = 0;
   CHECK(parsed(file, model) == nullptr);
   CHECK(errno == code);
-  const std::string said = elbow_predict_error();
-  CAPTURE(said);
-  CHECK(said.find(words) != std::string::npos);
+  const std::string error = elbow_predict_error();
+  CAPTURE(error);
+  CHECK(error.find(words) != std::string::npos);
 }
 
-void check_interval(const elbow_interval& found) {
-  CHECK(found.low <= found.value);
-  CHECK(found.value <= found.high);
+void check_interval(const elbow_interval& prediction) {
+  CHECK(prediction.low <= prediction.value);
+  CHECK(prediction.value <= prediction.high);
 }
 
 }  // namespace
 
 TEST_CASE("the best model answers unless another is asked for") {
   elbow_machine machine{};
-  REQUIRE(elbow_predict_machine(made(document()).get(), &machine) == 0);
-  const Model flow = made(document());
-  const Model threshold = made(document(), "threshold");
+  REQUIRE(elbow_predict_machine(model_of(document()).get(), &machine) == 0);
+  const Model flow = model_of(document());
+  const Model threshold = model_of(document(), "threshold");
   REQUIRE(elbow_predict_machine(flow.get(), &machine) == 0);
   CHECK(std::string(machine.model) == "flow");
   CHECK(std::string(machine.name) == "small");
@@ -64,26 +64,26 @@ TEST_CASE("the best model answers unless another is asked for") {
 
 TEST_CASE("without computing cores messages have their bandwidth alone") {
   for (const char* model : {"flow", "threshold"}) {
-    const elbow_prediction found = asked(made(document(), model), 0, 0, 0, 0);
-    CHECK(found.comp_alone.value == 0);
-    CHECK(found.comp_together.value == 0);
-    CHECK(found.comm_together.value == doctest::Approx(11000));
-    CHECK(found.comm_alone.value == doctest::Approx(11000));
+    const elbow_prediction prediction = predicted(model_of(document(), model), 0, 0, 0, 0);
+    CHECK(prediction.comp_alone.value == 0);
+    CHECK(prediction.comp_together.value == 0);
+    CHECK(prediction.comm_together.value == doctest::Approx(11000));
+    CHECK(prediction.comm_alone.value == doctest::Approx(11000));
   }
 }
 
 TEST_CASE("nobody is faster together than alone, and every interval holds its value") {
   for (const char* name : {"flow", "threshold"}) {
-    const Model model = made(document(), name);
+    const Model model = model_of(document(), name);
     for (int place = 0; place < 4; ++place) {
       for (int n = 0; n <= kCores; ++n) {
-        const elbow_prediction found = asked(model, n, 0, place / 2, place % 2);
-        CHECK(found.comp_together.value <= found.comp_alone.value * (1 + 1e-9));
-        CHECK(found.comm_together.value <= found.comm_alone.value * (1 + 1e-9));
-        check_interval(found.comp_alone);
-        check_interval(found.comm_alone);
-        check_interval(found.comp_together);
-        check_interval(found.comm_together);
+        const elbow_prediction prediction = predicted(model, n, 0, place / 2, place % 2);
+        CHECK(prediction.comp_together.value <= prediction.comp_alone.value * (1 + 1e-9));
+        CHECK(prediction.comm_together.value <= prediction.comm_alone.value * (1 + 1e-9));
+        check_interval(prediction.comp_alone);
+        check_interval(prediction.comm_alone);
+        check_interval(prediction.comp_together);
+        check_interval(prediction.comm_together);
       }
     }
   }
@@ -91,47 +91,47 @@ TEST_CASE("nobody is faster together than alone, and every interval holds its va
 
 TEST_CASE("more cores than were measured are extrapolated, simulated machines virtual") {
   json file = document();
-  CHECK(asked(made(file), 3, 2, 0, 0).flags == 0);
-  CHECK(asked(made(file), 4, 0, 0, 0).flags == ELBOW_EXTRAPOLATED);
-  CHECK(asked(made(file), 3, 3, 0, 0).flags == ELBOW_EXTRAPOLATED);
+  CHECK(predicted(model_of(file), 3, 2, 0, 0).flags == 0);
+  CHECK(predicted(model_of(file), 4, 0, 0, 0).flags == ELBOW_EXTRAPOLATED);
+  CHECK(predicted(model_of(file), 3, 3, 0, 0).flags == ELBOW_EXTRAPOLATED);
   file["machine"]["virtual"] = true;
-  CHECK(asked(made(file), 3, 0, 0, 0).flags == ELBOW_VIRTUAL);
+  CHECK(predicted(model_of(file), 3, 0, 0, 0).flags == ELBOW_VIRTUAL);
 }
 
 TEST_CASE("data on a socket where none was measured is extrapolated") {
   json file = document();
   file["calibration"]["placements"] = {{0, 0}, {0, 1}};
-  CHECK(asked(made(file), 3, 0, 0, 1).flags == 0);
-  CHECK(asked(made(file), 3, 0, 1, 0).flags == ELBOW_EXTRAPOLATED);
+  CHECK(predicted(model_of(file), 3, 0, 0, 1).flags == 0);
+  CHECK(predicted(model_of(file), 3, 0, 1, 0).flags == ELBOW_EXTRAPOLATED);
 }
 
 TEST_CASE("placements without an interval of their own take the widest, and say so") {
   json file = document();
   file["models"]["threshold"]["bands"] = {{"local", {0.1, 0.1, 0.1, 0.3}}, {"remote", {0.2, 0.1, 0.1, 0.1}}};
-  const Model model = made(file, "threshold");
-  const elbow_prediction other = asked(model, 1, 0, 0, 1);
+  const Model model = model_of(file, "threshold");
+  const elbow_prediction other = predicted(model, 1, 0, 0, 1);
   CHECK((other.flags & ELBOW_SAMPLES_ONLY) != 0);
   CHECK(other.comp_alone.high == doctest::Approx(1.2 * other.comp_alone.value));
   CHECK(other.comm_together.low == doctest::Approx(0.7 * other.comm_together.value));
-  CHECK((asked(model, 1, 0, 0, 0).flags & ELBOW_SAMPLES_ONLY) == 0);
+  CHECK((predicted(model, 1, 0, 0, 0).flags & ELBOW_SAMPLES_ONLY) == 0);
 }
 
 TEST_CASE("messages of another size have the bandwidth that the law of their latency gives") {
   json file = document();
   file["models"]["flow"]["load"] = nullptr;
-  const Model model = made(file);
+  const Model model = model_of(file);
   const Model small(elbow_predict_at_size(model.get(), 4096));
   REQUIRE(small != nullptr);
   const double rest = 64e6 / 11000 - 5.0;
-  const elbow_prediction found = asked(small, 2, 0, 0, 0);
-  CHECK(found.comm_alone.value == doctest::Approx(4096 / (5.0 + rest * 4096 / 64e6)));
-  CHECK(found.comp_alone.value == asked(model, 2, 0, 0, 0).comp_alone.value);
-  CHECK(found.flags == 0);
+  const elbow_prediction prediction = predicted(small, 2, 0, 0, 0);
+  CHECK(prediction.comm_alone.value == doctest::Approx(4096 / (5.0 + rest * 4096 / 64e6)));
+  CHECK(prediction.comp_alone.value == predicted(model, 2, 0, 0, 0).comp_alone.value);
+  CHECK(prediction.flags == 0);
   elbow_machine machine{};
   REQUIRE(elbow_predict_machine(small.get(), &machine) == 0);
   CHECK(machine.message_size == 4096);
   const Model smaller(elbow_predict_at_size(model.get(), 64));
-  CHECK(asked(smaller, 2, 0, 0, 0).flags == ELBOW_EXTRAPOLATED);
+  CHECK(predicted(smaller, 2, 0, 0, 0).flags == ELBOW_EXTRAPOLATED);
   CHECK(elbow_predict_at_size(model.get(), 0) == nullptr);
   CHECK(elbow_predict_at_size(nullptr, 64) == nullptr);
   CHECK(errno == EINVAL);
@@ -141,19 +141,19 @@ TEST_CASE("a model that knows one message size only, or whose law has no bandwid
   json file = document();
   file["models"]["flow"]["load"] = nullptr;
   file["message_size"] = nullptr;
-  CHECK(elbow_predict_at_size(made(file).get(), 4096) == nullptr);
+  CHECK(elbow_predict_at_size(model_of(file).get(), 4096) == nullptr);
   CHECK(errno == ENOTSUP);
-  CHECK(Model(elbow_predict_at_size(made(file).get(), 64000000)) != nullptr);
+  CHECK(Model(elbow_predict_at_size(model_of(file).get(), 64000000)) != nullptr);
   file = document();
   file["models"]["flow"]["load"] = nullptr;
   file["message_size"]["t0"] = 1e9;
-  CHECK(elbow_predict_at_size(made(file).get(), 4096) == nullptr);
+  CHECK(elbow_predict_at_size(model_of(file).get(), 4096) == nullptr);
   CHECK(errno == EDOM);
 }
 
 TEST_CASE("what does not fit into the table is computed when asked for, and is the same") {
   json file = document();
-  const Model small = made(file);
+  const Model small = model_of(file);
   // So many cores and draws that the second socket is not tabulated.
   file["machine"]["cores_first_socket"] = 60;
   json draws = json::array();
@@ -163,11 +163,11 @@ TEST_CASE("what does not fit into the table is computed when asked for, and is t
   }
   file["models"]["flow"]["draws"] = draws;
   file["models"]["flow"]["load"] = nullptr;
-  const Model large = made(file);
+  const Model large = model_of(file);
   for (int n_other = 0; n_other <= kCores; ++n_other) {
     for (int place = 0; place < 4; ++place) {
-      const elbow_prediction a = asked(small, 2, n_other, place / 2, place % 2);
-      const elbow_prediction b = asked(large, 2, n_other, place / 2, place % 2);
+      const elbow_prediction a = predicted(small, 2, n_other, place / 2, place % 2);
+      const elbow_prediction b = predicted(large, 2, n_other, place / 2, place % 2);
       CHECK(a.comp_together.value == b.comp_together.value);
       CHECK(a.comm_together.low == doctest::Approx(b.comm_together.low).epsilon(1e-9));
     }
@@ -175,31 +175,31 @@ TEST_CASE("what does not fit into the table is computed when asked for, and is t
 }
 
 TEST_CASE("runs of loads know other sizes better than the law of their latency") {
-  const Model model = made(document());
+  const Model model = model_of(document());
   const Model small(elbow_predict_at_size(model.get(), 4096));
   REQUIRE(small != nullptr);
-  CHECK(asked(small, 2, 2, 0, 0).comm_alone.value ==
+  CHECK(predicted(small, 2, 2, 0, 0).comm_alone.value ==
         doctest::Approx(4096 / (5.0 + (64e6 / 11000 - 5.0) * 4096 / 64e6)));
-  CHECK(asked(small, 2, 2, 0, 0).flags == 0);
+  CHECK(predicted(small, 2, 2, 0, 0).flags == 0);
   const Model smaller(elbow_predict_at_size(model.get(), 63));
-  CHECK(asked(smaller, 2, 0, 0, 0).flags == ELBOW_EXTRAPOLATED);
-  CHECK(asked(smaller, 0, 0, 0, 1).comp_alone.value == 0);
+  CHECK(predicted(smaller, 2, 0, 0, 0).flags == ELBOW_EXTRAPOLATED);
+  CHECK(predicted(smaller, 0, 0, 0, 1).comp_alone.value == 0);
 }
 
 TEST_CASE("a side that was not calibrated has no answer") {
   json file = document();
   file["models"]["threshold"]["remote"] = nullptr;
-  const Model model = made(file, "threshold");
-  elbow_prediction found{};
-  CHECK(elbow_predict(model.get(), 1, 0, 0, 0, &found) == 0);
-  CHECK(elbow_predict(model.get(), 1, 0, 0, 1, &found) == -1);
+  const Model model = model_of(file, "threshold");
+  elbow_prediction prediction{};
+  CHECK(elbow_predict(model.get(), 1, 0, 0, 0, &prediction) == 0);
+  CHECK(elbow_predict(model.get(), 1, 0, 0, 1, &prediction) == -1);
   CHECK(errno == EDOM);
 }
 
 TEST_CASE("cores and nodes outside the machine are refused with its limits") {
-  const Model model = made(document());
-  const Model threshold = made(document(), "threshold");
-  elbow_prediction found{};
+  const Model model = model_of(document());
+  const Model threshold = model_of(document(), "threshold");
+  elbow_prediction prediction{};
   struct Case {
     const Model& model;
     int n, n_other, comp_node, comm_node;
@@ -209,18 +209,18 @@ TEST_CASE("cores and nodes outside the machine are refused with its limits") {
                           Case{model, 1, 5, 0, 0, "n_other 5"}, Case{threshold, 1, 1, 0, 0, "one socket only"},
                           Case{model, 1, 0, 2, 0, "comp_node 2: small has the NUMA nodes 0 to 1"},
                           Case{model, 1, 0, 0, -1, "comm_node -1"}}) {
-    found.flags = 77;
-    CHECK(elbow_predict(one.model.get(), one.n, one.n_other, one.comp_node, one.comm_node, &found) == -1);
+    prediction.flags = 77;
+    CHECK(elbow_predict(one.model.get(), one.n, one.n_other, one.comp_node, one.comm_node, &prediction) == -1);
     CHECK(errno == EINVAL);
-    CHECK(found.flags == 77);
+    CHECK(prediction.flags == 77);
     CHECK(std::string(elbow_predict_error()).find(one.words) != std::string::npos);
   }
 }
 
 TEST_CASE("null is refused everywhere, and freed") {
-  elbow_prediction found{};
-  const Model model = made(document());
-  CHECK(elbow_predict(nullptr, 1, 0, 0, 0, &found) == -1);
+  elbow_prediction prediction{};
+  const Model model = model_of(document());
+  CHECK(elbow_predict(nullptr, 1, 0, 0, 0, &prediction) == -1);
   CHECK(elbow_predict(model.get(), 1, 0, 0, 0, nullptr) == -1);
   CHECK(elbow_predict_machine(nullptr, nullptr) == -1);
   CHECK(elbow_predict_machine(model.get(), nullptr) == -1);
@@ -233,10 +233,10 @@ TEST_CASE("null is refused everywhere, and freed") {
 
 TEST_CASE("the system's numbers of nodes become the model's") {
   json file = document();
-  CHECK(elbow_predict_node(made(file).get(), 8) == 1);
-  CHECK(elbow_predict_node(made(file).get(), 1) == -1);
+  CHECK(elbow_predict_node(model_of(file).get(), 8) == 1);
+  CHECK(elbow_predict_node(model_of(file).get(), 1) == -1);
   file["calibration"].erase("nodes");
-  CHECK(elbow_predict_node(made(file).get(), 0) == -1);
+  CHECK(elbow_predict_node(model_of(file).get(), 0) == -1);
   CHECK(errno == EINVAL);
 }
 
@@ -269,7 +269,7 @@ TEST_CASE("files that are no models are refused with what is wrong") {
 
 TEST_CASE("fields that are not known are passed over, whatever the order of parameters") {
   json file = document();
-  const elbow_prediction before = asked(made(file), 3, 1, 1, 1);
+  const elbow_prediction before = predicted(model_of(file), 3, 1, 1, 1);
   file["weather"] = "fine";
   json& flow = file["models"]["flow"];
   for (const char* list : {"names", "values"}) {
@@ -278,7 +278,7 @@ TEST_CASE("fields that are not known are passed over, whatever the order of para
   for (json& draw : flow["draws"]) {
     std::reverse(draw.begin(), draw.end());
   }
-  const elbow_prediction after = asked(made(file), 3, 1, 1, 1);
+  const elbow_prediction after = predicted(model_of(file), 3, 1, 1, 1);
   CHECK(before.comm_together.value == after.comm_together.value);
   CHECK(before.comm_together.low == after.comm_together.low);
 }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <span>
 
 #include "elbowroom/predict.h"
 
@@ -34,5 +36,19 @@ class Spread {
   double mean_ = 0;
   double squares_ = 0;
 };
+
+// Evaluates all rows of parameters: the first, the best fit, into `best`; the others, draws, into `drawn` and then
+// `spreads`. `evaluate(row, rates)` fills `rates`; all spans are of its length.
+template <typename Evaluate>
+void evaluate_draws(std::size_t rows, std::span<double> best, std::span<double> drawn, std::span<Spread> spreads,
+                    const Evaluate& evaluate) {
+  evaluate(0, best);
+  for (std::size_t row = 1; row < rows; ++row) {
+    evaluate(row, drawn);
+    for (std::size_t k = 0; k < drawn.size(); ++k) {
+      spreads[k].add(drawn[k]);
+    }
+  }
+}
 
 }  // namespace elbowroom::predict

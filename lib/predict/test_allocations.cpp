@@ -12,8 +12,8 @@ namespace {
 
 void* allocated(std::size_t bytes, std::size_t alignment) {
   allocations += 1;
-  void* found = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-  return found != nullptr || bytes == 0 ? found : throw std::bad_alloc();
+  void* result = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  return result != nullptr || bytes == 0 ? result : throw std::bad_alloc();
 }
 
 }  // namespace

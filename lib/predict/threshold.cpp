@@ -43,20 +43,20 @@ double kept(const Parameters& p, int n, int last, double left_over) {
 
 // Equations 6.2-6.6 for n = 0 to cores.
 std::vector<Bandwidths> bandwidths(const Parameters& p, int cores, bool faithful) {
-  std::vector<Bandwidths> found;
-  found.reserve(cores + 1);
-  found.push_back({0.0, 0.0, p.b_comm_seq});  // without computing cores there is nothing to share
+  std::vector<Bandwidths> result;
+  result.reserve(cores + 1);
+  result.push_back({0.0, 0.0, p.b_comm_seq});  // without computing cores there is nothing to share
   int last = 0;
   double left_over_there = 0.0;
   for (int n = 1; n <= cores; ++n) {
     const double capacity = total(p, n, cores, faithful);
-    const double asked = n * p.b_comp_seq;
-    double alone = std::min(std::min(asked, capacity), p.t_seq_max);
+    const double demand = n * p.b_comp_seq;
+    double alone = std::min(std::min(demand, capacity), p.t_seq_max);
     if (!faithful) {
       const double own_loss = std::max(p.delta_r, 0.0) * std::max(n - p.n_seq_max, 0);
-      alone = std::max(std::min(asked, p.t_seq_max - own_loss), 0.0);
+      alone = std::max(std::min(demand, p.t_seq_max - own_loss), 0.0);
     }
-    const double wanted = faithful ? asked : alone;
+    const double wanted = faithful ? demand : alone;
     const bool fits = wanted + p.alpha * p.b_comm_seq < capacity;
     double comm = std::min(capacity - wanted, p.b_comm_seq);
     double comp = wanted;
@@ -71,9 +71,9 @@ std::vector<Bandwidths> bandwidths(const Parameters& p, int cores, bool faithful
       comm = std::min(std::max(comm, 0.0), p.b_comm_seq);
       comp = std::min(std::max(capacity - comm, 0.0), alone);
     }
-    found.push_back({alone, comp, comm});
+    result.push_back({alone, comp, comm});
   }
-  return found;
+  return result;
 }
 
 std::vector<Streams> curve(const ThresholdPart& model, const Sides& sides, int cores, bool faithful) {
@@ -90,7 +90,7 @@ std::vector<Streams> curve(const ThresholdPart& model, const Sides& sides, int c
     parameters.b_comm_seq = comm_side->b_comm_seq;
     mixed = bandwidths(parameters, cores, true);
   }
-  std::vector<Streams> found;
+  std::vector<Streams> result;
   for (int n = 0; n <= cores; ++n) {
     double comp_together = comp[n].comp_together;
     double comm_together = comp[n].comm_together;
@@ -98,9 +98,9 @@ std::vector<Streams> curve(const ThresholdPart& model, const Sides& sides, int c
       comp_together = comp[n].comp_alone;
       comm_together = mixed.empty() ? comm_side->b_comm_seq : mixed[n].comm_together;
     }
-    found.push_back({comp[n].comp_alone, comm_side->b_comm_seq, comp_together, comm_together});
+    result.push_back({comp[n].comp_alone, comm_side->b_comm_seq, comp_together, comm_together});
   }
-  return found;
+  return result;
 }
 
 bool differ(const Streams& ours, const Streams& published) {
@@ -117,12 +117,12 @@ bool differ(const Streams& ours, const Streams& published) {
 std::vector<ThresholdAnswer> threshold_curve(const ThresholdPart& model, const Sides& sides, int cores) {
   const std::vector<Streams> ours = curve(model, sides, cores, false);
   const std::vector<Streams> published = curve(model, sides, cores, true);
-  std::vector<ThresholdAnswer> found;
+  std::vector<ThresholdAnswer> result;
   for (std::size_t n = 0; n < ours.size(); ++n) {
     // Where the published equations cannot answer, ours says something else.
-    found.push_back({ours[n], published.empty() || differ(ours[n], published[n])});
+    result.push_back({ours[n], published.empty() || differ(ours[n], published[n])});
   }
-  return found;
+  return result;
 }
 
 }  // namespace elbowroom::predict

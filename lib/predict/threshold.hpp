@@ -1,5 +1,5 @@
-// The threshold model (thesis of P. Swartvagher, 2022, chapter 6), evaluated as src/elbowroom/models/threshold/law.py does;
-// what its default mode repairs, and why, is told there.
+// The threshold model (thesis of P. Swartvagher, 2022, chapter 6). docs/reference/models.md describes what its default mode
+// repairs, and why.
 #pragma once
 
 #include <vector>

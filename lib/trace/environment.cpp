@@ -75,12 +75,12 @@ Place place_of(const Variable& variable) {
     }
     auto ranks = number_of(variable, "ELBOW_TRACE_RANKS", kMost, "number of ranks");
     ranks = ranks ? ranks : number_of(variable, ranks_name, kMost, "number of ranks");
-    const std::string told = std::string(rank_name) + " " + std::to_string(*rank);
+    const std::string rank_text = std::string(rank_name) + " " + std::to_string(*rank);
     if (!ranks) {
-      throw Refusal(EINVAL, told + ": the number of ranks is unknown; set ELBOW_TRACE_RANKS");
+      throw Refusal(EINVAL, rank_text + ": the number of ranks is unknown; set ELBOW_TRACE_RANKS");
     }
     if (*rank >= *ranks) {
-      throw Refusal(EINVAL, told + " of " + std::to_string(*ranks) +
+      throw Refusal(EINVAL, rank_text + " of " + std::to_string(*ranks) +
                                 " ranks: there is no such rank; ranks are 0 to ranks - 1 (set ELBOW_TRACE_RANK and "
                                 "ELBOW_TRACE_RANKS where a launcher's variables are left over)");
     }

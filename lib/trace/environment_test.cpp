@@ -15,8 +15,8 @@ namespace {
 struct Variables {
   std::map<std::string, std::string> values;
   const char* operator()(const char* name) const {
-    const auto found = values.find(name);
-    return found == values.end() ? nullptr : found->second.c_str();
+    const auto entry = values.find(name);
+    return entry == values.end() ? nullptr : entry->second.c_str();
   }
 };
 

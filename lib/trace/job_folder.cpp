@@ -112,8 +112,8 @@ bool claim(const std::string& path, const std::string& identity, int ranks) {
 
 std::string launched_job(const Variable& variable) {
   const auto value = [&](const char* name) {
-    const char* found = variable(name);
-    return std::string(found == nullptr ? "" : found);
+    const char* result = variable(name);
+    return std::string(result == nullptr ? "" : result);
   };
   const std::string job = "job " + value("ELBOW_TRACE_JOB");
   if (!value("ELBOW_TRACE_RANK").empty()) {

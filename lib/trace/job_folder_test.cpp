@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "trace/memory_folder.hpp"
@@ -20,8 +21,8 @@ namespace fs = std::filesystem;
 
 Variable variables(std::map<std::string, std::string> all) {
   return [all = std::move(all)](const char* name) {
-    const auto found = all.find(name);
-    return found == all.end() ? nullptr : found->second.c_str();
+    const auto entry = all.find(name);
+    return entry == all.end() ? nullptr : entry->second.c_str();
   };
 }
 
@@ -37,13 +38,13 @@ void run_killed(Traced& traced) {
 }
 
 std::vector<std::string> folders_in_memory(const fs::path& base) {
-  std::vector<std::string> found;
+  std::vector<std::string> result;
   for (const auto& entry : fs::directory_iterator(base)) {
     if (entry.path().filename().string().starts_with("elbow-trace-")) {
-      found.push_back(entry.path().filename().string());
+      result.push_back(entry.path().filename().string());
     }
   }
-  return found;
+  return result;
 }
 
 }  // namespace

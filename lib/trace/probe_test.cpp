@@ -43,9 +43,9 @@ std::set<std::string> called(const std::string& text) {
   static const std::regex relocation(
       R"(R_\w+_(?:PLT32|PC32|GOTPCRELX?|CALL26|JUMP26|REX_GOTPCRELX)\s+(elbow_\w+|\w+@?\w*))");
   std::set<std::string> names;
-  for (auto found = std::sregex_iterator(text.begin(), text.end(), relocation); found != std::sregex_iterator();
-       ++found) {
-    names.insert((*found)[1]);
+  for (auto result = std::sregex_iterator(text.begin(), text.end(), relocation); result != std::sregex_iterator();
+       ++result) {
+    names.insert((*result)[1]);
   }
   return names;
 }

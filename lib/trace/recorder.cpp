@@ -28,23 +28,23 @@ void copy_name(char (&field)[kNameBytes], const std::string& name) {
 }
 
 std::vector<std::string> split(const char* text) {
-  std::vector<std::string> found;
+  std::vector<std::string> result;
   std::istringstream words(text == nullptr ? "" : text);
   for (std::string word; std::getline(words, word, ',');) {
     if (!word.empty()) {
-      found.push_back(word);
+      result.push_back(word);
     }
   }
-  return found;
+  return result;
 }
 
 // That of lib/clock, so that its sync points and the events here are of one clock.
 HostClock clock_of(const elbow_clock* clock) {
-  elbow_calibration found{};
-  if (elbow_clock_calibrated(clock, &found) != 0) {
+  elbow_calibration result{};
+  if (elbow_clock_calibrated(clock, &result) != 0) {
     throw Refusal(errno, elbow_clock_error());
   }
-  return {found.counter != 0, found.start_ticks, found.start_ns, found.scale};
+  return {result.counter != 0, result.start_ticks, result.start_ns, result.scale};
 }
 
 // The counter when `clock` says that time; its own times are rounded to ns, and so is this.
@@ -190,9 +190,9 @@ std::int64_t Recorder::now() const {
 
 int Recorder::category(const std::string& name) {
   const std::lock_guard lock(mutex_);
-  const auto found = std::find(categories_.begin(), categories_.end(), name);
-  if (found != categories_.end()) {
-    return static_cast<int>(found - categories_.begin());
+  const auto entry = std::find(categories_.begin(), categories_.end(), name);
+  if (entry != categories_.end()) {
+    return static_cast<int>(entry - categories_.begin());
   }
   if (categories_.size() == kMostCategories) {
     throw Refusal(ENOSPC, "category '" + name + "': there are 63 already; put its types into one of those");

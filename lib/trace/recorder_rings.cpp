@@ -29,15 +29,15 @@ std::string described(const elbow_trace_summary& all) {
       static_cast<unsigned long long>(all.kept), all.threads, static_cast<unsigned long long>(all.lost),
       static_cast<unsigned long long>(all.fullest), static_cast<unsigned long long>(all.capacity),
       static_cast<double>(all.advised) / (1U << 20), all.overhead_ns / 1e6, all.event_ns);
-  std::string said = text;
+  std::string sentence = text;
   if (all.texts_lost > 0) {
-    said += "; " + std::to_string(all.texts_lost) + " descriptive records did not fit: give more text_bytes";
+    sentence += "; " + std::to_string(all.texts_lost) + " descriptive records did not fit: give more text_bytes";
   }
   if (all.refused_threads > 0) {
-    said += "; " + std::to_string(all.refused_threads) +
-            " threads got no ring and were not recorded: there is no room " + "in memory";
+    sentence += "; " + std::to_string(all.refused_threads) +
+                " threads got no ring and were not recorded: there is no room " + "in memory";
   }
-  return said;
+  return sentence;
 }
 
 // The quickest of some batches, ns an event.
@@ -172,9 +172,9 @@ void Recorder::detach(Ring& ring) {
   Thread* thread = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    const auto found =
+    const auto entry =
         std::find_if(threads_.rbegin(), threads_.rend(), [&](const Thread& one) { return &one.ring == &ring; });
-    thread = found == threads_.rend() ? nullptr : &*found;
+    thread = entry == threads_.rend() ? nullptr : &*entry;
   }
   if (thread == nullptr) {
     return;

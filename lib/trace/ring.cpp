@@ -38,8 +38,8 @@ void check_reserve(int file, std::uint64_t more, const std::string& path) {
 }
 
 // Of a ring of GROW texts are in front, as its end is not known.
-RingHeader placed(const RingHeader& asked) {
-  RingHeader header = asked;
+RingHeader placed(const RingHeader& request) {
+  RingHeader header = request;
   if (header.policy == ELBOW_TRACE_GROW) {
     header.text_capacity = header.text_stored = whole_pages(header.text_capacity);
     header.texts_at = kHeaderBytes;

@@ -54,14 +54,14 @@ RingContents Traced::ring(int thread) const {
 
 std::vector<nlohmann::json> Traced::lines(const std::string& record) const {
   std::ifstream file(in_directory("rank-00000.jsonl"));
-  std::vector<nlohmann::json> found;
+  std::vector<nlohmann::json> result;
   for (std::string line; std::getline(file, line);) {
-    const auto told = nlohmann::json::parse(line);
-    if (told.at("record") == record) {
-      found.push_back(told);
+    const auto event = nlohmann::json::parse(line);
+    if (event.at("record") == record) {
+      result.push_back(event);
     }
   }
-  return found;
+  return result;
 }
 
 void must(bool holds, const char* what) {

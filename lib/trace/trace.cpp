@@ -39,7 +39,7 @@ thread_local Ring* own_ring = nullptr;
 
 std::mutex starting;
 // Never destroyed: threads may hold rings of it until the process ends.
-Recorder* made = nullptr;
+Recorder* current_recorder = nullptr;
 // The same while it records.
 std::atomic<Recorder*> recorder{nullptr};
 
@@ -137,7 +137,7 @@ int start_in_place(elbow_trace_settings settings) {
 
 // In the folder of the process's job. Where the launcher's variables were only inherited (a program that a rank starts), that
 // process has its files there already: this one is a job of its own.
-int start_in_folder(elbow_trace_settings settings, bool told_by_mpi) {
+int start_in_folder(elbow_trace_settings settings, bool from_mpi) {
   const std::string own = elbowroom::trace::process_identity();
   std::string job = elbowroom::trace::launched_job([](const char* name) { return std::getenv(name); });
   if (job.empty()) {
@@ -148,7 +148,7 @@ int start_in_folder(elbow_trace_settings settings, bool told_by_mpi) {
     return 0;  // the program has started it, in a directory of its own
   }
   const int started = start_in_place(settings);
-  if (started == 0 || errno != EEXIST || told_by_mpi || job == own) {
+  if (started == 0 || errno != EEXIST || from_mpi || job == own) {
     return started;
   }
   settings.rank = 0;
@@ -174,7 +174,7 @@ int elbow_trace_start(const elbow_trace_settings* settings) {
   if (settings == nullptr) {
     return refuse(EINVAL, "settings: is NULL; give a structure of zeros for all defaults");
   }
-  if (made != nullptr) {
+  if (current_recorder != nullptr) {
     return refuse(EBUSY,
                   "a process is traced once, and a child of fork with its parent: switch events on and off by "
                   "elbow_trace_set_mask, and let a child that is to be traced run a program of its own");
@@ -187,7 +187,7 @@ int elbow_trace_start(const elbow_trace_settings* settings) {
     const std::uint64_t mask = fresh->initial_mask();
     pthread_atfork(lock_before_fork, unlock_after_fork, forget_after_fork);
     std::atexit(stop_at_exit);
-    recorder = made = fresh.release();
+    recorder = current_recorder = fresh.release();
     __atomic_store_n(&elbow_trace_recorded_categories, mask, __ATOMIC_RELAXED);
   });
 }
@@ -266,18 +266,18 @@ int elbow_trace_stop(elbow_trace_summary* summary) {
 
 int elbow_trace_cost(int category, uint64_t* events, double* overhead_ns) {
   const std::lock_guard lock(starting);
-  if (made == nullptr || events == nullptr || overhead_ns == nullptr) {
-    return refuse(EINVAL, made == nullptr ? kNotStarted : "events or overhead_ns: is NULL");
+  if (current_recorder == nullptr || events == nullptr || overhead_ns == nullptr) {
+    return refuse(EINVAL, current_recorder == nullptr ? kNotStarted : "events or overhead_ns: is NULL");
   }
-  return guarded([&] { made->cost(category, *events, *overhead_ns); });
+  return guarded([&] { current_recorder->cost(category, *events, *overhead_ns); });
 }
 
 int elbow_trace_describe(const elbow_trace_summary* summary, char* text, size_t size) {
   if (summary == nullptr || (text == nullptr && size > 0)) {
     return refuse(EINVAL, "summary or text: is NULL");
   }
-  const std::string said = elbowroom::trace::described(*summary);
-  return std::snprintf(text, size, "%s", said.c_str());
+  const std::string description = elbowroom::trace::described(*summary);
+  return std::snprintf(text, size, "%s", description.c_str());
 }
 
 int elbow_trace_category(const char* name) {
@@ -336,11 +336,11 @@ int elbow_trace_thread(const char* name) {
   if (own_ring != nullptr) {
     return refuse(EEXIST, "this thread has its ring already: name it before its first event");
   }
-  const int made_it = guarded([&] { own(&recorder.load()->attach(name == nullptr ? "" : name)); });
-  if (made_it != 0) {
+  const int status = guarded([&] { own(&recorder.load()->attach(name == nullptr ? "" : name)); });
+  if (status != 0) {
     own(nullptr);  // once is enough: its events do not try again
   }
-  return made_it;
+  return status;
 }
 
 elbow_trace_ring* elbow_trace_attach(void) {

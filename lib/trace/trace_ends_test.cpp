@@ -176,9 +176,9 @@ TEST_CASE("A disk that is full at the end loses nothing: the events stay in memo
         elbow_trace_event(type, 0, i, 0);
       }
       MUST(elbow_trace_stop(nullptr) == -1 && errno == ENOSPC);
-      const std::string said = elbow_trace_error();
-      MUST(said.find("No space left on device") != std::string::npos);
-      MUST(said.find("the events stay in " + traced.folder().path.string()) != std::string::npos);
+      const std::string error = elbow_trace_error();
+      MUST(error.find("No space left on device") != std::string::npos);
+      MUST(error.find("the events stay in " + traced.folder().path.string()) != std::string::npos);
       MUST(mount("tmpfs", disk.c_str(), "tmpfs", MS_REMOUNT, "size=4m") == 0);
       MUST(stopped().kept == 10'000);
       RingContents contents;

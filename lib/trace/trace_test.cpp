@@ -101,11 +101,11 @@ TEST_CASE("Categories and types that are off are not recorded; a change of the m
     elbow_trace_event(off, 5, 0, 0);
     elbow_trace_event(wanted, 6, 0, 0);
   }) == 0);
-  std::vector<std::uint32_t> seen;
+  std::vector<std::uint32_t> values;
   for (const auto& event : traced.ring().events) {
-    seen.push_back(event.kind == ELBOW_TRACE_MASK ? 100 : event.small);
+    values.push_back(event.kind == ELBOW_TRACE_MASK ? 100 : event.small);
   }
-  CHECK(seen == std::vector<std::uint32_t>{1, 4, 100, 5});
+  CHECK(values == std::vector<std::uint32_t>{1, 4, 100, 5});
 }
 
 TEST_CASE("Each thread has its ring, and none loses an event of another") {

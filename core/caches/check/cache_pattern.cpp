@@ -138,7 +138,7 @@ template <bool write>
   touch<write>(address, bytes);
 }
 
-std::uint64_t frame_seen = 0;
+std::uint64_t frame_address = 0;
 
 }  // namespace
 
@@ -148,7 +148,7 @@ extern "C" {
 [[gnu::noinline]] void counted_message(std::uint64_t base) { pass_message(base); }
 [[gnu::noinline]] void case_done() { asm volatile(""); }
 [[gnu::noinline]] void note_frame() {
-  frame_seen = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0)) + sizeof(void*);
+  frame_address = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0)) + sizeof(void*);
 }
 }
 
@@ -194,7 +194,7 @@ int run(std::uint64_t rounds, const std::vector<Case>& cases) {
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Case& one = cases[i];
     one.touching.write ? perform<true>(one, base, most, rounds) : perform<false>(one, base, most, rounds);
-    frames[i] = frame_seen;
+    frames[i] = frame_address;
   }
   std::cout << base << ' ' << most;
   for (const std::uint64_t frame : frames) {

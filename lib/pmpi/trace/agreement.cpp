@@ -107,7 +107,7 @@ void Agreement::refuse() {
 }
 
 Agreement::Signs Agreement::signs() const {
-  Signs found;
+  Signs result;
   // Not std::filesystem: where it has no memory to open a folder, libstdc++ ends the program.
   const std::unique_ptr<DIR, int (*)(DIR*)> open_folder(opendir(folder_.c_str()), closedir);
   while (const dirent* entry = open_folder == nullptr ? nullptr : readdir(open_folder.get())) {
@@ -116,26 +116,26 @@ Agreement::Signs Agreement::signs() const {
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), rank);
     const std::string kind = error == std::errc() ? std::string(end) : "";
     if (rank >= 0 && rank < ranks_ && kind == ".ready") {
-      found.ready.push_back(rank);
+      result.ready.push_back(rank);
     } else if (rank >= 0 && rank < ranks_ && kind == ".refused") {
-      found.refused.push_back(rank);
+      result.refused.push_back(rank);
     }
   }
-  std::sort(found.ready.begin(), found.ready.end());
-  std::sort(found.refused.begin(), found.refused.end());
-  return found;
+  std::sort(result.ready.begin(), result.ready.end());
+  std::sort(result.refused.begin(), result.refused.end());
+  return result;
 }
 
 Agreement::Signs Agreement::settled_signs() const {
   const auto deadline = steady_clock::now() + kSettling;
   auto pause = milliseconds(2);
-  Signs found = signs();
-  while (static_cast<int>(found.ready.size() + found.refused.size()) < ranks_ && steady_clock::now() < deadline) {
+  Signs result = signs();
+  while (static_cast<int>(result.ready.size() + result.refused.size()) < ranks_ && steady_clock::now() < deadline) {
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, kLook);
-    found = signs();
+    result = signs();
   }
-  return found;
+  return result;
 }
 
 void Agreement::explain(const Signs& all) const {
@@ -234,16 +234,16 @@ bool Agreement::read(Decision& decision) const {
   std::istringstream text(text_of(path("decision")));
   std::string first;
   std::getline(text, first);
-  Decision found{first == "record", {}};
+  Decision result{first == "record", {}};
   for (int rank = 0; text >> rank;) {
-    found.informed.push_back(rank);
+    result.informed.push_back(rank);
   }
   text.clear();
   std::string end;
   if (!(text >> end) || end != kEnd) {
     return false;
   }
-  decision = found;
+  decision = result;
   return true;
 }
 

@@ -43,21 +43,21 @@ double seconds_wanted() {
 // Collective over these ranks alone.
 MPI_Comm communicator_of(const std::vector<int>& members) {
   constexpr int kGroupTag = 31644;
-  MPI_Comm made = MPI_COMM_NULL;
+  MPI_Comm communicator = MPI_COMM_NULL;
   int size = 0;
   PMPI_Comm_size(MPI_COMM_WORLD, &size);
   if (static_cast<int>(members.size()) == size) {
-    PMPI_Comm_dup(MPI_COMM_WORLD, &made);
-    return made;
+    PMPI_Comm_dup(MPI_COMM_WORLD, &communicator);
+    return communicator;
   }
   MPI_Group world = MPI_GROUP_NULL;
   MPI_Group group = MPI_GROUP_NULL;
   PMPI_Comm_group(MPI_COMM_WORLD, &world);
   PMPI_Group_incl(world, static_cast<int>(members.size()), members.data(), &group);
-  PMPI_Comm_create_group(MPI_COMM_WORLD, group, kGroupTag, &made);
+  PMPI_Comm_create_group(MPI_COMM_WORLD, group, kGroupTag, &communicator);
   PMPI_Group_free(&group);
   PMPI_Group_free(&world);
-  return made;
+  return communicator;
 }
 
 }  // namespace

@@ -37,9 +37,9 @@ bool is_inherited(std::string_view variable) {
 }
 
 // The environment that a program asks for, with ours; what it preloads itself comes behind the tracer.
-std::vector<std::string> with_inherited(char** asked) {
+std::vector<std::string> with_inherited(char** requested) {
   std::vector<std::string> variables;
-  for (char** variable = asked; variable != nullptr && *variable != nullptr; ++variable) {
+  for (char** variable = requested; variable != nullptr && *variable != nullptr; ++variable) {
     variables.emplace_back(*variable);
   }
   for (char** own = environ; *own != nullptr; ++own) {

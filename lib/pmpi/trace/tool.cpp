@@ -44,8 +44,8 @@ JobClockOfTrace& job_clock() {
 void not_traced(const char* what) { std::fprintf(stderr, "elbowroom: this process is not traced: %s\n", what); }
 
 const char* variable(const char* name) {
-  const char* found = std::getenv(name);
-  return found != nullptr && *found != '\0' ? found : nullptr;
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : nullptr;
 }
 
 // The launcher's word for each of its ranks. Slurm's variables are set for a job script as well, so that they say nothing.

@@ -193,6 +193,6 @@ extern "C" __attribute__((visibility("default"))) ompt_start_tool_result_t* ompt
   if (!elbowroom::trace::started("OpenMP")) {
     return nullptr;
   }
-  elbowroom::trace::types = OmpTypes::made(runtime);
+  elbowroom::trace::types = OmpTypes::create(runtime);
   return elbowroom::trace::types == nullptr ? nullptr : &result;
 }

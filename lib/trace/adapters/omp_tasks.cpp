@@ -39,7 +39,7 @@ Access access_of(ompt_dependence_type_t type) {
 
 }  // namespace
 
-OmpTypes* OmpTypes::made(const char* runtime) {
+OmpTypes* OmpTypes::create(const char* runtime) {
   static auto* const types = new OmpTypes;
   if (!types->make(runtime)) {
     std::fprintf(stderr, "elbow_trace: OpenMP is not traced: %s\n", elbow_trace_error());

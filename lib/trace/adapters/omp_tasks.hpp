@@ -40,7 +40,7 @@ struct OmpTask {
 class OmpTypes {
  public:
   // Of the process, never destroyed; nullptr where they cannot be made. `runtime` is the runtime system's own name.
-  static OmpTypes* made(const char* runtime);
+  static OmpTypes* create(const char* runtime);
 
   const elbow_trace_type* parallel = nullptr;
   const elbow_trace_type* implicit_task = nullptr;

@@ -94,8 +94,8 @@ ELBOW_PRELOADED void starpu_shutdown(void) {
 ELBOW_PRELOADED int starpu_task_submit(struct starpu_task* task) {
   StarpuTasks& tasks = StarpuTasks::all();
   // What is wrong with a task is for StarPU to say.
-  const bool seen = tasks.recording() && !own_task && task != nullptr && task->magic == 42;
-  const std::uint64_t number = seen ? tasks.submit(task) : 0;
+  const bool recorded = tasks.recording() && !own_task && task != nullptr && task->magic == 42;
+  const std::uint64_t number = recorded ? tasks.submit(task) : 0;
   const int result = ELBOW_STARPU(starpu_task_submit)(task);
   if (result != 0 && number != 0) {
     tasks.refused(number);

@@ -32,8 +32,8 @@ void wrap(Function& function) {
   if (instead != function) {
     function = instead;
   }
-  static std::atomic_flag said;
-  if (!left && !said.test_and_set()) {
+  static std::atomic_flag warned;
+  if (!left && !warned.test_and_set()) {
     std::fprintf(stderr,
                  "elbow_trace: codelets have more than %zu functions: tasks of further ones do not begin or end\n",
                  kFunctions);
@@ -132,18 +132,18 @@ bool access_of(starpu_data_access_mode mode, Access& access) {
 }  // namespace
 
 void* behind(const char* name) {
-  void* found = dlsym(RTLD_NEXT, name);
-  if (found == nullptr) {
+  void* symbol = dlsym(RTLD_NEXT, name);
+  if (symbol == nullptr) {
     // A program that loads StarPU by itself has it where RTLD_NEXT does not look.
     static void* const library = dlopen("libstarpu-1.3.so.9", RTLD_LAZY | RTLD_NOLOAD);
-    found = library == nullptr ? nullptr : dlsym(library, name);
+    symbol = library == nullptr ? nullptr : dlsym(library, name);
   }
-  if (found == nullptr) {
+  if (symbol == nullptr) {
     std::fprintf(stderr, "elbow_trace: this program's StarPU has no %s; trace it without libelbow_trace_starpu.so\n",
                  name);
     std::abort();
   }
-  return found;
+  return symbol;
 }
 
 StarpuTasks& StarpuTasks::all() {
@@ -190,10 +190,10 @@ const elbow_trace_type* StarpuTasks::type_named(const char* name) {
     return last_type;
   }
   const std::lock_guard lock(mutex_);
-  const auto found = types_.find(name);
+  const auto entry = types_.find(name);
   const elbow_trace_type* type = nullptr;
-  if (found != types_.end()) {
-    type = found->second;
+  if (entry != types_.end()) {
+    type = entry->second;
   } else {
     type = elbow_trace_type_new(name, task_category_, "worker", "task", "flops");
     // More names than a trace has room for share one type; their texts tell them apart.

@@ -27,10 +27,10 @@ F* behind(F* /* its signature */, const char* name) {
 }
 
 // StarPU's function, looked up once at each place.
-#define ELBOW_STARPU(name)                                               \
-  ([]() {                                                                \
-    static auto* const found = elbowroom::trace::behind(&::name, #name); \
-    return found;                                                        \
+#define ELBOW_STARPU(name)                                                \
+  ([]() {                                                                 \
+    static auto* const symbol = elbowroom::trace::behind(&::name, #name); \
+    return symbol;                                                        \
   }())
 
 class StarpuTasks {

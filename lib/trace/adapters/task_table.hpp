@@ -27,8 +27,8 @@ class TaskTable {
   std::optional<KnownTask> find(const void* task) {
     Shard& shard = shard_of(task);
     const std::lock_guard lock(shard.mutex);
-    const auto found = shard.tasks.find(task);
-    return found == shard.tasks.end() ? std::nullopt : std::optional(found->second);
+    const auto entry = shard.tasks.find(task);
+    return entry == shard.tasks.end() ? std::nullopt : std::optional(entry->second);
   }
 
   // The task is submitted: with the number that it was named by, else one that `next` gives.
@@ -55,9 +55,9 @@ class TaskTable {
   void end(const void* task, std::uint64_t number) {
     Shard& shard = shard_of(task);
     const std::lock_guard lock(shard.mutex);
-    const auto found = shard.tasks.find(task);
-    if (found != shard.tasks.end() && found->second.number == number) {
-      found->second.state = TaskState::kEnded;
+    const auto entry = shard.tasks.find(task);
+    if (entry != shard.tasks.end() && entry->second.number == number) {
+      entry->second.state = TaskState::kEnded;
     }
   }
 

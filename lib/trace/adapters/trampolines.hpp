@@ -25,9 +25,9 @@ class Trampolines {
       return function;
     }
     const std::lock_guard lock(all.mutex_);
-    const auto found = all.taken_.find(function);
-    if (found != all.taken_.end()) {
-      return found->second;
+    const auto entry = all.taken_.find(function);
+    if (entry != all.taken_.end()) {
+      return entry->second;
     }
     left = all.taken_.size() < Count;
     if (!left) {

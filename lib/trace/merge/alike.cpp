@@ -67,24 +67,24 @@ std::vector<std::string> without_alike(const std::vector<std::string>& sentences
   std::map<std::string, std::size_t> places;
   std::vector<Kind> kinds;
   for (const std::string& sentence : sentences) {
-    const auto [found, fresh] = places.emplace(kind_of(sentence), kinds.size());
+    const auto [entry, fresh] = places.emplace(kind_of(sentence), kinds.size());
     if (fresh) {
       kinds.push_back({sentence, {}, 0});
       continue;
     }
-    Kind& kind = kinds[found->second];
+    Kind& kind = kinds[entry->second];
     ++kind.more;
     const int rank = rank_of(sentence);
     if (rank >= 0 && rank != rank_of(kind.first)) {
       kind.others.push_back(rank);
     }
   }
-  std::vector<std::string> told;
+  std::vector<std::string> shortened;
   for (const Kind& kind : kinds) {
     const std::string also = kind.others.empty() ? std::to_string(kind.more) + " more like it" : ranges(kind.others);
-    told.push_back(kind.first + (kind.more > 0 ? " (also " + also + ")" : ""));
+    shortened.push_back(kind.first + (kind.more > 0 ? " (also " + also + ")" : ""));
   }
-  return told;
+  return shortened;
 }
 
 }  // namespace elbowroom::trace

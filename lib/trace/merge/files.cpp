@@ -28,8 +28,8 @@ struct Front {
 Front read_front(const std::string& path, std::size_t most) {
   Front front;
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  struct stat told {};
-  if (file < 0 || fstat(file, &told) != 0 || !S_ISREG(told.st_mode)) {
+  struct stat status {};
+  if (file < 0 || fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
     front.error = file < 0 || errno != 0 ? errno : EINVAL;
     front.error = front.error == 0 ? EINVAL : front.error;
     if (file >= 0) {
@@ -37,7 +37,7 @@ Front read_front(const std::string& path, std::size_t most) {
     }
     return front;
   }
-  front.size = static_cast<std::uint64_t>(told.st_size);
+  front.size = static_cast<std::uint64_t>(status.st_size);
   front.bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(front.size, most)));
   std::size_t done = 0;
   while (done < front.bytes.size()) {
@@ -123,9 +123,9 @@ class Finder {
     if (files_.by_rank.empty()) {
       no_trace(files_.directory, "has no files of a trace (rank-00000.jsonl, rank-00000.thread-00000.ring)");
     }
-    for (auto& [rank, found] : files_.by_rank) {
-      if (found.has_lines && !found.lines.end && found.lines.begun) {
-        recover(rank, found);
+    for (auto& [rank, files] : files_.by_rank) {
+      if (files.has_lines && !files.lines.end && files.lines.begun) {
+        recover(rank, files);
       }
     }
     files_.job = job_.value_or(0);
@@ -162,25 +162,25 @@ class Finder {
     if (!rank) {
       return;
     }
-    RankFiles& found = files_.by_rank[*rank];
+    RankFiles& files = files_.by_rank[*rank];
     const Front front = read_front(path(name), kMostLines);
     if (front.error != 0) {
       cannot_read(name, front.error);
       return;
     }
-    found.has_lines = true;
-    found.lines = read_lines(front.bytes, path(name));
+    files.has_lines = true;
+    files.lines = read_lines(front.bytes, path(name));
     if (front.size > kMostLines) {
       files_.damage.push_back({name, "is longer than any such file; its first 64 MiB were read"});
     }
-    if (!found.lines.damage.empty()) {
-      files_.damage.push_back({name, found.lines.damage});
+    if (!files.lines.damage.empty()) {
+      files_.damage.push_back({name, files.lines.damage});
     }
-    if (found.lines.begun && found.lines.rank != *rank) {
-      files_.damage.push_back({name, "is of rank " + std::to_string(found.lines.rank) + " by its first line"});
+    if (files.lines.begun && files.lines.rank != *rank) {
+      files_.damage.push_back({name, "is of rank " + std::to_string(files.lines.rank) + " by its first line"});
     }
-    if (found.lines.begun) {
-      same_job(name, found.lines.job, found.lines.ranks);
+    if (files.lines.begun) {
+      same_job(name, files.lines.job, files.lines.ranks);
     }
   }
 
@@ -215,7 +215,7 @@ class Finder {
 
   // `name` is what a person is told.
   void add_ring(int rank, int thread, const std::string& path, const std::string& name) {
-    RankFiles& found = files_.by_rank[rank];
+    RankFiles& files = files_.by_rank[rank];
     const Front front = read_front(path, kHeaderBytes);
     if (front.error != 0) {
       cannot_read(name, front.error);
@@ -238,7 +238,7 @@ class Finder {
       return;
     }
     same_job(name, header.job, header.ranks);
-    std::vector<RingFile>& parts = found.rings[thread];
+    std::vector<RingFile>& parts = files.rings[thread];
     if (!parts.empty()) {
       leave_out_before(parts.front().layout.header.drained, ring.layout);
     }
@@ -246,16 +246,16 @@ class Finder {
   }
 
   // What is in the folder in memory that the first line names, or in a copy of it, besides the files of the directory.
-  std::size_t recover_from(const fs::path& folder, int rank, RankFiles& found) {
+  std::size_t recover_from(const fs::path& folder, int rank, RankFiles& files) {
     std::size_t recovered = 0;
     std::error_code failed;
     fs::directory_iterator entries(folder, failed);
     for (const fs::directory_entry& entry : failed ? fs::directory_iterator() : entries) {
       const std::string name = entry.path().filename().string();
       const std::optional<int> thread = number_in(name, "thread-", ".ring");
-      const auto known = thread ? found.rings.find(*thread) : found.rings.end();
+      const auto known = thread ? files.rings.find(*thread) : files.rings.end();
       const bool whole =
-          known != found.rings.end() && (known->second.size() > 1 || known->second.front().layout.header.ended == 1);
+          known != files.rings.end() && (known->second.size() > 1 || known->second.front().layout.header.ended == 1);
       if (thread && !whole) {
         add_ring(rank, *thread, entry.path().string(), entry.path().string());
         ++recovered;
@@ -264,20 +264,20 @@ class Finder {
     return recovered;
   }
 
-  void recover(int rank, RankFiles& found) {
-    const fs::path memory(found.lines.memory);
-    std::size_t recovered = recover_from(memory, rank, found);
-    recovered += recover_from(fs::path(files_.directory) / memory.filename(), rank, found);
-    const bool unended = std::any_of(found.rings.begin(), found.rings.end(), [](const auto& ring) {
+  void recover(int rank, RankFiles& files) {
+    const fs::path memory(files.lines.memory);
+    std::size_t recovered = recover_from(memory, rank, files);
+    recovered += recover_from(fs::path(files_.directory) / memory.filename(), rank, files);
+    const bool unended = std::any_of(files.rings.begin(), files.rings.end(), [](const auto& ring) {
       return ring.second.size() == 1 && ring.second.front().layout.header.in_order == 1 &&
              ring.second.front().layout.header.ended == 0;
     });
     std::string what = "rank " + std::to_string(rank) +
-                       (found.lines.finalised ? " ended after MPI_Finalize without its exit handlers"
+                       (files.lines.finalised ? " ended after MPI_Finalize without its exit handlers"
                                               : " was killed before its trace was stopped");
     if (recovered > 0) {
       what += "; " + std::to_string(recovered) + " of its threads were recovered from memory";
-    } else if (found.rings.empty() || unended) {
+    } else if (files.rings.empty() || unended) {
       what += ", and its rings are not here; copy " + memory.string() + " of its host into " + files_.directory;
     }
     files_.warnings.push_back(what);

@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "trace/merge/collected.hpp"
-#include "trace/merge/made_trace.hpp"
 #include "trace/merge/report.hpp"
+#include "trace/merge/synthetic_trace.hpp"
 #include "trace/outputs/test_job.hpp"
 
 using namespace elbowroom::trace;
@@ -26,7 +26,7 @@ constexpr const char* kRing = "rank-00000.thread-00000.ring";
 struct Small {
   TestFolder folder;
   std::string directory = folder.file("trace");
-  MadeTrace trace{directory};
+  SyntheticTrace trace{directory};
   std::uint16_t type = trace.type("step", trace.category("work"), {"", "i", ""});
 
   Small() {
@@ -139,11 +139,11 @@ TEST_CASE("A damaged slot ends what is read of its thread, and is named with its
   CHECK(read.got.events.size() == 21);
   CHECK(read.trace->damage.at(0).what ==
         "event 20, at byte 4736, is of kind 200, which does not exist; the events before it were read");
-  const auto told = check_report(*read.trace, read.merged);
-  CHECK(told["kept"] == 21);
-  CHECK(told["lost"] == 80);
-  CHECK(told["events"] == 101);
-  CHECK(told["damage"][0]["file"] == kRing);
+  const auto report = check_report(*read.trace, read.merged);
+  CHECK(report["kept"] == 21);
+  CHECK(report["lost"] == 80);
+  CHECK(report["events"] == 101);
+  CHECK(report["damage"][0]["file"] == kRing);
 }
 
 TEST_CASE("A ring of another version, or with a damaged header, is left out and named") {
@@ -166,7 +166,7 @@ TEST_CASE("Lines of another version are refused, with what this release reads") 
 
 TEST_CASE("Files of different jobs are refused with both numbers") {
   TestFolder folder;
-  MadeTrace trace(folder.file("trace"), 2, 7);
+  SyntheticTrace trace(folder.file("trace"), 2, 7);
   trace.job_of(1, 99);
   trace.thread(0, "main");
   trace.thread(1, "main");
@@ -179,7 +179,7 @@ TEST_CASE("A ring that strayed in from another job is refused, too, and so are o
   Small small;
   small.write();
   TestFolder folder;
-  MadeTrace other(folder.file("trace"), 2, 7);
+  SyntheticTrace other(folder.file("trace"), 2, 7);
   other.thread(0, "main");
   other.thread(0, "main");
   other.write();
@@ -189,7 +189,7 @@ TEST_CASE("A ring that strayed in from another job is refused, too, and so are o
 
 TEST_CASE("A missing rank is named, and the others are merged") {
   TestFolder folder;
-  MadeTrace trace(folder.file("trace"), 3);
+  SyntheticTrace trace(folder.file("trace"), 3);
   trace.leave_out(1);
   const auto type = trace.type("a", trace.category("c"));
   for (const int rank : {0, 2}) {
@@ -202,14 +202,14 @@ TEST_CASE("A missing rank is named, and the others are merged") {
   const ReadTrace read(folder.file("trace"));
   CHECK(read.got.events.size() == 2);
   CHECK(read.warned("rank 1 of 3 is missing"));
-  CHECK(check_report(*read.trace, read.merged)["missing"] == nlohmann::json({1}));
+  CHECK(check_report(*read.trace, read.merged)["missing"] == nlohmann::ordered_json({1}));
   CHECK_FALSE(doubts(*read.trace, read.merged).empty());
 }
 
 TEST_CASE("A killed rank's rings are found in memory, or in a copy of that folder beside its lines") {
   for (const bool copied : {false, true}) {
     TestFolder folder;
-    MadeTrace trace(folder.file("trace"), 2);
+    SyntheticTrace trace(folder.file("trace"), 2);
     trace.kill(1, folder.file("memory"));
     const auto type = trace.type("a", trace.category("c"));
     for (const int rank : {0, 1}) {
@@ -229,7 +229,7 @@ TEST_CASE("A killed rank's rings are found in memory, or in a copy of that folde
     CHECK(read.got.job.texts.at(0).text == "last words");
     CHECK_FALSE(read.got.job.ranks.at(1).ended);
     CHECK(read.warned("rank 1 was killed before its trace was stopped; 1 of its threads were recovered from memory"));
-    CHECK(check_report(*read.trace, read.merged)["killed"] == nlohmann::json({1}));
+    CHECK(check_report(*read.trace, read.merged)["killed"] == nlohmann::ordered_json({1}));
     CHECK(read.trace->damage.empty());
     fs::remove_all(folder.file(copied ? "trace/memory" : "memory"));
     CHECK(ReadTrace(folder.file("trace")).warned("its rings are not here; copy"));
@@ -289,7 +289,7 @@ TEST_CASE("Sync points of another clock, or that contradict themselves, are not 
 
 TEST_CASE("Whatever bytes are changed, reading ends, and what it delivers is in order and adds up") {
   TestFolder folder;
-  MadeTrace trace(folder.file("trace"), 2);
+  SyntheticTrace trace(folder.file("trace"), 2);
   const auto type = trace.type("a", trace.category("c"), {"x", "", ""});
   for (const int rank : {0, 1}) {
     trace.thread(rank, "main", rank == 0 ? ELBOW_TRACE_STOP : ELBOW_TRACE_OVERWRITE);
@@ -325,12 +325,12 @@ TEST_CASE("Whatever bytes are changed, reading ends, and what it delivers is in 
     std::ofstream(path, std::ios::binary | std::ios::trunc) << changed;
     try {
       const ReadTrace read(folder.file("trace"), 3);
-      const auto told = check_report(*read.trace, read.merged);
+      const auto report = check_report(*read.trace, read.merged);
       events += read.got.events.size();
       CHECK(read.merged.monotone);
-      CHECK(told["kept"] == read.got.events.size());
-      CHECK(told["events"].get<std::uint64_t>() ==
-            told["kept"].get<std::uint64_t>() + told["lost"].get<std::uint64_t>());
+      CHECK(report["kept"] == read.got.events.size());
+      CHECK(report["events"].get<std::uint64_t>() ==
+            report["kept"].get<std::uint64_t>() + report["lost"].get<std::uint64_t>());
       stat_report(*read.trace, read.merged);
       sync_report(*read.trace);
     } catch (const Refused&) {
@@ -345,7 +345,7 @@ TEST_CASE("Whatever bytes are changed, reading ends, and what it delivers is in 
 
 TEST_CASE("A number of ranks that no job has is damage, and missing ranks are one sentence") {
   TestFolder folder;
-  MadeTrace trace(folder.file("trace"), 30);
+  SyntheticTrace trace(folder.file("trace"), 30);
   for (int rank = 1; rank < 30; ++rank) {
     trace.leave_out(rank);
   }
@@ -368,7 +368,7 @@ TEST_CASE("A number of ranks that no job has is damage, and missing ranks are on
 
 TEST_CASE("Of a million missing ranks the first ones are listed") {
   TestFolder folder;
-  MadeTrace trace(folder.file("trace"), 1 << 20);
+  SyntheticTrace trace(folder.file("trace"), 1 << 20);
   for (int rank = 1; rank < 1 << 20; ++rank) {
     trace.leave_out(rank);
   }
@@ -384,7 +384,7 @@ TEST_CASE("Of a million missing ranks the first ones are listed") {
 
 TEST_CASE("A name that claims the millionth rank takes no memory for those before it") {
   TestFolder folder;
-  MadeTrace trace(folder.file("trace"), 1 << 20);
+  SyntheticTrace trace(folder.file("trace"), 1 << 20);
   for (int rank = 0; rank < (1 << 20) - 1; ++rank) {
     trace.leave_out(rank);
   }

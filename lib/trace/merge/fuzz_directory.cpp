@@ -40,11 +40,11 @@ struct Checking : elbowroom::trace::Sink {
 };
 
 const std::string& folder() {
-  static const std::string made = [] {
+  static const std::string name = [] {
     std::string name = "/dev/shm/elbow-fuzz-XXXXXX";
     return std::string(mkdtemp(name.data()));
   }();
-  return made;
+  return name;
 }
 
 void write(const char* name, std::string_view bytes) {

@@ -7,8 +7,8 @@
 
 #include "trace/merge/collected.hpp"
 #include "trace/merge/files.hpp"
-#include "trace/merge/made_trace.hpp"
 #include "trace/merge/report.hpp"
+#include "trace/merge/synthetic_trace.hpp"
 #include "trace/outputs/test_job.hpp"
 
 using namespace elbowroom::trace;
@@ -16,7 +16,7 @@ using namespace elbowroom::trace;
 namespace {
 
 void make_job(const std::string& directory) {
-  MadeTrace trace{directory};
+  SyntheticTrace trace{directory};
   const auto type = trace.type("step", trace.category("work"), {"", "i", ""});
   trace.thread(0, "main");
   trace.add(0, 0, 1000, type, ELBOW_TRACE_EVENT, 0, 0);

@@ -30,11 +30,11 @@ std::vector<std::string> output_names() {
 }
 
 std::unique_ptr<Sink> made_output(const std::string& name, const std::string& path) {
-  const auto found = makers().find(name);
-  if (found == makers().end()) {
+  const auto entry = makers().find(name);
+  if (entry == makers().end()) {
     throw std::runtime_error("to '" + name + "': no such output");
   }
-  return found->second(path);
+  return entry->second(path);
 }
 
 }  // namespace elbowroom::trace

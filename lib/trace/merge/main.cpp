@@ -34,9 +34,9 @@ struct Request {
   bool progress = false;
 };
 
-void print(const nlohmann::ordered_json& told, bool to_errors = false) {
+void print(const nlohmann::ordered_json& line, bool to_errors = false) {
   std::ostream& stream = to_errors ? std::cerr : std::cout;
-  stream << told.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
+  stream << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
   if (!stream) {
     throw std::runtime_error("stdout: cannot be written; free space there");
   }
@@ -73,8 +73,8 @@ int merge_to(const Request& request) {
   const Request whole;
   Part part(*sink, request.from, request.until);
   Sink& output = request.from != whole.from || request.until != whole.until ? part : *sink;
-  Progress told(output);
-  merge(*trace, request.progress ? &told : &output, merged);
+  Progress line(output);
+  merge(*trace, request.progress ? &line : &output, merged);
   print(check_report(*trace, merged, true), request.out == "-");
   return exit_code(doubts(*trace, merged));
 }
@@ -86,9 +86,9 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   Request request;
   const auto command = [&](const char* name, const char* what) {
-    CLI::App* made = app.add_subcommand(name, what);
-    made->add_option("directory", request.directory, "the folder of a trace")->required();
-    return made;
+    CLI::App* subcommand = app.add_subcommand(name, what);
+    subcommand->add_option("directory", request.directory, "the folder of a trace")->required();
+    return subcommand;
   };
   CLI::App* checked = command("check", "says whether a trace is whole and its times can be trusted");
   CLI::App* counted = command("stat", "counts events by type, time, thread and rank");

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "trace/merge/collected.hpp"
-#include "trace/merge/made_trace.hpp"
 #include "trace/merge/report.hpp"
+#include "trace/merge/synthetic_trace.hpp"
 #include "trace/outputs/test_job.hpp"
 
 using namespace elbowroom::trace;
@@ -18,7 +18,7 @@ namespace {
 // Two ranks, of which the second's clock is a second behind and 100 ppm fast, compared at 0 and at 1 ms of the reference.
 struct TwoClocks {
   TestFolder folder;
-  MadeTrace trace{folder.file("trace"), 2};
+  SyntheticTrace trace{folder.file("trace"), 2};
   std::uint16_t type = trace.type("step", trace.category("work"), {"", "i", ""});
 
   static std::uint64_t local(std::int64_t reference) {
@@ -81,7 +81,7 @@ TEST_CASE("Times outside the sync points say so, and how wrong they may be") {
 
 TEST_CASE("Counter stamps become ns by the clock's calibration") {
   TestFolder folder;
-  MadeTrace trace(folder.file("trace"));
+  SyntheticTrace trace(folder.file("trace"));
   trace.clock(0, {true, 1000, 5'000'000, (1ULL << 32) / 2});  // half a ns a tick
   const auto type = trace.type("a", trace.category("c"));
   trace.thread(0, "main");
@@ -97,7 +97,7 @@ TEST_CASE("Counter stamps become ns by the clock's calibration") {
 
 TEST_CASE("A rank without a sync point is flagged, and nothing is trusted; with one it is warned of") {
   TestFolder folder;
-  MadeTrace trace(folder.file("trace"), 3);
+  SyntheticTrace trace(folder.file("trace"), 3);
   const auto type = trace.type("a", trace.category("c"));
   for (int rank = 0; rank < 3; ++rank) {
     trace.thread(rank, "main");
@@ -119,15 +119,15 @@ TEST_CASE("A rank without a sync point is flagged, and nothing is trusted; with 
   CHECK(read.warned("rank 2 has no sync point"));
   CHECK(read.warned("rank 2's first event was moved"));
   CHECK_FALSE(doubts(*read.trace, read.merged).empty());
-  const auto told = check_report(*read.trace, read.merged);
-  CHECK(told["worst_error_ns"].is_null());
+  const auto report = check_report(*read.trace, read.merged);
+  CHECK(report["worst_error_ns"].is_null());
   CHECK(sync_report(*read.trace)["ranks"][2]["flags"][0] == "unsynced");
   CHECK(sync_report(*read.trace)["ranks"][1]["flags"][0] == "single");
 }
 
 TEST_CASE("An event that a signal handler interrupted takes its place among the handler's") {
   TestFolder folder;
-  MadeTrace trace(folder.file("trace"));
+  SyntheticTrace trace(folder.file("trace"));
   const auto type = trace.type("a", trace.category("c"));
   trace.thread(0, "main");
   // Number 1 was taken, then a handler recorded 2 and 3, in which another recorded 4, before 1 and 2 were stamped.
@@ -148,7 +148,7 @@ TEST_CASE("An event that a signal handler interrupted takes its place among the 
 
 TEST_CASE("A clock that goes back is damage; its events keep their order and are flagged") {
   TestFolder folder;
-  MadeTrace trace(folder.file("trace"));
+  SyntheticTrace trace(folder.file("trace"));
   const auto type = trace.type("a", trace.category("c"));
   trace.thread(0, "main");
   for (std::uint64_t i = 0; i < 300; ++i) {
@@ -175,7 +175,7 @@ TEST_CASE("A clock that goes back is damage; its events keep their order and are
 
 TEST_CASE("One stamp that is far off moves its own event alone") {
   TestFolder folder;
-  MadeTrace trace(folder.file("trace"));
+  SyntheticTrace trace(folder.file("trace"));
   const auto type = trace.type("a", trace.category("c"));
   trace.thread(0, "main");
   for (std::uint64_t i = 0; i < 20'000; ++i) {
@@ -193,7 +193,7 @@ TEST_CASE("One stamp that is far off moves its own event alone") {
 
 TEST_CASE("What a full ring, a flight recorder and one that drains lost are gaps at their places") {
   TestFolder folder;
-  MadeTrace trace(folder.file("trace"));
+  SyntheticTrace trace(folder.file("trace"));
   const auto type = trace.type("a", trace.category("c"));
   trace.thread(0, "full");
   trace.thread(0, "flight recorder", ELBOW_TRACE_OVERWRITE);
@@ -217,23 +217,23 @@ TEST_CASE("What a full ring, a flight recorder and one that drains lost are gaps
   CHECK(read.got.gaps[1].lost == 7);
   CHECK(read.got.gaps[1].begin == 63);
   CHECK(read.got.gaps[1].end == 2000);
-  const auto told = check_report(*read.trace, read.merged);
-  CHECK(told["events"] == 130 + 135);
-  CHECK(told["kept"] == 130);
-  CHECK(told["lost"] == 135);
+  const auto report = check_report(*read.trace, read.merged);
+  CHECK(report["events"] == 130 + 135);
+  CHECK(report["kept"] == 130);
+  CHECK(report["lost"] == 135);
 }
 
 TEST_CASE("Types of different ranks are one where name, category and fields agree") {
   TestFolder folder;
   {
-    MadeTrace one(folder.file("trace"), 2);
+    SyntheticTrace one(folder.file("trace"), 2);
     const auto b = one.type("b", one.category("work"));
     one.thread(0, "main");
     one.add(0, 0, 10, b, ELBOW_TRACE_EVENT);
     one.leave_out(1);
     one.write();
   }
-  MadeTrace other(folder.file("trace"), 2);
+  SyntheticTrace other(folder.file("trace"), 2);
   const int work = other.category("work");
   const auto a = other.type("a", work);
   const auto b = other.type("b", work);
@@ -257,7 +257,7 @@ TEST_CASE("Types of different ranks are one where name, category and fields agre
 
 TEST_CASE("Events are counted by type and time, thread, rank and category; times from begin to end are added") {
   TestFolder folder;
-  MadeTrace trace(folder.file("trace"));
+  SyntheticTrace trace(folder.file("trace"));
   const auto outer = trace.type("outer", trace.category("work"));
   const auto inner = trace.type("inner", trace.category("mpi"));
   trace.thread(0, "main");
@@ -269,29 +269,29 @@ TEST_CASE("Events are counted by type and time, thread, rank and category; times
   }
   trace.write();
   const ReadTrace read(folder.file("trace"), 2);
-  const auto told = stat_report(*read.trace, read.merged);
-  CHECK(told["duration_ns"] == 990);
-  CHECK(told["bin_ns"] == 496);
-  const auto& type = told["types"][2];
+  const auto report = stat_report(*read.trace, read.merged);
+  CHECK(report["duration_ns"] == 990);
+  CHECK(report["bin_ns"] == 496);
+  const auto& type = report["types"][2];
   CHECK(type["name"] == "outer");
   CHECK(type["events"] == 20);
   CHECK(type["begins"] == 10);
   CHECK(type["ends"] == 10);
   CHECK(type["total_ns"] == 900);
-  CHECK(type["per_bin"] == nlohmann::json({10, 10}));
+  CHECK(type["per_bin"] == nlohmann::ordered_json({10, 10}));
   CHECK(type["per_second"] == type["per_bin"]);
   CHECK(type["whole"] == 10);
   CHECK(type["longest_ns"] == 90);
-  CHECK(told["types"][3]["total_ns"] == 100);
-  CHECK(told["threads"][0]["kept"] == 40);
-  CHECK(told["ranks"][0]["overhead_ns"] == 400.0);  // 10 ns each
-  CHECK(told["ranks"][0]["by_category"][2]["events"] == 20);
-  CHECK(told["ranks"][0]["by_category"][2]["overhead_ns"] == 200.0);
+  CHECK(report["types"][3]["total_ns"] == 100);
+  CHECK(report["threads"][0]["kept"] == 40);
+  CHECK(report["ranks"][0]["overhead_ns"] == 400.0);  // 10 ns each
+  CHECK(report["ranks"][0]["by_category"][2]["events"] == 20);
+  CHECK(report["ranks"][0]["by_category"][2]["overhead_ns"] == 200.0);
 }
 
 TEST_CASE("Bytes of calls and of messages are added by type, each call once") {
   TestFolder folder;
-  MadeTrace trace(folder.file("trace"));
+  SyntheticTrace trace(folder.file("trace"));
   const int mpi = trace.category("mpi");
   const auto call = trace.type("MPI_Send", mpi, {"peer", "bytes", ""});
   const auto message = trace.type("message", mpi);
@@ -312,7 +312,7 @@ TEST_CASE("Bytes of calls and of messages are added by type, each call once") {
 
 TEST_CASE("An event of a type that appears between opening and merging is left out, and said") {
   TestFolder folder;
-  MadeTrace trace(folder.file("trace"));
+  SyntheticTrace trace(folder.file("trace"));
   const auto type = trace.type("a", trace.category("c"));
   trace.thread(0, "main");
   for (std::uint64_t i = 0; i < 10; ++i) {
@@ -340,7 +340,7 @@ TEST_CASE("A trace that lost more than a hundredth of a rank's events is not to 
                                               {+ELBOW_TRACE_STOP, 0U, true},
                                               {+ELBOW_TRACE_OVERWRITE, 96U, true}}) {
     TestFolder folder;
-    MadeTrace trace(folder.file("trace"), 2);
+    SyntheticTrace trace(folder.file("trace"), 2);
     const auto type = trace.type("a", trace.category("c"));
     for (int rank = 0; rank < 2; ++rank) {
       const int events = policy == ELBOW_TRACE_OVERWRITE ? 64 : 4;  // a ring of a power of two
@@ -356,10 +356,10 @@ TEST_CASE("A trace that lost more than a hundredth of a rank's events is not to 
     }
     trace.write();
     const ReadTrace read(folder.file("trace"));
-    const auto found = doubts(*read.trace, read.merged);
-    CHECK(found.empty() == trusted);
+    const auto result = doubts(*read.trace, read.merged);
+    CHECK(result.empty() == trusted);
     if (!trusted) {
-      CHECK(found.back() ==
+      CHECK(result.back() ==
             "rank 1 lost 96 % of its events (96 of 100); record again with larger buffers, fewer categories or a "
             "region of interest");
     }

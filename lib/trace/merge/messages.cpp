@@ -38,12 +38,12 @@ std::optional<MessageKey> Messages::key_of(MergedEvent& event, std::uint32_t ran
 bool Messages::guessed(const MessageKey& key, bool sent) {
   const auto source = static_cast<std::uint32_t>(key.ends >> 32);
   const auto destination = static_cast<std::uint32_t>(key.ends);
-  const auto found = channels_.find(key);
-  const Channel seen = found == channels_.end() ? Channel{} : found->second;
+  const auto entry = channels_.find(key);
+  const Channel channel = entry == channels_.end() ? Channel{} : entry->second;
   // Of a side that lost events, those before are complete: they still have their other ends.
   const bool own_loss = loses_[sent ? source : destination];
   const bool other_loss = loses_[sent ? destination : source];
-  const bool other_known = sent ? seen.sent < seen.received : seen.received < seen.sent;
+  const bool other_known = sent ? channel.sent < channel.received : channel.received < channel.sent;
   return own_loss || (other_loss && !other_known);
 }
 
@@ -125,7 +125,7 @@ const MergedMessage* Messages::join(MergedEvent& event, OpenEnd& other, bool sen
   if (event.second != other.bytes) {
     message_.flags |= kMismatched;
     ++totals_.mismatched;
-    ++pair.told.mismatched;
+    ++pair.summary.mismatched;
   }
   open_.remove(&other);
   message_.flags |= judge(pair, message_, error);
@@ -134,19 +134,19 @@ const MergedMessage* Messages::join(MergedEvent& event, OpenEnd& other, bool sen
 }
 
 std::uint32_t Messages::pair_of(std::uint64_t ends) {
-  const auto [found, fresh] = pair_numbers_.try_emplace(ends, static_cast<std::uint32_t>(pairs_.size()));
+  const auto [entry, fresh] = pair_numbers_.try_emplace(ends, static_cast<std::uint32_t>(pairs_.size()));
   if (fresh) {
     PairState pair;
-    pair.told.from = static_cast<int>(ends >> 32);
-    pair.told.to = static_cast<int>(ends & 0xFFFFFFFFU);
+    pair.summary.from = static_cast<int>(ends >> 32);
+    pair.summary.to = static_cast<int>(ends & 0xFFFFFFFFU);
     const auto reverse = pair_numbers_.find(ends << 32 | ends >> 32);
-    if (reverse != pair_numbers_.end() && reverse->second != found->second) {
+    if (reverse != pair_numbers_.end() && reverse->second != entry->second) {
       pair.reverse = reverse->second + 1;
-      pairs_[reverse->second].reverse = found->second + 1;
+      pairs_[reverse->second].reverse = entry->second + 1;
     }
     pairs_.push_back(pair);
   }
-  return found->second;
+  return entry->second;
 }
 
 // Less than half of what the shortest of many messages took, either way: what made all others of both ways twice as
@@ -162,21 +162,21 @@ bool Messages::too_fast(const PairState& pair, std::int64_t duration, std::int64
 std::uint8_t Messages::judge(PairState& pair, const MergedMessage& message, std::int64_t error) {
   const std::int64_t duration = message.received - message.sent;
   ++totals_.messages;
-  ++pair.told.messages;
+  ++pair.summary.messages;
   if (error >= 0 && duration < -error) {
     ++totals_.tachyons;
-    ++pair.told.tachyons;
+    ++pair.summary.tachyons;
     return kTachyon;
   }
   if (duration < 0 || (error >= 0 && too_fast(pair, duration, error))) {
     ++totals_.suspect;
-    ++pair.told.suspect;
+    ++pair.summary.suspect;
     return kSuspect;
   }
   if ((message.flags & kMismatched) != 0) {
     return 0;  // how long it took is not known
   }
-  pair.told.floor = std::min(pair.told.floor.value_or(duration), duration);
+  pair.summary.floor = std::min(pair.summary.floor.value_or(duration), duration);
   if (message.bytes <= kSmall) {
     pair.small_floor = pair.small_messages == 0 ? duration : std::min(pair.small_floor, duration);
     ++pair.small_messages;
@@ -187,28 +187,28 @@ std::uint8_t Messages::judge(PairState& pair, const MergedMessage& message, std:
 void Messages::finish() { totals_.unmatched += open_.size() + open_.given_up(); }
 
 std::vector<std::uint64_t> Messages::one_ended() const {
-  std::vector<std::uint64_t> found = open_.messages();
-  found.insert(found.end(), repeats_.begin(), repeats_.end());
-  std::sort(found.begin(), found.end());
-  return found;
+  std::vector<std::uint64_t> result = open_.messages();
+  result.insert(result.end(), repeats_.begin(), repeats_.end());
+  std::sort(result.begin(), result.end());
+  return result;
 }
 
 std::vector<MessagePair> Messages::pairs() const {
-  std::vector<MessagePair> told;
+  std::vector<MessagePair> summary;
   for (const PairState& pair : pairs_) {
-    told.push_back(pair.told);
+    summary.push_back(pair.summary);
   }
-  std::sort(told.begin(), told.end(), [](const MessagePair& a, const MessagePair& b) {
+  std::sort(summary.begin(), summary.end(), [](const MessagePair& a, const MessagePair& b) {
     return a.from != b.from ? a.from < b.from : a.to < b.to;
   });
-  return told;
+  return summary;
 }
 
 std::vector<std::string> Messages::warnings() const {
-  std::vector<std::string> told;
+  std::vector<std::string> summary;
   const auto warn = [&](std::uint64_t count, const std::string& what) {
     if (count > 0) {
-      told.push_back(std::to_string(count) + what);
+      summary.push_back(std::to_string(count) + what);
     }
   };
   warn(totals_.mismatched,
@@ -228,7 +228,7 @@ std::vector<std::string> Messages::warnings() const {
   warn(repeated_, " messages have the same number as an earlier one of the same kind");
   warn(open_.given_up(), " messages were not matched, as more than a million were in flight at once");
   warn(open_.size(), " messages have only one end in this trace");
-  return told;
+  return summary;
 }
 
 }  // namespace elbowroom::trace

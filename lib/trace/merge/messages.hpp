@@ -63,7 +63,7 @@ class Messages {
     std::size_t operator()(const MessageKey& key) const;
   };
   struct PairState {
-    MessagePair told;
+    MessagePair summary;
     std::uint64_t small_messages = 0;
     std::int64_t small_floor = 0;
     std::uint32_t reverse = 0;  // the pair the other way, + 1; 0: there is none yet

@@ -6,8 +6,8 @@
 #include <random>
 
 #include "trace/merge/collected.hpp"
-#include "trace/merge/made_trace.hpp"
 #include "trace/merge/report.hpp"
+#include "trace/merge/synthetic_trace.hpp"
 #include "trace/outputs/test_job.hpp"
 
 using namespace elbowroom::trace;
@@ -16,7 +16,7 @@ namespace {
 
 struct Job {
   TestFolder folder;
-  MadeTrace trace;
+  SyntheticTrace trace;
   std::uint16_t type;
 
   explicit Job(int ranks, int error = 50)
@@ -197,16 +197,16 @@ TEST_CASE("Messages under way are a bounded table: the oldest are given up, the 
   CHECK(open.size() + open.given_up() == 1500);
   CHECK(open.size() <= 1000);
   CHECK(open.find(keys[0]) == nullptr);
-  std::size_t found = 0;
+  std::size_t result = 0;
   for (const MessageKey& key : keys) {
     OpenEnd* end = open.find(key);
     if (end != nullptr) {
       CHECK(end->key == key);
       open.remove(end);
-      ++found;
+      ++result;
     }
   }
-  CHECK(found + open.given_up() == 1500);
+  CHECK(result + open.given_up() == 1500);
   CHECK(open.size() == 0);
 }
 

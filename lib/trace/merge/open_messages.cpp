@@ -87,14 +87,14 @@ void OpenMessages::rebuild(std::size_t places, std::uint64_t oldest) {
 }
 
 std::vector<std::uint64_t> OpenMessages::messages() const {
-  std::vector<std::uint64_t> found;
+  std::vector<std::uint64_t> result;
   for (const OpenEnd& end : places_) {
     if (end.message != 0) {
-      found.push_back(end.message);
+      result.push_back(end.message);
     }
   }
-  std::sort(found.begin(), found.end());
-  return found;
+  std::sort(result.begin(), result.end());
+  return result;
 }
 
 void OpenMessages::give_up_older_half() {

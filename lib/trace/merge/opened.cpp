@@ -78,12 +78,12 @@ class Opener {
     MergedRank merged;
     merged.rank = number;
     OpenedRank own;
-    const auto found = files_.by_rank.find(number);
-    if (found == files_.by_rank.end() || (found->second.rings.empty() && !found->second.has_lines)) {
+    const auto entry = files_.by_rank.find(number);
+    if (entry == files_.by_rank.end() || (entry->second.rings.empty() && !entry->second.has_lines)) {
       merged.there = false;
       warn(in_words(number) + " of " + std::to_string(files_.ranks) + " is missing: it has no files here");
     } else {
-      add_files(found->second, merged, own);
+      add_files(entry->second, merged, own);
     }
     opened_->job.ranks.push_back(std::move(merged));
     opened_->ranks.push_back(std::move(own));
@@ -132,27 +132,28 @@ class Opener {
   }
 
   // The thread's clock; `told` is that of the rank's first line.
-  HostClock agreed_clock(const RingFile& ring, const HostClock* told) {
+  HostClock agreed_clock(const RingFile& ring, const HostClock* first_line_clock) {
     const HostClock own = clock_of(ring.layout.header);
-    const bool same = told == nullptr || (told->counter == own.counter && told->scale == own.scale &&
-                                          told->start_ticks == own.start_ticks && told->start_ns == own.start_ns);
+    const bool same = first_line_clock == nullptr ||
+                      (first_line_clock->counter == own.counter && first_line_clock->scale == own.scale &&
+                       first_line_clock->start_ticks == own.start_ticks && first_line_clock->start_ns == own.start_ns);
     if (!same) {
       opened_->damage.push_back(
           {ring.name, "its header names another clock than its process's first line, which is used"});
     }
-    return same ? own : *told;
+    return same ? own : *first_line_clock;
   }
 
-  void add_thread(const std::vector<RingFile>& parts, const HostClock* told, const OpenedRank& rank) {
+  void add_thread(const std::vector<RingFile>& parts, const HostClock* first_line_clock, const OpenedRank& rank) {
     const RingHeader& header = parts.front().layout.header;
     ThreadSource source;
     MergedThread merged;
     for (const RingFile& ring : parts) {
-      source.parts.push_back({ring.path, ring.layout.header, ring.layout.runs});
+      source.parts.push_back({ring.layout.header, ring.path, ring.layout.runs});
       merged.recorded = std::max(merged.recorded, ring.layout.header.ring.recorded);
     }
     source.name = parts.front().name;
-    source.clock = agreed_clock(parts.front(), told);
+    source.clock = agreed_clock(parts.front(), first_line_clock);
     source.stamps = stamps_of(source.clock, rank.end ? rank.end->end_ns : 0);
     source.overwritten = header.policy == ELBOW_TRACE_OVERWRITE;
     survey(source);
@@ -172,13 +173,13 @@ class Opener {
   }
 
   std::string damage_of(const std::string& name, bool first) const {
-    std::string told;
+    std::string first_line_clock;
     for (const Damage& damage : opened_->damage) {
       if (damage.file == name) {
-        told += (told.empty() && first ? "" : "; ") + damage.what;
+        first_line_clock += (first_line_clock.empty() && first ? "" : "; ") + damage.what;
       }
     }
-    return told;
+    return first_line_clock;
   }
 
   // Reads all events once.

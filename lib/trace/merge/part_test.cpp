@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "trace/merge/collected.hpp"
-#include "trace/merge/made_trace.hpp"
+#include "trace/merge/synthetic_trace.hpp"
 #include "trace/outputs/test_job.hpp"
 
 using namespace elbowroom::trace;
@@ -13,7 +13,7 @@ namespace {
 // A long call around everything, a short one, a counter, a region of interest, and a message each µs.
 struct Long {
   TestFolder folder;
-  MadeTrace trace{folder.file("trace")};
+  SyntheticTrace trace{folder.file("trace")};
   Collected got;
 
   Long() {
@@ -42,22 +42,22 @@ struct Long {
     CHECK(merged.events == 26);  // the whole trace is checked
   }
   std::vector<MergedEvent> clipped() const {
-    std::vector<MergedEvent> found;
+    std::vector<MergedEvent> result;
     for (const MergedEvent& event : got.events) {
       if ((event.flags & kClipped) != 0) {
-        found.push_back(event);
+        result.push_back(event);
       }
     }
-    return found;
+    return result;
   }
 };
 
 }  // namespace
 
 TEST_CASE("A part inside a long call shows that call from end to end, and what held when it began") {
-  Long made;
-  made.read(3'900, 4'100);
-  const auto clipped = made.clipped();
+  Long trace;
+  trace.read(3'900, 4'100);
+  const auto clipped = trace.clipped();
   REQUIRE(clipped.size() == 4);
   CHECK(clipped[0].kind == ELBOW_TRACE_REGION);
   CHECK(clipped[1].kind == ELBOW_TRACE_COUNTER);
@@ -71,36 +71,36 @@ TEST_CASE("A part inside a long call shows that call from end to end, and what h
 }
 
 TEST_CASE("A part has its own events in order, and messages with both ends inside") {
-  Long made;
-  made.read(3'000, 5'000);
-  CHECK(made.got.messages.size() == 2);  // at 3000 and 4000; that at 5000 arrives later
+  Long trace;
+  trace.read(3'000, 5'000);
+  CHECK(trace.got.messages.size() == 2);  // at 3000 and 4000; that at 5000 arrives later
   std::int64_t last = 0;
-  for (const MergedEvent& event : made.got.events) {
+  for (const MergedEvent& event : trace.got.events) {
     CHECK(event.time >= 3'000);
     CHECK(event.time <= 5'000);
     CHECK(event.time >= last);
     last = event.time;
   }
-  CHECK(made.got.events.size() - made.clipped().size() == 5);
+  CHECK(trace.got.events.size() - trace.clipped().size() == 5);
 }
 
 TEST_CASE("An interval that ends inside the part is cut at its beginning only") {
-  Long made;
-  made.read(11'500, 12'500);  // the trace begins at 0
+  Long trace;
+  trace.read(11'500, 12'500);  // the trace begins at 0
   std::vector<std::uint8_t> kinds;
-  for (const MergedEvent& event : made.got.events) {
+  for (const MergedEvent& event : trace.got.events) {
     if (event.kind == ELBOW_TRACE_BEGIN || event.kind == ELBOW_TRACE_END) {
       kinds.push_back(event.kind);
     }
   }
   CHECK(kinds == std::vector<std::uint8_t>{ELBOW_TRACE_BEGIN, ELBOW_TRACE_END});
-  CHECK((made.got.events.back().flags & kClipped) == 0);
+  CHECK((trace.got.events.back().flags & kClipped) == 0);
 }
 
 TEST_CASE("A part that reaches beyond the trace ends with it") {
-  Long made;
-  made.read(11'500, 1'000'000);
-  CHECK(made.got.events.back().time == 12'000);
+  Long trace;
+  trace.read(11'500, 1'000'000);
+  CHECK(trace.got.events.back().time == 12'000);
 }
 
 TEST_CASE("A loss is cut at the bounds of the part") {

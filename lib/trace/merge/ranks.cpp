@@ -21,44 +21,44 @@ class Fields {
 
   template <typename Number>
   Number number(const char* name, Number least, Number most) {
-    const auto found = line_.find(name);
-    if (found == line_.end() || !found->is_number()) {
+    const auto entry = line_.find(name);
+    if (entry == line_.end() || !entry->is_number()) {
       sound_ = false;
       return least;
     }
-    if (found->is_number_unsigned()) {
-      const auto value = found->get<std::uint64_t>();
+    if (entry->is_number_unsigned()) {
+      const auto value = entry->get<std::uint64_t>();
       const bool within =
           value <= static_cast<std::uint64_t>(most) && (least <= 0 || value >= static_cast<std::uint64_t>(least));
       sound_ = sound_ && within;
       return within ? static_cast<Number>(value) : least;
     }
-    const auto value = found->is_number_integer() ? found->get<std::int64_t>() : kMostTime;
+    const auto value = entry->is_number_integer() ? entry->get<std::int64_t>() : kMostTime;
     const bool within = value < 0 && least < 0 && value >= static_cast<std::int64_t>(least);
     sound_ = sound_ && within;
     return within ? static_cast<Number>(value) : least;
   }
 
   double real(const char* name, double most) {
-    const auto found = line_.find(name);
+    const auto entry = line_.find(name);
     const bool within =
-        found != line_.end() && found->is_number() && found->get<double>() >= 0 && found->get<double>() <= most;
+        entry != line_.end() && entry->is_number() && entry->get<double>() >= 0 && entry->get<double>() <= most;
     sound_ = sound_ && within;
-    return within ? found->get<double>() : 0;
+    return within ? entry->get<double>() : 0;
   }
 
   std::string text(const char* name) {
-    const auto found = line_.find(name);
-    const bool is = found != line_.end() && found->is_string();
+    const auto entry = line_.find(name);
+    const bool is = entry != line_.end() && entry->is_string();
     sound_ = sound_ && is;
-    return is ? found->get<std::string>() : std::string();
+    return is ? entry->get<std::string>() : std::string();
   }
 
   bool flag(const char* name) {
-    const auto found = line_.find(name);
-    const bool is = found != line_.end() && found->is_boolean();
+    const auto entry = line_.find(name);
+    const bool is = entry != line_.end() && entry->is_boolean();
     sound_ = sound_ && is;
-    return is && found->get<bool>();
+    return is && entry->get<bool>();
   }
 
   bool sound() const { return sound_; }
@@ -70,11 +70,11 @@ class Fields {
 };
 
 bool read_clock(const json& line, HostClock& clock) {
-  const auto found = line.find("clock");
-  if (found == line.end() || !found->is_object()) {
+  const auto entry = line.find("clock");
+  if (entry == line.end() || !entry->is_object()) {
     return false;
   }
-  Fields fields(*found);
+  Fields fields(*entry);
   clock.counter = fields.flag("counter");
   clock.start_ticks = fields.number<std::uint64_t>("start_ticks", 0, ~0ULL);
   clock.start_ns = fields.number<std::int64_t>("start_ns", -kMostTime, kMostTime);

@@ -38,35 +38,35 @@ std::uint64_t sync_points(const MergedJob& job) {
 }
 
 Json pairs_of(const Messages& messages) {
-  Json told = Json::array();
+  Json report = Json::array();
   for (const MessagePair& pair : messages.pairs()) {
-    told.push_back({{"from", pair.from},
-                    {"to", pair.to},
-                    {"messages", pair.messages},
-                    {"tachyons", pair.tachyons},
-                    {"suspect", pair.suspect},
-                    {"mismatched", pair.mismatched},
-                    {"floor_ns", pair.floor ? Json(*pair.floor) : Json()}});
+    report.push_back({{"from", pair.from},
+                      {"to", pair.to},
+                      {"messages", pair.messages},
+                      {"tachyons", pair.tachyons},
+                      {"suspect", pair.suspect},
+                      {"mismatched", pair.mismatched},
+                      {"floor_ns", pair.floor ? Json(*pair.floor) : Json()}});
   }
-  return told;
+  return report;
 }
 
 std::string of(std::uint64_t part, std::uint64_t all) { return std::to_string(part) + " of " + std::to_string(all); }
 
-void doubt_files(const OpenedTrace& trace, std::vector<std::string>& told) {
+void doubt_files(const OpenedTrace& trace, std::vector<std::string>& report) {
   const auto there =
       std::count_if(trace.job.ranks.begin(), trace.job.ranks.end(), [](const MergedRank& rank) { return rank.there; });
   if (const std::uint64_t missing = trace.job.size - static_cast<std::uint64_t>(there); missing > 0) {
-    told.push_back(of(missing, trace.job.size) + " ranks have no files here");
+    report.push_back(of(missing, trace.job.size) + " ranks have no files here");
   }
   if (!trace.damage.empty()) {
-    told.push_back("files are damaged: " + trace.damage.front().file + ": " + trace.damage.front().what +
-                   (trace.damage.size() > 1 ? ", and " + std::to_string(trace.damage.size() - 1) + " more" : ""));
+    report.push_back("files are damaged: " + trace.damage.front().file + ": " + trace.damage.front().what +
+                     (trace.damage.size() > 1 ? ", and " + std::to_string(trace.damage.size() - 1) + " more" : ""));
   }
 }
 
 // What a flight recorder overwrites is lost on purpose.
-void doubt_losses(const OpenedTrace& trace, std::vector<std::string>& told) {
+void doubt_losses(const OpenedTrace& trace, std::vector<std::string>& report) {
   std::vector<std::uint64_t> recorded(trace.ranks.size(), 0);
   std::vector<std::uint64_t> lost(trace.ranks.size(), 0);
   for (std::size_t i = 0; i < trace.threads.size(); ++i) {
@@ -86,22 +86,22 @@ void doubt_losses(const OpenedTrace& trace, std::vector<std::string>& told) {
   if (losing > 0) {
     std::array<char, 16> percent{};
     std::snprintf(percent.data(), percent.size(), "%.3g %%", 100 * share(worst));
-    told.push_back("rank " + std::to_string(trace.job.ranks[worst].rank) + " lost " + percent.data() +
-                   " of its events (" + of(lost[worst], recorded[worst]) + ")" +
-                   (losing > 1 ? ", and " + std::to_string(losing - 1) + " other ranks more than 1 %" : "") +
-                   "; record again with larger buffers, fewer categories or a region of interest");
+    report.push_back("rank " + std::to_string(trace.job.ranks[worst].rank) + " lost " + percent.data() +
+                     " of its events (" + of(lost[worst], recorded[worst]) + ")" +
+                     (losing > 1 ? ", and " + std::to_string(losing - 1) + " other ranks more than 1 %" : "") +
+                     "; record again with larger buffers, fewer categories or a region of interest");
   }
 }
 
 template <typename Pick>
 Json ranks_where(const OpenedTrace& trace, Pick pick) {
-  Json told = Json::array();
+  Json report = Json::array();
   for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
-    if (told.size() < kMostListed && pick(i)) {
-      told.push_back(trace.job.ranks[i].rank);
+    if (report.size() < kMostListed && pick(i)) {
+      report.push_back(trace.job.ranks[i].rank);
     }
   }
-  return told;
+  return report;
 }
 
 // Those behind the last one with files are not opened: any number may be claimed.
@@ -114,11 +114,11 @@ Json missing_ranks(const OpenedTrace& trace) {
 }
 
 Json fields_of(const MergedType& type) {
-  Json told = Json::array();
+  Json report = Json::array();
   for (const std::string& field : type.fields) {
-    told.push_back(field.empty() ? Json() : Json(field));
+    report.push_back(field.empty() ? Json() : Json(field));
   }
-  return told;
+  return report;
 }
 
 Json type_stat(const MergedJob& job, const MergedType& type, const TypeCounts& counts) {
@@ -159,20 +159,20 @@ Json rank_stat(const OpenedTrace& trace, const Merged& merged, std::size_t rank)
 }
 
 Json segments_of(const clock::Correction& correction) {
-  Json told = Json::array();
+  Json report = Json::array();
   for (const clock::Segment& segment : correction.segments()) {
-    told.push_back({{"from", segment.from},
-                    {"to", segment.to},
-                    {"offset_ns", segment.offset},
-                    {"drift_ppb", segment.drift_ppb},
-                    {"error_ns", segment.error},
-                    {"stepped", segment.stepped}});
+    report.push_back({{"from", segment.from},
+                      {"to", segment.to},
+                      {"offset_ns", segment.offset},
+                      {"drift_ppb", segment.drift_ppb},
+                      {"error_ns", segment.error},
+                      {"stepped", segment.stepped}});
   }
-  return told;
+  return report;
 }
 
 Json flags_of(const RankTimes& times) {
-  Json told = Json::array();
+  Json report = Json::array();
   const clock::CorrectionFlags& flags = times.correction().flags();
   for (const auto& [is, name] : {std::pair{times.unsynced(), "unsynced"},
                                  {flags.single, "single"},
@@ -180,44 +180,44 @@ Json flags_of(const RankTimes& times) {
                                  {flags.rejected > 0, "rejected"},
                                  {flags.steps > 0, "stepped"}}) {
     if (is) {
-      told.push_back(name);
+      report.push_back(name);
     }
   }
-  return told;
+  return report;
 }
 
 }  // namespace
 
 std::vector<std::string> clock_doubts(const OpenedTrace& trace) {
-  std::vector<std::string> told;
+  std::vector<std::string> report;
   const auto unsynced = std::count_if(trace.ranks.begin(), trace.ranks.end(),
                                       [](const OpenedRank& rank) { return rank.times.unsynced(); });
   if (unsynced > 0) {
-    told.push_back("the clocks of " + of(static_cast<std::uint64_t>(unsynced), trace.job.size) +
-                   " ranks were never compared with the others'");
+    report.push_back("the clocks of " + of(static_cast<std::uint64_t>(unsynced), trace.job.size) +
+                     " ranks were never compared with the others'");
   }
-  doubt_files(trace, told);
-  return told;
+  doubt_files(trace, report);
+  return report;
 }
 
 std::vector<std::string> doubts(const OpenedTrace& trace, const Merged& merged) {
-  std::vector<std::string> told = clock_doubts(trace);
+  std::vector<std::string> report = clock_doubts(trace);
   const MessageTotals& totals = merged.messages.totals();
   if (totals.mismatched > 0) {
-    told.push_back(of(totals.mismatched, totals.messages) +
-                   " messages are received with another size than they were sent with");
+    report.push_back(of(totals.mismatched, totals.messages) +
+                     " messages are received with another size than they were sent with");
   }
   if (totals.tachyons > 0) {
-    told.push_back(of(totals.tachyons, totals.messages) + " messages arrive before they were sent");
+    report.push_back(of(totals.tachyons, totals.messages) + " messages arrive before they were sent");
   }
   if (!merged.monotone) {
-    told.push_back("times go back in the order of events");
+    report.push_back("times go back in the order of events");
   }
-  doubt_losses(trace, told);
+  doubt_losses(trace, report);
   if (merged.changed(trace)) {
-    told.push_back("the files changed while they were read; read them again once the program has ended");
+    report.push_back("the files changed while they were read; read them again once the program has ended");
   }
-  return told;
+  return report;
 }
 
 Json check_report(const OpenedTrace& trace, const Merged& merged, bool per_type) {
@@ -231,7 +231,7 @@ Json check_report(const OpenedTrace& trace, const Merged& merged, bool per_type)
   for (const std::string& warning : merged.messages.warnings()) {
     warnings.push_back(warning);
   }
-  Json told = {
+  Json report = {
       {"schema", "elbowroom/trace-check"},
       {"version", 1},
       {"events", sums.recorded},
@@ -263,9 +263,9 @@ Json check_report(const OpenedTrace& trace, const Merged& merged, bool per_type)
                        {"category", trace.job.categories[type.category]},
                        {"events", merged.statistics.types()[i].events}});
     }
-    told["types"] = types;
+    report["types"] = types;
   }
-  return told;
+  return report;
 }
 
 Json stat_report(const OpenedTrace& trace, const Merged& merged) {

@@ -19,8 +19,8 @@ struct StampRange {
 
 // A file, or what is to be read of it.
 struct RingPart {
-  std::string path;
   RingHeader header;
+  std::string path;
   std::vector<RingRun> runs;
 };
 

@@ -51,16 +51,16 @@ Stamped RankTimes::at(std::int64_t local) const {
 }
 
 std::vector<MergedSync> RankTimes::turns() const {
-  std::vector<MergedSync> found;
+  std::vector<MergedSync> result;
   const auto& points = correction_.points();
   for (const clock::SyncPoint& knot : correction_.knots()) {
     const bool given = std::binary_search(points.begin(), points.end(), knot,
                                           [](const auto& a, const auto& b) { return a.local < b.local; });
     if (!given) {
-      found.push_back({knot.local, knot.offset.offset, knot.offset.low, knot.offset.high, true});
+      result.push_back({knot.local, knot.offset.offset, knot.offset.low, knot.offset.high, true});
     }
   }
-  return found;
+  return result;
 }
 
 StampRange stamps_of(const HostClock& clock, std::int64_t end_ns) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/merge/made_trace.hpp"
+#include "trace/merge/synthetic_trace.hpp"
 
 namespace {
 
@@ -77,8 +77,9 @@ class Maker {
     }
     compare(kBegin + 1000 + static_cast<std::int64_t>(steps) * kStep);
     trace_.write();
-    std::printf("{\"events\": %llu, \"messages\": %llu, \"tachyons\": %llu}\n", static_cast<unsigned long long>(made_),
-                static_cast<unsigned long long>(received_), static_cast<unsigned long long>(odd_));
+    std::printf("{\"events\": %llu, \"messages\": %llu, \"tachyons\": %llu}\n",
+                static_cast<unsigned long long>(events_), static_cast<unsigned long long>(received_),
+                static_cast<unsigned long long>(odd_));
   }
 
  private:
@@ -108,12 +109,12 @@ class Maker {
     if (leaves) {
       trace_.send(rank, 0, stamp(rank, time), send_, next, 1024, 0, 0, sequence);
       odd_ += is_odd(rank, message) ? 1 : 0;
-      ++made_;
+      ++events_;
     }
     if (arrives) {
       trace_.receive(rank, 0, stamp(rank, time + 20), receive_, before, 1024, 0, 0, sequence);
       ++received_;
-      ++made_;
+      ++events_;
     }
   }
 
@@ -124,7 +125,7 @@ class Maker {
 
   void compute(int rank, int thread, std::uint64_t step, std::int64_t time) {
     const std::uint64_t at = stamp(rank, time);
-    ++made_;
+    ++events_;
     switch (step % 3) {
       case 0: trace_.add(rank, thread, at, solve_, ELBOW_TRACE_BEGIN, 0, step, 100); break;
       case 1: trace_.add(rank, thread, at, solve_, ELBOW_TRACE_END, 0, step, 100); break;
@@ -133,13 +134,13 @@ class Maker {
   }
 
   Wish wish_;
-  MadeTrace trace_;
+  SyntheticTrace trace_;
   std::vector<Skewed> clocks_;
   std::uint16_t solve_ = 0;
   std::uint16_t memory_ = 0;
   std::uint16_t send_ = 0;
   std::uint16_t receive_ = 0;
-  std::uint64_t made_ = 0;
+  std::uint64_t events_ = 0;
   std::uint64_t odd_every_ = 0;
   std::uint64_t odd_ = 0;
   std::uint64_t received_ = 0;

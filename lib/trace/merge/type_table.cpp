@@ -11,18 +11,18 @@ std::string category_name(const RankLines& lines, int number) {
   if (number == kRecordersCategory) {
     return "trace";
   }
-  const auto found = lines.categories.find(number);
-  return found == lines.categories.end() ? "category " + std::to_string(number) + " (unknown)" : found->second;
+  const auto entry = lines.categories.find(number);
+  return entry == lines.categories.end() ? "category " + std::to_string(number) + " (unknown)" : entry->second;
 }
 
 }  // namespace
 
 std::uint32_t TypeTable::category(const std::string& name) {
-  const auto [found, fresh] = category_numbers_.emplace(name, static_cast<std::uint32_t>(categories_.size()));
+  const auto [entry, fresh] = category_numbers_.emplace(name, static_cast<std::uint32_t>(categories_.size()));
   if (fresh) {
     categories_.push_back(name);
   }
-  return found->second;
+  return entry->second;
 }
 
 std::uint32_t TypeTable::type(const MergedType& wanted) {
@@ -30,17 +30,18 @@ std::uint32_t TypeTable::type(const MergedType& wanted) {
   for (const std::string& field : wanted.fields) {
     key += '\0' + field;
   }
-  const auto [found, fresh] = type_numbers_.emplace(key, static_cast<std::uint32_t>(types_.size()));
+  const auto [entry, fresh] = type_numbers_.emplace(key, static_cast<std::uint32_t>(types_.size()));
   if (fresh) {
     types_.push_back(wanted);
   }
-  return found->second;
+  return entry->second;
 }
 
 std::vector<std::uint32_t> TypeTable::add(const RankLines& lines, const std::vector<bool>& used) {
   std::vector<std::uint32_t> merged(used.size(), kNoType);
-  for (const auto& [number, told] : lines.types) {
-    const std::uint32_t own = type({told.name, category(category_name(lines, told.category)), told.fields});
+  for (const auto& [number, type_line] : lines.types) {
+    const std::uint32_t own =
+        type({type_line.name, category(category_name(lines, type_line.category)), type_line.fields});
     merged.resize(std::max(merged.size(), static_cast<std::size_t>(number) + 1), kNoType);
     merged[static_cast<std::size_t>(number)] = own;
   }

@@ -20,26 +20,26 @@ const std::map<std::string, std::size_t> kColumnSizes = {{"EVNT", sizeof(ColumnE
 
 // The records of each tag, one after the other.
 std::map<std::string, std::string> blocks_of(const std::string& bytes) {
-  std::map<std::string, std::string> found;
+  std::map<std::string, std::string> result;
   std::size_t at = bytes.find('\n') + 1;
   while (at < bytes.size()) {
     ColumnBlock head;
     std::memcpy(&head, bytes.data() + at, sizeof(head));
     const std::string tag(head.tag, 4);
     const std::size_t size = head.records * kColumnSizes.at(tag);
-    found[tag] += bytes.substr(at + sizeof(head), size);
+    result[tag] += bytes.substr(at + sizeof(head), size);
     at += sizeof(head) + size;
   }
   REQUIRE(at == bytes.size());
-  return found;
+  return result;
 }
 
 template <class Record>
 Record record(const std::string& bytes, std::size_t index) {
-  Record found;
+  Record result;
   REQUIRE(bytes.size() >= (index + 1) * sizeof(Record));
-  std::memcpy(&found, bytes.data() + index * sizeof(Record), sizeof(Record));
-  return found;
+  std::memcpy(&result, bytes.data() + index * sizeof(Record), sizeof(Record));
+  return result;
 }
 
 TEST_CASE("columns hold the job, every event, message and gap") {

@@ -35,23 +35,23 @@ class OpenTasks {
   bool end(const MergedEvent& event, std::uint32_t task) {
     pause(event.thread, event.time);
     auto& open = stacks_[event.thread].open;
-    const auto found = std::find(open.rbegin(), open.rend(), task);
-    if (found == open.rend()) {
+    const auto entry = std::find(open.rbegin(), open.rend(), task);
+    if (entry == open.rend()) {
       return false;
     }
-    open.erase(found.base() - 1, open.end());
+    open.erase(entry.base() - 1, open.end());
     graph_->tasks[task].open = false;
     return true;
   }
 
   // The innermost task, if there is one, and how long it ran until now.
-  bool moment(const MergedEvent& event, TaskMoment& found) {
+  bool moment(const MergedEvent& event, TaskMoment& result) {
     pause(event.thread, event.time);
     const auto& open = stacks_[event.thread].open;
     if (open.empty()) {
       return false;
     }
-    found = {open.back(), graph_->tasks[open.back()].run, ++order_};
+    result = {open.back(), graph_->tasks[open.back()].run, ++order_};
     return true;
   }
 

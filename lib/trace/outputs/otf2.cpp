@@ -52,11 +52,11 @@ class Otf2 : public Sink {
   void add(OTF2_AttributeRef attribute, std::uint64_t value) {
     archive_.check(OTF2_AttributeList_AddUint64(list(), attribute, value));
   }
-  void add(Otf2Said attribute, std::uint64_t value) { add(static_cast<OTF2_AttributeRef>(attribute), value); }
-  void add_string(Otf2Said attribute, OTF2_StringRef text) {
+  void add(Otf2Attribute attribute, std::uint64_t value) { add(static_cast<OTF2_AttributeRef>(attribute), value); }
+  void add_string(Otf2Attribute attribute, OTF2_StringRef text) {
     archive_.check(OTF2_AttributeList_AddStringRef(list(), static_cast<OTF2_AttributeRef>(attribute), text));
   }
-  OTF2_StringRef flag_names(std::uint8_t flags, std::string said);
+  OTF2_StringRef flag_names(std::uint8_t flags, std::string text);
   void fields(const Span& span);
   void flags(const MergedEvent& e, const char* more);
   void text(const MergedEvent& e);
@@ -163,22 +163,22 @@ void Otf2::fields(const Span& span) {
   const auto& names = definitions_->fields(span.type);
   for (std::size_t i = 0; i < values.size(); ++i) {
     // Two fields of one name are one attribute: the first is told.
-    const bool told = std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) !=
-                      names.begin() + static_cast<std::ptrdiff_t>(i);
-    if (names[i] != OTF2_UNDEFINED_ATTRIBUTE && !told) {
+    const bool duplicate = std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) !=
+                           names.begin() + static_cast<std::ptrdiff_t>(i);
+    if (names[i] != OTF2_UNDEFINED_ATTRIBUTE && !duplicate) {
       add(names[i], values[i]);
     }
   }
 }
 
-OTF2_StringRef Otf2::flag_names(std::uint8_t flags, std::string said) {
+OTF2_StringRef Otf2::flag_names(std::uint8_t flags, std::string text) {
   for (const auto& [flag, name] : kFlagNames) {
     if ((flags & flag) != 0) {
-      said += said.empty() ? "" : ",";
-      said += name;
+      text += text.empty() ? "" : ",";
+      text += name;
     }
   }
-  return definitions_->string(said);
+  return definitions_->string(text);
 }
 
 void Otf2::flags(const MergedEvent& e, const char* more) {
@@ -186,13 +186,13 @@ void Otf2::flags(const MergedEvent& e, const char* more) {
     return;
   }
   if (more != nullptr) {
-    return add_string(Otf2Said::kFlags, flag_names(e.flags, more));
+    return add_string(Otf2Attribute::kFlags, flag_names(e.flags, more));
   }
   std::optional<OTF2_StringRef>& known = flag_names_[e.flags % flag_names_.size()];
   if (!known) {
     known = flag_names(e.flags, "");
   }
-  add_string(Otf2Said::kFlags, *known);
+  add_string(Otf2Attribute::kFlags, *known);
 }
 
 // Of other events than tasks, which have it as their name.
@@ -200,7 +200,7 @@ void Otf2::text(const MergedEvent& e) {
   const Texts& texts = definitions_->texts();
   const std::string_view own = texts.task(e.type) ? std::string_view() : texts.of(e);
   if (!own.empty()) {
-    add_string(Otf2Said::kText, definitions_->string(own));
+    add_string(Otf2Attribute::kText, definitions_->string(own));
   }
 }
 
@@ -208,7 +208,7 @@ void Otf2::text(const MergedEvent& e) {
 void Otf2::opens(std::uint32_t thread, OTF2_TimeStamp time, const Span& span, const MergedEvent& e, bool again) {
   fields(span);
   if (again) {
-    add_string(Otf2Said::kFlags, definitions_->string("continued"));
+    add_string(Otf2Attribute::kFlags, definitions_->string("continued"));
   } else {
     flags(e, nullptr);
     text(e);
@@ -219,7 +219,7 @@ void Otf2::opens(std::uint32_t thread, OTF2_TimeStamp time, const Span& span, co
 
 void Otf2::closes(std::uint32_t thread, OTF2_TimeStamp time, const Span& span, const char* why) {
   if (why != nullptr) {
-    add_string(Otf2Said::kFlags, definitions_->string(why));
+    add_string(Otf2Attribute::kFlags, definitions_->string(why));
   }
   archive_.check(
       OTF2_EvtWriter_Leave(locations_[thread].writer, list(), time, definitions_->span(thread, span.type, span.first)));
@@ -263,10 +263,10 @@ void Otf2::instant(const MergedEvent& e, const char* unpaired) {
 void Otf2::message_end(const MergedEvent& e) {
   const bool sent = e.kind == ELBOW_TRACE_SEND;
   if (e.message == 0 || peer_of(e) >= job_->ranks.size()) {
-    add(Otf2Said::kPeer, peer_of(e));
-    add(Otf2Said::kCommunicator, communicator_of(e));
-    add(Otf2Said::kTag, e.small);
-    add(Otf2Said::kBytes, e.second);
+    add(Otf2Attribute::kPeer, peer_of(e));
+    add(Otf2Attribute::kCommunicator, communicator_of(e));
+    add(Otf2Attribute::kTag, e.small);
+    add(Otf2Attribute::kBytes, e.second);
     const OTF2_TimeStamp time = local(e);
     flags(e, sent ? "send" : "receive");
     const OTF2_RegionRef region = definitions_->instant(e.type);
@@ -279,10 +279,10 @@ void Otf2::message_end(const MergedEvent& e) {
   if (!name) {
     name = definitions_->string(job_->types[e.type].name);
   }
-  add_string(Otf2Said::kType, *name);
-  add(Otf2Said::kMessage, e.message);
+  add_string(Otf2Attribute::kType, *name);
+  add(Otf2Attribute::kMessage, e.message);
   if (e.sequence != 0) {
-    add(Otf2Said::kSequence, e.sequence);
+    add(Otf2Attribute::kSequence, e.sequence);
   }
   flags(e, nullptr);
   const auto write = sent ? &OTF2_EvtWriter_MpiSend : &OTF2_EvtWriter_MpiRecv;
@@ -341,7 +341,7 @@ void Otf2::write_gap(const MergedGap& gap) {
   const auto at = [&](std::int64_t time) { return std::max<std::int64_t>(uncorrected(clock, time) - 1, 0); };
   const OTF2_TimeStamp begin = at_location(gap.thread, at(gap.begin));
   const OTF2_TimeStamp end = std::max(begin, static_cast<OTF2_TimeStamp>(at(gap.end)));
-  add(Otf2Said::kLost, gap.lost);
+  add(Otf2Attribute::kLost, gap.lost);
   archive_.check(OTF2_EvtWriter_BufferFlush(locations_[gap.thread].writer, list(), begin, end));
 }
 

@@ -5,9 +5,9 @@
 namespace elbowroom::trace {
 namespace {
 
-constexpr const char* kOtf2Names[kOtf2Said] = {"flags",    "type", "text",         "lost", "message",
-                                               "sequence", "peer", "communicator", "tag",  "bytes"};
-constexpr Otf2Said kStrings[] = {Otf2Said::kFlags, Otf2Said::kType, Otf2Said::kText};
+constexpr const char* kOtf2Names[kOtf2Attributes] = {"flags",    "type", "text",         "lost", "message",
+                                                     "sequence", "peer", "communicator", "tag",  "bytes"};
+constexpr Otf2Attribute kStrings[] = {Otf2Attribute::kFlags, Otf2Attribute::kType, Otf2Attribute::kText};
 constexpr OTF2_GroupRef kCommLocations = 0;
 constexpr OTF2_GroupRef kWorld = 1;
 
@@ -22,7 +22,7 @@ Otf2Definitions::Otf2Definitions(const MergedJob& job) : job_(job), texts_(job) 
       if (type.fields[i].empty()) {
         continue;
       }
-      const auto next = static_cast<OTF2_AttributeRef>(kOtf2Said + attributes_.size());
+      const auto next = static_cast<OTF2_AttributeRef>(kOtf2Attributes + attributes_.size());
       const auto [number, fresh] = numbers.try_emplace(type.fields[i], next);
       if (fresh) {
         attributes_.push_back(valid_utf8(type.fields[i]));
@@ -73,7 +73,8 @@ OTF2_MetricRef Otf2Definitions::counter(std::uint32_t type, std::uint32_t which)
   return counters_.try_emplace({type, which}, static_cast<OTF2_MetricRef>(counters_.size())).first->second;
 }
 
-OTF2_StringRef Otf2Definitions::told(OTF2_GlobalDefWriter* to, Otf2Archive& archive, const std::string& text) {
+OTF2_StringRef Otf2Definitions::text_reference(OTF2_GlobalDefWriter* to, Otf2Archive& archive,
+                                               const std::string& text) {
   const OTF2_StringRef number = string(text);
   for (; written_ < order_.size(); ++written_) {
     archive.check(
@@ -88,9 +89,9 @@ void Otf2Definitions::write(Otf2Archive& archive, const std::vector<std::uint64_
   archive.check(OTF2_GlobalDefWriter_WriteClockProperties(
       to, 1'000'000'000, static_cast<std::uint64_t>(std::max<std::int64_t>(job_.start, 1)) - 1,
       static_cast<std::uint64_t>(last) + 2, OTF2_UNDEFINED_TIMESTAMP));
-  told(to, archive, "");
-  archive.check(
-      OTF2_GlobalDefWriter_WriteParadigm(to, OTF2_PARADIGM_MPI, told(to, archive, "MPI"), OTF2_PARADIGM_CLASS_PROCESS));
+  text_reference(to, archive, "");
+  archive.check(OTF2_GlobalDefWriter_WriteParadigm(to, OTF2_PARADIGM_MPI, text_reference(to, archive, "MPI"),
+                                                   OTF2_PARADIGM_CLASS_PROCESS));
   write_system(to, archive, events);
   write_attributes(to, archive);
   write_regions(to, archive);
@@ -100,7 +101,7 @@ void Otf2Definitions::write(Otf2Archive& archive, const std::vector<std::uint64_
 
 void Otf2Definitions::write_system(OTF2_GlobalDefWriter* to, Otf2Archive& archive,
                                    const std::vector<std::uint64_t>& events) {
-  const auto name = [&](const std::string& text) { return told(to, archive, text); };
+  const auto name = [&](const std::string& text) { return text_reference(to, archive, text); };
   const OTF2_StringRef machine = name("machine");
   archive.check(OTF2_GlobalDefWriter_WriteSystemTreeNode(to, 0, name("job"), machine, OTF2_UNDEFINED_SYSTEM_TREE_NODE));
   std::map<std::string, OTF2_SystemTreeNodeRef> hosts;
@@ -130,10 +131,11 @@ void Otf2Definitions::write_system(OTF2_GlobalDefWriter* to, Otf2Archive& archiv
 }
 
 void Otf2Definitions::write_attributes(OTF2_GlobalDefWriter* to, Otf2Archive& archive) {
-  for (std::uint32_t i = 0; i < kOtf2Said + attributes_.size(); ++i) {
-    const bool own = i < kOtf2Said;
-    const bool text = own && std::find(std::begin(kStrings), std::end(kStrings), Otf2Said{i}) != std::end(kStrings);
-    const OTF2_StringRef name = told(to, archive, own ? kOtf2Names[i] : attributes_[i - kOtf2Said]);
+  for (std::uint32_t i = 0; i < kOtf2Attributes + attributes_.size(); ++i) {
+    const bool own = i < kOtf2Attributes;
+    const bool text =
+        own && std::find(std::begin(kStrings), std::end(kStrings), Otf2Attribute{i}) != std::end(kStrings);
+    const OTF2_StringRef name = text_reference(to, archive, own ? kOtf2Names[i] : attributes_[i - kOtf2Attributes]);
     archive.check(OTF2_GlobalDefWriter_WriteAttribute(to, i, name, 0, text ? OTF2_TYPE_STRING : OTF2_TYPE_UINT64));
   }
 }
@@ -141,8 +143,8 @@ void Otf2Definitions::write_attributes(OTF2_GlobalDefWriter* to, Otf2Archive& ar
 void Otf2Definitions::write_regions(OTF2_GlobalDefWriter* to, Otf2Archive& archive) {
   const auto write = [&](OTF2_RegionRef number, std::string_view text, std::uint32_t type, bool span) {
     const std::string& category = job_.categories[job_.types[type].category];
-    const OTF2_StringRef name = told(to, archive, std::string(text));
-    const OTF2_StringRef about = told(to, archive, span ? category : category + ", an event");
+    const OTF2_StringRef name = text_reference(to, archive, std::string(text));
+    const OTF2_StringRef about = text_reference(to, archive, span ? category : category + ", an event");
     const OTF2_RegionRole role = !span                ? OTF2_REGION_ROLE_ARTIFICIAL
                                  : category == "task" ? OTF2_REGION_ROLE_TASK
                                                       : OTF2_REGION_ROLE_FUNCTION;
@@ -162,7 +164,7 @@ void Otf2Definitions::write_regions(OTF2_GlobalDefWriter* to, Otf2Archive& archi
 
 void Otf2Definitions::write_counters(OTF2_GlobalDefWriter* to, Otf2Archive& archive) {
   for (const auto& [which, number] : counters_) {
-    const OTF2_StringRef name = told(to, archive, counter_title(job_.types[which[0]], which[1]));
+    const OTF2_StringRef name = text_reference(to, archive, counter_title(job_.types[which[0]], which[1]));
     archive.check(OTF2_GlobalDefWriter_WriteMetricMember(to, number, name, 0, OTF2_METRIC_TYPE_USER,
                                                          OTF2_METRIC_ABSOLUTE_POINT, OTF2_TYPE_INT64, OTF2_BASE_DECIMAL,
                                                          0, 0));
@@ -182,17 +184,18 @@ void Otf2Definitions::write_communicators(OTF2_GlobalDefWriter* to, Otf2Archive&
   for (std::uint32_t i = 0; i < ranks; ++i) {
     all[i] = i;
   }
-  archive.check(OTF2_GlobalDefWriter_WriteGroup(to, kCommLocations, told(to, archive, "ranks"),
+  archive.check(OTF2_GlobalDefWriter_WriteGroup(to, kCommLocations, text_reference(to, archive, "ranks"),
                                                 OTF2_GROUP_TYPE_COMM_LOCATIONS, OTF2_PARADIGM_MPI, OTF2_GROUP_FLAG_NONE,
                                                 ranks, first.data()));
-  archive.check(OTF2_GlobalDefWriter_WriteGroup(to, kWorld, told(to, archive, "all"), OTF2_GROUP_TYPE_COMM_GROUP,
-                                                OTF2_PARADIGM_MPI, OTF2_GROUP_FLAG_NONE, ranks, all.data()));
+  archive.check(OTF2_GlobalDefWriter_WriteGroup(to, kWorld, text_reference(to, archive, "all"),
+                                                OTF2_GROUP_TYPE_COMM_GROUP, OTF2_PARADIGM_MPI, OTF2_GROUP_FLAG_NONE,
+                                                ranks, all.data()));
   std::vector<std::uint32_t> numbers(communicators_.size());
   for (const auto& [number, reference] : communicators_) {
     numbers[reference] = number;
   }
   for (OTF2_CommRef i = 0; i < numbers.size(); ++i) {
-    const OTF2_StringRef name = told(to, archive, "communicator " + std::to_string(numbers[i]));
+    const OTF2_StringRef name = text_reference(to, archive, "communicator " + std::to_string(numbers[i]));
     archive.check(OTF2_GlobalDefWriter_WriteComm(to, i, name, kWorld, OTF2_UNDEFINED_COMM, OTF2_COMM_FLAG_NONE));
   }
 }

@@ -17,7 +17,7 @@
 namespace elbowroom::trace {
 
 // Attributes that are no fields of a type, in this order.
-enum class Otf2Said : std::uint32_t {
+enum class Otf2Attribute : std::uint32_t {
   kFlags,
   kType,
   kText,
@@ -29,7 +29,7 @@ enum class Otf2Said : std::uint32_t {
   kTag,
   kBytes
 };
-constexpr std::uint32_t kOtf2Said = 10;
+constexpr std::uint32_t kOtf2Attributes = 10;
 
 class Otf2Definitions {
  public:
@@ -56,7 +56,7 @@ class Otf2Definitions {
   void write_counters(OTF2_GlobalDefWriter* to, Otf2Archive& archive);
   void write_communicators(OTF2_GlobalDefWriter* to, Otf2Archive& archive);
   // The string's number; written if it is new, so before what refers to it.
-  OTF2_StringRef told(OTF2_GlobalDefWriter* to, Otf2Archive& archive, const std::string& text);
+  OTF2_StringRef text_reference(OTF2_GlobalDefWriter* to, Otf2Archive& archive, const std::string& text);
 
   const MergedJob& job_;
   Texts texts_;

@@ -149,14 +149,14 @@ void Paje::fields(const Span& span) {
 // The error, and what is to be said besides; "-": nothing.
 void Paje::flags(const MergedEvent& e, std::string_view more) {
   line_ << ' ' << e.error << ' ' << more;
-  bool said = !more.empty();
+  bool more_attributes = !more.empty();
   for (const auto& [flag, name] : kFlagNames) {
     if ((e.flags & flag) != 0) {
-      line_ << (said ? "," : "") << name;
-      said = true;
+      line_ << (more_attributes ? "," : "") << name;
+      more_attributes = true;
     }
   }
-  line_ << (said ? "" : "-");
+  line_ << (more_attributes ? "" : "-");
 }
 
 // `again`: what went on around an end that was not its own is begun anew.

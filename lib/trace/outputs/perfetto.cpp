@@ -69,11 +69,11 @@ void Perfetto::intern(const std::vector<std::string>& fields) {
     for (std::size_t i = 0; i < job_->types.size(); ++i) {
       add_interned(data, interned::kNames, i + 1, job_->types[i].name);
     }
-    for (std::size_t i = 1; i <= kSaidCount; ++i) {
-      add_interned(data, interned::kAnnotationNames, i, said_name(i));
+    for (std::size_t i = 1; i <= kAnnotationCount; ++i) {
+      add_interned(data, interned::kAnnotationNames, i, annotation_name(i));
     }
     for (std::size_t i = 0; i < fields.size(); ++i) {
-      add_interned(data, interned::kAnnotationNames, static_cast<std::uint64_t>(Said::kFields) + i, fields[i]);
+      add_interned(data, interned::kAnnotationNames, static_cast<std::uint64_t>(Annotation::kFields) + i, fields[i]);
     }
   });
 }
@@ -85,7 +85,7 @@ void Perfetto::begin(const MergedJob& job) {
   std::unordered_map<std::string, std::uint64_t> iids;
   std::vector<std::string> names;
   const auto iid = [&](const std::string& name) {
-    const auto [at, fresh] = iids.try_emplace(name, static_cast<std::uint64_t>(Said::kFields) + names.size());
+    const auto [at, fresh] = iids.try_emplace(name, static_cast<std::uint64_t>(Annotation::kFields) + names.size());
     if (fresh) {
       names.push_back(name);
     }
@@ -175,7 +175,7 @@ void Perfetto::say_fields(PerfettoWriter& event, const Span& span) const {
   const std::array<std::uint64_t, 3> values = {span.small, span.first, span.second};
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (fields_[span.type][i] != 0) {
-      say(event, fields_[span.type][i], annotation::kUnsigned, values[i]);
+      annotate(event, fields_[span.type][i], annotation::kUnsigned, values[i]);
     }
   }
 }
@@ -187,13 +187,13 @@ void Perfetto::opens(std::uint32_t thread, const Span& span, const MergedEvent& 
     put(event, name, span.type);
     say_fields(event, span);
     if (again) {
-      say(event, Said::kContinued, annotation::kBool, 1);
+      annotate(event, Annotation::kContinued, annotation::kBool, 1);
       return;
     }
     say_flags(event, e);
     const std::string_view text = texts_->task(span.type) ? std::string_view() : texts_->of(e);
     if (!text.empty()) {
-      say(event, Said::kText, text);
+      annotate(event, Annotation::kText, text);
     }
   });
 }
@@ -208,7 +208,7 @@ void Perfetto::ends(const MergedEvent& e) {
   const std::vector<Span>& open = spans_->open(e.thread);
   for (std::ptrdiff_t i = 0; i < which; ++i) {
     packets_.event(e.time, threads_[e.thread], track_event::kEnd,
-                   [](PerfettoWriter& event) { say(event, Said::kInterrupted, annotation::kBool, 1); });
+                   [](PerfettoWriter& event) { annotate(event, Annotation::kInterrupted, annotation::kBool, 1); });
   }
   const Span span = open[open.size() - 1 - static_cast<std::size_t>(which)];
   packets_.event(e.time, threads_[e.thread], track_event::kEnd, [&](PerfettoWriter& event) {
@@ -216,7 +216,7 @@ void Perfetto::ends(const MergedEvent& e) {
     const std::array<std::uint64_t, 3> now = {e.small, e.first, e.second};
     for (std::size_t i = 0; i < now.size(); ++i) {
       if (end_fields_[e.type][i] != 0 && now[i] != before[i]) {
-        say(event, end_fields_[e.type][i], annotation::kUnsigned, now[i]);
+        annotate(event, end_fields_[e.type][i], annotation::kUnsigned, now[i]);
       }
     }
   });
@@ -233,11 +233,11 @@ void Perfetto::instant(const MergedEvent& e, const char* unpaired) {
     say_fields(event, {e.type, e.small, e.first, e.second, e.time});
     say_flags(event, e);
     if (unpaired != nullptr) {
-      say(event, Said::kUnpaired, unpaired);
+      annotate(event, Annotation::kUnpaired, unpaired);
     }
     const std::string_view text = texts_->task(e.type) ? std::string_view() : texts_->of(e);
     if (!text.empty()) {
-      say(event, Said::kText, text);
+      annotate(event, Annotation::kText, text);
     }
   });
 }
@@ -248,16 +248,18 @@ void Perfetto::message_end(const MergedEvent& e) {
   latest_message_ = std::max(latest_message_, e.message);
   packets_.event(e.time, threads_[e.thread], track_event::kInstant, [&](PerfettoWriter& event) {
     put(event, {e.type + 1ULL, {}}, e.type);
-    say(event, e.kind == ELBOW_TRACE_SEND ? Said::kTo : Said::kFrom, annotation::kUnsigned, peer_of(e));
-    say(event, Said::kCommunicator, annotation::kUnsigned, communicator_of(e));
-    say(event, Said::kTag, annotation::kSigned, static_cast<std::uint64_t>(static_cast<std::int32_t>(e.small)));
-    say(event, Said::kBytes, annotation::kUnsigned, e.second);
+    annotate(event, e.kind == ELBOW_TRACE_SEND ? Annotation::kTo : Annotation::kFrom, annotation::kUnsigned,
+             peer_of(e));
+    annotate(event, Annotation::kCommunicator, annotation::kUnsigned, communicator_of(e));
+    annotate(event, Annotation::kTag, annotation::kSigned,
+             static_cast<std::uint64_t>(static_cast<std::int32_t>(e.small)));
+    annotate(event, Annotation::kBytes, annotation::kUnsigned, e.second);
     if (e.sequence != 0) {
-      say(event, Said::kSequence, annotation::kUnsigned, e.sequence);
+      annotate(event, Annotation::kSequence, annotation::kUnsigned, e.sequence);
     }
     say_flags(event, e);
     if (e.message != 0) {
-      say(event, Said::kMessage, annotation::kUnsigned, e.message);
+      annotate(event, Annotation::kMessage, annotation::kUnsigned, e.message);
       event.add_fixed64(second ? track_event::kFlowEnd : track_event::kFlow, e.message);
     }
   });
@@ -303,7 +305,7 @@ void Perfetto::gap(const MergedGap& gap) {
   }
   packets_.event(gap.begin, on, track_event::kBegin, [&](PerfettoWriter& event) {
     event.add_string(track_event::kNameText, gap_title(gap.lost));
-    say(event, Said::kLost, annotation::kUnsigned, gap.lost);
+    annotate(event, Annotation::kLost, annotation::kUnsigned, gap.lost);
   });
   packets_.event(gap.end, on, track_event::kEnd, [](PerfettoWriter&) {});
 }

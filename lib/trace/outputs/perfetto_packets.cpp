@@ -7,23 +7,23 @@
 namespace elbowroom::trace {
 namespace {
 
-constexpr const char* kSaid[] = {"error_ns", "tachyon",     "suspect",  "unmatched", "unsynced", "extrapolated",
-                                 "moved",    "mismatched",  "clipped",  "to",        "from",     "communicator",
-                                 "tag",      "bytes",       "sequence", "message",   "text",     "lost",
-                                 "unpaired", "interrupted", "continued"};
-static_assert(std::size(kSaid) == kSaidCount);
+constexpr const char* kAnnotations[] = {"error_ns", "tachyon",     "suspect",  "unmatched", "unsynced", "extrapolated",
+                                        "moved",    "mismatched",  "clipped",  "to",        "from",     "communicator",
+                                        "tag",      "bytes",       "sequence", "message",   "text",     "lost",
+                                        "unpaired", "interrupted", "continued"};
+static_assert(std::size(kAnnotations) == kAnnotationCount);
 
 }  // namespace
 
-const char* said_name(std::size_t number) { return kSaid[number - 1]; }
+const char* annotation_name(std::size_t number) { return kAnnotations[number - 1]; }
 
-void say(PerfettoWriter& event, std::uint64_t name, int kind, std::uint64_t value) {
+void annotate(PerfettoWriter& event, std::uint64_t name, int kind, std::uint64_t value) {
   PerfettoWriter one(event, track_event::kAnnotation);
   one.add_uint64(annotation::kName, name);
   one.add_uint64(static_cast<protozero::pbf_tag_type>(kind), value);
 }
 
-void say(PerfettoWriter& event, Said name, std::string_view text) {
+void annotate(PerfettoWriter& event, Annotation name, std::string_view text) {
   PerfettoWriter one(event, track_event::kAnnotation);
   one.add_uint64(annotation::kName, static_cast<std::uint64_t>(name));
   one.add_string(annotation::kString, valid_utf8(text));
@@ -31,11 +31,11 @@ void say(PerfettoWriter& event, Said name, std::string_view text) {
 
 void say_flags(PerfettoWriter& event, const MergedEvent& e) {
   if (e.error >= 0) {
-    say(event, Said::kError, annotation::kSigned, static_cast<std::uint64_t>(e.error));
+    annotate(event, Annotation::kError, annotation::kSigned, static_cast<std::uint64_t>(e.error));
   }
   for (std::size_t i = 0; i < std::size(kFlagNames); ++i) {
     if ((e.flags & kFlagNames[i].first) != 0) {
-      say(event, static_cast<std::uint64_t>(Said::kTachyon) + i, annotation::kBool, 1);
+      annotate(event, static_cast<std::uint64_t>(Annotation::kTachyon) + i, annotation::kBool, 1);
     }
   }
 }

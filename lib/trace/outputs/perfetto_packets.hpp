@@ -35,7 +35,7 @@ constexpr int kName = 1, kBool = 2, kUnsigned = 3, kSigned = 4, kString = 6;
 constexpr std::uint32_t kSequenceId = 1;
 
 // Annotations that are no fields of a type, interned in this order.
-enum class Said : std::uint64_t {
+enum class Annotation : std::uint64_t {
   kError = 1,
   kTachyon,  // and the others of kFlagNames, in their order
   kSuspect,
@@ -63,14 +63,14 @@ enum class Said : std::uint64_t {
 using PerfettoWriter = protozero::pbf_writer;
 
 // The name of annotation `number` of those, from 1.
-const char* said_name(std::size_t number);
-constexpr std::size_t kSaidCount = static_cast<std::size_t>(Said::kFields) - 1;
+const char* annotation_name(std::size_t number);
+constexpr std::size_t kAnnotationCount = static_cast<std::size_t>(Annotation::kFields) - 1;
 
-void say(PerfettoWriter& event, std::uint64_t name, int kind, std::uint64_t value);
-inline void say(PerfettoWriter& event, Said name, int kind, std::uint64_t value) {
-  say(event, static_cast<std::uint64_t>(name), kind, value);
+void annotate(PerfettoWriter& event, std::uint64_t name, int kind, std::uint64_t value);
+inline void annotate(PerfettoWriter& event, Annotation name, int kind, std::uint64_t value) {
+  annotate(event, static_cast<std::uint64_t>(name), kind, value);
 }
-void say(PerfettoWriter& event, Said name, std::string_view text);
+void annotate(PerfettoWriter& event, Annotation name, std::string_view text);
 // How wrong the event's time may be, and its flags.
 void say_flags(PerfettoWriter& event, const MergedEvent& e);
 void add_interned(PerfettoWriter& data, int kind, std::uint64_t iid, std::string_view text);

@@ -28,14 +28,14 @@ std::string dot_duration(std::int64_t ns) {
 
 // Inside a quoted string; what ends a line or is not text becomes a space.
 std::string escaped(std::string_view text) {
-  std::string found;
+  std::string result;
   for (const char c : text) {
     if (c == '"' || c == '\\') {
-      found += '\\';
+      result += '\\';
     }
-    found += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
+    result += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
   }
-  return found;
+  return result;
 }
 
 class Dot {
@@ -52,9 +52,9 @@ class Dot {
   }
 
   void write() {
-    const std::string said = summary();
+    const std::string text = summary();
     file_.write("digraph tasks {\n");
-    file_.write("  graph [label=\"" + escaped(said) + "\", labelloc=t, fontname=\"sans-serif\"];\n");
+    file_.write("  graph [label=\"" + escaped(text) + "\", labelloc=t, fontname=\"sans-serif\"];\n");
     file_.write("  node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\", fontsize=11];\n");
     file_.write("  edge [color=\"#5B6470\", fontname=\"sans-serif\", fontsize=9];\n");
     std::vector<std::vector<std::uint32_t>> of_rank(job_.ranks.size());
@@ -95,11 +95,11 @@ class Dot {
   }
 
   std::string names(const std::vector<std::uint32_t>& tasks, const char* between) const {
-    std::string found;
+    std::string result;
     for (std::size_t i = 0; i < tasks.size() && i < kNamed; ++i) {
-      found += (i > 0 ? between : "") + full_name(tasks[i]);
+      result += (i > 0 ? between : "") + full_name(tasks[i]);
     }
-    return found + (tasks.size() > kNamed ? between + std::string("...") : "");
+    return result + (tasks.size() > kNamed ? between + std::string("...") : "");
   }
 
   std::string summary() const {
@@ -112,17 +112,17 @@ class Dot {
         open.push_back(task);
       }
     }
-    std::string said = std::to_string(graph_.tasks.size()) + " tasks, " + std::to_string(graph_.dependencies.size()) +
+    std::string text = std::to_string(graph_.tasks.size()) + " tasks, " + std::to_string(graph_.dependencies.size()) +
                        " dependencies, " + std::to_string(graph_.messages.size()) + " messages between tasks. ";
-    said += path_.circle.empty() ? "Critical path: " + dot_duration(path_.length) + " through " +
+    text += path_.circle.empty() ? "Critical path: " + dot_duration(path_.length) + " through " +
                                        std::to_string(path_.tasks.size()) + " tasks."
                                  : "Critical path: n/a, these wait for each other: " + names(path_.circle, ", ") + ".";
-    said += unknown.empty() ? "" : " Waited for, or waiting, but never begun: " + names(unknown, ", ") + ".";
-    said += open.empty() ? "" : " Not ended (at least as long): " + names(open, ", ") + ".";
-    said += counted(left_out_.messages, "messages of which an end is in no task");
-    said += counted(left_out_.ends, "ends of tasks that had not begun");
-    said += counted(left_out_.events, "events that were lost");
-    return said;
+    text += unknown.empty() ? "" : " Waited for, or waiting, but never begun: " + names(unknown, ", ") + ".";
+    text += open.empty() ? "" : " Not ended (at least as long): " + names(open, ", ") + ".";
+    text += counted(left_out_.messages, "messages of which an end is in no task");
+    text += counted(left_out_.ends, "ends of tasks that had not begun");
+    text += counted(left_out_.events, "events that were lost");
+    return text;
   }
 
   static std::string counted(std::uint64_t count, const char* what) {

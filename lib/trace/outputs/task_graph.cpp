@@ -92,9 +92,9 @@ class Points {
     while (waits_[point] == 0) {
       ++point;
     }
-    std::vector<bool> seen(task_.size());
-    for (; !seen[point]; point = waited_by[point]) {
-      seen[point] = true;
+    std::vector<bool> reached(task_.size());
+    for (; !reached[point]; point = waited_by[point]) {
+      reached[point] = true;
     }
     std::vector<std::uint32_t> tasks;
     const std::uint32_t first = point;
@@ -168,8 +168,8 @@ std::uint32_t TaskGraph::task(std::uint32_t rank, std::uint64_t number) {
   if (rank >= numbers_.size()) {
     numbers_.resize(rank + 1);
   }
-  const auto [place, made] = numbers_[rank].try_emplace(number, static_cast<std::uint32_t>(tasks.size()));
-  if (made) {
+  const auto [place, fresh] = numbers_[rank].try_emplace(number, static_cast<std::uint32_t>(tasks.size()));
+  if (fresh) {
     GraphTask& one = tasks.emplace_back();
     one.rank = rank;
     one.number = number;

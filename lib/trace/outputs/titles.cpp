@@ -113,7 +113,7 @@ Texts::Texts(const MergedJob& job) : described_(job.types.size()) {
   }
 }
 
-std::string_view Texts::found(std::uint32_t thread, std::uint32_t type, std::uint64_t first) const {
+std::string_view Texts::lookup(std::uint32_t thread, std::uint32_t type, std::uint64_t first) const {
   const auto text = texts_.find({rank_[thread], task_[type] ? kTask : type, first});
   return text == texts_.end() ? std::string_view() : text->second;
 }

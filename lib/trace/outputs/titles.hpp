@@ -56,7 +56,7 @@ class Texts {
   // Empty: none.
   std::string_view of(const MergedEvent& event) const { return of(event.thread, event.type, event.first); }
   std::string_view of(std::uint32_t thread, std::uint32_t type, std::uint64_t first) const {
-    return described_[type] ? found(thread, type, first) : std::string_view();
+    return described_[type] ? lookup(thread, type, first) : std::string_view();
   }
 
  private:
@@ -70,7 +70,7 @@ class Texts {
     std::size_t operator()(const Key& key) const;
   };
   static constexpr std::uint32_t kTask = 0xFFFFFFFF;
-  std::string_view found(std::uint32_t thread, std::uint32_t type, std::uint64_t first) const;
+  std::string_view lookup(std::uint32_t thread, std::uint32_t type, std::uint64_t first) const;
 
   std::vector<bool> task_;           // of each type
   std::vector<bool> described_;      // of each type: there are texts about it

@@ -46,13 +46,13 @@ TEST_CASE("arrows of JSON lead from the sender's time to the receiver's, of tach
   test_message(*sink, 1, 100, 0, 200, 1, 64);
   test_message(*sink, 2, 300, 1, 250, 0, 64);
   sink->end();
-  std::string said;
+  std::string text;
   for (const auto& event : events_of(folder.file("t"))) {
     if (event["ph"] == "s" || event["ph"] == "f") {
-      said += event["ph"].get<std::string>() + event["id"].dump() + " " + event["ts"].dump() + " ";
+      text += event["ph"].get<std::string>() + event["id"].dump() + " " + event["ts"].dump() + " ";
     }
   }
-  CHECK(said == "s1 0.1 f1 0.2 s2 0.3 f2 0.25 ");
+  CHECK(text == "s1 0.1 f1 0.2 s2 0.3 f2 0.25 ");
 }
 
 TEST_CASE("an output that is given up leaves nothing behind") {

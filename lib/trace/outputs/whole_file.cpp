@@ -63,8 +63,8 @@ bool is_open_file(const std::string& path) {
 }
 
 bool replaceable(const std::string& path) {
-  struct stat found {};
-  return ::stat(path.c_str(), &found) != 0 || (S_ISREG(found.st_mode) && !is_open_file(path));
+  struct stat result {};
+  return ::stat(path.c_str(), &result) != 0 || (S_ISREG(result.st_mode) && !is_open_file(path));
 }
 
 }  // namespace

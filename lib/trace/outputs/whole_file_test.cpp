@@ -112,13 +112,13 @@ TEST_CASE("a file that is replaced keeps its permissions and owner") {
     REQUIRE(::chown(folder.file("file").c_str(), 12, 34) == 0);
   }
   write_whole(folder.file("file"), "after");
-  struct stat found {};
-  REQUIRE(::stat(folder.file("file").c_str(), &found) == 0);
-  CHECK((found.st_mode & 07777) == 0640);
+  struct stat result {};
+  REQUIRE(::stat(folder.file("file").c_str(), &result) == 0);
+  CHECK((result.st_mode & 07777) == 0640);
   CHECK(read_whole(folder.file("file")) == "after");
   if (root) {
-    CHECK(found.st_uid == 12);
-    CHECK(found.st_gid == 34);
+    CHECK(result.st_uid == 12);
+    CHECK(result.st_gid == 34);
   }
 }
 

@@ -13,7 +13,7 @@
 namespace elbowroom::trace {
 
 // The clock of a rank: its stamps are ns, or ticks of a counter.
-struct MadeClock {
+struct SyntheticClock {
   bool counter = false;
   std::uint64_t start_ticks = 0;
   std::int64_t start_ns = 0;
@@ -41,8 +41,8 @@ class RingWriter {
  private:
   void flush();
 
-  std::string path_;
   RingHeader header_;
+  std::string path_;
   int file_ = -1;
   std::uint64_t kept_ = 0;
   std::uint64_t lost_ = 0;
@@ -51,17 +51,17 @@ class RingWriter {
   std::uint64_t text_count_ = 0;
 };
 
-class MadeTrace {
+class SyntheticTrace {
  public:
   // All ranks have the types and categories that are made here, under the same numbers; `job` is theirs, too.
-  explicit MadeTrace(std::string directory, int ranks = 1, std::uint64_t job = 7);
-  ~MadeTrace();
-  MadeTrace(const MadeTrace&) = delete;
-  MadeTrace& operator=(const MadeTrace&) = delete;
+  explicit SyntheticTrace(std::string directory, int ranks = 1, std::uint64_t job = 7);
+  ~SyntheticTrace();
+  SyntheticTrace(const SyntheticTrace&) = delete;
+  SyntheticTrace& operator=(const SyntheticTrace&) = delete;
 
   // Before the rank's first thread. A rank that is left out has no files; one that is killed leaves its rings in
   // `memory`, a folder that is made, and no last line.
-  void clock(int rank, const MadeClock& clock);
+  void clock(int rank, const SyntheticClock& clock);
   void leave_out(int rank);
   void kill(int rank, const std::string& memory);
   void job_of(int rank, std::uint64_t job);
@@ -90,12 +90,12 @@ class MadeTrace {
 
  private:
   struct Rank {
-    MadeClock clock;
+    SyntheticClock clock;
     bool there = true;
     std::uint64_t job = 0;
     std::string memory;  // of a rank that was killed
     std::vector<std::unique_ptr<RingWriter>> threads;
-    std::string told;  // lines besides categories and types
+    std::string lines;  // lines besides categories and types
   };
 
   RingHeader header(int rank, const std::string& name, int policy) const;
@@ -104,7 +104,7 @@ class MadeTrace {
 
   std::string directory_;
   std::vector<Rank> ranks_;
-  std::string made_;  // lines of categories and types
+  std::string definitions_;  // lines of categories and types
   int categories_ = 0;
   std::uint16_t types_ = 0;
 };

@@ -1,4 +1,4 @@
-#include "trace/merge/made_trace.hpp"
+#include "trace/merge/synthetic_trace.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -37,7 +37,7 @@ std::string numbered_name(const char* what, int number) {
   return what + std::string(digits.size() < 5 ? 5 - digits.size() : 0, '0') + digits;
 }
 
-std::string as_line(const nlohmann::json& told) { return told.dump() + "\n"; }
+std::string as_line(const nlohmann::json& lines) { return lines.dump() + "\n"; }
 
 std::uint64_t route(std::uint32_t communicator, int peer) {
   return static_cast<std::uint64_t>(communicator) << 32 | static_cast<std::uint32_t>(peer);
@@ -46,7 +46,7 @@ std::uint64_t route(std::uint32_t communicator, int peer) {
 }  // namespace
 
 RingWriter::RingWriter(std::string path, const RingHeader& header)
-    : path_(std::move(path)), header_(header), file_(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644)) {
+    : header_(header), path_(std::move(path)), file_(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644)) {
   if (file_ < 0) {
     cannot_write(path_, errno);
   }
@@ -110,51 +110,54 @@ void RingWriter::finish(bool ended) {
   file_ = -1;
 }
 
-MadeTrace::MadeTrace(std::string directory, int ranks, std::uint64_t job)
+SyntheticTrace::SyntheticTrace(std::string directory, int ranks, std::uint64_t job)
     : directory_(std::move(directory)), ranks_(static_cast<std::size_t>(ranks)) {
   for (Rank& rank : ranks_) {
     rank.job = job;
   }
   std::filesystem::create_directories(directory_);
   // The recorder's own, first of all types.
-  made_ += as_line(
+  definitions_ += as_line(
       {{"record", "type"}, {"number", 0}, {"name", "mask"}, {"category", 63}, {"fields", {nullptr, "mask", nullptr}}});
-  made_ += as_line({{"record", "type"},
-                    {"number", 1},
-                    {"name", "region of interest"},
-                    {"category", 63},
-                    {"fields", {"on", nullptr, nullptr}}});
+  definitions_ += as_line({{"record", "type"},
+                           {"number", 1},
+                           {"name", "region of interest"},
+                           {"category", 63},
+                           {"fields", {"on", nullptr, nullptr}}});
   types_ = 2;
 }
 
-MadeTrace::~MadeTrace() = default;
+SyntheticTrace::~SyntheticTrace() = default;
 
-void MadeTrace::clock(int rank, const MadeClock& clock) { ranks_.at(static_cast<std::size_t>(rank)).clock = clock; }
+void SyntheticTrace::clock(int rank, const SyntheticClock& clock) {
+  ranks_.at(static_cast<std::size_t>(rank)).clock = clock;
+}
 
-void MadeTrace::leave_out(int rank) { ranks_.at(static_cast<std::size_t>(rank)).there = false; }
+void SyntheticTrace::leave_out(int rank) { ranks_.at(static_cast<std::size_t>(rank)).there = false; }
 
-void MadeTrace::job_of(int rank, std::uint64_t job) { ranks_.at(static_cast<std::size_t>(rank)).job = job; }
+void SyntheticTrace::job_of(int rank, std::uint64_t job) { ranks_.at(static_cast<std::size_t>(rank)).job = job; }
 
-void MadeTrace::kill(int rank, const std::string& memory) {
+void SyntheticTrace::kill(int rank, const std::string& memory) {
   std::filesystem::create_directories(memory);
   ranks_.at(static_cast<std::size_t>(rank)).memory = memory;
 }
 
-int MadeTrace::category(const std::string& name) {
-  made_ += as_line({{"record", "category"}, {"number", categories_}, {"name", name}});
+int SyntheticTrace::category(const std::string& name) {
+  definitions_ += as_line({{"record", "category"}, {"number", categories_}, {"name", name}});
   return categories_++;
 }
 
-std::uint16_t MadeTrace::type(const std::string& name, int category, const std::array<std::string, 3>& fields) {
-  nlohmann::json told = nlohmann::json::array();
+std::uint16_t SyntheticTrace::type(const std::string& name, int category, const std::array<std::string, 3>& fields) {
+  nlohmann::json lines = nlohmann::json::array();
   for (const std::string& field : fields) {
-    told.push_back(field.empty() ? nlohmann::json() : nlohmann::json(field));
+    lines.push_back(field.empty() ? nlohmann::json() : nlohmann::json(field));
   }
-  made_ += as_line({{"record", "type"}, {"number", types_}, {"name", name}, {"category", category}, {"fields", told}});
+  definitions_ +=
+      as_line({{"record", "type"}, {"number", types_}, {"name", name}, {"category", category}, {"fields", lines}});
   return types_++;
 }
 
-RingHeader MadeTrace::header(int rank, const std::string& name, int policy) const {
+RingHeader SyntheticTrace::header(int rank, const std::string& name, int policy) const {
   const Rank& owner = ranks_.at(static_cast<std::size_t>(rank));
   RingHeader header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
@@ -179,54 +182,54 @@ RingHeader MadeTrace::header(int rank, const std::string& name, int policy) cons
   return header;
 }
 
-int MadeTrace::thread(int rank, const std::string& name, int policy) {
+int SyntheticTrace::thread(int rank, const std::string& name, int policy) {
   Rank& owner = ranks_.at(static_cast<std::size_t>(rank));
   const int number = static_cast<int>(owner.threads.size());
   owner.threads.push_back(std::make_unique<RingWriter>(ring(rank, number), header(rank, name, policy)));
   return number;
 }
 
-void MadeTrace::add(int rank, int thread, std::uint64_t stamp, std::uint16_t type, std::uint8_t kind,
-                    std::uint32_t small, std::uint64_t first, std::uint64_t second) {
+void SyntheticTrace::add(int rank, int thread, std::uint64_t stamp, std::uint16_t type, std::uint8_t kind,
+                         std::uint32_t small, std::uint64_t first, std::uint64_t second) {
   ranks_[static_cast<std::size_t>(rank)].threads[static_cast<std::size_t>(thread)]->add(
       {stamp, type, kind, 0, small, first, second});
 }
 
-void MadeTrace::send(int rank, int thread, std::uint64_t stamp, std::uint16_t type, int peer, std::uint64_t bytes,
-                     int tag, std::uint32_t communicator, std::uint32_t sequence) {
+void SyntheticTrace::send(int rank, int thread, std::uint64_t stamp, std::uint16_t type, int peer, std::uint64_t bytes,
+                          int tag, std::uint32_t communicator, std::uint32_t sequence) {
   add(rank, thread, stamp, type, ELBOW_TRACE_SEND, static_cast<std::uint32_t>(tag), route(communicator, peer),
       sequence == 0 ? bytes : elbow_trace_numbered(sequence, bytes));
 }
 
-void MadeTrace::receive(int rank, int thread, std::uint64_t stamp, std::uint16_t type, int peer, std::uint64_t bytes,
-                        int tag, std::uint32_t communicator, std::uint32_t sequence) {
+void SyntheticTrace::receive(int rank, int thread, std::uint64_t stamp, std::uint16_t type, int peer,
+                             std::uint64_t bytes, int tag, std::uint32_t communicator, std::uint32_t sequence) {
   add(rank, thread, stamp, type, ELBOW_TRACE_RECEIVE, static_cast<std::uint32_t>(tag), route(communicator, peer),
       sequence == 0 ? bytes : elbow_trace_numbered(sequence, bytes));
 }
 
-void MadeTrace::lose(int rank, int thread, std::uint64_t events) {
+void SyntheticTrace::lose(int rank, int thread, std::uint64_t events) {
   ranks_.at(static_cast<std::size_t>(rank)).threads.at(static_cast<std::size_t>(thread))->lose(events);
 }
 
-void MadeTrace::text(int rank, int thread, std::uint16_t type, std::uint64_t key, const std::string& text) {
+void SyntheticTrace::text(int rank, int thread, std::uint16_t type, std::uint64_t key, const std::string& text) {
   ranks_.at(static_cast<std::size_t>(rank)).threads.at(static_cast<std::size_t>(thread))->text(type, key, text);
 }
 
-void MadeTrace::sync(int rank, std::int64_t local, std::int64_t offset, std::int64_t low, std::int64_t high) {
-  ranks_.at(static_cast<std::size_t>(rank)).told += as_line(
+void SyntheticTrace::sync(int rank, std::int64_t local, std::int64_t offset, std::int64_t low, std::int64_t high) {
+  ranks_.at(static_cast<std::size_t>(rank)).lines += as_line(
       {{"record", "sync"}, {"local", local}, {"offset", offset}, {"low", low}, {"high", high}, {"same_source", true}});
 }
 
-std::string MadeTrace::ring(int rank, int thread) const {
+std::string SyntheticTrace::ring(int rank, int thread) const {
   const Rank& owner = ranks_.at(static_cast<std::size_t>(rank));
   const std::string name = numbered_name("thread-", thread) + ".ring";
   return owner.memory.empty() ? directory_ + "/" + numbered_name("rank-", rank) + "." + name
                               : owner.memory + "/" + name;
 }
 
-std::string MadeTrace::lines(int rank) const { return directory_ + "/" + numbered_name("rank-", rank) + ".jsonl"; }
+std::string SyntheticTrace::lines(int rank) const { return directory_ + "/" + numbered_name("rank-", rank) + ".jsonl"; }
 
-std::string MadeTrace::first_line(int rank) const {
+std::string SyntheticTrace::first_line(int rank) const {
   const Rank& owner = ranks_[static_cast<std::size_t>(rank)];
   return as_line({{"record", "trace"},
                   {"format", ELBOW_TRACE_FORMAT},
@@ -243,7 +246,7 @@ std::string MadeTrace::first_line(int rank) const {
                     {"scale", owner.clock.scale}}}});
 }
 
-std::string MadeTrace::last_line(int rank) const {
+std::string SyntheticTrace::last_line(int rank) const {
   const Rank& owner = ranks_[static_cast<std::size_t>(rank)];
   std::uint64_t kept = 0;
   std::uint64_t lost = 0;
@@ -266,7 +269,7 @@ std::string MadeTrace::last_line(int rank) const {
                   {"event_ns", 10.0}});
 }
 
-void MadeTrace::write() {
+void SyntheticTrace::write() {
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     Rank& rank = ranks_[i];
     if (!rank.there) {
@@ -277,7 +280,7 @@ void MadeTrace::write() {
     }
     const int number = static_cast<int>(i);
     std::ofstream file(lines(number), std::ios::binary);
-    file << first_line(number) << made_ << rank.told << (rank.memory.empty() ? last_line(number) : "");
+    file << first_line(number) << definitions_ << rank.lines << (rank.memory.empty() ? last_line(number) : "");
     if (!file.flush()) {
       cannot_write(lines(number), errno);
     }
