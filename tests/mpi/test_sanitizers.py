@@ -72,8 +72,12 @@ def test_the_native_tests_pass_under_address_and_undefined_behaviour_sanitizers(
 
 @pytest.mark.parametrize("tests", TESTS["thread"])
 def test_the_native_tests_pass_under_the_thread_sanitizer(thread: Path, tests: str) -> None:
-    # Of the library for predictions only what starts threads: the rest takes half a minute and has none.
-    chosen = ["--source-file=*threads_test*"] if tests == "predict_tests" else []
+    # Of the libraries only what starts threads: the rest takes half a minute and has none.
+    parts = {
+        "predict_tests": ["--source-file=*threads_test*"],
+        "broadcast_tests": ["--source-file=*interface_test*"],
+    }
+    chosen = parts.get(tests, [])
     done = run([str(program(thread, tests)), *chosen], {"TSAN_OPTIONS": "halt_on_error=1"})
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
 

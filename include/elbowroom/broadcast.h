@@ -1,0 +1,158 @@
+/* Broadcasts for task graphs: the root alone knows the recipients, and a receive does not tell how its data came.
+ *
+ *     elbow_transport transport = elbow_transport_of_mpi(&own);         elbowroom/broadcast_mpi.h
+ *     elbow_broadcast* broadcast = elbow_broadcast_new(&transport, NULL);
+ *     elbow_broadcast_receive(broadcast, 0, root, tag, data, size, &operation);           on each recipient, at any time
+ *     elbow_broadcast_send(broadcast, 0, tag, data, size, recipients, count, NULL, &operation);     on the root
+ *     elbow_broadcast_wait(broadcast, operation, ELBOW_RECEIVED);
+ *
+ * Data travel through a tree of the recipients (Swartvagher 2022, chapter 4). Announcements carry the list of the subtree,
+ * so that recipients need not know each other. Each receive has two events: RECEIVED, from which on the data may be read, and
+ * RELEASED, from which on the buffer may be written: in between, this process forwards the data. A send is RELEASED only.
+ * Receives are matched by context, root and tag, in the order in which the root sent, whatever way the data took.
+ *
+ * Progress is made in elbow_broadcast_progress and _wait, or by a thread of the library (elbow_broadcast_start). Without the
+ * thread, a process that computes for long delays those below it in the tree.
+ *
+ * With the thread, all functions may be called by any thread. Without it, one thread at a time uses an elbow_broadcast.
+ *
+ * Errors: include/elbowroom/README.md (0 or -1, an object or NULL; errno, and elbow_broadcast_error()). What goes wrong later
+ * is an event ELBOW_FAILED with a sentence.
+ */
+#ifndef ELBOWROOM_BROADCAST_H
+#define ELBOWROOM_BROADCAST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef ELBOW_API
+#define ELBOW_API __attribute__((visibility("default")))
+#endif
+
+typedef struct elbow_broadcast elbow_broadcast;
+typedef uint64_t elbow_operation; /* a send or a receive; 0: none */
+
+/* What happened to a transfer: ELBOW_CONTROL is a message with `bytes`, valid until the next poll. */
+enum { ELBOW_CONTROL = 0, ELBOW_SENT = 1, ELBOW_ARRIVED = 2, ELBOW_GONE = 3 };
+typedef struct elbow_happening {
+  int kind;
+  int peer; /* the sender of a control message, or the process that is gone */
+  uint64_t ticket;
+  const void* bytes;
+  size_t size;
+} elbow_happening;
+
+/* How this process reaches the others. Control messages are copied by send_control, and arrive in order between two
+ * processes. Data go from buffer to buffer; those between two processes on one channel (0 to channels - 1) match in order.
+ * `poll` returns 1 with what happened next, 0 where nothing did. All others return 0. -1: it failed. `state` is theirs. */
+typedef struct elbow_transport {
+  void* state;
+  int rank;
+  int size;
+  uint32_t channels;
+  double (*now)(void* state); /* s */
+  int (*send_control)(void* state, int peer, const void* bytes, size_t size);
+  int (*send_data)(void* state, int peer, uint32_t channel, const void* data, size_t size, uint64_t ticket);
+  int (*receive_data)(void* state, int peer, uint32_t channel, void* data, size_t size, uint64_t ticket);
+  int (*cancel)(void* state, uint64_t ticket); /* of a receive: its buffer is not written any more */
+  int (*poll)(void* state, elbow_happening* happening);
+  void (*close)(void* state);
+} elbow_transport;
+
+/* What to do with data that others wait for while no receive is posted for them here. */
+enum {
+  ELBOW_STORE_FORWARD = 0, /* take them into a pool while there is room, else as ELBOW_BYPASS */
+  ELBOW_BYPASS = 1,        /* the parent in the tree serves the others */
+  ELBOW_POSTPONE = 2       /* the others wait (the thesis) */
+};
+
+/* 0 stands for the default in every field. */
+typedef struct elbow_broadcast_settings {
+  size_t inline_limit;    /* bytes; smaller data travel with their announcement. Default: 4096 */
+  size_t window;          /* bytes in flight from this process. Default: 131072 */
+  size_t pool;            /* bytes for ELBOW_STORE_FORWARD. Default: 16 MiB */
+  int late;               /* one of the above */
+  double watchdog;        /* s without a change after which an operation gets ELBOW_STALLED. Default: 60 */
+  const uint16_t* groups; /* the rack of each process, for trees of two levels */
+} elbow_broadcast_settings;
+
+/* `tree`: "flat", "chain", "binary", "binomial", "4-ary", "8-nomial", with "two-level-", "delegate-" or "split3-" before it,
+ * or "two" (two trees at once, each with every other segment). NULL: "binomial". `segment`: bytes; 0: whole messages. */
+typedef struct elbow_way {
+  const char* tree;
+  size_t segment;
+} elbow_way;
+
+/* Higher priorities are served first; 0 is the lowest. */
+typedef struct elbow_recipient {
+  int32_t rank;
+  int32_t priority;
+} elbow_recipient;
+
+enum {
+  ELBOW_RECEIVED = 0, /* the data may be read */
+  ELBOW_RELEASED = 1, /* the buffer may be written; the operation is over */
+  ELBOW_FAILED = 2,   /* the operation is over; `text` says why */
+  ELBOW_LOST = 3,     /* process `rank` is gone; the operation goes on with the others */
+  ELBOW_STALLED = 4   /* nothing has moved for the watchdog's time; `text` names what is waited for */
+};
+typedef struct elbow_broadcast_event {
+  int kind;
+  elbow_operation operation; /* 0: of no operation of this process */
+  int rank;                  /* -1: none */
+  const char* text;          /* valid until the next call with this elbow_broadcast; "" without one */
+} elbow_broadcast_event;
+
+/* `transport` is copied, and closed by _free. EINVAL for settings that contradict each other. */
+ELBOW_API elbow_broadcast* elbow_broadcast_new(const elbow_transport* transport,
+                                               const elbow_broadcast_settings* settings);
+/* Gives up what is not over. */
+ELBOW_API void elbow_broadcast_free(elbow_broadcast* broadcast);
+
+/* Posts a receive of `size` bytes. The first receive of a context, root and tag gets the first data sent with them. EINVAL
+ * for a root that is no other process. */
+ELBOW_API int elbow_broadcast_receive(elbow_broadcast* broadcast, uint32_t context, int32_t root, int64_t tag,
+                                      void* data, size_t size, elbow_operation* operation);
+
+/* Sends to each of `count` recipients. `way` may be NULL. EINVAL for processes that are no others or are named twice,
+ * negative priorities, no recipient, and a tree that is unknown. */
+ELBOW_API int elbow_broadcast_send(elbow_broadcast* broadcast, uint32_t context, int64_t tag, const void* data,
+                                   size_t size, const elbow_recipient* recipients, size_t count, const elbow_way* way,
+                                   elbow_operation* operation);
+
+/* Does all that can be done now; with the thread, nothing. */
+ELBOW_API int elbow_broadcast_progress(elbow_broadcast* broadcast);
+
+/* Takes the next event: 1, or 0 where there is none. */
+ELBOW_API int elbow_broadcast_next(elbow_broadcast* broadcast, elbow_broadcast_event* event);
+
+/* Returns when the operation has that event (ELBOW_RECEIVED or ELBOW_RELEASED), which _next then does not return; others
+ * stay for _next. ECOMM where the operation failed, ETIMEDOUT where the watchdog ended the wait. */
+ELBOW_API int elbow_broadcast_wait(elbow_broadcast* broadcast, elbow_operation operation, int kind);
+
+/* A thread makes progress, bound to a core (-1: to none). The transport is used by that thread only. */
+ELBOW_API int elbow_broadcast_start(elbow_broadcast* broadcast, int core);
+ELBOW_API int elbow_broadcast_stop(elbow_broadcast* broadcast);
+
+typedef struct elbow_broadcast_counters {
+  uint64_t broadcasts; /* sends to several recipients */
+  uint64_t sends;      /* to one */
+  uint64_t receives;
+  uint64_t forwarded; /* bytes sent for other roots */
+  uint64_t bypassed;  /* children that this process served for one that had no buffer yet */
+  uint64_t stored;    /* messages that waited in the pool */
+} elbow_broadcast_counters;
+ELBOW_API int elbow_broadcast_count(elbow_broadcast* broadcast, elbow_broadcast_counters* counters);
+
+/* The calling thread's last failure, as a sentence; "" before the first one. */
+ELBOW_API const char* elbow_broadcast_error(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,299 @@
+/* elbow_transport of an MPI communicator, for elbowroom/broadcast.h. A header only: it is compiled with the program's own
+ * MPI.
+ *
+ *     MPI_Comm own;
+ *     MPI_Comm_dup(MPI_COMM_WORLD, &own);                 messages of broadcasts meet no others
+ *     elbow_transport transport = elbow_transport_of_mpi(own);
+ *     elbow_broadcast* broadcast = elbow_broadcast_new(&transport, NULL);
+ *
+ * elbow_broadcast_free, on all processes and before MPI_Finalize, ends its messages and leaves the communicator. With the
+ * library's thread, MPI_THREAD_MULTIPLE is needed, or MPI_THREAD_FUNNELED and SERIALIZED where nothing else calls MPI.
+ *
+ * Errors of MPI are MPI's to handle: by default they end the program.
+ */
+#ifndef ELBOWROOM_BROADCAST_MPI_H
+#define ELBOWROOM_BROADCAST_MPI_H
+
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "elbowroom/broadcast.h"
+
+enum {
+  ELBOW_MPI_CONTROL = 0, /* tags */
+  ELBOW_MPI_LONG = 1,    /* control messages that exceed a buffer, after one of ELBOW_MPI_LONG_SIZE bytes */
+  ELBOW_MPI_DATA = 2,    /* and on: channels */
+  ELBOW_MPI_LONG_SIZE = 9,
+  ELBOW_MPI_BUFFER = 8192,
+  ELBOW_MPI_POSTED = 16, /* receives of control messages */
+  ELBOW_MPI_SENDING = 64 /* control messages on their way whose memory need not be allocated */
+};
+
+/* What a request is for, besides ELBOW_SENT and ELBOW_ARRIVED: control messages in memory of their own. */
+enum { ELBOW_MPI_COPY = -1, ELBOW_MPI_LONG_ARRIVES = -2 };
+
+typedef struct elbow_mpi_data {
+  MPI_Request request;
+  uint64_t ticket;
+  int kind;
+  int peer;
+  char* owned; /* memory of a control message */
+  size_t size;
+} elbow_mpi_data;
+
+typedef struct elbow_mpi {
+  MPI_Comm communicator;
+  int next;           /* of the posted receives */
+  int taken;          /* its bytes are being read; it is posted again at the next poll */
+  char* long_message; /* the last one, until the next poll */
+  MPI_Request posted[ELBOW_MPI_POSTED];
+  int next_sending;
+  MPI_Request sending[ELBOW_MPI_SENDING];
+  elbow_mpi_data* data;
+  int count;
+  int room;
+  int looked; /* where the last look for finished transfers stopped */
+  char (*receive_buffers)[ELBOW_MPI_BUFFER];
+  char (*send_buffers)[ELBOW_MPI_BUFFER];
+} elbow_mpi;
+
+static double elbow_mpi_now(void* state) {
+  (void)state;
+  return MPI_Wtime();
+}
+
+static int elbow_mpi_post(elbow_mpi* self, int index) {
+  return MPI_Irecv(self->receive_buffers[index], ELBOW_MPI_BUFFER, MPI_BYTE, MPI_ANY_SOURCE, ELBOW_MPI_CONTROL,
+                   self->communicator, &self->posted[index]);
+}
+
+static elbow_mpi_data* elbow_mpi_add(elbow_mpi* self, int peer, uint64_t ticket, int kind) {
+  if (self->count == self->room) {
+    const int room = self->room == 0 ? 64 : 2 * self->room;
+    elbow_mpi_data* const data = (elbow_mpi_data*)realloc(self->data, (size_t)room * sizeof *data);
+    if (data == NULL) return NULL;
+    self->data = data;
+    self->room = room;
+  }
+  elbow_mpi_data* const item = &self->data[self->count++];
+  item->peer = peer;
+  item->ticket = ticket;
+  item->kind = kind;
+  item->owned = NULL;
+  item->request = MPI_REQUEST_NULL;
+  return item;
+}
+
+/* Sends a copy that is freed when it is sent. */
+static int elbow_mpi_send_copy(elbow_mpi* self, int peer, int tag, const void* bytes, size_t size) {
+  char* const copy = (char*)malloc(size);
+  elbow_mpi_data* const item = copy == NULL ? NULL : elbow_mpi_add(self, peer, 0, ELBOW_MPI_COPY);
+  if (item == NULL) {
+    free(copy);
+    return -1;
+  }
+  memcpy(copy, bytes, size);
+  item->owned = copy;
+  return MPI_Isend(copy, (int)size, MPI_BYTE, peer, tag, self->communicator, &item->request) == MPI_SUCCESS ? 0 : -1;
+}
+
+/* Never waits: two processes that waited for each other's receives would wait for ever. */
+static int elbow_mpi_send_control(void* state, int peer, const void* bytes, size_t size) {
+  elbow_mpi* self = (elbow_mpi*)state;
+  char announcement[ELBOW_MPI_LONG_SIZE] = {0};
+  if (size > ELBOW_MPI_BUFFER) {
+    const uint64_t announced = size;
+    if (elbow_mpi_send_copy(self, peer, ELBOW_MPI_LONG, bytes, size) != 0) return -1;
+    memcpy(announcement + 1, &announced, sizeof announced);
+    bytes = announcement;
+    size = sizeof announcement;
+  }
+  const int index = self->next_sending;
+  int done = 0;
+  MPI_Test(&self->sending[index], &done, MPI_STATUS_IGNORE);
+  if (!done) return elbow_mpi_send_copy(self, peer, ELBOW_MPI_CONTROL, bytes, size);
+  self->next_sending = (index + 1) % ELBOW_MPI_SENDING;
+  memcpy(self->send_buffers[index], bytes, size);
+  return MPI_Isend(self->send_buffers[index], (int)size, MPI_BYTE, peer, ELBOW_MPI_CONTROL, self->communicator,
+                   &self->sending[index]) == MPI_SUCCESS
+             ? 0
+             : -1;
+}
+
+static int elbow_mpi_send_data(void* state, int peer, uint32_t channel, const void* data, size_t size,
+                               uint64_t ticket) {
+  elbow_mpi* self = (elbow_mpi*)state;
+  elbow_mpi_data* const item = elbow_mpi_add(self, peer, ticket, ELBOW_SENT);
+  if (item == NULL) return -1;
+  return MPI_Isend(data, (int)size, MPI_BYTE, peer, ELBOW_MPI_DATA + (int)channel, self->communicator,
+                   &item->request) == MPI_SUCCESS
+             ? 0
+             : -1;
+}
+
+static int elbow_mpi_receive_data(void* state, int peer, uint32_t channel, void* data, size_t size, uint64_t ticket) {
+  elbow_mpi* self = (elbow_mpi*)state;
+  elbow_mpi_data* const item = elbow_mpi_add(self, peer, ticket, ELBOW_ARRIVED);
+  if (item == NULL) return -1;
+  return MPI_Irecv(data, (int)size, MPI_BYTE, peer, ELBOW_MPI_DATA + (int)channel, self->communicator,
+                   &item->request) == MPI_SUCCESS
+             ? 0
+             : -1;
+}
+
+static void elbow_mpi_remove(elbow_mpi* self, int index) { self->data[index] = self->data[--self->count]; }
+
+static int elbow_mpi_cancel(void* state, uint64_t ticket) {
+  elbow_mpi* self = (elbow_mpi*)state;
+  for (int i = 0; i < self->count; ++i) {
+    if (self->data[i].ticket != ticket || self->data[i].kind != ELBOW_ARRIVED) continue;
+    MPI_Cancel(&self->data[i].request);
+    MPI_Wait(&self->data[i].request, MPI_STATUS_IGNORE);
+    elbow_mpi_remove(self, i);
+    return 0;
+  }
+  return 0;
+}
+
+/* A long control message was announced: it happens when it is here. */
+static int elbow_mpi_receive_long(elbow_mpi* self, int peer, const char* announcement) {
+  uint64_t size;
+  memcpy(&size, announcement + 1, sizeof size);
+  char* const owned = (char*)malloc(size);
+  elbow_mpi_data* const item = owned == NULL ? NULL : elbow_mpi_add(self, peer, 0, ELBOW_MPI_LONG_ARRIVES);
+  if (item == NULL) {
+    free(owned);
+    return -1;
+  }
+  item->owned = owned;
+  item->size = (size_t)size;
+  return MPI_Irecv(owned, (int)size, MPI_BYTE, peer, ELBOW_MPI_LONG, self->communicator, &item->request) == MPI_SUCCESS
+             ? 0
+             : -1;
+}
+
+static int elbow_mpi_poll_control(elbow_mpi* self, elbow_happening* happening) {
+  for (;;) {
+    if (self->taken) {
+      self->taken = 0;
+      if (elbow_mpi_post(self, self->next) != MPI_SUCCESS) return -1;
+      self->next = (self->next + 1) % ELBOW_MPI_POSTED;
+    }
+    int done = 0;
+    int size = 0;
+    MPI_Status status;
+    MPI_Test(&self->posted[self->next], &done, &status);
+    if (!done) return 0;
+    MPI_Get_count(&status, MPI_BYTE, &size);
+    self->taken = 1;
+    const char* const buffer = self->receive_buffers[self->next];
+    if (size != ELBOW_MPI_LONG_SIZE || buffer[0] != 0) {
+      happening->kind = ELBOW_CONTROL;
+      happening->peer = status.MPI_SOURCE;
+      happening->bytes = buffer;
+      happening->size = (size_t)size;
+      return 1;
+    }
+    if (elbow_mpi_receive_long(self, status.MPI_SOURCE, buffer) != 0) return -1;
+  }
+}
+
+/* Looks at all transfers, from where the last look ended, until one is over that means anything. */
+static int elbow_mpi_poll_data(elbow_mpi* self, elbow_happening* happening) {
+  for (int looked = 0; looked < self->count; ++looked) {
+    if (self->looked >= self->count) self->looked = 0;
+    elbow_mpi_data* const item = &self->data[self->looked];
+    int done = 0;
+    MPI_Test(&item->request, &done, MPI_STATUS_IGNORE);
+    if (!done) {
+      ++self->looked;
+      continue;
+    }
+    const elbow_mpi_data over = *item;
+    elbow_mpi_remove(self, self->looked);
+    if (over.kind == ELBOW_MPI_COPY) {
+      free(over.owned);
+      continue;
+    }
+    happening->kind = over.kind == ELBOW_MPI_LONG_ARRIVES ? ELBOW_CONTROL : over.kind;
+    happening->peer = over.peer;
+    happening->ticket = over.ticket;
+    happening->bytes = self->long_message = over.owned;
+    happening->size = over.size;
+    return 1;
+  }
+  return 0;
+}
+
+static int elbow_mpi_poll(void* state, elbow_happening* happening) {
+  elbow_mpi* self = (elbow_mpi*)state;
+  free(self->long_message);
+  self->long_message = NULL;
+  const int found = elbow_mpi_poll_control(self, happening);
+  return found != 0 ? found : elbow_mpi_poll_data(self, happening);
+}
+
+static void elbow_mpi_close(void* state) {
+  elbow_mpi* self = (elbow_mpi*)state;
+  for (int i = 0; i < ELBOW_MPI_SENDING; ++i) {
+    MPI_Wait(&self->sending[i], MPI_STATUS_IGNORE);
+  }
+  for (int i = 0; i < ELBOW_MPI_POSTED; ++i) {
+    if (self->posted[i] == MPI_REQUEST_NULL) continue;
+    MPI_Cancel(&self->posted[i]);
+    MPI_Wait(&self->posted[i], MPI_STATUS_IGNORE);
+  }
+  for (int i = 0; i < self->count; ++i) {
+    const int sends = self->data[i].kind == ELBOW_SENT || self->data[i].kind == ELBOW_MPI_COPY;
+    if (!sends) MPI_Cancel(&self->data[i].request); /* sends cannot be, in some MPIs */
+    MPI_Wait(&self->data[i].request, MPI_STATUS_IGNORE);
+    free(self->data[i].owned);
+  }
+  free(self->long_message);
+  free(self->data);
+  free(self->receive_buffers);
+  free(self->send_buffers);
+  free(self);
+}
+
+/* `state` is NULL where there is no memory; elbow_broadcast_new then fails with ENOMEM. */
+static inline elbow_transport elbow_transport_of_mpi(MPI_Comm communicator) {
+  elbow_transport transport = {NULL,
+                               0,
+                               1,
+                               0,
+                               elbow_mpi_now,
+                               elbow_mpi_send_control,
+                               elbow_mpi_send_data,
+                               elbow_mpi_receive_data,
+                               elbow_mpi_cancel,
+                               elbow_mpi_poll,
+                               elbow_mpi_close};
+  elbow_mpi* const self = (elbow_mpi*)calloc(1, sizeof *self);
+  if (self == NULL) return transport;
+  self->receive_buffers = (char(*)[ELBOW_MPI_BUFFER])malloc(sizeof(char[ELBOW_MPI_POSTED][ELBOW_MPI_BUFFER]));
+  self->send_buffers = (char(*)[ELBOW_MPI_BUFFER])malloc(sizeof(char[ELBOW_MPI_SENDING][ELBOW_MPI_BUFFER]));
+  if (self->receive_buffers == NULL || self->send_buffers == NULL) {
+    free(self->receive_buffers);
+    free(self->send_buffers);
+    free(self);
+    return transport;
+  }
+  int found = 0;
+  int* most = NULL;
+  MPI_Comm_get_attr(communicator, MPI_TAG_UB, &most, &found);
+  transport.channels = (uint32_t)((found ? *most : 32767) - ELBOW_MPI_DATA);
+  if (transport.channels > 65536) transport.channels = 65536;
+  MPI_Comm_rank(communicator, &transport.rank);
+  MPI_Comm_size(communicator, &transport.size);
+  self->communicator = communicator;
+  for (int i = 0; i < ELBOW_MPI_SENDING; ++i) {
+    self->sending[i] = MPI_REQUEST_NULL;
+  }
+  for (int i = 0; i < ELBOW_MPI_POSTED; ++i) elbow_mpi_post(self, i);
+  transport.state = self;
+  return transport;
+}
+
+#endif

@@ -1,0 +1,85 @@
+// What ranks send each other besides data: announcements of a broadcast, with the list of the receiver's subtree, and
+// short answers. Every message names the version of its format; every field is checked when it is read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tree.hpp"
+
+namespace elbowroom::broadcast {
+
+constexpr std::uint8_t kFormat = 1;
+
+struct Recipient {
+  std::int32_t rank = 0;
+  std::int32_t priority = 0;   // from 0; higher ones are served first
+  std::uint32_t sequence = 0;  // counts what the root sends to this rank with this context and tag
+  std::uint16_t group = 0;     // the rack, for trees of two levels
+
+  bool operator==(const Recipient&) const = default;
+};
+
+// What a receive names; data of one key arrive in the order of their sequence numbers.
+struct Key {
+  std::uint32_t context = 0;
+  std::int32_t root = 0;
+  std::int64_t tag = 0;
+
+  auto operator<=>(const Key&) const = default;
+};
+
+// "There are data for you": to a child. With `inlined`, the data are in the message; else they come over `channel` once the
+// child says that it is ready.
+struct Announcement {
+  Key key;
+  Recipient receiver;
+  std::uint32_t channel = 0;  // chosen by the sender, free again when the child is done
+  std::uint64_t size = 0;     // bytes
+  std::uint64_t segment = 0;  // bytes; the last segment may be shorter
+  std::uint8_t stripe = 0;    // of `stripes` trees that share the segments: this one has those with index % stripes
+  std::uint8_t stripes = 1;
+  Tree tree;
+  std::vector<Recipient> subtree;  // to be forwarded to, in order
+  bool inlined = false;
+  std::span<const std::byte> payload;  // of a decoded message: a part of its bytes
+};
+
+// Answers of a child, about the channel that the announcement named.
+enum class Reply : std::uint8_t {
+  kReady = 2,   // send the segments of the stripe from number `from` on
+  kBypass = 3,  // not ready yet: serve my children yourself, data for me alone will do
+  kRefuse = 4,  // as kBypass, and no data for me
+  kDone = 5,    // I have all segments of the stripe
+};
+
+struct Answer {
+  Reply reply = Reply::kReady;
+  std::uint32_t channel = 0;
+  std::uint64_t from = 0;
+};
+
+using Message = std::variant<Announcement, Answer>;
+
+// A message that is damaged, of another version, or contradicts itself; the text names the field.
+struct BadMessage : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// `into` is cleared first; its memory is used again.
+void encode(const Announcement& announcement, std::vector<std::byte>& into);
+void encode(const Answer& answer, std::vector<std::byte>& into);
+
+// A message that rank `self` of `size` ranks received. Throws BadMessage.
+Message decode(std::span<const std::byte> bytes, std::int32_t self, std::int32_t size);
+
+// Segments of a message, and those of one stripe.
+std::uint64_t segments(std::uint64_t size, std::uint64_t segment);
+std::uint64_t segments_of(const Announcement& announcement);
+
+}  // namespace elbowroom::broadcast

@@ -1,0 +1,57 @@
+// A transport over SimGrid's simulated network: each rank is an actor of its own. Data have sizes only.
+#pragma once
+
+#include <map>
+#include <simgrid/s4u.hpp>
+#include <vector>
+
+#include "transport.hpp"
+
+namespace elbowroom::broadcast {
+
+class SimulatedTransport : public Transport {
+ public:
+  SimulatedTransport(int rank, int size);
+  ~SimulatedTransport() override;
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  double now() override { return simgrid::s4u::Engine::get_clock(); }
+  std::uint32_t channels() const override { return 1 << 20; }
+  void send_control(int peer, std::span<const std::byte> bytes) override;
+  void send_data(int peer, std::uint32_t channel, std::span<const std::byte> data, Ticket ticket) override;
+  void receive_data(int peer, std::uint32_t channel, std::span<std::byte> data, Ticket ticket) override;
+  void cancel(Ticket ticket) override;
+  void wake(double at) override { wake_at_ = at; }
+  bool poll(Happening& happening) override;
+
+  // Lets simulated time pass until something happens here.
+  void wait();
+
+ private:
+  struct Control {
+    int from;
+    std::vector<std::byte> bytes;
+  };
+  struct Transfer {
+    Happening::Kind kind;
+    int peer;
+    Ticket ticket;
+  };
+
+  simgrid::s4u::Mailbox* data_box(int from, int to, std::uint32_t channel) const;
+  void listen();
+
+  int rank_;
+  int size_;
+  // The first activity is the receive of the next control message; the others are transfers of data, in step.
+  std::vector<simgrid::s4u::CommPtr> activities_;
+  std::vector<Transfer> transfers_;
+  Control* incoming_ = nullptr;
+  Control* current_ = nullptr;
+  std::ptrdiff_t ready_ = -1;
+  char* sink_ = nullptr;
+  double wake_at_ = -1;  // s; below 0: not wanted
+};
+
+}  // namespace elbowroom::broadcast
