@@ -20,7 +20,7 @@ import numpy as np
 from elbowroom.api.calibration import calibrate
 from elbowroom.models import published
 from elbowroom.models.predict import situations
-from elbowroom.virtual.published_curves import PublishedCurves
+from elbowroom.virtual.machines import PublishedCurves
 
 
 def line(name: str, options: argparse.Namespace) -> tuple[float, ...]:

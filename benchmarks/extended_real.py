@@ -39,8 +39,7 @@ from elbowroom.models.fit import fit as fit_document
 from elbowroom.models.message_size import MessageBandwidth
 from elbowroom.models.message_size import fit as fit_sizes
 from elbowroom.models.predict import predict_loads
-from elbowroom.models.run_data import NORMAL_95, Setting, collect
-from elbowroom.models.run_loads import Base, load_rows
+from elbowroom.models.run_data import NORMAL_95, Base, Setting, collect, load_rows
 from elbowroom.results.result import PointResult, Summary
 
 MEASURED = Path(__file__).parent.parent / "docs" / "measured" / "two-core-vm-loads.json"

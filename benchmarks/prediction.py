@@ -56,8 +56,8 @@ from elbowroom.models.threshold import fit as threshold_fit
 from elbowroom.stats.interval import Interval
 from elbowroom.virtual.credit_calibration import credits
 from elbowroom.virtual.credits import Credits, DataSide, Network
+from elbowroom.virtual.machines import PublishedCurves
 from elbowroom.virtual.network import Resource
-from elbowroom.virtual.published_curves import PublishedCurves
 from elbowroom.virtual.truth import Truth, generator
 
 Question = Literal["placements", "points", "table 6.1", "sockets"]

@@ -28,7 +28,7 @@ import numpy as np
 import elbowroom
 from elbowroom.launch import build
 from elbowroom.launch.mpi import find_mpi
-from elbowroom.plan.durations import parse_duration
+from elbowroom.plan.sizes import parse_duration
 
 TRAFFIC_S = SLEEP_S = 0.1
 ARRAY_BYTES = 256 << 20

@@ -131,7 +131,7 @@ def _thesis_curves(
     places: Sequence[tuple[int, int]] | None = None,
 ) -> Curves:
     from elbowroom.models import published
-    from elbowroom.virtual.published_curves import PublishedCurves
+    from elbowroom.virtual.machines import PublishedCurves
     from elbowroom.virtual.truth import generator
 
     machine = published.load(name)

@@ -19,13 +19,13 @@ from elbowroom.models.flow import law as flow
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.message_size import MessageSize
 from elbowroom.models.predict import predict, situations
-from elbowroom.models.published_document import of_published
+from elbowroom.models.published import of_published
 from elbowroom.plan.point import Note
 from elbowroom.report.columns import CoreUse
 from elbowroom.report.jobs import Jobbed
 from elbowroom.report.modelled import Modelled
 from elbowroom.report.page import Page
-from elbowroom.results.drift import Drift
+from elbowroom.results.quiet import Drift
 from elbowroom.results.result import Finding, Kept, PointResult, Side, Summary, Verdict
 
 SIZES = (4, 1024, 65536, 2**20, 64 * 10**6)

@@ -186,6 +186,7 @@ count:
   trace stat t --bins @
   trace overhead --repeat @ -- true
   trace simulate-clocks --clocks @
+  broadcast simulate --recipients @
   predict henri --comm-node 0 --comm-threads @
 index:
   {VIRTUAL} --comm-core @
@@ -248,6 +249,8 @@ size:
   predict henri --size @
   {RECORD} --buffer @ -- true
   trace overhead --repeat 1 --buffer @ -- true
+  broadcast simulate --size @
+  broadcast simulate --segment @
 bytes:
   overlap henri {MODELLED} --comp-bytes @ --comm-bytes 1MB
   overlap henri {MODELLED} --comp-bytes 1GB --comm-bytes @
@@ -281,6 +284,9 @@ name:
   trace simulate-clocks --clock @
   trace simulate-clocks --link @
   trace simulate-clocks --bad @
+  broadcast simulate --tree @
+  broadcast simulate --bandwidth @
+  broadcast simulate --latency @
 text:
   {RECORD} --categories @ -- true
   trace overhead --repeat 1 --categories @ -- true

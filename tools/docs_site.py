@@ -26,7 +26,7 @@ from check_links import LINK, ROOT
 import elbowroom
 from elbowroom.cli.commands import group
 
-HEADERS = ("clock.h", "clock_mpi.h", "predict.h", "trace.h", "trace.hpp")
+HEADERS = ("broadcast.h", "broadcast_mpi.h", "clock.h", "clock_mpi.h", "predict.h", "trace.h", "trace.hpp")
 
 BOILERPLATE = re.compile(
     r"^#ifdef __cplusplus\n.*?^#endif\n|^#ifndef ELBOW_API\n.*?^#endif\n"

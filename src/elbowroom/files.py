@@ -193,6 +193,16 @@ def write_with(path: Path, write: Callable[[Path], object], *, own: bool = False
         raise disk_error(error, path, "file" if own else "out") from error
 
 
+def make_folder(path: Path, *, field: str, hint: str) -> None:
+    """Makes a folder and those above it; UsageError where that is impossible."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"cannot be made ({error.strerror})", field=field, value=str(path), hint=hint
+        ) from error
+
+
 def sync(path: Path) -> None:
     """Forces a file to the disk."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pkgutil
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -115,6 +117,21 @@ class Registry(Generic[T]):
     ) -> None:
         self.kind, self._noun, self._field = kind, noun, field or noun
         self._built_in, self._own, self._added, self._hint = built_in, own, added, hint
+
+    @classmethod
+    def of_modules(cls, kind: str, noun: str, item: type[T], package: str, **more: Any) -> Registry[T]:
+        """A registry of instances of `item`. Each of elbowroom's own is in a module of its name of `package`,
+        which declares it by the name of its type in capitals.
+        """
+        place = import_module(package).__path__
+        return cls(
+            kind,
+            noun,
+            built_in=lambda: tuple(module.name for module in pkgutil.iter_modules(place)),
+            own=lambda name: getattr(import_module(f"{package}.{name}"), item.__name__.upper()),
+            added=instance_of(item),
+            **more,
+        )
 
     def names(self) -> tuple[str, ...]:
         """All names, elbowroom's own first; imports no plug-in."""

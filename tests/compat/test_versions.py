@@ -21,7 +21,7 @@ from elbowroom.models import published
 from elbowroom.models.base import Provenance
 from elbowroom.models.document import Document
 from elbowroom.models.fit import fit
-from elbowroom.models.published_document import of_published
+from elbowroom.models.published import of_published
 from elbowroom.trace import overhead
 from elbowroom.trace.documents import Stat, decode
 
@@ -113,13 +113,13 @@ def test_a_run_on_a_virtual_machine_keeps_to_the_schemas(
 
 def test_an_explanation_keeps_to_its_schema() -> None:
     rules = schema("explanation")
-    found = json.loads(msgspec.json.encode(elbowroom.explain(DATA)))
-    assert found["shown"]
-    assert found["told"]
-    check(found, rules, rules)
-    del found["told"][0]["status"]
+    result = json.loads(msgspec.json.encode(elbowroom.explain(DATA)))
+    assert result["shown"]
+    assert result["told"]
+    check(result, rules, rules)
+    del result["told"][0]["status"]
     with pytest.raises(AssertionError, match="status"):
-        check(found, rules, rules)
+        check(result, rules, rules)
 
 
 def test_a_run_of_extraneous_accesses_keeps_to_the_schemas(site: Path, tmp_path: Path) -> None:
@@ -147,14 +147,14 @@ def test_a_run_of_extraneous_accesses_keeps_to_the_schemas(site: Path, tmp_path:
 )
 def test_a_file_that_lacks_a_required_part_breaks_its_schema(name: str, part: str) -> None:
     rules = schema(name)
-    found: Any = {
+    result: Any = {
         "manifest": lambda: json.loads((DATA / "manifest.json").read_text()),
         "samples": lambda: json.loads((DATA / "samples.jsonl").read_text().splitlines()[1]),
         "show": lambda: json.loads(msgspec.json.encode(elbowroom.open(DATA).show())),
     }[name]()
-    del found[part]
+    del result[part]
     with pytest.raises(AssertionError, match=part):
-        check(found, rules["$defs"]["WrittenLine"] if name == "samples" else rules, rules)
+        check(result, rules["$defs"]["WrittenLine"] if name == "samples" else rules, rules)
 
 
 @pytest.fixture(scope="module")
@@ -166,9 +166,9 @@ def fitted(thesis_curves: Any) -> Document:
 
 def test_a_fitted_model_keeps_to_its_schema(fitted: Document) -> None:
     rules = schema("model")
-    found = json.loads(msgspec.json.encode(fitted))
-    assert all(found["models"].values())
-    check(found, rules, rules)
+    result = json.loads(msgspec.json.encode(fitted))
+    assert all(result["models"].values())
+    check(result, rules, rules)
 
 
 @pytest.mark.parametrize("name", published.names())
@@ -185,14 +185,18 @@ def test_a_model_that_lacks_a_required_part_breaks_its_schema(
     fitted: Document, where: tuple[str, ...], part: str
 ) -> None:
     rules = schema("model")
-    found: Any = json.loads(msgspec.json.encode(fitted))
-    inner = found
+    result: Any = json.loads(msgspec.json.encode(fitted))
+    inner = result
     for name in where:
         inner = inner[name]
     del inner[part]
     with pytest.raises(AssertionError, match=part):
-        check(found, rules, rules)
+        check(result, rules, rules)
 
+
+FITTED = str(ROOT / "tests" / "data" / "model-1.json")
+RATIOS = ("--t-comm", "1", "--l-comp", "1.2", "--l-comm", "2")
+SITUATION = ("--cores", "7", "--comp-node", "0", "--comm-node", "0")
 
 JOB: dict[str, Any] = {
     "name": "stencil",
@@ -205,15 +209,15 @@ JOB: dict[str, Any] = {
 
 def test_a_job_and_its_advice_keep_to_their_schemas() -> None:
     check(JOB, schema("job"), schema("job"))
-    advice = elbowroom.load_model(ROOT / "tests" / "data" / "model-1.json").advise(JOB)
+    advice = elbowroom.load_model(FITTED).advise(JOB)
     rules = schema("advice")
-    found = json.loads(msgspec.json.encode(advice))
-    check(found, rules, rules)
-    assert set(rules["properties"]) == set(found)
-    assert rules["properties"]["version"]["const"] == found["version"]
-    del found["advised"]["total"]
+    result = json.loads(msgspec.json.encode(advice))
+    check(result, rules, rules)
+    assert set(rules["properties"]) == set(result)
+    assert rules["properties"]["version"]["const"] == result["version"]
+    del result["advised"]["total"]
     with pytest.raises(AssertionError, match="total"):
-        check(found, rules, rules)
+        check(result, rules, rules)
 
 
 @pytest.mark.parametrize(
@@ -233,16 +237,17 @@ def test_what_is_said_of_a_trace_keeps_to_its_schema(
     monkeypatch.setenv("ELBOWROOM_TRACE_READER", str(trace_stand_ins.reader(tmp_path)))
     assert cli.run(["trace", name, str(trace_stand_ins.recorded(tmp_path / "t")), "--json"]) == 0
     rules = schema(f"trace-{name}")
-    found = json.loads(capfd.readouterr().out)
-    check(found, rules, rules)
+    result = json.loads(capfd.readouterr().out)
+    check(result, rules, rules)
     for part in rules["required"]:
         with pytest.raises(AssertionError):
-            check({key: value for key, value in found.items() if key != part}, rules, rules)
+            check({key: value for key, value in result.items() if key != part}, rules, rules)
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
+        ("calibrate", ["calibrate", "--machine", "henri", "--budget", "3", "--run", "r", "--no-report"]),
         ("compare", ["compare", str(DATA), str(DATA)]),
         ("doctor", ["doctor"]),
         ("dry-run", ["run", "quick", "--dry-run", "--machine", "henri"]),
@@ -250,7 +255,14 @@ def test_what_is_said_of_a_trace_keeps_to_its_schema(
         ("list", ["list", str(DATA.parent)]),
         ("machine", ["machine", "show", "henri"]),
         ("machines", ["machine", "list"]),
+        ("overlap", ["overlap", "--t-comp", "2", *RATIOS]),
+        ("overlap", ["overlap", "--work", "9", "--p-comp", "2", "--p-acc", "3", "--w", "0.2", *RATIOS]),
+        ("overlap", ["overlap", "henri", *SITUATION, "--comp-bytes", "1GB", "--comm-bytes", "1GB"]),
+        ("overlap", ["overlap", "--table", "langguth2018"]),
         ("plans", ["plans"]),
+        ("prediction", ["predict", "henri"]),
+        ("prediction", ["predict", "henri", *SITUATION]),
+        ("prediction", ["predict", FITTED, *SITUATION, "--direction", "receive"]),
         ("simulate", ["simulate", "--machine", "henri", "--cores", "1,9"]),
         ("simulated-clocks", ["trace", "simulate-clocks", "--clocks", "8", "--seconds", "60"]),
         ("simulated-node", ["simulate", "--machine", "henri", "--parameters"]),
@@ -278,9 +290,25 @@ def test_what_a_command_prints_keeps_to_its_schema(
     assert list(printed)[:2] == ["schema", "version"]
     rules = schema(name)
     check(printed, rules, rules)
-    for part in rules["required"]:
+    for part in _required(printed, rules):
         with pytest.raises(AssertionError):
             check({key: value for key, value in printed.items() if key != part}, rules, rules)
+
+
+def _required(printed: dict[str, Any], rules: dict[str, Any]) -> list[str]:
+    """The keys that a document has to have; of several types, those of the most general one that fits."""
+    kinds = [rules["$defs"][kind["$ref"].rsplit("/", 1)[1]] for kind in rules.get("anyOf", ())] or [rules]
+    fitting = [kind for kind in kinds if set(kind["required"]) <= set(printed)]
+    return list(min(fitting, key=lambda kind: len(kind["required"]))["required"])
+
+
+def test_an_error_keeps_to_its_schema(capfd: pytest.CaptureFixture[str]) -> None:
+    rules = schema("error")
+    for words in (["predict", "henry"], ["overlap", "--t-comp", "inf", *RATIOS], ["show"]):
+        code = cli.run([*words, "--json"])
+        printed = json.loads(capfd.readouterr().out)
+        check(printed, rules, rules)
+        assert printed["exit_code"] == code == 2
 
 
 def test_what_recording_costs_keeps_to_its_schema() -> None:
@@ -289,17 +317,17 @@ def test_what_recording_costs_keeps_to_its_schema() -> None:
         for r in range(3)
         for one in overhead.sets_of(("mpi",))
     ]
-    found = overhead.analyse(runs, overhead.sets_of(("mpi",)), command=("app",))
+    result = overhead.analyse(runs, overhead.sets_of(("mpi",)), command=("app",))
     rules = schema("trace-overhead")
-    check(json.loads(msgspec.json.encode(found)), rules, rules)
-    assert set(rules["properties"]) == set(found.__struct_fields__)
+    check(json.loads(msgspec.json.encode(result)), rules, rules)
+    assert set(rules["properties"]) == set(result.__struct_fields__)
 
 
 @pytest.mark.parametrize("name", schema_names())
 def test_every_document_names_its_schema_and_version(name: str) -> None:
-    found = schema(name)
-    root = found["$defs"]["JournalHeader"] if name == "samples" else found
-    if name != "job":
+    result = schema(name)
+    roots = [result["$defs"][kind["$ref"].rsplit("/", 1)[1]] for kind in result.get("anyOf", ())] or [result]
+    for root in roots[:1] if name == "samples" else [] if name == "job" else roots:
         assert f"elbowroom/{name}" in root["properties"]["schema"]["enum"]
         assert root["properties"]["version"] == {"const": 1}
         assert {"schema", "version"} <= set(root["required"])
@@ -340,9 +368,9 @@ def test_a_run_of_version_1_is_still_read() -> None:
 
 
 def test_a_model_of_version_1_is_still_read_and_answers_the_same() -> None:
-    model = elbowroom.load_model(ROOT / "tests" / "data" / "model-1.json")
+    model = elbowroom.load_model(FITTED)
     assert model.document.names() == ("flow", "robust", "threshold")
     assert model.predict(15, 0, 0).flags == ("virtual",)
-    said = model.predict(15, 0, 0, model="threshold")
-    assert said.comp_alone.value == pytest.approx(66800.54069934294)
-    assert said.comm_together.value == pytest.approx(10470.075360543591)
+    answer = model.predict(15, 0, 0, model="threshold")
+    assert answer.comp_alone.value == pytest.approx(66800.54069934294)
+    assert answer.comm_together.value == pytest.approx(10470.075360543591)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from elbowroom.experiments.quick import crucial
+from elbowroom.measure.agenda import WithinBudget
 from elbowroom.measure.budgets import LATE
-from elbowroom.measure.course import WithinBudget
 from elbowroom.measure.results import point_results
 from elbowroom.store.folder import RunFolder
 from elbowroom.store.journal import Entry, read_journal
@@ -42,8 +42,8 @@ def a_clock_of_units(monkeypatch: pytest.MonkeyPatch) -> None:
         record(self, entry, 0.2)
 
     monkeypatch.setattr(WithinBudget, "record", counted)
-    monkeypatch.setattr("elbowroom.measure.course.phases_seconds", lambda entry: 0.2)
-    for module in ("elbowroom.api.measurement", "elbowroom.measure.course"):
+    monkeypatch.setattr("elbowroom.measure.agenda.phases_seconds", lambda entry: 0.2)
+    for module in ("elbowroom.api.measurement", "elbowroom.measure.agenda"):
         monkeypatch.setattr(f"{module}.time", SimpleNamespace(monotonic=lambda: 0.2 * units))
 
 

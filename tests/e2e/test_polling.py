@@ -20,7 +20,7 @@ def test_workers_poll_as_often_as_their_back_off_says_and_paused_ones_not_at_all
 ) -> None:
     monkeypatch.chdir(tmp_path)
     # Who else is busy here is no matter: it takes a second each time.
-    monkeypatch.setattr("elbowroom.measure.host_load.sample", lambda: 0.0)
+    monkeypatch.setattr("elbowroom.measure.manifest.sample", lambda: 0.0)
     words = ["polling", *TINY, "--set", "cursors=2,10000", "--set", "sequence=A,B,AB", "--set", "backoffs="]
     code = cli.run(["run", *words, "--mpi", "embedded", "--out", "r"])
     out = "".join(capsys.readouterr().out.split())

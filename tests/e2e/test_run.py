@@ -53,7 +53,7 @@ def test_show_json_is_one_object_with_points_as_documented(run: Any) -> None:
 def test_a_run_that_is_too_noisy_leaves_with_3_and_says_why(
     run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("elbowroom.measure.host_load.sample", lambda: 1.5)
+    monkeypatch.setattr("elbowroom.measure.manifest.sample", lambda: 1.5)
     code, out, err = run("run", "quick", *SMALL, "--out", "r")
     assert code == 3
     assert "Other processes kept 1.5" in out

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import made_columns as made
-from elbowroom.trace import columns, timeline_data
+from elbowroom.trace import columns, timeline
 from elbowroom.trace.timeline import timeline_page
 
 pytest.importorskip("selenium.webdriver", reason="selenium is not installed (test extras)")
@@ -246,5 +246,5 @@ def test_a_page_of_next_to_nothing_works(show: Show, events: list[Any], counted:
 
 
 def test_compressed_data_are_unpacked(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeline_data, "SMALL", 0)
+    monkeypatch.setattr(timeline, "SMALL", 0)
     assert asked(show(whole()), "trace.count") == len(work()[0]) + 24

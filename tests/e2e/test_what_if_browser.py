@@ -18,7 +18,7 @@ from elbowroom.models.curves import STREAMS, Situation
 from elbowroom.models.document import Document
 from elbowroom.models.predict import predict
 from elbowroom.models.prediction import Prediction
-from elbowroom.models.published_document import of_published
+from elbowroom.models.published import of_published
 from elbowroom.report.page import Page
 
 pytest.importorskip("selenium.webdriver", reason="selenium is not installed (test extras)")

@@ -17,7 +17,7 @@ from counted import build_counter, c_wrapper, read_counts
 from elbowroom import api
 from elbowroom.api.trace_recorder import Recorded
 from elbowroom.errors import ElbowroomError
-from elbowroom.launch import build, trace_jobs
+from elbowroom.launch import build, trace_reader
 from elbowroom.launch.mpi import Mpi, find_mpi
 
 HERE = Path(__file__).parent
@@ -84,7 +84,7 @@ def test_a_rank_that_cannot_record_does_not_hang_the_job(
     )
     assert (done.returncode, done.stdout) == (0, "2 ranks, 5 messages\n"), done.stderr
     assert done.stderr.count("the job is not traced: rank 1 cannot record") == 1
-    assert trace_jobs.jobs(tmp_path / "t") == []
+    assert trace_reader.jobs(tmp_path / "t") == []
 
 
 def test_ranks_that_are_not_interposed_or_cannot_write_are_left_out_and_named(
@@ -121,7 +121,7 @@ def test_two_launches_in_one_directory_keep_their_traces(
     for ranks, messages in (("2", "40"), ("3", "10")):
         done = launch(mpi, [ranks, *traced(tracer, tmp_path / "t"), str(program), messages])
         assert done.returncode == 0, done.stderr
-    jobs = trace_jobs.settle(tmp_path / "t")
+    jobs = trace_reader.settle(tmp_path / "t")
     assert [job.name for job in jobs] == ["job-1", "job-2"]
     assert [(check(job)["messages"], check(job)["ranks"]) for job in jobs] == [(40, 2), (10, 3)]
 
@@ -137,7 +137,7 @@ def test_processes_that_were_spawned_keep_their_trace(
     forwarded = [part for name in settings for part in ("-x", name)] if mpi.kind == "openmpi" else []
     done = launch(mpi, ["2", *forwarded, str(program), "5", "spawn"])
     assert (done.returncode, done.stdout) == (0, "2 ranks, 5 messages\n"), done.stderr
-    jobs = trace_jobs.jobs(tmp_path / "t")
+    jobs = trace_reader.jobs(tmp_path / "t")
     assert [check(job)["messages"] for job in jobs] == [5, 5]
 
 
@@ -148,7 +148,7 @@ def test_a_program_without_a_launcher_that_a_script_starts_twice_keeps_both_trac
         command = traced(tracer, tmp_path / "t", "SLURM_PROCID=0", "SLURM_NTASKS=4", str(program), "0")
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
         assert done.returncode == 0, done.stderr
-    jobs = trace_jobs.settle(tmp_path / "t")
+    jobs = trace_reader.settle(tmp_path / "t")
     assert [check(job)["ranks"] for job in jobs] == [1, 1]
 
 
@@ -166,7 +166,7 @@ def test_a_program_ends_as_it_does_without_a_trace(
         into.mkdir()
         own = traced(f"{counter}:{tracer}", into / "t", f"PMPI_COUNTER={into}")
         done = launch(mpi, ["2", *own, str(program), "20", how])
-        trace_jobs.settle(into / "t")
+        trace_reader.settle(into / "t")
         # MPICH's launcher prints the number of the process that crashed.
         printed = [re.sub(r"PID \d+", "PID", one.stdout) for one in (done, plain)]
         if (done.returncode, printed[0]) == (plain.returncode, printed[1]):

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elbowroom.explain.chain import cases
+from elbowroom.explain.chain import cases, observed_points
 from elbowroom.explain.explanation import ExplainedPoint
-from elbowroom.explain.points import observed_points
 from elbowroom.results.result import Kept, PointResult, Side, Summary
 from studies import machine
 

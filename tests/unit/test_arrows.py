@@ -20,7 +20,7 @@ LAYERS = (
     {"advise", "measure", "report"},
     {"experiments", "launch"},
     {"explain", "store"},
-    {"draw", "models", "trace", "virtual", "workloads"},
+    {"broadcast", "draw", "models", "trace", "virtual", "workloads"},
     {"results"},
     {"plan", "stats"},
     {"machine"},
@@ -30,7 +30,7 @@ LAYERS = (
 ARROWS = {
     "cli": {"api"},
     "api": {
-        "advise", "draw", "experiments", "explain", "launch", "machine", "measure", "models",
+        "advise", "broadcast", "draw", "experiments", "explain", "launch", "machine", "measure", "models",
         "plan", "report", "results", "stats", "store", "trace", "virtual",
     },
     "measure": {
@@ -41,10 +41,11 @@ ARROWS = {
     "advise": {"draw", "machine", "models", "plan", "stats"},
     "explain": {"draw", "machine", "plan", "results", "stats"},
     "experiments": {"draw", "explain", "machine", "models", "plan", "results", "stats", "workloads"},
-    "launch": {"machine", "plan", "trace", "virtual"},
+    "launch": {"broadcast", "machine", "plan", "trace", "virtual"},
     "models": {"draw", "machine", "plan", "results", "stats"},
     "virtual": {"draw", "machine", "models", "plan"},
     "trace": {"draw", "plan", "results", "stats"},
+    "broadcast": {"plan"},
     "draw": {"plan"},
     "store": {"machine", "models", "plan", "trace"},
     "results": {"plan", "stats"},

@@ -10,6 +10,7 @@ elbowroom.run("quick", overrides=elbowroom.Overrides(kernels=("triad",)))
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 PUBLIC = {
@@ -23,6 +24,7 @@ PUBLIC = {
             "save_map",
             "verify_advice",
         ),
+        "elbowroom.api.broadcasts": ("simulate_broadcast",),
         "elbowroom.api.calibration": (
             "Calibrated",
             "calibrate",
@@ -87,38 +89,26 @@ PUBLIC = {
 }
 """The public names, each with the module that defines it; `elbowroom` has the same."""
 
-MODULES = {
-    "advice",
-    "calibration",
-    "explanation",
-    "machines",
-    "measurement",
-    "models",
-    "quantities",
-    "recording_cost",
-    "runs",
-    "schemas",
-    "simulation",
-    "steps",
-    "trace_recorder",
-    "traces",
-}
-"""Modules that are imported when they are first used, as in `api.models.Prediction`: they hold the classes of
-results, too.
-"""
-
 if TYPE_CHECKING:
     from elbowroom.api import advice as advice
+    from elbowroom.api import broadcasts as broadcasts
     from elbowroom.api import calibration as calibration
+    from elbowroom.api import choices as choices
     from elbowroom.api import explanation as explanation
+    from elbowroom.api import failure as failure
     from elbowroom.api import machines as machines
     from elbowroom.api import measurement as measurement
     from elbowroom.api import models as models
+    from elbowroom.api import predictions as predictions
     from elbowroom.api import quantities as quantities
     from elbowroom.api import recording_cost as recording_cost
+    from elbowroom.api import report as report
     from elbowroom.api import runs as runs
     from elbowroom.api import schemas as schemas
+    from elbowroom.api import shell as shell
+    from elbowroom.api import show as show
     from elbowroom.api import simulation as simulation
+    from elbowroom.api import step_documents as step_documents
     from elbowroom.api import steps as steps
     from elbowroom.api import trace_recorder as trace_recorder
     from elbowroom.api import traces as traces
@@ -128,6 +118,7 @@ if TYPE_CHECKING:
     from elbowroom.api.advice import save_advice as save_advice
     from elbowroom.api.advice import save_map as save_map
     from elbowroom.api.advice import verify_advice as verify_advice
+    from elbowroom.api.broadcasts import simulate_broadcast as simulate_broadcast
     from elbowroom.api.calibration import Calibrated as Calibrated
     from elbowroom.api.calibration import calibrate as calibrate
     from elbowroom.api.calibration import evaluate as evaluate
@@ -195,13 +186,13 @@ else:
 
 
 def __getattr__(name: str) -> Any:
-    """A public name or a module of this package, imported when it is first used: `import elbowroom` stays
-    quick.
+    """A public name or a module of this package (`api.models.Prediction`), imported when it is first used:
+    `import elbowroom` stays quick.
     """
     if name in PUBLIC:
         value = globals()[name] = getattr(importlib.import_module(PUBLIC[name]), name)
         return value
-    if name in MODULES:
+    if Path(__path__[0], f"{name}.py").is_file():
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -95,15 +95,7 @@ def verify_advice(
     if resume is not None:
         folder, results, compared = verify.verify_again(advice, document, Path(resume), tell)
     else:
-        where = Where(
-            launcher=launcher,
-            mpi=mpi,
-            hosts=tuple(hosts),
-            hostfile=hostfile,
-            machine=machine,
-            noise=noise,
-            seed=seed if machine is not None else None,
-        )
+        where = Where.of(launcher, mpi, hosts, hostfile, machine, noise, seed)
         request = Request(
             plan=verify.NAME,
             where=where,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from elbowroom.api.models import Evaluation, Model, evaluation, load_model
+from elbowroom.api.quantities import duration
 from elbowroom.api.runs import Run, chatter, open
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides
@@ -18,6 +19,7 @@ from elbowroom.files import check_writable, disk_error
 from elbowroom.machine.identity import STRICT_SHAPE, check_same, difference
 from elbowroom.measure import adaptive
 from elbowroom.measure import curves as measured_curves
+from elbowroom.measure.adaptive import AdaptiveResult
 from elbowroom.measure.session import Request
 from elbowroom.measure.source import Where
 from elbowroom.models import fit as fitting
@@ -32,7 +34,6 @@ from elbowroom.plan.sizes import format_size
 from elbowroom.store.curves import KERNEL, SIZE, read_curves
 
 if TYPE_CHECKING:
-    from elbowroom.measure.adaptive import AdaptiveResult
     from elbowroom.models.document import Origin
     from elbowroom.models.run_data import FitData
     from elbowroom.results.result import PointResult
@@ -200,6 +201,45 @@ class Calibrated(NamedTuple):
     unknown: tuple[str, ...]
 
 
+class CalibrationDocument(AdaptiveResult, frozen=True, kw_only=True):
+    """What `calibrate --json` prints: how it went, the files, and the model in `file`."""
+
+    schema: str = "elbowroom/calibrate"
+    version: int = 1
+    run: str
+    file: str | None
+    saved: str
+    unknown: tuple[str, ...]
+    trusted: bool
+    virtual: bool
+    model: Document | None
+
+
+def calibration_document(done: Calibrated) -> CalibrationDocument:
+    """A calibration as one document."""
+    return CalibrationDocument(
+        **msgspec.structs.asdict(done.calibration),
+        run=str(done.run.path),
+        file=None if done.model is None else str(done.model.path),
+        saved=saved(done.calibration),
+        unknown=done.unknown,
+        trusted=done.run.verdict.trusted,
+        virtual=done.run.machine.virtual,
+        model=None if done.model is None else done.model.document,
+    )
+
+
+def saved(calibration: AdaptiveResult) -> str:
+    """What was measured against the full sweep, in a sentence."""
+    if calibration.runs == calibration.full_runs:
+        plural = "s" if calibration.runs != 1 else ""
+        return f"{calibration.runs} point{plural} measured, which is every point: nothing was saved."
+    return (
+        f"{calibration.runs} points instead of {calibration.full_runs}: about "
+        f"{duration(calibration.seconds)} of measuring instead of {duration(calibration.full_seconds)}."
+    )
+
+
 def calibrate(
     *,
     budget: int = 24,
@@ -226,15 +266,7 @@ def calibrate(
     predictions have a 90 % interval of at most the relative `half_width`. `run` names the new run folder,
     `out` the model's file (default: models/NAME.json in the run folder); the rest as of `elbowroom.run`.
     """
-    where = Where(
-        launcher=launcher,
-        mpi=mpi,
-        hosts=tuple(hosts),
-        hostfile=hostfile,
-        machine=machine,
-        noise=noise,
-        seed=seed if machine is not None else None,
-    )
+    where = Where.of(launcher, mpi, hosts, hostfile, machine, noise, seed)
     request = Request(
         plan=plan,
         overrides=overrides or Overrides(),
@@ -266,7 +298,7 @@ def resume_calibration(
     tell: Callable[[str], object] = chatter,
 ) -> Calibrated:
     """Goes on with a calibration that was stopped, or one that shall use more runs or be narrower."""
-    where = Where(launcher=launcher, mpi=mpi, hosts=tuple(hosts), hostfile=hostfile)
+    where = Where.of(launcher, mpi, hosts, hostfile)
     goal = adaptive.Goal(budget=budget, half_width=half_width)
     if out is not None:
         check_writable(Path(out))

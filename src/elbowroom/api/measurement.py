@@ -158,15 +158,7 @@ def run(
     the relative standard deviation of its values, and `seed` for that and for the order of points.
     """
     begun = time.monotonic()
-    where = Where(
-        launcher=launcher,
-        mpi=mpi,
-        hosts=tuple(hosts),
-        hostfile=hostfile,
-        machine=machine,
-        noise=noise,
-        seed=seed if machine is not None else None,
-    )
+    where = Where.of(launcher, mpi, hosts, hostfile, machine, noise, seed)
     request = session.Request(
         plan=plan,
         overrides=overrides or Overrides(),
@@ -202,7 +194,7 @@ def resume(
     """Measures what an interrupted run still lacks, within `budget` seconds from now; without it, in what is
     left of the run's own budget.
     """
-    where = Where(launcher=launcher, mpi=mpi, hosts=tuple(hosts), hostfile=hostfile)
+    where = Where.of(launcher, mpi, hosts, hostfile)
     folder, results = session.resume(
         Path(path), tell, where=where, patience=patience, retry_failed=retry_failed, budget=budget
     )
@@ -230,9 +222,7 @@ def dry_run(
     reverse: bool = False,
 ) -> Prepared:
     """What `run` would do: points, notes, command lines and the time it would take. Measures nothing."""
-    where = Where(
-        launcher=launcher, mpi=mpi, hosts=tuple(hosts), hostfile=hostfile, machine=machine, noise=noise
-    )
+    where = Where.of(launcher, mpi, hosts, hostfile, machine, noise)
     request = session.Request(
         plan=plan, overrides=overrides or Overrides(), where=where, seed=seed, reverse=reverse
     )

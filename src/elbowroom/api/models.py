@@ -15,7 +15,7 @@ from elbowroom.errors import UsageError, closest
 from elbowroom.files import read_text
 from elbowroom.machine.identity import STRICT_SHAPE, check_same, difference
 from elbowroom.models import figures, published
-from elbowroom.models import load_syntax as load_file
+from elbowroom.models import load as load_file
 from elbowroom.models.curves import Shape as Shape
 from elbowroom.models.curves import Situation
 from elbowroom.models.document import Calibration as Calibration
@@ -28,16 +28,15 @@ from elbowroom.models.load import Computing as Computing
 from elbowroom.models.load import Load as Load
 from elbowroom.models.load import LoadPrediction as LoadPrediction
 from elbowroom.models.load import Messages as Messages
-from elbowroom.models.load_syntax import parse_copy as parse_copy
-from elbowroom.models.load_syntax import parse_group as parse_group
+from elbowroom.models.load import parse_copy as parse_copy
+from elbowroom.models.load import parse_group as parse_group
 from elbowroom.models.predict import FittedModel, chosen, predictor, situations
 from elbowroom.models.prediction import Prediction as Prediction
-from elbowroom.models.published_document import of_published
+from elbowroom.models.published import of_published
 from elbowroom.models.run_data import collect
 from elbowroom.models.threshold.law import Parameters as Parameters
 from elbowroom.models.threshold.law import side
 from elbowroom.models.threshold.part import ThresholdPart as ThresholdPart
-from elbowroom.stats.interval import Interval as Interval
 from elbowroom.store.models import read_model, write_model
 
 if TYPE_CHECKING:

@@ -7,7 +7,9 @@ import re
 import secrets
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,10 +23,10 @@ from elbowroom.plan.sizes import parse_size
 from elbowroom.trace import overhead
 from elbowroom.trace.overhead import LEAST, NONE, TimedRun
 from elbowroom.trace.overhead import Overhead as Overhead
-from elbowroom.trace.overhead_figures import figures, page
+from elbowroom.trace.overhead_figures import overhead_figures as overhead_figures
+from elbowroom.trace.overhead_figures import page
 
 if TYPE_CHECKING:
-    from elbowroom.draw.figure import Figure
     from elbowroom.launch.recorder import Adapter, RecordedCommand
     from elbowroom.trace.overhead import Set
 
@@ -90,13 +92,6 @@ def trace_overhead(
     )
 
 
-def overhead_figures(costs: Overhead) -> list[Figure]:
-    """The metric and the number of events by set (thesis, Figs. 3.8 and 3.9), for each number of threads; and
-    over the numbers of threads, with and without (Fig. 3.10).
-    """
-    return figures(costs)
-
-
 def save_overhead_figure(costs: Overhead, file: str | Path) -> None:
     """These figures as .svg or .png, or with the verdicts as one .html page."""
     path = Path(file)
@@ -106,44 +101,35 @@ def save_overhead_figure(costs: Overhead, file: str | Path) -> None:
     save_panels(overhead_figures(costs), path, columns=1, title=" ".join(costs.command), shared=False)
 
 
+@dataclass
 class _Bench:
     """Runs the command; `categories` are those that the last traced run had events of."""
 
-    def __init__(
-        self,
-        words: Sequence[str],
-        folder: Path,
-        buffer: int,
-        adapters: Sequence[Adapter] | None,
-        mpi: str | None,
-        metric: str,
-    ) -> None:
-        self.categories: tuple[str, ...] = ()
-        self._words = words
-        self._folder = folder
-        self._buffer = buffer
-        self._adapters = adapters
-        self._mpi = mpi
-        self._metric = metric
+    words: Sequence[str]
+    folder: Path
+    buffer: int
+    adapters: Sequence[Adapter] | None
+    mpi: str | None
+    metric: str
+    categories: tuple[str, ...] = ()
 
     def run(self, threads: int | None, one: Set, repetition: int) -> TimedRun:
         """One run of a set."""
-        directory = self._folder / "trace"
+        directory = self.folder / "trace"
         recording = self._recording(threads, one, directory)
         done = run_program(recording.command, env=recording.env, field="command")
         ends = trace_reader.ends(directory) if directory.exists() else []
         shutil.rmtree(directory, ignore_errors=True)
-        counted: dict[str, int] = {}
+        counted: Counter[str] = Counter()
         for end in ends:
-            for name, events in end.by_category.items():
-                counted[name] = counted.get(name, 0) + events
+            counted.update(end.by_category)
         if counted:
             self.categories = tuple(sorted(counted, key=lambda name: -counted[name]))
         return TimedRun(
             threads=threads,
             set=one.name,
             repetition=repetition,
-            value=done.wall_s if self._metric == WALL else _number(self._metric, done.stdout),
+            value=done.wall_s if self.metric == WALL else _number(self.metric, done.stdout),
             seconds=done.wall_s,
             events=sum(end.recorded for end in ends),
             lost=sum(end.lost for end in ends),
@@ -151,13 +137,13 @@ class _Bench:
         )
 
     def _recording(self, threads: int | None, one: Set, directory: Path) -> RecordedCommand:
-        words, variables = list(self._words), {}
+        words, variables = list(self.words), {}
         if threads is not None and any(THREADS in word for word in words):
             words = [word.replace(THREADS, str(threads)) for word in words]
         elif threads is not None:
             variables = dict.fromkeys(_THREAD_VARIABLES, str(threads))
         settings = None if one.name == NONE else self._settings(one, directory)
-        return prepare(words, settings, adapters=self._adapters, mpi=self._mpi, variables=variables)
+        return prepare(words, settings, adapters=self.adapters, mpi=self.mpi, variables=variables)
 
     def _settings(self, one: Set, directory: Path) -> Settings:
         directory.mkdir(exist_ok=True)
@@ -165,7 +151,7 @@ class _Bench:
             directory=str(directory),
             job=secrets.randbits(63) + 1,
             categories=one.categories,
-            bytes=self._buffer,
+            bytes=self.buffer,
         )
 
 

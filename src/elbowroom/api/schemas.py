@@ -7,13 +7,17 @@ from typing import Any
 import msgspec
 
 from elbowroom.advise.advice import Advice
-from elbowroom.advise.job_file import JobFile
-from elbowroom.api.calibration import EvaluationDocument, FitDocument
+from elbowroom.advise.job import JobFile
+from elbowroom.api.broadcasts import BroadcastDocument
+from elbowroom.api.calibration import CalibrationDocument, EvaluationDocument, FitDocument
+from elbowroom.api.failure import ErrorDocument
 from elbowroom.api.machines import Diagnoses, VirtualMachineDocument, VirtualMachineList
 from elbowroom.api.measurement import Comparison, DryRun, PlanList
+from elbowroom.api.predictions import LoadDocument, SituationDocument, SituationsDocument
 from elbowroom.api.runs import FileList, RunList
 from elbowroom.api.show import show_type
 from elbowroom.api.simulation import ClocksDocument, NodeDocument, QuestionsDocument, SimulationDocument
+from elbowroom.api.step_documents import PredictedStepDocument, StepDocument, StepTableDocument
 from elbowroom.api.trace_recorder import RecordDocument
 from elbowroom.api.traces import MergeDocument
 from elbowroom.errors import UsageError, closest
@@ -21,16 +25,18 @@ from elbowroom.explain.explanation import Explanation
 from elbowroom.models.document import Document
 from elbowroom.schemas import json_schema
 from elbowroom.store.folder import Manifest
-from elbowroom.store.journal import JournalHeader
-from elbowroom.store.shapes import WrittenLine
+from elbowroom.store.journal import JournalHeader, WrittenLine
 from elbowroom.trace.documents import Stat, Sync, TraceCheck
 from elbowroom.trace.overhead import Overhead
 
 _DOCUMENTS: dict[str, tuple[str, *tuple[type[msgspec.Struct], ...]]] = {
     "advice": ("advice: what `advise --json` prints and `advise -o` writes", Advice),
+    "broadcast": ("simulated broadcast: what `broadcast simulate --json` prints", BroadcastDocument),
+    "calibrate": ("calibration: what `calibrate --json` prints", CalibrationDocument),
     "compare": ("comparison of runs: what `compare --json` prints", Comparison),
     "doctor": ("this machine: what `doctor --json` prints", Diagnoses),
     "dry-run": ("what a run would do: what `run --dry-run --json` prints", DryRun),
+    "error": ("error: what a command that fails prints with --json", ErrorDocument),
     "explanation": ("explanation: what `explain --json` prints", Explanation),
     "evaluate": ("errors of models: what `evaluate --json` prints", EvaluationDocument),
     "fit": ("fitted models: what `fit --json` prints", FitDocument),
@@ -41,7 +47,19 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[type[msgspec.Struct], ...]]] = {
     "machines": ("virtual machines: what `machine list --json` prints", VirtualMachineList),
     "manifest": ("manifest.json of a run folder", Manifest),
     "model": ("M.json: models fitted to a run", Document),
+    "overlap": (
+        "overlapped steps: what `overlap --json` prints",
+        StepDocument,
+        PredictedStepDocument,
+        StepTableDocument,
+    ),
     "plans": ("named plans: what `plans --json` prints", PlanList),
+    "prediction": (
+        "predictions: what `predict --json` prints",
+        SituationDocument,
+        SituationsDocument,
+        LoadDocument,
+    ),
     "samples": (
         "samples.jsonl of a run folder: line 1 is a header, every other line is one repetition of a point",
         JournalHeader,
@@ -62,7 +80,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[type[msgspec.Struct], ...]]] = {
     "trace-stat": ("statistics of a trace: what `trace stat --json` prints", Stat),
     "trace-sync": ("clocks of a trace: what `trace sync --json` prints", Sync),
 }
-"""By name: the title, and the type; several where the lines of a file have different ones."""
+"""By name: the title, and the type; several where a command or the lines of a file have different ones."""
 
 
 def schema_names() -> tuple[str, ...]:

@@ -10,35 +10,33 @@ import msgspec
 
 from elbowroom.draw.files import save, save_panels
 from elbowroom.errors import UsageError
-from elbowroom.files import write_atomically
-from elbowroom.launch import clock_simulator, simulator
+from elbowroom.files import make_folder, write_atomically
+from elbowroom.launch import simulator
 from elbowroom.launch.virtual import load
 from elbowroom.models.curves import Shape
 from elbowroom.models.load import Computing, Copy, Load, Messages, check_load
-from elbowroom.trace import simulated_clocks
 from elbowroom.trace.simulated_clocks import SimulatedClocks as SimulatedClocks
+from elbowroom.trace.simulated_clocks import simulated_clock_figures as simulated_clock_figures
 from elbowroom.trace.sync_figures import sync_report
 from elbowroom.virtual import simulated_figures as figures
 from elbowroom.virtual.request_calibration import scaled
-from elbowroom.virtual.request_curves import curve
 from elbowroom.virtual.request_node import PARAMETERS as PARAMETERS
 from elbowroom.virtual.request_node import Parameter, changed
 from elbowroom.virtual.request_node import SimulatedNode as SimulatedNode
-from elbowroom.virtual.requests import Moment, Requests, experiment
+from elbowroom.virtual.requests import Moment, Requests, curve, experiment
 from elbowroom.virtual.simulated import Curve as Curve
 from elbowroom.virtual.simulated import Latency as Latency
 from elbowroom.virtual.simulated import LossOnset as LossOnset
 from elbowroom.virtual.simulated import SimulatedRow as SimulatedRow
-from elbowroom.virtual.simulated import onset_of
+from elbowroom.virtual.simulated import answers, onset_of
+from elbowroom.virtual.simulated import who as who
 from elbowroom.virtual.simulated_figures import bandwidths, varied
-from elbowroom.virtual.simulated_questions import answers
-from elbowroom.virtual.simulated_questions import who as who
 
 if TYPE_CHECKING:
     from elbowroom.draw.figure import Figure
     from elbowroom.models.load import Direction
     from elbowroom.virtual.requests import Pattern
-    from elbowroom.virtual.simulated_questions import QuestionAnswer
+    from elbowroom.virtual.simulated import QuestionAnswer
 
 
 class ParameterSweep(NamedTuple):
@@ -359,7 +357,7 @@ def _drawn(
 ) -> tuple[Path, ...]:
     """One figure for each question, and one of all that was varied."""
     name = node.shape.name
-    _folder(folder)
+    make_folder(folder, field="out", hint="name another folder")
     panels = {
         "who-loses-first": ([figures.kept(name, one) for one in curves], "who loses first"),
         "from-which-n": ([figures.bandwidths(name, one) for one in curves], "from which n on"),
@@ -382,15 +380,6 @@ def _varied(sweep: ParameterSweep, swept: Sequence[Swept]) -> Figure:
     where = "far data" if sweep.far else "near data"
     points = [(one.value, one.curve.rows[-1].comp_kept, one.curve.rows[-1].comm_kept) for one in swept]
     return varied(f"{sweep.parameter}, {sweep.kernel}, {where}", sweep.parameter, points)
-
-
-def _folder(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(
-            f"cannot be made ({error.strerror})", field="out", value=str(path), hint="name another folder"
-        ) from error
 
 
 def simulated_figure(simulated: Simulated) -> Figure:
@@ -430,7 +419,7 @@ def simulate_clocks(
         "seed": seed,
         "shown": shown,
     }
-    return clock_simulator.simulate_clocks(request)
+    return simulator.simulate_clocks(request)
 
 
 def _check_clocks(clocks: int, seconds: float, every: float, clock: str, link: str, bad: float) -> None:
@@ -444,11 +433,6 @@ def _check_clocks(clocks: int, seconds: float, every: float, clock: str, link: s
             raise UsageError("is not between 1e-6 and 1e6 s", field=field, value=time, hint="for instance 10")
     if not 0 <= bad <= 0.5:
         raise UsageError("is not between 0 and 50%", field="bad", value=bad, hint="give at most half")
-
-
-def simulated_clock_figures(clocks: SimulatedClocks) -> list[Figure]:
-    """What each way to compare clocks is worth, errors over time, and the drift of some clocks."""
-    return simulated_clocks.simulated_clock_figures(clocks)
 
 
 def save_simulated_clocks(clocks: SimulatedClocks, file: str | Path) -> None:

@@ -14,7 +14,8 @@ import msgspec
 
 from elbowroom.api.traces import check_trace, trace_stat
 from elbowroom.errors import UsageError
-from elbowroom.launch import build, recorder, trace_jobs
+from elbowroom.files import make_folder
+from elbowroom.launch import build, recorder, trace_reader
 from elbowroom.launch.recorder import ADAPTERS, POLICIES
 from elbowroom.plan.sizes import parse_size
 from elbowroom.trace.documents import Stat, TraceCheck
@@ -134,7 +135,7 @@ def record_trace(
     started.
     """
     where = Path(directory)
-    if trace_jobs.started(where):
+    if trace_reader.started(where):
         raise UsageError(
             "already holds a trace", field="directory", value=str(where), hint="name another, or remove it"
         )
@@ -149,14 +150,14 @@ def record_trace(
     )
     prepared = recorder.prepare(command, settings, adapters=_adapters(adapters), mpi=mpi)
     build.trace_reader()  # before the program runs, which may take long
-    _make(where)
+    make_folder(where, field="directory", hint="name another")
     begun = time.monotonic()
     code = recorder.run(prepared, stdout)
     seconds = time.monotonic() - begun
-    jobs = tuple(_job(folder) for folder in trace_jobs.settle(where))
+    jobs = tuple(_job(folder) for folder in trace_reader.settle(where))
     notes = [*prepared.notes, *_unknown(settings.categories, [job.stat for job in jobs])]
     if not jobs:
-        notes.append(_nothing(where, tried=trace_jobs.started(where)))
+        notes.append(_nothing(where, tried=trace_reader.started(where)))
     return Recorded(
         directory=where,
         exit_code=code,
@@ -172,16 +173,9 @@ def record_trace(
 def _job(folder: Path) -> RecordedJob:
     with ThreadPoolExecutor(1) as beside:  # each is a process of its own
         checked = beside.submit(check_trace, folder)
-        return RecordedJob(folder, trace_jobs.command_of(folder), trace_stat(folder), checked.result().check)
-
-
-def _make(directory: Path) -> None:
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(
-            f"cannot be made ({error.strerror})", field="directory", value=str(directory), hint="name another"
-        ) from error
+        return RecordedJob(
+            folder, trace_reader.command_of(folder), trace_stat(folder), checked.result().check
+        )
 
 
 def _names(categories: Sequence[str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import msgspec
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
 from elbowroom.files import is_stdout, write_atomically
-from elbowroom.launch import trace_jobs, trace_reader
+from elbowroom.launch import trace_reader
 from elbowroom.launch.trace_reader import Tell as Tell
 from elbowroom.store.exporters import exporter_of
 from elbowroom.trace.documents import Stat as Stat
@@ -20,12 +20,12 @@ from elbowroom.trace.documents import Sync as Sync
 from elbowroom.trace.documents import TraceCheck as TraceCheck
 from elbowroom.trace.documents import decode
 from elbowroom.trace.exporter import Exporter, ExportRequest
-from elbowroom.trace.stat_figures import figures
 from elbowroom.trace.stat_figures import rates as rates
+from elbowroom.trace.stat_figures import trace_figures as trace_figures
 from elbowroom.trace.sync_figures import sync_report
 
 if TYPE_CHECKING:
-    from elbowroom.draw.figure import Figure
+    pass
 
 
 BINS = 100
@@ -55,11 +55,6 @@ class Checked(NamedTuple):
 
     check: TraceCheck
     trusted: bool
-
-
-def recorded(directory: Path) -> bool:
-    """Whether some process has recorded into this directory."""
-    return trace_jobs.has_ranks(directory)
 
 
 def merge_trace(
@@ -145,11 +140,6 @@ def trace_stat(directory: str | Path, bins: int = BINS) -> Stat:
     return decode(trace_reader.read(["stat", str(directory), "--bins", str(bins)]).document, Stat)
 
 
-def trace_figures(stat: Stat) -> list[Figure]:
-    """Numbers of events by type, over time, and over time by type (thesis, Figs. 3.5 to 3.7)."""
-    return figures(stat)
-
-
 def save_trace_figure(stat: Stat, file: str | Path, *, title: str = "") -> None:
     """These figures below each other, as .svg or .png."""
     save_panels(trace_figures(stat), Path(file), columns=1, title=title, shared=False)
@@ -178,12 +168,12 @@ def save_sync_report(directory: str | Path, file: str | Path) -> None:
 
 def _there(directory: str | Path) -> None:
     path = Path(directory)
-    if recorded(path):
+    if trace_reader.has_ranks(path):
         return
-    several = trace_jobs.jobs(path)
+    several = trace_reader.jobs(path)
     if several:
         raise UsageError(
-            f"holds {len(several)} jobs: {', '.join(map(trace_jobs.described, several))}",
+            f"holds {len(several)} jobs: {', '.join(map(trace_reader.described, several))}",
             field="directory",
             value=str(directory),
             hint=f"name one of them, for instance {several[0]}",

@@ -8,21 +8,18 @@ message, hint}}.
 from __future__ import annotations
 
 import errno
-import json
-import math
 import os
 import sys
 from contextlib import suppress
 
 import click
 
-from elbowroom.api.shell import ends_as_interrupt, with_old_keys
+from elbowroom import api
+from elbowroom.api.shell import ends_as_interrupt
 from elbowroom.cli import console
 from elbowroom.cli.commands import group
 from elbowroom.cli.options import usage_error
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
-
-ERROR_SCHEMA = "elbowroom/error"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -91,14 +88,8 @@ def _fail(error: ElbowroomError, words: list[str]) -> int:
     """Prints the error on stderr, with --json as an object on stdout too; the exit code."""
     print(f"elbowroom: {' '.join(error.sentence().split())}", file=sys.stderr)
     if "--json" in words:
-        value = error.value
-        plain = value if isinstance(value, str | int | float | bool | list | tuple | None) else str(value)
-        if isinstance(plain, float) and not math.isfinite(plain):
-            plain = str(plain)  # JSON has no such numbers
-        record = {"field": error.field, "value": plain, "message": error.message, "hint": error.hint}
-        document = {"schema": ERROR_SCHEMA, "version": 1, "error": record, "exit_code": error.exit_code}
         with suppress(OSError):
-            print(json.dumps(with_old_keys(document)), flush=True)
+            print(api.failure.text_of(error), flush=True)
     try:
         sys.stdout.flush()
     except OSError:

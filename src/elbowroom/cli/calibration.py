@@ -7,10 +7,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from elbowroom import api
-from elbowroom.api.quantities import duration, parse_size
+from elbowroom.api.quantities import parse_size
 from elbowroom.cli import blas, model_tables, run_tables
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.model_tables import calibration_line, shape_line
@@ -139,8 +138,6 @@ def _bytes(text: str | None) -> int | None:
     return None if text is None else parse_size(text, "size")
 
 
-SCHEMA, VERSION = "elbowroom/calibrate", 1
-
 REASONS = {
     "narrow": "the intervals are narrow enough",
     "budget": "the budget is used up",
@@ -237,39 +234,10 @@ def calibrate(**options: Any) -> int:
             **shared,
         )
     if options["as_json"]:
-        print_json(_object(done))
+        print_json(api.calibration.calibration_document(done))
     else:
         _print(done)
     return 0 if done.run.verdict.trusted else NOISY
-
-
-def _object(done: Calibrated) -> dict[str, Any]:
-    plain = msgspec.to_builtins(done.calibration)
-    file = None if done.model is None else str(done.model.path)
-    return {
-        "schema": SCHEMA,
-        "version": VERSION,
-        "run": str(done.run.path),
-        "file": file,
-        **plain,
-        "saved": saved(done),
-        "unknown": list(done.unknown),
-        "trusted": done.run.verdict.trusted,
-        "virtual": done.run.machine.virtual,
-        "model": None if done.model is None else msgspec.to_builtins(done.model.document),
-    }
-
-
-def saved(done: Calibrated) -> str:
-    """What was measured against the full sweep, in a sentence."""
-    calibration = done.calibration
-    if calibration.runs == calibration.full_runs:
-        plural = "s" if calibration.runs != 1 else ""
-        return f"{calibration.runs} point{plural} measured, which is every point: nothing was saved."
-    return (
-        f"{calibration.runs} points instead of {calibration.full_runs}: about "
-        f"{duration(calibration.seconds)} of measuring instead of {duration(calibration.full_seconds)}."
-    )
 
 
 def _print(done: Calibrated) -> None:
@@ -298,7 +266,7 @@ def _print(done: Calibrated) -> None:
         )
     else:
         print_wrapped(f"{REASONS[calibration.reason][:1].upper()}{REASONS[calibration.reason][1:]}.")
-    print_wrapped(saved(done), style="bold")
+    print_wrapped(api.calibration.saved(calibration), style="bold")
     if not done.run.verdict.trusted:
         print_wrapped(f"Cannot be trusted: {done.run.verdict.reasons[0]}", style="bold yellow")
     if done.unknown:

@@ -48,6 +48,10 @@ def print_doctor(checks: Sequence[Diagnosis]) -> None:
             print_wrapped(f"hint: {check.hint}", indent=" " * len(head))
 
 
+THESIS = "Swartvagher 2022"
+"""How the origin of the published machines begins."""
+
+
 @click.group(cls=Group)
 def machine() -> None:
     """List, show and define virtual machines (`elbowroom help virtual`)."""
@@ -56,7 +60,7 @@ def machine() -> None:
 @machine.command("list")
 @json_option
 def list_(as_json: bool) -> int:
-    """List the published machines."""
+    """List the virtual machines."""
     machines = api.machines.virtual_machines()
     if as_json:
         print_json(api.machines.machine_list(machines))
@@ -71,7 +75,12 @@ def list_(as_json: bool) -> int:
             item.name, item.processor, str(cores), str(item.shape.nodes), item.network, str(item.nic_node)
         )
     console().print(table)
-    print_wrapped("Parameters: Swartvagher 2022, appendix E. All virtual: nothing is measured.")
+    for item in machines:
+        if not item.origin.startswith(THESIS):
+            print_wrapped(f"Parameters of {item.name}: {item.origin}.")
+    print_wrapped(
+        f"Parameters of the published machines: {THESIS}, appendix E. All virtual: nothing is measured."
+    )
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -261,10 +262,7 @@ MEANINGS = {
 
 def print_flags(predictions: Sequence[Prediction | LoadPrediction]) -> None:
     """What to know of the answers, and how many of them it concerns."""
-    counts: dict[str, int] = {}
-    for item in predictions:
-        for flag in item.flags:
-            counts[flag] = counts.get(flag, 0) + 1
+    counts = Counter(flag for item in predictions for flag in item.flags)
     if counts:
         print()
     for flag, count in counts.items():

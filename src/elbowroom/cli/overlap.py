@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from elbowroom import api
 from elbowroom.api.quantities import number, parse_size
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from elbowroom.api.steps import OverlappedStep, PredictedStep, Trial, WorkSplit
 
 
-SCHEMA, VERSION = "elbowroom/overlap", 1
 RIVAL_NAMES = {"total": "overlap model", "naive_max": "longer of the two", "naive_sum": "one after the other"}
 
 MEGA = 1e6
@@ -108,7 +106,8 @@ def _numbers(options: dict[str, Any]) -> int:
     if options["out"]:
         api.save_overlap_figure([("", step)], options["out"], figure=options["figure"])
     if options["as_json"]:
-        print_json({"schema": SCHEMA, "version": VERSION, **_numbers_object(options, step, best, chosen)})
+        own = options["t_comp"] is not None
+        print_json(api.step_documents.step_document(step, best, chosen, own=own))
     else:
         _print_numbers(step, best, chosen)
     return 0
@@ -126,27 +125,6 @@ def _splits(options: dict[str, Any], ratios: dict[str, float]) -> tuple[WorkSpli
         return None, None
     node = api.steps.AcceleratedNode(**{name: _needed(options, name) for name in _FOR_SPLIT}, **ratios)
     return node.best_split(), None if options["w"] is None else node.split(options["w"])
-
-
-def _numbers_object(
-    options: dict[str, Any], step: OverlappedStep, best: WorkSplit | None, chosen: WorkSplit | None
-) -> dict[str, Any]:
-    """With a split, `w` and `total` are the best split's; the rest is told of the step that --t-comp gives
-    (its own total then is `without_accelerators`), or else of the best split's step.
-    """
-    result = _step_object(step)
-    if best is not None:
-        if options["t_comp"] is not None:
-            result["without_accelerators"] = step.total
-        result |= {"w": best.w, "total": best.total}
-    if chosen is not None:
-        result["given_split"] = {"w": chosen.w, "total": chosen.total}
-    return result | {"sentence": api.steps.worth(step)}
-
-
-def _step_object(step: OverlappedStep) -> dict[str, Any]:
-    names = ("total", "comp_contended", "comm_contended", "naive_max", "naive_sum", "gain")
-    return {name: getattr(step, name) for name in names}
 
 
 def _print_numbers(
@@ -203,10 +181,7 @@ def _predicted(options: dict[str, Any]) -> int:
     if options["out"]:
         api.save_overlap_figure([("", step)], options["out"], figure=options["figure"], unit="s")
     if options["as_json"]:
-        result = _numbers_object(options | {"t_comp": step.t_comp}, step, best, given)
-        result |= {"total_low": predicted.low, "total_high": predicted.high, **msgspec.to_builtins(step)}
-        result["prediction"] = msgspec.to_builtins(predicted.prediction)
-        print_json({"schema": SCHEMA, "version": VERSION, **result})
+        print_json(api.step_documents.step_document(step, best, given, predicted=predicted))
     else:
         _print_predicted(predicted)
         _print_numbers(step, best, given, " (s)")
@@ -237,20 +212,10 @@ def _measured_steps(options: dict[str, Any]) -> int:
         steps = [(trial.label, trial.step) for trial in trials]
         api.save_overlap_figure(steps, options["out"], figure=options["figure"])
     if options["as_json"]:
-        print_json(_table_object(trials))
+        print_json(api.step_documents.step_table_document(trials))
     else:
         _print_table(trials)
     return 0
-
-
-def _table_object(trials: Sequence[Trial]) -> dict[str, Any]:
-    rows = [
-        {"label": trial.label, **msgspec.to_builtins(trial.step), **_step_object(trial.step)}
-        | {"measured": trial.measured, "errors": {rival: trial.error(rival) for rival in api.steps.RIVALS}}
-        for trial in trials
-    ]
-    errors = msgspec.to_builtins(api.steps.deviations(trials))
-    return {"schema": SCHEMA, "version": VERSION, "steps": rows, "errors": errors}
 
 
 def _print_table(trials: Sequence[Trial]) -> None:

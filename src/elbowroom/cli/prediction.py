@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from elbowroom import api
 from elbowroom.api.quantities import format_size, number, parse_size
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from elbowroom.api.models import LoadPrediction, Model, Prediction
 
 
-PREDICTION, VERSION = "elbowroom/prediction", 1
 _model = click.option(
     "--model",
     "name",
@@ -100,7 +98,17 @@ def predict(source: str, as_json: bool, **options: Any) -> int:
     files = _figure(model, predictions, options)
     single = options["cores"] is not None and options["comp_node"] is not None
     if as_json:
-        print_json(_object(model, name, predictions, single, files, chosen))
+        print_json(
+            api.predictions.situation_document(
+                model,
+                name,
+                predictions,
+                faithful=chosen["faithful"],
+                size=chosen["size"],
+                files=files,
+                single=single,
+            )
+        )
     elif single:
         model_tables.print_prediction(model, name, predictions[0])
     else:
@@ -117,23 +125,10 @@ def _predict_load(source: str, as_json: bool, options: dict[str, Any]) -> int:
     name = model.name(options["name"])
     prediction = model.predict_load(load, model=name)
     if as_json:
-        print_json({**_head(model, name, {}), **object_of(prediction)})
+        print_json(api.predictions.load_document(model, name, prediction))
     else:
         print_load(model, name, prediction)
     return 0
-
-
-def _head(model: Model, name: str, options: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "schema": PREDICTION,
-        "version": VERSION,
-        "machine": model.machine.name,
-        "model": name,
-        **options,
-        "unit": "MB/s",
-        "interval": "90 %",
-        "origin": model.document.calibration.origin,
-    }
 
 
 def _check_nodes(options: dict[str, Any]) -> None:
@@ -165,24 +160,6 @@ def _figure(model: Model, predictions: list[Prediction], options: dict[str, Any]
             "a figure shows cores of the first socket", field="cores_other", hint="leave it out, or -o"
         )
     return [api.save_panels(model, model.panels(predictions), options["out"])]
-
-
-def _object(
-    model: Model,
-    name: str,
-    predictions: list[Prediction],
-    single: bool,
-    files: list[Path],
-    chosen: dict[str, Any],
-) -> dict[str, Any]:
-    """One situation stands at the top of the object, several in `predictions`."""
-    size = chosen["size"] or model.document.calibration.size
-    head = _head(model, name, {"faithful": chosen["faithful"], "size": size})
-    head["files"] = [str(file) for file in files]
-    items = [{**msgspec.to_builtins(item.situation), **msgspec.to_builtins(item)} for item in predictions]
-    for item in items:
-        del item["situation"]
-    return {**head, **items[0]} if single else {**head, "predictions": items}
 
 
 BEYOND = ("intensity", "direction", "comm_threads", "group", "copy", "load")
@@ -252,12 +229,6 @@ def _placed(options: dict[str, Any], intensity: float) -> list[api.models.Comput
         api.models.Computing(socket=socket, node=options["comp_node"], count=count, intensity=intensity)
         for socket, count in groups
     ]
-
-
-def object_of(prediction: LoadPrediction) -> dict[str, Any]:
-    """The prediction as plain data for --json, with the load's own tables."""
-    plain: dict[str, Any] = msgspec.to_builtins(prediction)
-    return plain
 
 
 def print_load(model: Model, name: str, prediction: LoadPrediction) -> None:

@@ -163,7 +163,11 @@ def _points_table(points: Sequence[PointResult]) -> Table:
     table = new_table(*columns)
     for point in points:
         cores = f"{point.n - point.n_other}+{point.n_other}" if point.n_other else str(point.n)
-        head = [_kernel(point) + _marks(point), cores, size(point.size) if point.size else ""]
+        head = [
+            _kernel(point, point.comm_threads) + _marks(point),
+            cores,
+            size(point.size) if point.size else "",
+        ]
         if len(places) > 1:
             core = "?" if point.comm_core < 0 else point.comm_core
             head.append(f"{point.comp_node}/{point.comm_node} c{core}")
@@ -176,13 +180,6 @@ def _points_table(points: Sequence[PointResult]) -> Table:
         if first:
             table.add_row(*head, styled(point.status, "yellow"), "", "", "", "", "")
     return table
-
-
-def _kernel(point: PointResult) -> str:
-    if label := point.workload.label(point.comm_threads):
-        return label
-    marks = "" if point.cursor == 1 else f" x{point.cursor}"
-    return point.kernel + marks + ("*" if point.role == "control" else "")
 
 
 def _side_cells(side: Side) -> list[str | Text]:
@@ -202,9 +199,9 @@ def _kept_cells(kept: Kept | None) -> list[str | Text]:
     return [styled(f"{kept.value:.2f}", style), ends]
 
 
-def _planned(point: Point) -> str:
+def _kernel(point: PointResult | Point, threads: int) -> str:
     """What runs in a point."""
-    if label := point.workload.label(len(point.comm_cores)):
+    if label := point.workload.label(threads):
         return label
     marks = "" if point.cursor == 1 else f" x{point.cursor}"
     return point.kernel + marks + "*" * (point.role == "control")
@@ -229,7 +226,7 @@ def print_dry_run(prepared: Prepared) -> None:
         comm = format_cores(point.comm_cores or (point.comm_core,))
         cores = f"{format_cores(point.comp_cores) or '-'} beside {comm}"
         table.add_row(
-            _planned(point),
+            _kernel(point, len(point.comm_cores)),
             str(point.n),
             size(point.size) if point.size else "",
             point.workload.quantity(point.metric),

@@ -195,15 +195,8 @@ def _print_pairs(check: TraceCheck) -> None:
         ("suspect", "right"), ("sizes\ndiffer", "right"), ("floor", "right"),
     )  # fmt: skip
     for pair in sorted(odd, key=lambda pair: (-pair.mismatched, -pair.tachyons, -pair.suspect))[:_MANY]:
-        table.add_row(
-            str(pair.from_),
-            str(pair.to),
-            str(pair.messages),
-            str(pair.tachyons),
-            str(pair.suspect),
-            str(pair.mismatched),
-            _time(pair.floor_ns),
-        )
+        counts = (pair.messages, pair.tachyons, pair.suspect, pair.mismatched)
+        table.add_row(*map(str, (pair.from_, pair.to, *counts)), _time(pair.floor_ns))
     console().print(table)
     _more(len(odd), "pairs")
 

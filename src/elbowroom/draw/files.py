@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from elbowroom.draw import bars, labels, map_files, palette, scales
-from elbowroom.draw.backend import load_matplotlib
 from elbowroom.draw.figure import Axis, Figure, Series
 from elbowroom.draw.map_files import plain
 from elbowroom.draw.scales import AxisScale
@@ -21,6 +23,28 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
+
+
+def load_matplotlib() -> ModuleType:
+    """matplotlib; where MPLBACKEND names no backend the variable is ignored: figures need none.
+
+    A backend that exists is left to matplotlib, for the notebook that asked for it.
+    """
+    try:
+        import matplotlib
+    except ValueError:
+        backend = os.environ.pop("MPLBACKEND", None)
+        if backend is None:
+            raise
+        # What is left of the failed import would spoil the second one.
+        for name in [name for name in sys.modules if name.startswith("matplotlib.")]:
+            del sys.modules[name]
+        try:
+            import matplotlib
+        finally:
+            os.environ["MPLBACKEND"] = backend
+    return matplotlib
+
 
 KINDS = (".png", ".svg")
 LINE_WIDTH = 1.6

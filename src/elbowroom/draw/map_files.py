@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from elbowroom.draw import maps, palette, strokes, svg
 from elbowroom.draw.figure import Axis, Field, Figure
-from elbowroom.draw.isolines import Spot
+from elbowroom.draw.maps import Spot
 from elbowroom.draw.scales import AxisScale
 
 if TYPE_CHECKING:

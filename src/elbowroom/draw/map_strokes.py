@@ -8,7 +8,7 @@ from html import escape
 
 from elbowroom.draw import maps, strokes
 from elbowroom.draw.figure import Field, Figure, Label
-from elbowroom.draw.isolines import Spot
+from elbowroom.draw.maps import Spot
 from elbowroom.draw.palette import field_colour
 from elbowroom.draw.scales import AxisScale
 from elbowroom.draw.strokes import BOLD_LETTER, PlotBox, short

@@ -2,6 +2,9 @@
 
 The same for the page and for files: places are in units of the plot, `width` x `height` from its upper left
 corner, y downwards.
+
+Isolines come from contourpy. A value is linear along the edges of the grid; in a cell with two opposite
+corners above the level, the mean of its four corners decides which pair is joined.
 """
 
 from __future__ import annotations
@@ -9,12 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 
-from elbowroom.draw import isolines, labels
+from elbowroom.draw import labels
 from elbowroom.draw.figure import Field, Figure, Label, NamedRegion
-from elbowroom.draw.isolines import Spot
 from elbowroom.draw.labels import NamePlace, Rectangle
 from elbowroom.draw.scales import AxisScale
 
@@ -66,11 +69,11 @@ class Plane:
 
     def outlines(self, field: Field, level: float) -> list[list[Spot]]:
         """Closed outlines of where the field is above the level."""
-        return isolines.outlines(*self._grid(field), field.values, level)
+        return outlines(*self._grid(field), field.values, level)
 
     def lines(self, field: Field, level: float) -> list[list[Spot]]:
         """The lines along which the field is at the level."""
-        return isolines.lines(*self._grid(field), field.values, level)
+        return lines(*self._grid(field), field.values, level)
 
     def _grid(self, field: Field) -> tuple[list[float], list[float]]:
         return [self.across(x) for x in field.x], [self.down(y) for y in field.y]
@@ -231,3 +234,42 @@ def _free(box: Rectangle, plane: Plane, ends: Sequence[Spot], taken: Sequence[Re
 def opacity(shades: int) -> float:
     """That of so many shades, one over the other."""
     return 1 - (1 - SHADE) ** shades
+
+
+Spot = tuple[float, float]
+Grid = Sequence[Sequence[float]]
+
+
+def lines(xs: Sequence[float], ys: Sequence[float], values: Grid, level: float) -> list[list[Spot]]:
+    """The lines at `level`, with `values[j][i]` at (xs[i], ys[j]); closed lines end where they begin."""
+    from contourpy import LineType
+
+    return [_spots(line) for line in _generator(xs, ys, values, line_type=LineType.Separate).lines(level)]
+
+
+def outlines(xs: Sequence[float], ys: Sequence[float], values: Grid, level: float) -> list[list[Spot]]:
+    """Closed outlines of the area above `level`, also along the ends of the grid. Outlines of holes have the
+    opposite direction.
+    """
+    from contourpy import FillType
+
+    highest = max(map(max, values))
+    if highest <= level:
+        return []
+    areas = _generator(xs, ys, values, fill_type=FillType.OuterOffset).filled(level, highest + 1.0)
+    return [
+        _spots(points[begin:end])
+        for points, offsets in zip(*areas, strict=True)
+        for begin, end in pairwise(offsets)
+    ]
+
+
+def _generator(xs: Sequence[float], ys: Sequence[float], values: Grid, **kind: Any) -> Any:
+    """contourpy is imported here, since most commands draw no map."""
+    from contourpy import contour_generator
+
+    return contour_generator(list(xs), list(ys), [list(row) for row in values], name="serial", **kind)
+
+
+def _spots(points: Any) -> list[Spot]:
+    return [(x, y) for x, y in points.tolist()]

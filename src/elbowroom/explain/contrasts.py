@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from elbowroom.explain.chain import ObservedPoint, decide, ratio
 from elbowroom.explain.explanation import SIDES, Contrast, SideName, Source
-from elbowroom.explain.points import ObservedPoint, decide, ratio
 from elbowroom.results.resampled import LogKept
 from elbowroom.results.result import Kept
 

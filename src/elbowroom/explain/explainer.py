@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from elbowroom.errors import UsageError, closest
 from elbowroom.explain import words
+from elbowroom.explain.chain import Logs, ObservedPoint, observed_points
 from elbowroom.explain.chain import cases as split_cases
 from elbowroom.explain.contrasts import contrasts as controlled
 from elbowroom.explain.explanation import ExplainedPoint, Explanation
-from elbowroom.explain.points import Logs, ObservedPoint, observed_points
 from elbowroom.explain.statements import source_statements
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.sizes import format_size

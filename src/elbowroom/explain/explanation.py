@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from elbowroom.results.curves import Colour
 from elbowroom.results.result import Added, Kept
-from elbowroom.results.saturation import Colour
 
 SCHEMA = "elbowroom/explanation"
 VERSION = 1
@@ -61,7 +61,7 @@ class SideLoss(msgspec.Struct, frozen=True, kw_only=True):
 class ExplainedPoint(msgspec.Struct, frozen=True, kw_only=True):
     """One target: a kernel beside messages. `remote`: the sides whose data are on another socket.
 
-    `regime`: blue, red or another regime (results/saturation.py); None if the traffic is unknown.
+    `regime`: blue, red or another regime (results/curves.py); None if the traffic is unknown.
     """
 
     point: str

@@ -10,7 +10,7 @@ from itertools import accumulate
 from elbowroom.draw.figure import Axis, Figure, Mark, Series
 from elbowroom.explain import words
 from elbowroom.explain.explanation import SIDE_NAMES, SIDES, ChainStep, ExplainedPoint, SideLoss, SideName
-from elbowroom.results.saturation import SATURATED
+from elbowroom.results.curves import SATURATED
 
 KEPT = Axis(label="Kept (1 = as alone)", reference=1.0)
 BAND = "95 % interval"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from elbowroom.draw.numbers import with_span
@@ -111,10 +112,7 @@ def largest(case: ExplainedPoint, split: SideLoss) -> str:
 
 def regimes(cases: Sequence[ExplainedPoint]) -> str:
     """How many of the points are of which regime; empty where no traffic is known."""
-    counts: dict[str, int] = {}
-    for case in cases:
-        if case.regime is not None:
-            counts[case.regime] = counts.get(case.regime, 0) + 1
+    counts: Counter[str] = Counter(case.regime for case in cases if case.regime is not None)
     if not counts:
         return ""
     order = [name for name in REGIMES if name in counts]

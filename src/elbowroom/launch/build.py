@@ -46,6 +46,9 @@ APPLICATIONS = {
 SIMULATOR_PACKAGES = "g++ cmake ninja-build nlohmann-json3-dev"
 """The same of the simulators."""
 
+BROADCAST_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config libcli11-dev libsimgrid-dev"
+"""The same of the simulator of broadcasts."""
+
 READER_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config libcli11-dev libprotozero-dev libotf2-trace-dev"
 """The same of the reader of traces."""
 
@@ -108,6 +111,13 @@ def clock_simulator() -> Path:
     """The simulator of clocks (docs/reference/clock.md); ELBOWROOM_CLOCK_SIMULATOR names one."""
     folders = ("lib/clock", "include", "core/base")
     return _without_mpi("clock-simulator", "lib/clock", folders, SIMULATOR_PACKAGES)
+
+
+def broadcast_simulator() -> Path:
+    """The simulator of broadcasts (docs/guide/broadcast.md); ELBOWROOM_BROADCAST_SIMULATOR names one."""
+    return _without_mpi(
+        "broadcast-simulator", "lib/broadcast", ("lib/broadcast", "include"), BROADCAST_PACKAGES
+    )
 
 
 def trace_reader() -> Path:

@@ -21,7 +21,7 @@ from typing import IO, Literal, NamedTuple
 import msgspec
 
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
-from elbowroom.launch import build, preload
+from elbowroom.launch import build, launch_line
 from elbowroom.launch.launch_line import DIRECT, SUFFIXES, forwarded, launcher_of
 from elbowroom.launch.mpi import (
     Mpi,
@@ -143,9 +143,9 @@ def prepare(
         traced = _mpi_of(words, place, libraries, mpi) if "mpi" in chosen else None
         exported |= settings.environment()
         if chosen:
-            folder = preload.plain_folder(build.trace_libraries(traced))
+            folder = launch_line.plain_folder(build.trace_libraries(traced))
             preloads = map(str, _preloads(folder, chosen))
-            exported[preload.NAME] = preload.joined(*preloads, env.get(preload.NAME))
+            exported[launch_line.NAME] = launch_line.joined(*preloads, env.get(launch_line.NAME))
     if place is None:
         return RecordedCommand(tuple(words), env | exported, chosen, traced, notes)
     whole = env | {name: value for name, value in launch_environment().items() if name not in env}
@@ -153,7 +153,7 @@ def prepare(
         return RecordedCommand(tuple(words), whole | exported, chosen, traced, notes)
     # That of the launcher: the program may be of another MPI.
     kind = _launcher_kind(words[place], traced)
-    inherited = {name: value for name, value in exported.items() if name != preload.NAME}
+    inherited = {name: value for name, value in exported.items() if name != launch_line.NAME}
     return RecordedCommand(forwarded(words, place, kind, exported), whole | inherited, chosen, traced, notes)
 
 

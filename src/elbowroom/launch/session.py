@@ -1,4 +1,9 @@
-"""A probe at work: starts it, asks one question at a time, and ends it whatever happens."""
+"""A probe at work: starts it, asks one question at a time, and ends it whatever happens.
+
+Programs of apps/ are started with their settings in a file.
+
+A recorded run answers the points of a plan again, for tests and for other people's runs.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 import msgspec
@@ -18,6 +24,7 @@ from elbowroom.launch.launcher import Launch
 from elbowroom.launch.mpi import Mpi, mismatch
 from elbowroom.launch.processes import kill_session, start
 from elbowroom.plan.point import Unit
+from elbowroom.plan.workload import Startup
 
 PROTOCOL = 1
 """Version of docs/reference/protocol.md spoken here."""
@@ -228,3 +235,67 @@ def error_of(record: dict[str, Any]) -> ElbowroomError:
         value=record.get("value"),
         hint=str(record.get("hint", record.get("mend", ""))),  # runs recorded before 0.2 say mend
     )
+
+
+class ProgramSession(Session):
+    """A live program. Its settings are in a temporary file while it runs."""
+
+    def __init__(self, launch: Callable[[str], Launch], startup: Startup, mpi: Mpi) -> None:
+        """`launch` returns the command line for the path of the settings."""
+        self.what = startup.name
+        handle, self._config = tempfile.mkstemp(prefix=f"{self.what}-", suffix=".json")
+        try:
+            with open(handle, "wb") as file:
+                file.write(msgspec.json.encode(startup.settings))
+            super().__init__(launch(self._config), ranks=startup.ranks, mpi=mpi, patience=startup.patience)
+        except BaseException:
+            self._remove_settings()
+            raise
+
+    def close(self) -> None:
+        """Ends the program and removes its settings."""
+        super().close()
+        self._remove_settings()
+
+    def _remove_settings(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._config)
+
+
+PREFIX = "replay:"
+
+
+class RecordedAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """One recorded answer and what it was the answer to."""
+
+    unit: Unit
+    record: dict[str, Any]
+
+
+class Replay:
+    """A conversation with a recording: same requests, same answers, at once.
+
+    What is not in the recording (other points, more repetitions) is answered as `failed` with that reason.
+    """
+
+    def __init__(self, hello: dict[str, Any], recording: Iterable[RecordedAnswer]) -> None:
+        self.hello = hello
+        self._answers = {item.unit: item.record for item in recording}
+
+    def ask(self, unit: Unit, request: dict[str, Any], patience: float) -> dict[str, Any]:
+        """The recorded answer."""
+        answer = self._answers.get(unit)
+        if answer is not None:
+            return answer
+        return {
+            "record": "repetition",
+            "point": unit.point,
+            "repetition": unit.repetition,
+            "status": "failed",
+            "reason": "not in the recorded run",
+            "flags": [],
+            "phases": [],
+        }
+
+    def close(self) -> None:
+        """Nothing runs, so nothing ends."""

@@ -404,14 +404,6 @@ def _optional(component: str | Failure) -> _Assessment:
     return _absent(component.reason, component.hint) if isinstance(component, Failure) else _ok(component)
 
 
-def _starpu(facts: Facts) -> _Assessment:
-    return _optional(facts.starpu)
-
-
-def _openblas(facts: Facts) -> _Assessment:
-    return _optional(facts.openblas)
-
-
 _LOOKS: dict[str, Callable[[Facts], _Assessment]] = {
     "load": _load,
     "steal": _steal,
@@ -431,6 +423,6 @@ _LOOKS: dict[str, Callable[[Facts], _Assessment]] = {
     "nic": _nic,
     "counters": _counters,
     "clock": _clock,
-    "starpu": _starpu,
-    "openblas": _openblas,
+    "starpu": lambda facts: _optional(facts.starpu),
+    "openblas": lambda facts: _optional(facts.openblas),
 }

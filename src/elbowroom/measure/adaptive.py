@@ -1,20 +1,24 @@
 """A run that chooses its points while it measures: few runs first, then the one that teaches most.
 
 Its folder is a run like any other; the points of the manifest grow with each choice, before it is measured.
+
+One probe is kept up between the rounds of choosing and measuring.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from elbowroom import experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import decode
+from elbowroom.launch.session import Conversation, SessionLost
 from elbowroom.machine.frequencies import Frequencies
 from elbowroom.measure.loop import Loop, as_they_are, groups, remaining
 from elbowroom.measure.manifest import (
@@ -40,17 +44,66 @@ from elbowroom.measure.session import (
     stopped_by_signals,
 )
 from elbowroom.measure.source import Source, Where, choose
-from elbowroom.measure.warm_probe import Keeper
 from elbowroom.models import next_run as choosing
 from elbowroom.models.curves import Curves, Situation
 from elbowroom.models.flow import fit as flow_fit
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.run_data import Layout, collect, layout_of, situation
 from elbowroom.plan.order import estimate, order_units
-from elbowroom.plan.point import Expansion, Point
+from elbowroom.plan.point import Expansion, Point, Unit
 from elbowroom.plan.validation import ranks_needed
 from elbowroom.store.folder import Manifest, RunFolder, refuse_existing
 from elbowroom.store.journal import Journal
+
+
+class _Lent:
+    """A conversation that stays open when its user closes it, unless the probe was lost."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self.hello = conversation.hello
+        self.lost = False
+
+    def ask(self, unit: Unit, request: dict[str, Any], patience: float) -> dict[str, Any]:
+        """The probe's answer."""
+        try:
+            return self._conversation.ask(unit, request, patience)
+        except SessionLost:
+            self.lost = True
+            raise
+
+    def close(self) -> None:
+        """Only a lost probe ends."""
+        if self.lost:
+            self.end()
+
+    def end(self) -> None:
+        """Ends the probe."""
+        self._conversation.close()
+
+
+class Keeper:
+    """Keeps one probe up from choice to choice: starting MPI takes longer than measuring a repetition."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._kind: tuple[int, bool, bool] | None = None
+        self._lent: _Lent | None = None
+
+    def open(self, ranks: int, share_core: bool, several_threads: bool) -> Conversation:
+        """The probe that is up where it is of that kind; a second, idle one would poll beside it."""
+        kind = (ranks, share_core, several_threads)
+        if self._lent is None or self._lent.lost or self._kind != kind:
+            self.close()
+            self._lent, self._kind = _Lent(self._source.open(*kind)), kind
+        return self._lent
+
+    def close(self) -> None:
+        """Ends the probe."""
+        if self._lent is not None and not self._lent.lost:
+            self._lent.end()
+        self._lent = None
+
 
 NAME = "calibrate"
 
@@ -205,62 +258,55 @@ def _with(expansion: Expansion, points: Sequence[Point]) -> Expansion:
     return msgspec.structs.replace(expansion, points=tuple(points))
 
 
+@dataclass
 class _AdaptiveLoop:
     """The loop: measure, fit, look how wide the intervals are, choose."""
 
-    def __init__(
-        self,
-        folder: RunFolder,
-        journal: Journal,
-        source: Source,
-        keeper: Keeper,
-        whole: Prepared,
-        goal: Goal,
-        patience: float | None,
-    ) -> None:
-        self._folder = folder
-        self._journal = journal
-        self._source = source
-        self._keeper = keeper
-        self._whole = whole
-        self._goal = goal
-        self._layout = layout_of(whole.machine)
-        self._candidates = _candidates(whole, self._layout)
-        self._points = {point.id: point for point in whole.expansion.points}
-        self._patience = patience
+    folder: RunFolder
+    journal: Journal
+    source: Source
+    keeper: Keeper
+    whole: Prepared
+    goal: Goal
+    patience: float | None
+
+    def __post_init__(self) -> None:
+        self._layout = layout_of(self.whole.machine)
+        self._candidates = _candidates(self.whole, self._layout)
+        self._points = {point.id: point for point in self.whole.expansion.points}
         self._widths: dict[str, float | None] = {}
 
     def run(self, tell: Tell) -> tuple[RunFolder, Results, AdaptiveResult]:
         """Measures until the goal is reached, then controls and closing baselines; seals and judges."""
         work = Loop(
-            self._journal,
+            self.journal,
             self._points,
-            self._whole.plan.steady,
-            open_probe=self._keeper.open,
-            limit=self._patience,
-            constant=Frequencies().constant if self._source.live else as_they_are,
+            self.whole.plan.steady,
+            open_probe=self.keeper.open,
+            limit=self.patience,
+            constant=Frequencies().constant if self.source.live else as_they_are,
         )
-        with stopped_by_signals(self._folder.path, "elbowroom calibrate --resume"):
+        with stopped_by_signals(self.folder.path, "elbowroom calibrate --resume"):
             with (
-                part_of(self._folder, self._source, work),
-                contextlib.closing(self._keeper),
+                part_of(self.folder, self.source, work),
+                contextlib.closing(self.keeper),
                 self._progress(tell) as bar,
             ):
                 reason, width = self._choose_and_measure(work, bar)
                 self._measure(work, bar, self._controls(), closing=True)
-            results = finish(self._folder)
-        return self._folder, results, self._summary(reason, width)
+            results = finish(self.folder)
+        return self.folder, results, self._summary(reason, width)
 
     def _progress(self, tell: Tell) -> Progress:
         """Of at most as many repetitions as the budget allows, closing baselines included."""
-        plan, machine = self._whole.plan, self._whole.machine
-        most = list(self._candidates.values())[: self._goal.budget]
+        plan, machine = self.whole.plan, self.whole.machine
+        most = list(self._candidates.values())[: self.goal.budget]
         units = (plan.repetitions + 1) * (len(most) + len(self._controls()))
         seconds = 0.0 if machine.virtual else estimate(most, order_units(most, plan.repetitions, plan.seed))
         return Progress(units, seconds, tell, "answering at most" if machine.virtual else "measuring at most")
 
     def _controls(self) -> list[Point]:
-        return [point for point in self._whole.expansion.points if point.role != "point"]
+        return [point for point in self.whole.expansion.points if point.role != "point"]
 
     def _choose_and_measure(self, work: Loop, bar: Progress) -> tuple[Reason, float | None]:
         """Rounds of measuring and choosing; why they ended, and how wide the intervals are then.
@@ -269,7 +315,7 @@ class _AdaptiveLoop:
         would end at the looks that are wrong.
         """
         is_narrow = False
-        chosen = [point for point in self._folder.manifest.points if point.role == "point"]
+        chosen = [point for point in self.folder.manifest.points if point.role == "point"]
         while True:
             self._measure(work, bar, chosen)
             measured = self._chosen()
@@ -282,11 +328,11 @@ class _AdaptiveLoop:
             )
             if len(measured) == len(self._candidates):
                 return "complete", width
-            if len(measured) >= self._goal.budget:
+            if len(measured) >= self.goal.budget:
                 return "budget", width
             if curves is None:
                 return "nothing", None
-            was_narrow, is_narrow = is_narrow, width is not None and width <= self._goal.half_width
+            was_narrow, is_narrow = is_narrow, width is not None and width <= self.goal.half_width
             if was_narrow and is_narrow:
                 return "narrow", width
             at = choosing.next_run(curves.shape, fitted, tuple(self._candidates), measured)
@@ -295,20 +341,20 @@ class _AdaptiveLoop:
 
     def _measure(self, work: Loop, bar: Progress, points: Sequence[Point], *, closing: bool = False) -> None:
         """Measures what these points still lack; with `closing` also what comes at the end of all of them."""
-        plan, machine = self._whole.plan, self._whole.machine
-        known = self._folder.manifest.points
+        plan, machine = self.whole.plan, self.whole.machine
+        known = self.folder.manifest.points
         added = tuple(point for point in points if point not in known)
         if added:
-            self._folder.update(points=(*known, *added))
-        chosen = self._folder.manifest.points if closing else tuple(points)
-        units = order_units(chosen, plan.repetitions, plan.seed, self._folder.manifest.reverse)
+            self.folder.update(points=(*known, *added))
+        chosen = self.folder.manifest.points if closing else tuple(points)
+        units = order_units(chosen, plan.repetitions, plan.seed, self.folder.manifest.reverse)
         units = tuple(unit for unit in units if closing or not unit.closing)
-        left = remaining(units, self._journal.done)
+        left = remaining(units, self.journal.done)
         for group in groups(left, self._points, lambda point: ranks_needed(point, machine)):
             work.run(group, None, lambda unit: bar.step(unit.point))
 
     def _chosen(self) -> list[Situation]:
-        points = {point.id for point in self._folder.manifest.points}
+        points = {point.id for point in self.folder.manifest.points}
         return [at for at, point in self._candidates.items() if point.id in points]
 
     def _fitted(self, curves: Curves | None) -> FlowPart | None:
@@ -316,31 +362,31 @@ class _AdaptiveLoop:
         if curves is None:
             return None
         try:
-            return flow_fit.fit(curves, seed=self._folder.manifest.seed)
+            return flow_fit.fit(curves, seed=self.folder.manifest.seed)
         except UsageError:
             return None
 
     def _curves(self) -> Curves | None:
         """What was measured so far; None where nothing usable was."""
-        results, _ = point_results(self._folder.manifest, self._folder.entries())
-        cores = {point.id: point.comp_cores for point in self._folder.manifest.points}
+        results, _ = point_results(self.folder.manifest, self.folder.entries())
+        cores = {point.id: point.comp_cores for point in self.folder.manifest.points}
         try:
-            return collect(results, cores, self._whole.machine, origin=str(self._folder.path)).curves
+            return collect(results, cores, self.whole.machine, origin=str(self.folder.path)).curves
         except UsageError:
             return None
 
     def _summary(self, reason: Reason, width: float | None) -> AdaptiveResult:
-        plan = self._whole.plan
+        plan = self.whole.plan
         by_id = {point.id: at for at, point in self._candidates.items()}
-        measured = self._folder.manifest.points
-        whole = self._whole.expansion.points
+        measured = self.folder.manifest.points
+        whole = self.whole.expansion.points
         steps = [
             AdaptiveStep(situation=by_id[point.id], width=self._widths.get(point.id))
             for point in measured
             if point.id in by_id
         ]
         return AdaptiveResult(
-            goal=self._goal,
+            goal=self.goal,
             reason=reason,
             steps=tuple(steps),
             width=width,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from elbowroom import experiments
 from elbowroom.errors import UsageError
-from elbowroom.measure.agenda import Agenda, Limits
-from elbowroom.measure.course import BudgetClock, WithinBudget, phases_seconds
+from elbowroom.measure.agenda import Agenda, BudgetClock, Limits, WithinBudget, phases_seconds
 from elbowroom.measure.results import point_results
 from elbowroom.plan.information import by_information
 from elbowroom.plan.order import estimate

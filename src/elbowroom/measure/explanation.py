@@ -12,8 +12,7 @@ from elbowroom.explain.explainer import ObservedRun
 from elbowroom.measure.measurements import collect
 from elbowroom.measure.results import IMPORTED, Results
 from elbowroom.results.resampled import LEAST, log_kept
-from elbowroom.results.result import PointResult
-from elbowroom.results.traces import mean_mhz
+from elbowroom.results.result import PointResult, mean_mhz
 from elbowroom.store.folder import RunFolder
 
 

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ import msgspec
 from elbowroom.errors import MachineError
 from elbowroom.launch.session import Conversation, SessionLost, error_of
 from elbowroom.machine.frequencies import FrequencyRefused
-from elbowroom.measure.course import Course, InOrder
+from elbowroom.measure.agenda import Course, InOrder
 from elbowroom.plan.file import Steady
 from elbowroom.plan.order import request
 from elbowroom.plan.point import Point, Unit
@@ -77,27 +78,20 @@ def _group(units: Sequence[Unit], points: dict[str, Point], ranks: Callable[[Poi
     )
 
 
+@dataclass
 class Loop:
     """Asks for units and journals the answers; a lost probe is started again for the next unit."""
 
-    def __init__(
-        self,
-        journal: Journal,
-        points: dict[str, Point],
-        steady: Steady,
-        *,
-        open_probe: Opener,
-        start: Starter | None = None,
-        limit: float | None = None,
-        constant: Holder = as_they_are,
-    ) -> None:
-        self._journal = journal
-        self._points = points
-        self._steady = steady
-        self._open = open_probe
-        self._start = start
-        self._limit = limit
-        self._constant = constant
+    journal: Journal
+    points: dict[str, Point]
+    steady: Steady
+    _: KW_ONLY
+    open_probe: Opener
+    start: Starter | None = None
+    limit: float | None = None
+    constant: Holder = as_they_are
+
+    def __post_init__(self) -> None:
         self._losses: Counter[str] = Counter()
         self._reasons: dict[str, str] = {}
         self._course: Course = InOrder(())
@@ -116,7 +110,7 @@ class Loop:
         """Measures the units of a group that have no entry yet, or those that `course` chooses. `first` is a
         probe that is up already.
         """
-        self._course = course or InOrder(remaining(group.units, self._journal.done))
+        self._course = course or InOrder(remaining(group.units, self.journal.done))
         probe = first
         try:
             while (unit := self._course.next()) is not None:
@@ -134,19 +128,19 @@ class Loop:
                 probe.close()
 
     def _keep(self, entry: Entry) -> None:
-        self._journal.append(entry)
+        self.journal.append(entry)
         self._course.record(entry, time.monotonic() - self._begun)
 
     def _opened(self, group: UnitGroup) -> Conversation:
-        if group.started is not None and self._start is not None:
-            return self._start(group.started)
-        return self._open(group.ranks, group.share_core, group.several_threads)
+        if group.started is not None and self.start is not None:
+            return self.start(group.started)
+        return self.open_probe(group.ranks, group.share_core, group.several_threads)
 
     def _at_frequency(self, unit: Unit, probe: Conversation) -> Conversation | None:
         """Measures at the point's constant frequencies; where they cannot be set, that is why it failed."""
-        point = self._points[unit.point]
+        point = self.points[unit.point]
         try:
-            with self._constant(point.core_khz, point.uncore_khz):
+            with self.constant(point.core_khz, point.uncore_khz):
                 return self._measure(unit, probe)
         except FrequencyRefused as refused:
             self._keep(failed_entry(unit, refused.sentence()))
@@ -154,9 +148,9 @@ class Loop:
 
     def _measure(self, unit: Unit, probe: Conversation) -> Conversation | None:
         self.units_measured += 1
-        point = self._points[unit.point]
-        usual = point.workload.patience(point, unit, self._steady) if self._limit is None else self._limit
-        wait, steady = self._course.limits(point, usual, self._steady)
+        point = self.points[unit.point]
+        usual = point.workload.patience(point, unit, self.steady) if self.limit is None else self.limit
+        wait, steady = self._course.limits(point, usual, self.steady)
         try:
             answer = probe.ask(unit, request(point, unit, steady), wait)
             self._keep(self._entry(unit, answer))

@@ -1,11 +1,16 @@
 """What surrounds the measuring of a run: the manifest, the state of the machine, what a resumed run must
 share with its beginning, and how it is stopped.
+
+The load by other processes of this host is read before, during and after measuring (docs/design/method.md,
+rule 15).
 """
 
 from __future__ import annotations
 
 import contextlib
 import datetime
+import os
+import resource
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +24,6 @@ from elbowroom.machine.frequencies import CORE, UNCORE, Frequencies
 from elbowroom.machine.identity import check_same, difference
 from elbowroom.machine.state import unknowns
 from elbowroom.machine.topology import Machine
-from elbowroom.measure import host_load
 from elbowroom.measure.loop import Loop
 from elbowroom.measure.source import Source
 from elbowroom.store.folder import Manifest, RunFolder
@@ -28,6 +32,56 @@ from elbowroom.version import __version__
 
 if TYPE_CHECKING:
     from elbowroom.measure.session import Prepared, Request
+
+
+_BUSY_FIELDS = (0, 1, 2, 5, 6)
+"""user, nice, system, irq, softirq of /proc/stat; idle, iowait and steal are not other processes' work
+here.
+"""
+
+
+class Clocks(msgspec.Struct, frozen=True, kw_only=True):
+    """CPU seconds of the whole host and of this process with its ended children, at one time."""
+
+    wall: float
+    busy: float | None
+    own: float
+
+
+def look() -> Clocks:
+    """The clocks now; `busy` is None where /proc/stat cannot be read."""
+    own = sum(
+        usage.ru_utime + usage.ru_stime
+        for usage in (resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN))
+    )
+    return Clocks(wall=time.monotonic(), busy=_busy(), own=own)
+
+
+def others_busy(before: Clocks, after: Clocks) -> float | None:
+    """Cores kept busy by others between two looks; None where unknown.
+
+    Children count once they have ended, so the probe must be closed before the second look.
+    """
+    wall = after.wall - before.wall
+    if before.busy is None or after.busy is None or wall <= 0:
+        return None
+    return max(0.0, (after.busy - before.busy) - (after.own - before.own)) / wall
+
+
+def sample(seconds: float = 0.4) -> float | None:
+    """Cores kept busy by others right now, over a short nap of this process."""
+    before = look()
+    time.sleep(seconds)
+    return others_busy(before, look())
+
+
+def _busy(path: Path = Path("/proc/stat")) -> float | None:
+    try:
+        fields = path.read_text(encoding="ascii").split("\n", 1)[0].split()[1:]
+        return sum(int(fields[index]) for index in _BUSY_FIELDS) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return None
+
 
 Tell = Callable[[str], object]
 """Takes a sentence of chatter for the person who waits."""
@@ -111,7 +165,7 @@ def part_of(folder: RunFolder, source: Source, work: Loop) -> Iterator[None]:
     """One part of a run: what it took and the machine's state after it are written at its end, if anything
     was measured. An error in the block is the one that is shown.
     """
-    manifest, begun, clocks = folder.manifest, time.monotonic(), host_load.look()
+    manifest, begun, clocks = folder.manifest, time.monotonic(), look()
     try:
         yield
     except BaseException:
@@ -125,7 +179,7 @@ def _close_part(
     folder: RunFolder,
     source: Source,
     manifest: Manifest,
-    clocks: host_load.Clocks,
+    clocks: Clocks,
     begun: float,
     work: Loop,
 ) -> None:
@@ -134,7 +188,7 @@ def _close_part(
     during: dict[str, Any] = {}
     if source.live and not launchers.get(source.name).program:
         # The ranks are children of ours: what the host was busy with besides them is other people's work.
-        during["others_busy"] = host_load.others_busy(clocks, host_load.look())
+        during["others_busy"] = others_busy(clocks, look())
     wall = manifest.wall_s + time.monotonic() - begun
     spent = manifest.measured_s + work.measured_s
     after = state_of(source, lambda _: None) if source.live else {}
@@ -180,7 +234,7 @@ def state_of(source: Source, tell: Tell) -> dict[str, Any]:
     """The probe's view of the machine, and how busy other processes keep it right now."""
     state = dict(source.state())
     if source.live:
-        state["others_busy"] = host_load.sample()
+        state["others_busy"] = sample()
         busy = state["others_busy"]
         if busy is not None and busy > 0.25:
             tell(f"warning: other processes keep {busy:.1f} cores busy; results will be less certain")

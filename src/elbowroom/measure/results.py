@@ -14,9 +14,8 @@ from elbowroom.machine.topology import Machine
 from elbowroom.measure.measurements import Measurements, collect, observations
 from elbowroom.plan.point import Note, Point
 from elbowroom.plan.sizes import format_size
-from elbowroom.results.drift import Drift, drifts
 from elbowroom.results.points import results
-from elbowroom.results.quiet import imported, tentative, verdict
+from elbowroom.results.quiet import Drift, drifts, imported, tentative, verdict
 from elbowroom.results.result import Finding, PointResult, Verdict
 from elbowroom.store.folder import Manifest, RunFolder
 from elbowroom.store.journal import Entry

@@ -1,4 +1,6 @@
-"""A run from a plan to a report: prepare, measure, seal, judge."""
+"""A run from a plan to a report: prepare, measure, seal, judge. Losses that a model predicts take the place
+of measured ones where the plan names a model.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,11 @@ from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.experiments.plans import Overrides, apply, decode, load
 from elbowroom.launch.session import Conversation
 from elbowroom.machine.frequencies import Frequencies
+from elbowroom.machine.identity import SHAPE, check_same, difference
 from elbowroom.machine.topology import Machine
+from elbowroom.measure.agenda import BudgetClock
 from elbowroom.measure.budgets import Schedule, allowance, check_budget
-from elbowroom.measure.course import BudgetClock
 from elbowroom.measure.loop import Loop, UnitGroup, as_they_are, groups, remaining
-from elbowroom.measure.losses import check_overlap, completed
 from elbowroom.measure.manifest import (
     Tell,
     locked,
@@ -37,14 +39,24 @@ from elbowroom.measure.manifest import (
 from elbowroom.measure.progress import Progress, TimedProgress
 from elbowroom.measure.results import Results, evaluate
 from elbowroom.measure.source import RecordedSource, Source, Where, choose, with_starpu
+from elbowroom.models import published
+from elbowroom.models.document import Document
+from elbowroom.models.predict import predict
+from elbowroom.models.prediction import Prediction
+from elbowroom.models.published import of_published
+from elbowroom.models.run_data import layout_of, situation
 from elbowroom.plan.file import Plan
 from elbowroom.plan.order import estimate, measured, order_units
 from elbowroom.plan.point import Expansion, Note, Point, Unit
 from elbowroom.plan.validation import check_count, ranks_needed, validate
 from elbowroom.signals import ends_as_interrupt
+from elbowroom.stats.interval import Interval
 from elbowroom.store.folder import RunFolder, refuse_existing
 from elbowroom.store.journal import Journal
+from elbowroom.store.models import read_model
 from elbowroom.store.sealed import seal
+from elbowroom.virtual.cluster import scaled
+from elbowroom.workloads import Losses
 
 SIMULATED_UNIT = 0.003
 """Seconds that one repetition on a virtual machine takes, the journal's writing to the disk included."""
@@ -342,3 +354,84 @@ def default_out(plan: str) -> Path:
     first = Path("runs") / f"{stem}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
     numbered = (first.with_name(f"{first.name}-{number}") for number in itertools.count(2))
     return next(path for path in itertools.chain([first], numbered) if not os.path.lexists(path))
+
+
+def completed(expansion: Expansion, plan: Plan, machine: Machine) -> Expansion:
+    """The points of a plan, with the losses that its model predicts; UsageError for nodes of a simulated
+    cluster that no mesh was partitioned for, and as `with_losses`.
+    """
+    if machine.virtual:
+        for point in expansion.points:
+            point.workload.partition(scaled)
+    return with_losses(expansion, plan, machine)
+
+
+def check_overlap(expansion: Expansion, wanted: Expansion) -> None:
+    """Refuses steps none of whose overlapped variants is answered: the table would be empty."""
+    lost = [point for point in wanted.points if point.workload.overlaps]
+    if lost and not any(point.workload.overlaps for point in expansion.points):
+        threads = min(len(point.comm_cores) for point in lost)
+        reasons = [note.reason for note in expansion.notes if note not in wanted.notes]
+        reason = reasons[0] if reasons else "cannot be answered here"
+        raise UsageError(reason, field="comm_threads", value=threads, hint="one communication thread works")
+
+
+def with_losses(expansion: Expansion, plan: Plan, machine: Machine) -> Expansion:
+    """The points with what the plan's model predicts for their cores and nodes; unchanged without a model.
+
+    UsageError for a model of another machine, cores or nodes that it does not know, and a file that is none.
+    """
+    model = experiments.get(plan.experiment).model(plan)
+    if not model:
+        return expansion
+    path = Path(model)
+    known = model in published.names() and not path.is_file()
+    document = of_published(model) if known else read_model(path)
+    _same_machine(document, machine, model)
+
+    def predicted(point: Point) -> Point:
+        workload = point.workload.with_losses(lambda: losses(document, point, machine, model))
+        return msgspec.structs.replace(point, workload=workload)
+
+    return Expansion(points=tuple(map(predicted, expansion.points)), notes=expansion.notes)
+
+
+def losses(document: Document, point: Point, machine: Machine, source: str) -> Losses:
+    """Bandwidths alone over together, messages of the model's own size; ends from those of the intervals."""
+    prediction = predict(document, (situation(point, point.comp_cores, layout_of(machine)),))[0]
+    comp, comm = _ratio(prediction, "comp"), _ratio(prediction, "comm")
+    return Losses(
+        comp=comp[0],
+        comp_low=comp[1],
+        comp_high=comp[2],
+        comm=comm[0],
+        comm_low=comm[1],
+        comm_high=comm[2],
+        source=source,
+        flags=prediction.flags,
+    )
+
+
+def _ratio(prediction: Prediction, side: str) -> tuple[float, float, float]:
+    """Alone over together, each with its own interval: ends from the alone value over the ends together."""
+    alone: Interval = getattr(prediction, f"{side}_alone")
+    together: Interval = getattr(prediction, f"{side}_together")
+    if together.low <= 0:
+        raise UsageError(
+            "predicts that one side may stand still beside the other, which has no loss ratio",
+            field="model",
+            value=together.low,
+            hint="leave the model out, and the run measures the ratios",
+        )
+    return alone.value / together.value, alone.value / together.high, alone.value / together.low
+
+
+def _same_machine(document: Document, machine: Machine, source: str) -> None:
+    check_same(
+        difference(document.machine, layout_of(machine).shape, SHAPE),
+        message=f"{source} is from another machine",
+        field="model",
+        value=document.machine.name,
+        hint="fit a run of this machine, or leave the model out",
+        places=("there", "here"),
+    )

@@ -15,9 +15,7 @@ from elbowroom.launch import build, launchers, modes, starpu
 from elbowroom.launch.launcher import Launch, LaunchRequest
 from elbowroom.launch.launchers import build_launch, detect, host_count, missing_program
 from elbowroom.launch.mpi import find_mpi, refused_threads, spec_of
-from elbowroom.launch.programs import ProgramSession
-from elbowroom.launch.replay import PREFIX, RecordedAnswer, Replay
-from elbowroom.launch.session import Conversation, Session
+from elbowroom.launch.session import PREFIX, Conversation, ProgramSession, RecordedAnswer, Replay, Session
 from elbowroom.launch.simulator import simulate
 from elbowroom.launch.virtual import VirtualCluster, VirtualProbe, load
 from elbowroom.machine.frequencies import CORE, UNCORE, Frequencies
@@ -33,7 +31,7 @@ from elbowroom.workloads.probe import shares_core
 VIRTUAL = "virtual:"
 
 
-class Where(msgspec.Struct, frozen=True, kw_only=True):
+class Where(msgspec.Struct, frozen=True):
     """Which launcher, MPI and hosts a run was asked to use, or which virtual machine, with what noise and
     seed of it; all None or empty: the defaults.
     """
@@ -45,6 +43,21 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
     machine: str | None = None
     noise: float | None = None
     seed: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        launcher: str | None,
+        mpi: str | None,
+        hosts: Sequence[str],
+        hostfile: str | None,
+        machine: str | None = None,
+        noise: float | None = None,
+        seed: int | None = None,
+    ) -> Where:
+        """From the arguments of the interface, where the seed is also that of the order of points."""
+        seed = None if machine is None else seed
+        return cls(launcher, mpi, tuple(hosts), hostfile, machine, noise, seed)
 
 
 class Source(Protocol):
@@ -217,10 +230,31 @@ class Live:
         )
 
 
-class RecordedSource:
-    """An earlier run, answered again from its journal."""
+class _NothingStarted:
+    """What sources have in common that start no program."""
 
     live = False
+    name: str
+
+    def record(self, folder: Path) -> None:
+        """There is nothing to record."""
+        raise UsageError(
+            f"{self.name} starts nothing that could be recorded",
+            field="trace",
+            hint="measure on a real machine, or leave --trace out",
+        )
+
+    def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
+        """No command line."""
+        return ""
+
+    def application_command(self, point: Point) -> str:
+        """No command line."""
+        return ""
+
+
+class RecordedSource(_NothingStarted):
+    """An earlier run, answered again from its journal."""
 
     def __init__(self, path: Path) -> None:
         self._run = RunFolder.open(path)
@@ -254,33 +288,19 @@ class RecordedSource:
         """What is not in the recording is answered as failed."""
         return ""
 
-    def record(self, folder: Path) -> None:
-        """Nothing is started."""
-        raise _nothing_to_record(self.name)
-
-    def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
-        """Nothing is started."""
-        return ""
-
     def open(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> Conversation:
         """A conversation with the recording."""
         recorded = (RecordedAnswer(unit=entry.unit, record=entry.record) for entry in self._run.entries())
         manifest = self._run.manifest
         return Replay({**manifest.hello, "kernels": list(manifest.kernels)}, recorded)
 
-    def application_command(self, point: Point) -> str:
-        """Nothing is started."""
-        return ""
-
     def start(self, point: Point) -> Conversation:
         """A conversation with the recording."""
         return self.open(0)
 
 
-class VirtualSource:
+class VirtualSource(_NothingStarted):
     """A virtual machine: nothing is started, measured or observed."""
-
-    live = False
 
     def __init__(self, where: Where) -> None:
         for field in ("launcher", "mpi", "hosts", "hostfile"):
@@ -317,33 +337,13 @@ class VirtualSource:
         """What its laws say nothing about."""
         return point.workload.virtual_refusal or self._virtual.refuse(point)
 
-    def record(self, folder: Path) -> None:
-        """Nothing is started."""
-        raise _nothing_to_record(self.name)
-
-    def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
-        """Nothing is started."""
-        return ""
-
     def open(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> Conversation:
         """A conversation with the virtual machine."""
         return VirtualProbe(self._virtual, ranks)
 
-    def application_command(self, point: Point) -> str:
-        """Nothing is started."""
-        return ""
-
     def start(self, point: Point) -> Conversation:
         """A conversation with a cluster of such machines."""
         return VirtualCluster(self._virtual, point)
-
-
-def _nothing_to_record(name: str) -> UsageError:
-    return UsageError(
-        f"{name} starts nothing that could be recorded",
-        field="trace",
-        hint="measure on a real machine, or leave --trace out",
-    )
 
 
 def _virtual_machine(spec: str, noise: float | None, seed: int | None) -> VirtualMachine:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -27,8 +28,7 @@ from elbowroom.measure.results import Results
 from elbowroom.measure.session import Prepared, Request, Stopped, concrete, resume, start
 from elbowroom.measure.source import Source
 from elbowroom.models.document import Document
-from elbowroom.models.run_data import Layout, layout_of
-from elbowroom.models.run_loads import bus_share
+from elbowroom.models.run_data import Layout, bus_share, layout_of
 from elbowroom.plan import placement
 from elbowroom.plan.file import Plan
 from elbowroom.plan.kernels import Kernel, find
@@ -120,18 +120,16 @@ def _kernel(job: Job, document: Document) -> tuple[Kernel, int, float]:
     return kernel, max(1, round(job.step.intensity / scale * kernel.algorithmic_bytes / kernel.flops)), scale
 
 
+@dataclass
 class _PointBuilder:
     """Who sits where, for every setup of an advice."""
 
-    def __init__(
-        self, machine: Machine, local_layout: Layout, advice: Advice, kernel: Kernel, cursor: int, size: int
-    ) -> None:
-        self._machine = machine
-        self._layout = local_layout
-        self._advice = advice
-        self._kernel = kernel
-        self._cursor = cursor
-        self._size = size
+    machine: Machine
+    layout: Layout
+    advice: Advice
+    kernel: Kernel
+    cursor: int
+    size: int
 
     def point(self, setup: Setup) -> Point:
         """The point that measures a setup: alone only where nothing overlaps."""
@@ -183,13 +181,13 @@ class _PointBuilder:
         comm: tuple[int, ...],
         peers: tuple[int, ...],
     ) -> Point:
-        nodes, number = self._layout.nodes, self._layout.nodes[node]
+        nodes, number = self.layout.nodes, self.layout.nodes[node]
         return Point(
             plan=NAME,
-            kernel=self._kernel.name,
+            kernel=self.kernel.name,
             n=len(cores),
             n_other=other,
-            size=self._size if setup.size is None else setup.size,
+            size=self.size if setup.size is None else setup.size,
             comp_node=number,
             comm_node=nodes[setup.comm_node],
             comm_core=comm[0],
@@ -198,12 +196,12 @@ class _PointBuilder:
             comm_cores=comm,
             peer_cores=peers,
             pattern=self._pattern(setup),
-            cursor=self._cursor,
-            working_set=placement.working_set(self._kernel, len(cores), number, self._machine),
+            cursor=self.cursor,
+            working_set=placement.working_set(self.kernel, len(cores), number, self.machine),
         )
 
     def _pattern(self, setup: Setup) -> Pattern:
-        direction = self._advice.job.step.direction
+        direction = self.advice.job.step.direction
         if direction == "send" or setup.comm_threads > 1:
             threads = setup.comm_threads > 1
             raise UsageError(
@@ -214,17 +212,17 @@ class _PointBuilder:
             )
         if direction == "both":
             return "bidirectional"
-        both = (self._advice.now.setup, compared_with(self._advice).setup)
-        large = all(other.size in (None, self._size) for other in both)
-        return self._advice.job.verify.pattern or ("receive" if large else "pingpong")
+        both = (self.advice.now.setup, compared_with(self.advice).setup)
+        large = all(other.size in (None, self.size) for other in both)
+        return self.advice.job.verify.pattern or ("receive" if large else "pingpong")
 
     def _communicating(self, setup: Setup) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Cores of the communication threads and of those of a second rank on this host."""
-        core = placement.default_comm_core(self._machine)
-        if setup.comm_socket is not None and not placement.shares_core(self._machine):
-            own = [core.number for core in self._cores(comm_socket(setup, self._layout.shape))]
+        core = placement.default_comm_core(self.machine)
+        if setup.comm_socket is not None and not placement.shares_core(self.machine):
+            own = [core.number for core in self._cores(comm_socket(setup, self.layout.shape))]
             core = own[-1] if own else core
-        seats = placement.seats(self._machine, core, setup.comm_threads)
+        seats = placement.seats(self.machine, core, setup.comm_threads)
         if seats is None:
             raise self._too_few(setup.comm_threads)
         return seats.comm_cores, seats.peer_cores
@@ -245,14 +243,14 @@ class _PointBuilder:
 
     def _cores(self, socket: int) -> list[Core]:
         """Usable cores of a socket, in order; models know two sockets at most."""
-        packages = sorted({core.package for core in self._machine.cores})
-        usable = placement.usable(self._machine)
+        packages = sorted({core.package for core in self.machine.cores})
+        usable = placement.usable(self.machine)
         return [core for core in usable if socket < len(packages) and core.package == packages[socket]]
 
     def _too_few(self, count: int) -> UsageError:
-        both = " (both ranks of the probe run on this host)" if self._machine.hosts < 2 else ""
+        both = " (both ranks of the probe run on this host)" if self.machine.hosts < 2 else ""
         return UsageError(
-            f"{len(placement.usable(self._machine))} usable cores are too few to measure that{both}",
+            f"{len(placement.usable(self.machine))} usable cores are too few to measure that{both}",
             field="cores",
             value=count,
             hint="verify on two hosts, or with the program itself: verify.command in the job",

@@ -15,16 +15,21 @@ Bands = tuple[float, float, float, float]
 """For each of STREAMS, in that order, the relative half-width of the 90 % interval of a prediction."""
 
 
-class Prediction(msgspec.Struct, frozen=True, kw_only=True):
-    """The four bandwidths (MB/s) of one situation, with their 90 % intervals.
+class PredictedBandwidths(msgspec.Struct, frozen=True, kw_only=True):
+    """The four bandwidths (MB/s) with their 90 % intervals.
 
     `flags`: `extrapolated` (outside what the model was fitted on), `virtual`, `repaired` (differs from the
     equations as published), ...
     """
 
-    situation: Situation
     comp_alone: Interval
     comm_alone: Interval
     comp_together: Interval
     comm_together: Interval
     flags: tuple[str, ...] = ()
+
+
+class Prediction(PredictedBandwidths, frozen=True, kw_only=True):
+    """The bandwidths of one situation."""
+
+    situation: Situation

@@ -135,6 +135,27 @@ def with_neighbours(sizes: tuple[int, ...], around: int) -> tuple[int, ...]:
     return tuple(sorted(chosen))
 
 
+def single_place(
+    plan: Plan, machine: Machine, *more: tuple[str, Sequence[object]]
+) -> tuple[int, tuple[int, int]]:
+    """The communication thread's core and the nodes of both sides' data; UsageError unless the plan names
+    one of each, and of `more`, keys with their values.
+    """
+    if not placement.usable(machine):
+        raise UsageError("no core is usable", field="cpuset", hint="allow at least two")
+    cores, _ = comm_cores(plan, machine)
+    pairs, _ = node_pairs(plan, machine)
+    for field, choices in (("comm_cores", cores), ("comp_nodes", pairs), *more):
+        if len(choices) != 1:
+            raise UsageError(
+                "must be a single value in this plan",
+                field=field,
+                value=list(choices),
+                hint="name one; run once for each of the others",
+            )
+    return cores[0], pairs[0]
+
+
 def core_counts(wanted: tuple[int | str, ...], most: int) -> tuple[tuple[int, ...], list[Note]]:
     """Numbers of computing cores from 1 to `most`, rising; a note for each that is more than there are."""
     words = {

@@ -11,10 +11,9 @@ from msgspec import Meta
 
 from elbowroom.documents import check_keys, convert
 from elbowroom.errors import UsageError, closest
-from elbowroom.plan.durations import LONGEST, MOST_REPETITIONS, parse_duration
 from elbowroom.plan.kernels import find
 from elbowroom.plan.point import Metric, Pattern, Phase, Reuse
-from elbowroom.plan.sizes import parse_size
+from elbowroom.plan.sizes import LONGEST, MOST_REPETITIONS, parse_duration, parse_size
 
 T = TypeVar("T", bound=msgspec.Struct)
 

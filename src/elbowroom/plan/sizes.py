@@ -1,7 +1,8 @@
-"""Sizes and lists of cores as people write them."""
+"""Sizes, durations and lists of cores as people write them."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from fractions import Fraction
@@ -80,3 +81,24 @@ def format_cores(cores: Sequence[int]) -> str:
         else:
             runs.append([core, core])
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", re.ASCII)
+_TIME_HINT = "write seconds or a unit: 90, 60s, 2min, 1.5h"
+MOST_REPETITIONS = 10_000
+"""More tell nothing that these do not, and would only fill memory and disk."""
+LONGEST = 30 * 86400.0
+"""Seconds: no run is planned for more than a month."""
+
+
+def parse_duration(text: str | float, field: str) -> float:
+    """Seconds of `90`, `60s`, `2min`, `1.5h`; UsageError where it is none, zero, or above a month."""
+    match = None if isinstance(text, bool) else _DURATION.fullmatch(str(text))
+    factor = _SECONDS.get(match[2].lower()) if match else None
+    if match is None or factor is None:
+        raise UsageError("is not a duration", field=field, value=text, hint=_TIME_HINT)
+    seconds = float(match[1]) * factor
+    if not 0 < seconds <= LONGEST or not math.isfinite(seconds):
+        raise UsageError("is not between 0 and 30 days", field=field, value=text, hint=_TIME_HINT)
+    return seconds

@@ -20,7 +20,7 @@ from elbowroom.report import columns, jobs, machine, modelled, words
 from elbowroom.report.columns import CoreUse
 from elbowroom.report.jobs import Jobbed
 from elbowroom.report.modelled import Modelled
-from elbowroom.results.drift import Drift
+from elbowroom.results.quiet import Drift
 from elbowroom.results.result import Finding, PointResult, Side, Summary, Verdict
 
 PACKAGE = "elbowroom.report"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from statistics import fmean
 from typing import Any, Literal
 
 import msgspec
@@ -191,3 +193,10 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     def further_reasons(self) -> tuple[str, ...]:
         """The reasons that `text` does not give already."""
         return tuple(reason for reason in self.reasons if reason not in self.text)
+
+
+def mean_mhz(items: Sequence[PointResult], phase: str, role: str) -> float | None:
+    """Mean frequency of the cores that play a role during a phase, MHz; None where none was readable."""
+    traces = [trace for item in items for trace in item.traces if trace.phase == phase and trace.role == role]
+    values = [khz / 1000 for trace in traces for khz in trace.khz]
+    return fmean(values) if values else None

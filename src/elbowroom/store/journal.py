@@ -3,24 +3,233 @@
 A line is complete when it ends with a newline: the last one may be torn by a kill or a crash and is then as
 if never written; anything else that cannot be read is damage and is an error. The journal of a run begins
 with a header of schema and version.
+
+One writer at a time: flock where the file system has it, else a lock file. Lustre without `-o flock` and some
+NFS answer flock with an error. There a file NAME.lock, made exclusively, names host and process. It is taken
+over only from a process of this host that has ended.
+
+A line of a run is a JournalLine as far as it is read again; one that is none is damaged. Fields that nobody
+reads may be anything: records of newer probes stay readable. The `Written` types are stricter; `elbowroom
+schema samples` prints them.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
+import socket
 from collections.abc import Hashable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
 
 from elbowroom.documents import check_version
 from elbowroom.errors import UsageError
-from elbowroom.files import disk_error, read_document, sync_folder, write_all
+from elbowroom.files import disk_error, lock, read_document, sync_folder, write_all
+from elbowroom.plan import point as points
 from elbowroom.plan.point import Unit
-from elbowroom.store.locks import Lock
-from elbowroom.store.shapes import JournalLine
+
+
+class Rate(msgspec.Struct, frozen=True, kw_only=True):
+    """What the computing cores did in a phase."""
+
+    rate: float | None
+    unit: str
+    batches: list[float | None] = []
+
+
+class Value(msgspec.Struct, frozen=True, kw_only=True):
+    """What the messages, or whole steps, did in a phase."""
+
+    value: float | None
+    unit: str
+    batches: list[float | None] = []
+
+
+class Phase(msgspec.Struct, frozen=True, kw_only=True):
+    """A measured window. Times in ns of the probe's clock, `measured_s` in seconds."""
+
+    phase: str
+    index: int | None = None
+    status: str | None = None
+    flags: list[str] = []
+    start_ns: int | None = None
+    end_ns: int | None = None
+    measured_s: float | None = None
+    observed: dict[str, Any] = {}
+    comp: Rate | msgspec.UnsetType = msgspec.UNSET
+    comm: Value | msgspec.UnsetType = msgspec.UNSET
+    total: Value | msgspec.UnsetType = msgspec.UNSET
+    separator: Value | msgspec.UnsetType = msgspec.UNSET
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """A probe's answer."""
+
+    status: str | None = None
+    reason: str = ""
+    flags: list[str] = []
+    phases: list[Phase] = []
+
+
+class JournalLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A line: which unit, and the record."""
+
+    point: str
+    repetition: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+    closing: bool = False
+    record: Record
+
+
+class WrittenRate(Rate, frozen=True, kw_only=True):
+    """What the computing cores did in a phase; a program's interior is a duration."""
+
+    rate: float
+    unit: Literal["MB/s", "M/s", "Mflop/s", "us"]
+    per_core: list[float] = []
+    batches: list[float]  # type: ignore[assignment]
+
+
+class WrittenValue(Value, frozen=True, kw_only=True):
+    """What the messages did in a phase."""
+
+    value: float
+    unit: Literal["MB/s", "us"]
+    batches: list[float]  # type: ignore[assignment]
+
+
+class WrittenDuration(WrittenValue, frozen=True, kw_only=True):
+    """Whole steps of an application, or of these steps the part before anything can be sent."""
+
+    unit: Literal["us"]
+
+
+class WrittenPhase(Phase, frozen=True, kw_only=True):
+    """A measured window; what could not be observed is absent from `observed`, never 0."""
+
+    phase: points.Phase
+    index: int
+    status: Literal["ok", "not_stable", "void"]
+    measured_s: float
+    comp: WrittenRate | msgspec.UnsetType = msgspec.UNSET
+    comm: WrittenValue | msgspec.UnsetType = msgspec.UNSET
+    total: WrittenDuration | msgspec.UnsetType = msgspec.UNSET
+    separator: WrittenDuration | msgspec.UnsetType = msgspec.UNSET
+
+
+class WrittenRecord(Record, frozen=True, kw_only=True):
+    """A probe's answer; `facts`: what an application reports of its mesh and messages."""
+
+    record: Literal["repetition"] = "repetition"
+    point: str
+    repetition: int
+    status: Literal["ok", "not_stable", "failed"]
+    phases: list[WrittenPhase]  # type: ignore[assignment]
+    facts: dict[str, float] = {}
+
+
+class WrittenLine(JournalLine, frozen=True, kw_only=True):
+    """A line; `closing`: a baseline alone that is measured again at the end."""
+
+    record: WrittenRecord
+
+
+class Holder(msgspec.Struct, frozen=True, kw_only=True):
+    """Who has a lock file; `started`: when the process began, in ticks, since numbers are used again."""
+
+    host: str
+    process: int
+    started: str = ""
+
+
+class Lock:
+    """The lock of `path`, which is open as `handle`; UsageError where another process has it."""
+
+    def __init__(self, path: Path, handle: int) -> None:
+        self._path = path
+        self._file: Path | None = None
+        try:
+            if not lock(handle):
+                self._file = _take(path.with_name(f"{path.name}.lock"), path)
+        except BlockingIOError as error:
+            raise _held(path, "wait for it to end, or choose another --out") from error
+
+    def move(self, handle: int) -> None:
+        """Locks a file that is about to replace the locked one; a lock file stands for both."""
+        if self._file is None:
+            lock(handle)
+
+    def release(self) -> None:
+        """Gives up a lock file; a flock ends when its file is closed."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.unlink()
+
+
+def _held(path: Path, hint: str) -> UsageError:
+    return UsageError("another process is measuring into it", field="run", value=str(path.parent), hint=hint)
+
+
+def _take(file: Path, path: Path) -> Path:
+    """Makes the lock file. Linked or renamed into place, it has its content from the first moment on."""
+    own = file.with_name(f"{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    holder = Holder(host=socket.gethostname(), process=os.getpid(), started=_started(os.getpid()))
+    try:
+        own.write_bytes(msgspec.json.encode(holder))
+        try:
+            os.link(own, file)
+        except FileExistsError:
+            _take_over(own, file, path)
+    finally:
+        own.unlink(missing_ok=True)
+    return file
+
+
+def _take_over(own: Path, file: Path, path: Path) -> None:
+    """Replaces the lock file of a process of this host that has ended; UsageError for any other.
+
+    One process at a time may do so, so that it replaces the file that it examined.
+    """
+    _refuse_living(file, path)
+    turn = file.with_name(f"{file.name}.turn")
+    try:
+        os.link(own, turn)
+    except FileExistsError as error:
+        raise _held(path, f"wait for it to end; if none runs, remove {turn}") from error
+    try:
+        _refuse_living(file, path)
+        os.rename(own, file)
+    finally:
+        turn.unlink()
+
+
+def _refuse_living(file: Path, path: Path) -> None:
+    """UsageError unless the process that has the lock file was one of this host, and has ended."""
+    holder = _holder(file)
+    if holder is None or holder.host != socket.gethostname():
+        where = f" on {holder.host}" if holder is not None else ""
+        raise _held(path, f"wait for it to end{where}; if it has ended, remove {file}")
+    if _started(holder.process) == holder.started:
+        raise _held(path, f"wait for process {holder.process} to end, or choose another --out")
+
+
+def _holder(file: Path) -> Holder | None:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Holder)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _started(process: int) -> str:
+    """When a process of this host began; empty where there is none."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return fields.rpartition(")")[2].split()[19]
+
 
 SCHEMA = "elbowroom/samples"
 VERSION = 1

@@ -12,8 +12,10 @@ from elbowroom.trace.overhead import ALL, NONE, Overhead, OverheadVerdict, RunGr
 _BAND = "95 % interval"
 
 
-def figures(overhead: Overhead) -> list[Figure]:
-    """One figure of all sets for each number of threads; where there are several, one over them."""
+def overhead_figures(overhead: Overhead) -> list[Figure]:
+    """The metric and the number of events by set (thesis, Figs. 3.8 and 3.9), for each number of threads;
+    where there are several, one figure over them (Fig. 3.10).
+    """
     counts = list(dict.fromkeys(case.threads for case in overhead.cases))
     drawn = [
         _by_set(overhead, [case for case in overhead.cases if case.threads == count]) for count in counts
@@ -95,7 +97,7 @@ def page(overhead: Overhead) -> str:
     return figure_page(
         "Overhead of recording",
         [(_verdict(verdict), verdict.advice) for verdict in overhead.verdicts],
-        figures(overhead),
+        overhead_figures(overhead),
         ("Runs", _columns(overhead), [_row(case) for case in overhead.cases]),
         command=" ".join(overhead.command),
         note=f"{overhead.repeat} repetitions in random order; medians, 95 % intervals by a paired bootstrap "

@@ -22,8 +22,8 @@ _AREAS = 3
 """Types of each hue that have an area of their own: a hue has so many colours."""
 
 
-def figures(stat: Stat) -> list[Figure]:
-    """Events by type, per second over time, and per second over time by type."""
+def trace_figures(stat: Stat) -> list[Figure]:
+    """Events by type, per second over time, and per second over time by type (thesis, Figs. 3.5 to 3.7)."""
     there = [one for one in stat.types if one.events]
     ordered = sorted(there, key=lambda one: (-one.events, one.category, one.name))
     return [_by_type(ordered), _over_time(stat, ordered), _by_type_over_time(stat, ordered)]

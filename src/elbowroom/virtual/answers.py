@@ -16,13 +16,13 @@ from elbowroom.plan.kernels import KERNELS, Kernel, find
 from elbowroom.plan.order import request
 from elbowroom.plan.point import Point, Unit
 from elbowroom.virtual import hosts
+from elbowroom.virtual.cluster import scaled
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import Definition
 from elbowroom.virtual.laws import Exchange, ProcessRates, Work, answer
 from elbowroom.virtual.machines import HOSTS, by_socket, machine_of, truth_of
 from elbowroom.virtual.requests import Requests, Simulate
 from elbowroom.virtual.truth import check_noise
-from elbowroom.virtual.volumes import scaled
 
 FLAG = "virtual"
 """On every phase and point: nothing of it was measured."""

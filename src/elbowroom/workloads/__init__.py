@@ -9,8 +9,7 @@ from elbowroom.plan.workload import Workload
 from elbowroom.workloads.accesses import ExtraneousAccesses
 from elbowroom.workloads.kernel import KernelBesideMessages
 from elbowroom.workloads.matrices import MatrixProgram
-from elbowroom.workloads.program import AppProgram
-from elbowroom.workloads.runtime import RuntimeProgram
+from elbowroom.workloads.program import AppProgram, RuntimeProgram
 from elbowroom.workloads.steps import ApplicationSteps, Losses
 
 __all__ = [

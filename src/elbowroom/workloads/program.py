@@ -1,4 +1,6 @@
-"""Programs of apps/ that answer as the probe does (docs/reference/protocol.md)."""
+"""Programs of apps/ that answer as the probe does (docs/reference/protocol.md); among them `runtime`, which
+sends messages through StarPU-MPI, or by MPI beside StarPU's polling workers.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Union
 import msgspec
 
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.workload import Startup, register
+from elbowroom.plan.workload import OwnContrast, Startup, register
 from elbowroom.workloads.probe import ProbeWorkload, placements
 
 if TYPE_CHECKING:
     from elbowroom.plan.point import Point
+
 
 Build = Literal["openmp", "starpu"]
 
@@ -118,3 +121,30 @@ def startup_settings(point: Point, program: dict[str, Any]) -> dict[str, Any]:
         "placements": placements(point),
         "scheduling": point.scheduling or len(set(computing)) < len(computing),
     }
+
+
+class RuntimeProgram(AppProgram, frozen=True, kw_only=True, tag_field="name", tag="runtime"):
+    """Messages through a runtime system (`overhead`), or by MPI beside its workers (`polling`)."""
+
+    name: ClassVar[str] = "runtime"
+
+    task: Literal["overhead", "polling"]
+    build: Build = "starpu"
+
+    @property
+    def title(self) -> str:
+        """Task and build: `polling x32 (starpu)`, `paused (starpu)`."""
+        if self.backoff == 0:
+            return f"paused ({self.build})"
+        return f"{self.task}{'' if self.backoff is None else f' x{self.backoff}'} ({self.build})"
+
+    @property
+    def contrast(self) -> OwnContrast | None:
+        """Polling workers beside paused ones, messages through StarPU beside MPI's."""
+        if self.task == "overhead":
+            return OwnContrast("runtime overhead", "messages through StarPU", "through MPI")
+        if not self.backoff:
+            return None
+        return OwnContrast(
+            "polling", f"StarPU's workers, which poll (backoff {self.backoff}),", "beside paused workers"
+        )

@@ -19,7 +19,7 @@ from elbowroom.errors import UsageError
 from elbowroom.models.curves import Situation
 from elbowroom.models.document import Document
 from elbowroom.models.message_size import MessageSize
-from elbowroom.models.published_document import of_published
+from elbowroom.models.published import of_published
 from elbowroom.store.models import read_model
 from elbowroom.virtual.machines import of_name, truth_of
 

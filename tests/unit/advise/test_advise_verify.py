@@ -20,28 +20,28 @@ from elbowroom.errors import MachineError, UsageError
 from elbowroom.measure.program_times import order
 from elbowroom.measure.source import Where, choose
 from elbowroom.measure.verify import placed
-from elbowroom.models.published_document import of_published
+from elbowroom.models.published import of_published
 
 HENRI = Model(of_published("henri"))
 
 
 def advice(**tables: Any) -> Advice:
-    found = {
+    result = {
         "step": {"comp_bytes": "3GB", "comm_bytes": "1GB"},
         "now": {"cores": 18, "comp_node": 0, "comm_node": 0, "overlap": True},
         "may": {"cores": [9]},
     }
-    return advise(HENRI.document, of_data({**found, **tables}), model="henri")
+    return advise(HENRI.document, of_data({**result, **tables}), model="henri")
 
 
 def job_file(path: Path, **tables: Any) -> Path:
-    found = {
+    result = {
         "step": {"comp_bytes": "3GB", "comm_bytes": "1GB"},
         "now": {"cores": 18, "comp_node": 0, "comm_node": 0, "overlap": True},
         "may": {"cores": [9]},
     }
     lines = []
-    for name, table in {**found, **tables}.items():
+    for name, table in {**result, **tables}.items():
         lines += [f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in table.items())]
     path.write_text("\n".join(lines) + "\n")
     return path
@@ -53,27 +53,27 @@ def test_a_virtual_machine_confirms_what_its_own_model_advises(
     job, run = job_file(tmp_path / "job.toml"), tmp_path / "run"
     words = ["advise", "henri", "--job", str(job), "--verify", "--machine", "henri", "--run", str(run)]
     code = cli.run([*words, "--noise", "0.001", "--repeat", "5", "--json"])
-    found = json.loads(capfd.readouterr().out)
+    result = json.loads(capfd.readouterr().out)
     assert code == 0
-    verified = found["verified"]
+    verified = result["verified"]
     assert verified["trusted"]
     assert verified["sentence"].startswith("Confirmed: ")
-    assert verified["measured"]["value"] == pytest.approx(found["gain"]["value"], abs=0.01)
-    assert verified["now_measured"]["value"] == pytest.approx(found["now"]["total"]["value"], rel=0.02)
+    assert verified["measured"]["value"] == pytest.approx(result["gain"]["value"], abs=0.01)
+    assert verified["now_measured"]["value"] == pytest.approx(result["now"]["total"]["value"], rel=0.02)
     assert api.open(run).points()
-    assert api.load_advice(run / "advice.json").sentence == found["sentence"]
+    assert api.load_advice(run / "advice.json").sentence == result["sentence"]
 
 
 def test_a_check_that_was_done_is_resumed_without_measuring_again(tmp_path: Path) -> None:
-    told: list[str] = []
+    messages: list[str] = []
     given = advice()
     first = api.verify_advice(
-        given, HENRI, repetitions=5, run=tmp_path / "r", machine="henri", tell=told.append
+        given, HENRI, repetitions=5, run=tmp_path / "r", machine="henri", tell=messages.append
     )
-    told.clear()
-    again = api.verify_advice(given, HENRI, resume=tmp_path / "r", tell=told.append)
+    messages.clear()
+    again = api.verify_advice(given, HENRI, resume=tmp_path / "r", tell=messages.append)
     assert again == first
-    assert told == []
+    assert messages == []
 
 
 def test_a_run_of_something_else_is_not_resumed(tmp_path: Path) -> None:
@@ -92,10 +92,10 @@ def test_what_does_not_overlap_is_measured_alone_on_all_cores() -> None:
         step={"comp_bytes": "3GB", "comm_bytes": "1MB"},
     )
     machine = choose(Where(machine="henri")).machine()
-    found = placed(given, HENRI.document, machine)
-    assert found.now.sequence == ("A", "B", "AB", "AB", "B", "A")
-    assert len({point.id for point in found.points}) == len(found.points)
-    assert found.control.kernel == "prime"
+    result = placed(given, HENRI.document, machine)
+    assert result.now.sequence == ("A", "B", "AB", "AB", "B", "A")
+    assert len({point.id for point in result.points}) == len(result.points)
+    assert result.control.kernel == "prime"
 
 
 def test_one_after_the_other_is_measured_with_the_communicating_core_computing(tmp_path: Path) -> None:
@@ -107,43 +107,43 @@ def test_one_after_the_other_is_measured_with_the_communicating_core_computing(t
             "may": {"cores_other": [18]},
         }
     )
-    found = placed(given, flow.document, choose(Where(machine="henri")).machine())
-    assert set(found.other.comm_cores) <= set(found.other.comp_cores)
-    assert found.other.scheduling
-    assert found.other.sequence == ("A", "B", "B", "A")
-    assert not found.now.scheduling
-    told = api.verify_advice(
+    result = placed(given, flow.document, choose(Where(machine="henri")).machine())
+    assert set(result.other.comm_cores) <= set(result.other.comp_cores)
+    assert result.other.scheduling
+    assert result.other.sequence == ("A", "B", "B", "A")
+    assert not result.now.scheduling
+    messages = api.verify_advice(
         given, flow, repetitions=5, run=tmp_path / "r", machine="henri", tell=lambda _: None
     )
-    assert told.repetitions == 5
+    assert messages.repetitions == 5
 
 
 def test_a_measured_time_is_checked_by_measuring_where_it_was_measured(tmp_path: Path) -> None:
     given = advice(step={"comm_bytes": "1GB", "t_comp": {"seconds": 0.2, "cores": 4, "comp_node": 0}})
-    found = api.verify_advice(
+    result = api.verify_advice(
         given, HENRI, repetitions=5, run=tmp_path / "r", machine="henri", noise=0.001, tell=lambda _: None
     )
-    assert found.now_measured.value == pytest.approx(given.now.total.value, rel=0.02)
-    assert found.measured.value == pytest.approx(found.predicted.value, abs=0.02)
+    assert result.now_measured.value == pytest.approx(given.now.total.value, rel=0.02)
+    assert result.measured.value == pytest.approx(result.predicted.value, abs=0.02)
 
 
 def test_another_kernel_counts_as_what_it_moves_of_the_models_bytes(tmp_path: Path) -> None:
     given = advice(verify={"kernel": "triad"})
-    found = api.verify_advice(
+    result = api.verify_advice(
         given, HENRI, repetitions=5, run=tmp_path / "r", machine="henri", noise=0.001, tell=lambda _: None
     )
-    assert found.now_measured.value == pytest.approx(given.now.total.value, rel=0.02)
+    assert result.now_measured.value == pytest.approx(given.now.total.value, rel=0.02)
 
 
 def test_the_probe_computes_at_the_jobs_intensity() -> None:
     given = advice()
     step = msgspec.structs.replace(given.job.step, intensity=2.0)
     at_two = msgspec.structs.replace(given, job=msgspec.structs.replace(given.job, step=step))
-    found = placed(at_two, HENRI.document, choose(Where(machine="henri")).machine())
+    result = placed(at_two, HENRI.document, choose(Where(machine="henri")).machine())
     # Of the bus memset_nt moves 1 byte for each of its own, TRIAD 4/3: 2 flop/B there are 2.67 of TRIAD.
-    assert found.now.kernel == "triad_cursor"
-    assert found.now.cursor == 32
-    assert found.scale == pytest.approx(0.75)
+    assert result.now.kernel == "triad_cursor"
+    assert result.now.cursor == 32
+    assert result.scale == pytest.approx(0.75)
 
 
 def test_an_advice_is_not_checked_on_another_machine() -> None:
@@ -206,11 +206,11 @@ def test_nothing_to_gain_is_confirmed_only_where_a_gain_is_excluded(other: list[
 
 
 def test_pairs_are_run_in_both_orders_by_turns() -> None:
-    found = order(6, seed=3)
-    assert sorted(found) == [(r, which) for r in range(6) for which in (0, 1)]
-    firsts = [which for _, which in found[::2]]
+    result = order(6, seed=3)
+    assert sorted(result) == [(r, which) for r in range(6) for which in (0, 1)]
+    firsts = [which for _, which in result[::2]]
     assert [firsts[i] + firsts[i + 1] for i in (0, 2, 4)] == [1, 1, 1]
-    assert order(6, seed=3) == found
+    assert order(6, seed=3) == result
 
 
 PROGRAM = """
@@ -228,10 +228,10 @@ def program(tmp_path: Path, text: str = PROGRAM, **more: str) -> dict[str, str]:
 
 def test_the_users_own_program_is_timed_by_the_number_that_it_prints(tmp_path: Path) -> None:
     given = advice(verify=program(tmp_path, number=r"step (\S+) s"))
-    found = api.verify_advice(given, HENRI, repetitions=5, run=tmp_path / "t", tell=lambda _: None)
-    assert found.measured.value == pytest.approx(0.5)
-    assert found.sentence.startswith("Confirmed, and the gain is larger than predicted")
-    assert found.trusted
+    result = api.verify_advice(given, HENRI, repetitions=5, run=tmp_path / "t", tell=lambda _: None)
+    assert result.measured.value == pytest.approx(0.5)
+    assert result.sentence.startswith("Confirmed, and the gain is larger than predicted")
+    assert result.trusted
     assert len((tmp_path / "t" / "times.jsonl").read_text().splitlines()) == 10
 
 
@@ -316,12 +316,12 @@ def test_times_that_scatter_are_too_noisy_to_trust(spread: float, trusted: bool)
     given = advice()
     times = [1.0, 1.0 + spread, 1.0 - spread, 1.0 + spread / 2, 1.0 - spread / 2, 1.0 + spread]
     columns = [Column(times, range(6)), Column([0.5 * time for time in times], range(6))]
-    found = compare(given, steps_of_times(columns, seed=1), 6)
-    assert found.trusted is trusted
-    assert bool(found.reasons) is not trusted
+    result = compare(given, steps_of_times(columns, seed=1), 6)
+    assert result.trusted is trusted
+    assert bool(result.reasons) is not trusted
     # Both columns scatter alike, repetition by repetition: their ratio does not.
-    assert found.measured.value == pytest.approx(0.5)
-    assert found.measured.high - found.measured.low < 1e-9
+    assert result.measured.value == pytest.approx(0.5)
+    assert result.measured.high - result.measured.low < 1e-9
 
 
 def test_two_repetitions_are_too_few_to_trust() -> None:
@@ -333,8 +333,8 @@ def test_where_nothing_is_advised_the_best_other_setup_is_measured(tmp_path: Pat
     calm = {"comp_bytes": "3GB", "comm_bytes": "1MB"}
     given = advice(step=calm, may={"comm_node": [1]}, now={"cores": 6, "comp_node": 0, "comm_node": 0})
     assert not given.changes
-    found = api.verify_advice(
+    result = api.verify_advice(
         given, HENRI, repetitions=5, run=tmp_path / "r", machine="henri", noise=0.001, tell=lambda _: None
     )
-    assert found.other.setup.comm_node == 1
-    assert found.sentence.startswith("Nothing to gain, as predicted")
+    assert result.other.setup.comm_node == 1
+    assert result.sentence.startswith("Nothing to gain, as predicted")

@@ -25,15 +25,15 @@ from elbowroom.errors import UsageError
 from elbowroom.models.document import Document
 from elbowroom.models.load import Computing, Load, Messages
 from elbowroom.models.predict import predict_loads
-from elbowroom.models.published_document import of_published
+from elbowroom.models.published import of_published
 
 PAGES = runpy.run_path(str(Path(__file__).parents[2] / "report_pages.py"))
 MIB = 2**20
 
 
 def document(**options: Any) -> Document:
-    made: Document = PAGES["document"](seed=4, **options)
-    return made
+    created: Document = PAGES["document"](seed=4, **options)
+    return created
 
 
 def job(now: dict[str, Any], may: dict[str, Any], **step: Any) -> Any:
@@ -73,13 +73,13 @@ def only(known: Document, advice: Advice) -> ContentionMap:
 def test_the_map_holds_what_predictions_say(known: Document, advice: Advice) -> None:
     found = only(known, changed(advice, cores=9))
     row, column = found.sizes.index(65536), found.counts.index(5)
-    (said,) = predict_loads(
+    (answer,) = predict_loads(
         known,
         [Load(computing=(Computing(socket=0, node=0, count=5),), messages=Messages(node=0, size=65536))],
     )
-    assert found.kept_comm[row, column] == pytest.approx(said.comm_together.value / said.comm_alone.value)
-    assert found.kept_comp[row, column] == pytest.approx(said.comp_together.value / said.comp_alone.value)
-    assert found.size_rates[row] == pytest.approx(said.comm_alone.value)
+    assert found.kept_comm[row, column] == pytest.approx(answer.comm_together.value / answer.comm_alone.value)
+    assert found.kept_comp[row, column] == pytest.approx(answer.comp_together.value / answer.comp_alone.value)
+    assert found.size_rates[row] == pytest.approx(answer.comm_alone.value)
 
 
 def test_the_map_has_the_steps_of_the_advice(known: Document, advice: Advice) -> None:
@@ -91,8 +91,8 @@ def test_the_map_has_the_steps_of_the_advice(known: Document, advice: Advice) ->
 
 
 def test_one_core_asks_for_what_it_gets_alone(known: Document, advice: Advice) -> None:
-    (said,) = predict_loads(known, [Load(computing=(Computing(socket=0, node=0, count=1),))])
-    assert only(known, changed(advice, cores=9)).one_core == pytest.approx(said.comp_alone.value)
+    (answer,) = predict_loads(known, [Load(computing=(Computing(socket=0, node=0, count=1),))])
+    assert only(known, changed(advice, cores=9)).one_core == pytest.approx(answer.comp_alone.value)
 
 
 def test_whiskers_end_where_the_time_surely_differs(known: Document, advice: Advice) -> None:
@@ -149,23 +149,23 @@ def test_cores_of_the_second_socket_go_across_where_only_they_change(known: Docu
 
 
 def test_there_are_no_more_cores_than_leave_one_to_communicate(known: Document, advice: Advice) -> None:
-    asked = msgspec.structs.replace(
+    requested = msgspec.structs.replace(
         advice, now=msgspec.structs.replace(advice.now, setup=changed(advice, comm_socket=0).advised.setup)
     )
-    assert only(known, changed(asked, comm_socket=0)).counts[-1] == 17
+    assert only(known, changed(requested, comm_socket=0)).counts[-1] == 17
     assert only(known, changed(advice, cores=9)).counts[-1] == 18
 
 
 def test_a_model_of_one_size_gives_one_row_and_curves() -> None:
     known = of_published("henri")
-    asked = of_data(
+    requested = of_data(
         {
             "step": {"comp_bytes": "2GB", "comm_bytes": "640MB"},
             "now": {"cores": 17, "comp_node": 0, "comm_node": 0},
             "may": {"cores": "every"},
         }
     )
-    maps = contention_maps(known, advise(known, asked))
+    maps = contention_maps(known, advise(known, requested))
     assert maps[0].sizes == (64_000_000,)
     drawn = figures(maps, known.machine)
     assert [len(figure.series) for figure in drawn] == [2, 1]

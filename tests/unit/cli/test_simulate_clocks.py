@@ -10,7 +10,7 @@ import pytest
 
 from elbowroom import api, cli
 from elbowroom.errors import ElbowroomError, UsageError
-from elbowroom.launch import build, clock_simulator
+from elbowroom.launch import build, simulator
 from elbowroom.trace.simulated_clocks import SimulatedClocks, simulated_clock_figures
 
 SMALL = ["--clocks", "4", "--seconds", "60"]
@@ -64,18 +64,22 @@ def test_the_command_prints_a_table_and_draws(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert run(*SMALL, "--bad", "5%", "-o", "clocks.html") == 0
-    said = capsys.readouterr().out
-    assert "two plain barriers" in said
-    assert max(map(len, said.splitlines())) <= 80
+    answer = capsys.readouterr().out
+    assert "two plain barriers" in answer
+    assert max(map(len, answer.splitlines())) <= 80
     assert "<svg" in (tmp_path / "clocks.html").read_text()
 
 
 def test_json_holds_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(*SMALL, "--clock", "steps", "--link", "heavy-tail", "--json") == 0
-    told: dict[str, Any] = json.loads(capsys.readouterr().out)
-    assert (told["schema"], told["version"], told["virtual"]) == ("elbowroom/simulated-clocks", 1, True)
-    assert (told["clock"], told["link"]) == ("steps", "heavy-tail")
-    assert told["ranks"][0]["segments"][0]["from"] == told["ranks"][0]["points"][0]["local"]
+    messages: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert (messages["schema"], messages["version"], messages["virtual"]) == (
+        "elbowroom/simulated-clocks",
+        1,
+        True,
+    )
+    assert (messages["clock"], messages["link"]) == ("steps", "heavy-tail")
+    assert messages["ranks"][0]["segments"][0]["from"] == messages["ranks"][0]["points"][0]["local"]
 
 
 @pytest.mark.parametrize(
@@ -100,6 +104,6 @@ def test_what_cannot_be_simulated_is_refused(
 
 def test_the_simulator_itself_refuses_what_it_does_not_know() -> None:
     with pytest.raises(UsageError, match='clock "x": is none of affine'):
-        clock_simulator.simulate_clocks({"clock": "x"})
+        simulator.simulate_clocks({"clock": "x"})
     with pytest.raises(UsageError, match=r"clocks 1\.5: is not between"):
-        clock_simulator.simulate_clocks({"clocks": 1.5})
+        simulator.simulate_clocks({"clocks": 1.5})

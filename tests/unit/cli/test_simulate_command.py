@@ -12,8 +12,7 @@ import pytest
 from elbowroom import api, cli
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch import build
-from elbowroom.virtual.simulated import Curve, SimulatedRow, onset_of
-from elbowroom.virtual.simulated_questions import answers
+from elbowroom.virtual.simulated import Curve, SimulatedRow, answers, onset_of
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -59,16 +58,16 @@ def test_who_loses_more_than_five_percent_at_fewer_cores_loses_first(
 
 
 def test_a_finding_tells_where_the_loss_begins_and_whether_it_still_grows() -> None:
-    seen = onset_of(curve((3, 1.0, 0.99), (6, 1.0, 0.9), (9, 0.9, 0.8), (12, 0.85, 0.79)))
-    assert (seen.comp_from, seen.comm_from) == (9, 6)
-    assert (seen.comp_least, seen.comm_least) == pytest.approx((0.85, 0.79))
-    assert seen.floor == pytest.approx(0.01)
-    assert (seen.station, seen.use) == ("controller of node 0", 0.5)
+    observed = onset_of(curve((3, 1.0, 0.99), (6, 1.0, 0.9), (9, 0.9, 0.8), (12, 0.85, 0.79)))
+    assert (observed.comp_from, observed.comm_from) == (9, 6)
+    assert (observed.comp_least, observed.comm_least) == pytest.approx((0.85, 0.79))
+    assert observed.floor == pytest.approx(0.01)
+    assert (observed.station, observed.use) == ("controller of node 0", 0.5)
 
 
 def test_answers_say_in_words_what_was_found() -> None:
-    said = answers([curve((6, 1.0, 0.9), (9, 0.9, 0.8), (12, 0.85, 0.79))])
-    texts = [answer.sentences[0] for answer in said]
+    response = answers([curve((6, 1.0, 0.9), (9, 0.9, 0.8), (12, 0.85, 0.79))])
+    texts = [answer.sentences[0] for answer in response]
     place = "computations on node 0, communications on node 0"
     assert texts[0] == f"{place}: communication, from 6 cores on; computation from 9 on."
     assert "loss of more than 5%: computation from 9 cores, communication from 6 cores (of 12)" in texts[1]
@@ -89,21 +88,21 @@ def test_the_command_prints_a_row_for_each_number_of_cores(capsys: pytest.Captur
 
 
 def test_its_json_says_what_the_python_interface_says(capsys: pytest.CaptureFixture[str]) -> None:
-    told = run(
+    messages = run(
         capsys, "--machine", "henri:published", "--cores", "4-5", "--kernel", "copy", "--intensity", "0.5",
         "--direction", "both", "--sizes", "4KiB,64MB", "--comm-threads", "2", "--copy", "8000",
         "--set", "jitter=0.2", "--seed", "3",
     )  # fmt: skip
-    found = api.simulate(
+    result = api.simulate(
         "henri", cores=(4, 5), kernel="copy", intensity=0.5, direction="both", sizes=(4096, 64_000_000),
         comm_threads=2, copy=8000.0, settings=[("jitter", "0.2")], seed=3,
     )  # fmt: skip
-    assert told["schema"] == "elbowroom/simulate"
-    assert told["virtual"] is True
-    assert told["node"]["jitter"] == 0.2
-    for curve_told, one in zip(told["curves"], found.curves, strict=True):
+    assert messages["schema"] == "elbowroom/simulate"
+    assert messages["virtual"] is True
+    assert messages["node"]["jitter"] == 0.2
+    for curve_told, one in zip(messages["curves"], result.curves, strict=True):
         assert curve_told["rows"] == json.loads(msgspec.json.encode(one.rows))
-    names = [item.name for item in found.curves[0].rows[0].latencies]
+    names = [item.name for item in result.curves[0].rows[0].latencies]
     assert names == ["computation", "receive", "send", "copy"]
 
 
@@ -118,8 +117,8 @@ def test_a_figure_is_drawn(
 
 
 def test_the_parameters_are_listed_with_their_sources(capsys: pytest.CaptureFixture[str]) -> None:
-    told = run(capsys, "--machine", "henri", "--parameters", "--set", "row=50")
-    values = {item["name"]: item for item in told["parameters"]}
+    messages = run(capsys, "--machine", "henri", "--parameters", "--set", "row=50")
+    values = {item["name"]: item for item in messages["parameters"]}
     assert values["row"]["value"] == 50
     assert "typical" in values["row"]["source"]
     assert values["core_rate_local"]["value"] == 4455.4
@@ -132,22 +131,22 @@ def test_the_questions_are_answered_with_figures(
 
     few = tuple(sweep._replace(factors=(1.0,)) for sweep in simulation.SWEEPS[:3])
     monkeypatch.setattr(simulation, "SWEEPS", few)
-    told = run(capsys, "--machine", "occigen", "--questions", "-o", str(tmp_path / "f"))
-    assert [answer["question"] for answer in told["answers"]] == [
+    messages = run(capsys, "--machine", "occigen", "--questions", "-o", str(tmp_path / "f"))
+    assert [answer["question"] for answer in messages["answers"]] == [
         "Who loses first?",
         "From how many cores on?",
         "Do communications keep a minimum?",
         "Controller or link?",
     ]
-    assert all(len(answer["sentences"]) == 4 for answer in told["answers"])
-    assert {Path(file).stem for file in told["files"]} == {
+    assert all(len(answer["sentences"]) == 4 for answer in messages["answers"])
+    assert {Path(file).stem for file in messages["files"]} == {
         "who-loses-first", "from-which-n", "minimum-kept", "controller-or-link", "what-decides",
     }  # fmt: skip
-    assert all(Path(file).stat().st_size > 10_000 for file in told["files"])
-    swept = told["swept"][2]
+    assert all(Path(file).stat().st_size > 10_000 for file in messages["files"])
+    swept = messages["swept"][2]
     assert (swept["parameter"], swept["far"]) == ("nic_write_credits", True)
     # The value of the node itself: what the curve of that placement says at its last row.
-    assert swept["value"] == told["node"]["nic_write_credits"]
+    assert swept["value"] == messages["node"]["nic_write_credits"]
 
 
 @pytest.mark.parametrize(

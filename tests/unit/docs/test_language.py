@@ -81,7 +81,7 @@ def pages() -> list[Path]:
 
 def help_texts(command: click.Command, path: str) -> Iterator[tuple[str, str]]:
     """What --help prints for a command and all below it."""
-    yield path, command.get_help(click.Context(command, info_name=path))
+    yield path, command.get_help(click.Context(command, info_name=path, **command.context_settings))
     if isinstance(command, click.Group):
         for name, part in command.commands.items():
             yield from help_texts(part, f"{path} {name}")
@@ -97,13 +97,13 @@ def test_a_page_has_none_of_these_words(page: Path) -> None:
 
 
 def test_messages_have_none_of_these_words() -> None:
-    found = {
+    result = {
         f"{path.relative_to(ROOT)}: {text}"
         for path in (ROOT / "src").rglob("*.py")
         for text in messages(path.read_text(encoding="utf-8"))
         if " " in text and text not in VALUES and FORBIDDEN.search(text)
     }
-    assert found == set()
+    assert result == set()
 
 
 def test_native_programs_and_pages_have_none_of_these_words() -> None:

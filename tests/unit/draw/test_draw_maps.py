@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elbowroom.draw import isolines, maps, scales
+from elbowroom.draw import maps, scales
 from elbowroom.draw.figure import Arrow, Axis, Field, Figure, Label, NamedRegion, Second
 from elbowroom.draw.files import save, save_panels
 from elbowroom.draw.svg import describe, svg
@@ -22,7 +22,7 @@ X, Y = (0.5, 1.0, 2.0, 3.0, 3.5), (1.0, 4.0, 16.0)
 RISING = tuple(X for _ in Y)
 
 
-def area(outlines: list[list[isolines.Spot]]) -> float:
+def area(outlines: list[list[maps.Spot]]) -> float:
     """Signed: positive where the outlines go counterclockwise."""
     return sum(
         (x0 * y1 - x1 * y0) / 2 for line in outlines for (x0, y0), (x1, y1) in pairwise([*line, line[0]])
@@ -71,21 +71,21 @@ def texts(drawing: str) -> list[str]:
 
 
 def test_an_outline_goes_where_the_value_passes_the_level_and_along_the_ends() -> None:
-    (line,) = isolines.outlines((0, 1, 2), (0, 1), ((0, 1, 2), (0, 1, 2)), 0.5)
+    (line,) = maps.outlines((0, 1, 2), (0, 1), ((0, 1, 2), (0, 1, 2)), 0.5)
     assert set(line) == {(0.5, 0), (2, 0), (2, 1), (0.5, 1), (1, 0), (1, 1)}
     assert area([line]) == pytest.approx(1.5)
 
 
 def test_a_line_goes_along_the_level_only() -> None:
-    (line,) = isolines.lines((0, 1, 2), (0, 1), ((0, 1, 2), (0, 1, 2)), 0.5)
+    (line,) = maps.lines((0, 1, 2), (0, 1), ((0, 1, 2), (0, 1, 2)), 0.5)
     assert sorted(line) == [(0.5, 0), (0.5, 1)]
 
 
 def test_a_hole_is_outlined_the_other_way_round() -> None:
     values = [[1.0] * 5 for _ in range(5)]
     values[2][2] = 0.0
-    found = isolines.outlines(range(5), range(5), values, 0.5)
-    assert sorted(round(area([line]), 6) for line in found) == [-0.5, 16.0]
+    result = maps.outlines(range(5), range(5), values, 0.5)
+    assert sorted(round(area([line]), 6) for line in result) == [-0.5, 16.0]
 
 
 @pytest.mark.parametrize(("middle", "parts"), [((0.9, 0.0), 2), ((1.0, 0.4), 1)])
@@ -94,7 +94,7 @@ def test_opposite_corners_are_joined_where_the_middle_of_the_cell_is_above(
 ) -> None:
     high, low = middle
     for values in (((high, low), (low, high)), ((low, high), (high, low))):
-        assert len(isolines.outlines((0, 1), (0, 1), values, 0.5)) == parts
+        assert len(maps.outlines((0, 1), (0, 1), values, 0.5)) == parts
 
 
 @given(st.lists(st.lists(st.integers(0, 9), min_size=4, max_size=4), min_size=3, max_size=3))
@@ -103,8 +103,8 @@ def test_above_and_below_a_level_are_the_whole_plot(values: list[list[int]]) -> 
     grid = [[float(v) for v in row] for row in values]
     below = [[-v for v in row] for row in grid]
     xs, ys = (0.0, 1.0, 3.0, 4.0), (0.0, 2.0, 3.0)
-    above = area(isolines.outlines(xs, ys, grid, 4.3))
-    assert above + area(isolines.outlines(xs, ys, below, -4.3)) == pytest.approx(12.0)
+    above = area(maps.outlines(xs, ys, grid, 4.3))
+    assert above + area(maps.outlines(xs, ys, below, -4.3)) == pytest.approx(12.0)
     assert above >= 0
 
 
@@ -191,21 +191,21 @@ def test_an_arrow_leaves_its_points_free_and_is_left_out_where_they_touch() -> N
 def test_a_map_is_drawn_into_files_as_well(tmp_path: Path) -> None:
     labels = (Label(x=1.0, y=2.0, text="now\n3 ms", across=(1.0, 2.0), up=(2.0, 4.0)),)
     hatch = field(name="hatched", drawn="rising", texts=(), readings=(), rows=())
-    made = figure(
+    created = figure(
         field(), hatch, lines(), labels=labels, arrows=(Arrow(start=(1.0, 2.0), end=(3.0, 8.0)),),
         regions=(NamedRegion(name="here", x=X, y=Y, inside=tuple((True,) * len(X) for _ in Y)),),
     )  # fmt: skip
-    save(made, tmp_path / "m.svg")
-    found = (tmp_path / "m.svg").read_text()
+    save(created, tmp_path / "m.svg")
+    result = (tmp_path / "m.svg").read_text()
     for text in ("kept:", "middle", "hatched", ">1.5<", ">here<", ">3 ms<", "asked (GB/s)", ">18<", ">7<"):
-        assert text in found
-    assert "<pattern" in found
+        assert text in result
+    assert "<pattern" in result
 
 
 def test_panels_that_are_not_shared_have_legends_of_their_own(tmp_path: Path) -> None:
     other = msgspec.structs.replace(figure(field(name="other")), title="second")
     save_panels([figure(), other], tmp_path / "p.svg", columns=2, title="job", shared=False)
-    found = (tmp_path / "p.svg").read_text()
-    assert "kept:" in found
-    assert "other:" in found
-    assert found.count(">size<") == 2
+    result = (tmp_path / "p.svg").read_text()
+    assert "kept:" in result
+    assert "other:" in result
+    assert result.count(">size<") == 2

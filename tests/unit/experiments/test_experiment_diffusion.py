@@ -15,7 +15,7 @@ from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.launch.mpi import Mpi, refused_threads
 from elbowroom.machine.topology import Machine
 from elbowroom.measure.loop import groups
-from elbowroom.measure.losses import check_overlap
+from elbowroom.measure.session import check_overlap
 from elbowroom.models.overlap.law import OverlappedStep
 from elbowroom.plan.order import order_units
 from elbowroom.plan.point import Expansion, Note, Point
@@ -49,10 +49,10 @@ def measured(points: Sequence[Point], wiggle: float = 0.001) -> list[PointResult
     """Steps in us: 10 of separator, then 1000 of interior and 100 of exchange on two nodes, half on four; k
     threads exchange in 100/k; overlapped the step takes 1130 and a bit, one after the other 1120.
     """
-    told, columns = [], []
+    messages, columns = [], []
     for point in points:
         assert isinstance(point.workload, ApplicationSteps)
-        told.append(
+        messages.append(
             msgspec.structs.replace(point, workload=msgspec.structs.replace(point.workload, losses=LOSSES))
         )
         share, variant = 2 / point.workload.nodes, point.workload.variant
@@ -68,15 +68,17 @@ def measured(points: Sequence[Point], wiggle: float = 0.001) -> list[PointResult
             factor = 1 + wiggle * (repetition - 3.5)
             sides = {"comp": inner, "comm": outer, "total": whole[variant] + 10, "separator": 10.0}
             for side, value in sides.items():
-                columns.append((len(told) - 1, repetition, False, phase, side, value * factor, "us", "ok"))
-    facts = {point.id: FACTS for point in told}
-    return results(told, Samples(*zip(*columns, strict=True)), facts=facts)
+                columns.append(
+                    (len(messages) - 1, repetition, False, phase, side, value * factor, "us", "ok")
+                )
+    facts = {point.id: FACTS for point in messages}
+    return results(messages, Samples(*zip(*columns, strict=True)), facts=facts)
 
 
 def test_two_cores_are_one_nodes_worth_for_two_processes() -> None:
-    found = expanded(SMALL)
-    assert {note.what for note in found.notes} >= {"2 communication threads"}
-    for point in steps_of(found):
+    outcome = expanded(SMALL)
+    assert {note.what for note in outcome.notes} >= {"2 communication threads"}
+    for point in steps_of(outcome):
         assert isinstance(point.workload, ApplicationSteps)
         assert point.workload.nodes == 2
         seats = [(place.comp_cores, place.comm_cores) for place in point.placements]
@@ -85,36 +87,36 @@ def test_two_cores_are_one_nodes_worth_for_two_processes() -> None:
 
 
 def test_processes_of_one_larger_host_share_out_its_cores() -> None:
-    found = expanded(machine(10), pool="machine")
-    for point in steps_of(found):
+    outcome = expanded(machine(10), pool="machine")
+    for point in steps_of(outcome):
         first, second = point.placements
         assert first.comp_cores == (0, 1, 2)
         assert second.comp_cores == (3, 4, 5)
         assert not set(first.comm_cores) & set(second.comm_cores)
         assert point.workload.startup(point).settings["scheduling"] is False
-    assert max(len(point.comm_cores) for point in found.points) == 2
+    assert max(len(point.comm_cores) for point in outcome.points) == 2
 
 
 def test_every_variant_computes_on_the_same_cores_as_the_contention_benchmark() -> None:
-    found = expanded(machine(36, 2, 2, hosts=2), comm_threads="1,2,4")
-    assert len({point.comp_cores for point in found.points}) == 1
-    rings = {len(point.comm_cores) for point in found.points if point.pattern == "ring"}
-    threads = {len(point.comm_cores) for point in steps_of(found)}
+    outcome = expanded(machine(36, 2, 2, hosts=2), comm_threads="1,2,4")
+    assert len({point.comp_cores for point in outcome.points}) == 1
+    rings = {len(point.comm_cores) for point in outcome.points if point.pattern == "ring"}
+    threads = {len(point.comm_cores) for point in steps_of(outcome)}
     assert rings == threads == {1, 2, 4}
 
 
 def test_a_model_takes_the_place_of_the_benchmark_but_not_of_the_control() -> None:
-    found = expanded(SMALL, model="M.json")
-    kernels = [point.role for point in found.points if not isinstance(point.workload, ApplicationSteps)]
+    outcome = expanded(SMALL, model="M.json")
+    kernels = [point.role for point in outcome.points if not isinstance(point.workload, ApplicationSteps)]
     assert kernels == ["control"]
 
 
 def test_the_application_is_started_once_after_the_probe() -> None:
     points = expanded(machine(36, 2, 2, hosts=2)).points
-    found = groups(order_units(points, 3, seed=1), {point.id: point for point in points}, lambda point: 2)
-    assert [group.started is not None for group in found] == [False] * (len(found) - 1) + [True]
-    assert found[-1].started is not None
-    assert len(found[-1].started.comm_cores) == 2
+    outcome = groups(order_units(points, 3, seed=1), {point.id: point for point in points}, lambda point: 2)
+    assert [group.started is not None for group in outcome] == [False] * (len(outcome) - 1) + [True]
+    assert outcome[-1].started is not None
+    assert len(outcome[-1].started.comm_cores) == 2
 
 
 def test_rows_are_the_papers_formula_with_both_definitions_of_the_error() -> None:
@@ -177,10 +179,10 @@ def test_a_variant_that_failed_leaves_no_row() -> None:
 def test_more_nodes_are_drawn_as_volumes_and_as_performance() -> None:
     here = msgspec.structs.replace(machine(36, 2, 2, hosts=2), virtual=True)
     points = measured(steps_of(expanded(here, nodes="2,4", comm_threads="1,2")))
-    found = DIFFUSION.figures(points, here)
-    assert [figure.name for figure in found] == ["diffusion-volumes", "diffusion-performance"]
-    sound(found, {item.id for item in points})
-    silent = found[1].series[0]
+    outcome = DIFFUSION.figures(points, here)
+    assert [figure.name for figure in outcome] == ["diffusion-volumes", "diffusion-performance"]
+    sound(outcome, {item.id for item in points})
+    silent = outcome[1].series[0]
     assert silent.x == (2, 4)
     assert silent.y == pytest.approx((6400 / 2 / 1010, 6400 / 4 / 510), rel=1e-3)
     keys = [finding.key for finding in DIFFUSION.findings(points, here)]

@@ -8,7 +8,7 @@ import pytest
 from accessed import L2, cached, flat, plan, study
 from elbowroom.errors import UsageError
 from elbowroom.experiments.ema import EXPERIMENT as ema
-from elbowroom.experiments.ema.data import data
+from elbowroom.experiments.ema.cases import data
 from elbowroom.experiments.ema.points import windows
 from elbowroom.experiments.ema.tables import tables
 from elbowroom.experiments.plans import Overrides, apply, load
@@ -74,9 +74,9 @@ def test_every_axis_multiplies() -> None:
     settings = {"access": "read,write", "data": "same,different", "barrier": "true,false", "sizes": "4,400"}
     points = ema.expand(plan(**settings), HERE).points
     assert len({point.id for point in points}) == len(points) == 2 * 2 * 2 * 2 * 2 * 50
-    asked = request(points[-1], order_units([points[-1]], 1, 1)[0], Steady())
-    assert asked["extraneous"] == msgspec.to_builtins(points[-1].workload)
-    assert asked["sequence"] == ["B", "AB"]
+    requested = request(points[-1], order_units([points[-1]], 1, 1)[0], Steady())
+    assert requested["extraneous"] == msgspec.to_builtins(points[-1].workload)
+    assert requested["sequence"] == ["B", "AB"]
 
 
 def test_windows_need_no_closing_baselines() -> None:
@@ -135,8 +135,8 @@ def test_one_size_is_a_window() -> None:
 
 
 def test_the_rise_past_each_cache_is_told_with_its_interval() -> None:
-    found = ema.findings(study(HERE), HERE)
-    rise = by_key(found, "rise-sender")
+    result = ema.findings(study(HERE), HERE)
+    rise = by_key(result, "rise-sender")
     assert rise.level == "interference"
     assert rise.values["past_L2_over"] == pytest.approx(0.5, abs=0.02)
     assert "past L2 (2 MiB). Nothing" in rise.text
@@ -144,17 +144,17 @@ def test_the_rise_past_each_cache_is_told_with_its_interval() -> None:
 
 
 def test_the_observations_of_the_paper_have_verdicts() -> None:
-    found = ema.findings(study(HERE, wider=4.0), HERE)
-    assert by_key(found, "first-sender").values["verdict"] == "confirmed"
-    assert by_key(found, "first-receiver").values["verdict"] == "confirmed"
-    second = by_key(found, "second-").values
+    result = ema.findings(study(HERE, wider=4.0), HERE)
+    assert by_key(result, "first-sender").values["verdict"] == "confirmed"
+    assert by_key(result, "first-receiver").values["verdict"] == "confirmed"
+    second = by_key(result, "second-").values
     assert second["less_predictable"] == "confirmed"
-    assert by_key(found, "side-").text.startswith(("The sender's", "Neither side's"))
+    assert by_key(result, "side-").text.startswith(("The sender's", "Neither side's"))
 
 
 def test_accesses_that_do_not_matter_show_no_interference() -> None:
-    found = ema.findings(study(HERE, flat), HERE)
-    assert {finding.level for finding in found} == {"quiet", "note"}
+    result = ema.findings(study(HERE, flat), HERE)
+    assert {finding.level for finding in result} == {"quiet", "note"}
 
 
 def test_bystanders_answer_the_papers_open_question() -> None:
@@ -179,9 +179,12 @@ def test_figures_show_times_bounds_and_caches() -> None:
 
 def test_the_table_has_a_row_for_each_region_and_the_object_every_window() -> None:
     results = study(HERE)
-    told = tables(results, HERE)
-    assert [table.title.split(",")[0] for table in told] == ["Writes by the sender", "Writes by the receiver"]
-    assert [row[0] for row in told[0].rows] == [
+    messages = tables(results, HERE)
+    assert [table.title.split(",")[0] for table in messages] == [
+        "Writes by the sender",
+        "Writes by the receiver",
+    ]
+    assert [row[0] for row in messages[0].rows] == [
         "no accesses",
         "within L1 (48 KiB)",
         "past L1 (48 KiB)",

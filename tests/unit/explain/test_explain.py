@@ -12,11 +12,10 @@ from elbowroom import experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments.contrast import one_socket
 from elbowroom.experiments.plans import Overrides, apply, load
-from elbowroom.explain.chain import cases
+from elbowroom.explain.chain import cases, observed_points, remote
 from elbowroom.explain.contrasts import contrasts
 from elbowroom.explain.explainer import ObservedRun, explain
 from elbowroom.explain.explanation import ExplainedPoint, Explanation, SideLoss, SourceStatement
-from elbowroom.explain.points import observed_points, remote
 from elbowroom.plan.point import Point
 from elbowroom.results.result import Added, Kept, PointResult, Side, Summary
 from elbowroom.workloads import RuntimeProgram
@@ -289,9 +288,9 @@ def test_two_threads_on_one_core_are_set_against_a_core_for_each() -> None:
 
 def test_flags_of_the_scheduler_are_told_where_there_is_no_contrast() -> None:
     results = [msgspec.structs.replace(item, flags=("steal",)) for item in measured([point_of()], truth)]
-    said = told(explain([ObservedRun(run="r", results=results)], TWO), "scheduling")
-    assert said.status == "not told apart"
-    assert "the hypervisor took time away" in said.text
+    response = told(explain([ObservedRun(run="r", results=results)], TWO), "scheduling")
+    assert response.status == "not told apart"
+    assert "the hypervisor took time away" in response.text
 
 
 @pytest.mark.parametrize(
@@ -299,9 +298,9 @@ def test_flags_of_the_scheduler_are_told_where_there_is_no_contrast() -> None:
 )
 def test_a_link_that_was_not_measured_is_told_with_the_reason(here: Any, status: str) -> None:
     point = point_of(comm_core=0, comp_cores=(1,), n=1) if here is SMALL else point_of()
-    said = told(explain([ObservedRun(run="r", results=measured([point], truth))], here), "link")
-    assert said.status == status
-    assert ("elbowroom run contrast" in said.hint) == (status == "not measured")
+    response = told(explain([ObservedRun(run="r", results=measured([point], truth))], here), "link")
+    assert response.status == status
+    assert ("elbowroom run contrast" in response.hint) == (status == "not measured")
 
 
 def test_what_was_not_measured_is_told_with_its_command() -> None:

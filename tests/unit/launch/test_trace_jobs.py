@@ -9,7 +9,7 @@ import pytest
 
 from elbowroom.api import check_trace
 from elbowroom.errors import UsageError
-from elbowroom.launch import trace_jobs
+from elbowroom.launch import trace_reader
 
 
 def job(folder: Path, command: str, memory: str = "/nowhere") -> Path:
@@ -21,18 +21,18 @@ def job(folder: Path, command: str, memory: str = "/nowhere") -> Path:
 
 def test_one_job_keeps_the_directory(tmp_path: Path) -> None:
     job(tmp_path, "a")
-    assert trace_jobs.settle(tmp_path) == [tmp_path]
+    assert trace_reader.settle(tmp_path) == [tmp_path]
 
 
 def test_the_first_of_several_jobs_is_set_apart_when_all_have_ended(tmp_path: Path) -> None:
     job(tmp_path, "a")
     job(tmp_path / "job-2", "b")
     job(tmp_path / "job-10", "c")
-    found = trace_jobs.settle(tmp_path)
-    assert [(path.name, trace_jobs.command_of(path)) for path in found] == [
+    result = trace_reader.settle(tmp_path)
+    assert [(path.name, trace_reader.command_of(path)) for path in result] == [
         ("job-1", "a"), ("job-2", "b"), ("job-10", "c"),
     ]  # fmt: skip
-    assert not trace_jobs.has_ranks(tmp_path)
+    assert not trace_reader.has_ranks(tmp_path)
 
 
 def test_a_directory_of_several_jobs_is_refused_with_the_name_of_each(tmp_path: Path) -> None:
@@ -47,6 +47,6 @@ def test_rings_that_a_killed_process_left_in_memory_are_moved_beside_its_trace(t
     memory.mkdir(parents=True)
     (memory / "thread-00000.ring").write_text("ring")
     job(tmp_path / "t", "a", str(memory))
-    trace_jobs.settle(tmp_path / "t")
+    trace_reader.settle(tmp_path / "t")
     assert not memory.exists()
     assert (tmp_path / "t" / memory.name / "thread-00000.ring").read_text() == "ring"

@@ -22,7 +22,7 @@ from elbowroom.models.flow.law import NAMES
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.message_size import MessageSize
 from elbowroom.models.predict import predict
-from elbowroom.virtual.published_curves import PublishedCurves
+from elbowroom.virtual.machines import PublishedCurves
 from elbowroom.virtual.truth import generator
 
 TOOLS = runpy.run_path(str(Path(__file__).parents[2] / "predict_library.py"))
@@ -55,14 +55,14 @@ def compare(
     """Every value and end of every interval within 1e-6, and the same flags."""
     api.Model(document).save(path)
     with TOOLS["Loaded"](library, path, name, size) as loaded:
-        for said in predict(document, asked, name=name, size=size):
-            answer = loaded.ask(said.situation)
+        for response in predict(document, asked, name=name, size=size):
+            answer = loaded.ask(response.situation)
             for stream in STREAMS:
-                mine, its = getattr(answer, stream), getattr(said, stream)
+                mine, its = getattr(answer, stream), getattr(response, stream)
                 pairs = [(mine.value, its.value), (mine.low, its.low), (mine.high, its.high)]
                 for ours, theirs in pairs:
-                    assert ours == pytest.approx(theirs, rel=1e-6, abs=1e-9), (said.situation, stream)
-            assert answer.flags == sum(TOOLS["FLAGS"].get(flag, 0) for flag in said.flags)
+                    assert ours == pytest.approx(theirs, rel=1e-6, abs=1e-9), (response.situation, stream)
+            assert answer.flags == sum(TOOLS["FLAGS"].get(flag, 0) for flag in response.flags)
 
 
 @pytest.mark.parametrize("name", published.names())
@@ -162,8 +162,8 @@ def test_the_example_answers_its_question(tmp_path: Path) -> None:
     model = api.load_model("henri")
     path = model.save(tmp_path / "M.json")
     done = TOOLS["run"](str(TOOLS["built"]("predict_example")), str(path), "1", "1")
-    said = model.curves(comp_node=1, comm_node=1)
-    most = next(p.situation.n for p in said if p.comm_together.value < 0.9 * p.comm_alone.value) - 1
+    response = model.curves(comp_node=1, comm_node=1)
+    most = next(p.situation.n for p in response if p.comm_together.value < 0.9 * p.comm_alone.value) - 1
     assert done.stdout == f"henri: up to {most} of 18 cores\n"
     assert "beside a copy: the threshold model answers one group of cores" in done.stderr
 
@@ -203,7 +203,7 @@ def test_an_installed_library_is_found_by_cmake_and_pkg_config(tmp_path: Path) -
         done = TOOLS["run"](*words)
         assert done.returncode == 0, done.stdout + done.stderr
     assert "usage:" in TOOLS["run"](str(source / "build" / "consumer")).stderr
-    (found,) = prefix.rglob("elbow_predict.pc")
-    said = TOOLS["run"]("pkg-config", "--variable=includedir", str(found)).stdout.strip()
-    assert (Path(said) / "elbowroom" / "predict.h").exists()
-    assert "-lelbow_predict" in TOOLS["run"]("pkg-config", "--libs", str(found)).stdout
+    (result,) = prefix.rglob("elbow_predict.pc")
+    response = TOOLS["run"]("pkg-config", "--variable=includedir", str(result)).stdout.strip()
+    assert (Path(response) / "elbowroom" / "predict.h").exists()
+    assert "-lelbow_predict" in TOOLS["run"]("pkg-config", "--libs", str(result)).stdout

@@ -16,7 +16,7 @@ from elbowroom.models.document import Document
 from elbowroom.models.fit import fit
 from elbowroom.models.predict import FittedModel, check, predict, predictor, situations
 from elbowroom.models.prediction import NORMAL_90
-from elbowroom.models.published_document import of_published
+from elbowroom.models.published import of_published
 from elbowroom.models.threshold import law as threshold
 from elbowroom.models.threshold.model import band
 
@@ -43,17 +43,17 @@ def test_a_published_machine_answers_as_its_table_says(name: str) -> None:
     document, machine = of_published(name), published.load(name)
     asked = situations(document.machine)
     assert len(asked) == machine.shape.nodes**2 * machine.cores_first_socket
-    for item, said in zip(asked, predict(document, asked, faithful=True), strict=True):
-        values = tuple(getattr(said, stream).value for stream in STREAMS)
+    for item, answer in zip(asked, predict(document, asked, faithful=True), strict=True):
+        values = tuple(getattr(answer, stream).value for stream in STREAMS)
         assert values == threshold.predict(machine.model, item, faithful=True)[0]
 
 
 def test_the_interval_of_a_published_machine_is_its_mean_error_of_table_6_1() -> None:
     samples, other = predict(of_published("billy"), [at(0, 0, 4), at(0, 1, 4)])
-    for said, percent in ((samples.comm_together, 8.22), (other.comm_together, 10.84)):
+    for answer, percent in ((samples.comm_together, 8.22), (other.comm_together, 10.84)):
         half = NORMAL_90 * math.sqrt(math.pi / 2) * percent / 100
-        assert said.high / said.value - 1 == pytest.approx(half)
-        assert 1 - said.low / said.value == pytest.approx(half)
+        assert answer.high / answer.value - 1 == pytest.approx(half)
+        assert 1 - answer.low / answer.value == pytest.approx(half)
     assert "interval: published mean error" in samples.flags
 
 
@@ -66,9 +66,9 @@ def test_the_default_model_is_the_one_with_intervals_of_its_own(henri: Document)
 
 @pytest.mark.parametrize("name", ["flow", "robust", "threshold"])
 def test_every_model_answers_every_situation_inside_its_interval(henri: Document, name: Any) -> None:
-    for said in predict(henri, situations(henri.machine), name=name):
+    for answer in predict(henri, situations(henri.machine), name=name):
         for stream in STREAMS:
-            interval = getattr(said, stream)
+            interval = getattr(answer, stream)
             assert 0 <= interval.low <= interval.value <= interval.high < 1e6
 
 
@@ -83,10 +83,10 @@ def test_both_sockets_are_extrapolated_unless_measured(henri: Document) -> None:
 
 
 def test_no_computing_core_is_no_extrapolation(henri: Document) -> None:
-    said = predict(henri, [at(0, 0, 0)])[0]
-    assert said.comp_together.value == 0
-    assert said.comm_together.value == pytest.approx(said.comm_alone.value)
-    assert "extrapolated" not in said.flags
+    answer = predict(henri, [at(0, 0, 0)])[0]
+    assert answer.comp_together.value == 0
+    assert answer.comm_together.value == pytest.approx(answer.comm_alone.value)
+    assert "extrapolated" not in answer.flags
 
 
 def test_a_virtual_machine_stays_virtual(henri: Document) -> None:
@@ -166,8 +166,8 @@ def test_placements_that_were_not_sampled_have_an_interval_of_their_own(
     assert band(part, henri.machine, 0, 1)[0] == part.bands["other"]
     alone = local_only.models.threshold
     assert alone is not None
-    found, notes = band(alone, local_only.machine, 0, 1)
-    assert found == alone.bands["local"]
+    result, notes = band(alone, local_only.machine, 0, 1)
+    assert result == alone.bands["local"]
     assert "interval: sample placements only" in notes
 
 
@@ -180,9 +180,9 @@ def test_fewer_values_than_parameters_are_refused(thesis_curves: Any) -> None:
 
 def test_what_cannot_be_fitted_is_said_and_the_others_are_there(thesis_curves: Any) -> None:
     curves = thesis_curves("henri", ns=(2, 9, 18), places=[(0, 1), (1, 0)])
-    found = fit(curves, Provenance(), created="")
-    assert found.names() == ("flow",)
-    assert any(sentence.startswith("threshold: not fitted, since") for sentence in found.validity)
+    result = fit(curves, Provenance(), created="")
+    assert result.names() == ("flow",)
+    assert any(sentence.startswith("threshold: not fitted, since") for sentence in result.validity)
     few = fit(thesis_curves("henri", ns=(1, 9, 18), places=[(0, 0)]), Provenance(), created="")
     assert few.names() == ("robust", "threshold")
     assert any("12 measured bandwidths are fewer than the" in sentence for sentence in few.validity)

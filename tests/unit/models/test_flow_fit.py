@@ -15,7 +15,7 @@ from elbowroom.models.flow.law import INDEX, NAMES
 from elbowroom.models.flow.model import bands
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.virtual.credit_calibration import credits
-from elbowroom.virtual.published_curves import PublishedCurves
+from elbowroom.virtual.machines import PublishedCurves
 from elbowroom.virtual.truth import Truth, generator
 from made_flow import situation_rates
 
@@ -137,8 +137,8 @@ def test_values_that_were_not_measured_are_left_out() -> None:
         msgspec.structs.replace(item, comp_alone=None) if k % 3 == 0 else item
         for k, item in enumerate(runs.rows)
     )
-    found = fit(msgspec.structs.replace(runs, rows=holes))
-    values = bands(found, SHAPE, everywhere(SHAPE))[0]
+    result = fit(msgspec.structs.replace(runs, rows=holes))
+    values = bands(result, SHAPE, everywhere(SHAPE))[0]
     vector = np.array([[TRUE[name] for name in NAMES]])
     true = situation_rates(vector, SHAPE, *everywhere(SHAPE))[:, 0]
     assert np.mean(np.abs(values - true) / true) < 0.01
@@ -147,19 +147,19 @@ def test_values_that_were_not_measured_are_left_out() -> None:
 def test_one_placement_is_enough_for_that_placement_and_flagged() -> None:
     asked = tuple(Situation(comp_node=0, comm_node=0, n=n) for n in range(1, 13))
     runs = made(asked)
-    found = fit(runs)
-    assert "no remote accesses measured" in found.flags
-    assert "messages into one socket only" in found.flags
+    result = fit(runs)
+    assert "no remote accesses measured" in result.flags
+    assert "messages into one socket only" in result.flags
     true = np.array([item.streams for item in runs.rows], dtype=float).T
-    assert np.abs(bands(found, SHAPE, asked)[0] / true - 1).max() < 0.02
-    _, low, high = bands(found, SHAPE, [Situation(comp_node=1, comm_node=1, n=12)])
+    assert np.abs(bands(result, SHAPE, asked)[0] / true - 1).max() < 0.02
+    _, low, high = bands(result, SHAPE, [Situation(comp_node=1, comm_node=1, n=12)])
     assert (high[2] / low[2] > 1.3).all(), "remote accesses are known by the prior only"
 
 
 def test_a_single_run_is_fitted_with_a_flag() -> None:
-    found = fit(made((Situation(comp_node=0, comm_node=0, n=4),)))
-    assert "fewer values than parameters" in found.flags
-    assert np.isfinite(np.array(found.draws)).all()
+    result = fit(made((Situation(comp_node=0, comm_node=0, n=4),)))
+    assert "fewer values than parameters" in result.flags
+    assert np.isfinite(np.array(result.draws)).all()
 
 
 def test_without_computing_cores_there_is_nothing_to_fit() -> None:

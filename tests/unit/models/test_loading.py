@@ -15,11 +15,10 @@ from elbowroom.models.curves import Shape
 from elbowroom.models.document import Calibration, Document, Models
 from elbowroom.models.flow.law import NAMES
 from elbowroom.models.flow.part import FlowPart, LoadPart
-from elbowroom.models.load import Computing, Copy, Load, Messages
-from elbowroom.models.load_syntax import decode, parse_copy, parse_group
+from elbowroom.models.load import Computing, Copy, Load, Messages, decode, parse_copy, parse_group
 from elbowroom.models.message_size import MessageSize
 from elbowroom.models.predict import load_draws, predict_loads
-from elbowroom.models.published_document import of_published
+from elbowroom.models.published import of_published
 from elbowroom.store.models import read_model, write_model
 
 SHAPE = Shape(name="made", cores_first_socket=12, numa_per_socket=2)
@@ -53,7 +52,7 @@ def document(**load: Any) -> Document:
     part = None
     if load:
         extra = tuple(EXTRA.values())
-        told = {"measured": ("intensity", "sizes"), "switches": (4096,), "intensity_high": 8.0, **load}
+        chatter = {"measured": ("intensity", "sizes"), "switches": (4096,), "intensity_high": 8.0, **load}
         part = LoadPart(
             names=tuple(EXTRA),
             values=extra,
@@ -62,7 +61,7 @@ def document(**load: Any) -> Document:
             draws=(extra, extra),
             size_low=4,
             size_high=SIZE,
-            **told,
+            **chatter,
         )
     more = tuple(value * 1.02 for value in flow)
     return Document(
@@ -84,11 +83,11 @@ def one(load: Load, of: Document = FULL) -> Any:
 
 
 def test_a_load_that_is_a_situation_is_answered_as_one() -> None:
-    said = one(Load(computing=(EVERY,), messages=Messages(node=0)))
+    answer = one(Load(computing=(EVERY,), messages=Messages(node=0)))
     (expected,) = answering.predict(FULL, answering.situations(SHAPE, n=12, comp_node=0, comm_node=0))
-    assert said.comp_together == expected.comp_together
-    assert said.comm_together == expected.comm_together
-    assert said.flags == expected.flags
+    assert answer.comp_together == expected.comp_together
+    assert answer.comm_together == expected.comm_together
+    assert answer.flags == expected.flags
 
 
 def test_arithmetic_takes_from_what_a_core_asks_for_and_gives_it_to_messages() -> None:
@@ -121,11 +120,11 @@ def test_threads_add_up_until_the_nic_is_full() -> None:
 
 def test_groups_and_copies_have_rates_of_their_own() -> None:
     groups = (Computing(socket=0, node=0, count=5), Computing(socket=0, node=2, count=3))
-    found = one(Load(computing=groups, copies=(Copy(node=0, demand=8000.0),)))
-    assert [rate.value for rate in found.groups] == pytest.approx([25000.0, 14400.0])
-    assert found.copies[0].value == pytest.approx(8000.0)
-    assert "copies not measured: served as messages are" in found.flags
-    assert any("several nodes" in flag for flag in found.flags)
+    result = one(Load(computing=groups, copies=(Copy(node=0, demand=8000.0),)))
+    assert [rate.value for rate in result.groups] == pytest.approx([25000.0, 14400.0])
+    assert result.copies[0].value == pytest.approx(8000.0)
+    assert "copies not measured: served as messages are" in result.flags
+    assert any("several nodes" in flag for flag in result.flags)
 
 
 def test_what_was_not_measured_is_said() -> None:
@@ -170,24 +169,25 @@ def test_what_the_machine_or_the_model_has_not_is_refused(load: Load, field: str
 def test_a_document_that_knows_only_the_law_of_sizes_has_that_law() -> None:
     law = MessageSize(t0=2.0, low=1.9, high=2.1, sizes=(4, 65536, SIZE), misfit=0.01)
     known = msgspec.structs.replace(document(), message_size=law)
-    found = one(Load(messages=Messages(node=0, size=1024)), known)
-    assert found.comm_alone.value == pytest.approx(law.bandwidth(1024, known=11000.0, at=SIZE), rel=1e-6)
-    assert found.comm_alone.low < found.comm_alone.value < found.comm_alone.high
+    result = one(Load(messages=Messages(node=0, size=1024)), known)
+    assert result.comm_alone.value == pytest.approx(law.bandwidth(1024, known=11000.0, at=SIZE), rel=1e-6)
+    assert result.comm_alone.low < result.comm_alone.value < result.comm_alone.high
 
 
 def test_a_size_asked_of_situations_is_that_of_a_load() -> None:
     at = answering.situations(SHAPE, n=12, comp_node=0, comm_node=0)
-    (found,) = answering.predict(FULL, at, size=64)
+    (result,) = answering.predict(FULL, at, size=64)
     assert (
-        found.comm_together == one(Load(computing=(EVERY,), messages=Messages(node=0, size=64))).comm_together
+        result.comm_together
+        == one(Load(computing=(EVERY,), messages=Messages(node=0, size=64))).comm_together
     )
 
 
 def test_draws_are_in_rows_after_the_best_fit() -> None:
-    found = load_draws(FULL, [Load(computing=(EVERY,), messages=Messages(node=0))] * 3)
-    assert found.comp_alone.shape == (3, 3)
-    assert found.discrepancy.shape == (4, 3)
-    assert np.allclose(found.comm_alone[2], 1.02 * found.comm_alone[0])
+    result = load_draws(FULL, [Load(computing=(EVERY,), messages=Messages(node=0))] * 3)
+    assert result.comp_alone.shape == (3, 3)
+    assert result.discrepancy.shape == (4, 3)
+    assert np.allclose(result.comm_alone[2], 1.02 * result.comm_alone[0])
 
 
 def test_a_published_machine_answers_what_its_model_knows() -> None:
@@ -196,8 +196,8 @@ def test_a_published_machine_answers_what_its_model_knows() -> None:
     (expected,) = answering.predict(
         henri, answering.situations(henri.machine, n=17, comp_node=0, comm_node=0)
     )
-    found = one(load, henri)
-    assert (found.comp_together, found.comm_together) == (expected.comp_together, expected.comm_together)
+    result = one(load, henri)
+    assert (result.comp_together, result.comm_together) == (expected.comp_together, expected.comm_together)
     assert load_draws(henri, [load]).comm_together.shape == (1, 1)
     assert one(msgspec.structs.replace(load, messages=None), henri).comm_alone.value == 0
     with pytest.raises(UsageError, match="fit FLOW"):
@@ -255,10 +255,10 @@ def test_what_is_known_of_loads_is_kept_in_the_file(tmp_path: Path) -> None:
 def test_every_parameter_has_a_meaning() -> None:
     assert FULL.models.flow is not None
     assert FULL.models.flow.load is not None
-    said = {item.name: (item.unit, item.text) for item in FULL.models.flow.load.parameters}
-    assert said["peak"][0] == "Mflop/s"
-    assert said["latency_1"] == ("us", "what a message takes besides its data, from 4096 B on")
-    assert said["speed_0"][1].endswith("from 0 B to 4095 B")
+    answer = {item.name: (item.unit, item.text) for item in FULL.models.flow.load.parameters}
+    assert answer["peak"][0] == "Mflop/s"
+    assert answer["latency_1"] == ("us", "what a message takes besides its data, from 4096 B on")
+    assert answer["speed_0"][1].endswith("from 0 B to 4095 B")
 
 
 @pytest.mark.parametrize(

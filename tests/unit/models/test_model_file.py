@@ -12,7 +12,7 @@ from elbowroom.errors import MachineError, UsageError
 from elbowroom.models.base import Provenance
 from elbowroom.models.document import Document
 from elbowroom.models.fit import fit
-from elbowroom.models.published_document import of_published
+from elbowroom.models.published import of_published
 from elbowroom.store.models import read_model, write_model
 
 

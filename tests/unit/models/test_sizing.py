@@ -12,7 +12,7 @@ from elbowroom.models.curves import Situation
 from elbowroom.models.document import Document
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.message_size import MessageSize
-from elbowroom.models.published_document import of_published
+from elbowroom.models.published import of_published
 from elbowroom.results.result import PointResult, Side, Summary
 
 LAW = MessageSize(t0=2.0, low=1.9, high=2.1, sizes=(4, 65536, 64_000_000), misfit=0.01)
@@ -46,13 +46,13 @@ def point(size: int, value: float, unit: str = "MB/s", **changes: object) -> Poi
 
 def test_bandwidths_alone_are_taken_by_node_and_size_over_all_points() -> None:
     points = [point(64, 10.0), point(64, 12.0, n=2), point(64, 90.0, n=3), point(4096, 500.0)]
-    found = sizing.observations(points, points[0], nodes=(0, 3))
-    assert [(item.node, item.size, item.bandwidth) for item in found] == [(1, 64, 12.0), (1, 4096, 500.0)]
+    outcome = sizing.observations(points, points[0], nodes=(0, 3))
+    assert [(item.node, item.size, item.bandwidth) for item in outcome] == [(1, 64, 12.0), (1, 4096, 500.0)]
 
 
 def test_a_latency_is_a_bandwidth_too() -> None:
-    (found,) = sizing.observations([point(64, 2.0, "us")], point(64, 2.0), nodes=(0, 3))
-    assert found.bandwidth == 32.0
+    (outcome,) = sizing.observations([point(64, 2.0, "us")], point(64, 2.0), nodes=(0, 3))
+    assert outcome.bandwidth == 32.0
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_two_sizes_make_no_law() -> None:
     few = sizing.observations([point(64, 10.0), point(4096, 500.0)], point(64, 1.0), nodes=(3,))
     assert sizing.law(few) is None
     three = sizing.observations([point(s, s / (2 + s / 1e4)) for s in (64, 4096, 10**6)], point(1, 1.0), (3,))
-    found = sizing.law(three)
-    assert found is not None
-    assert found.t0 == pytest.approx(2.0)
+    outcome = sizing.law(three)
+    assert outcome is not None
+    assert outcome.t0 == pytest.approx(2.0)
 
 
 def test_a_document_of_one_size_is_not_asked_for_another() -> None:
@@ -93,7 +93,7 @@ def test_a_smaller_message_reaches_less_and_disturbs_less() -> None:
 
 def test_sizes_beyond_the_measured_ones_are_marked() -> None:
     flags = [answering.predict(henri(), [AT], size=size)[0].flags for size in (4096, 2)]
-    assert ["extrapolated" in found for found in flags] == [False, True]
+    assert ["extrapolated" in outcome for outcome in flags] == [False, True]
 
 
 def test_the_messages_of_flow_change_in_the_fit_and_in_every_draw() -> None:

@@ -14,7 +14,7 @@ from elbowroom.plan.point import Placement, Point
 from elbowroom.report import columns, machine, words
 from elbowroom.report.columns import CoreUse, use_of
 from elbowroom.report.page import render
-from elbowroom.results.drift import drifts
+from elbowroom.results.quiet import drifts
 from elbowroom.results.result import Finding
 from elbowroom.results.summary import Samples
 
@@ -22,9 +22,9 @@ PAGES = runpy.run_path(str(Path(__file__).parents[2] / "report_pages.py"))
 
 
 def embedded(html: str) -> dict[str, object]:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)
-    assert found
-    return dict(json.loads(found.group(1)))
+    outcome = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)
+    assert outcome
+    return dict(json.loads(outcome.group(1)))
 
 
 def test_embedded_data_cannot_end_its_script_element() -> None:

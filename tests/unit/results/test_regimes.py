@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from elbowroom.plan.point import Point
+from elbowroom.results.curves import colour, highest, regime, traffic
 from elbowroom.results.result import Kept
-from elbowroom.results.saturation import colour, highest, regime, traffic
 from studies import HENRI, SMALL, by_key, study
 
 PEAK = 60_000.0  # bus MB/s of a node
@@ -27,24 +27,26 @@ def bus(point: Point) -> tuple[float, float, float, float]:
 
 
 def test_traffic_counts_write_allocates_and_each_byte_of_a_message_once() -> None:
-    _, found = study("cores", HENRI, bus)
-    item = next(item for item in found if item.n == 5 and item.metric == "bandwidth")
+    _, outcome = study("cores", HENRI, bus)
+    item = next(item for item in outcome if item.n == 5 and item.metric == "bandwidth")
     assert traffic(item, "alone") == pytest.approx(30_000, rel=0.02)
     assert traffic(item, "together") == pytest.approx(40_000, rel=0.02)
-    latency = next(item for item in found if item.n == 5 and item.metric == "latency")
+    latency = next(item for item in outcome if item.n == 5 and item.metric == "latency")
     assert traffic(latency, "together") == pytest.approx(30_000 + 4 / 1.5, rel=0.02)
-    control = next(item for item in found if item.kernel == "prime")
+    control = next(item for item in outcome if item.kernel == "prime")
     assert traffic(control, "alone") is None
 
 
 def test_the_highest_traffic_is_that_of_the_node_of_the_data() -> None:
-    _, found = study("cores", HENRI, bus)
-    assert highest(found) == {HENRI.nodes[0].number: pytest.approx(PEAK, rel=0.02)}
+    _, outcome = study("cores", HENRI, bus)
+    assert highest(outcome) == {HENRI.nodes[0].number: pytest.approx(PEAK, rel=0.02)}
 
 
 def test_cores_tells_where_points_are_red_and_where_blue() -> None:
-    experiment, found = study("cores", HENRI, bus)
-    finding = next(item for item in experiment.findings(found, HENRI) if item.values["metric"] == "bandwidth")
+    experiment, outcome = study("cores", HENRI, bus)
+    finding = next(
+        item for item in experiment.findings(outcome, HENRI) if item.values["metric"] == "bandwidth"
+    )
     assert finding.values["blue"] == "2,3"
     assert finding.values["red"] == ",".join(str(n) for n in range(8, 36))
     assert "At 2 of 35 points (2 to 3 computing cores) only the computation" in finding.text
@@ -57,9 +59,9 @@ def test_a_computation_that_slows_where_the_memory_is_saturated_is_not_blue() ->
         comp, _, comm, _ = bus(point)
         return comp, comp * (0.9 if point.n >= 10 else 1.0), comm, comm
 
-    _, found = study("cores", HENRI, saturated)
-    peaks = highest(found)
-    assert {regime(item, peaks) for item in found} == {None}
+    _, outcome = study("cores", HENRI, saturated)
+    peaks = highest(outcome)
+    assert {regime(item, peaks) for item in outcome} == {None}
 
 
 def test_model_tells_regimes_too() -> None:
@@ -69,8 +71,8 @@ def test_model_tells_regimes_too() -> None:
             return alone, alone, 10_000.0, 10_000.0
         return alone, alone * 0.9, 10_000.0, 6000.0
 
-    experiment, found = study("model", HENRI, shared, comp_node=0, comm_node=0)
-    (finding,) = experiment.findings(found, HENRI)
+    experiment, outcome = study("model", HENRI, shared, comp_node=0, comm_node=0)
+    (finding,) = experiment.findings(outcome, HENRI)
     assert finding.values["red"] == ",".join(str(n) for n in range(10, 19))
     assert "blue" not in finding.values
 
@@ -84,8 +86,8 @@ def test_quick_says_how_much_of_the_bandwidth_seen_is_moved() -> None:
             return 40_000.0, 40_000.0, comm, comm
         return 12_000.0, 12_000.0 * (0.7 if point.size > 4 else 1.0), comm, comm
 
-    experiment, found = study("quick", SMALL, blue)
-    findings = experiment.findings(found, SMALL)
+    experiment, outcome = study("quick", SMALL, blue)
+    findings = experiment.findings(outcome, SMALL)
     pair = by_key(findings, "triad-n1-67108864")
     assert pair.values["regime"] == "blue"
     assert "Blue: only the computation slows down" in pair.text
@@ -111,18 +113,18 @@ def test_every_point_has_a_colour_or_a_name(n: int, comp: float, comm: float, ex
         rate = 1.5 if point.metric == "latency" else 100.0
         return alone, alone * kept[0], rate, rate * kept[1]
 
-    _, found = study("cores", HENRI, truth, settings={"n": "3,10"}, sizes=(64_000_000,))
+    _, outcome = study("cores", HENRI, truth, settings={"n": "3,10"}, sizes=(64_000_000,))
     peaks = {0: 70_000.0 if expected != "computation only" else 50_000.0}
-    (item,) = [item for item in found if item.n == n and item.kernel == "triad"]
+    (item,) = [item for item in outcome if item.n == n and item.kernel == "triad"]
     assert colour(item, peaks) == expected
 
 
 def test_a_median_below_whose_interval_reaches_one_is_undecided() -> None:
-    _, found = study("cores", SMALL, lambda _: (9000.0, 9000.0, 1.0, 1.0))
-    item = next(item for item in found if item.kernel == "triad")
+    _, outcome = study("cores", SMALL, lambda _: (9000.0, 9000.0, 1.0, 1.0))
+    item = next(item for item in outcome if item.kernel == "triad")
     wide = msgspec.structs.replace(
         item, comp=msgspec.structs.replace(item.comp, kept=Kept(value=0.9, low=0.8, high=1.01))
     )
-    assert colour(wide, highest(found)) == "undecided"
-    control = next(item for item in found if item.kernel == "prime")
-    assert colour(control, highest(found)) is None
+    assert colour(wide, highest(outcome)) == "undecided"
+    control = next(item for item in outcome if item.kernel == "prime")
+    assert colour(control, highest(outcome)) is None

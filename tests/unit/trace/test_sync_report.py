@@ -1,4 +1,4 @@
-"""Clocks of a trace drawn and told: `trace.sync_figures` and `trace.sync_words`."""
+"""Clocks of a trace drawn and told: `trace.sync_figures`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import msgspec
 import pytest
 
 from elbowroom.trace.documents import Sync
-from elbowroom.trace.sync_figures import clocks, sync_figures, sync_report
-from elbowroom.trace.sync_words import advice, summary
+from elbowroom.trace.sync_figures import advice, clocks, summary, sync_figures, sync_report
 
 
 def rank(number: int, offsets: list[int], *, bad: int | None = None, **more: Any) -> dict[str, Any]:
@@ -32,10 +31,10 @@ def rank(number: int, offsets: list[int], *, bad: int | None = None, **more: Any
 
 
 def reference() -> dict[str, Any]:
-    found = rank(0, [0, 0, 0])
-    for point in found["points"]:
+    result = rank(0, [0, 0, 0])
+    for point in result["points"]:
         point |= {"low": 0, "high": 0}
-    return found
+    return result
 
 
 def sync(*ranks: dict[str, Any]) -> Sync:
@@ -44,8 +43,8 @@ def sync(*ranks: dict[str, Any]) -> Sync:
 
 def test_ranks_with_the_same_points_share_a_clock_and_the_reference_is_none() -> None:
     offsets = [5_000_000, 5_010_000, 5_030_000]
-    found = clocks(sync(reference(), rank(1, offsets), rank(2, offsets), rank(3, [7, 8, 9])))
-    assert sorted(clock.ranks for clock in found) == [(1, 2), (3,)]
+    result = clocks(sync(reference(), rank(1, offsets), rank(2, offsets), rank(3, [7, 8, 9])))
+    assert sorted(clock.ranks for clock in result) == [(1, 2), (3,)]
 
 
 def test_offsets_are_drawn_without_their_constant_drift_and_left_out_points_apart() -> None:
@@ -66,23 +65,23 @@ def test_one_point_and_two_points_would_have_been_wrong_by_what_is_drawn() -> No
 
 
 def test_a_trace_whose_clocks_were_compared_once_has_no_figure_and_says_so() -> None:
-    found = sync(rank(1, [5], flags=["single"]))
-    assert sync_figures(found) == []
-    assert any("drift is unknown" in sentence for sentence in summary(found))
-    assert any("at the end" in sentence for sentence in advice(found))
+    result = sync(rank(1, [5], flags=["single"]))
+    assert sync_figures(result) == []
+    assert any("drift is unknown" in sentence for sentence in summary(result))
+    assert any("at the end" in sentence for sentence in advice(result))
 
 
 def test_words_tell_the_worst_error_the_largest_drift_and_what_was_left_out() -> None:
-    said = " ".join(summary(sync(reference(), rank(1, [0, 200_000, 99, 600_000], bad=2))))
-    assert "at most 250 ns (rank 1)" in said
-    assert "20 ppm" in said
-    assert "1 of them left out" in said
+    answer = " ".join(summary(sync(reference(), rank(1, [0, 200_000, 99, 600_000], bad=2))))
+    assert "at most 250 ns (rank 1)" in answer
+    assert "20 ppm" in answer
+    assert "1 of them left out" in answer
 
 
 def test_drift_between_points_is_told_from_what_the_network_leaves_open() -> None:
     steady, bent = rank(1, [0, 1, 2]), rank(2, [0, 50, 2])
-    for error, told in ((150, steady), (5000, bent)):
-        for segment in told["segments"]:
+    for error, messages in ((150, steady), (5000, bent)):
+        for segment in messages["segments"]:
             segment["error_ns"] = error
     assert any(
         "Ranks 2: most of the error (at most 5000 ns) comes from drift" in sentence

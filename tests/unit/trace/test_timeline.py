@@ -15,11 +15,9 @@ from hypothesis import strategies as st
 
 import made_columns as made
 from elbowroom.errors import MachineError, UsageError
-from elbowroom.trace import timeline_data
-from elbowroom.trace.colours import of_types
+from elbowroom.trace import timeline
 from elbowroom.trace.columns import CLIPPED, FLAGS, KINDS, TraceColumns
-from elbowroom.trace.timeline import timeline_page
-from elbowroom.trace.timeline_data import collect, rounded_up
+from elbowroom.trace.timeline import collect, of_types, rounded_up, timeline_page
 
 
 def data(count: int = 20) -> bytes:
@@ -101,7 +99,7 @@ def test_a_category_that_is_not_there_is_refused() -> None:
 
 
 def test_more_events_than_a_browser_shows_are_refused_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeline_data, "MOST_EVENTS", 30)
+    monkeypatch.setattr(timeline, "MOST_EVENTS", 30)
     with pytest.raises(UsageError, match=r"more events than a browser can show; select a part \(--from"):
         page()
 
@@ -145,9 +143,9 @@ def test_the_page_s_scripts_know_the_kinds_and_flags_of_events() -> None:
     listed = re.search(r"const KINDS = (\[.*?\]);", found)
     assert listed
     assert tuple(json.loads(listed[1])) == KINDS
-    told = re.search(r"const FLAGS = \[(.*?)\];", found, re.DOTALL)
-    assert told
-    assert tuple(re.findall(r'"(\w+):', told[1])) == FLAGS
+    messages = re.search(r"const FLAGS = \[(.*?)\];", found, re.DOTALL)
+    assert messages
+    assert tuple(re.findall(r'"(\w+):', messages[1])) == FLAGS
 
 
 def test_only_a_timeline_shows_a_part(tmp_path: Path) -> None:

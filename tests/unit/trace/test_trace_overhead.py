@@ -24,7 +24,7 @@ from elbowroom.trace.overhead import (
     parse_sets,
     sets_of,
 )
-from elbowroom.trace.overhead_figures import figures, page
+from elbowroom.trace.overhead_figures import overhead_figures, page
 
 EVENTS = {NONE: 0, OFF: 0, "mpi": 100, "task": 900, ALL: 1000}
 
@@ -39,12 +39,12 @@ def runs(
 ) -> list[TimedRun]:
     """Runs of 2 s that take `costs` more with each set, and drift together by 20 %."""
     rng = np.random.default_rng(3)
-    found = []
+    result = []
     for repetition in range(repeat):
         for name, cost in costs.items():
             value = 2 * (1 + cost) * (1 + 0.2 * repetition / repeat) * math.exp(rng.normal(0, noise))
             events = EVENTS[name]
-            found.append(
+            result.append(
                 TimedRun(
                     threads,
                     name,
@@ -56,7 +56,7 @@ def runs(
                     4096 if events else 0,
                 )
             )
-    return found
+    return result
 
 
 def told(costs: Mapping[str, float], **more: float) -> Overhead:
@@ -101,9 +101,9 @@ def test_every_repetition_has_every_case_once_in_an_order_of_its_own() -> None:
 
 
 def test_a_cheap_trace_is_trusted() -> None:
-    found = told({**COSTS, "task": 0.01, ALL: 0.02})
-    assert found.verdicts[0].state == "trusted"
-    assert found.decided
+    result = told({**COSTS, "task": 0.01, ALL: 0.02})
+    assert result.verdicts[0].state == "trusted"
+    assert result.decided
 
 
 def test_drift_that_all_runs_share_cancels() -> None:
@@ -138,69 +138,72 @@ def test_a_recorder_that_costs_by_itself_is_not_mended_by_fewer_events() -> None
 
 
 def test_noise_is_undecided() -> None:
-    found = told({**COSTS, ALL: 0.05}, noise=0.2)
-    assert found.verdicts[0].state == "undecided"
-    assert not found.decided
+    result = told({**COSTS, ALL: 0.05}, noise=0.2)
+    assert result.verdicts[0].state == "undecided"
+    assert not result.decided
 
 
 def test_lost_events_want_a_bigger_buffer() -> None:
-    found = told({**COSTS, ALL: 0.01}, lost=5)
-    assert found.verdicts[0].state == "lost"
-    assert found.verdicts[0].advice == ("Use a larger ring for each thread: --buffer 4KiB.",)
-    assert not found.decided
+    result = told({**COSTS, ALL: 0.01}, lost=5)
+    assert result.verdicts[0].state == "lost"
+    assert result.verdicts[0].advice == ("Use a larger ring for each thread: --buffer 4KiB.",)
+    assert not result.decided
 
 
 @pytest.mark.parametrize("odd", [math.nan, math.inf])
 def test_a_metric_that_is_no_number_has_no_verdict(odd: float) -> None:
     void = [run._replace(value=odd) if run.set == ALL else run for run in runs(COSTS)]
-    found = analyse(void, sets_of(("task", "mpi")), command=("app",), metric="speed")
-    assert found.verdicts[0].text.startswith("n/a: The metric was not a finite number in 10 of 50 runs")
-    assert found.verdicts[0].state == "undecided"
-    assert not found.decided
-    assert "nan" not in page(found)
+    result = analyse(void, sets_of(("task", "mpi")), command=("app",), metric="speed")
+    assert result.verdicts[0].text.startswith("n/a: The metric was not a finite number in 10 of 50 runs")
+    assert result.verdicts[0].state == "undecided"
+    assert not result.decided
+    assert "nan" not in page(result)
 
 
 def test_a_run_whose_metric_is_no_number_is_left_out_of_both_sides() -> None:
     void = [
         run._replace(value=math.nan) if run.set == ALL and run.repetition == 9 else run for run in runs(COSTS)
     ]
-    found = analyse(void, sets_of(("task", "mpi")), command=("app",), metric="speed")
-    whole = next(case for case in found.cases if case.set == ALL)
+    result = analyse(void, sets_of(("task", "mpi")), command=("app",), metric="speed")
+    whole = next(case for case in result.cases if case.set == ALL)
     assert whole.overhead is not None
     assert whole.overhead.value == pytest.approx(0.21, abs=0.01)
-    assert found.verdicts[0].state == "costly"
-    assert found.verdicts[0].advice[-1].startswith("The metric was not a finite number in 1 of 50 runs")
+    assert result.verdicts[0].state == "costly"
+    assert result.verdicts[0].advice[-1].startswith("The metric was not a finite number in 1 of 50 runs")
 
 
 def test_of_a_rate_less_is_slower() -> None:
     slower = [run._replace(value=1 / run.value) for run in runs(COSTS)]
-    found = analyse(slower, sets_of(("task", "mpi")), command=("app",), metric="flops", rate=True)
-    whole = next(case for case in found.cases if case.set == ALL)
+    result = analyse(slower, sets_of(("task", "mpi")), command=("app",), metric="flops", rate=True)
+    whole = next(case for case in result.cases if case.set == ALL)
     assert whole.overhead is not None
     assert whole.overhead.value == pytest.approx(0.21, abs=0.01)
 
 
 def test_each_number_of_threads_has_a_verdict() -> None:
     cheap = runs({**COSTS, "task": 0.01, ALL: 0.01}, threads=1)
-    found = analyse([*runs(COSTS, threads=2), *cheap], sets_of(("task", "mpi")), command=("app",))
-    assert [(verdict.threads, verdict.state) for verdict in found.verdicts] == [(1, "trusted"), (2, "costly")]
+    result = analyse([*runs(COSTS, threads=2), *cheap], sets_of(("task", "mpi")), command=("app",))
+    assert [(verdict.threads, verdict.state) for verdict in result.verdicts] == [
+        (1, "trusted"),
+        (2, "costly"),
+    ]
 
 
 def test_there_is_a_figure_for_each_number_of_threads_and_one_over_them() -> None:
-    found = analyse(
+    result = analyse(
         [*runs(COSTS, threads=1), *runs(COSTS, threads=2)], sets_of(("task", "mpi")), command=("app",)
     )
-    drawn = figures(found)
+    drawn = overhead_figures(result)
     assert [figure.name for figure in drawn] == ["overhead-1", "overhead-2", "overhead-threads"]
     assert drawn[0].x.names == (NONE, OFF, "task", "mpi", ALL)
     assert drawn[0].series[1].y == (0, 0, 900, 100, 1000)
 
 
 def test_the_page_says_the_verdict_and_escapes_the_command() -> None:
-    found = analyse(runs(COSTS), sets_of(("task", "mpi")), command=("app", "<b>"))
-    assert "&lt;b&gt;" in page(found)
-    assert "<b>" not in page(found)
-    assert found.verdicts[0].text in page(found)
+    result = analyse(runs(COSTS), sets_of(("task", "mpi")), command=("app", "<b>"))
+    assert "&lt;b&gt;" in page(result)
+    assert "<b>" not in page(result)
+    assert result.verdicts[0].text in page(result)
 
 
 @settings(max_examples=20)
@@ -208,7 +211,7 @@ def test_the_page_says_the_verdict_and_escapes_the_command() -> None:
 def test_runs_that_all_take_a_factor_longer_cost_just_that(factor: float, seconds: float) -> None:
     bare = [TimedRun(None, NONE, r, seconds * (1 + 0.1 * r), 1.0) for r in range(5)]
     slow = [run._replace(set=ALL, value=run.value * factor) for run in bare]
-    found = overhead.overhead(bare, slow, rate=False)
-    assert found is not None
-    for value in (found.value, found.low, found.high):
+    result = overhead.overhead(bare, slow, rate=False)
+    assert result is not None
+    for value in (result.value, result.low, result.high):
         assert value == pytest.approx(factor - 1, rel=1e-6, abs=1e-9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,9 +13,16 @@ from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.models.overlap.law import OverlappedStep
 from elbowroom.plan.point import Point, Unit
 from elbowroom.virtual.answers import VirtualMachine
-from elbowroom.virtual.cluster import CELL_BYTES, Cluster, node_rates
+from elbowroom.virtual.cluster import (
+    CELL_BYTES,
+    Cluster,
+    Volumes,
+    node_rates,
+    partitions,
+    resized,
+    scaled,
+)
 from elbowroom.virtual.machines import of_name
-from elbowroom.virtual.volumes import Volumes, partitions, scaled, surface_law
 from elbowroom.workloads import ApplicationSteps
 
 
@@ -37,6 +45,21 @@ def cut(cells: int, parts: int) -> Volumes:
 
 
 CUBES = tuple(cut(cells, parts) for cells in (8_000, 512_000) for parts in (8, 64))
+
+
+def surface_law(counted: Sequence[Volumes] | None = None) -> float:
+    """The mean error of the scaling: bytes sent on average in the largest mesh, predicted from the next
+    smaller one, as a share of what was counted, over all numbers of parts that both have.
+    """
+    counted = partitions().volumes if counted is None else counted
+    small, large = sorted({item.cells for item in counted})[-2:]
+    of = {(item.cells, item.parts): item for item in counted}
+    pairs = [
+        (resized(item, large).sent_average, of[large, parts].sent_average)
+        for (cells, parts), item in of.items()
+        if cells == small and (large, parts) in of
+    ]
+    return sum(abs(predicted - true) / true for predicted, true in pairs) / len(pairs)
 
 
 def cluster(nodes: int, name: str = "henri", threads: int = 1) -> Cluster:
@@ -67,10 +90,10 @@ def test_borders_grow_as_surfaces() -> None:
 
 
 def test_numbers_of_parts_between_those_counted_are_interpolated() -> None:
-    found, exact = scaled(512_000, 23, CUBES), cut(512_000, 23)
-    assert found.parts == 23
+    result, exact = scaled(512_000, 23, CUBES), cut(512_000, 23)
+    assert result.parts == 23
     for name in ("sent_total", "sent_average", "message_largest", "separator_cells_largest", "cells_largest"):
-        assert getattr(found, name) == pytest.approx(getattr(exact, name))
+        assert getattr(result, name) == pytest.approx(getattr(exact, name))
 
 
 @pytest.mark.parametrize("parts", [4, 65])
@@ -80,10 +103,10 @@ def test_other_numbers_of_parts_are_refused(parts: int) -> None:
 
 
 def test_the_partitions_that_were_counted_follow_the_law_of_surfaces() -> None:
-    found = partitions()
-    assert {"4", "256"} <= {str(item.parts) for item in found.volumes}
+    result = partitions()
+    assert {"4", "256"} <= {str(item.parts) for item in result.volumes}
     assert surface_law() < 0.05
-    for mesh in found.meshes:
+    for mesh in result.meshes:
         for item in mesh.volumes:
             assert item.cells == mesh.cells
             assert item.sent_total == pytest.approx(item.parts * item.sent_average)
@@ -93,9 +116,9 @@ def test_the_partitions_that_were_counted_follow_the_law_of_surfaces() -> None:
 
 def test_an_overlapped_step_is_the_papers_formula_on_the_rates_of_the_truth() -> None:
     """The fluid simulation with one computation and one exchange is the model of section IV."""
-    found = cluster(16)
-    volumes = found.volumes
-    rates = node_rates(found._answer(1))
+    result = cluster(16)
+    volumes = result.volumes
+    rates = node_rates(result._answer(1))
     alone = {name: rates(frozenset([name]))[name] for name in ("interior 0", "exchange 0")}
     both = rates(frozenset(alone))
     interior = volumes.cells_largest - volumes.separator_cells_largest
@@ -105,35 +128,35 @@ def test_an_overlapped_step_is_the_papers_formula_on_the_rates_of_the_truth() ->
         l_comp=alone["interior 0"] / both["interior 0"],
         l_comm=alone["exchange 0"] / both["exchange 0"],
     )
-    times = found.times("overlap", 1, volumes.sent_largest)
+    times = result.times("overlap", 1, volumes.sent_largest)
     assert max(times.interior, times.exchange) == pytest.approx(step.total)
-    assert found.times("none", 1, volumes.sent_largest).interior == pytest.approx(step.t_comp)
-    assert found.times("communication", 1, volumes.sent_largest).exchange == pytest.approx(step.t_comm)
+    assert result.times("none", 1, volumes.sent_largest).interior == pytest.approx(step.t_comp)
+    assert result.times("communication", 1, volumes.sent_largest).exchange == pytest.approx(step.t_comm)
 
 
 def test_one_after_the_other_takes_the_sum_of_both_alone() -> None:
-    found = cluster(64)
+    result = cluster(64)
     unit = Unit(point="p", repetition=0)
     step, none, messages = (
-        steps_of(found.answer(unit, asked(variant)))[0] for variant in ("apart", "none", "communication")
+        steps_of(result.answer(unit, asked(variant)))[0] for variant in ("apart", "none", "communication")
     )
-    barrier = found.times("none", 1, 0.0).barrier
+    barrier = result.times("none", 1, 0.0).barrier
     assert step == pytest.approx(none + messages - barrier)
 
 
 def test_steps_of_a_cluster_end_with_its_slowest_node() -> None:
-    found = cluster(256)
-    found._machine.noise = 0.02
+    result = cluster(256)
+    result._machine.noise = 0.02
     exact = steps_of(cluster(256).answer(Unit(point="p", repetition=0), asked("none")))[0]
-    noisy = steps_of(found.answer(Unit(point="p", repetition=0), asked("none", steps=20)))
+    noisy = steps_of(result.answer(Unit(point="p", repetition=0), asked("none", steps=20)))
     assert min(noisy) > exact
     assert len(set(noisy)) == 20
 
 
 def test_noise_is_the_units_own_and_repeatable() -> None:
-    found = cluster(8)
-    found._machine.noise = 0.01
-    first, again = (found.answer(Unit(point="p", repetition=1), asked("overlap")) for _ in range(2))
-    other = found.answer(Unit(point="p", repetition=2), asked("overlap"))
+    result = cluster(8)
+    result._machine.noise = 0.01
+    first, again = (result.answer(Unit(point="p", repetition=1), asked("overlap")) for _ in range(2))
+    other = result.answer(Unit(point="p", repetition=2), asked("overlap"))
     assert first == again
     assert steps_of(first) != steps_of(other)

@@ -12,8 +12,8 @@ from elbowroom.models.curves import Situation, Streams
 from elbowroom.models.threshold.law import Parameters, curve
 from elbowroom.virtual.credit_calibration import credits
 from elbowroom.virtual.credits import Credits
+from elbowroom.virtual.machines import PublishedCurves
 from elbowroom.virtual.network import Resource, Stream, solve, utilisation
-from elbowroom.virtual.published_curves import PublishedCurves
 from elbowroom.virtual.truth import generator
 
 NAMES = published.names()
@@ -60,25 +60,25 @@ def test_a_line_of_double_work_waits_twice() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_alone_one_core_and_the_nic_reach_what_was_published(name: str) -> None:
     for parameters, node in sides(name):
-        found = TRUTHS[name].streams(at(node, node, 1))
-        assert found[0] == pytest.approx(parameters.b_comp_seq, rel=0.02)
-        assert found[1] == pytest.approx(parameters.b_comm_seq, rel=0.005)
+        result = TRUTHS[name].streams(at(node, node, 1))
+        assert result[0] == pytest.approx(parameters.b_comp_seq, rel=0.02)
+        assert result[1] == pytest.approx(parameters.b_comm_seq, rel=0.005)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_all_cores_alone_and_both_together_come_near_what_was_published(name: str) -> None:
     for parameters, node in sides(name):
-        found = of(TRUTHS[name], node, node)
-        assert max(row[0] for row in found) == pytest.approx(parameters.t_seq_max, rel=0.01)
-        assert sum(found[-1][2:]) == pytest.approx(parameters.t_par_max2, rel=0.05)
+        result = of(TRUTHS[name], node, node)
+        assert max(row[0] for row in result) == pytest.approx(parameters.t_seq_max, rel=0.01)
+        assert sum(result[-1][2:]) == pytest.approx(parameters.t_par_max2, rel=0.05)
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - {"billy"}))
 def test_communications_keep_near_alpha_at_worst(name: str) -> None:
     """Not billy: its published alpha of local data comes from a network that is unstable alone (6.3.2)."""
     for parameters, node in sides(name):
-        found = of(TRUTHS[name], node, node)
-        assert min(row[3] / row[1] for row in found) == pytest.approx(parameters.alpha, abs=0.04)
+        result = of(TRUTHS[name], node, node)
+        assert min(row[3] / row[1] for row in result) == pytest.approx(parameters.alpha, abs=0.04)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -96,11 +96,11 @@ def test_more_cores_never_raise_what_communications_or_one_core_get(name: str) -
     truth = TRUTHS[name]
     nodes = range(truth.shape.nodes)
     for comp, comm in product(nodes, nodes):
-        found = of(truth, comp, comm)
-        for fewer, more in pairwise(found):
+        result = of(truth, comp, comm)
+        for fewer, more in pairwise(result):
             assert more[3] <= fewer[3] * (1 + 1e-9)
         for stream in (0, 2):
-            each = [row[stream] / n for n, row in enumerate(found) if n]
+            each = [row[stream] / n for n, row in enumerate(result) if n]
             assert all(more <= fewer * (1 + 1e-9) for fewer, more in pairwise(each))
 
 
@@ -115,8 +115,8 @@ def test_together_is_never_above_alone(name: str) -> None:
 
 
 def test_communications_lose_before_the_cores_do() -> None:
-    found = of(TRUTHS["henri"], 0, 0)
-    first = [next(n for n, row in enumerate(found) if row[k + 2] < 0.99 * row[k]) for k in (1, 0)]
+    result = of(TRUTHS["henri"], 0, 0)
+    first = [next(n for n, row in enumerate(result) if row[k + 2] < 0.99 * row[k]) for k in (1, 0)]
     assert first[0] < first[1]
 
 
@@ -151,8 +151,8 @@ def test_the_published_curves_are_the_thesis_model_to_the_letter(name: str) -> N
     truth = PublishedCurves(model)
     counts = range(1, truth.shape.cores_first_socket + 1)
     for comp, comm in product(range(truth.shape.nodes), repeat=2):
-        said = [truth.streams(at(comp, comm, n)) for n in counts]
-        assert said == [tuple(row) for row in curve(model, comp, comm, counts, faithful=True).tolist()]
+        answer = [truth.streams(at(comp, comm, n)) for n in counts]
+        assert answer == [tuple(row) for row in curve(model, comp, comm, counts, faithful=True).tolist()]
 
 
 def test_the_published_curves_know_one_computing_socket() -> None:
@@ -178,12 +178,12 @@ def test_what_the_machine_has_not_is_refused_by_name(situation: Situation, field
 
 def test_the_same_seed_gives_the_same_sample_in_any_order() -> None:
     truth = TRUTHS["henri"]
-    asked = [at(0, 0, n) for n in (3, 7, 11)]
+    requested = [at(0, 0, n) for n in (3, 7, 11)]
 
     def samples(order: list[Situation]) -> dict[Situation, Streams]:
         return {s: truth.sample(s, 0.03, generator(5, truth.shape, s, 2)) for s in order}
 
-    assert samples(asked) == samples(asked[::-1])
+    assert samples(requested) == samples(requested[::-1])
 
 
 @pytest.mark.parametrize(

@@ -9,16 +9,17 @@ from collections.abc import Sequence
 from elbowroom.draw.figure import Figure
 from elbowroom.experiments.common.notes import machine_notes, with_notes
 from elbowroom.experiments.common.panels import CORES, cores_of, per_core, side_by_side
-from elbowroom.experiments.common.regimes import regimes_over
 from elbowroom.experiments.common.sentences import (
+    Values,
+    case_key,
     cores_text,
     grouped,
     kernel_name,
-    level_of,
     nothing,
-    onset_values,
+    onset_finding,
     onsets,
     place_text,
+    regimes_over,
     size_text,
     suffers,
     usable,
@@ -28,8 +29,8 @@ from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.file import Plan
 from elbowroom.plan.point import Expansion, Note
+from elbowroom.results.curves import highest
 from elbowroom.results.result import Finding, PointResult
-from elbowroom.results.saturation import highest
 
 CaseKey = tuple[str, int, int, int, int]
 
@@ -62,18 +63,8 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
             f"{suffers(network, comm, cores_text, times=latency)} "
             f"{suffers('The computation', comp, cores_text)} {regimes}"
         ).rstrip()
-        findings.append(
-            Finding(
-                key="cores-" + "-".join(str(part) for part in case),
-                level=level_of(comm, comp),
-                text=text,
-                values=onset_values("comm", comm)
-                | onset_values("comp", comp)
-                | {"metric": group[0].metric}
-                | places,
-                points=tuple(item.id for item in group),
-            )
-        )
+        after: Values = {"metric": group[0].metric, **places}
+        findings.append(onset_finding(case_key("cores", case), text, group, (comm, comp), after=after))
     return tuple(findings) or (nothing("cores", "Computing cores"),)
 
 
@@ -81,7 +72,7 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
     """One panel per kernel, size and placement: network on the left axis, memory per core on the right."""
     return tuple(
         side_by_side(
-            "cores-" + "-".join(str(part) for part in case),
+            case_key("cores", case),
             f"Network {group[0].metric} ({size_text(group[0].size)}) and {kernel_name(group[0].kernel)}: "
             f"{place_text(group[0], machine)}",
             CORES,

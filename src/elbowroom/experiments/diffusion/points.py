@@ -13,7 +13,7 @@ from elbowroom.errors import UsageError
 from elbowroom.experiments.common.notes import machine_notes, with_notes
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
-from elbowroom.plan.axes import comm_cores, metric_of, node_pairs, with_control
+from elbowroom.plan.axes import metric_of, single_place, with_control
 from elbowroom.plan.file import Natural, Plan, Positive
 from elbowroom.plan.kernels import find
 from elbowroom.plan.placement import Seats
@@ -49,7 +49,7 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
     """The contention benchmark (a ring beside TRIAD) on the application's cores, unless a model gives the
     loss ratios; then the variants of the application, for each number of nodes and communication threads.
     """
-    core, node = _place(plan, machine)
+    core, node = single_place(plan, machine, ("sizes", plan.sizes))
     threads, notes, seats = _threads(plan, machine, core)
     seats = _even(seats, machine)
     benchmark = tuple(_ring(plan, machine, seats, k, node) for k in threads)
@@ -63,23 +63,6 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
     return with_notes(
         Expansion(points=(*measured, *control, *steps), notes=()), [*machine_notes(machine), *notes]
     )
-
-
-def _place(plan: Plan, machine: Machine) -> tuple[int, tuple[int, int]]:
-    """The communication thread's core and the nodes of both sides' data; one of each."""
-    if not placement.usable(machine):
-        raise UsageError("no core is usable", field="cpuset", hint="allow at least two")
-    cores, _ = comm_cores(plan, machine)
-    pairs, _ = node_pairs(plan, machine)
-    for field, choices in (("comm_cores", cores), ("comp_nodes", pairs), ("sizes", plan.sizes)):
-        if len(choices) != 1:
-            raise UsageError(
-                "must be a single value in this plan",
-                field=field,
-                value=list(choices),
-                hint="name one; run once for each of the others",
-            )
-    return cores[0], pairs[0]
 
 
 def _threads(plan: Plan, machine: Machine, core: int) -> tuple[tuple[int, ...], list[Note], Seats]:

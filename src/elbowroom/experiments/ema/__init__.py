@@ -4,7 +4,7 @@ the next message (Tan and Jarvis 2012).
 
 from __future__ import annotations
 
-from elbowroom.experiments.ema import data, figures, findings, points, tables
+from elbowroom.experiments.ema import cases, figures, findings, points, tables
 from elbowroom.experiments.experiment import Experiment
 
 EXPERIMENT = Experiment(
@@ -17,6 +17,6 @@ EXPERIMENT = Experiment(
     findings=findings.findings,
     figures=figures.figures,
     tables=tables.tables,
-    data=data.data,
-    data_types=data.TYPES,
+    data=cases.data,
+    data_types=cases.TYPES,
 )

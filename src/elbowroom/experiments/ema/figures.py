@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from elbowroom.draw.figure import Axis, Figure, Hue, Mark, Scale, Series
-from elbowroom.experiments.common.sentences import size_text
+from elbowroom.experiments.common.sentences import grouped, size_text
 from elbowroom.experiments.ema import sides
 from elbowroom.experiments.ema.cases import AccessCase, Kind, cases, kind_text, who_text
 from elbowroom.machine.topology import Machine
@@ -37,7 +37,7 @@ LEVELS: dict[str, Hue] = {
 def times(every: Sequence[AccessCase]) -> list[Figure]:
     """Median and deciles of each window after accesses, by who accesses; one figure for each kind."""
     drawn = []
-    for kind, members in _kinds(every).items():
+    for kind, members in grouped(every, lambda case: case.kind).items():
         series = [_window_medians(members[0], after=False)]
         series += [_window_medians(case, after=True) for case in members]
         drawn.append(
@@ -60,7 +60,7 @@ def times(every: Sequence[AccessCase]) -> list[Figure]:
 def bound_lines(every: Sequence[AccessCase]) -> list[Figure]:
     """Lower and upper bounds of windows, of averages (the paper's) and of the fastest messages."""
     drawn = []
-    for kind, members in _kinds(every).items():
+    for kind, members in grouped(every, lambda case: case.kind).items():
         for name, title, of, end, scale in _BOUNDS:
             series = [_bound(members[0], of, end, after=False)]
             series += [_bound(case, of, end, after=True) for case in members]
@@ -116,13 +116,6 @@ def miss_lines(every: Sequence[AccessCase]) -> list[Figure]:
                 )
             )
     return drawn
-
-
-def _kinds(every: Sequence[AccessCase]) -> dict[Kind, list[AccessCase]]:
-    kinds: dict[Kind, list[AccessCase]] = {}
-    for case in every:
-        kinds.setdefault(case.kind, []).append(case)
-    return kinds
 
 
 def _name(kind: Kind) -> str:

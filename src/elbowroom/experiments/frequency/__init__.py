@@ -14,6 +14,7 @@ from elbowroom.experiments.common.notes import machine_notes, with_notes
 from elbowroom.experiments.common.panels import CORES, cores_of, per_core, side_by_side
 from elbowroom.experiments.common.sentences import (
     Values,
+    case_key,
     cores_text,
     grouped,
     hit,
@@ -28,8 +29,7 @@ from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.file import Plan, Positive
 from elbowroom.plan.point import Expansion, Note, Point
-from elbowroom.results.result import Finding, PointResult, Trace
-from elbowroom.results.traces import mean_mhz
+from elbowroom.results.result import Finding, PointResult, Trace, mean_mhz
 
 MOVED = 0.02  # docs/design/method.md, rule 14: more than 2 % is a change of frequency
 GAINED = 0.02  # the paper's "slightly better" is 1.7 to 1.52 us; less than this is called unchanged
@@ -181,7 +181,7 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
     points = [item for item in usable(results) if item.n]
     drawn = [
         side_by_side(
-            "frequency-" + "-".join(str(part) for part in case),
+            case_key("frequency", case),
             f"Network {group[0].metric} ({size_text(group[0].size)}) and {kernel_name(group[0].kernel)}",
             CORES,
             group,

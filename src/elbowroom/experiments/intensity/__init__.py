@@ -11,13 +11,13 @@ from elbowroom.experiments.common.notes import machine_notes, with_notes
 from elbowroom.experiments.common.panels import as_flops, side_by_side
 from elbowroom.experiments.common.sentences import (
     Values,
+    case_key,
     cores_text,
     grouped,
     intensity_text,
     kernel_name,
-    level_of,
     nothing,
-    onset_values,
+    onset_finding,
     onsets,
     place_text,
     size_text,
@@ -139,15 +139,7 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
             "comm_recovers_from": back["comm"],
             "comp_recovers_from": back["comp"],
         }
-        findings.append(
-            Finding(
-                key="intensity-" + "-".join(str(part) for part in case),
-                level=level_of(comm, comp),
-                text=text,
-                values=values | onset_values("comm", comm) | onset_values("comp", comp),
-                points=tuple(item.id for item in group),
-            )
-        )
+        findings.append(onset_finding(case_key("intensity", case), text, group, (comm, comp), values))
     return tuple(findings) or (nothing("intensity", "Arithmetic intensity"),)
 
 
@@ -164,7 +156,7 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
             lines.append(Mark(x=back, text="communication undisturbed from here"))
         drawn.append(
             side_by_side(
-                "intensity-" + "-".join(str(part) for part in case),
+                case_key("intensity", case),
                 f"Network {group[0].metric} ({size_text(group[0].size)}) over the arithmetic intensity of "
                 f"{kernel_name(group[0].kernel)} on {cores_text(group[0].n)}",
                 Axis(label="Arithmetic intensity (flop/B)", scale="log2"),

@@ -17,7 +17,7 @@ from elbowroom.experiments.common.sentences import (
 )
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
-from elbowroom.plan.axes import comm_cores, core_counts, node_pairs, with_control
+from elbowroom.plan.axes import core_counts, single_place, with_control
 from elbowroom.plan.file import Natural, Plan
 from elbowroom.plan.placement import Seats
 from elbowroom.plan.point import Expansion, Note, Placement, Point
@@ -41,7 +41,7 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
     """Each task in each build on 1, 2 ... computing cores of each process, with the same matrix for all of
     them (strong scaling); and a register-only control.
     """
-    core, node = _place(plan, machine)
+    core, node = single_place(plan, machine)
     seats = placement.seats(
         machine,
         core,
@@ -61,23 +61,6 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
     control = with_control((_messages(plan, seats, node),))[1:] if plan.control else ()
     notes = [*machine_notes(machine), *_scaling_notes(seats, machine, counts), *notes]
     return with_notes(Expansion(points=(*control, *points), notes=()), notes)
-
-
-def _place(plan: Plan, machine: Machine) -> tuple[int, tuple[int, int]]:
-    """The communication thread's core and the nodes of both sides' data; one of each."""
-    if not placement.usable(machine):
-        raise UsageError("no core is usable", field="cpuset", hint="allow at least two")
-    cores, _ = comm_cores(plan, machine)
-    pairs, _ = node_pairs(plan, machine)
-    for field, choices in (("comm_cores", cores), ("comp_nodes", pairs)):
-        if len(choices) != 1:
-            raise UsageError(
-                "must be a single value in this plan",
-                field=field,
-                value=list(choices),
-                hint="name one; run once for each of the others",
-            )
-    return cores[0], pairs[0]
 
 
 def most_of(seats: Seats, machine: Machine) -> int:

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from elbowroom.experiments.common.claims import Claim
-from elbowroom.experiments.common.sentences import Values, cores_text, hit, intensity_text, kept_text
+from elbowroom.experiments.common.sentences import Values, cores_text, grouped, hit, intensity_text, kept_text
 from elbowroom.results.judgement import Judgement, larger
 from elbowroom.results.result import Finding, Kept, PointResult, Summary
 from elbowroom.workloads import MatrixProgram, running
@@ -95,10 +95,7 @@ def rows(results: Sequence[PointResult]) -> tuple[TaskRow, ...]:
 
 def cases(table: Sequence[TaskRow]) -> tuple[tuple[TaskRow, ...], ...]:
     """The rows of each task in each build, by rising n."""
-    groups: dict[tuple[str, str], list[TaskRow]] = {}
-    for row in table:
-        groups.setdefault((row.task, row.build), []).append(row)
-    return tuple(tuple(group) for group in groups.values())
+    return tuple(tuple(group) for group in grouped(table, lambda row: (row.task, row.build)).values())
 
 
 def _normalised(row: TaskRow, largest: float) -> TaskRow:

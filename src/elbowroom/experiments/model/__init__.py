@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from elbowroom.draw.figure import Figure
 from elbowroom.experiments.common.notes import machine_notes, with_notes
 from elbowroom.experiments.common.panels import CORES, cores_of, side_by_side
-from elbowroom.experiments.common.regimes import regimes_over
 from elbowroom.experiments.common.sentences import (
     Values,
+    case_key,
     cores_text,
     grouped,
     kernel_name,
-    level_of,
     nothing,
-    onset_values,
+    onset_finding,
     onsets,
     place_text,
+    regimes_over,
     suffers,
     usable,
 )
@@ -26,8 +26,8 @@ from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.file import Plan
 from elbowroom.plan.point import Expansion, Note
+from elbowroom.results.curves import highest
 from elbowroom.results.result import Finding, PointResult
-from elbowroom.results.saturation import highest
 
 CaseKey = tuple[str | int, ...]
 
@@ -92,15 +92,7 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
             f"{suffers('Reception', comm, cores_text)} {suffers('The computation', comp, cores_text)} "
             f"{regimes}"
         ).rstrip()
-        findings.append(
-            Finding(
-                key="model-" + "-".join(str(part) for part in case),
-                level=level_of(comm, comp),
-                text=text,
-                values=values | onset_values("comm", comm) | onset_values("comp", comp) | places,
-                points=tuple(item.id for item in group),
-            )
-        )
+        findings.append(onset_finding(case_key("model", case), text, group, (comm, comp), values, places))
     return tuple(findings) or (nothing("model", "Memory bandwidths"),)
 
 
@@ -108,7 +100,7 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
     """Per placement: network bandwidth on the left axis, memory bandwidth of all cores on the right one."""
     return tuple(
         side_by_side(
-            "model-" + "-".join(str(part) for part in case),
+            case_key("model", case),
             f"{kernel_name(group[0].kernel)} and reception: {_place(group[0], machine)}",
             CORES,
             group,

@@ -10,6 +10,7 @@ from elbowroom.experiments.common.notes import machine_notes, with_notes
 from elbowroom.experiments.common.panels import cores_of
 from elbowroom.experiments.common.sentences import (
     Values,
+    case_key,
     cores_text,
     grouped,
     kernel_name,
@@ -122,7 +123,7 @@ def _row(group: Sequence[PointResult], machine: Machine) -> Finding:
         values |= onset_values(prefix, onset)
     sizes = "/".join(size_text(item[0].size) for item in (latency, bandwidth) if item)
     return Finding(
-        key="table-" + "-".join(str(part) for part in _place(group[0])),
+        key=case_key("table", _place(group[0])),
         level=level_of(slow, narrow, small, large),
         text=(
             f"{place[:1].upper()}{place[1:]} ({sizes}): {_latency(slow)}; {_bandwidth(narrow)}; "

@@ -90,10 +90,7 @@ class PollingCase(msgspec.Struct, frozen=True, kw_only=True):
 
     def waits(self) -> dict[int | None, list[WorkerRow]]:
         """Rows by how long workers wait."""
-        groups: dict[int | None, list[WorkerRow]] = {}
-        for row in self.rows:
-            groups.setdefault(row.nops, []).append(row)
-        return groups
+        return grouped(self.rows, lambda row: row.nops)
 
 
 def row_of(item: PointResult) -> WorkerRow | None:

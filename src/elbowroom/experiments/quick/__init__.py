@@ -14,9 +14,8 @@ from elbowroom.experiments.common.sentences import (
     hit,
     kept_text,
     kernel_name,
-    level_of,
     nothing,
-    onset_values,
+    onset_finding,
     onsets,
     size_text,
     suffers,
@@ -26,9 +25,9 @@ from elbowroom.experiments.experiment import Experiment
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand
 from elbowroom.plan.kernels import find
+from elbowroom.results.curves import highest, regime, traffic
 from elbowroom.results.quiet import ANSWER, controls
 from elbowroom.results.result import Finding, PointResult
-from elbowroom.results.saturation import highest, regime, traffic
 
 
 def _size(item: PointResult) -> float:
@@ -139,17 +138,7 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
                 f"{suffers('the communication', comm, size_text)} "
                 f"{suffers('The computation', comp, size_text)}"
             )
-            values = onset_values("comm", comm) | onset_values("comp", comp)
-            ids = tuple(item.id for item in group)
-            findings.append(
-                Finding(
-                    key=f"onset-{kernel}-n{n}",
-                    level=level_of(comm, comp),
-                    text=text,
-                    values=values,
-                    points=ids,
-                )
-            )
+            findings.append(onset_finding(f"onset-{kernel}-n{n}", text, group, (comm, comp)))
         ends = {item.id: item for item in (max(group, key=_size), min(group, key=_size))}
         findings += [_pair(item, peaks) for item in ends.values()]
     contrast = _contrast(points)

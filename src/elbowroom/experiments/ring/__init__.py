@@ -16,6 +16,7 @@ from elbowroom.experiments.common.notes import machine_notes, with_notes
 from elbowroom.experiments.common.panels import cores_of, side_by_side
 from elbowroom.experiments.common.sentences import (
     Values,
+    case_key,
     cores_text,
     grouped,
     hit,
@@ -165,7 +166,7 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
         values |= {"L_N": network[0] if network else None, "L_M": memory[0] if memory else None}
         findings.append(
             Finding(
-                key="ring-" + "-".join(str(part) for part in case),
+                key=case_key("ring", case),
                 level="interference"
                 if any(hit(item, "comm") or hit(item, "comp") for item in group)
                 else "quiet",
@@ -185,7 +186,7 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
         plural = "s" if threads > 1 else ""
         drawn.append(
             side_by_side(
-                "ring-" + "-".join(str(part) for part in case),
+                case_key("ring", case),
                 f"Ring of {size_text(size)}, one process per {processes}, {threads} "
                 f"communication thread{plural}",
                 Axis(label="Number of computing cores per node", whole=True),

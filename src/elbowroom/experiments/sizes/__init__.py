@@ -16,12 +16,12 @@ from elbowroom.experiments.common.panels import (
 )
 from elbowroom.experiments.common.sentences import (
     Values,
+    case_key,
     cores_text,
     grouped,
     kernel_name,
-    level_of,
     nothing,
-    onset_values,
+    onset_finding,
     onsets,
     place_text,
     size_text,
@@ -71,7 +71,7 @@ def switches(results: Sequence[PointResult]) -> tuple[LatencyJump, ...]:
 def _alone(case: CaseKey, group: Sequence[PointResult]) -> Finding:
     """What communication reaches where nothing computes: latency of the smallest message, best bandwidth."""
     measured = [(item, item.comm.alone) for item in group if item.comm.alone is not None]
-    key = "sizes-" + "-".join(str(part) for part in case)
+    key = case_key("sizes", case)
     if not measured:
         return nothing(key, "Communication alone")
     first, quickest = min(measured, key=lambda pair: pair[0].size)
@@ -87,7 +87,7 @@ def _alone(case: CaseKey, group: Sequence[PointResult]) -> Finding:
 
 def _switch(group: Sequence[PointResult]) -> Finding:
     jumps = switches(group)
-    case = "-".join(str(part) for part in _case(group[0]))
+    key = case_key("switch", _case(group[0]))
     ids = tuple(
         item.id
         for item in group
@@ -95,7 +95,7 @@ def _switch(group: Sequence[PointResult]) -> Finding:
     )
     if not jumps:
         text = "The latency does not jump between neighbouring sizes: no switch of protocol is visible."
-        return Finding(key=f"switch-{case}", level="note", text=text)
+        return Finding(key=key, level="note", text=text)
     parts = [
         f"between {size_text(step.before)} and {size_text(step.after)} ({_factor(step)})" for step in jumps
     ]
@@ -105,7 +105,7 @@ def _switch(group: Sequence[PointResult]) -> Finding:
         "(eager to rendezvous)."
     )
     values: Values = {"switch_before": first.before, "switch_after": first.after, "factor": first.factor}
-    return Finding(key=f"switch-{case}", level="note", text=text, values=values, points=ids)
+    return Finding(key=key, level="note", text=text, values=values, points=ids)
 
 
 def _factor(step: LatencyJump) -> str:
@@ -129,15 +129,8 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
             f"{kernel_name(group[0].kernel)} on {cores_text(group[0].n)}, {place_text(group[0], machine)}: "
             f"{suffers('the communication', comm, size_text)} {suffers('The computation', comp, size_text)}"
         )
-        findings.append(
-            Finding(
-                key="sizes-" + "-".join(str(part) for part in case),
-                level=level_of(comm, comp),
-                text=text,
-                values=onset_values("comm", comm) | onset_values("comp", comp) | {"n": group[0].n},
-                points=tuple(item.id for item in group),
-            )
-        )
+        after: Values = {"n": group[0].n}
+        findings.append(onset_finding(case_key("sizes", case), text, group, (comm, comp), after=after))
     # The latency alone does not depend on the kernel or on n: one curve per place is enough.
     places: dict[tuple[int, int], Sequence[PointResult]] = {}
     for group in groups.values():
@@ -153,7 +146,6 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
     for case, group in grouped(usable(results), _case).items():
         lines = [*marks(*onsets(group, _size))]
         lines += [Mark(x=float(step.after), text="jump of the latency alone") for step in switches(group)]
-        name = "-".join(str(part) for part in case)
         beside = (
             f"{kernel_name(group[0].kernel)} on {cores_text(group[0].n)}, {place_text(group[0], machine)}"
         )
@@ -161,7 +153,7 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
         where = f"beside {beside}" if computes else f"alone, {place_text(group[0], machine)}"
         drawn.append(
             side_by_side(
-                f"sizes-{name}",
+                case_key("sizes", case),
                 f"Network bandwidth over message size {where}",
                 axis,
                 group,
@@ -175,7 +167,7 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
         )
         if computes:
             title = f"What each side keeps beside the other: {beside}"
-            drawn.append(kept_figure(f"sizes-kept-{name}", title, axis, group, _size))
+            drawn.append(kept_figure(case_key("sizes-kept", case), title, axis, group, _size))
     return tuple(drawn)
 
 

@@ -3,42 +3,24 @@
 from __future__ import annotations
 
 import os
-import pkgutil
 import shutil
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 
 from elbowroom import plugins
 from elbowroom.errors import UsageError
 from elbowroom.launch.launcher import Launch, Launcher, LaunchRequest, read_hostfile
 from elbowroom.launch.mpi import Mpi
-from elbowroom.launch.replay import PREFIX
+from elbowroom.launch.session import PREFIX
 
 DEFAULT = "local"
 """The launcher outside of any allocation."""
-
-
-def _built_in() -> tuple[str, ...]:
-    return tuple(module.name for module in pkgutil.iter_modules(__path__))
-
-
-def _own(name: str) -> Launcher:
-    launcher: Launcher = import_module(f"{__name__}.{name}").LAUNCHER
-    return launcher
 
 
 def _hint(_name: str, known: Sequence[str]) -> str:
     return f"one of: {', '.join([*known, f'{PREFIX}RUN'])}"
 
 
-LAUNCHERS = plugins.Registry(
-    "launchers",
-    "launcher",
-    built_in=_built_in,
-    own=_own,
-    added=plugins.instance_of(Launcher),
-    hint=_hint,
-)
+LAUNCHERS = plugins.Registry.of_modules("launchers", "launcher", Launcher, __name__, hint=_hint)
 names, get = LAUNCHERS.names, LAUNCHERS.get
 
 

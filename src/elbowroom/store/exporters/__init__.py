@@ -4,9 +4,7 @@
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 
 from elbowroom import plugins
@@ -14,28 +12,11 @@ from elbowroom.errors import UsageError
 from elbowroom.trace.exporter import Exporter
 
 
-def _built_in() -> tuple[str, ...]:
-    return tuple(module.name for module in pkgutil.iter_modules(__path__))
-
-
-def _own(name: str) -> Exporter:
-    exporter: Exporter = import_module(f"{__name__}.{name}").EXPORTER
-    return exporter
-
-
 def _hint(_name: str, known: Sequence[str]) -> str:
     return f"one of: {', '.join(known)}"
 
 
-EXPORTERS = plugins.Registry(
-    "exporters",
-    "format",
-    built_in=_built_in,
-    own=_own,
-    added=plugins.instance_of(Exporter),
-    field="to",
-    hint=_hint,
-)
+EXPORTERS = plugins.Registry.of_modules("exporters", "format", Exporter, __name__, field="to", hint=_hint)
 names = EXPORTERS.names
 
 

@@ -1,0 +1,106 @@
+"""Simulated broadcasts: what can be asked, and what the trees give on a network that is known."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import elbowroom
+from elbowroom import cli
+from elbowroom.broadcast.simulated import check_tree, parse_latency, parse_rate
+from elbowroom.errors import ElbowroomError, UsageError
+from elbowroom.launch import build
+
+COPY_S = 439296 / 6e9 + 4e-6
+"""Seconds that one copy of 429 KiB takes between two nodes: 6 GB/s, and two links of 2 us."""
+
+
+@pytest.fixture(scope="module")
+def simulator() -> None:
+    try:
+        build.broadcast_simulator()
+    except ElbowroomError as error:
+        pytest.skip(error.sentence())
+
+
+def simulated(**options: Any) -> elbowroom.api.broadcasts.SimulatedBroadcast:
+    return elbowroom.simulate_broadcast(
+        **{"recipients": 38, "size": 439296, "bandwidth": 6e9, "latency": 2e-6} | options
+    )
+
+
+@given(st.integers(1, 10**6), st.sampled_from([("kB", 10**3), ("MB", 10**6), ("GiB", 2**30)]))
+def test_a_rate_is_a_size_in_a_second(number: int, unit: tuple[str, int]) -> None:
+    assert parse_rate(f"{number}{unit[0]}/s", "bandwidth") == number * unit[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("2us", 2e-6), ("0.5 ms", 5e-4), ("700ns", 7e-7), ("3µs", 3e-6)]
+)
+def test_latencies_have_units(text: str, seconds: float) -> None:
+    assert parse_latency(text, "latency") == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    "tree", ["flat", "two", "4-ary", "8-nomial", "delegate-binary", "split3-two-level-chain"]
+)
+def test_kinds_of_trees_are_known(tree: str) -> None:
+    check_tree(tree)
+
+
+@pytest.mark.parametrize(
+    "tree", ["", "oak", "0-ary", "1-nomial", "delegate-two", "binary-flat", "split0-flat"]
+)
+def test_other_kinds_of_trees_are_refused(tree: str) -> None:
+    with pytest.raises(UsageError, match="is not a kind of tree"):
+        check_tree(tree)
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"recipients": 0}, "recipients"),
+        ({"size": 2**50}, "size"),
+        ({"size": 2**30, "segment": 1}, "segment"),
+    ],
+)
+def test_more_than_can_be_simulated_is_refused(options: dict[str, Any], field: str) -> None:
+    with pytest.raises(UsageError, match=field):
+        simulated(**options)
+
+
+@pytest.mark.usefixtures("simulator")
+def test_a_flat_tree_takes_a_copy_for_each_recipient_and_a_binomial_tree_one_for_each_round() -> None:
+    assert simulated(tree="flat").seconds == pytest.approx(38 * COPY_S, rel=0.02)
+    assert simulated(tree="binomial").seconds == pytest.approx(6 * COPY_S, rel=0.03)
+
+
+@pytest.mark.usefixtures("simulator")
+def test_segments_make_a_binary_tree_take_little_more_than_two_copies() -> None:
+    whole, segmented = simulated(tree="binary").seconds, simulated(tree="binary", segment=16384).seconds
+    assert segmented < 4 * COPY_S < whole
+    assert simulated(tree="two", segment=16384).seconds < segmented
+
+
+@pytest.mark.usefixtures("simulator")
+def test_no_rank_releases_the_data_before_it_has_them() -> None:
+    outcome = simulated(tree="binary", segment=65536)
+    assert len(outcome.received) == 38
+    assert all(late >= early for early, late in zip(outcome.received, outcome.released[1:], strict=True))
+
+
+@pytest.mark.usefixtures("simulator")
+def test_the_command_prints_the_time_and_the_bandwidth(capfd: pytest.CaptureFixture[str]) -> None:
+    words = ["broadcast", "simulate", "--recipients", "3", "--size", "60MB", "--tree", "flat"]
+    assert cli.run([*words, "--json"]) == 0
+    printed = json.loads(capfd.readouterr().out)
+    assert set(printed) == set(elbowroom.schema("broadcast")["required"])
+    assert printed["time_us"] == pytest.approx(30e3, rel=0.01)
+    assert printed["bandwidth"] == pytest.approx(2000, rel=0.01)
+    assert (printed["tree"], printed["segment"], printed["recipients"]) == ("flat", 0, 3)
+    assert cli.run(words) == 0
+    assert "nothing is measured" in " ".join(capfd.readouterr().out.split())
