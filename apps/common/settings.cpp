@@ -48,6 +48,18 @@ void check_keys(const json& object, const std::string& what, std::initializer_li
   }
 }
 
+void check_build(const json& program, const std::string& build, int ranks) {
+  const json named = program.value("build", json(build));
+  if (named != build) {
+    throw RequestError("build", named.dump(), fmt::format("this program is the {} build", build),
+                       "start the program of that build");
+  }
+  if (program.value("ranks", json(ranks)) != ranks) {
+    throw RequestError("ranks", program.at("ranks").dump(), fmt::format("{} were started", ranks),
+                       "start as many as the settings say");
+  }
+}
+
 Settings read_settings(const json& object) {
   check_keys(
       object, "config",

@@ -37,6 +37,9 @@ Value read(const nlohmann::json& object, const char* key, const Value& otherwise
   }
 }
 
+// Throws RequestError where the settings of a program name another build of it, or another number of ranks.
+void check_build(const nlohmann::json& program, const std::string& build, int ranks);
+
 // Throws RequestError where `object`, called `what`, is not a JSON object or has other keys than those.
 void check_keys(const nlohmann::json& object, const std::string& what, std::initializer_list<const char*> known);
 

@@ -44,10 +44,6 @@ void fill(const Problem& problem, Entry entry, std::size_t row, std::size_t colu
   }
 }
 
-void one_thread_each() { openblas_set_num_threads(1); }
-
-std::string blas() { return openblas_get_config() + std::string(" ") + openblas_get_corename(); }
-
 void multiply(std::size_t block, const double* a, const double* p, double* q, bool first) {
   const auto n = static_cast<blasint>(block);
   cblas_dgemv(CblasRowMajor, CblasNoTrans, n, n, 1, a, n, p, 1, first ? 0 : 1, q, 1);

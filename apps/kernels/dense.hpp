@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 
 #include "kernels/problem.hpp"
 #include "machine/machine.hpp"
@@ -40,9 +39,6 @@ using Entry = double (*)(const Problem&, std::size_t row, std::size_t column);
 // Writes one block.
 void fill(const Problem& problem, Entry entry, std::size_t row, std::size_t column, double* block);
 
-// OpenBLAS computes in the thread that calls it. Call before anything else of it.
-void one_thread_each();
-std::string blas();  // which OpenBLAS, for which processor
 // q += A p, or q = A p when `first`, for one block.
 void multiply(std::size_t block, const double* a, const double* p, double* q, bool first);
 // C += A B, or C = A B when `first`, for one block.

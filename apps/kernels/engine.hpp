@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "common/phase.hpp"
 #include "common/sharing.hpp"
 #include "exchange/job.hpp"
 #include "kernels/graph.hpp"
@@ -12,10 +13,9 @@
 
 namespace elbowroom::kernels {
 
-enum class Mode { computing, messages, all };  // A, B, AB
-
-inline bool computes(Mode mode) { return mode != Mode::messages; }
-inline bool communicates(Mode mode) { return mode != Mode::computing; }
+using program::communicates;
+using program::computes;
+using program::Mode;
 
 struct Memory {
   double* first;

@@ -11,14 +11,18 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "common/blas.hpp"
+#include "common/phase.hpp"
 #include "common/together.hpp"
-#include "kernels/dense.hpp"
 
 namespace elbowroom::kernels {
 namespace {
 
 using nlohmann::json;
+using program::averaged;
 using program::gathered;
+using program::mode_of;
+using program::phase_record;
 using program::read;
 using program::together;
 
@@ -26,25 +30,6 @@ constexpr double kMega = 1e-6;
 constexpr double kMostRuns = 10000;  // in a phase
 constexpr double kOnItsNode = 0.99;  // of the pages, at least (docs/design/method.md, rule 5)
 constexpr double kRoom = 0.9;        // of the available memory that matrices may take
-
-Mode mode_of(const std::string& phase) {
-  if (phase != "A" && phase != "B" && phase != "AB") {
-    throw RequestError("sequence", phase, "is not a phase of this program", "A computing, B messages, AB both");
-  }
-  return phase == "A" ? Mode::computing : phase == "B" ? Mode::messages : Mode::all;
-}
-
-void check_program(const json& program, int ranks) {
-  const json build = program.value("build", json(Engine::kName));
-  if (build != Engine::kName) {
-    throw RequestError("build", build.dump(), fmt::format("this program is the {} build", Engine::kName),
-                       "start kernels-openmp or kernels-starpu");
-  }
-  if (program.value("ranks", json(ranks)) != ranks) {
-    throw RequestError("ranks", program.at("ranks").dump(), fmt::format("{} were started", ranks),
-                       "start as many as the settings say");
-  }
-}
 
 double mean(const std::vector<double>& values) {
   double sum = 0;
@@ -82,13 +67,13 @@ struct Kernels::Phase {
 
 Kernels::Kernels(const Job& job, const program::Settings& settings) : job_(job) {
   together(job_, [&] {
-    check_program(settings.program, job_.size());
+    program::check_build(settings.program, Engine::kName, job_.size());
     problem_ = read_problem(settings.program);
     rows_ = rows_of(problem_, static_cast<std::size_t>(job_.size()));
     take_cores(settings);
     check_memory();
   });
-  one_thread_each();
+  program::one_thread_each();
   together(job_, [&] { engine_ = std::make_unique<Engine>(job_, place_.seat, place_.sharing); });
   together(job_, [&] {
     algorithm_ = make_algorithm(problem_, rows_, static_cast<std::size_t>(job_.rank()), place_.comp_node,
@@ -197,45 +182,6 @@ json Kernels::report(Mode mode, const Phase& phase) const {
   return own;
 }
 
-namespace {
-
-// Averages of all ranks, as the papers' figures have them (Denis et al. 2021, section 6), but for the total, which is
-// the longest.
-json averaged(const std::vector<json>& ranks, const char* side, const char* value) {
-  json sum;
-  double count = 0;
-  const bool longest = std::string(side) == "total";
-  for (const json& rank : ranks) {
-    if (!rank.contains(side)) {
-      continue;
-    }
-    const json& one = rank.at(side);
-    count += 1;
-    if (sum.is_null()) {
-      sum = {{value, one.at(value)}, {"unit", one.at("unit")}, {"batches", one.at("batches")}};
-      continue;
-    }
-    const auto add = [&](json& to, const json& from) {
-      const double a = to.get<double>();
-      const double b = from.get<double>();
-      to = longest ? std::max(a, b) : a + b;
-    };
-    add(sum[value], one.at(value));
-    for (std::size_t i = 0; i < sum["batches"].size(); ++i) {
-      add(sum["batches"][i], one.at("batches").at(i));
-    }
-  }
-  if (!sum.is_null() && !longest) {
-    sum[value] = sum[value].get<double>() / count;
-    for (json& batch : sum["batches"]) {
-      batch = batch.get<double>() / count;
-    }
-  }
-  return sum;
-}
-
-}  // namespace
-
 json Kernels::phase(const std::string& name, std::size_t index, double window) {
   const Mode mode = mode_of(name);
   const double runs = std::clamp(std::ceil(window / seconds_[static_cast<std::size_t>(mode)]), 1.0, kMostRuns);
@@ -253,37 +199,8 @@ json Kernels::phase(const std::string& name, std::size_t index, double window) {
   }
   json own = report(mode, phase);
   own["strayed"] = engine_->meter().strayed();
-  const std::vector<json> ranks = gathered(job_, own);
-  for (const json& rank : ranks) {
-    for (const auto& [key, flag] : {std::pair{"too_short", "too_short"}, {"strayed", "migrated"}}) {
-      if (rank.at(key).get<bool>()) {
-        flags.insert(flag);
-      }
-    }
-  }
-  json record = {
-      {"phase", name},
-      {"index", index},
-      {"start_ns", phase.start},
-      {"end_ns", phase.end},
-      {"measured_s", mean(phase.seconds) * runs},
-      {"status", failed || flags.contains("validation_failed") || flags.contains("too_short") ? "void" : "ok"},
-      {"flags", flags},
-      {"ranks", json::array()}};
-  if (failed) {
-    record["reason"] = phase.outcome.failure;
-  }
-  for (const auto& [side, value] : {std::pair{"comp", "rate"}, {"comm", "value"}, {"total", "value"}}) {
-    if (const json average = averaged(ranks, side, value); !average.is_null()) {
-      record[side] = average;
-    }
-  }
-  for (json rank : ranks) {
-    rank.erase("too_short");
-    rank.erase("strayed");
-    record["ranks"].push_back(rank);
-  }
-  return record;
+  const program::Span span{phase.start, phase.end, mean(phase.seconds) * runs};
+  return phase_record(name, index, span, gathered(job_, own), flags, failed ? phase.outcome.failure : "");
 }
 
 // Numbers of the whole job: counted of one run, and what the check found.
@@ -384,7 +301,7 @@ json Kernels::facts() const {
   return {{"application", fmt::format("kernels-{}", Engine::kName)},
           {"task", name_of(problem_.task)},
           {"threads", engine_->threads()},
-          {"blas", blas()},
+          {"blas", program::blas()},
           {"shared_cores", place_.sharing.cores}};
 }
 
@@ -448,12 +365,9 @@ json Kernels::compare(std::size_t rounds) {
     gathered(job_, nullptr);
     own["plain"].push_back(plain_rate(flops));
   }
-  return {{"record", "comparison"},
-          {"application", fmt::format("kernels-{}", Engine::kName)},
-          {"task", name_of(problem_.task)},
-          {"unit", "Mflop/s"},
-          {"blas", blas()},
-          {"ranks", gathered(job_, own)}};
+  return {{"record", "comparison"},         {"application", fmt::format("kernels-{}", Engine::kName)},
+          {"task", name_of(problem_.task)}, {"unit", "Mflop/s"},
+          {"blas", program::blas()},        {"ranks", gathered(job_, own)}};
 }
 
 // Rank by rank, so that the first needs room for one part at a time.

@@ -1,15 +1,13 @@
 // kernels: conjugate gradients and matrix products, beside whose messages they compute (README.md).
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdlib>
 #include <functional>
 #include <iostream>
-#include <map>
 #include <string>
 
-#include "kernels/dense.hpp"
+#include "common/blas.hpp"
+#include "common/sharing.hpp"
 #include "kernels/kernels.hpp"
 
 namespace {
@@ -30,51 +28,11 @@ struct Options {
   bool json = false;
 };
 
-// An OpenBLAS that is older than the processor takes its oldest kernels (Prescott), a tenth as fast as those that would run. It
-// looks at the environment when it is loaded, so this program starts itself anew with a better name there.
-void choose_blas_kernels(char** argv) {
-#if defined(__x86_64__)
-  if (blas().find("Prescott") == std::string::npos || std::getenv("OPENBLAS_CORETYPE") != nullptr) {
-    return;
-  }
-  const char* name = __builtin_cpu_supports("avx512vl") ? "SkylakeX" : __builtin_cpu_supports("avx2") ? "Haswell" : "";
-  if (*name != 0) {
-    setenv("OPENBLAS_CORETYPE", name, 1);
-    execv("/proc/self/exe", argv);  // returns where it cannot: then the old kernels must do
-  }
-#else
-  (void)argv;
-#endif
-}
-
-// A communication core and `threads` computing cores for each rank of this host; where there are too few, all ranks
-// share the same ones.
 program::Settings settings_for(const Job& job, const Options& options) {
-  std::vector<int> cores;
-  for (const CoreInfo& core : Machine::here().cores()) {
-    if (core.allowed) {
-      cores.push_back(core.number);
-    }
-  }
-  const auto each = static_cast<std::size_t>(options.threads) + 1;
-  const auto ranks = static_cast<std::size_t>(job.ranks_on_host_of(job.rank()));
-  if (cores.size() < each) {
-    throw RequestError("threads", std::to_string(options.threads),
-                       fmt::format("{} cores are needed, one to communicate; there are {}", each, cores.size()),
-                       fmt::format("give {} or less", cores.size() - 1));
-  }
-  program::Settings settings;
+  program::Settings settings = program::own_settings(job, static_cast<std::size_t>(options.threads));
   settings.program = {
       {"task", options.task}, {"order", options.order}, {"block", options.block}, {"shift", options.shift}};
   settings.program["iterations"] = options.iterations > 0 ? options.iterations : options.task == "gemm" ? 1 : 500;
-  settings.scheduling = cores.size() < each * ranks;
-  std::map<std::string, std::size_t> seated;  // ranks so far, by host
-  for (int rank = 0; rank < job.size(); ++rank) {
-    const std::size_t local = seated[job.hosts()[static_cast<std::size_t>(rank)]]++;
-    const auto begin = cores.begin() + static_cast<std::ptrdiff_t>(settings.scheduling ? 0 : local * each);
-    const std::vector<int> computing(begin + 1, begin + static_cast<std::ptrdiff_t>(each));
-    settings.placements.emplace_back(rank, Placement{computing, {*begin}, program::kNearest, program::kNearest});
-  }
   return settings;
 }
 
@@ -129,7 +87,7 @@ void add_solve(CLI::App& command, Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  choose_blas_kernels(argv);
+  program::choose_blas_kernels(argv);
   CLI::App app(fmt::format("conjugate gradients and matrix products in blocks on MPI ranks ({})", Engine::kName));
   app.set_version_flag("--version", ELBOWROOM_VERSION);
   app.require_subcommand(1);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/request_error.hpp"
+#include "common/uniform.hpp"
 
 namespace elbowroom::kernels {
 
@@ -49,7 +50,6 @@ Rows rows_of(const Problem& problem, std::size_t ranks);
 // Bytes that the rank with most of them allocates. Nothing overflows: orders of 2^31 are counted, not allocated.
 double bytes_of(const Problem& problem, const Rows& rows);
 
-// In [-1, 1), the same for the same numbers: splitmix64 of seed, row and column.
-double uniform(std::uint64_t seed, std::uint64_t row, std::uint64_t column);
+using program::uniform;
 
 }  // namespace elbowroom::kernels

@@ -1,0 +1,69 @@
+#include "factorizations/steps.hpp"
+
+#include <cblas.h>
+
+#include <array>
+#include <vector>
+
+// LAPACK's own interface: OpenBLAS has its code, not its C header.
+extern "C" {
+void dpotrf_(const char* half, const blasint* n, double* a, const blasint* lda, blasint* info, std::size_t);
+void dgeqrt_(const blasint* m, const blasint* n, const blasint* nb, double* a, const blasint* lda, double* t,
+             const blasint* ldt, double* work, blasint* info);
+void dgemqrt_(const char* side, const char* trans, const blasint* m, const blasint* n, const blasint* k,
+              const blasint* nb, const double* v, const blasint* ldv, const double* t, const blasint* ldt, double* c,
+              const blasint* ldc, double* work, blasint* info, std::size_t, std::size_t);
+void dtpqrt_(const blasint* m, const blasint* n, const blasint* l, const blasint* nb, double* a, const blasint* lda,
+             double* b, const blasint* ldb, double* t, const blasint* ldt, double* work, blasint* info);
+void dtpmqrt_(const char* side, const char* trans, const blasint* m, const blasint* n, const blasint* k,
+              const blasint* l, const blasint* nb, const double* v, const blasint* ldv, const double* t,
+              const blasint* ldt, double* a, const blasint* lda, double* b, const blasint* ldb, double* work,
+              blasint* info, std::size_t, std::size_t);
+}
+
+namespace elbowroom::factorizations {
+
+using taskflow::Step;
+
+bool compute(Step step, std::size_t block, std::size_t inner_block, void* const* tiles) {
+  const auto n = static_cast<blasint>(block);
+  const auto nb = static_cast<blasint>(inner_block);
+  constexpr blasint kNone = 0;
+  std::array<double*, 4> tile{};
+  const std::size_t count = step == Step::kPotrf                                                 ? 1
+                            : step == Step::kTrsm || step == Step::kSyrk || step == Step::kGeqrt ? 2
+                            : step == Step::kTpmqrt                                              ? 4
+                                                                                                 : 3;
+  for (std::size_t i = 0; i < count; ++i) tile[i] = static_cast<double*>(tiles[i]);
+  thread_local std::vector<double> work;
+  work.resize(block * inner_block);
+  blasint info = 0;
+  switch (step) {
+    case Step::kPotrf: dpotrf_("L", &n, tile[0], &n, &info, 1); break;
+    case Step::kTrsm:
+      cblas_dtrsm(CblasColMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, n, n, 1, tile[0], n, tile[1], n);
+      break;
+    case Step::kSyrk: cblas_dsyrk(CblasColMajor, CblasLower, CblasNoTrans, n, n, -1, tile[0], n, 1, tile[1], n); break;
+    case Step::kGemm:
+      cblas_dgemm(CblasColMajor, CblasNoTrans, CblasTrans, n, n, n, -1, tile[0], n, tile[1], n, 1, tile[2], n);
+      break;
+    case Step::kGeqrt: dgeqrt_(&n, &n, &nb, tile[0], &n, tile[1], &nb, work.data(), &info); break;
+    case Step::kOrmqr:
+      dgemqrt_("L", "T", &n, &n, &n, &nb, tile[0], &n, tile[1], &nb, tile[2], &n, work.data(), &info, 1, 1);
+      break;
+    case Step::kTpqrt: dtpqrt_(&n, &n, &kNone, &nb, tile[0], &n, tile[1], &n, tile[2], &nb, work.data(), &info); break;
+    case Step::kTpmqrt:
+      dtpmqrt_("L", "T", &n, &n, &n, &kNone, &nb, tile[0], &n, tile[1], &nb, tile[2], &n, tile[3], &n, work.data(),
+               &info, 1, 1);
+      break;
+  }
+  return info == 0;
+}
+
+double flops(Step step, std::size_t block) {
+  constexpr std::array<double, taskflow::kSteps> kCubes = {1.0 / 3, 1, 1, 2, 4.0 / 3, 2, 2, 4};
+  const auto n = static_cast<double>(block);
+  return kCubes[static_cast<std::size_t>(step)] * n * n * n;
+}
+
+}  // namespace elbowroom::factorizations
