@@ -87,7 +87,7 @@ typedef struct elbow_broadcast_settings {
   size_t pool;                  /* bytes for ELBOW_STORE_FORWARD. Default: 16 MiB */
   int late;                     /* one of the above */
   double watchdog;              /* s without a change after which an operation gets ELBOW_STALLED. Default: 60 */
-  const uint16_t* groups;       /* the rack of each process, for trees of two levels */
+  const uint16_t* groups;       /* the rack of each process, for trees of two levels; "two" and "auto" have two then */
   const elbow_network* network; /* with it, sends of which no way is given go by "auto"; it is copied */
 } elbow_broadcast_settings;
 

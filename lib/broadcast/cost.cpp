@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -83,7 +84,8 @@ class Passage {
   unsigned stripes_ = 1;
   bool inlined_;
   std::size_t count_;
-  std::vector<Edge> edges_;  // of recipient i: i - 1, and count_ + i - 1 in the second tree
+  std::vector<std::uint16_t> groups_;  // by process; empty: one group
+  std::vector<Edge> edges_;            // of recipient i: i - 1, and count_ + i - 1 in the second tree
   std::vector<int> first_[2];
   std::vector<Process> processes_;
   std::size_t waiting_;
@@ -101,9 +103,14 @@ Passage::Passage(const Network& network, const Settings& settings, const Way& wa
       processes_(recipients + 1),
       waiting_(recipients) {
   segments_ = inlined_ ? 1 : segments(size_, segment_);
+  const std::set<std::uint16_t> racks(settings.groups.begin(), settings.groups.end());
+  for (std::size_t i = 0; i <= count_ && !racks.empty(); ++i) {
+    groups_.push_back(static_cast<std::uint16_t>(i * racks.size() / (count_ + 1)));
+  }
   Tree tree = way.tree;
   if (way.two_trees && !inlined_) {
     tree = parse_tree("delegate-binary");
+    tree.two_level = !settings.groups.empty();
     stripes_ = segments_ > 1 ? 2 : 1;
   }
   edges_.resize(count_ * stripes_);
@@ -117,7 +124,13 @@ Passage::Passage(const Network& network, const Settings& settings, const Way& wa
 }
 
 void Passage::grow(const Tree& tree, const std::vector<int>& list, int parent, unsigned stripe) {
-  for (const Branch& branch : branches(tree, list.size())) {
+  const std::uint16_t own =
+      groups_.empty() ? 0 : groups_[parent == kNone ? 0 : static_cast<std::size_t>(edge(parent).child)];
+  std::vector<std::uint16_t> groups;
+  for (const int recipient : list) {
+    if (tree.two_level && !groups_.empty()) groups.push_back(groups_[static_cast<std::size_t>(recipient)]);
+  }
+  for (const Branch& branch : branches(tree, list.size(), groups, own)) {
     const int child = list[branch.child];
     const int number = static_cast<int>(stripe * count_) + child - 1;
     Edge& made = edge(number);

@@ -19,7 +19,7 @@ struct Cost {
 };
 
 // All recipients have posted their receives, and all processes make progress. A long pipeline is extended from its first
-// segments. Where `received` would be above `limit`, it is infinite, and found sooner.
+// segments. Where the settings have groups, these have equal shares of the processes, rank after rank. Where `received` would be above `limit`, it is infinite, and found sooner.
 Cost cost(const Network& network, const Settings& settings, const Way& way, std::size_t size, std::size_t recipients,
           double limit = std::numeric_limits<double>::infinity());
 

@@ -104,6 +104,13 @@ TEST_CASE("The more forwarding costs, the less the busiest recipient forwards") 
   CHECK(most == 0);
 }
 
+TEST_CASE("Where racks are known, the best way has two levels") {
+  Settings settings;
+  for (std::uint16_t rank = 0; rank < 39; ++rank) settings.groups.push_back(rank % 4);
+  const Way way = best_way(kNetwork, settings, kSize, 38);
+  CHECK((way.two_trees || way.tree.two_level));
+}
+
 TEST_CASE("Sizes of one class go the same way, and those that travel with their announcement have no segments") {
   Chooser chooser(kNetwork, {});
   CHECK(&chooser.choose(100000, 38) == &chooser.choose(100001, 38));

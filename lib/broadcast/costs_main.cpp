@@ -1,6 +1,6 @@
 // broadcast-costs: what the cost model says of broadcasts. Reads one JSON object from stdin: the network {latency,
-// overhead, bandwidth, forwarding}, the window (bytes), and `cases` of {tree, segment, size, recipients}, where the tree may
-// be "auto". Prints a list with the way that was taken and its times in s.
+// overhead, bandwidth, forwarding}, and `cases` of {tree, segment, window, size, recipients}, where the tree may be "auto",
+// and a window of 0 is the default one. Prints a list with the way that was taken and its times in s.
 #include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -15,7 +15,9 @@ using namespace elbowroom::broadcast;
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-json answer(const Network& network, const Settings& settings, const json& given) {
+json answer(const Network& network, const json& given) {
+  Settings settings;
+  if (given.at("window") != 0) settings.window = given.at("window");
   const auto size = given.at("size").get<std::size_t>();
   const auto recipients = given.at("recipients").get<std::size_t>();
   const auto tree = given.at("tree").get<std::string>();
@@ -42,10 +44,8 @@ int main() {
     const json& parameters = given.at("network");
     const Network network{parameters.at("latency"), parameters.at("overhead"), parameters.at("bandwidth"),
                           parameters.at("forwarding")};
-    Settings settings;
-    if (given.at("window").get<std::size_t>() != 0) settings.window = given.at("window");
     json answers = json::array();
-    for (const json& one : given.at("cases")) answers.push_back(answer(network, settings, one));
+    for (const json& one : given.at("cases")) answers.push_back(answer(network, one));
     std::cout << answers.dump() << '\n';
     return 0;
   } catch (const std::exception& error) {

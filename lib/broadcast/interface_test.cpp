@@ -307,10 +307,12 @@ TEST_CASE("A network of negative parameters is refused") {
 TEST_CASE("Ranks whose library has a thread get all data of random schedules") {
   const char* const text = std::getenv("ELBOWROOM_THREADED_SCHEDULES");
   const std::uint64_t count = text != nullptr ? std::strtoull(text, nullptr, 10) : 30;
-  for (std::uint64_t seed = 1; seed <= count; ++seed) {
+  std::uint64_t done = 0;
+  for (std::uint64_t seed = 1; done < count; ++seed) {
     CAPTURE(seed);
     Schedule schedule = random_schedule(seed);
     if (schedule.ranks > 6) continue;
+    ++done;
     Wire wire(schedule.ranks, seed);
     elbow_broadcast_settings settings{};
     settings.inline_limit = 64;

@@ -37,7 +37,9 @@ Way best_way(const Network& network, const Settings& settings, std::size_t size,
   if (recipients <= 1) return parse_way("flat", segment);
   Way best = parse_way("binomial", segment);
   double least = std::numeric_limits<double>::infinity();
-  const auto attempt = [&](const Way& way) {
+  const auto attempt = [&](Way way) {
+    // Links between racks are shared: the data are to pass them once.
+    way.tree.two_level = !settings.groups.empty() && way.tree.shape != Shape::kFlat;
     const Cost found = cost(network, settings, way, size, recipients, least);
     const double weighed = found.received + network.forwarding * static_cast<double>(found.forwarded);
     if (weighed >= least) return;

@@ -19,7 +19,7 @@ Way parse_way(std::string_view tree, std::size_t segment);
 std::string format_way(const Way& way);  // without the segment
 
 // Of all that are worth trying, the way whose predicted time, with what forwarding costs the busiest recipient, is least.
-// `segment`: bytes; 0: it is chosen, too.
+// `segment`: bytes; 0: it is chosen, too. Where the settings have groups, trees of two levels.
 Way best_way(const Network& network, const Settings& settings, std::size_t size, std::size_t recipients,
              std::size_t segment = 0);
 
