@@ -16,7 +16,8 @@ constexpr double kForever = std::numeric_limits<double>::infinity();
 // Control messages, bytes (message.cpp).
 constexpr double kInlined = 17;  // without the data
 constexpr double kAnnouncement = 24;
-constexpr double kListed = 4;  // a recipient of the subtree
+constexpr double kListed = 3;        // a recipient of the subtree
+constexpr double kShortRanks = 128;  // ranks from this on take a byte more
 constexpr double kAnswer = 10;
 
 // A pipeline of more segments is extended from these two.
@@ -30,7 +31,7 @@ struct Edge {
   int parent = kNone;
   int child = 0;
   int stage = 0;
-  double listed = 0;          // recipients below the child
+  double list_bytes = 0;      // recipients below the child
   std::vector<int> children;  // edges
   double announced_at = -1;   // s; below 0: not announced
   bool ready = false;
@@ -84,6 +85,7 @@ class Passage {
   unsigned stripes_ = 1;
   bool inlined_;
   std::size_t count_;
+  double bytes_listed_;
   std::vector<std::uint16_t> groups_;  // by process; empty: one group
   std::vector<Edge> edges_;            // of recipient i: i - 1, and count_ + i - 1 in the second tree
   std::vector<int> first_[2];
@@ -100,6 +102,7 @@ Passage::Passage(const Network& network, const Settings& settings, const Way& wa
       segment_(way.segment == 0 ? size : std::min<std::uint64_t>(way.segment, size)),
       inlined_(size <= settings.inline_limit),
       count_(recipients),
+      bytes_listed_(kListed + std::max(0.0, 1 - kShortRanks / static_cast<double>(recipients + 1))),
       processes_(recipients + 1),
       waiting_(recipients) {
   segments_ = inlined_ ? 1 : segments(size_, segment_);
@@ -137,7 +140,7 @@ void Passage::grow(const Tree& tree, const std::vector<int>& list, int parent, u
     made.parent = parent == kNone ? 0 : edge(parent).child;
     made.child = child;
     made.stage = branch.stage;
-    made.listed = static_cast<double>(branch.subtree.size());
+    made.list_bytes = static_cast<double>(branch.subtree.size()) * bytes_listed_;
     (parent == kNone ? first_[stripe] : edge(parent).children).push_back(number);
     std::vector<int> below;
     below.reserve(branch.subtree.size());
@@ -190,7 +193,7 @@ void Passage::adopt(int number, const std::vector<int>& children) {
 void Passage::announce(int number) {
   int stage = INT32_MAX;
   for (const int child : process(number).outgoing) {
-    if (!edge(child).finished) stage = std::min(stage, edge(child).stage);
+    if (!inlined_ && !edge(child).finished) stage = std::min(stage, edge(child).stage);
   }
   for (const int child : process(number).outgoing) {
     Edge& to = edge(child);
@@ -201,7 +204,7 @@ void Passage::announce(int number) {
       to.finished = true;
       if (number != 0) process(number).forwarded += size_;
     }
-    flows_.send(number, to.child, head + kListed * to.listed, {kAnnounced, child, 0});
+    flows_.send(number, to.child, head + to.list_bytes, {kAnnounced, child, 0});
   }
 }
 

@@ -8,8 +8,8 @@ namespace elbowroom::broadcast {
 namespace {
 
 // The first ones are the best most often, so that the others are given up early.
-constexpr std::string_view kTrees[] = {"two",   "binomial", "binary", "delegate-binary", "4-nomial", "8-nomial",
-                                       "4-ary", "flat",     "chain"};
+constexpr std::string_view kTrees[] = {"two",      "binomial", "binary", "flat", "delegate-binary",
+                                       "4-nomial", "8-nomial", "4-ary",  "chain"};
 constexpr std::size_t kSegments[] = {0, 32 << 10, 64 << 10, 16 << 10, 128 << 10, 8 << 10, 256 << 10};
 constexpr std::size_t kLongestChain = 64;  // a rank that is late delays all behind it
 constexpr int kClassBits = 3;              // 8 classes an octave

@@ -34,7 +34,7 @@ def _figure(simulated: SimulatedBroadcast, highest: float) -> Figure:
             Series(
                 name="from RECEIVED to RELEASED",
                 side="communication",
-                style="alone",
+                style="line",
                 drawn="smooth",
                 x=ranks,
                 y=received,

@@ -56,7 +56,7 @@ class TunedBroadcast(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NetworkDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What `broadcast tune` prints with --json and writes with -o; `broadcast simulate --network` reads it."""
+    """What `broadcast tune` prints with --json and writes with -o, and `simulate --network` reads."""
 
     schema: str = "elbowroom/broadcast-network"
     version: int = 1
