@@ -86,4 +86,11 @@ Platform build_platform(s4u::Engine& engine, const PlatformRequest& request) {
   return platform;
 }
 
+void set_network_model() {
+  for (const char* setting : {"network/model:CM02", "network/crosstraffic:0", "network/TCP-gamma:0",
+                              "network/latency-factor:1", "network/bandwidth-factor:1", "network/weight-S:0"}) {
+    simgrid::s4u::Engine::set_config(setting);
+  }
+}
+
 }  // namespace elbowroom::broadcast

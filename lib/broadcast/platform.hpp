@@ -23,6 +23,9 @@ struct Platform {
   std::vector<std::uint16_t> racks;        // by rank; empty for a file
 };
 
+// Bandwidths and latencies as given, shared by nothing but the links. Call before a platform is built.
+void set_network_model();
+
 // Throws std::invalid_argument where a file is no platform or has too few hosts.
 Platform build_platform(simgrid::s4u::Engine& engine, const PlatformRequest& request);
 

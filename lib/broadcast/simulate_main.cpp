@@ -122,11 +122,7 @@ void add_options(CLI::App& app, Options& options) {
 int main(int argc, char** argv) {
   xbt_log_control_set("root.thresh:warning");
   s4u::Engine engine(&argc, argv);
-  // Bandwidths and latencies as given, shared by nothing but the links.
-  for (const char* setting : {"network/model:CM02", "network/crosstraffic:0", "network/TCP-gamma:0",
-                              "network/latency-factor:1", "network/bandwidth-factor:1", "network/weight-S:0"}) {
-    s4u::Engine::set_config(setting);
-  }
+  set_network_model();
   CLI::App app("One broadcast on a simulated cluster.");
   Options options;
   add_options(app, options);

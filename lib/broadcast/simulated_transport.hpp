@@ -26,8 +26,8 @@ class SimulatedTransport : public Transport {
   void wake(double at) override { wake_at_ = at; }
   bool poll(Happening& happening) override;
 
-  // Lets simulated time pass until something happens here.
-  void wait();
+  // Lets simulated time pass until something happens here, or until that time (s; below 0: never).
+  void wait(double until = -1);
 
  private:
   struct Control {
