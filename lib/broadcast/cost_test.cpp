@@ -115,6 +115,8 @@ TEST_CASE("Sizes of one class go the same way, and those that travel with their 
   Chooser chooser(kNetwork, {});
   CHECK(&chooser.choose(100000, 38) == &chooser.choose(100001, 38));
   CHECK(&chooser.choose(100000, 38) != &chooser.choose(200000, 38));
+  CHECK(&chooser.choose(100000, 14) != &chooser.choose(100000, 15));
+  CHECK(&chooser.choose(100000, 1000) == &chooser.choose(100000, 1001));
   CHECK(chooser.choose(4096, 38).segment == 0);
   CHECK(chooser.choose(100000, 38, 5000).segment == 5000);
   CHECK(chooser.choose(4097, 1).segment == 0);

@@ -14,10 +14,10 @@ constexpr std::size_t kSegments[] = {0, 32 << 10, 64 << 10, 16 << 10, 128 << 10,
 constexpr std::size_t kLongestChain = 64;  // a rank that is late delays all behind it
 constexpr int kClassBits = 3;              // 8 classes an octave
 
-// The middle of the size's class.
-std::size_t middle(std::size_t size) {
-  const int shift = std::max(static_cast<int>(std::bit_width(size)) - 1 - kClassBits, 0);
-  return ((size >> shift) << shift) + ((std::size_t{1} << shift) >> 1);
+// The middle of a number's class.
+std::size_t middle(std::size_t number) {
+  const int shift = std::max(static_cast<int>(std::bit_width(number)) - 1 - kClassBits, 0);
+  return ((number >> shift) << shift) + ((std::size_t{1} << shift) >> 1);
 }
 
 }  // namespace
@@ -65,8 +65,9 @@ Way best_way(const Network& network, const Settings& settings, std::size_t size,
 const Way& Chooser::choose(std::size_t size, std::size_t recipients, std::size_t segment) {
   const std::size_t typical = size <= settings_.inline_limit ? std::min(middle(size), settings_.inline_limit)
                                                              : std::max(middle(size), settings_.inline_limit + 1);
-  const auto [found, is_new] = chosen_.try_emplace({typical, recipients, segment});
-  if (is_new) found->second = best_way(network_, settings_, typical, recipients, segment);
+  const std::size_t about = middle(recipients);
+  const auto [found, is_new] = chosen_.try_emplace({typical, about, segment});
+  if (is_new) found->second = best_way(network_, settings_, typical, about, segment);
   return found->second;
 }
 
