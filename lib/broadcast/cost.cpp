@@ -306,12 +306,14 @@ Cost cost(const Network& network, const Settings& settings, const Way& way, std:
     return Passage(network, settings, way, size, recipients).run(limit);
   }
   Passage first(network, settings, way, kMany * segment, recipients);
-  const Cost many = first.run(limit - first.least(size - kMany * segment));
+  const double least = first.least(size - kMany * segment);
+  const Cost many = first.run(limit - least);
   if (many.received == kForever) return many;
   const Cost fewer = Passage(network, settings, way, kFewer * segment, recipients).run(kForever);
   const double rest = (static_cast<double>(size) / static_cast<double>(segment) - kMany) / (kMany - kFewer);
-  return {many.received + rest * (many.received - fewer.received),
-          many.released + rest * (many.released - fewer.released), many.forwarded / (kMany * segment) * size};
+  return {many.received + std::max(least, rest * (many.received - fewer.received)),
+          many.released + std::max(least, rest * (many.released - fewer.released)),
+          many.forwarded / (kMany * segment) * size};
 }
 
 }  // namespace elbowroom::broadcast

@@ -12,6 +12,7 @@ constexpr std::string_view kTrees[] = {"two",      "binomial", "binary", "flat",
                                        "4-nomial", "8-nomial", "4-ary",  "chain"};
 constexpr std::size_t kSegments[] = {0, 32 << 10, 64 << 10, 16 << 10, 128 << 10, 8 << 10, 256 << 10};
 constexpr std::size_t kLongestChain = 64;  // a rank that is late delays all behind it
+constexpr double kCaution = 1.1;           // of two trees, whose time depends on which of two answers comes first
 constexpr int kClassBits = 3;              // 8 classes an octave
 
 // The middle of a number's class.
@@ -41,7 +42,8 @@ Way best_way(const Network& network, const Settings& settings, std::size_t size,
     // Links between racks are shared: the data are to pass them once.
     way.tree.two_level = !settings.groups.empty() && way.tree.shape != Shape::kFlat;
     const Cost found = cost(network, settings, way, size, recipients, least);
-    const double weighed = found.received + network.forwarding * static_cast<double>(found.forwarded);
+    const double received = way.two_trees ? kCaution * found.received : found.received;
+    const double weighed = received + network.forwarding * static_cast<double>(found.forwarded);
     if (weighed >= least) return;
     least = weighed;
     best = way;
