@@ -58,6 +58,10 @@ class Passage {
   Passage(const Network& network, const Settings& settings, const Way& way, std::uint64_t size, std::size_t recipients);
 
   Cost run(double limit);
+  // s that the root needs to send so many bytes to all its children.
+  double least(std::uint64_t many) const {
+    return static_cast<double>(many * (first_[0].size() + first_[1].size())) / (stripes_ * bandwidth_);
+  }
 
  private:
   void grow(const Tree& tree, const std::vector<int>& list, int parent, unsigned stripe);
@@ -79,6 +83,7 @@ class Passage {
 
   const Settings& settings_;
   Flows flows_;
+  double bandwidth_;
   std::uint64_t size_;
   std::uint64_t segment_;
   std::uint64_t segments_;
@@ -98,6 +103,7 @@ Passage::Passage(const Network& network, const Settings& settings, const Way& wa
                  std::size_t recipients)
     : settings_(settings),
       flows_(network, static_cast<int>(recipients) + 1, way.two_trees),
+      bandwidth_(network.bandwidth),
       size_(size),
       segment_(way.segment == 0 ? size : std::min<std::uint64_t>(way.segment, size)),
       inlined_(size <= settings.inline_limit),
@@ -155,6 +161,7 @@ double Passage::bytes(const Edge& of, std::uint64_t index) const {
 }
 
 Cost Passage::run(double limit) {
+  if (least(size_) > limit) return {kForever, kForever, 0};
   for (unsigned stripe = 0; stripe < stripes_; ++stripe) adopt(0, first_[stripe]);
   announce(0);
   Flows::Happening happening;
@@ -290,25 +297,23 @@ int Passage::next_to_send(int number) {
   return chosen;
 }
 
-Cost passage(const Network& network, const Settings& settings, const Way& way, std::uint64_t size,
-             std::size_t recipients, double limit) {
-  return Passage(network, settings, way, size, recipients).run(limit);
-}
-
 }  // namespace
 
 Cost cost(const Network& network, const Settings& settings, const Way& way, std::size_t size, std::size_t recipients,
           double limit) {
   const std::uint64_t segment = way.segment == 0 ? size : way.segment;
   if (size <= settings.inline_limit || segments(size, segment) <= kMany + kFewer) {
-    return passage(network, settings, way, size, recipients, limit);
+    return Passage(network, settings, way, size, recipients).run(limit);
   }
-  const Cost many = passage(network, settings, way, kMany * segment, recipients, limit);
+  Passage first(network, settings, way, kMany * segment, recipients);
+  const double least = first.least(size - kMany * segment);
+  const Cost many = first.run(limit - least);
   if (many.received == kForever) return many;
-  const Cost fewer = passage(network, settings, way, kFewer * segment, recipients, kForever);
+  const Cost fewer = Passage(network, settings, way, kFewer * segment, recipients).run(kForever);
   const double rest = (static_cast<double>(size) / static_cast<double>(segment) - kMany) / (kMany - kFewer);
-  return {many.received + rest * (many.received - fewer.received),
-          many.released + rest * (many.released - fewer.released), many.forwarded / (kMany * segment) * size};
+  return {many.received + std::max(least, rest * (many.received - fewer.received)),
+          many.released + std::max(least, rest * (many.released - fewer.released)),
+          many.forwarded / (kMany * segment) * size};
 }
 
 }  // namespace elbowroom::broadcast

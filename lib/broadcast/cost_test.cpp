@@ -115,6 +115,8 @@ TEST_CASE("Sizes of one class go the same way, and those that travel with their 
   Chooser chooser(kNetwork, {});
   CHECK(&chooser.choose(100000, 38) == &chooser.choose(100001, 38));
   CHECK(&chooser.choose(100000, 38) != &chooser.choose(200000, 38));
+  CHECK(&chooser.choose(100000, 14) != &chooser.choose(100000, 15));
+  CHECK(&chooser.choose(100000, 1000) == &chooser.choose(100000, 1001));
   CHECK(chooser.choose(4096, 38).segment == 0);
   CHECK(chooser.choose(100000, 38, 5000).segment == 5000);
   CHECK(chooser.choose(4097, 1).segment == 0);
@@ -122,4 +124,13 @@ TEST_CASE("Sizes of one class go the same way, and those that travel with their 
 
 TEST_CASE("Ways are written as they are read") {
   for (const char* text : {"two", "binary", "split3-two-level-chain"}) CHECK(format_way(parse_way(text, 0)) == text);
+}
+
+TEST_CASE("No way is predicted to take less than one copy from the root") {
+  const Network network{2e-6, 0.5e-6, 6e9, 0};
+  for (const std::size_t segment : {8192U, 16384U, 65536U}) {
+    for (const char* tree : {"two", "chain", "binary"}) {
+      CHECK(time_of(tree, 32 << 20, 7, segment, network) > (32 << 20) / 6e9);
+    }
+  }
 }

@@ -12,12 +12,13 @@ constexpr std::string_view kTrees[] = {"two",      "binomial", "binary", "flat",
                                        "4-nomial", "8-nomial", "4-ary",  "chain"};
 constexpr std::size_t kSegments[] = {0, 32 << 10, 64 << 10, 16 << 10, 128 << 10, 8 << 10, 256 << 10};
 constexpr std::size_t kLongestChain = 64;  // a rank that is late delays all behind it
+constexpr double kCaution = 1.1;           // of two trees, whose time depends on which of two answers comes first
 constexpr int kClassBits = 3;              // 8 classes an octave
 
-// The middle of the size's class.
-std::size_t middle(std::size_t size) {
-  const int shift = std::max(static_cast<int>(std::bit_width(size)) - 1 - kClassBits, 0);
-  return ((size >> shift) << shift) + ((std::size_t{1} << shift) >> 1);
+// The middle of a number's class.
+std::size_t middle(std::size_t number) {
+  const int shift = std::max(static_cast<int>(std::bit_width(number)) - 1 - kClassBits, 0);
+  return ((number >> shift) << shift) + ((std::size_t{1} << shift) >> 1);
 }
 
 }  // namespace
@@ -41,7 +42,8 @@ Way best_way(const Network& network, const Settings& settings, std::size_t size,
     // Links between racks are shared: the data are to pass them once.
     way.tree.two_level = !settings.groups.empty() && way.tree.shape != Shape::kFlat;
     const Cost found = cost(network, settings, way, size, recipients, least);
-    const double weighed = found.received + network.forwarding * static_cast<double>(found.forwarded);
+    const double received = way.two_trees ? kCaution * found.received : found.received;
+    const double weighed = received + network.forwarding * static_cast<double>(found.forwarded);
     if (weighed >= least) return;
     least = weighed;
     best = way;
@@ -65,8 +67,9 @@ Way best_way(const Network& network, const Settings& settings, std::size_t size,
 const Way& Chooser::choose(std::size_t size, std::size_t recipients, std::size_t segment) {
   const std::size_t typical = size <= settings_.inline_limit ? std::min(middle(size), settings_.inline_limit)
                                                              : std::max(middle(size), settings_.inline_limit + 1);
-  const auto [found, is_new] = chosen_.try_emplace({typical, recipients, segment});
-  if (is_new) found->second = best_way(network_, settings_, typical, recipients, segment);
+  const std::size_t about = middle(recipients);
+  const auto [found, is_new] = chosen_.try_emplace({typical, about, segment});
+  if (is_new) found->second = best_way(network_, settings_, typical, about, segment);
   return found->second;
 }
 

@@ -23,7 +23,7 @@ std::string format_way(const Way& way);  // without the segment
 Way best_way(const Network& network, const Settings& settings, std::size_t size, std::size_t recipients,
              std::size_t segment = 0);
 
-// Finds the best way once for all sizes of a class (an eighth of an octave) and a number of recipients.
+// Finds the best way once for all sizes, and numbers of recipients, of a class: an eighth of an octave.
 class Chooser {
  public:
   Chooser(const Network& network, Settings settings) : network_(network), settings_(std::move(settings)) {}
