@@ -8,6 +8,10 @@ import re
 import shutil
 from pathlib import Path
 
+import msgspec
+
+from elbowroom.broadcast.factorizations import STEPS, StepTimes
+
 DEEP = 100_000
 """Levels of the deeply nested documents."""
 
@@ -33,6 +37,8 @@ def furnish(folder: Path, recorded: Path, docs: Path) -> None:
     shutil.copytree(recorded, folder / "run")
     shutil.copy(recorded.parent / "model-1.json", folder / "model.json")
     shutil.copy(docs / "guide" / "job.toml", folder / "job.toml")
+    times = StepTimes(block=320, seconds=dict.fromkeys(STEPS, 1e-3))
+    (folder / "times.json").write_bytes(msgspec.json.encode(times))
     (folder / "load.toml").write_text("[[computing]]\nnode = 0\ncount = 4\n[messages]\nnode = 0\n")
     for name in ("folder", "folder.svg"):
         (folder / name).mkdir()

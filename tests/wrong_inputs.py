@@ -143,6 +143,7 @@ file:
   overlap --table @
   import @ -o new
   broadcast simulate --network @
+  broadcast factorize --times @
   broadcast simulate --platform @
   broadcast tune --from @
 hostfile:
@@ -193,6 +194,10 @@ count:
   trace overhead --repeat @ -- true
   trace simulate-clocks --clocks @
   broadcast simulate --recipients @
+  broadcast factorize --times times.json --rows @
+  broadcast factorize --times times.json --task qr --rows 4 --columns @
+  broadcast factorize --times times.json --workers @
+  broadcast factorize --times times.json --block @
   broadcast simulate --nodes @
   broadcast simulate --platform fat-tree --racks @
   broadcast areas --recipients @
@@ -262,6 +267,7 @@ size:
   trace overhead --repeat 1 --buffer @ -- true
   broadcast simulate --size @
   broadcast simulate --segment @
+  broadcast factorize --times times.json --segment @
   broadcast simulate --window @
   broadcast areas --size @
   broadcast areas --segment @
@@ -300,6 +306,11 @@ name:
   trace simulate-clocks --link @
   trace simulate-clocks --bad @
   broadcast simulate --tree @
+  broadcast factorize --times times.json --grid @
+  broadcast factorize --times times.json --tree @
+  broadcast factorize --times times.json --bandwidth @
+  broadcast factorize --times times.json --latency @
+  broadcast factorize --times times.json --overhead @
   broadcast simulate --bandwidth @
   broadcast simulate --latency @
   broadcast simulate --overhead @

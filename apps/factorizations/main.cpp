@@ -99,7 +99,8 @@ int print_times(const Job& job, const Options& options) {
   program::one_thread_each();
   const auto block = static_cast<std::size_t>(options.block);
   const auto times = time_steps(block, std::min<std::size_t>(block, kInnerBlock), kRepetitions);
-  nlohmann::json record = {{"record", "times"}, {"block", block}, {"blas", program::blas()}};
+  nlohmann::json record = {
+      {"schema", "elbowroom/step-times"}, {"version", 1}, {"block", block}, {"blas", program::blas()}};
   for (std::size_t step = 0; step < times.size(); ++step) {
     record["seconds"][taskflow::name_of(static_cast<taskflow::Step>(step))] = times[step];
   }

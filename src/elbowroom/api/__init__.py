@@ -39,6 +39,7 @@ PUBLIC = {
             "import_curves",
             "resume_calibration",
         ),
+        "elbowroom.api.factorizations": ("simulate_factorization",),
         "elbowroom.api.explanation": ("explain", "explanation_figures", "save_explanation"),
         "elbowroom.api.machines": (
             "doctor",
@@ -101,6 +102,7 @@ if TYPE_CHECKING:
     from elbowroom.api import calibration as calibration
     from elbowroom.api import choices as choices
     from elbowroom.api import explanation as explanation
+    from elbowroom.api import factorizations as factorizations
     from elbowroom.api import failure as failure
     from elbowroom.api import machines as machines
     from elbowroom.api import measurement as measurement
@@ -138,6 +140,7 @@ if TYPE_CHECKING:
     from elbowroom.api.explanation import explain as explain
     from elbowroom.api.explanation import explanation_figures as explanation_figures
     from elbowroom.api.explanation import save_explanation as save_explanation
+    from elbowroom.api.factorizations import simulate_factorization as simulate_factorization
     from elbowroom.api.machines import doctor as doctor
     from elbowroom.api.machines import machine_from_run as machine_from_run
     from elbowroom.api.machines import machine_names as machine_names

@@ -10,6 +10,7 @@ from elbowroom.advise.advice import Advice
 from elbowroom.advise.job import JobFile
 from elbowroom.api.broadcasts import AreasDocument, BroadcastDocument
 from elbowroom.api.calibration import CalibrationDocument, EvaluationDocument, FitDocument
+from elbowroom.api.factorizations import FactorizationDocument
 from elbowroom.api.failure import ErrorDocument
 from elbowroom.api.machines import Diagnoses, VirtualMachineDocument, VirtualMachineList
 from elbowroom.api.measurement import Comparison, DryRun, PlanList
@@ -33,6 +34,10 @@ from elbowroom.trace.overhead import Overhead
 _DOCUMENTS: dict[str, tuple[str, *tuple[type[msgspec.Struct], ...]]] = {
     "advice": ("advice: what `advise --json` prints and `advise -o` writes", Advice),
     "broadcast": ("simulated broadcast: what `broadcast simulate --json` prints", BroadcastDocument),
+    "factorization": (
+        "simulated factorization: what `broadcast factorize --json` prints",
+        FactorizationDocument,
+    ),
     "broadcast-areas": ("received and released areas: what `broadcast areas --json` prints", AreasDocument),
     "broadcast-network": (
         "network for broadcasts: what `broadcast tune` prints with --json and writes with -o",

@@ -10,6 +10,7 @@ from elbowroom import api
 from elbowroom.api.quantities import format_size, number, parse_size
 from elbowroom.cli.broadcast_networks import KINDS, areas, network_of, network_options, tune
 from elbowroom.cli.console import print_json, print_wrapped
+from elbowroom.cli.factorizations import factorize
 from elbowroom.cli.options import Group, json_option
 from elbowroom.errors import UsageError
 
@@ -21,6 +22,7 @@ def broadcast() -> None:
 
 broadcast.add_command(areas)
 broadcast.add_command(tune)
+broadcast.add_command(factorize)
 
 
 @broadcast.command()

@@ -125,6 +125,12 @@ def broadcast_costs() -> Path:
     return _without_mpi("broadcast-costs", "lib/broadcast", ("lib/broadcast", "include"), SIMULATOR_PACKAGES)
 
 
+def taskflow_simulator() -> Path:
+    """The simulator of task graphs; ELBOWROOM_TASKFLOW_SIMULATOR names one."""
+    folders = ("lib/taskflow", "lib/broadcast", "include")
+    return _without_mpi("taskflow-simulator", "lib/taskflow", folders, BROADCAST_PACKAGES)
+
+
 def trace_reader() -> Path:
     """The program that checks, counts and merges traces (docs/guide/trace.md), built like the simulator.
 

@@ -1,5 +1,5 @@
-"""Runs the simulators of single requests (core/simulate), clocks (lib/clock) and broadcasts (lib/broadcast):
-executables that are built on first use.
+"""Runs the simulators of single requests (core/simulate), clocks (lib/clock), broadcasts (lib/broadcast) and
+task graphs (lib/taskflow): executables that are built on first use.
 """
 
 from __future__ import annotations
@@ -9,6 +9,13 @@ from typing import Any
 
 import msgspec
 
+from elbowroom.broadcast.factorizations import (
+    ELEMENT,
+    INNER_BLOCK,
+    STEPS,
+    FactorizationRequest,
+    SimulatedFactorization,
+)
 from elbowroom.broadcast.network import Network
 from elbowroom.broadcast.simulated import PLATFORMS, BroadcastRequest, SimulatedBroadcast
 from elbowroom.errors import MachineError, UsageError
@@ -18,6 +25,7 @@ from elbowroom.trace.simulated_clocks import SimulatedClocks
 from elbowroom.virtual.simulated import Observation
 
 PATIENCE_S = 600.0
+FACTORIZATION_PATIENCE_S = 7200.0
 
 
 def simulate(machine: Mapping[str, Any], experiments: Sequence[Mapping[str, Any]]) -> list[Observation]:
@@ -100,6 +108,50 @@ def simulate_broadcast(request: BroadcastRequest) -> SimulatedBroadcast:
         value=request.platform,
         hint=f"name a platform of SimGrid, or {', '.join(PLATFORMS)}",
     )
+
+
+def simulate_factorization(request: FactorizationRequest) -> SimulatedFactorization:
+    """How long it takes; MachineError when the simulator cannot be built or dies."""
+    path = build.taskflow_simulator()
+    done = run(
+        [str(path), *_factorization_words(request)],
+        field="taskflow-simulator",
+        patience=FACTORIZATION_PATIENCE_S,
+        late="try again with fewer tiles",
+    )
+    if done.code == 0:
+        return msgspec.json.decode(done.stdout, type=SimulatedFactorization)
+    raise MachineError(
+        f"the simulator of task graphs failed (exit code {done.code}): {done.last_line}",
+        field="taskflow-simulator",
+        value=str(path),
+        hint="remove it, so that it is built again",
+    )
+
+
+def _factorization_words(request: FactorizationRequest) -> Iterator[str]:
+    block = request.times.block
+    values = {
+        "task": request.task,
+        "rows": request.rows,
+        "columns": request.columns,
+        "grid-rows": request.grid[0],
+        "grid-columns": request.grid[1],
+        "tile": ELEMENT * block * block,
+        "factor": ELEMENT * block * min(block, INNER_BLOCK),
+        "workers": request.workers,
+        "times": ",".join(str(request.times.seconds[step]) for step in STEPS),
+        "bandwidth": request.bandwidth,
+        "latency": request.latency,
+        "overhead": request.overhead,
+        "segment": request.segment,
+    }
+    yield from (f"--{name}={value}" for name, value in values.items())
+    yield "--no-broadcasts" if request.tree == "none" else f"--tree={request.tree}"
+    if not request.priorities:
+        yield "--no-priorities"
+    if not request.early:
+        yield "--wait-released"
 
 
 def _broadcast_words(request: BroadcastRequest) -> Iterator[str]:

@@ -1,0 +1,128 @@
+"""A factorization on a simulated cluster: the question, and how long it takes."""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar, Literal
+
+import msgspec
+
+from elbowroom.broadcast.simulated import check_tree
+from elbowroom.errors import UsageError
+
+STEPS = ("potrf", "trsm", "syrk", "gemm", "geqrt", "ormqr", "tpqrt", "tpmqrt")
+"""The kernels in the order of lib/taskflow/factorization.hpp."""
+
+MOST_PROCESSES = 1024
+MOST_TILES = 1000
+"""On a side. More take hours to simulate."""
+
+ELEMENT = 8
+INNER_BLOCK = 32
+"""Rows of a T: reflectors of QR's that are applied together (apps/factorizations)."""
+
+_GRID = re.compile(r"([1-9][0-9]{0,3})x([1-9][0-9]{0,3})")
+
+
+class StepTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds of each kernel on one core, for tiles of `block` rows: what `factorizations-inline times`
+    prints.
+    """
+
+    schema: str = "elbowroom/step-times"
+    version: int = 1
+    block: int
+    seconds: dict[str, float]
+
+    def __post_init__(self) -> None:
+        for step in STEPS:
+            value = self.seconds.get(step, 0.0)
+            if not 0 < value < 1e6:
+                raise UsageError(
+                    "is no time above 0", field=f"seconds.{step}", value=value, hint="give seconds"
+                )
+
+
+class FactorizationRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """`task` on `rows` x `columns` tiles (Cholesky's: square), distributed block-cyclically over processes in
+    a grid, each with `workers` cores that compute and a link of `bandwidth` B/s in each direction and
+    `latency` s to one switch. `tree`: of the broadcasts, `none` for a message to each recipient; `early`:
+    readers start at RECEIVED; `priorities`: of Cholesky's tasks.
+    """
+
+    task: Literal["cholesky", "qr"]
+    rows: int
+    columns: int
+    grid: tuple[int, int]
+    times: StepTimes
+    workers: int
+    bandwidth: float
+    latency: float
+    overhead: float = 0.0
+    tree: str = "binomial"
+    segment: int = 0
+    priorities: bool = True
+    early: bool = True
+
+    RANGES: ClassVar[dict[str, int]] = {"rows": MOST_TILES, "columns": MOST_TILES, "workers": 1024}
+
+    def __post_init__(self) -> None:
+        for name, most in self.RANGES.items():
+            if not 1 <= getattr(self, name) <= most:
+                raise UsageError(
+                    f"is not between 1 and {most}", field=name, value=getattr(self, name), hint="give less"
+                )
+        if self.task == "cholesky" and self.rows != self.columns:
+            raise UsageError(
+                f"differ from the {self.rows} rows of tiles, and Cholesky's matrix is square",
+                field="columns",
+                value=self.columns,
+                hint="leave them out",
+            )
+        if self.processes > MOST_PROCESSES:
+            raise UsageError(
+                f"has more than {MOST_PROCESSES} processes",
+                field="grid",
+                value=f"{self.grid[0]}x{self.grid[1]}",
+                hint="give fewer",
+            )
+        if self.tree != "none":
+            check_tree(self.tree)
+
+    @property
+    def processes(self) -> int:
+        """In the grid."""
+        return self.grid[0] * self.grid[1]
+
+    @property
+    def flops(self) -> float:
+        """Operations of the whole factorization to the leading orders, as LAPACK counts them."""
+        order, columns = self.rows * self.times.block, self.columns * self.times.block
+        if self.task == "cholesky":
+            return order**3 / 3
+        small, large = min(order, columns), max(order, columns)
+        return 2 * small**2 * (large - small / 3)
+
+
+class SimulatedFactorization(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds until the last process has finished, the share of them that workers computed, and the counts of
+    the task graph: `data` are versions that other processes read, `broadcasts` those that several others
+    read, of which `complete` were sent to all at once; `messages` would be needed without broadcasts.
+    """
+
+    seconds: float
+    busy: float
+    tasks: int
+    data: int
+    broadcasts: int
+    complete: int
+    messages: int
+    most_recipients: int
+
+
+def parse_grid(text: str) -> tuple[int, int]:
+    """Rows and columns of `14x14`; UsageError for anything else."""
+    match = _GRID.fullmatch(text)
+    if match is None:
+        raise UsageError("is no grid of processes", field="grid", value=text, hint="for instance 14x14")
+    return int(match[1]), int(match[2])
