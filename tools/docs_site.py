@@ -26,7 +26,10 @@ from check_links import LINK, ROOT
 import elbowroom
 from elbowroom.cli.commands import group
 
-HEADERS = ("broadcast.h", "broadcast_mpi.h", "clock.h", "clock_mpi.h", "predict.h", "trace.h", "trace.hpp")
+HEADERS = (
+    "broadcast.h", "broadcast_mpi.h", "clock.h", "clock_mpi.h", "predict.h", "taskflow.h", "taskflow_starpu.h",
+    "trace.h", "trace.hpp",
+)  # fmt: skip
 
 BOILERPLATE = re.compile(
     r"^#ifdef __cplusplus\n.*?^#endif\n|^#ifndef ELBOW_API\n.*?^#endif\n"
