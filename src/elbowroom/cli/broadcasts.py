@@ -19,10 +19,6 @@ def broadcast() -> None:
     """Simulate broadcasts over trees (`elbowroom help broadcast`)."""
 
 
-broadcast.add_command(areas)
-broadcast.add_command(tune)
-
-
 @broadcast.command()
 @click.option("--recipients", type=int, metavar="N", help="Ranks that receive; default: 38.")
 @click.option("--nodes", type=int, metavar="N", help="The same, with the root among them.")
@@ -120,3 +116,7 @@ def _recipients(recipients: int | None, nodes: int | None) -> int:
             hint="for instance 39",
         )
     return nodes - 1
+
+
+broadcast.add_command(areas)
+broadcast.add_command(tune)
