@@ -6,14 +6,16 @@
  *     elbow_transport transport = elbow_transport_of_mpi(own);
  *     elbow_broadcast* broadcast = elbow_broadcast_new(&transport, NULL);
  *
- * elbow_broadcast_free, on all processes and before MPI_Finalize, ends its messages and leaves the communicator. With the
- * library's thread, MPI_THREAD_MULTIPLE is needed, or MPI_THREAD_FUNNELED and SERIALIZED where nothing else calls MPI.
+ * elbow_broadcast_free, on all processes and before MPI_Finalize, ends its messages and leaves the communicator. The
+ * library's thread (elbow_broadcast_start) needs MPI_THREAD_MULTIPLE, or MPI_THREAD_SERIALIZED where nothing else calls MPI
+ * meanwhile; with less, elbow_broadcast_start fails with ENOTSUP.
  *
  * Errors of MPI are MPI's to handle: by default they end the program.
  */
 #ifndef ELBOWROOM_BROADCAST_MPI_H
 #define ELBOWROOM_BROADCAST_MPI_H
 
+#include <limits.h>
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,7 +89,7 @@ static elbow_mpi_data* elbow_mpi_add(elbow_mpi* self, int peer, uint64_t ticket,
 
 /* Sends a copy that is freed when it is sent. */
 static int elbow_mpi_send_copy(elbow_mpi* self, int peer, int tag, const void* bytes, size_t size) {
-  char* const copy = (char*)malloc(size);
+  char* const copy = size <= INT_MAX ? (char*)malloc(size) : NULL;
   elbow_mpi_data* const item = copy == NULL ? NULL : elbow_mpi_add(self, peer, 0, ELBOW_MPI_COPY);
   if (item == NULL) {
     free(copy);
@@ -160,7 +162,7 @@ static int elbow_mpi_cancel(void* state, uint64_t ticket) {
 static int elbow_mpi_receive_long(elbow_mpi* self, int peer, const char* announcement) {
   uint64_t size;
   memcpy(&size, announcement + 1, sizeof size);
-  char* const owned = (char*)malloc(size);
+  char* const owned = size <= INT_MAX ? (char*)malloc((size_t)size) : NULL;
   elbow_mpi_data* const item = owned == NULL ? NULL : elbow_mpi_add(self, peer, 0, ELBOW_MPI_LONG_ARRIVES);
   if (item == NULL) {
     free(owned);
@@ -257,6 +259,18 @@ static void elbow_mpi_close(void* state) {
   free(self);
 }
 
+/* Why only one thread may call MPI; NULL where others may. */
+static inline const char* elbow_mpi_confined(void) {
+  int level = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&level);
+  if (level >= MPI_THREAD_SERIALIZED) return NULL;
+  return level == MPI_THREAD_FUNNELED
+             ? "MPI was initialised with MPI_THREAD_FUNNELED and allows its main thread only; ask MPI_Init_thread for "
+               "MPI_THREAD_MULTIPLE, or call elbow_broadcast_progress often in the main thread"
+             : "MPI was initialised with MPI_THREAD_SINGLE and allows one thread only; ask MPI_Init_thread for "
+               "MPI_THREAD_MULTIPLE, or call elbow_broadcast_progress often";
+}
+
 /* `state` is NULL where there is no memory; elbow_broadcast_new then fails with ENOMEM. */
 static inline elbow_transport elbow_transport_of_mpi(MPI_Comm communicator) {
   elbow_transport transport = {NULL,
@@ -269,7 +283,8 @@ static inline elbow_transport elbow_transport_of_mpi(MPI_Comm communicator) {
                                elbow_mpi_receive_data,
                                elbow_mpi_cancel,
                                elbow_mpi_poll,
-                               elbow_mpi_close};
+                               elbow_mpi_close,
+                               elbow_mpi_confined()};
   elbow_mpi* const self = (elbow_mpi*)calloc(1, sizeof *self);
   if (self == NULL) return transport;
   self->receive_buffers = (char(*)[ELBOW_MPI_BUFFER])malloc(sizeof(char[ELBOW_MPI_POSTED][ELBOW_MPI_BUFFER]));
