@@ -178,9 +178,17 @@ struct elbow_broadcast {
     std::string text;
   };
 
-  // Under the mutex: makes progress, and notes what happened.
-  bool step() {
+  // Under the mutex: does all that can be done now, and notes what happened.
+  bool progress() {
     const bool any = engine.progress();
+    collect();
+    return any;
+  }
+
+  // The same for the next happening alone. To look for one more, once what is awaited is there, can cost a time slice: some
+  // MPIs give the core away whenever nothing has arrived.
+  bool step() {
+    const bool any = engine.step();
     collect();
     return any;
   }
@@ -251,7 +259,7 @@ void run_thread(elbow_broadcast& self) {
     try {
       const std::lock_guard lock(self.mutex);
       self.watch();
-      any = self.step();
+      any = self.progress();
     } catch (const std::exception& error) {
       const std::lock_guard lock(self.mutex);
       self.failure = error.what();
@@ -334,7 +342,7 @@ int elbow_broadcast_progress(elbow_broadcast* broadcast) {
     if (broadcast->running) return 0;
     const std::lock_guard lock(broadcast->mutex);
     broadcast->watch();
-    broadcast->step();
+    broadcast->progress();
     return 0;
   });
 }
@@ -345,7 +353,7 @@ int elbow_broadcast_next(elbow_broadcast* broadcast, elbow_broadcast_event* even
     if (!broadcast->failure.empty()) return refused(ECOMM, broadcast->failure);
     if (broadcast->events.empty() && !broadcast->running) {
       broadcast->watch();
-      broadcast->step();
+      broadcast->progress();
     }
     if (broadcast->events.empty()) return 0;
     const auto& first = broadcast->events.front();

@@ -120,21 +120,24 @@ Operation Engine::send(std::uint32_t context, std::int64_t tag, std::span<const 
   return operation;
 }
 
-bool Engine::progress() {
+bool Engine::step() {
   Happening happening;
-  bool any = false;
-  while (transport_.poll(happening)) {
-    any = true;
-    switch (happening.kind) {
-      case Happening::Kind::kControl: on_message(happening.peer, happening.bytes); break;
-      case Happening::Kind::kSent: on_sent(happening.ticket); break;
-      case Happening::Kind::kReceived: on_received(happening.ticket); break;
-      case Happening::Kind::kLost: on_lost(happening.peer); break;
-      case Happening::Kind::kWake: break;
-    }
-    send_segments();
-    erase_finished();
+  if (!transport_.poll(happening)) return false;
+  switch (happening.kind) {
+    case Happening::Kind::kControl: on_message(happening.peer, happening.bytes); break;
+    case Happening::Kind::kSent: on_sent(happening.ticket); break;
+    case Happening::Kind::kReceived: on_received(happening.ticket); break;
+    case Happening::Kind::kLost: on_lost(happening.peer); break;
+    case Happening::Kind::kWake: break;
   }
+  send_segments();
+  erase_finished();
+  return true;
+}
+
+bool Engine::progress() {
+  bool any = false;
+  while (step()) any = true;
   return any;
 }
 

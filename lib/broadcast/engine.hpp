@@ -102,6 +102,8 @@ class Engine {
   Operation send(std::uint32_t context, std::int64_t tag, std::span<const std::byte> data,
                  std::span<const Destination> destinations, const Way& way);
 
+  // Does what the next happening asks for; whether there was one.
+  bool step();
   // Does all that can be done now; whether anything happened.
   bool progress();
 
