@@ -171,6 +171,7 @@ new figure:
   trace stat t --figure @
   trace overhead --repeat 1 -o @ -- true
   trace simulate-clocks --clocks 2 -o @
+  broadcast bench -o @
 new folder:
   run sizes --machine henri --no-report --out @
   import curves.csv -o @
@@ -187,6 +188,8 @@ count:
   trace overhead --repeat @ -- true
   trace simulate-clocks --clocks @
   broadcast simulate --recipients @
+  broadcast bench --ranks @
+  broadcast bench --repeat @
   predict henri --comm-node 0 --comm-threads @
 index:
   {VIRTUAL} --comm-core @
@@ -251,16 +254,19 @@ size:
   trace overhead --repeat 1 --buffer @ -- true
   broadcast simulate --size @
   broadcast simulate --segment @
+  broadcast bench --segment @
 bytes:
   overlap henri {MODELLED} --comp-bytes @ --comm-bytes 1MB
   overlap henri {MODELLED} --comp-bytes 1GB --comm-bytes @
 sizes:
   {VIRTUAL} --sizes @
   simulate --machine henri --cores 1 --sizes @
+  broadcast bench --sizes @
 list:
   {VIRTUAL} --comp-cores @
   simulate --machine henri --cores @
   trace overhead --threads @ -- true
+  broadcast bench --recipients @
   run diffusion --machine henri --no-report --out new --nodes @
 setting:
   {VIRTUAL} --set @
@@ -287,6 +293,8 @@ name:
   broadcast simulate --tree @
   broadcast simulate --bandwidth @
   broadcast simulate --latency @
+  broadcast bench --trees @
+  broadcast bench --launcher @
 text:
   {RECORD} --categories @ -- true
   trace overhead --repeat 1 --categories @ -- true
@@ -306,7 +314,9 @@ hosts:
   {LIVE} --hosts @
   advise henri --job job.toml --verify --launcher mpiexec --run new --hosts @
   calibrate --launcher mpiexec --run new --hosts @
+  broadcast bench --launcher mpiexec --hosts @
 mpi:
+  broadcast bench --mpi @
   doctor --mpi @
   run quick --dry-run --mpi @
   advise henri --job job.toml --verify --run new --mpi @

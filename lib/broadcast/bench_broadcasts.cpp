@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <memory>
-#include <set>
+#include <random>
 #include <utility>
 
 #include "bench.hpp"
@@ -113,8 +114,7 @@ class Bench {
     for (const Case& one : cases_) rounds = std::max(rounds, one.repeat);
     for (int round = -1; round < rounds; ++round) {  // the first one warms up
       clock_.compare();
-      run_cases(round);
-      run_baselines(round);
+      for (const auto& part : order(round)) part();
     }
     return result();
   }
@@ -126,14 +126,27 @@ class Bench {
     return most;
   }
 
-  void run_cases(int round) {
-    for (std::size_t i = 0; i < cases_.size(); ++i) {
-      const std::size_t number = (i + static_cast<std::size_t>(round + 1)) % cases_.size();
-      const Case& one = cases_[number];
-      if (round >= one.repeat) continue;
-      const Moment moment = rank_ == 0 ? send(one, round) : receive(one, round);
-      if (round >= 0) moments_[number].push_back(moment);
+  // All that is measured in a round, shuffled alike on all ranks: what came before has an effect on caches and on who
+  // sleeps.
+  std::vector<std::function<void()>> order(int round) {
+    std::vector<std::function<void()>> parts;
+    for (std::size_t number = 0; number < cases_.size(); ++number) {
+      if (round < cases_[number].repeat) parts.emplace_back([=, this] { run_case(number, round); });
     }
+    for (const auto& [group, repeat] : groups_) {
+      if (round >= repeat) continue;
+      for (std::size_t method = 0; method < 3; ++method) {
+        parts.emplace_back([this, group = group, method, round] { run_baseline(group, method, round); });
+      }
+    }
+    std::shuffle(parts.begin(), parts.end(), std::minstd_rand(static_cast<unsigned>(round + 2)));
+    return parts;
+  }
+
+  void run_case(std::size_t number, int round) {
+    const Case& one = cases_[number];
+    const Moment moment = rank_ == 0 ? send(one, round) : receive(one, round);
+    if (round >= 0) moments_[number].push_back(moment);
   }
 
   Moment send(const Case& one, int round) {
@@ -172,20 +185,15 @@ class Bench {
     return moment;
   }
 
-  void run_baselines(int round) {
+  void run_baseline(const Group& group, std::size_t method, int round) {
     constexpr void (Bench::*kMethods[])(const Group&) = {&Bench::bcast, &Bench::ibcast, &Bench::sends};
-    for (const auto& [group, repeat] : groups_) {
-      if (round >= repeat) continue;
-      for (std::size_t method = 0; method < std::size(kMethods); ++method) {
-        data_.mark(group.first, rank_ == 0 ? round : round - 1);
-        MPI_Barrier(MPI_COMM_WORLD);
-        if (rank_ > group.second) continue;
-        const double begun = clock_.now();
-        (this->*kMethods[method])(group);
-        if (round >= 0) baselines_[group][method].push_back(rank_ == 0 ? begun : clock_.now());
-        data_.verify(group.first, round);
-      }
-    }
+    data_.mark(group.first, rank_ == 0 ? round : round - 1);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank_ > group.second) return;
+    const double begun = clock_.now();
+    (this->*kMethods[method])(group);
+    if (round >= 0) baselines_[group][method].push_back(rank_ == 0 ? begun : clock_.now());
+    data_.verify(group.first, round);
   }
 
   void bcast(const Group& group) {

@@ -24,6 +24,7 @@ PUBLIC = {
             "save_map",
             "verify_advice",
         ),
+        "elbowroom.api.broadcast_bench": ("bench_broadcasts", "broadcast_figures", "save_broadcast_figure"),
         "elbowroom.api.broadcasts": ("simulate_broadcast",),
         "elbowroom.api.calibration": (
             "Calibrated",
@@ -91,6 +92,7 @@ PUBLIC = {
 
 if TYPE_CHECKING:
     from elbowroom.api import advice as advice
+    from elbowroom.api import broadcast_bench as broadcast_bench
     from elbowroom.api import broadcasts as broadcasts
     from elbowroom.api import calibration as calibration
     from elbowroom.api import choices as choices
@@ -118,6 +120,9 @@ if TYPE_CHECKING:
     from elbowroom.api.advice import save_advice as save_advice
     from elbowroom.api.advice import save_map as save_map
     from elbowroom.api.advice import verify_advice as verify_advice
+    from elbowroom.api.broadcast_bench import bench_broadcasts as bench_broadcasts
+    from elbowroom.api.broadcast_bench import broadcast_figures as broadcast_figures
+    from elbowroom.api.broadcast_bench import save_broadcast_figure as save_broadcast_figure
     from elbowroom.api.broadcasts import simulate_broadcast as simulate_broadcast
     from elbowroom.api.calibration import Calibrated as Calibrated
     from elbowroom.api.calibration import calibrate as calibrate

@@ -8,6 +8,7 @@ import msgspec
 
 from elbowroom.advise.advice import Advice
 from elbowroom.advise.job import JobFile
+from elbowroom.api.broadcast_bench import BroadcastEntry
 from elbowroom.api.broadcasts import BroadcastDocument
 from elbowroom.api.calibration import CalibrationDocument, EvaluationDocument, FitDocument
 from elbowroom.api.failure import ErrorDocument
@@ -32,6 +33,10 @@ from elbowroom.trace.overhead import Overhead
 _DOCUMENTS: dict[str, tuple[str, *tuple[type[msgspec.Struct], ...]]] = {
     "advice": ("advice: what `advise --json` prints and `advise -o` writes", Advice),
     "broadcast": ("simulated broadcast: what `broadcast simulate --json` prints", BroadcastDocument),
+    "broadcast-bench": (
+        "measured broadcasts: one entry of what `broadcast bench --json` prints",
+        BroadcastEntry,
+    ),
     "calibrate": ("calibration: what `calibrate --json` prints", CalibrationDocument),
     "compare": ("comparison of runs: what `compare --json` prints", Comparison),
     "doctor": ("this machine: what `doctor --json` prints", Diagnoses),

@@ -8,13 +8,17 @@ import click
 
 from elbowroom import api
 from elbowroom.api.quantities import format_size, number, parse_size
+from elbowroom.cli.broadcast_bench import bench
 from elbowroom.cli.console import print_json, print_wrapped
 from elbowroom.cli.options import Group, json_option
 
 
 @click.group(cls=Group)
 def broadcast() -> None:
-    """Simulate broadcasts over trees (`elbowroom help broadcast`)."""
+    """Simulate and measure broadcasts over trees (`elbowroom help broadcast`)."""
+
+
+broadcast.add_command(bench)
 
 
 @broadcast.command()
