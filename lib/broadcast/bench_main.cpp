@@ -82,7 +82,21 @@ struct Crowd {
   int cores = 0;
 };
 
-Crowd find_crowd() {
+// To one core, in turns: two ranks that the system puts on one core while another is free wait milliseconds for each other.
+void bind(int place, const cpu_set_t& cores) {
+  int left = place % CPU_COUNT(&cores);
+  for (std::size_t core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &cores) || left-- > 0) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    sched_setaffinity(0, sizeof one, &one);
+    return;
+  }
+}
+
+// Binds this rank, too.
+Crowd bind_ranks() {
   MPI_Comm host = MPI_COMM_NULL;
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
   cpu_set_t cores;
@@ -92,6 +106,9 @@ Crowd find_crowd() {
   MPI_Allreduce(MPI_IN_PLACE, &cores, sizeof cores, MPI_BYTE, MPI_BOR, host);
   int own[2] = {0, CPU_COUNT(&cores)};
   MPI_Comm_size(host, &own[0]);
+  int place = 0;
+  MPI_Comm_rank(host, &place);
+  bind(place, cores);
   MPI_Comm_free(&host);
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -113,7 +130,7 @@ std::string mpi_version() {
 }
 
 json measure(const Request& request, int ranks) {
-  const Crowd crowd = find_crowd();
+  const Crowd crowd = bind_ranks();
   Clock clock(MPI_COMM_WORLD);
   json document = {{"ranks", ranks}, {"host_ranks", crowd.ranks}, {"host_cores", crowd.cores}, {"mpi", mpi_version()}};
   const Measured measured = measure_broadcasts(request.cases, request.beside, clock);

@@ -1,4 +1,4 @@
-"""Broadcasts that are measured over MPI (lib/broadcast's program): the cases, the answer, and what it says."""
+"""Broadcasts that are measured over MPI (lib/broadcast): what is asked, what is answered, and medians."""
 
 from __future__ import annotations
 
