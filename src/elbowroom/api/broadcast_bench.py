@@ -19,6 +19,11 @@ DEFAULT_SIZES = (4, 65536, 1048576)
 DEFAULT_TREES = ("flat", "binary", "binomial", "two")
 
 
+def cores() -> set[int]:
+    """The cores that ranks on this host may use."""
+    return os.sched_getaffinity(0)
+
+
 def bench_broadcasts(
     sizes: Sequence[int] = DEFAULT_SIZES,
     trees: Sequence[str] = DEFAULT_TREES,
@@ -39,7 +44,7 @@ def bench_broadcasts(
     messages. `rising`: priorities rise with the rank. UsageError for what cannot be asked, MachineError where
     the program cannot be built or dies.
     """
-    count = max(2, len(os.sched_getaffinity(0))) if ranks is None else ranks
+    count = max(2, len(cores())) if ranks is None else ranks
     if not 2 <= count <= MOST_RANKS:
         raise UsageError(f"is not between 2 and {MOST_RANKS}", field="ranks", value=count, hint="give 8")
     chosen = tuple(recipients) if recipients is not None else (count - 1,)
