@@ -49,6 +49,9 @@ SIMULATOR_PACKAGES = "g++ cmake ninja-build nlohmann-json3-dev"
 BROADCAST_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config libcli11-dev libsimgrid-dev"
 """The same of the simulator of broadcasts."""
 
+BENCH_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config"
+"""The same of the benchmark of broadcasts."""
+
 READER_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config libcli11-dev libprotozero-dev libotf2-trace-dev"
 """The same of the reader of traces."""
 
@@ -123,6 +126,30 @@ def broadcast_simulator() -> Path:
 def broadcast_costs() -> Path:
     """The cost model of broadcasts as a program; ELBOWROOM_BROADCAST_COSTS names one."""
     return _without_mpi("broadcast-costs", "lib/broadcast", ("lib/broadcast", "include"), SIMULATOR_PACKAGES)
+
+
+def broadcast_bench(mpi: Mpi | None = None) -> Path:
+    """The program that measures broadcasts over MPI (docs/reference/broadcast.md), built for `mpi` (default:
+    the embedded one); ELBOWROOM_BROADCAST_BENCH names one that was built for the same.
+    """
+    path = native.given("broadcast-bench")
+    if path is not None:
+        return path
+    mpi = find_mpi() if mpi is None else mpi
+    sources = native_sources()
+    others = [native.compiler_identity("broadcast-bench", BENCH_PACKAGES)]
+    others += [mpi.kind, mpi.version, mpi.prefix, mpi.compiler]
+    files = native.files_below(sources, ("lib/broadcast", "lib/clock", "include", "core/base"))
+    target = Target(
+        "broadcast-bench",
+        sources / "lib" / "broadcast",
+        ("-DELBOWROOM_MPI=ON", f"-DMPI_CXX_COMPILER={mpi.compiler}"),
+        ("broadcast-bench",),
+        BENCH_PACKAGES,
+        f"the broadcast-bench for {mpi.name} (half a minute, once)",
+    )
+    key = f"{mpi.kind}-{mpi.version}-{source_key(sources, files, others)}"
+    return native.kept(target, cache_folder("broadcast-benches") / key)
 
 
 def trace_reader() -> Path:
