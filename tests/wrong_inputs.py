@@ -178,6 +178,7 @@ new figure:
   trace overhead --repeat 1 -o @ -- true
   trace simulate-clocks --clocks 2 -o @
   broadcast areas -o @
+  broadcast bench -o @
 new folder:
   run sizes --machine henri --no-report --out @
   import curves.csv -o @
@@ -201,6 +202,8 @@ count:
   broadcast simulate --nodes @
   broadcast simulate --platform fat-tree --racks @
   broadcast areas --recipients @
+  broadcast bench --ranks @
+  broadcast bench --repeat @
   predict henri --comm-node 0 --comm-threads @
 counts:
   broadcast tune --recipients @
@@ -271,6 +274,7 @@ size:
   broadcast simulate --window @
   broadcast areas --size @
   broadcast areas --segment @
+  broadcast bench --segment @
 bytes:
   overlap henri {MODELLED} --comp-bytes @ --comm-bytes 1MB
   overlap henri {MODELLED} --comp-bytes 1GB --comm-bytes @
@@ -278,10 +282,12 @@ sizes:
   {VIRTUAL} --sizes @
   simulate --machine henri --cores 1 --sizes @
   broadcast tune --sizes @
+  broadcast bench --sizes @
 list:
   {VIRTUAL} --comp-cores @
   simulate --machine henri --cores @
   trace overhead --threads @ -- true
+  broadcast bench --recipients @
   run diffusion --machine henri --no-report --out new --nodes @
 setting:
   {VIRTUAL} --set @
@@ -324,6 +330,8 @@ name:
   broadcast tune --bandwidth @
   broadcast tune --latency @
   broadcast tune --overhead @
+  broadcast bench --trees @
+  broadcast bench --launcher @
 text:
   {RECORD} --categories @ -- true
   trace overhead --repeat 1 --categories @ -- true
@@ -343,7 +351,9 @@ hosts:
   {LIVE} --hosts @
   advise henri --job job.toml --verify --launcher mpiexec --run new --hosts @
   calibrate --launcher mpiexec --run new --hosts @
+  broadcast bench --launcher mpiexec --hosts @
 mpi:
+  broadcast bench --mpi @
   doctor --mpi @
   run quick --dry-run --mpi @
   advise henri --job job.toml --verify --run new --mpi @

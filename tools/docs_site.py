@@ -27,8 +27,8 @@ import elbowroom
 from elbowroom.cli.commands import group
 
 HEADERS = (
-    "broadcast.h", "broadcast_mpi.h", "clock.h", "clock_mpi.h", "predict.h", "taskflow.h", "taskflow_starpu.h",
-    "trace.h", "trace.hpp",
+    "broadcast.h", "broadcast_mpi.h", "clock.h", "clock_mpi.h", "predict.h", "taskflow.h",
+    "taskflow_starpu.h", "trace.h", "trace.hpp",
 )  # fmt: skip
 
 BOILERPLATE = re.compile(

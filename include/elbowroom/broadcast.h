@@ -11,8 +11,9 @@
  * RELEASED, from which on the buffer may be written: in between, this process forwards the data. A send is RELEASED only.
  * Receives are matched by context, root and tag, in the order in which the root sent, whatever way the data took.
  *
- * Progress is made in elbow_broadcast_progress and _wait, or by a thread of the library (elbow_broadcast_start). Without the
- * thread, a process that computes for long delays those below it in the tree.
+ * Progress is made in elbow_broadcast_progress, _next and _wait, or by a thread of the library (elbow_broadcast_start).
+ * Without the thread, a process that computes for long delays those below it in the tree; where it made no progress for the
+ * watchdog's time with operations open, its next call says so by an event ELBOW_STALLED of no operation.
  *
  * With the thread, all functions may be called by any thread. Without it, one thread at a time uses an elbow_broadcast.
  *
@@ -48,7 +49,9 @@ typedef struct elbow_happening {
 
 /* How this process reaches the others. Control messages are copied by send_control, and arrive in order between two
  * processes. Data go from buffer to buffer; those between two processes on one channel (0 to channels - 1) match in order.
- * `poll` returns 1 with what happened next, 0 where nothing did. All others return 0. -1: it failed. `state` is theirs. */
+ * `poll` returns 1 with what happened next, 0 where nothing did. All others return 0. -1: it failed. `state` is theirs.
+ * `confined` is NULL where any thread may use the transport, one at a time; else a sentence that says why only the thread
+ * that made it may, which elbow_broadcast_start then fails with. */
 typedef struct elbow_transport {
   void* state;
   int rank;
@@ -61,6 +64,7 @@ typedef struct elbow_transport {
   int (*cancel)(void* state, uint64_t ticket); /* of a receive: its buffer is not written any more */
   int (*poll)(void* state, elbow_happening* happening);
   void (*close)(void* state);
+  const char* confined;
 } elbow_transport;
 
 /* What to do with data that others wait for while no receive is posted for them here. */
@@ -82,19 +86,22 @@ typedef struct elbow_network {
 
 /* 0 stands for the default in every field. */
 typedef struct elbow_broadcast_settings {
-  size_t inline_limit;          /* bytes; smaller data travel with their announcement. Default: 4096 */
-  size_t window;                /* bytes in flight from this process. Default: 131072 */
-  size_t pool;                  /* bytes for ELBOW_STORE_FORWARD. Default: 16 MiB */
-  int late;                     /* one of the above */
-  double watchdog;              /* s without a change after which an operation gets ELBOW_STALLED. Default: 60 */
-  const uint16_t* groups;       /* the rack of each process, for trees of two levels; "two" and "auto" have two then */
+  size_t inline_limit;    /* bytes, up to 1 GiB; smaller data travel with their announcement. Default: 4096 */
+  size_t window;          /* bytes in flight from this process. Default: 131072 */
+  size_t pool;            /* bytes for ELBOW_STORE_FORWARD. Default: 16 MiB */
+  int late;               /* one of the above */
+  double watchdog;        /* s without a change after which an operation gets ELBOW_STALLED. Default: 60 */
+  const uint16_t* groups; /* the rack of each process, for trees of two levels; "two" and "auto" have two then */
+  const double* speeds; /* of each process's link, in any unit; those half as fast as the fastest, or slower, come last
+                           * among recipients of their priority, and forward nothing if others can. NULL: all alike */
   const elbow_network* network; /* with it, sends of which no way is given go by "auto"; it is copied */
 } elbow_broadcast_settings;
 
 /* `tree`: "flat", "chain", "binary", "binomial", "4-ary", "8-nomial", with "two-level-", "delegate-" or "split3-" before it,
  * "two" (two trees at once, each with every other segment), or "auto" (the tree of the least predicted time; the first send
  * of a size and number of recipients computes it, in milliseconds, and later ones look it up). NULL: "binomial".
- * `segment`: bytes; 0: whole messages, and for "auto" those that it chooses. */
+ * `segment`: bytes, 1 GiB at most; 0: whole messages, or segments of 1 GiB of larger ones, and for "auto" those that it
+ * chooses. */
 typedef struct elbow_way {
   const char* tree;
   size_t segment;
@@ -140,14 +147,15 @@ ELBOW_API int elbow_broadcast_send(elbow_broadcast* broadcast, uint32_t context,
 /* Does all that can be done now; with the thread, nothing. */
 ELBOW_API int elbow_broadcast_progress(elbow_broadcast* broadcast);
 
-/* Takes the next event: 1, or 0 where there is none. */
+/* Takes the next event: 1, or 0 where there is none. Without the thread, it makes progress where there is none. */
 ELBOW_API int elbow_broadcast_next(elbow_broadcast* broadcast, elbow_broadcast_event* event);
 
 /* Returns when the operation has that event (ELBOW_RECEIVED or ELBOW_RELEASED), which _next then does not return; others
  * stay for _next. ECOMM where the operation failed, ETIMEDOUT where the watchdog ended the wait. */
 ELBOW_API int elbow_broadcast_wait(elbow_broadcast* broadcast, elbow_operation operation, int kind);
 
-/* A thread makes progress, bound to a core (-1: to none). The transport is used by that thread only. */
+/* A thread makes progress, bound to a core (-1: to none). The transport is used by that thread, and by those that send and
+ * receive, one at a time. ENOTSUP where the transport is confined to one thread: MPI with less than MPI_THREAD_SERIALIZED. */
 ELBOW_API int elbow_broadcast_start(elbow_broadcast* broadcast, int core);
 ELBOW_API int elbow_broadcast_stop(elbow_broadcast* broadcast);
 

@@ -6,14 +6,16 @@
  *     elbow_transport transport = elbow_transport_of_mpi(own);
  *     elbow_broadcast* broadcast = elbow_broadcast_new(&transport, NULL);
  *
- * elbow_broadcast_free, on all processes and before MPI_Finalize, ends its messages and leaves the communicator. With the
- * library's thread, MPI_THREAD_MULTIPLE is needed, or MPI_THREAD_FUNNELED and SERIALIZED where nothing else calls MPI.
+ * elbow_broadcast_free, on all processes and before MPI_Finalize, ends its messages and leaves the communicator. The
+ * library's thread (elbow_broadcast_start) needs MPI_THREAD_MULTIPLE, or MPI_THREAD_SERIALIZED where nothing else calls MPI
+ * meanwhile; with less, elbow_broadcast_start fails with ENOTSUP.
  *
  * Errors of MPI are MPI's to handle: by default they end the program.
  */
 #ifndef ELBOWROOM_BROADCAST_MPI_H
 #define ELBOWROOM_BROADCAST_MPI_H
 
+#include <limits.h>
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +36,6 @@ enum {
 enum { ELBOW_MPI_COPY = -1, ELBOW_MPI_LONG_ARRIVES = -2 };
 
 typedef struct elbow_mpi_data {
-  MPI_Request request;
   uint64_t ticket;
   int kind;
   int peer;
@@ -50,10 +51,10 @@ typedef struct elbow_mpi {
   MPI_Request posted[ELBOW_MPI_POSTED];
   int next_sending;
   MPI_Request sending[ELBOW_MPI_SENDING];
+  MPI_Request* requests; /* first the next control message's, then those of `data`: one call looks at all */
   elbow_mpi_data* data;
   int count;
   int room;
-  int looked; /* where the last look for finished transfers stopped */
   char (*receive_buffers)[ELBOW_MPI_BUFFER];
   char (*send_buffers)[ELBOW_MPI_BUFFER];
 } elbow_mpi;
@@ -68,34 +69,38 @@ static int elbow_mpi_post(elbow_mpi* self, int index) {
                    self->communicator, &self->posted[index]);
 }
 
-static elbow_mpi_data* elbow_mpi_add(elbow_mpi* self, int peer, uint64_t ticket, int kind) {
-  if (self->count == self->room) {
-    const int room = self->room == 0 ? 64 : 2 * self->room;
-    elbow_mpi_data* const data = (elbow_mpi_data*)realloc(self->data, (size_t)room * sizeof *data);
-    if (data == NULL) return NULL;
-    self->data = data;
-    self->room = room;
-  }
-  elbow_mpi_data* const item = &self->data[self->count++];
-  item->peer = peer;
-  item->ticket = ticket;
-  item->kind = kind;
-  item->owned = NULL;
-  item->request = MPI_REQUEST_NULL;
-  return item;
+/* Room for one more; its request is then to be set. */
+static int elbow_mpi_grow(elbow_mpi* self) {
+  if (self->count < self->room) return 0;
+  const int room = self->room == 0 ? 64 : 2 * self->room;
+  elbow_mpi_data* const data = (elbow_mpi_data*)realloc(self->data, (size_t)room * sizeof *data);
+  if (data == NULL) return -1;
+  self->data = data;
+  MPI_Request* const requests = (MPI_Request*)realloc(self->requests, ((size_t)room + 1) * sizeof *requests);
+  if (requests == NULL) return -1;
+  self->requests = requests;
+  self->room = room;
+  return 0;
+}
+
+/* Notes what the request behind the last one is for, and returns where it is to be put. */
+static MPI_Request* elbow_mpi_add(elbow_mpi* self, int kind, int peer, uint64_t ticket, char* owned, size_t size) {
+  if (elbow_mpi_grow(self) != 0) return NULL;
+  const elbow_mpi_data item = {ticket, kind, peer, owned, size};
+  self->data[self->count] = item;
+  return &self->requests[++self->count];
 }
 
 /* Sends a copy that is freed when it is sent. */
 static int elbow_mpi_send_copy(elbow_mpi* self, int peer, int tag, const void* bytes, size_t size) {
-  char* const copy = (char*)malloc(size);
-  elbow_mpi_data* const item = copy == NULL ? NULL : elbow_mpi_add(self, peer, 0, ELBOW_MPI_COPY);
-  if (item == NULL) {
+  char* const copy = size <= INT_MAX ? (char*)malloc(size) : NULL;
+  MPI_Request* const request = copy == NULL ? NULL : elbow_mpi_add(self, ELBOW_MPI_COPY, peer, 0, copy, size);
+  if (request == NULL) {
     free(copy);
     return -1;
   }
   memcpy(copy, bytes, size);
-  item->owned = copy;
-  return MPI_Isend(copy, (int)size, MPI_BYTE, peer, tag, self->communicator, &item->request) == MPI_SUCCESS ? 0 : -1;
+  return MPI_Isend(copy, (int)size, MPI_BYTE, peer, tag, self->communicator, request) == MPI_SUCCESS ? 0 : -1;
 }
 
 /* Never waits: two processes that waited for each other's receives would wait for ever. */
@@ -124,32 +129,31 @@ static int elbow_mpi_send_control(void* state, int peer, const void* bytes, size
 static int elbow_mpi_send_data(void* state, int peer, uint32_t channel, const void* data, size_t size,
                                uint64_t ticket) {
   elbow_mpi* self = (elbow_mpi*)state;
-  elbow_mpi_data* const item = elbow_mpi_add(self, peer, ticket, ELBOW_SENT);
-  if (item == NULL) return -1;
-  return MPI_Isend(data, (int)size, MPI_BYTE, peer, ELBOW_MPI_DATA + (int)channel, self->communicator,
-                   &item->request) == MPI_SUCCESS
-             ? 0
-             : -1;
+  MPI_Request* const request = elbow_mpi_add(self, ELBOW_SENT, peer, ticket, NULL, size);
+  if (request == NULL) return -1;
+  const int tag = ELBOW_MPI_DATA + (int)channel;
+  return MPI_Isend(data, (int)size, MPI_BYTE, peer, tag, self->communicator, request) == MPI_SUCCESS ? 0 : -1;
 }
 
 static int elbow_mpi_receive_data(void* state, int peer, uint32_t channel, void* data, size_t size, uint64_t ticket) {
   elbow_mpi* self = (elbow_mpi*)state;
-  elbow_mpi_data* const item = elbow_mpi_add(self, peer, ticket, ELBOW_ARRIVED);
-  if (item == NULL) return -1;
-  return MPI_Irecv(data, (int)size, MPI_BYTE, peer, ELBOW_MPI_DATA + (int)channel, self->communicator,
-                   &item->request) == MPI_SUCCESS
-             ? 0
-             : -1;
+  MPI_Request* const request = elbow_mpi_add(self, ELBOW_ARRIVED, peer, ticket, NULL, size);
+  if (request == NULL) return -1;
+  const int tag = ELBOW_MPI_DATA + (int)channel;
+  return MPI_Irecv(data, (int)size, MPI_BYTE, peer, tag, self->communicator, request) == MPI_SUCCESS ? 0 : -1;
 }
 
-static void elbow_mpi_remove(elbow_mpi* self, int index) { self->data[index] = self->data[--self->count]; }
+static void elbow_mpi_remove(elbow_mpi* self, int index) {
+  self->requests[1 + index] = self->requests[self->count];
+  self->data[index] = self->data[--self->count];
+}
 
 static int elbow_mpi_cancel(void* state, uint64_t ticket) {
   elbow_mpi* self = (elbow_mpi*)state;
   for (int i = 0; i < self->count; ++i) {
     if (self->data[i].ticket != ticket || self->data[i].kind != ELBOW_ARRIVED) continue;
-    MPI_Cancel(&self->data[i].request);
-    MPI_Wait(&self->data[i].request, MPI_STATUS_IGNORE);
+    MPI_Cancel(&self->requests[1 + i]);
+    MPI_Wait(&self->requests[1 + i], MPI_STATUS_IGNORE);
     elbow_mpi_remove(self, i);
     return 0;
   }
@@ -160,78 +164,71 @@ static int elbow_mpi_cancel(void* state, uint64_t ticket) {
 static int elbow_mpi_receive_long(elbow_mpi* self, int peer, const char* announcement) {
   uint64_t size;
   memcpy(&size, announcement + 1, sizeof size);
-  char* const owned = (char*)malloc(size);
-  elbow_mpi_data* const item = owned == NULL ? NULL : elbow_mpi_add(self, peer, 0, ELBOW_MPI_LONG_ARRIVES);
-  if (item == NULL) {
+  char* const owned = size <= INT_MAX ? (char*)malloc((size_t)size) : NULL;
+  MPI_Request* const request =
+      owned == NULL ? NULL : elbow_mpi_add(self, ELBOW_MPI_LONG_ARRIVES, peer, 0, owned, (size_t)size);
+  if (request == NULL) {
     free(owned);
     return -1;
   }
-  item->owned = owned;
-  item->size = (size_t)size;
-  return MPI_Irecv(owned, (int)size, MPI_BYTE, peer, ELBOW_MPI_LONG, self->communicator, &item->request) == MPI_SUCCESS
-             ? 0
-             : -1;
+  const int failed = MPI_Irecv(owned, (int)size, MPI_BYTE, peer, ELBOW_MPI_LONG, self->communicator, request);
+  return failed == MPI_SUCCESS ? 0 : -1;
 }
 
-static int elbow_mpi_poll_control(elbow_mpi* self, elbow_happening* happening) {
+/* A control message is here: 1, or 0 where it announces a long one. */
+static int elbow_mpi_take_control(elbow_mpi* self, const MPI_Status* status, elbow_happening* happening) {
+  int size = 0;
+  MPI_Get_count(status, MPI_BYTE, &size);
+  self->posted[self->next] = MPI_REQUEST_NULL;
+  self->taken = 1;
+  const char* const buffer = self->receive_buffers[self->next];
+  if (size == ELBOW_MPI_LONG_SIZE && buffer[0] == 0) {
+    return elbow_mpi_receive_long(self, status->MPI_SOURCE, buffer);
+  }
+  happening->kind = ELBOW_CONTROL;
+  happening->peer = status->MPI_SOURCE;
+  happening->bytes = buffer;
+  happening->size = (size_t)size;
+  return 1;
+}
+
+/* A transfer is over: 1, or 0 where nobody asked for it. */
+static int elbow_mpi_take_data(elbow_mpi* self, int index, elbow_happening* happening) {
+  const elbow_mpi_data over = self->data[index];
+  elbow_mpi_remove(self, index);
+  if (over.kind == ELBOW_MPI_COPY) {
+    free(over.owned);
+    return 0;
+  }
+  happening->kind = over.kind == ELBOW_MPI_LONG_ARRIVES ? ELBOW_CONTROL : over.kind;
+  happening->peer = over.peer;
+  happening->ticket = over.ticket;
+  happening->bytes = self->long_message = over.owned;
+  happening->size = over.size;
+  return 1;
+}
+
+/* One call of MPI looks at everything: each call that finds nothing makes MPI's own progress, and may yield the core. */
+static int elbow_mpi_poll(void* state, elbow_happening* happening) {
+  elbow_mpi* self = (elbow_mpi*)state;
+  free(self->long_message);
+  self->long_message = NULL;
   for (;;) {
     if (self->taken) {
       self->taken = 0;
       if (elbow_mpi_post(self, self->next) != MPI_SUCCESS) return -1;
       self->next = (self->next + 1) % ELBOW_MPI_POSTED;
     }
+    int index = MPI_UNDEFINED;
     int done = 0;
-    int size = 0;
     MPI_Status status;
-    MPI_Test(&self->posted[self->next], &done, &status);
-    if (!done) return 0;
-    MPI_Get_count(&status, MPI_BYTE, &size);
-    self->taken = 1;
-    const char* const buffer = self->receive_buffers[self->next];
-    if (size != ELBOW_MPI_LONG_SIZE || buffer[0] != 0) {
-      happening->kind = ELBOW_CONTROL;
-      happening->peer = status.MPI_SOURCE;
-      happening->bytes = buffer;
-      happening->size = (size_t)size;
-      return 1;
-    }
-    if (elbow_mpi_receive_long(self, status.MPI_SOURCE, buffer) != 0) return -1;
+    self->requests[0] = self->posted[self->next];
+    if (MPI_Testany(1 + self->count, self->requests, &index, &done, &status) != MPI_SUCCESS) return -1;
+    if (!done || index == MPI_UNDEFINED) return 0;
+    const int found =
+        index == 0 ? elbow_mpi_take_control(self, &status, happening) : elbow_mpi_take_data(self, index - 1, happening);
+    if (found != 0) return found;
   }
-}
-
-/* Looks at all transfers, from where the last look ended, until one is over that means anything. */
-static int elbow_mpi_poll_data(elbow_mpi* self, elbow_happening* happening) {
-  for (int looked = 0; looked < self->count; ++looked) {
-    if (self->looked >= self->count) self->looked = 0;
-    elbow_mpi_data* const item = &self->data[self->looked];
-    int done = 0;
-    MPI_Test(&item->request, &done, MPI_STATUS_IGNORE);
-    if (!done) {
-      ++self->looked;
-      continue;
-    }
-    const elbow_mpi_data over = *item;
-    elbow_mpi_remove(self, self->looked);
-    if (over.kind == ELBOW_MPI_COPY) {
-      free(over.owned);
-      continue;
-    }
-    happening->kind = over.kind == ELBOW_MPI_LONG_ARRIVES ? ELBOW_CONTROL : over.kind;
-    happening->peer = over.peer;
-    happening->ticket = over.ticket;
-    happening->bytes = self->long_message = over.owned;
-    happening->size = over.size;
-    return 1;
-  }
-  return 0;
-}
-
-static int elbow_mpi_poll(void* state, elbow_happening* happening) {
-  elbow_mpi* self = (elbow_mpi*)state;
-  free(self->long_message);
-  self->long_message = NULL;
-  const int found = elbow_mpi_poll_control(self, happening);
-  return found != 0 ? found : elbow_mpi_poll_data(self, happening);
 }
 
 static void elbow_mpi_close(void* state) {
@@ -246,15 +243,28 @@ static void elbow_mpi_close(void* state) {
   }
   for (int i = 0; i < self->count; ++i) {
     const int sends = self->data[i].kind == ELBOW_SENT || self->data[i].kind == ELBOW_MPI_COPY;
-    if (!sends) MPI_Cancel(&self->data[i].request); /* sends cannot be, in some MPIs */
-    MPI_Wait(&self->data[i].request, MPI_STATUS_IGNORE);
+    if (!sends) MPI_Cancel(&self->requests[1 + i]); /* sends cannot be, in some MPIs */
+    MPI_Wait(&self->requests[1 + i], MPI_STATUS_IGNORE);
     free(self->data[i].owned);
   }
   free(self->long_message);
   free(self->data);
+  free(self->requests);
   free(self->receive_buffers);
   free(self->send_buffers);
   free(self);
+}
+
+/* Why only one thread may call MPI; NULL where others may. */
+static inline const char* elbow_mpi_confined(void) {
+  int level = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&level);
+  if (level >= MPI_THREAD_SERIALIZED) return NULL;
+  return level == MPI_THREAD_FUNNELED
+             ? "MPI was initialised with MPI_THREAD_FUNNELED and allows its main thread only; ask MPI_Init_thread for "
+               "MPI_THREAD_MULTIPLE, or call elbow_broadcast_progress often in the main thread"
+             : "MPI was initialised with MPI_THREAD_SINGLE and allows one thread only; ask MPI_Init_thread for "
+               "MPI_THREAD_MULTIPLE, or call elbow_broadcast_progress often";
 }
 
 /* `state` is NULL where there is no memory; elbow_broadcast_new then fails with ENOMEM. */
@@ -269,12 +279,14 @@ static inline elbow_transport elbow_transport_of_mpi(MPI_Comm communicator) {
                                elbow_mpi_receive_data,
                                elbow_mpi_cancel,
                                elbow_mpi_poll,
-                               elbow_mpi_close};
+                               elbow_mpi_close,
+                               elbow_mpi_confined()};
   elbow_mpi* const self = (elbow_mpi*)calloc(1, sizeof *self);
   if (self == NULL) return transport;
   self->receive_buffers = (char(*)[ELBOW_MPI_BUFFER])malloc(sizeof(char[ELBOW_MPI_POSTED][ELBOW_MPI_BUFFER]));
   self->send_buffers = (char(*)[ELBOW_MPI_BUFFER])malloc(sizeof(char[ELBOW_MPI_SENDING][ELBOW_MPI_BUFFER]));
-  if (self->receive_buffers == NULL || self->send_buffers == NULL) {
+  if (self->receive_buffers == NULL || self->send_buffers == NULL || elbow_mpi_grow(self) != 0) {
+    free(self->data);
     free(self->receive_buffers);
     free(self->send_buffers);
     free(self);

@@ -104,6 +104,7 @@ class GivenTransport : public Transport {
 };
 
 constexpr double kWatchdog = 60.0;  // s
+constexpr int kSpins = 64;          // looks without a change, before others may have the core
 
 Settings settings_of(const elbow_broadcast_settings* given, int size) {
   Settings settings;
@@ -116,9 +117,14 @@ Settings settings_of(const elbow_broadcast_settings* given, int size) {
                                 ": is unknown; use ELBOW_STORE_FORWARD, ELBOW_BYPASS or ELBOW_POSTPONE");
   }
   if (given->watchdog < 0) throw std::invalid_argument("watchdog: is negative; give seconds, or 0 for the default");
+  if (settings.inline_limit > kMostSegment) {
+    throw std::invalid_argument("inline_limit " + std::to_string(settings.inline_limit) +
+                                ": is more than 1 GiB; larger data are sent in segments");
+  }
   constexpr Late kLate[] = {Late::kStoreForward, Late::kBypass, Late::kPostpone};
   settings.late = kLate[given->late];
   if (given->groups != nullptr) settings.groups.assign(given->groups, given->groups + size);
+  if (given->speeds != nullptr) settings.speeds.assign(given->speeds, given->speeds + size);
   return settings;
 }
 
@@ -148,6 +154,12 @@ std::string sentence(const Stall& stall) {
   return text + "; see whether these make progress and have posted the receive";
 }
 
+std::string neglect(double seconds) {
+  return "this rank made no progress for " + std::to_string(static_cast<int>(seconds)) +
+         " s with operations open, and delayed those below it in the trees: without the library's thread, call "
+         "elbow_broadcast_progress, _next or _wait often; or use elbow_broadcast_start";
+}
+
 constexpr int kKinds[] = {ELBOW_RECEIVED, ELBOW_RELEASED, ELBOW_FAILED, ELBOW_LOST};
 
 }  // namespace
@@ -155,11 +167,13 @@ constexpr int kKinds[] = {ELBOW_RECEIVED, ELBOW_RELEASED, ELBOW_FAILED, ELBOW_LO
 struct elbow_broadcast {
   elbow_broadcast(const elbow_transport& given, const elbow_broadcast_settings* settings)
       : transport(given),
+        confined(given.confined),
         engine(transport, settings_of(settings, given.size)),
         knows_network(settings != nullptr && settings->network != nullptr),
         chooser(network_of(knows_network ? settings->network : nullptr), settings_of(settings, given.size)),
         watchdog(settings != nullptr && settings->watchdog > 0 ? settings->watchdog : kWatchdog),
-        looked(transport.now()) {}
+        stepped(transport.now()),
+        attentive_since(stepped) {}
 
   struct Noted {
     int kind;
@@ -168,11 +182,18 @@ struct elbow_broadcast {
     std::string text;
   };
 
-  // Under the mutex: makes progress, and notes what happened.
-  bool step() {
+  // Under the mutex: does all that can be done now, and notes what happened.
+  bool progress() {
     const bool any = engine.progress();
     collect();
-    if (!any) look_for_stalls();
+    return any;
+  }
+
+  // The same for the next happening alone. To look for one more, once what is awaited is there, can cost a time slice: some
+  // MPIs give the core away whenever nothing has arrived.
+  bool step() {
+    const bool any = engine.step();
+    collect();
     return any;
   }
 
@@ -197,9 +218,16 @@ struct elbow_broadcast {
     }
   }
 
-  void look_for_stalls() {
+  // Under the mutex, wherever progress is made: looks at the clock, for operations that wait too long.
+  void watch() {
     const double now = transport.now();
-    if (now - looked < watchdog / 8) return;
+    if (now - stepped >= watchdog) {
+      // What did not happen meanwhile is not the others' fault.
+      attentive_since = now;
+      if (!engine.idle()) events.push_back({ELBOW_STALLED, 0, transport.rank(), neglect(now - stepped)});
+    }
+    stepped = now;
+    if (now - attentive_since < watchdog || now - looked < watchdog / 8) return;
     looked = now;
     for (const Stall& stall : engine.stalls(watchdog)) {
       if (reported.insert({stall.key, stall.sequence}).second) {
@@ -223,11 +251,14 @@ struct elbow_broadcast {
   }
 
   GivenTransport transport;
+  const char* confined;
   Engine engine;
   bool knows_network;
   Chooser chooser;
-  double watchdog;
-  double looked;
+  double watchdog;         // s
+  double stepped;          // s, when progress was made last
+  double attentive_since;  // s, from when on progress was made without a gap
+  double looked = 0;       // s, for stalls
   std::mutex mutex;
   std::deque<Noted> events;
   std::unordered_map<Operation, bool> received;  // operations that are not over
@@ -245,7 +276,8 @@ void run_thread(elbow_broadcast& self) {
     bool any = false;
     try {
       const std::lock_guard lock(self.mutex);
-      any = self.step();
+      self.watch();
+      any = self.progress();
     } catch (const std::exception& error) {
       const std::lock_guard lock(self.mutex);
       self.failure = error.what();
@@ -327,20 +359,27 @@ int elbow_broadcast_progress(elbow_broadcast* broadcast) {
   return guarded([&] {
     if (broadcast->running) return 0;
     const std::lock_guard lock(broadcast->mutex);
-    broadcast->step();
+    broadcast->watch();
+    broadcast->progress();
     return 0;
   });
 }
 
 int elbow_broadcast_next(elbow_broadcast* broadcast, elbow_broadcast_event* event) {
-  const std::lock_guard lock(broadcast->mutex);
-  if (!broadcast->failure.empty()) return refused(ECOMM, broadcast->failure);
-  if (broadcast->events.empty()) return 0;
-  const auto& first = broadcast->events.front();
-  broadcast->text = first.text;
-  *event = {first.kind, first.operation, first.rank, broadcast->text.c_str()};
-  broadcast->events.pop_front();
-  return 1;
+  return guarded([&] {
+    const std::lock_guard lock(broadcast->mutex);
+    if (!broadcast->failure.empty()) return refused(ECOMM, broadcast->failure);
+    if (broadcast->events.empty() && !broadcast->running) {
+      broadcast->watch();
+      broadcast->progress();
+    }
+    if (broadcast->events.empty()) return 0;
+    const auto& first = broadcast->events.front();
+    broadcast->text = first.text;
+    *event = {first.kind, first.operation, first.rank, broadcast->text.c_str()};
+    broadcast->events.pop_front();
+    return 1;
+  });
 }
 
 int elbow_broadcast_wait(elbow_broadcast* broadcast, elbow_operation operation, int kind) {
@@ -348,12 +387,15 @@ int elbow_broadcast_wait(elbow_broadcast* broadcast, elbow_operation operation, 
     if (kind != ELBOW_RECEIVED && kind != ELBOW_RELEASED) {
       throw std::invalid_argument("kind " + std::to_string(kind) + ": use ELBOW_RECEIVED or ELBOW_RELEASED");
     }
-    for (;;) {
+    for (int spins = 0;; ++spins) {
       {
         const std::lock_guard lock(broadcast->mutex);
         const int now = look(*broadcast, operation, kind);
         if (now <= 0) return now;
-        if (!broadcast->running && broadcast->step()) continue;
+        if (!broadcast->running) {
+          if (spins % kSpins == 0) broadcast->watch();
+          if (broadcast->step() || spins % kSpins != kSpins - 1) continue;
+        }
       }
       sched_yield();
     }
@@ -363,6 +405,7 @@ int elbow_broadcast_wait(elbow_broadcast* broadcast, elbow_operation operation, 
 int elbow_broadcast_start(elbow_broadcast* broadcast, int core) {
   return guarded([&] {
     if (broadcast->running) throw std::invalid_argument("thread: runs already; stop it first");
+    if (broadcast->confined != nullptr) return refused(ENOTSUP, std::string("thread: ") + broadcast->confined);
     if (core >= CPU_SETSIZE) throw std::invalid_argument("core " + std::to_string(core) + ": does not exist");
     broadcast->running = true;
     try {

@@ -1,12 +1,38 @@
 #include "engine.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <stdexcept>
 
 #include "engine_state.hpp"
 
 namespace elbowroom::broadcast {
+
+namespace {
+
+// Only what differs much counts: else links that differ by their noise would decide about the order.
+std::vector<int> slowness(const std::vector<double>& speeds, std::size_t size) {
+  if (speeds.empty()) return {};
+  if (speeds.size() != size) {
+    throw std::invalid_argument("speeds: has " + std::to_string(speeds.size()) + " entries; give one for each of the " +
+                                std::to_string(size) + " ranks");
+  }
+  double fastest = 0;
+  for (std::size_t rank = 0; rank < size; ++rank) {
+    if (!(speeds[rank] > 0) || !std::isfinite(speeds[rank])) {
+      throw std::invalid_argument("speeds: that of rank " + std::to_string(rank) + " is " +
+                                  std::to_string(speeds[rank]) + "; give numbers above 0");
+    }
+    fastest = std::max(fastest, speeds[rank]);
+  }
+  std::vector<int> result;
+  result.reserve(size);
+  for (const double speed : speeds) result.push_back(static_cast<int>(std::log2(fastest / speed)));
+  return result;
+}
+
+}  // namespace
 
 std::size_t Engine::KeyHash::operator()(const Key& key) const {
   std::uint64_t bits = static_cast<std::uint64_t>(key.tag) * 0x9E3779B97F4A7C15U;
@@ -22,6 +48,7 @@ Engine::Engine(Transport& transport, Settings settings) : transport_(transport),
                                 " entries; give one for each of the " + std::to_string(size) + " ranks");
   }
   lost_.resize(size);
+  slowness_ = slowness(settings_.speeds, size);
 }
 
 Engine::~Engine() {
@@ -71,7 +98,7 @@ Operation Engine::send(std::uint32_t context, std::int64_t tag, std::span<const 
     events_.push_back({Event::Kind::kReleased, operation, -1, {}});
     return operation;
   }
-  base.segment = way.segment == 0 ? data.size() : std::min(way.segment, data.size());
+  base.segment = segment_of(data.size(), way.segment);
   if (way.two_trees) {
     base.tree = parse_tree("delegate-binary");
     base.tree.two_level = !settings_.groups.empty();
@@ -84,6 +111,9 @@ Operation Engine::send(std::uint32_t context, std::int64_t tag, std::span<const 
   for (unsigned stripe = 0; stripe < delivery.stripes; ++stripe) {
     add_branches(delivery, stripe, base.tree, list, delivery.group, 0);
     std::reverse(list.begin(), list.end());
+    std::stable_sort(list.begin(), list.end(), [this](const Recipient& a, const Recipient& b) {
+      return slowness_of(a.rank) < slowness_of(b.rank);
+    });
   }
   announce(delivery);
   send_segments();
@@ -91,21 +121,24 @@ Operation Engine::send(std::uint32_t context, std::int64_t tag, std::span<const 
   return operation;
 }
 
-bool Engine::progress() {
+bool Engine::step() {
   Happening happening;
-  bool any = false;
-  while (transport_.poll(happening)) {
-    any = true;
-    switch (happening.kind) {
-      case Happening::Kind::kControl: on_message(happening.peer, happening.bytes); break;
-      case Happening::Kind::kSent: on_sent(happening.ticket); break;
-      case Happening::Kind::kReceived: on_received(happening.ticket); break;
-      case Happening::Kind::kLost: on_lost(happening.peer); break;
-      case Happening::Kind::kWake: break;
-    }
-    send_segments();
-    erase_finished();
+  if (!transport_.poll(happening)) return false;
+  switch (happening.kind) {
+    case Happening::Kind::kControl: on_message(happening.peer, happening.bytes); break;
+    case Happening::Kind::kSent: on_sent(happening.ticket); break;
+    case Happening::Kind::kReceived: on_received(happening.ticket); break;
+    case Happening::Kind::kLost: on_lost(happening.peer); break;
+    case Happening::Kind::kWake: break;
   }
+  send_segments();
+  erase_finished();
+  return true;
+}
+
+bool Engine::progress() {
+  bool any = false;
+  while (step()) any = true;
   return any;
 }
 
@@ -195,6 +228,8 @@ Engine::Request Engine::take_request(Ticket ticket) {
   free_requests_.push_back(ticket);
   return request;
 }
+
+int Engine::slowness_of(int rank) const { return slowness_.empty() ? 0 : slowness_[static_cast<std::size_t>(rank)]; }
 
 std::uint16_t Engine::group_of(int rank) const {
   return settings_.groups.empty() ? 0 : settings_.groups[static_cast<std::size_t>(rank)];

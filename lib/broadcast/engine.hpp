@@ -40,6 +40,7 @@ struct Settings {
   Late late = Late::kStoreForward;
   std::size_t pool = 16 << 20;        // bytes for kStoreForward
   std::vector<std::uint16_t> groups;  // the group (rack) of each rank; empty: one group
+  std::vector<double> speeds;         // of the link of each rank, in any unit; empty: all alike
 };
 
 // How one broadcast travels.
@@ -101,6 +102,8 @@ class Engine {
   Operation send(std::uint32_t context, std::int64_t tag, std::span<const std::byte> data,
                  std::span<const Destination> destinations, const Way& way);
 
+  // Does what the next happening asks for; whether there was one.
+  bool step();
   // Does all that can be done now; whether anything happened.
   bool progress();
 
@@ -156,6 +159,7 @@ class Engine {
   bool is_awaited(const Outgoing& outgoing);
   void send_segment(Delivery& delivery, Outgoing& outgoing);
   void send_inlined(const Announcement& base, std::span<const Recipient> list, std::uint16_t own_group);
+  int slowness_of(int rank) const;
   std::vector<Recipient> recipients(std::uint32_t context, std::int64_t tag, std::span<const Destination> destinations);
   void write(int peer, const Announcement& announcement);
   void write(int peer, const Answer& answer);
@@ -189,6 +193,7 @@ class Engine {
   std::vector<std::uint32_t> free_channels_;
   bool channel_wanted_ = false;  // children wait for a channel
   std::vector<bool> lost_;
+  std::vector<int> slowness_;  // of each rank's link: how often the fastest is twice as fast
 };
 
 }  // namespace elbowroom::broadcast

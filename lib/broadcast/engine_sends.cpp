@@ -1,6 +1,7 @@
 // The engine's side towards its children: branches, announcements, and segments that leave.
 #include <algorithm>
 #include <stdexcept>
+#include <tuple>
 
 #include "engine.hpp"
 #include "engine_state.hpp"
@@ -27,8 +28,10 @@ std::vector<Recipient> Engine::recipients(std::uint32_t context, std::int64_t ta
   }
   // Equal priorities are served from the rank behind the root on, so that roots use different ranks for forwarding.
   const auto place = [self, size](const Recipient& recipient) { return (recipient.rank - self + size) % size; };
-  std::sort(list.begin(), list.end(), [&place](const Recipient& a, const Recipient& b) {
-    return a.priority != b.priority ? a.priority > b.priority : place(a) < place(b);
+  // Those with slow links come last: leaves forward nothing.
+  std::sort(list.begin(), list.end(), [&](const Recipient& a, const Recipient& b) {
+    return std::tuple(-a.priority, slowness_of(a.rank), place(a)) <
+           std::tuple(-b.priority, slowness_of(b.rank), place(b));
   });
   std::vector<bool> named(static_cast<std::size_t>(size));
   for (const Recipient& recipient : list) {

@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <stdexcept>
+#include <string_view>
 
 #include "loopback.hpp"
 #include "schedules.hpp"
@@ -99,6 +101,38 @@ std::string refusal(auto call) {
 }
 
 }  // namespace
+
+TEST_CASE("A rank with a slow link forwards nothing in any tree, and is served among the last of its priority") {
+  constexpr int kSlow = 2;
+  for (const char* tree : {"flat", "chain", "binary", "3-ary", "binomial", "4-nomial", "delegate-binary", "two"}) {
+    CAPTURE(tree);
+    Settings settings;
+    settings.speeds = {1, 1, 0.1, 0.9, 1, 0.8, 1, 1};
+    Ranks ranks(8, settings);
+    for (int rank = 1; rank < 8; ++rank) ranks.receive(rank, 0, 20000);
+    ranks.buffers.emplace_back(20000);
+    Way way;
+    way.two_trees = std::string_view(tree) == "two";
+    if (!way.two_trees) way.tree = parse_tree(tree);
+    way.segment = 1000;
+    ranks.engines[0]->send(0, 0, ranks.buffers.back(), all_but(0, 8), way);
+    ranks.run();
+    for (int rank = 1; rank < 8; ++rank) CHECK(ranks.count(rank, Event::Kind::kReleased) == 1);
+    CHECK(ranks.engines[kSlow]->counters().forwarded == 0);
+  }
+}
+
+TEST_CASE("Speeds of links that are none are refused") {
+  const auto with = [](std::vector<double> speeds) {
+    Settings settings;
+    settings.speeds = std::move(speeds);
+    return refusal([&] { Ranks ranks(3, settings); });
+  };
+  CHECK(with({1, 1}) == "speeds: has 2 entries; give one for each of the 3 ranks");
+  CHECK(with({1, 0, 1}).starts_with("speeds: that of rank 1 is 0.0"));
+  CHECK(with({1, 1, std::nan("")}).starts_with("speeds: that of rank 2 is "));
+  CHECK(with({1, 1, 1}).empty());
+}
 
 TEST_CASE("What cannot be sent or received is refused with the rank and a hint") {
   Ranks ranks(4);

@@ -163,6 +163,15 @@ TEST_CASE("Wrong arguments are refused with the field, the value and a hint") {
   const elbow_transport transport = wire.transport(1);
   CHECK(elbow_broadcast_new(&transport, &settings) == nullptr);
   CHECK(error().starts_with("late 9: is unknown"));
+  settings.late = 0;
+  settings.inline_limit = (std::size_t{1} << 30) + 1;
+  CHECK(elbow_broadcast_new(&transport, &settings) == nullptr);
+  CHECK(error() == "inline_limit 1073741825: is more than 1 GiB; larger data are sent in segments");
+  const double speeds[] = {1, -1, 1};
+  settings = {};
+  settings.speeds = speeds;
+  CHECK(elbow_broadcast_new(&transport, &settings) == nullptr);
+  CHECK(error().starts_with("speeds: that of rank 1 is -1.0"));
   CHECK(elbow_broadcast_new(nullptr, nullptr) == nullptr);
   CHECK(error() == "transport: is NULL; use elbow_transport_of_mpi");
 }
@@ -179,6 +188,69 @@ TEST_CASE("The watchdog ends a wait and names the ranks") {
   CHECK(elbow_broadcast_wait(leaf.broadcast, operation, ELBOW_RECEIVED) == -1);
   CHECK(errno == ETIMEDOUT);
   CHECK(error().starts_with("nothing has moved for 5 s: data of rank 2 with tag -8, number 0, wait for rank 2; "));
+}
+
+TEST_CASE("A rank that made no progress for the watchdog's time is told so, and blames no other rank") {
+  Wire wire(3);
+  elbow_broadcast_settings settings{};
+  settings.watchdog = 5;
+  Rank leaf(wire, 1, &settings);
+  elbow_operation operation = 0;
+  char into[4];
+  CHECK(elbow_broadcast_receive(leaf.broadcast, 0, 2, 0, into, 4, &operation) == 0);
+  wire.skip = 7;  // the program computes
+  elbow_broadcast_event event;
+  CHECK(elbow_broadcast_next(leaf.broadcast, &event) == 1);
+  wire.skip = 0;
+  CHECK(event.kind == ELBOW_STALLED);
+  CHECK(event.operation == 0);
+  CHECK(event.rank == 1);
+  CHECK(std::string(event.text).starts_with("this rank made no progress for 7 s with operations open"));
+  CHECK(elbow_broadcast_next(leaf.broadcast, &event) == 0);
+}
+
+TEST_CASE("A rank without operations may do without progress") {
+  Wire wire(3);
+  elbow_broadcast_settings settings{};
+  settings.watchdog = 5;
+  Rank leaf(wire, 1, &settings);
+  wire.skip = 7;
+  elbow_broadcast_event event;
+  CHECK(elbow_broadcast_progress(leaf.broadcast) == 0);
+  CHECK(elbow_broadcast_next(leaf.broadcast, &event) == 0);
+}
+
+TEST_CASE("A program that only polls for events gets its data without the thread") {
+  Wire wire(2);
+  Rank root(wire, 0);
+  Rank leaf(wire, 1);
+  const std::string text(10000, 'e');
+  std::string into(text.size(), ' ');
+  const elbow_recipient recipient[] = {{1, 0}};
+  elbow_operation operation = 0;
+  CHECK(elbow_broadcast_send(root.broadcast, 0, 0, text.data(), text.size(), recipient, 1, nullptr, &operation) == 0);
+  CHECK(elbow_broadcast_receive(leaf.broadcast, 0, 0, 0, into.data(), into.size(), &operation) == 0);
+  elbow_broadcast_event event{};
+  bool released = false;
+  for (int i = 0; i < 1000 && !released; ++i) {
+    elbow_broadcast_event ignored;
+    elbow_broadcast_next(root.broadcast, &ignored);
+    released = elbow_broadcast_next(leaf.broadcast, &event) == 1 && event.kind == ELBOW_RELEASED;
+  }
+  CHECK(released);
+  CHECK(into == text);
+}
+
+TEST_CASE("The thread is refused where the transport is for one thread only, with the transport's reason") {
+  Wire wire(2);
+  elbow_transport transport = wire.transport(0);
+  transport.confined = "the network allows one thread only";
+  elbow_broadcast* const broadcast = elbow_broadcast_new(&transport, nullptr);
+  REQUIRE(broadcast != nullptr);
+  CHECK(elbow_broadcast_start(broadcast, -1) == -1);
+  CHECK(errno == ENOTSUP);
+  CHECK(error() == "thread: the network allows one thread only");
+  elbow_broadcast_free(broadcast);
 }
 
 TEST_CASE("A receive of another size ends its wait") {

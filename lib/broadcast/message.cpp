@@ -171,7 +171,7 @@ Announcement read_announcement(Reader& reader, std::span<const std::byte> messag
   announcement.size = reader.number("size", kMostBytes);
   if (!announcement.inlined) {
     announcement.channel = static_cast<std::uint32_t>(reader.number("channel", UINT32_MAX));
-    announcement.segment = reader.number("segment", kMostBytes);
+    announcement.segment = reader.number("segment", kMostSegment);
     announcement.stripes = static_cast<std::uint8_t>(reader.number("stripes", 2));
     announcement.stripe = static_cast<std::uint8_t>(reader.number("stripe", 1));
     if (announcement.stripe >= announcement.stripes) throw BadMessage("stripe: is not below the number of stripes");
@@ -257,6 +257,10 @@ Message decode(std::span<const std::byte> bytes, std::int32_t self, std::int32_t
     throw BadMessage("kind: " + std::to_string(kind) + " is not one of a message");
   }
   return read_answer(reader, bytes, kind);
+}
+
+std::uint64_t segment_of(std::uint64_t size, std::uint64_t wanted) {
+  return std::min({wanted == 0 ? size : wanted, size, kMostSegment});
 }
 
 std::uint64_t segments(std::uint64_t size, std::uint64_t segment) { return size == 0 ? 0 : (size - 1) / segment + 1; }

@@ -15,6 +15,7 @@
 namespace elbowroom::broadcast {
 
 constexpr std::uint8_t kFormat = 1;
+constexpr std::uint64_t kMostSegment = std::uint64_t{1} << 30;  // bytes: MPI counts them by int
 
 struct Recipient {
   std::int32_t rank = 0;
@@ -80,6 +81,8 @@ Message decode(std::span<const std::byte> bytes, std::int32_t self, std::int32_t
 
 // Segments of a message, and those of one stripe.
 std::uint64_t segments(std::uint64_t size, std::uint64_t segment);
+// Bytes of each segment but the last one where segments of `wanted` bytes were asked for (0: one).
+std::uint64_t segment_of(std::uint64_t size, std::uint64_t wanted);
 std::uint64_t segments_of(const Announcement& announcement);
 
 }  // namespace elbowroom::broadcast

@@ -99,6 +99,7 @@ TEST_CASE("A contradiction is refused with the name of its field") {
   CHECK(with([](Announcement& a) { a.subtree[0].priority = -1; }).starts_with("priority: "));
   CHECK(with([](Announcement& a) { a.subtree.resize(5); }).starts_with("recipients: is 5, more than 4"));
   CHECK(with([](Announcement& a) { a.segment = 0; }).starts_with("segment: "));
+  CHECK(with([](Announcement& a) { a.segment = kMostSegment + 1; }).starts_with("segment: "));
   CHECK(with([](Announcement& a) { a.stripes = 3; }).starts_with("stripes: "));
   CHECK(with([](Announcement& a) { a.stripes = 1; }).starts_with("stripe: "));
   CHECK(with([](Announcement& a) { a.tree.shape = static_cast<Shape>(9); }) == "tree: 9 is not a kind of tree");
@@ -176,4 +177,13 @@ TEST_CASE("The segments of two stripes are all segments") {
     CHECK(segments_of(even) + segments_of(odd) == segments(size, 100));
     CHECK(segments_of(even) - segments_of(odd) <= 1);
   }
+}
+
+TEST_CASE("A segment is never larger than MPI can count") {
+  CHECK(segment_of(100, 0) == 100);
+  CHECK(segment_of(100, 7) == 7);
+  CHECK(segment_of(100, 700) == 100);
+  CHECK(segment_of(5 * kMostSegment, 0) == kMostSegment);
+  CHECK(segment_of(5 * kMostSegment, 3 * kMostSegment) == kMostSegment);
+  CHECK(segments(5 * kMostSegment + 1, segment_of(5 * kMostSegment + 1, 0)) == 6);
 }

@@ -31,6 +31,7 @@ PUBLIC = {
             "simulate_broadcast",
             "tune_broadcasts",
         ),
+        "elbowroom.api.broadcast_bench": ("bench_broadcasts", "broadcast_figures", "save_broadcast_figure"),
         "elbowroom.api.calibration": (
             "Calibrated",
             "calibrate",
@@ -98,6 +99,7 @@ PUBLIC = {
 
 if TYPE_CHECKING:
     from elbowroom.api import advice as advice
+    from elbowroom.api import broadcast_bench as broadcast_bench
     from elbowroom.api import broadcasts as broadcasts
     from elbowroom.api import calibration as calibration
     from elbowroom.api import choices as choices
@@ -126,6 +128,9 @@ if TYPE_CHECKING:
     from elbowroom.api.advice import save_advice as save_advice
     from elbowroom.api.advice import save_map as save_map
     from elbowroom.api.advice import verify_advice as verify_advice
+    from elbowroom.api.broadcast_bench import bench_broadcasts as bench_broadcasts
+    from elbowroom.api.broadcast_bench import broadcast_figures as broadcast_figures
+    from elbowroom.api.broadcast_bench import save_broadcast_figure as save_broadcast_figure
     from elbowroom.api.broadcasts import fit_broadcast_network as fit_broadcast_network
     from elbowroom.api.broadcasts import load_network as load_network
     from elbowroom.api.broadcasts import save_network as save_network

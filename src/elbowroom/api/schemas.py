@@ -8,6 +8,7 @@ import msgspec
 
 from elbowroom.advise.advice import Advice
 from elbowroom.advise.job import JobFile
+from elbowroom.api.broadcast_bench import BroadcastEntry
 from elbowroom.api.broadcasts import AreasDocument, BroadcastDocument
 from elbowroom.api.calibration import CalibrationDocument, EvaluationDocument, FitDocument
 from elbowroom.api.factorizations import FactorizationDocument
@@ -42,6 +43,10 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[type[msgspec.Struct], ...]]] = {
     "broadcast-network": (
         "network for broadcasts: what `broadcast tune` prints with --json and writes with -o",
         NetworkDocument,
+    ),
+    "broadcast-bench": (
+        "measured broadcasts: one entry of what `broadcast bench --json` prints",
+        BroadcastEntry,
     ),
     "calibrate": ("calibration: what `calibrate --json` prints", CalibrationDocument),
     "compare": ("comparison of runs: what `compare --json` prints", Comparison),

@@ -8,6 +8,7 @@ import click
 
 from elbowroom import api
 from elbowroom.api.quantities import format_size, number, parse_size
+from elbowroom.cli.broadcast_bench import bench
 from elbowroom.cli.broadcast_networks import KINDS, areas, network_of, network_options, tune
 from elbowroom.cli.console import print_json, print_wrapped
 from elbowroom.cli.factorizations import factorize
@@ -17,12 +18,7 @@ from elbowroom.errors import UsageError
 
 @click.group(cls=Group)
 def broadcast() -> None:
-    """Simulate broadcasts over trees (`elbowroom help broadcast`)."""
-
-
-broadcast.add_command(areas)
-broadcast.add_command(tune)
-broadcast.add_command(factorize)
+    """Simulate and measure broadcasts over trees (`elbowroom help broadcast`)."""
 
 
 @broadcast.command()
@@ -122,3 +118,9 @@ def _recipients(recipients: int | None, nodes: int | None) -> int:
             hint="for instance 39",
         )
     return nodes - 1
+
+
+broadcast.add_command(bench)
+broadcast.add_command(areas)
+broadcast.add_command(tune)
+broadcast.add_command(factorize)

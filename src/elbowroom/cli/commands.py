@@ -30,7 +30,7 @@ COMMANDS = {
     "predict": ("prediction", "Predict bandwidths alone and together."),
     "schema": ("documentation", "Print the JSON Schema of a document."),
     "simulate": ("simulation", "Simulate the memory requests of a node, one by one."),
-    "broadcast": ("broadcasts", "Simulate broadcasts over trees."),
+    "broadcast": ("broadcasts", "Simulate and measure broadcasts over trees."),
     "help": ("documentation", "Print a page of the documentation."),
     "completion": ("documentation", "Print the completion script of a shell."),
     "manual": ("documentation", "Print the man page."),

@@ -49,6 +49,9 @@ SIMULATOR_PACKAGES = "g++ cmake ninja-build nlohmann-json3-dev"
 BROADCAST_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config libcli11-dev libsimgrid-dev"
 """The same of the simulator of broadcasts."""
 
+BENCH_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config"
+"""The same of the benchmark of broadcasts."""
+
 READER_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config libcli11-dev libprotozero-dev libotf2-trace-dev"
 """The same of the reader of traces."""
 
@@ -129,6 +132,30 @@ def taskflow_simulator() -> Path:
     """The simulator of task graphs; ELBOWROOM_TASKFLOW_SIMULATOR names one."""
     folders = ("lib/taskflow", "lib/broadcast", "include")
     return _without_mpi("taskflow-simulator", "lib/taskflow", folders, BROADCAST_PACKAGES)
+
+
+def broadcast_bench(mpi: Mpi | None = None) -> Path:
+    """The program that measures broadcasts over MPI (docs/reference/broadcast.md), built for `mpi` (default:
+    the embedded one); ELBOWROOM_BROADCAST_BENCH names one that was built for the same.
+    """
+    path = native.given("broadcast-bench")
+    if path is not None:
+        return path
+    mpi = find_mpi() if mpi is None else mpi
+    sources = native_sources()
+    others = [native.compiler_identity("broadcast-bench", BENCH_PACKAGES)]
+    others += [mpi.kind, mpi.version, mpi.prefix, mpi.compiler]
+    files = native.files_below(sources, ("lib/broadcast", "lib/clock", "include", "core/base"))
+    target = Target(
+        "broadcast-bench",
+        sources / "lib" / "broadcast",
+        ("-DELBOWROOM_MPI=ON", f"-DMPI_CXX_COMPILER={mpi.compiler}"),
+        ("broadcast-bench",),
+        BENCH_PACKAGES,
+        f"the broadcast-bench for {mpi.name} (half a minute, once)",
+    )
+    key = f"{mpi.kind}-{mpi.version}-{source_key(sources, files, others)}"
+    return native.kept(target, cache_folder("broadcast-benches") / key)
 
 
 def trace_reader() -> Path:

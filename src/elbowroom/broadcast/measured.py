@@ -1,0 +1,200 @@
+"""Broadcasts that are measured over MPI (lib/broadcast): what is asked, what is answered, and medians."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from elbowroom.broadcast.simulated import check_tree
+from elbowroom.errors import UsageError
+from elbowroom.results.summary import summarise
+
+MOST_RANKS = 100_000
+
+MOST_SIZE = 2**30
+"""MPI's own broadcasts count bytes by int."""
+
+MICRO = 1e6
+"""us in a second."""
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """`size` bytes from rank 0 to ranks 1 to `recipients`, `repeat` times; `segment` and `window` in bytes, 0
+    for whole messages and the library's window. `priorities` are alike, or rise with the rank as in Fig. 4.5
+    of the thesis.
+    """
+
+    size: int
+    recipients: int
+    tree: str = "binomial"
+    segment: int = 0
+    window: int = 0
+    repeat: int = 5
+    priorities: Literal["equal", "rising"] = "equal"
+
+    def __post_init__(self) -> None:
+        check_tree(self.tree)
+        if not 1 <= self.size <= MOST_SIZE:
+            raise UsageError(
+                "is not between 1 B and 1 GiB", field="sizes", value=self.size, hint="give a smaller one"
+            )
+        if not 0 <= self.segment <= MOST_SIZE:
+            raise UsageError("is more than 1 GiB", field="segment", value=self.segment, hint="give less")
+        if not 1 <= self.recipients < MOST_RANKS:
+            raise UsageError(
+                f"is not between 1 and {MOST_RANKS - 1}",
+                field="recipients",
+                value=self.recipients,
+                hint="for instance 7 of 8 ranks",
+            )
+
+
+class CaseTimes(msgspec.Struct, frozen=True):
+    """s after the root sent, one row a repetition: when each recipient received the data, and when the root
+    and each recipient released them; in the order of ranks.
+    """
+
+    received: tuple[tuple[float, ...], ...]
+    released: tuple[tuple[float, ...], ...]
+
+    def latencies(self) -> list[float]:
+        """s until the last recipient had the data, by repetition (thesis, section 4.4.1)."""
+        return [max(row) for row in self.received]
+
+
+class MpiTimes(msgspec.Struct, frozen=True):
+    """The same data by MPI_Bcast, MPI_Ibcast with MPI_Wait, and MPI_Isend to each recipient with MPI_Waitall:
+    s until the last recipient had them, by repetition.
+    """
+
+    size: int
+    recipients: int
+    bcast: tuple[float, ...]
+    ibcast: tuple[float, ...]
+    sends: tuple[float, ...]
+
+
+class Exchanges(msgspec.Struct, frozen=True):
+    """Half the time of a message there and back between two ranks, s: medians of blocks that took turns."""
+
+    mpi: tuple[float, ...]
+    library: tuple[float, ...]
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """What the program answers: `cases` in the order of the request; `host_ranks` and `host_cores` of the
+    host with the fewest cores for each rank; `clock_error`: how wrong times of two ranks may be, s.
+    """
+
+    ranks: int
+    host_ranks: int
+    host_cores: int
+    mpi: str
+    clock_error: float
+    cases: tuple[CaseTimes, ...]
+    beside: tuple[MpiTimes, ...] = ()
+    latency: Exchanges | None = None
+
+    @property
+    def oversubscribed(self) -> bool:
+        """Whether ranks shared cores: then times tell of the scheduler, too."""
+        return self.host_ranks > self.host_cores
+
+
+class Time(msgspec.Struct, frozen=True, kw_only=True):
+    """us: the median of the repetitions and its 95 % interval; None if there are too few for one."""
+
+    median: float
+    low: float | None
+    high: float | None
+
+
+class Beside(msgspec.Struct, frozen=True, kw_only=True):
+    """The same of MPI_Bcast, of MPI_Ibcast, and of a loop of sends."""
+
+    bcast: Time
+    ibcast: Time
+    sends: Time
+
+
+class BroadcastEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of `broadcast bench`: `time` until the last of `ranks` - 1 recipients has `size` bytes; us.
+    `received` and `released`: medians of each rank, the latter from the root on. `oversubscribed`: ranks
+    shared cores.
+    """
+
+    tree: str
+    ranks: int
+    size: int
+    segment: int
+    repeat: int
+    priorities: str
+    time: Time
+    bandwidth: float
+    beside: Beside
+    received: tuple[float, ...]
+    released: tuple[float, ...]
+    oversubscribed: bool
+    mpi: str
+
+
+def cases(
+    sizes: Sequence[int],
+    recipients: Sequence[int],
+    trees: Sequence[str],
+    *,
+    segment: int = 0,
+    repeat: int = 5,
+    rising: bool = False,
+) -> list[Case]:
+    """All combinations."""
+    return [
+        Case(
+            size=size,
+            recipients=count,
+            tree=tree,
+            segment=segment,
+            repeat=repeat,
+            priorities="rising" if rising else "equal",
+        )
+        for size in sizes
+        for count in recipients
+        for tree in trees
+    ]
+
+
+def summary(seconds: Sequence[float]) -> Time:
+    """Of repetitions."""
+    found = summarise([value * MICRO for value in seconds], "us")
+    return Time(median=found.median, low=found.low, high=found.high)
+
+
+def entries(asked: Sequence[Case], measured: Measured) -> Iterator[BroadcastEntry]:
+    """A line for each case, which was measured beside MPI."""
+    beside = {(one.size, one.recipients): one for one in measured.beside}
+    for case, times in zip(asked, measured.cases, strict=True):
+        time = summary(times.latencies())
+        others = beside[case.size, case.recipients]
+        yield BroadcastEntry(
+            tree=case.tree,
+            ranks=case.recipients + 1,
+            size=case.size,
+            segment=case.segment,
+            repeat=case.repeat,
+            priorities=case.priorities,
+            time=time,
+            bandwidth=case.size / time.median,
+            beside=Beside(
+                bcast=summary(others.bcast), ibcast=summary(others.ibcast), sends=summary(others.sends)
+            ),
+            received=_by_rank(times.received),
+            released=_by_rank(times.released),
+            oversubscribed=measured.oversubscribed,
+            mpi=measured.mpi,
+        )
+
+
+def _by_rank(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    return tuple(summary(column).median for column in zip(*rows, strict=True))
