@@ -1,4 +1,4 @@
-"""Broadcasts over TCP between hosts with clocks of their own, one behind a slow link (tests/linked_hosts.py)."""
+"""Broadcasts over TCP between hosts with clocks of their own, one behind a slow link."""
 
 from __future__ import annotations
 
