@@ -21,7 +21,8 @@ struct Case {
   std::size_t segment = 0;  // bytes; 0: whole messages
   std::size_t window = 0;   // bytes; 0: the library's default
   int repeat = 5;
-  bool rising = false;  // priorities rise with the rank, as in Figs 4.5 and 4.6 of the thesis
+  bool rising = false;         // priorities rise with the rank, as in Figs 4.5 and 4.6 of the thesis
+  std::vector<double> speeds;  // of each rank's link; empty: all alike
 };
 
 // s after the root sent, one row a repetition: of each recipient in the order of ranks, and of the root before them.

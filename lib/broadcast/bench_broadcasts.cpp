@@ -23,14 +23,15 @@ int rank_of(MPI_Comm communicator) {
   return rank;
 }
 
-// The library over a communicator of its own, for one window.
+// The library over a communicator of its own, with the settings of a case.
 class Library {
  public:
-  explicit Library(std::size_t window) {
+  explicit Library(const Case& one) {
     MPI_Comm_dup(MPI_COMM_WORLD, &communicator_);
     const elbow_transport transport = elbow_transport_of_mpi(communicator_);
     elbow_broadcast_settings settings{};
-    settings.window = window;
+    settings.window = one.window;
+    settings.speeds = one.speeds.empty() ? nullptr : one.speeds.data();
     broadcast_ = elbow_broadcast_new(&transport, &settings);
     check(broadcast_ != nullptr);
   }
@@ -90,8 +91,8 @@ class Bench {
   Bench(const std::vector<Case>& cases, bool with_baselines, Clock& clock)
       : cases_(cases), clock_(clock), rank_(rank_of(MPI_COMM_WORLD)), data_(largest(cases)), moments_(cases.size()) {
     for (const Case& one : cases) {
-      std::unique_ptr<Library>& library = libraries_[one.window];
-      if (!library) library = std::make_unique<Library>(one.window);
+      std::unique_ptr<Library>& library = libraries_[{one.window, one.speeds}];
+      if (!library) library = std::make_unique<Library>(one);
       if (!with_baselines) continue;
       int& repeat = groups_[{one.size, one.recipients}];
       repeat = std::max(repeat, one.repeat);
@@ -150,7 +151,7 @@ class Bench {
   }
 
   Moment send(const Case& one, int round) {
-    elbow_broadcast* const broadcast = libraries_[one.window]->get();
+    elbow_broadcast* const broadcast = libraries_[{one.window, one.speeds}]->get();
     std::vector<elbow_recipient> recipients;
     for (int to = 1; to <= one.recipients; ++to) recipients.push_back({to, one.rising ? to : 0});
     const elbow_way way = {one.tree.c_str(), one.segment};
@@ -167,7 +168,7 @@ class Bench {
   }
 
   Moment receive(const Case& one, int round) {
-    elbow_broadcast* const broadcast = libraries_[one.window]->get();
+    elbow_broadcast* const broadcast = libraries_[{one.window, one.speeds}]->get();
     Moment moment;
     if (rank_ > one.recipients) {
       MPI_Barrier(MPI_COMM_WORLD);
@@ -286,10 +287,10 @@ class Bench {
   int rank_;
   int ranks_ = 1;
   Data data_;
-  std::map<std::size_t, std::unique_ptr<Library>> libraries_;  // by window
-  std::map<int, MPI_Comm> communicators_;                      // by number of recipients
-  std::map<Group, int> groups_;                                // and their repetitions
-  std::vector<std::vector<Moment>> moments_;                   // by case
+  std::map<std::pair<std::size_t, std::vector<double>>, std::unique_ptr<Library>> libraries_;  // by window and speeds
+  std::map<int, MPI_Comm> communicators_;     // by number of recipients
+  std::map<Group, int> groups_;               // and their repetitions
+  std::vector<std::vector<Moment>> moments_;  // by case
   std::map<Group, std::vector<double>[3]> baselines_;
 };
 

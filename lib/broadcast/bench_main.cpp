@@ -49,6 +49,11 @@ Case read_case(const json& object, int ranks) {
   const std::string priorities = object.value("priorities", "equal");
   if (priorities != "equal" && priorities != "rising") throw Refused("priorities " + priorities + ": equal or rising");
   one.rising = priorities == "rising";
+  one.speeds = object.value("speeds", one.speeds);
+  if (!one.speeds.empty() && one.speeds.size() != static_cast<std::size_t>(ranks)) {
+    throw Refused("speeds: has " + std::to_string(one.speeds.size()) + " entries; give one for each of the " +
+                  std::to_string(ranks) + " ranks");
+  }
   return one;
 }
 

@@ -35,7 +35,7 @@ enum class Late {
 struct Settings {
   std::size_t inline_limit = 4096;  // bytes; smaller data travel in announcements
   std::size_t window = 128 << 10;   // bytes in flight from this rank: two segments of 64 KiB
-  double patience = 20e-6;          // s that a child may take to answer before later ones are served
+  double patience = 20e-6;          // s that a child may take at least to answer before later ones are served
   std::size_t posted = 4;           // receives of segments that are posted ahead
   Late late = Late::kStoreForward;
   std::size_t pool = 16 << 20;        // bytes for kStoreForward
@@ -156,7 +156,7 @@ class Engine {
   void close(Delivery& delivery, Outgoing& outgoing);
   void send_segments();
   std::pair<Delivery*, Outgoing*> next_to_send();
-  bool is_awaited(const Outgoing& outgoing);
+  bool is_awaited(const Delivery& delivery, const Outgoing& outgoing);
   void send_segment(Delivery& delivery, Outgoing& outgoing);
   void send_inlined(const Announcement& base, std::span<const Recipient> list, std::uint16_t own_group);
   int slowness_of(int rank) const;

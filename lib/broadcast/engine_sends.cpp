@@ -235,7 +235,7 @@ std::pair<Engine::Delivery*, Engine::Outgoing*> Engine::next_to_send() {
     Outgoing* candidate = nullptr;
     std::int32_t priority = -1;
     for (const auto& outgoing : delivery->outgoing) {
-      if (candidate == nullptr && is_awaited(*outgoing)) break;
+      if (candidate == nullptr && is_awaited(*delivery, *outgoing)) break;
       if (!outgoing->ready || outgoing->next >= std::min(delivery->available(outgoing->stripe), outgoing->total)) {
         continue;
       }
@@ -253,10 +253,12 @@ std::pair<Engine::Delivery*, Engine::Outgoing*> Engine::next_to_send() {
 }
 
 // Whether the child may be about to answer. Whoever answers first is often a leaf: to serve it before a child that others
-// are behind would delay all of them by a whole message.
-bool Engine::is_awaited(const Outgoing& outgoing) {
+// are behind would delay all of them by a whole message: an answer may take as long as that would over a fast link.
+bool Engine::is_awaited(const Delivery& delivery, const Outgoing& outgoing) {
   if (!outgoing.announced || outgoing.ready || outgoing.finished || outgoing.closing || outgoing.bypassed) return false;
-  const double until = outgoing.announced_at + settings_.patience;
+  constexpr double kFastLink = 10e9;  // B/s
+  const double message = static_cast<double>(delivery.bytes(outgoing.stripe, 0)) / kFastLink;
+  const double until = outgoing.announced_at + std::max(settings_.patience, message);
   if (transport_.now() >= until) return false;
   transport_.wake(until);
   return true;

@@ -1,5 +1,5 @@
-"""Broadcasts over MPI, byte by byte, by several MPIs: every tree and root, late receives, versions, wrong input,
-the thread. And `elbowroom broadcast bench`.
+"""Broadcasts over several MPIs, byte by byte: every tree and root, late receives, versions, wrong input, the
+thread. And `elbowroom broadcast bench`.
 """
 
 from __future__ import annotations

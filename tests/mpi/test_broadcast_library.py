@@ -1,4 +1,4 @@
-"""The installed library of lib/broadcast: its examples, over MPI by pkg-config, and with threads as ranks by CMake."""
+"""The installed library of lib/broadcast: its examples over MPI (pkg-config) and over threads (CMake)."""
 
 from __future__ import annotations
 

@@ -1,15 +1,9 @@
-"""Two hosts on one machine: network namespaces joined by a veth pair, with host names of their own.
-
-Only root can make them. `mpirun` runs on host a; where it would use ssh to reach host b, a script enters b's
-namespaces. MPI takes shared memory between ranks of equal host names, hence a UTS namespace for each.
-"""
+"""Two hosts on one machine (tests/linked_hosts.py): what is measured between them."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -26,103 +20,26 @@ from elbowroom.launch.launchers import build_launch
 from elbowroom.launch.mpi import find_mpi, launch_environment
 from elbowroom.launch.session import Session
 from elbowroom.plan.point import Unit
-
-ADDRESSES = {"a": "10.231.7.1", "b": "10.231.7.2"}
-"""Private addresses that exist inside the two namespaces only."""
-
-AGENT = """#!/bin/sh
-# Called as ssh is: options, a host, a command line.
-while [ "${{1#-}}" != "$1" ]; do shift; done
-shift
-exec ip netns exec {namespace} unshare --uts sh -c "hostname b; $*"
-"""
-
-
-class TwoHosts:
-    """The namespaces, how to start a command on host a, and what crossed the link between the two."""
-
-    def __init__(self, folder: Path) -> None:
-        self.namespaces = {host: f"elbow{os.getpid()}{host}" for host in "ab"}
-        self.links = {host: f"e{os.getpid()}{host}" for host in "ab"}
-        self.agent = folder / "agent"
-        self.agent.write_text(AGENT.format(namespace=self.namespaces["b"]), encoding="ascii")
-        self.agent.chmod(0o755)
-
-    def build(self) -> None:
-        """Makes both namespaces; raises CalledProcessError where this is not allowed."""
-        for namespace in self.namespaces.values():
-            run("ip", "netns", "add", namespace)
-        a, b = self.links["a"], self.links["b"]
-        run("ip", "link", "add", a, "netns", self.namespaces["a"], "type", "veth",
-            "peer", "name", b, "netns", self.namespaces["b"])  # fmt: skip
-        for host, namespace in self.namespaces.items():
-            run("ip", "-n", namespace, "address", "add", f"{ADDRESSES[host]}/24", "dev", self.links[host])
-            run("ip", "-n", namespace, "link", "set", "lo", "up")
-            run("ip", "-n", namespace, "link", "set", self.links[host], "up")
-
-    def remove(self) -> None:
-        """Ends what still runs in the namespaces and removes them, and with them the link."""
-        for namespace in self.namespaces.values():
-            for pid in self._output("ip", "netns", "pids", namespace).split():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(pid), signal.SIGKILL)
-            subprocess.run(["ip", "netns", "delete", namespace], capture_output=True, check=False)
-
-    def limit(self, megabits: int) -> None:
-        """A token bucket at both ends of the link."""
-        for host, namespace in self.namespaces.items():
-            run("tc", "-n", namespace, "qdisc", "replace", "dev", self.links[host], "root",
-                "tbf", "rate", f"{megabits}mbit", "burst", "128kb", "latency", "50ms")  # fmt: skip
-
-    def sent(self, host: str) -> int:
-        """Bytes that `host` has sent over the link since it exists."""
-        file = f"/sys/class/net/{self.links[host]}/statistics/tx_bytes"
-        return int(self._output("ip", "netns", "exec", self.namespaces[host], "cat", file))
-
-    def on_a(self, launch: Launch) -> Launch:
-        """The same command, started on host a."""
-        enter = ["ip", "netns", "exec", self.namespaces["a"], "unshare", "--uts"]
-        command = [*enter, "sh", "-c", 'hostname a && exec "$@"', "sh", *launch.command]
-        env = {"PRTE_MCA_plm_ssh_agent": str(self.agent), "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,self"}
-        return msgspec.structs.replace(launch, command=tuple(command), env={**launch.env, **env})
-
-    @staticmethod
-    def _output(*command: str) -> str:
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout
-
-
-def run(*command: str) -> None:
-    """A short command that must succeed."""
-    subprocess.run(command, capture_output=True, text=True, check=True)
+from linked_hosts import LinkedHosts, NoHostsError, linked_hosts
 
 
 @pytest.fixture
-def two_hosts(tmp_path: Path) -> Iterator[TwoHosts]:
-    if os.geteuid() != 0:
-        pytest.skip("network namespaces need root")
-    for tool in ("ip", "unshare", "hostname"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"{tool} is not installed (Debian: iproute2, util-linux, hostname)")
-    hosts = TwoHosts(tmp_path)
+def two_hosts(tmp_path: Path) -> Iterator[LinkedHosts]:
     try:
-        try:
-            hosts.build()
-            run("unshare", "--uts", "true")
-        except subprocess.CalledProcessError as error:
-            pytest.skip(f"no network namespaces here: {error.stderr.strip()}")
-        yield hosts
-    finally:
-        hosts.remove()
+        with linked_hosts(tmp_path, "ab") as hosts:
+            yield hosts
+    except NoHostsError as error:
+        pytest.skip(str(error))
 
 
 @contextlib.contextmanager
-def session(hosts: TwoHosts) -> Iterator[Session]:
+def session(hosts: LinkedHosts) -> Iterator[Session]:
     """The probe with rank 0 on host a and rank 1 on host b."""
     mpi = find_mpi()
     request = LaunchRequest(
-        ranks=2, ranks_per_host=1, probe=str(probe(mpi)), mpi=mpi, hosts=tuple(ADDRESSES.values())
+        ranks=2, ranks_per_host=1, probe=str(probe(mpi)), mpi=mpi, hosts=tuple(hosts.addresses.values())
     )
-    live = Session(hosts.on_a(build_launch("mpiexec", request, {})), ranks=2, mpi=mpi)
+    live = Session(hosts.on_first(build_launch("mpiexec", request, {})), ranks=2, mpi=mpi)
     try:
         yield live
     finally:
@@ -163,13 +80,13 @@ def ping_pong(live: Session, size: int, metric: str) -> dict[str, Any]:
     return phase
 
 
-def test_the_ranks_are_on_two_hosts_and_say_that_they_speak_tcp(two_hosts: TwoHosts) -> None:
+def test_the_ranks_are_on_two_hosts_and_say_that_they_speak_tcp(two_hosts: LinkedHosts) -> None:
     with session(two_hosts) as live:
         assert [rank["host"] for rank in live.hello["ranks"]] == ["a", "b"]
         assert live.hello["mpi"]["transport"] == "tcp"
 
 
-def test_every_byte_of_the_messages_crosses_the_link(two_hosts: TwoHosts) -> None:
+def test_every_byte_of_the_messages_crosses_the_link(two_hosts: LinkedHosts) -> None:
     with session(two_hosts) as live:
         before = {host: two_hosts.sent(host) for host in "ab"}
         measured = ping_pong(live, 1 << 20, "bandwidth")
@@ -181,7 +98,7 @@ def test_every_byte_of_the_messages_crosses_the_link(two_hosts: TwoHosts) -> Non
     assert sum(crossed.values()) >= measured["bytes"]
 
 
-def test_a_small_message_crosses_the_link_as_a_packet(two_hosts: TwoHosts) -> None:
+def test_a_small_message_crosses_the_link_as_a_packet(two_hosts: LinkedHosts) -> None:
     with session(two_hosts) as live:
         before = two_hosts.sent("a")
         measured = ping_pong(live, 4, "latency")
@@ -191,7 +108,7 @@ def test_a_small_message_crosses_the_link_as_a_packet(two_hosts: TwoHosts) -> No
     assert crossed >= measured["messages"] // 2 * 54
 
 
-def test_one_way_times_between_two_hosts_are_refused(two_hosts: TwoHosts) -> None:
+def test_one_way_times_between_two_hosts_are_refused(two_hosts: LinkedHosts) -> None:
     """Both have the same clock here, which nobody could know of two hosts."""
     request = {
         "op": "measure",
@@ -209,11 +126,12 @@ def test_one_way_times_between_two_hosts_are_refused(two_hosts: TwoHosts) -> Non
     assert "clocks of a and b" in answer["message"]
 
 
-def test_a_slower_link_is_measured_as_slower(two_hosts: TwoHosts) -> None:
+def test_a_slower_link_is_measured_as_slower(two_hosts: LinkedHosts) -> None:
     with session(two_hosts) as live:
         free = ping_pong(live, 1 << 20, "bandwidth")["value"]
         try:
-            two_hosts.limit(megabits=400)
+            for host in "ab":
+                two_hosts.limit(host, 400)
         except subprocess.CalledProcessError as error:
             pytest.skip(f"no token bucket here: {error.stderr.strip()}")
         time.sleep(0.1)
@@ -223,12 +141,12 @@ def test_a_slower_link_is_measured_as_slower(two_hosts: TwoHosts) -> None:
     assert limited < 50 * 1.25
 
 
-def test_a_run_measures_over_two_hosts_and_says_so(two_hosts: TwoHosts, tmp_path: Path) -> None:
+def test_a_run_measures_over_two_hosts_and_says_so(two_hosts: LinkedHosts, tmp_path: Path) -> None:
     words = [
         "run",
         "quick",
         "--hosts",
-        ",".join(ADDRESSES.values()),
+        ",".join(two_hosts.addresses.values()),
         "--out",
         str(tmp_path / "run"),
         "--json",
@@ -244,7 +162,7 @@ def test_a_run_measures_over_two_hosts_and_says_so(two_hosts: TwoHosts, tmp_path
         "window=0.05",
         "--no-report",
     ]
-    launch = two_hosts.on_a(
+    launch = two_hosts.on_first(
         Launch(command=(sys.executable, "-m", "elbowroom", *words), env=launch_environment())
     )
     before = two_hosts.sent("a")

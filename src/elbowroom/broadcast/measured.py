@@ -23,7 +23,7 @@ MICRO = 1e6
 class Case(msgspec.Struct, frozen=True, kw_only=True):
     """`size` bytes from rank 0 to ranks 1 to `recipients`, `repeat` times; `segment` and `window` in bytes, 0
     for whole messages and the library's window. `priorities` are alike, or rise with the rank as in Fig. 4.5
-    of the thesis.
+    of the thesis. `speeds`: of each rank's link, relative to each other; none: all alike.
     """
 
     size: int
@@ -33,6 +33,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     window: int = 0
     repeat: int = 5
     priorities: Literal["equal", "rising"] = "equal"
+    speeds: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         check_tree(self.tree)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -36,14 +36,20 @@ class _Refused(msgspec.Struct):
 
 
 def measure_broadcasts(
-    cases: Sequence[Case], job: Job, *, beside: bool = True, latency: Mapping[str, int] | None = None
+    cases: Sequence[Case],
+    job: Job,
+    *,
+    beside: bool = True,
+    latency: Mapping[str, int] | None = None,
+    adapt: Callable[[Launch], Launch] = lambda launch: launch,
 ) -> Measured:
     """Measures all cases in one job; `beside`: MPI's own broadcasts of the same data, too. `latency`:
-    `exchanges` of a message of `size` bytes between two ranks, in `blocks`. UsageError where the ranks cannot
+    `exchanges` of a message of `size` bytes between two ranks, in `blocks`. `adapt` changes the command line.
+    UsageError where the ranks cannot
     be started so, MachineError where the program cannot be built or dies.
     """
     request = {"cases": cases, "beside": beside, "latency": latency or {}}
-    launch = bench_launch(job)
+    launch = adapt(bench_launch(job))
     done = run(
         launch.command,
         field="broadcast-bench",

@@ -1,0 +1,153 @@
+"""Broadcasts over MPI on this machine: what the library adds to MPI, and what trees save.
+
+    python benchmarks/broadcast_mpi.py [--mpi MPI] [--json]
+
+In turns, repetition by repetition, data checked. To reach:
+- 2 ranks, 20,000 exchanges of 4 B: at most 1 us above MPI_Send and MPI_Recv, one way;
+- 2 ranks, 4 MiB and 16 MiB: at most 1.05 of MPI_Ibcast;
+- 8 ranks, 2 MiB: binomial at most 0.5 of a loop of sends. Each rank is a host of its own (network namespaces,
+  needs root) with a link of 200 Mbit/s. Beside it 8 ranks in shared memory, where copies cost memory
+  bandwidth and not links: to reach the same where each rank has a core; n/a otherwise.
+
+Exit code 1 where one is missed. Needs a quiet machine; a minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import runpy
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from elbowroom.broadcast.measured import BroadcastEntry, Case, cases, entries
+from elbowroom.launch.broadcast_bench import Job, measure_broadcasts
+from elbowroom.launch.launcher import Launch
+
+EXCHANGES, BLOCKS = 1000, 20
+LARGE = (4 * 2**20, 16 * 2**20)
+TREES = ("flat", "chain", "binary", "binomial", "two")
+RANKS, SIZE, SEGMENT = 8, 2 * 2**20, 65536
+LINK_MBIT = 200
+
+BUFFERS = {"OMPI_MCA_btl_tcp_sndbuf": "131072"}
+"""Bytes that MPI calls sent while they still wait in the kernel: with Linux' own limit of some MiB, messages to
+several ranks share the link, and the first one arrives as late as the last one.
+"""
+
+
+class Row(NamedTuple):
+    """A value and the most that it may be; None: n/a here, for the reason in `what`."""
+
+    what: str
+    value: float
+    unit: str
+    most: float | None = None
+
+
+def latency(mpi: str | None) -> Iterator[Row]:
+    """4 B between two ranks."""
+    asked = {"exchanges": EXCHANGES, "blocks": BLOCKS, "size": 4}
+    found = measure_broadcasts([], Job(2, mpi=mpi), latency=asked).latency
+    assert found is not None
+    added = [ours - plain for ours, plain in zip(found.library, found.mpi, strict=True)]
+    yield Row("2 ranks, 4 B one way, MPI", statistics.median(found.mpi) * 1e6, "us")
+    yield Row("2 ranks, 4 B one way, library", statistics.median(found.library) * 1e6, "us")
+    yield Row("2 ranks, 4 B, what the library adds", statistics.median(added) * 1e6, "us", 1.0)
+
+
+def beside_ibcast(mpi: str | None) -> Iterator[Row]:
+    """Large data to one recipient."""
+    asked = cases(LARGE, (1,), ("binomial",), repeat=101)
+    for entry in entries(asked, measure_broadcasts(asked, Job(2, mpi=mpi))):
+        what = f"2 ranks, {entry.size >> 20} MiB"
+        yield Row(f"{what}, library", entry.time.median, "us")
+        yield Row(f"{what}, MPI_Ibcast", entry.beside.ibcast.median, "us")
+        yield Row(f"{what}, library/MPI_Ibcast", entry.time.median / entry.beside.ibcast.median, "", 1.05)
+
+
+def trees(where: str, found: list[BroadcastEntry], most: float | None) -> Iterator[Row]:
+    """All trees beside the loop of sends."""
+    beside = found[0].beside
+    for name, time in (
+        ("loop of sends", beside.sends),
+        ("MPI_Bcast", beside.bcast),
+        ("MPI_Ibcast", beside.ibcast),
+    ):
+        yield Row(f"{where}, {name}", time.median / 1e3, "ms")
+    for entry in found:
+        tree = f"{entry.tree}, {entry.segment >> 10} KiB segments" if entry.segment else entry.tree
+        yield Row(f"{where}, {tree}", entry.time.median / 1e3, "ms")
+        if tree == "binomial":
+            yield Row(f"{where}, binomial/loop", entry.time.median / beside.sends.median, "", most)
+
+
+def asked_of_trees(repeat: int) -> list[Case]:
+    whole = cases((SIZE,), (RANKS - 1,), TREES, repeat=repeat)
+    cut = cases((SIZE,), (RANKS - 1,), ("chain", "binary", "two"), segment=SEGMENT, repeat=repeat)
+    return whole + cut
+
+
+def in_shared_memory(mpi: str | None) -> Iterator[Row]:
+    cores = len(os.sched_getaffinity(0))
+    asked = asked_of_trees(21)
+    found = list(entries(asked, measure_broadcasts(asked, Job(RANKS, mpi=mpi))))
+    enough = cores >= RANKS
+    where = f"{RANKS} ranks, {cores} cores" if enough else f"{RANKS} ranks share {cores} cores"
+    yield from trees(where, found, 0.5 if enough else None)
+
+
+def behind_links(folder: Path) -> Iterator[Row]:
+    """The embedded MPI over TCP."""
+    tools = runpy.run_path(str(Path(__file__).parents[1] / "tests" / "linked_hosts.py"))
+    asked = asked_of_trees(7)
+    try:
+        with tools["linked_hosts"](folder, "abcdefgh"[:RANKS]) as hosts:
+            for name in hosts.names:
+                hosts.limit(name, LINK_MBIT)
+            job = Job(RANKS, "mpiexec", None, tuple(hosts.addresses.values()))
+
+            def adapt(launch: Launch) -> Launch:
+                first: Launch = hosts.on_first(launch)
+                return msgspec.structs.replace(first, env={**first.env, **BUFFERS})
+
+            found = list(entries(asked, measure_broadcasts(asked, job, adapt=adapt)))
+    except tools["NoHostsError"] as error:
+        print(f"{RANKS} hosts: n/a ({error})", file=sys.stderr)
+        return
+    yield from trees(f"{RANKS} hosts, {LINK_MBIT} Mbit/s", found, 0.5)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--mpi", help="as `elbowroom run --mpi`; default: the embedded one")
+    parser.add_argument("--json", action="store_true")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        parts = (
+            latency(asked.mpi),
+            beside_ibcast(asked.mpi),
+            in_shared_memory(asked.mpi),
+            behind_links(Path(folder)),
+        )
+        rows = [row for part in parts for row in part]
+    missed = [row for row in rows if row.most is not None and row.value > row.most]
+    if asked.json:
+        told: list[dict[str, Any]] = [row._asdict() for row in rows]
+        print(json.dumps(told, indent=1))
+        return 1 if missed else 0
+    for row in rows:
+        bound = "" if row.most is None else f"  (at most {row.most:g}{': MISSED' if row in missed else ''})"
+        print(f"{row.what:<48} {row.value:>10.3f} {row.unit:<2}{bound}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

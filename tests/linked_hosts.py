@@ -1,0 +1,128 @@
+"""Hosts on one machine: network namespaces whose links meet in a bridge, with host names of their own.
+
+Only root can make them. `mpirun` runs on the first host; where it would use ssh to reach another one, a
+script enters the namespaces of that one. MPI takes shared memory between ranks of equal host names, hence a
+UTS namespace for each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from elbowroom.launch.launcher import Launch
+
+AGENT = """#!/bin/sh
+# Called as ssh is: options, a host, a command line.
+while [ "${{1#-}}" != "$1" ]; do shift; done
+case $1 in
+{cases}
+esac
+shift
+exec ip netns exec "$space" unshare --uts {clocks} sh -c "hostname $name; $*"
+"""
+
+
+class NoHostsError(Exception):
+    """Why there can be none here."""
+
+
+class LinkedHosts:
+    """The namespaces, how to start a command on the first host, and what each sent over its link."""
+
+    def __init__(self, folder: Path, names: str) -> None:
+        self.names = names
+        self.addresses = {name: f"10.231.7.{place}" for place, name in enumerate(names, start=1)}
+        self._hub = f"elbow{os.getpid()}hub"
+        self._agent = folder / "agent"
+
+    def build(self, *, clocks_apart: bool = False) -> None:
+        """Makes the namespaces; raises CalledProcessError where this is not allowed. `clocks_apart`: the
+        clocks of all hosts but the first are 100,000 s ahead.
+        """
+        run("ip", "netns", "add", self._hub)
+        run("ip", "-n", self._hub, "link", "add", "bridge", "type", "bridge")
+        run("ip", "-n", self._hub, "link", "set", "bridge", "up")
+        for name in self.names:
+            space, link = self._space(name), self.link(name)
+            run("ip", "netns", "add", space)
+            run("ip", "-n", space, "link", "add", link, "type", "veth", "peer", "name", link,
+                "netns", self._hub)  # fmt: skip
+            run("ip", "-n", self._hub, "link", "set", link, "master", "bridge", "up")
+            run("ip", "-n", space, "address", "add", f"{self.addresses[name]}/24", "dev", link)
+            run("ip", "-n", space, "link", "set", "lo", "up")
+            run("ip", "-n", space, "link", "set", link, "up")
+        cases = [f"{self.addresses[name]}) space={self._space(name)} name={name} ;;" for name in self.names]
+        clocks = "-T --monotonic 100000 --boottime 100000" if clocks_apart else ""
+        self._agent.write_text(AGENT.format(cases="\n".join(cases), clocks=clocks), encoding="ascii")
+        self._agent.chmod(0o755)
+
+    def remove(self) -> None:
+        """Ends what still runs in the namespaces and removes them, and with them the links."""
+        for space in (*map(self._space, self.names), self._hub):
+            for pid in _output("ip", "netns", "pids", space).split():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
+            subprocess.run(["ip", "netns", "delete", space], capture_output=True, check=False)
+
+    def link(self, name: str) -> str:
+        """The name of a host's link, on both of its ends."""
+        return f"e{os.getpid()}{name}"
+
+    def limit(self, name: str, megabits: int) -> None:
+        """A token bucket at both ends of a host's link."""
+        for space in (self._space(name), self._hub):
+            run("tc", "-n", space, "qdisc", "replace", "dev", self.link(name), "root",
+                "tbf", "rate", f"{megabits}mbit", "burst", "128kb", "latency", "50ms")  # fmt: skip
+
+    def sent(self, name: str) -> int:
+        """Bytes that a host has sent over its link since it exists."""
+        file = f"/sys/class/net/{self.link(name)}/statistics/tx_bytes"
+        return int(_output("ip", "netns", "exec", self._space(name), "cat", file))
+
+    def on_first(self, launch: Launch) -> Launch:
+        """The same command, started on the first host."""
+        first = self.names[0]
+        enter = ["ip", "netns", "exec", self._space(first), "unshare", "--uts"]
+        command = [*enter, "sh", "-c", f'hostname {first} && exec "$@"', "sh", *launch.command]
+        env = {"PRTE_MCA_plm_ssh_agent": str(self._agent), "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,self"}
+        return msgspec.structs.replace(launch, command=tuple(command), env={**launch.env, **env})
+
+    def _space(self, name: str) -> str:
+        return f"elbow{os.getpid()}{name}"
+
+
+@contextlib.contextmanager
+def linked_hosts(folder: Path, names: str, *, clocks_apart: bool = False) -> Iterator[LinkedHosts]:
+    """Hosts of these names of one letter; NoHostsError where there can be none."""
+    if os.geteuid() != 0:
+        raise NoHostsError("network namespaces need root")
+    for tool in ("ip", "unshare", "hostname"):
+        if shutil.which(tool) is None:
+            raise NoHostsError(f"{tool} is not installed (Debian: iproute2, util-linux, hostname)")
+    hosts = LinkedHosts(folder, names)
+    try:
+        try:
+            hosts.build(clocks_apart=clocks_apart)
+            run("unshare", "--uts", *(["-T"] if clocks_apart else []), "true")
+        except subprocess.CalledProcessError as error:
+            raise NoHostsError(f"no network namespaces here: {error.stderr.strip()}") from error
+        yield hosts
+    finally:
+        hosts.remove()
+
+
+def run(*command: str) -> None:
+    """A short command that must succeed."""
+    subprocess.run(command, capture_output=True, text=True, check=True)
+
+
+def _output(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
