@@ -4,21 +4,25 @@
 
 The network of Fig. 4.3 of Swartvagher's thesis as far as it is known: 38 recipients, each with a link of
 6 GB/s and 2 us to one switch; 429 KiB, and 32 MiB. SMPI runs MPI_Bcast, by its own and by MPICH's, Open MPI's
-and MVAPICH2's choice of an algorithm, with the same network model. Then 1,000 recipients. Exit code 1 where a
-bound of the last column is missed. All is simulated: nothing is measured. Needs libsimgrid-dev; some seconds.
+and MVAPICH2's choice of an algorithm, with the same network model. Then 39 recipients on 4 racks with uplinks
+of 12 GB/s: ranks fill rack after rack, or are shuffled, or are shuffled and the library knows the racks. Then
+up to 999 recipients: times are to grow with the logarithm of the number of ranks (GROWTH). Exit code 1 where
+a bound of the last column is missed. All is simulated: nothing is measured. Needs libsimgrid-dev; seconds.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import elbowroom
 
@@ -38,6 +42,22 @@ PLATFORM = f"""<?xml version='1.0'?>
            sharing_policy="SPLITDUPLEX"/>
 </platform>
 """
+
+
+RACK_TREES = (
+    ("binomial", "two-level-binomial", 0),
+    ("binary, segments of 32 KiB", "two-level-binary", 32768),
+    ("chain, segments of 32 KiB", "two-level-chain", 32768),
+    ("two trees, segments of 32 KiB", "two", 32768),
+    ("auto", "auto", 0),
+)
+"""Trees of two levels are the others where the library knows no racks."""
+
+GROWING = (9, 30, 99, 300, 999)
+"""Numbers of recipients."""
+
+GROWTH = 0.15
+"""Times may differ by this share from a + b log2(ranks), with the best a and b."""
 
 
 class Row(NamedTuple):
@@ -70,10 +90,12 @@ def smpi(size: int, selector: str, folder: Path) -> float:
     return float(found[1])
 
 
-def ours(tree: str, segment: int = 0, *, recipients: int = RECIPIENTS, size: int = SIZE) -> float:
+def ours(
+    tree: str, segment: int = 0, *, recipients: int = RECIPIENTS, size: int = SIZE, **others: Any
+) -> float:
     """us of our broadcast."""
     done = elbowroom.simulate_broadcast(
-        recipients, size, bandwidth=BANDWIDTH, latency=LATENCY, tree=tree, segment=segment
+        recipients, size, bandwidth=BANDWIDTH, latency=LATENCY, tree=tree, segment=segment, **others
     )
     return done.seconds * 1e6
 
@@ -98,11 +120,30 @@ def rows(folder: Path) -> Iterator[Row]:
         ours("chain", 262144, size=LARGE),
         LARGE / 4.0e9 * 1e6,
     )
-    for recipients in (10, 100, 1000):
-        yield Row("binomial", recipients, SIZE, ours("binomial", recipients=recipients))
-        yield Row(
-            "two trees, segments of 32 KiB", recipients, SIZE, ours("two", 32768, recipients=recipients)
-        )
+    yield Row("auto", RECIPIENTS, SIZE, ours("auto"), 300)
+    yield Row("auto", RECIPIENTS, LARGE, ours("auto", size=LARGE), LARGE / 4.0e9 * 1e6)
+    yield from rows_of_racks()
+    yield from growing("binomial", "binomial")
+    yield from growing("two trees, segments of 32 KiB", "two", 32768)
+
+
+def rows_of_racks() -> Iterator[Row]:
+    """Four racks, by the order of ranks."""
+    for name, tree, segment in RACK_TREES:
+        for order in ("rank", "shuffled", "rack"):
+            time = ours(tree, segment, recipients=39, platform="fat-tree", order=order)
+            yield Row(f"{name}; {order}", 39, SIZE, time)
+
+
+def growing(name: str, tree: str, segment: int = 0) -> list[Row]:
+    """A row for each number of recipients, whose bound is the logarithm that fits them best, and a share."""
+    times = [ours(tree, segment, recipients=recipients) for recipients in GROWING]
+    logarithms = [math.log2(recipients + 1) for recipients in GROWING]
+    slope, intercept = statistics.linear_regression(logarithms, times)
+    return [
+        Row(name, recipients, SIZE, time, (1 + GROWTH) * (intercept + slope * logarithm))
+        for recipients, time, logarithm in zip(GROWING, times, logarithms, strict=True)
+    ]
 
 
 def main() -> int:

@@ -61,6 +61,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "new figure": (*NEW_FILES, "figure", "figure.pdf", "folder.svg", "missing/x.svg"),
     "new folder": NEW_FOLDERS,
     "count": (*NO_NUMBERS, "0", "-1", "1.5", "nan", "1e400", "9" * 30),
+    "counts": (*TEXTS, ",", "1,", "0", "-1", "1.5", "3,two", ARABIC, LONG, "9" * 30),
     "index": (*NO_NUMBERS, "-1", "1.5", "nan", "9" * 30, "4096"),
     "any index": (*NO_NUMBERS, "-1", "1.5", "nan", "9" * 30),
     "duration": (*TEXTS, "two", ARABIC, "nan", "inf", "-1", "0", "60x", "1e400", LONG, "9" * 30),
@@ -141,6 +142,9 @@ toml:
 file:
   overlap --table @
   import @ -o new
+  broadcast simulate --network @
+  broadcast simulate --platform @
+  broadcast tune --from @
 hostfile:
   {LIVE} --hostfile @
   advise henri --job job.toml --verify --launcher mpiexec --run new --hostfile @
@@ -161,6 +165,7 @@ new file:
   trace dag t -o @
   trace sync t --report @
   {CALIBRATE} -o @
+  broadcast tune --sizes 4 --recipients 1 -o @
 new figure:
   explain curves -o @
   overlap {TIMES} -o @
@@ -171,6 +176,7 @@ new figure:
   trace stat t --figure @
   trace overhead --repeat 1 -o @ -- true
   trace simulate-clocks --clocks 2 -o @
+  broadcast areas -o @
 new folder:
   run sizes --machine henri --no-report --out @
   import curves.csv -o @
@@ -187,7 +193,12 @@ count:
   trace overhead --repeat @ -- true
   trace simulate-clocks --clocks @
   broadcast simulate --recipients @
+  broadcast simulate --nodes @
+  broadcast simulate --platform fat-tree --racks @
+  broadcast areas --recipients @
   predict henri --comm-node 0 --comm-threads @
+counts:
+  broadcast tune --recipients @
 index:
   {VIRTUAL} --comm-core @
   {VIRTUAL} --comp-node @
@@ -251,12 +262,16 @@ size:
   trace overhead --repeat 1 --buffer @ -- true
   broadcast simulate --size @
   broadcast simulate --segment @
+  broadcast simulate --window @
+  broadcast areas --size @
+  broadcast areas --segment @
 bytes:
   overlap henri {MODELLED} --comp-bytes @ --comm-bytes 1MB
   overlap henri {MODELLED} --comp-bytes 1GB --comm-bytes @
 sizes:
   {VIRTUAL} --sizes @
   simulate --machine henri --cores 1 --sizes @
+  broadcast tune --sizes @
 list:
   {VIRTUAL} --comp-cores @
   simulate --machine henri --cores @
@@ -287,6 +302,17 @@ name:
   broadcast simulate --tree @
   broadcast simulate --bandwidth @
   broadcast simulate --latency @
+  broadcast simulate --overhead @
+  broadcast simulate --platform fat-tree --uplink @
+  broadcast simulate --platform fat-tree --order @
+  broadcast areas --bandwidth @
+  broadcast areas --latency @
+  broadcast areas --overhead @
+  broadcast areas --tree @
+  broadcast areas --priorities @
+  broadcast tune --bandwidth @
+  broadcast tune --latency @
+  broadcast tune --overhead @
 text:
   {RECORD} --categories @ -- true
   trace overhead --repeat 1 --categories @ -- true
@@ -389,6 +415,9 @@ trace overhead -- nonesuch-program
 {RECORD} -- nonesuch-program
 trace overhead --threads 1 --repeat 1
 run quick --kernels nonesuch
+broadcast simulate --nodes 4 --recipients 3
+broadcast simulate --racks 4
+broadcast simulate --order rack
 run diffusion --set cells=1 --machine henri --out new
 """
 """Whole command lines that are wrong."""

@@ -30,12 +30,10 @@ using program::together;
 using taskflow::Factorization;
 
 constexpr double kMega = 1e-6;
-constexpr double kMostRuns = 10000;             // in a phase
-constexpr double kRoom = 0.9;                   // of the available memory that tiles may take
-constexpr double kLargestResidual = 1e-12;      // of a factorization that is right
-constexpr std::int64_t kMostTiles = 1000;       // on a side
-constexpr std::int64_t kMostBlock = 8192;       // rows of a tile
-constexpr std::size_t kLargestInnerBlock = 32;  // rows of a T
+constexpr double kMostRuns = 10000;         // in a phase
+constexpr double kRoom = 0.9;               // of the available memory that tiles may take
+constexpr double kLargestResidual = 1e-12;  // of a factorization that is right
+constexpr std::int64_t kMostTiles = 1000;   // on a side
 
 std::int64_t read_count(const json& program, const char* key, std::int64_t otherwise, std::int64_t most) {
   const auto count = read(program, key, otherwise);
@@ -79,7 +77,7 @@ Layout read_layout(const json& program, int ranks) {
                        "give rows x columns whose product is the number of ranks");
   }
   layout.block = static_cast<std::size_t>(read_count(program, "block", 256, kMostBlock));
-  layout.inner_block = std::min(layout.block, kLargestInnerBlock);
+  layout.inner_block = std::min(layout.block, kInnerBlock);
   return layout;
 }
 

@@ -2,17 +2,21 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <string>
 
 #include "common/blas.hpp"
 #include "common/sharing.hpp"
 #include "factorizations/factorizations.hpp"
+#include "factorizations/steps.hpp"
 
 namespace {
 
 using namespace elbowroom;
 using namespace elbowroom::factorizations;
+
+constexpr int kRepetitions = 15;
 
 struct Options {
   std::string config;
@@ -90,6 +94,19 @@ void add_solve(CLI::App& command, Options& options) {
   command.add_flag("--json", options.json, "one JSON object");
 }
 
+// Of one rank, in the order of their names; rank 0 prints them.
+int print_times(const Job& job, const Options& options) {
+  program::one_thread_each();
+  const auto block = static_cast<std::size_t>(options.block);
+  const auto times = time_steps(block, std::min<std::size_t>(block, kInnerBlock), kRepetitions);
+  nlohmann::json record = {{"record", "times"}, {"block", block}, {"blas", program::blas()}};
+  for (std::size_t step = 0; step < times.size(); ++step) {
+    record["seconds"][taskflow::name_of(static_cast<taskflow::Step>(step))] = times[step];
+  }
+  if (job.rank() == 0) std::cout << record.dump() << std::endl;
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -105,6 +122,10 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"multiple"}));
   auto* solving = app.add_subcommand("solve", "one factorization, checked");
   add_solve(*solving, options);
+  auto* timing = app.add_subcommand("times", "how long each kernel takes on one core");
+  timing->add_option("--block", options.block, "rows of a tile")
+      ->check(CLI::Range(1, kMostBlock))
+      ->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -112,6 +133,7 @@ int main(int argc, char** argv) {
   }
   return program::with_ranks("factorizations", argc, argv, "multiple", [&](const Job& job) {
     if (*solving) return solve(job, options);
+    if (*timing) return print_times(job, options);
     return program::serve(job, options.config, [](const Job& all, const program::Settings& settings) {
       return std::make_unique<Factorizations>(all, settings);
     });

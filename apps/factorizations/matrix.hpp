@@ -13,6 +13,9 @@ namespace elbowroom::factorizations {
 
 using taskflow::Data;
 
+inline constexpr int kMostBlock = 8192;         // rows of a tile
+inline constexpr std::size_t kInnerBlock = 32;  // rows of a T: reflectors of QR's that are applied together
+
 // How a problem's tiles are stored: each in one piece, column by column.
 struct Layout {
   taskflow::Problem problem;

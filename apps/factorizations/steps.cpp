@@ -2,8 +2,13 @@
 
 #include <cblas.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <vector>
+
+#include "base/clock.hpp"
+#include "common/uniform.hpp"
 
 // LAPACK's own interface: OpenBLAS has its code, not its C header.
 extern "C" {
@@ -64,6 +69,30 @@ double flops(Step step, std::size_t block) {
   constexpr std::array<double, taskflow::kSteps> kCubes = {1.0 / 3, 1, 1, 2, 4.0 / 3, 2, 2, 4};
   const auto n = static_cast<double>(block);
   return kCubes[static_cast<std::size_t>(step)] * n * n * n;
+}
+
+std::array<double, taskflow::kSteps> time_steps(std::size_t block, std::size_t inner_block, int repetitions) {
+  const std::size_t size = block * block;
+  // Four tiles and a T, new for each repetition: dominant on the diagonal, so that all factors exist.
+  std::vector<double> fresh(size);
+  for (std::size_t at = 0; at < size; ++at) {
+    fresh[at] = at % (block + 1) == 0 ? static_cast<double>(block) : program::uniform(1, at, 0);
+  }
+  std::array<double, taskflow::kSteps> result{};
+  for (std::size_t step = 0; step < result.size(); ++step) {
+    std::vector<double> seconds;
+    for (int i = 0; i <= repetitions; ++i) {
+      std::array<std::vector<double>, 4> memory{fresh, fresh, fresh, fresh};
+      std::array<void*, 4> tiles{};
+      for (std::size_t j = 0; j < tiles.size(); ++j) tiles[j] = memory[j].data();
+      const std::int64_t start = now_ns();
+      compute(static_cast<Step>(step), block, inner_block, tiles.data());
+      // The first one warms up.
+      if (i > 0) seconds.push_back(static_cast<double>(now_ns() - start) * 1e-9);
+    }
+    result[step] = *std::min_element(seconds.begin(), seconds.end());
+  }
+  return result;
 }
 
 }  // namespace elbowroom::factorizations

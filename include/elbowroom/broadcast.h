@@ -70,18 +70,31 @@ enum {
   ELBOW_POSTPONE = 2       /* the others wait (the thesis) */
 };
 
+/* The network, for the tree "auto": each process has a link to one switch. `elbowroom broadcast tune` measures it. 0 stands
+ * for the default in every field. */
+typedef struct elbow_network {
+  double latency;    /* s of a process's link; a message passes two. Default: 1e-6 */
+  double overhead;   /* s of a process for each message that it sends or receives. Default: 0.5e-6 */
+  double bandwidth;  /* B/s of a process's link, in each direction. Default: 10e9 */
+  double forwarding; /* s of computation that a process loses for each byte that it forwards; added to the time that a
+                        tree takes, for the recipient that forwards most. Default: 0 */
+} elbow_network;
+
 /* 0 stands for the default in every field. */
 typedef struct elbow_broadcast_settings {
-  size_t inline_limit;    /* bytes; smaller data travel with their announcement. Default: 4096 */
-  size_t window;          /* bytes in flight from this process. Default: 131072 */
-  size_t pool;            /* bytes for ELBOW_STORE_FORWARD. Default: 16 MiB */
-  int late;               /* one of the above */
-  double watchdog;        /* s without a change after which an operation gets ELBOW_STALLED. Default: 60 */
-  const uint16_t* groups; /* the rack of each process, for trees of two levels */
+  size_t inline_limit;          /* bytes; smaller data travel with their announcement. Default: 4096 */
+  size_t window;                /* bytes in flight from this process. Default: 131072 */
+  size_t pool;                  /* bytes for ELBOW_STORE_FORWARD. Default: 16 MiB */
+  int late;                     /* one of the above */
+  double watchdog;              /* s without a change after which an operation gets ELBOW_STALLED. Default: 60 */
+  const uint16_t* groups;       /* the rack of each process, for trees of two levels; "two" and "auto" have two then */
+  const elbow_network* network; /* with it, sends of which no way is given go by "auto"; it is copied */
 } elbow_broadcast_settings;
 
 /* `tree`: "flat", "chain", "binary", "binomial", "4-ary", "8-nomial", with "two-level-", "delegate-" or "split3-" before it,
- * or "two" (two trees at once, each with every other segment). NULL: "binomial". `segment`: bytes; 0: whole messages. */
+ * "two" (two trees at once, each with every other segment), or "auto" (the tree of the least predicted time; the first send
+ * of a size and number of recipients computes it, in milliseconds, and later ones look it up). NULL: "binomial".
+ * `segment`: bytes; 0: whole messages, and for "auto" those that it chooses. */
 typedef struct elbow_way {
   const char* tree;
   size_t segment;
@@ -118,7 +131,7 @@ ELBOW_API void elbow_broadcast_free(elbow_broadcast* broadcast);
 ELBOW_API int elbow_broadcast_receive(elbow_broadcast* broadcast, uint32_t context, int32_t root, int64_t tag,
                                       void* data, size_t size, elbow_operation* operation);
 
-/* Sends to each of `count` recipients. `way` may be NULL. EINVAL for processes that are no others or are named twice,
+/* Sends to each of `count` recipients. `way` may be NULL: "auto" where the settings have a network, else "binomial". EINVAL for processes that are no others or are named twice,
  * negative priorities, no recipient, and a tree that is unknown. */
 ELBOW_API int elbow_broadcast_send(elbow_broadcast* broadcast, uint32_t context, int64_t tag, const void* data,
                                    size_t size, const elbow_recipient* recipients, size_t count, const elbow_way* way,

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -18,6 +19,7 @@
 #include <unordered_map>
 
 #include "engine.hpp"
+#include "ways.hpp"
 
 namespace {
 
@@ -120,20 +122,20 @@ Settings settings_of(const elbow_broadcast_settings* given, int size) {
   return settings;
 }
 
-Way way_of(const elbow_way* given) {
-  Way way;
-  if (given == nullptr) return way;
-  way.segment = given->segment;
-  if (given->tree == nullptr) return way;
-  way.two_trees = std::strcmp(given->tree, "two") == 0;
-  if (!way.two_trees) {
-    try {
-      way.tree = parse_tree(given->tree);
-    } catch (const std::invalid_argument& error) {
-      throw std::invalid_argument("tree '" + std::string(given->tree) + "': " + error.what());
+Network network_of(const elbow_network* given) {
+  Network network;
+  if (given == nullptr) return network;
+  const auto take = [](double value, const char* field, double& into) {
+    if (!(value >= 0) || std::isinf(value)) {
+      throw std::invalid_argument(std::string(field) + ": is no number from 0 on; give 0 for the default");
     }
-  }
-  return way;
+    if (value > 0) into = value;
+  };
+  take(given->latency, "latency", network.latency);
+  take(given->overhead, "overhead", network.overhead);
+  take(given->bandwidth, "bandwidth", network.bandwidth);
+  take(given->forwarding, "forwarding", network.forwarding);
+  return network;
 }
 
 std::string sentence(const Stall& stall) {
@@ -154,6 +156,8 @@ struct elbow_broadcast {
   elbow_broadcast(const elbow_transport& given, const elbow_broadcast_settings* settings)
       : transport(given),
         engine(transport, settings_of(settings, given.size)),
+        knows_network(settings != nullptr && settings->network != nullptr),
+        chooser(network_of(knows_network ? settings->network : nullptr), settings_of(settings, given.size)),
         watchdog(settings != nullptr && settings->watchdog > 0 ? settings->watchdog : kWatchdog),
         looked(transport.now()) {}
 
@@ -170,6 +174,18 @@ struct elbow_broadcast {
     collect();
     if (!any) look_for_stalls();
     return any;
+  }
+
+  Way way_of(const elbow_way* given, std::size_t size, std::size_t count) {
+    const std::size_t segment = given != nullptr ? given->segment : 0;
+    const char* const fallback = given == nullptr && knows_network ? "auto" : "binomial";
+    const std::string tree = given != nullptr && given->tree != nullptr ? given->tree : fallback;
+    if (tree == "auto") return chooser.choose(size, count, segment);
+    try {
+      return parse_way(tree, segment);
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument("tree '" + tree + "': " + error.what());
+    }
   }
 
   void collect() {
@@ -208,6 +224,8 @@ struct elbow_broadcast {
 
   GivenTransport transport;
   Engine engine;
+  bool knows_network;
+  Chooser chooser;
   double watchdog;
   double looked;
   std::mutex mutex;
@@ -297,8 +315,8 @@ int elbow_broadcast_send(elbow_broadcast* broadcast, uint32_t context, int64_t t
     destinations.reserve(count);
     for (size_t i = 0; i < count; ++i) destinations.push_back({recipients[i].rank, recipients[i].priority});
     const std::lock_guard lock(broadcast->mutex);
-    *operation =
-        broadcast->engine.send(context, tag, {static_cast<const std::byte*>(data), size}, destinations, way_of(way));
+    *operation = broadcast->engine.send(context, tag, {static_cast<const std::byte*>(data), size}, destinations,
+                                        broadcast->way_of(way, size, count));
     broadcast->received[*operation] = false;
     broadcast->collect();
     return 0;

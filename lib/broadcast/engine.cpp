@@ -74,6 +74,7 @@ Operation Engine::send(std::uint32_t context, std::int64_t tag, std::span<const 
   base.segment = way.segment == 0 ? data.size() : std::min(way.segment, data.size());
   if (way.two_trees) {
     base.tree = parse_tree("delegate-binary");
+    base.tree.two_level = !settings_.groups.empty();
     base.stripes = segments(base.size, base.segment) > 1 ? 2 : 1;
   }
   Delivery& delivery = add_delivery(base);

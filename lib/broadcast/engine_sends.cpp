@@ -214,6 +214,7 @@ void Engine::on_lost(int peer) {
 // Fills the window. The message whose next child has the highest priority goes first, then the one that began first.
 void Engine::send_segments() {
   for (;;) {
+    if (in_flight_ >= settings_.window) return;
     const auto [delivery, outgoing] = next_to_send();
     if (outgoing == nullptr) return;
     const std::size_t bytes = delivery->bytes(outgoing->stripe, outgoing->next);

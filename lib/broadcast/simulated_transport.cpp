@@ -17,7 +17,8 @@ s4u::Mailbox* control_box(int rank) { return s4u::Mailbox::by_name("control-" + 
 
 }  // namespace
 
-SimulatedTransport::SimulatedTransport(int rank, int size) : rank_(rank), size_(size) {
+SimulatedTransport::SimulatedTransport(int rank, int size, double overhead)
+    : rank_(rank), size_(size), overhead_(overhead) {
   // Control messages leave at once, whether this actor waits for one or not.
   control_box(rank_)->set_receiver(s4u::Actor::self());
   activities_.emplace_back();
@@ -30,6 +31,10 @@ SimulatedTransport::~SimulatedTransport() {
   delete current_;
 }
 
+void SimulatedTransport::work() const {
+  if (overhead_ > 0) s4u::this_actor::sleep_for(overhead_);
+}
+
 void SimulatedTransport::listen() { activities_.front() = control_box(rank_)->get_async<Control>(&incoming_); }
 
 s4u::Mailbox* SimulatedTransport::data_box(int from, int to, std::uint32_t channel) const {
@@ -38,11 +43,13 @@ s4u::Mailbox* SimulatedTransport::data_box(int from, int to, std::uint32_t chann
 }
 
 void SimulatedTransport::send_control(int peer, std::span<const std::byte> bytes) {
+  work();
   auto* control = new Control{rank_, {bytes.begin(), bytes.end()}};
   control_box(peer)->put_init(control, bytes.size())->detach([](void* lost) { delete static_cast<Control*>(lost); });
 }
 
 void SimulatedTransport::send_data(int peer, std::uint32_t channel, std::span<const std::byte> data, Ticket ticket) {
+  work();
   activities_.push_back(data_box(rank_, peer, channel)->put_async(&nothing, data.size()));
   transfers_.push_back({Happening::Kind::kSent, peer, ticket});
 }
@@ -62,9 +69,10 @@ void SimulatedTransport::cancel(Ticket ticket) {
   }
 }
 
-void SimulatedTransport::wait() {
-  ready_ = wake_at_ < 0 ? s4u::Comm::wait_any(activities_)
-                        : s4u::Comm::wait_any_for(activities_, std::max(wake_at_ - now(), kShortest));
+void SimulatedTransport::wait(double until) {
+  if (wake_at_ >= 0 && (until < 0 || wake_at_ < until)) until = wake_at_;
+  ready_ = until < 0 ? s4u::Comm::wait_any(activities_)
+                     : s4u::Comm::wait_any_for(activities_, std::max(until - now(), kShortest));
 }
 
 bool SimulatedTransport::poll(Happening& happening) {
@@ -73,7 +81,7 @@ bool SimulatedTransport::poll(Happening& happening) {
     happening = {Happening::Kind::kWake, -1, 0, {}};
     return true;
   }
-  if (ready_ < 0) ready_ = s4u::Comm::test_any(activities_);
+  // What else has ended by now ends the next wait at once: looking at all activities here would double their cost.
   if (ready_ < 0) return false;
   const auto index = static_cast<std::size_t>(ready_);
   ready_ = -1;
@@ -82,11 +90,13 @@ bool SimulatedTransport::poll(Happening& happening) {
     current_ = incoming_;
     happening = {Happening::Kind::kControl, current_->from, 0, current_->bytes};
     listen();
+    work();
     return true;
   }
   happening = {transfers_[index].kind, transfers_[index].peer, transfers_[index].ticket, {}};
   activities_.erase(activities_.begin() + static_cast<std::ptrdiff_t>(index));
   transfers_.erase(transfers_.begin() + static_cast<std::ptrdiff_t>(index));
+  if (happening.kind == Happening::Kind::kReceived) work();
   return true;
 }
 

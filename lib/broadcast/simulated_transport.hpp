@@ -11,7 +11,8 @@ namespace elbowroom::broadcast {
 
 class SimulatedTransport : public Transport {
  public:
-  SimulatedTransport(int rank, int size);
+  // `overhead`: s that each message occupies its sender and its receiver.
+  SimulatedTransport(int rank, int size, double overhead);
   ~SimulatedTransport() override;
 
   int rank() const override { return rank_; }
@@ -25,8 +26,8 @@ class SimulatedTransport : public Transport {
   void wake(double at) override { wake_at_ = at; }
   bool poll(Happening& happening) override;
 
-  // Lets simulated time pass until something happens here.
-  void wait();
+  // Lets simulated time pass until something happens here, or until that time (s; below 0: never).
+  void wait(double until = -1);
 
  private:
   struct Control {
@@ -41,9 +42,11 @@ class SimulatedTransport : public Transport {
 
   simgrid::s4u::Mailbox* data_box(int from, int to, std::uint32_t channel) const;
   void listen();
+  void work() const;
 
   int rank_;
   int size_;
+  double overhead_;
   // The first activity is the receive of the next control message; the others are transfers of data, in step.
   std::vector<simgrid::s4u::CommPtr> activities_;
   std::vector<Transfer> transfers_;

@@ -209,6 +209,8 @@ int elbow_taskflow_submit(elbow_taskflow* flow, elbow_kernel kernel, const void*
       throw std::invalid_argument("rank: ELBOW_ANYWHERE is where the task writes, and it writes nothing; name a rank");
     }
     flow->graph->submit(kernel, {static_cast<const std::byte*>(argument), size}, flow->uses, priority, writer);
+    // An executor's threads are to find their next tasks while others are submitted.
+    if (flow->executor.run != nullptr) flow->step();
     const size_t window = flow->settings.window;
     while (window > 0 && flow->graph->live() > window) {
       // What others wait for is not kept back while this process waits.

@@ -45,7 +45,7 @@ ARROWS = {
     "models": {"draw", "machine", "plan", "results", "stats"},
     "virtual": {"draw", "machine", "models", "plan"},
     "trace": {"draw", "plan", "results", "stats"},
-    "broadcast": {"plan"},
+    "broadcast": {"draw", "plan"},
     "draw": {"plan"},
     "store": {"machine", "models", "plan", "trace"},
     "results": {"plan", "stats"},

@@ -24,7 +24,13 @@ PUBLIC = {
             "save_map",
             "verify_advice",
         ),
-        "elbowroom.api.broadcasts": ("simulate_broadcast",),
+        "elbowroom.api.broadcasts": (
+            "fit_broadcast_network",
+            "load_network",
+            "save_network",
+            "simulate_broadcast",
+            "tune_broadcasts",
+        ),
         "elbowroom.api.calibration": (
             "Calibrated",
             "calibrate",
@@ -118,7 +124,11 @@ if TYPE_CHECKING:
     from elbowroom.api.advice import save_advice as save_advice
     from elbowroom.api.advice import save_map as save_map
     from elbowroom.api.advice import verify_advice as verify_advice
+    from elbowroom.api.broadcasts import fit_broadcast_network as fit_broadcast_network
+    from elbowroom.api.broadcasts import load_network as load_network
+    from elbowroom.api.broadcasts import save_network as save_network
     from elbowroom.api.broadcasts import simulate_broadcast as simulate_broadcast
+    from elbowroom.api.broadcasts import tune_broadcasts as tune_broadcasts
     from elbowroom.api.calibration import Calibrated as Calibrated
     from elbowroom.api.calibration import calibrate as calibrate
     from elbowroom.api.calibration import evaluate as evaluate

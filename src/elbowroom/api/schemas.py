@@ -8,7 +8,7 @@ import msgspec
 
 from elbowroom.advise.advice import Advice
 from elbowroom.advise.job import JobFile
-from elbowroom.api.broadcasts import BroadcastDocument
+from elbowroom.api.broadcasts import AreasDocument, BroadcastDocument
 from elbowroom.api.calibration import CalibrationDocument, EvaluationDocument, FitDocument
 from elbowroom.api.failure import ErrorDocument
 from elbowroom.api.machines import Diagnoses, VirtualMachineDocument, VirtualMachineList
@@ -20,6 +20,7 @@ from elbowroom.api.simulation import ClocksDocument, NodeDocument, QuestionsDocu
 from elbowroom.api.step_documents import PredictedStepDocument, StepDocument, StepTableDocument
 from elbowroom.api.trace_recorder import RecordDocument
 from elbowroom.api.traces import MergeDocument
+from elbowroom.broadcast.network import NetworkDocument
 from elbowroom.errors import UsageError, closest
 from elbowroom.explain.explanation import Explanation
 from elbowroom.models.document import Document
@@ -32,6 +33,11 @@ from elbowroom.trace.overhead import Overhead
 _DOCUMENTS: dict[str, tuple[str, *tuple[type[msgspec.Struct], ...]]] = {
     "advice": ("advice: what `advise --json` prints and `advise -o` writes", Advice),
     "broadcast": ("simulated broadcast: what `broadcast simulate --json` prints", BroadcastDocument),
+    "broadcast-areas": ("received and released areas: what `broadcast areas --json` prints", AreasDocument),
+    "broadcast-network": (
+        "network for broadcasts: what `broadcast tune` prints with --json and writes with -o",
+        NetworkDocument,
+    ),
     "calibrate": ("calibration: what `calibrate --json` prints", CalibrationDocument),
     "compare": ("comparison of runs: what `compare --json` prints", Comparison),
     "doctor": ("this machine: what `doctor --json` prints", Diagnoses),

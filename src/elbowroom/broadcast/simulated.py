@@ -17,8 +17,15 @@ MOST_SEGMENTS = 10_000
 
 MOST_BYTES = 2**40
 
-TREES = ("flat", "chain", "binary", "binomial", "two")
+TREES = ("flat", "chain", "binary", "binomial", "two", "auto")
 """The kinds of trees without numbers; `4-ary`, `8-nomial` and the like are others."""
+
+PLATFORMS = ("star", "fat-tree")
+"""The clusters that are built in; others are files."""
+
+ORDERS = ("rank", "shuffled", "rack")
+"""Where ranks are on a fat tree: rack after rack, at random, or at random with racks that the library knows.
+"""
 
 _LATENCY = re.compile(r"([0-9]+(?:\.[0-9]+)?) *(ns|us|µs|ms|s)")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -28,15 +35,26 @@ _PREFIXED = re.compile(r"(split[1-9][0-9]{0,4}-)?(delegate-)?(two-level-)?")
 
 class BroadcastRequest(msgspec.Struct, frozen=True, kw_only=True):
     """`size` bytes to `recipients`, each node with a link of `bandwidth` B/s in each direction and `latency`
-    s to one switch; by `tree`, in segments of `segment` bytes (0: the whole message).
+    s to one switch, and `overhead` s of a rank for each message; by `tree`, in segments of `segment` bytes
+    (0: the whole message, or what `auto` chooses), with `window` bytes in flight from a rank (0: 128 KiB).
+
+    `platform`: `star`, `fat-tree` (of `racks`, each with a link of `uplink` B/s to the switch that joins
+    them, ranks in `order`), or a file of SimGrid. `priorities`: of each recipient, empty where all are alike.
     """
 
     recipients: int
     size: int
     bandwidth: float
     latency: float
+    overhead: float = 0.0
     tree: str = "binomial"
     segment: int = 0
+    window: int = 0
+    platform: str = "star"
+    racks: int = 4
+    uplink: float = 12e9
+    order: str = "rank"
+    priorities: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.recipients <= MOST_RECIPIENTS:
@@ -55,14 +73,41 @@ class BroadcastRequest(msgspec.Struct, frozen=True, kw_only=True):
                 value=self.segment,
                 hint="give a larger one",
             )
+        if self.window > MOST_BYTES:
+            raise UsageError("is more than 1 TiB", field="window", value=self.window, hint="give less")
         check_tree(self.tree)
+        self._check_platform()
+        if self.priorities and len(self.priorities) != self.recipients:
+            raise UsageError(
+                f"are {len(self.priorities)}, and there are {self.recipients} recipients",
+                field="priorities",
+                value=",".join(map(str, self.priorities)),
+                hint="give one for each recipient",
+            )
+
+    def _check_platform(self) -> None:
+        if self.order not in ORDERS:
+            raise UsageError(
+                "is no order", field="order", value=self.order, hint=f"one of: {', '.join(ORDERS)}"
+            )
+        if self.platform != "fat-tree" and self.order != "rank":
+            raise UsageError("needs racks", field="order", value=self.order, hint="add --platform fat-tree")
+        if not 2 <= self.racks <= self.recipients + 1 and self.platform == "fat-tree":
+            raise UsageError(
+                f"is not between 2 and the {self.recipients + 1} nodes",
+                field="racks",
+                value=self.racks,
+                hint="for instance 4",
+            )
 
 
 class SimulatedBroadcast(msgspec.Struct, frozen=True, kw_only=True):
     """When each recipient received the data, and when the root and each recipient had finished with them, s
-    after the root sent; recipients in the order of their ranks.
+    after the root sent; recipients in the order of their ranks. `tree` and `segment`: the way they took.
     """
 
+    tree: str
+    segment: int
     received: tuple[float, ...]
     released: tuple[float, ...]
 
@@ -76,13 +121,25 @@ def check_tree(tree: str) -> None:
     """UsageError for what is no kind of tree."""
     base = _PREFIXED.sub("", tree, count=1)
     known = base in TREES or _NUMBERED.fullmatch(base)
-    if not known or (base == "two" and tree != "two") or base == "1-nomial":
+    if not known or (base in ("two", "auto") and tree != base) or base == "1-nomial":
         raise UsageError(
             "is not a kind of tree",
             field="tree",
             value=tree,
             hint=f"one of: {', '.join(TREES)}, 4-ary, 8-nomial",
         )
+
+
+def parse_priorities(text: str, recipients: int) -> tuple[int, ...]:
+    """Of each recipient: `rising` with the rank, `equal`, or numbers: `3,0,1`. UsageError for others."""
+    if text in ("rising", "equal"):
+        return tuple(range(1, recipients + 1)) if text == "rising" else ()
+    words = text.split(",")
+    if not all(re.fullmatch(r"[0-9]{1,9}", word, re.ASCII) for word in words):
+        raise UsageError(
+            "are no priorities", field="priorities", value=text, hint="rising, equal, or numbers: 3,0,1"
+        )
+    return tuple(int(word) for word in words)
 
 
 def parse_rate(text: str, field: str) -> float:

@@ -136,6 +136,11 @@ def broadcast_simulator() -> Path:
     )
 
 
+def broadcast_costs() -> Path:
+    """The cost model of broadcasts as a program; ELBOWROOM_BROADCAST_COSTS names one."""
+    return _without_mpi("broadcast-costs", "lib/broadcast", ("lib/broadcast", "include"), SIMULATOR_PACKAGES)
+
+
 def trace_reader() -> Path:
     """The program that checks, counts and merges traces (docs/guide/trace.md), built like the simulator.
 

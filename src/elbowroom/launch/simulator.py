@@ -4,12 +4,13 @@ executables that are built on first use.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from elbowroom.broadcast.simulated import BroadcastRequest, SimulatedBroadcast
+from elbowroom.broadcast.network import Network
+from elbowroom.broadcast.simulated import PLATFORMS, BroadcastRequest, SimulatedBroadcast
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.launch import build
 from elbowroom.launch.processes import run
@@ -70,21 +71,98 @@ def simulate_clocks(request: Mapping[str, Any]) -> SimulatedClocks:
 
 
 def simulate_broadcast(request: BroadcastRequest) -> SimulatedBroadcast:
-    """When the recipients have the data; MachineError when the simulator cannot be built or dies."""
+    """When the recipients have the data; UsageError for a platform that SimGrid cannot use, MachineError when
+    the simulator cannot be built or dies.
+    """
     path = build.broadcast_simulator()
-    words = [f"--{name}={value}" for name, value in msgspec.structs.asdict(request).items()]
     done = run(
-        [str(path), *words],
+        [str(path), *_broadcast_words(request)],
         field="broadcast-simulator",
         patience=PATIENCE_S,
         late="try again with fewer recipients",
     )
     try:
-        return msgspec.json.decode(done.stdout, type=SimulatedBroadcast)
+        if done.code == 0:
+            return msgspec.json.decode(done.stdout, type=SimulatedBroadcast)
+        reason = msgspec.json.decode(done.stdout, type=_Refused).error
     except msgspec.DecodeError as error:
-        raise MachineError(
-            f"the simulator of broadcasts failed (exit code {done.code}): {done.last_line}",
-            field="broadcast-simulator",
-            value=str(path),
-            hint="remove it, so that it is built again",
-        ) from error
+        reason = f"the simulator of broadcasts failed (exit code {done.code}): {done.last_line}"
+        if request.platform in PLATFORMS:
+            raise MachineError(
+                reason,
+                field="broadcast-simulator",
+                value=str(path),
+                hint="remove it, so that it is built again",
+            ) from error
+    raise UsageError(
+        f"cannot be used: {reason.rstrip('.')}",
+        field="platform",
+        value=request.platform,
+        hint=f"name a platform of SimGrid, or {', '.join(PLATFORMS)}",
+    )
+
+
+def _broadcast_words(request: BroadcastRequest) -> Iterator[str]:
+    values = {
+        name: getattr(request, name)
+        for name in (
+            "recipients", "size", "bandwidth", "latency", "overhead", "tree", "segment", "window",
+        )
+    }  # fmt: skip
+    if request.platform == "fat-tree":
+        values |= {"racks": request.racks, "uplink": request.uplink}
+    elif request.platform != "star":
+        values["platform"] = request.platform
+    if request.priorities:
+        values["priorities"] = ",".join(map(str, request.priorities))
+    yield from (f"--{name}={value}" for name, value in values.items())
+    if request.order != "rank":
+        yield "--shuffled"
+    if request.order == "rack":
+        yield "--told"
+
+
+class BroadcastCase(msgspec.Struct, frozen=True, kw_only=True):
+    """A broadcast whose time is to be predicted: tree `auto` for the best one, a `window` of 0 for the
+    library's.
+    """
+
+    size: int
+    recipients: int
+    tree: str = "auto"
+    segment: int = 0
+    window: int = 0
+
+
+class PredictedBroadcast(msgspec.Struct, frozen=True, kw_only=True):
+    """The way, s until the last recipient has the data, and the bytes that the busiest recipient forwards;
+    `choosing` and `predicting`: s that the model took for it.
+    """
+
+    tree: str
+    segment: int
+    received: float
+    forwarded: int
+    choosing: float
+    predicting: float
+
+
+def predict_broadcasts(network: Network, cases: Sequence[BroadcastCase]) -> list[PredictedBroadcast]:
+    """What lib/broadcast's cost model says, in order; MachineError when it cannot be built or dies."""
+    path = build.broadcast_costs()
+    given = msgspec.json.encode({"network": network, "cases": cases})
+    done = run(
+        [str(path)],
+        field="broadcast-costs",
+        given=given,
+        patience=PATIENCE_S,
+        late="try again with fewer recipients",
+    )
+    if done.code == 0:
+        return msgspec.json.decode(done.stdout, type=list[PredictedBroadcast])
+    raise MachineError(
+        f"the cost model of broadcasts failed (exit code {done.code}): {done.last_line}",
+        field="broadcast-costs",
+        value=str(path),
+        hint="remove it, so that it is built again",
+    )
