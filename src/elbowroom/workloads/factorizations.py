@@ -28,8 +28,10 @@ COPIES = 3
 
 MOST_TILES = 1000
 MOST_BLOCK = 8192
+"""As in apps/factorizations."""
+
 MOST_RANKS = 4096
-"""As in apps/factorizations/factorizations.cpp; of ranks, what a launcher starts."""
+"""What a launcher starts in some time."""
 
 SLOW_FLOPS = 5e9
 """Flop/s of a slow core on small tiles, for the ETA only."""
@@ -146,9 +148,8 @@ def check(program: FactorizationProgram, machine: Machine) -> None:
             value=program.grid,
             hint="give rows x columns whose product is the number of ranks",
         )
-    limits = (("grid", program.ranks, MOST_RANKS), ("block", program.block, MOST_BLOCK))
     for field, value, most in (
-        *limits,
+        ("block", program.block, MOST_BLOCK),
         ("tiles", program.tiles, MOST_TILES),
         ("columns", program.columns, MOST_TILES),
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from elbowroom.experiments.common.claims import Claim
 from elbowroom.experiments.common.factorizations.rows import (
@@ -14,9 +15,8 @@ from elbowroom.experiments.common.factorizations.rows import (
     pairs,
     rows,
 )
-from elbowroom.experiments.common.sentences import Values, kept_text, nothing
+from elbowroom.experiments.common.sentences import Values, hit, kept_text, nothing
 from elbowroom.machine.topology import Machine
-from elbowroom.results.judgement import suffers
 from elbowroom.results.result import Finding, PointResult
 from elbowroom.workloads import FactorizationProgram, running
 from elbowroom.workloads.factorizations import Task
@@ -60,17 +60,21 @@ def _kept(group: Sequence[FactorRow]) -> Finding:
     """What tasks keep of their speed beside messages, with each tree."""
     first = group[0]
     known = [row for row in group if row.kept is not None]
-    parts = [f"{kept_text(row.kept)} with {row.program.way}" for row in known]
-    judgements = [suffers(row.kept) for row in known]
-    text = f"{_place(first)}: tasks keep {', '.join(parts)} of their speed while messages travel."
-    turns = any(row.takes_turns for row in group)
-    if turns:
-        text += " This is not contention alone: processes compute on one core in turns."
     values: Values = {f"kept_{row.program.way}": row.kept.value for row in known if row.kept is not None}
-    interference = "confirmed" in judgements
+    level: Literal["quiet", "interference", "n/a"]
+    if any(row.takes_turns for row in group):
+        text = (
+            f"{_place(first)}: what tasks keep of their speed while messages travel is not known. Processes "
+            "compute on one core in turns, and a task takes less time while others wait for messages."
+        )
+        level = "n/a"
+    else:
+        parts = [f"{kept_text(row.kept)} with {row.program.way}" for row in known]
+        text = f"{_place(first)}: tasks keep {', '.join(parts)} of their speed while messages travel."
+        level = "interference" if any(hit(row.item, "comp") for row in known) else "quiet"
     return Finding(
         key=_key(first, "kept"),
-        level="note" if turns else "interference" if interference else "quiet",
+        level=level,
         text=text,
         values=values,
         points=tuple(row.item.id for row in known),
@@ -87,8 +91,8 @@ def _complete(group: Sequence[FactorRow]) -> Finding | None:
     broadcasts, late = worst.fact("broadcasts") or 0.0, worst.fact("late") or 0.0
     missed = round(broadcasts * (1 - share))
     before = (
-        f"{_place(worst)}: {share:.1%} of {broadcasts:.0f} broadcasts are complete when their data are sent"
-        f"{f' (with {worst.program.way}, the least)' * (len(known) > 1)}."
+        f"{_place(worst)}: {'at least ' * (len(known) > 1)}{share:.1%} of {broadcasts:.0f} broadcasts are "
+        f"complete when their data are sent{f' (with {worst.program.way})' if len(known) > 1 else ''}."
     )
     if missed:
         before += (

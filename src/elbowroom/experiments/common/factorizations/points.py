@@ -17,7 +17,7 @@ from elbowroom.plan.axes import core_counts, single_place
 from elbowroom.plan.file import Natural, Plan, Positive, SizeOrNone
 from elbowroom.plan.point import Expansion, Note, Placement, Point
 from elbowroom.workloads import FactorizationProgram
-from elbowroom.workloads.factorizations import Build, Task
+from elbowroom.workloads.factorizations import MOST_RANKS, Build, Task
 
 _GRID = re.compile(r"([1-9][0-9]{0,3})x([1-9][0-9]{0,3})")
 
@@ -31,7 +31,7 @@ class FactorizationKeys(msgspec.Struct, frozen=True, kw_only=True):
 
     tiles: tuple[Positive, ...] = (32,)
     block: Positive = 128
-    grid: str = "2x2"
+    grid: str | int = "2x2"
     trees: tuple[str, ...] = ("none", "binomial", "binary", "two")
     builds: tuple[Build, ...] = ("inline", "starpu")
     segment: SizeOrNone = 0
@@ -85,12 +85,16 @@ def expand(plan: Plan, machine: Machine, task: Task) -> Expansion:
     return with_notes(Expansion(points=(*control, *points), notes=()), notes)
 
 
-def parse_grid(grid: str) -> tuple[int, int]:
+def parse_grid(grid: str | int) -> tuple[int, int]:
     """Rows and columns of processes of `2x2`; UsageError for anything else."""
-    match = _GRID.fullmatch(grid)
+    match = _GRID.fullmatch(str(grid))
     if match is None:
         raise UsageError("is not rows x columns", field="grid", value=grid, hint="for instance 2x2")
-    return int(match[1]), int(match[2])
+    rows, columns = int(match[1]), int(match[2])
+    if rows * columns > MOST_RANKS:
+        hint = f"at most {MOST_RANKS}"
+        raise UsageError(f"has {rows * columns} processes", field="grid", value=grid, hint=hint)
+    return rows, columns
 
 
 def _programs(keys: FactorizationKeys, task: Task, rows: int, columns: int) -> Iterator[FactorizationProgram]:
