@@ -25,13 +25,19 @@ DEBIAN_PACKAGES = (
 
 
 class AppBuild(NamedTuple):
-    """How a program of apps/ is built: folder, CMake options, Debian packages besides DEBIAN_PACKAGES."""
+    """How a program of apps/ is built: folder, CMake options, Debian packages besides DEBIAN_PACKAGES, and
+    the folders of `libraries` that are part of it.
+    """
 
     folder: str
     options: tuple[str, ...]
     packages: str = ""
     over_starpu: bool = False
+    libraries: tuple[str, ...] = ()
 
+
+TASKFLOW_FOLDERS = ("lib/broadcast", "lib/taskflow")
+"""The libraries of programs that are task graphs."""
 
 APPLICATIONS = {
     "diffusion": AppBuild("diffusion", ("-DELBOWROOM_APPS=ON",)),
@@ -39,6 +45,16 @@ APPLICATIONS = {
     "kernels-openmp": AppBuild("kernels", ("-DELBOWROOM_KERNELS=ON",)),
     "kernels-starpu": AppBuild(
         "kernels", ("-DELBOWROOM_KERNELS=ON", "-DELBOWROOM_STARPU=ON"), starpu.DEBIAN_PACKAGES, True
+    ),
+    "factorizations-inline": AppBuild(
+        "factorizations", ("-DELBOWROOM_FACTORIZATIONS=ON",), libraries=TASKFLOW_FOLDERS
+    ),
+    "factorizations-starpu": AppBuild(
+        "factorizations",
+        ("-DELBOWROOM_FACTORIZATIONS=ON", "-DELBOWROOM_STARPU=ON"),
+        starpu.DEBIAN_PACKAGES,
+        True,
+        TASKFLOW_FOLDERS,
     ),
 }
 """The programs of applications."""
@@ -239,7 +255,7 @@ def _with_mpi(name: str, mpi: Mpi | None, app: AppBuild | None = None) -> Path:
     folder = "" if app is None else f"apps/{app.folder}"
     extra = "" if app is None else app.packages
     packages = f"{DEBIAN_PACKAGES} {extra}".rstrip()
-    folders = () if app is None else (folder, "apps/common")
+    folders = () if app is None else (folder, "apps/common", *app.libraries)
     key = build_key(
         sources, mpi, native.compiler_identity(name, packages), folders, app.options if app else ()
     )

@@ -5,20 +5,20 @@ take, and which are chosen where a plan does not say.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.order import FIRST_TOUCH, START
 from elbowroom.plan.placement import CACHES
-from elbowroom.workloads.program import AppProgram, Build
+from elbowroom.workloads.program import SolverProgram, cores_each
 
 if TYPE_CHECKING:
-    from elbowroom.plan.file import Steady
-    from elbowroom.plan.point import Point, Unit
+    from elbowroom.plan.point import Point
+
+Build = Literal["openmp", "starpu"]
 
 ELEMENT, COLUMN = 8, 4
 """Bytes of a number, and of a column's number in a sparse row."""
@@ -98,22 +98,17 @@ TASKS = {
 }
 
 
-class MatrixProgram(AppProgram, frozen=True, kw_only=True, tag_field="name", tag="kernels"):
+class MatrixProgram(SolverProgram, frozen=True, kw_only=True, tag_field="name", tag="kernels"):
     """Conjugate gradients (`cg`, `cg-sparse`) or a product (`gemm`) of matrices, a whole solution a phase."""
 
     name: ClassVar[str] = "kernels"
     virtual_refusal: ClassVar[str] = (
-        f"{AppProgram.virtual_refusal}; of bandwidth beside an arithmetic intensity it knows: "
+        f"{SolverProgram.virtual_refusal}; of bandwidth beside an arithmetic intensity it knows: "
         "elbowroom run intensity"
     )
 
     task: Literal["cg", "cg-sparse", "gemm"]
     build: Build
-
-    @property
-    def program(self) -> str:
-        """An executable for each build (launch.build.APPLICATIONS)."""
-        return f"{self.name}-{self.build}"
 
     @property
     def memory(self) -> float:
@@ -126,35 +121,14 @@ class MatrixProgram(AppProgram, frozen=True, kw_only=True, tag_field="name", tag
         """Refuses matrices that cannot be cut into their blocks, or do not fit."""
         check(self, machine)
 
-    def patience(self, point: Point, unit: Unit, steady: Steady) -> float:
-        """Twenty times all phases."""
-        return 60.0 + 20.0 * len(self.sequence(point, unit.closing)) * self.phase_seconds(point)
-
     def phase_seconds(self, point: Point) -> float:
         """How long one solution or product usually takes on slow cores."""
-        costs, cores = TASKS[self.task], _cores_each(point)
+        costs, cores = TASKS[self.task], cores_each(point)
         times = min(self.iterations, costs.usual) if costs.usual > 1 else self.iterations
         flops = costs.flops_square * self.order**2 + costs.flops_linear * self.order
         if self.task == "gemm":
             return flops * self.order * times / SLOW_FLOPS / (cores * self.ranks)
         return self.memory * times / SLOW_MEMORY / (cores * self.ranks)
-
-    def long_phases(self, point: Point, unit: Unit) -> int:
-        """Messages alone are short beside solving and multiplying."""
-        phases = self.sequence(point, unit.closing)
-        return len(phases) - phases.count("B")
-
-    def preparation(self, point: Point) -> Mapping[Hashable, float]:
-        """Each point starts the program and makes its matrices."""
-        return {point.id: START + self.memory / FIRST_TOUCH}
-
-
-def _cores_each(point: Point) -> float:
-    """Computing cores that a process has for itself: those that several share are divided among them."""
-    if not point.placements:
-        return max(1, len(point.comp_cores))
-    cores = {core for place in point.placements for core in place.comp_cores}
-    return max(1, len(cores)) / len(point.placements)
 
 
 def completed(program: MatrixProgram, cores: int, machine: Machine) -> MatrixProgram:

@@ -4,20 +4,20 @@ sends messages through StarPU-MPI, or by MPI beside StarPU's polling workers.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Union
 
 import msgspec
 
 from elbowroom.machine.topology import Machine
+from elbowroom.plan.order import FIRST_TOUCH, START
 from elbowroom.plan.workload import OwnContrast, Startup, register
 from elbowroom.workloads.probe import ProbeWorkload, placements
 
 if TYPE_CHECKING:
-    from elbowroom.plan.point import Point
+    from elbowroom.plan.file import Steady
+    from elbowroom.plan.point import Point, Unit
 
-
-Build = Literal["openmp", "starpu"]
 
 START_UP = 120.0
 """Seconds that a program may take before its `hello` record: it makes and distributes matrices first."""
@@ -40,7 +40,7 @@ class AppProgram(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=True):
     """The tag of the members, under `name` in their plain data."""
 
     task: str
-    build: Build
+    build: str
     ranks: int = 2
     order: int = 0
     block: int = 0
@@ -50,7 +50,8 @@ class AppProgram(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def stored_type(cls) -> Any:
         """The programs, told apart by their name."""
-        return Union[tuple(AppProgram.__subclasses__())]  # noqa: UP007
+        members = (*AppProgram.__subclasses__(), *SolverProgram.__subclasses__())
+        return Union[tuple(member for member in members if member.__struct_config__.tag)]  # noqa: UP007
 
     def id(self, point: Point) -> str:
         """Task, cores, messages, places and matrices."""
@@ -123,13 +124,48 @@ def startup_settings(point: Point, program: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+class SolverProgram(AppProgram, msgspec.Struct, frozen=True, kw_only=True):
+    """A program whose phases are whole solutions of matrices, however long one takes."""
+
+    @property
+    def program(self) -> str:
+        """An executable for each build (launch.build.APPLICATIONS)."""
+        return f"{self.name}-{self.build}"
+
+    @property
+    def memory(self) -> float:
+        """Bytes of all processes together."""
+        raise NotImplementedError
+
+    def patience(self, point: Point, unit: Unit, steady: Steady) -> float:
+        """Twenty times all phases."""
+        return 60.0 + 20.0 * len(self.sequence(point, unit.closing)) * self.phase_seconds(point)
+
+    def long_phases(self, point: Point, unit: Unit) -> int:
+        """Messages alone are short beside computing."""
+        phases = self.sequence(point, unit.closing)
+        return len(phases) - phases.count("B")
+
+    def preparation(self, point: Point) -> Mapping[Hashable, float]:
+        """Each point starts the program and makes its matrices."""
+        return {point.id: START + self.memory / FIRST_TOUCH}
+
+
+def cores_each(point: Point) -> float:
+    """Computing cores that a process has for itself: those that several share are divided among them."""
+    if not point.placements:
+        return max(1, len(point.comp_cores))
+    cores = {core for place in point.placements for core in place.comp_cores}
+    return max(1, len(cores)) / len(point.placements)
+
+
 class RuntimeProgram(AppProgram, frozen=True, kw_only=True, tag_field="name", tag="runtime"):
     """Messages through a runtime system (`overhead`), or by MPI beside its workers (`polling`)."""
 
     name: ClassVar[str] = "runtime"
 
     task: Literal["overhead", "polling"]
-    build: Build = "starpu"
+    build: Literal["openmp", "starpu"] = "starpu"
 
     @property
     def title(self) -> str:

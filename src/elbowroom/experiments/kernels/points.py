@@ -11,18 +11,19 @@ from typing import Literal
 import msgspec
 
 from elbowroom.errors import UsageError
+from elbowroom.experiments.common.controls import control_of
 from elbowroom.experiments.common.notes import machine_notes, with_notes
 from elbowroom.experiments.common.sentences import (
     cores_text,
 )
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
-from elbowroom.plan.axes import core_counts, single_place, with_control
+from elbowroom.plan.axes import core_counts, single_place
 from elbowroom.plan.file import Natural, Plan
 from elbowroom.plan.placement import Seats
 from elbowroom.plan.point import Expansion, Note, Placement, Point
 from elbowroom.workloads import MatrixProgram, matrices
-from elbowroom.workloads.program import Build
+from elbowroom.workloads.matrices import Build
 
 NAME = "kernels"
 
@@ -58,7 +59,7 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
         for program in _programs(plan, machine, most_of(seats, machine))
         for n in counts
     ]
-    control = with_control((_messages(plan, seats, node),))[1:] if plan.control else ()
+    control = control_of(plan, seats, node) if plan.control else ()
     notes = [*machine_notes(machine), *_scaling_notes(seats, machine, counts), *notes]
     return with_notes(Expansion(points=(*control, *points), notes=()), notes)
 
@@ -133,25 +134,6 @@ def _processes(seats: Seats, n: int, node: tuple[int, int]) -> tuple[Placement, 
             comm_node=node[1],
         )
         for rank, (start, comm) in enumerate(zip(starts, (seats.comm_cores, seats.peer_cores), strict=True))
-    )
-
-
-def _messages(plan: Plan, seats: Seats, node: tuple[int, int]) -> Point:
-    """What the control is made of: the largest message beside all computing cores."""
-    return Point(
-        plan=plan.name,
-        kernel="triad",
-        n=len(seats.comp_cores),
-        size=max(plan.sizes),
-        comp_node=node[0],
-        comm_node=node[1],
-        comm_core=seats.comm_cores[0],
-        metric="bandwidth",
-        comp_cores=seats.comp_cores,
-        comm_cores=seats.comm_cores,
-        peer_cores=seats.peer_cores,
-        sequence=("A", "B", "AB", "AB", "B", "A"),
-        window=plan.window,
     )
 
 

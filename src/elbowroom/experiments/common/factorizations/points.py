@@ -1,0 +1,190 @@
+"""Points of a factorization: each tree in each build, on matrices of each number of tiles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import product
+
+import msgspec
+
+from elbowroom.errors import UsageError
+from elbowroom.experiments.common.controls import control_of
+from elbowroom.experiments.common.notes import machine_notes, with_notes
+from elbowroom.machine.topology import Machine
+from elbowroom.plan import placement
+from elbowroom.plan.axes import core_counts, single_place
+from elbowroom.plan.file import Natural, Plan, Positive, SizeOrNone
+from elbowroom.plan.point import Expansion, Note, Placement, Point
+from elbowroom.workloads import FactorizationProgram
+from elbowroom.workloads.factorizations import MOST_RANKS, Build, Task
+
+_GRID = re.compile(r"([1-9][0-9]{0,3})x([1-9][0-9]{0,3})")
+
+
+class FactorizationKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """`tiles` in a row of the matrix, `block` rows of each; `grid`, rows x columns of processes; `trees`, of
+    which `none` is a message for each recipient, in segments of `segment` bytes (0: whole); `builds`;
+    `early`: readers start before the data are forwarded; `ahead`: tasks that a process submits ahead (0:
+    all).
+    """
+
+    tiles: tuple[Positive, ...] = (32,)
+    block: Positive = 128
+    grid: str | int = "2x2"
+    trees: tuple[str, ...] = ("none", "binomial", "binary", "two")
+    builds: tuple[Build, ...] = ("inline", "starpu")
+    segment: SizeOrNone = 0
+    early: bool = True
+    ahead: Natural = 0
+
+
+class QrKeys(FactorizationKeys, frozen=True, kw_only=True):
+    """Those of Cholesky's, and `columns` of tiles (0: as many as rows)."""
+
+    columns: Natural = 0
+
+
+class _Seats(msgspec.Struct, frozen=True):
+    """Cores of the processes of one host: one to communicate and `each` to compute."""
+
+    comm_cores: tuple[int, ...]
+    comp_cores: tuple[tuple[int, ...], ...]
+    node: tuple[int, int]
+
+    @property
+    def each(self) -> int:
+        return min(map(len, self.comp_cores))
+
+    @property
+    def shared(self) -> bool:
+        """Whether a core computes for several processes."""
+        return len({core for own in self.comp_cores for core in own}) < sum(map(len, self.comp_cores))
+
+
+def expand(plan: Plan, machine: Machine, task: Task) -> Expansion:
+    """Each tree in each build on matrices of each size, and a register-only control."""
+    if plan.peer_core is not None:
+        raise UsageError(
+            "the processes of a host share one communication core, or have one each",
+            field="peer_core",
+            value=plan.peer_core,
+            hint="leave it out; comm_cores and comp_cores name cores",
+        )
+    keys: FactorizationKeys = plan.keys
+    rows, columns = parse_grid(keys.grid)
+    seats = _seats(plan, machine, rows * columns)
+    counts, notes = core_counts(plan.n, seats.each)
+    points = [
+        _point(plan, seats, 1 if program.build == "inline" else n, program)
+        for program in _programs(keys, task, rows, columns)
+        for n in (counts if program.build == "starpu" else counts[:1])
+    ]
+    notes = [*machine_notes(machine), *_notes(seats, machine), *notes]
+    control = _control(plan, machine) if plan.control else ()
+    return with_notes(Expansion(points=(*control, *points), notes=()), notes)
+
+
+def parse_grid(grid: str | int) -> tuple[int, int]:
+    """Rows and columns of processes of `2x2`; UsageError for anything else."""
+    match = _GRID.fullmatch(str(grid))
+    if match is None:
+        raise UsageError("is not rows x columns", field="grid", value=grid, hint="for instance 2x2")
+    rows, columns = int(match[1]), int(match[2])
+    if rows * columns > MOST_RANKS:
+        hint = f"at most {MOST_RANKS}"
+        raise UsageError(f"has {rows * columns} processes", field="grid", value=grid, hint=hint)
+    return rows, columns
+
+
+def _programs(keys: FactorizationKeys, task: Task, rows: int, columns: int) -> Iterator[FactorizationProgram]:
+    wide = keys.columns if isinstance(keys, QrKeys) else 0
+    trees = keys.trees if rows * columns > 1 else keys.trees[:1]
+    distinct = (dict.fromkeys(keys.tiles), dict.fromkeys(keys.builds), dict.fromkeys(trees))
+    for tiles, build, tree in product(*distinct):
+        yield FactorizationProgram(
+            task=task,
+            build=build,
+            ranks=rows * columns,
+            tiles=tiles,
+            columns=wide or tiles,
+            block=keys.block,
+            grid_rows=rows,
+            grid_columns=columns,
+            tree="flat" if tree == "none" else tree,
+            segment=keys.segment,
+            window=keys.ahead,
+            broadcasts=tree != "none",
+            early=keys.early,
+        )
+
+
+def _seats(plan: Plan, machine: Machine, ranks: int) -> _Seats:
+    """Where there are two cores for each process of a host, each has its own; else they communicate on one
+    core, and compute on the others in turns.
+    """
+    core, node = single_place(plan, machine)
+    there = placement.seats(machine, core, comp_cores=plan.comp_cores, peer_core=core)
+    if there is None:
+        hint = "allow at least two cores"
+        raise UsageError("no core is left to compute", field="cpuset", value=list(machine.allowed), hint=hint)
+    pool = there.comp_cores
+    local = -(-ranks // machine.hosts)
+    comm = (core,) * local
+    if not plan.comp_cores and len(pool) + 1 >= 2 * local:
+        rest = len(pool) + 1 - local
+        comm, pool = (core, *pool[rest:]), pool[:rest]
+    if len(pool) < local:
+        return _Seats(comm, tuple((pool[rank % len(pool)],) for rank in range(local)), node)
+    each = len(pool) // local
+    return _Seats(comm, tuple(pool[rank * each : (rank + 1) * each] for rank in range(local)), node)
+
+
+def _point(plan: Plan, seats: _Seats, n: int, program: FactorizationProgram) -> Point:
+    local = len(seats.comm_cores)
+    places = tuple(
+        Placement(
+            rank=rank,
+            comp_cores=seats.comp_cores[rank % local][:n],
+            comm_cores=(seats.comm_cores[rank % local],),
+            comp_node=seats.node[0],
+            comm_node=seats.node[1],
+        )
+        for rank in range(program.ranks)
+    )
+    return Point(
+        plan=plan.name,
+        kernel="none",
+        n=n,
+        size=0,
+        comp_node=seats.node[0],
+        comm_node=seats.node[1],
+        comm_core=seats.comm_cores[0],
+        metric="latency",
+        comp_cores=tuple(sorted({core for place in places for core in place.comp_cores})),
+        comm_cores=seats.comm_cores[:1],
+        peer_cores=tuple(dict.fromkeys(seats.comm_cores[1:] or seats.comm_cores)),
+        computing_ranks="all",
+        placements=places if local > 1 else (),
+        sequence=plan.sequence,
+        window=plan.window,
+        observe=plan.observe,
+        workload=program,
+    )
+
+
+def _control(plan: Plan, machine: Machine) -> tuple[Point, ...]:
+    core, node = single_place(plan, machine)
+    seats = placement.seats(machine, core, comp_cores=plan.comp_cores)
+    return () if seats is None else control_of(plan, seats, node)
+
+
+def _notes(seats: _Seats, machine: Machine) -> list[Note]:
+    if not seats.shared:
+        return []
+    cores = len(placement.usable(machine))
+    reason = (
+        f"{len(seats.comp_cores)} processes share {cores} cores of a host: they compute in turns "
+        "(scheduling), and times compare trees only where no process waits for its turn"
+    )
+    return [Note(what="cores of its own for each process", reason=reason)]

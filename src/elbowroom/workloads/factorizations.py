@@ -1,0 +1,166 @@
+"""The program `factorizations` (apps/factorizations): Cholesky or QR of a tiled matrix as a task graph, whose
+data travel in broadcasts, or in a message for each recipient.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import msgspec
+
+from elbowroom.broadcast.simulated import check_tree
+from elbowroom.errors import UsageError
+from elbowroom.machine.topology import Machine
+from elbowroom.plan.workload import Startup
+from elbowroom.workloads.program import START_UP, SolverProgram, cores_each
+
+if TYPE_CHECKING:
+    from elbowroom.plan.point import Phase, Point
+
+Task = Literal["cholesky", "qr"]
+Build = Literal["inline", "starpu"]
+
+ELEMENT = 8
+"""Bytes of a number."""
+
+COPIES = 3
+"""Of the matrix in all processes at most: the own tiles, copies of others', and tiles without messages."""
+
+MOST_TILES = 1000
+MOST_BLOCK = 8192
+"""As in apps/factorizations."""
+
+MOST_RANKS = 4096
+"""What a launcher starts in some time."""
+
+SLOW_FLOPS = 5e9
+"""Flop/s of a slow core on small tiles, for the ETA only."""
+
+SLOW_TASK = 2e-4
+"""Seconds that a task waits for its messages on a host whose ranks share cores, for the ETA only."""
+
+
+class FactorizationProgram(
+    SolverProgram, frozen=True, kw_only=True, tag_field="name", tag="factorizations", omit_defaults=True
+):
+    """Tiles of `block` rows and columns, `tiles` x `columns` of them, on `grid_rows` x `grid_columns` ranks.
+
+    `broadcasts` false: a message for each recipient. `early`: readers start before the data are forwarded.
+    `segment`: bytes that ranks forward one by one, 0 for all; `window`: tasks of a rank that are submitted
+    ahead, 0 for all.
+    """
+
+    name: ClassVar[str] = "factorizations"
+    virtual_refusal: ClassVar[str] = (
+        f"{SolverProgram.virtual_refusal}; a simulated cluster broadcasts: elbowroom broadcast simulate"
+    )
+    explainable: ClassVar[bool] = False
+    not_modelled: ClassVar[str] = "factorizations"
+
+    task: Task
+    build: Build
+    ranks: int
+    tiles: int
+    columns: int
+    block: int
+    grid_rows: int
+    grid_columns: int
+    tree: str
+    segment: int
+    window: int
+    broadcasts: bool
+    early: bool
+
+    def id(self, point: Point) -> str:
+        """Task, processes, tiles, tree and cores."""
+        tiles = f"{self.tiles}" if self.task == "cholesky" else f"{self.tiles}x{self.columns}"
+        parts = [self.task, self.build, self.grid, f"tiles{tiles}", f"block{self.block}", self.way]
+        parts += [f"segment{self.segment}"] if self.segment else []
+        parts += [f"window{self.window}"] if self.window else []
+        parts += [] if self.early else ["late"]
+        return "-".join([*parts, f"n{point.n}", f"comp{point.comp_node}", f"core{point.comm_core}"])
+
+    @property
+    def grid(self) -> str:
+        """`2x2`."""
+        return f"{self.grid_rows}x{self.grid_columns}"
+
+    @property
+    def way(self) -> str:
+        """How data reach several recipients: a kind of tree, or `none`."""
+        return self.tree if self.broadcasts else "none"
+
+    @property
+    def title(self) -> str:
+        """`cholesky binomial (inline)`."""
+        return f"{self.task} {self.way} ({self.build})"
+
+    @property
+    def rows(self) -> int:
+        """Rows of the matrix."""
+        return self.tiles * self.block
+
+    @property
+    def flops(self) -> float:
+        """Operations as LAPACK counts them; those of tiled QR are more."""
+        m, n = float(self.rows), float(self.columns * self.block)
+        if self.task == "cholesky":
+            return m**3 / 3
+        k = min(m, n)
+        return 4 * m * n * k - 2 * (m + n) * k**2 + 4 * k**3 / 3
+
+    @property
+    def memory(self) -> float:
+        """Bytes of all processes' tiles together."""
+        tiles = self.tiles * self.columns
+        if self.task == "cholesky":
+            tiles = self.tiles * (self.tiles + 1) // 2
+        return float((1 if self.ranks == 1 else COPIES) * ELEMENT * self.block**2 * tiles)
+
+    def sequence(self, point: Point, closing: bool = False, repetition: int = 0) -> tuple[Phase, ...]:
+        """A single rank has no messages."""
+        phases = super().sequence(point, closing, repetition)
+        return phases if self.ranks > 1 else tuple(phase for phase in phases if phase != "B")
+
+    def validate(self, point: Point, machine: Machine) -> None:
+        """Refuses grids without a rank each, tiles that do not fit, and what is no tree."""
+        check(self, machine)
+
+    def startup(self, point: Point) -> Startup:
+        """The program runs each phase once before it answers."""
+        longer = START_UP + 20.0 * 3 * self.phase_seconds(point)
+        return msgspec.structs.replace(super().startup(point), patience=longer)
+
+    def phase_seconds(self, point: Point) -> float:
+        """How long a factorization usually takes on slow cores."""
+        steps = min(self.tiles, self.columns)
+        tasks = self.tiles * self.columns * steps / (6 if self.task == "cholesky" else 1)
+        work = self.flops / SLOW_FLOPS / (cores_each(point) * self.ranks)
+        return max(point.window, work + SLOW_TASK * tasks / self.ranks)
+
+
+def check(program: FactorizationProgram, machine: Machine) -> None:
+    """Refuses what cannot be distributed, does not fit, or is no tree: UsageError."""
+    if program.grid_rows * program.grid_columns != program.ranks:
+        raise UsageError(
+            f"has {program.grid_rows * program.grid_columns} processes, and there are {program.ranks} ranks",
+            field="grid",
+            value=program.grid,
+            hint="give rows x columns whose product is the number of ranks",
+        )
+    for field, value, most in (
+        ("block", program.block, MOST_BLOCK),
+        ("tiles", program.tiles, MOST_TILES),
+        ("columns", program.columns, MOST_TILES),
+    ):
+        if not 1 <= value <= most:
+            raise UsageError("is too small or too large", field=field, value=value, hint=f"use 1 to {most}")
+    check_tree(program.tree)
+    here = machine.memory * machine.hosts
+    if here and program.memory > here:
+        raise UsageError(
+            f"the tiles do not fit: {program.memory / 1e9:.3g} GB of {here / 1e9:.3g}",
+            field="block",
+            value=program.block,
+            hint="give smaller or fewer tiles",
+        )
