@@ -1,0 +1,142 @@
+"""Factorizations on simulated clusters: what broadcasts are worth, beside figures 4.9 to 4.16 of the thesis.
+
+    python benchmarks/factorizations.py [--times FILE] [--only NAME] [--json]
+
+The task graphs and broadcasts of lib/taskflow run over SimGrid; kernels take the time that they take on one
+core here (`factorizations-inline times --block 320`), or as in FILE. Processes have 27 workers and a link of
+6 GB/s and 2 us. Checks the counts of Cholesky's broadcasts (14 x 14 processes, 120 tiles), and that trees
+speed up QR on 1 x 196 processes at least five times; exit code 1 where one is missed. All times are
+simulated. Takes some minutes, most of them for QR without broadcasts; needs libsimgrid-dev.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from elbowroom.api.factorizations import (
+    FactorizationRequest,
+    StepTimes,
+    factorization_document,
+    measure_step_times,
+    read_step_times,
+    simulate_factorization,
+)
+
+BLOCK = 320
+WORKERS = 27
+NETWORK = {"bandwidth": 6e9, "latency": 2e-6}
+COUNTS = {"data": 7259, "broadcasts": 7257, "messages": 167648, "most_recipients": 26}
+"""Of Cholesky's with 120 tiles on 14 x 14 processes (thesis, section 4.4.2)."""
+
+LEAST_GAIN = 5.0
+"""Of QR on 1 x 196 processes (thesis, Fig. 4.14: 5 to 7)."""
+
+
+class Case(NamedTuple):
+    """A factorization and its trees; `figure`: of the thesis. `options`: other fields of the request."""
+
+    name: str
+    figure: str
+    task: str
+    rows: int
+    columns: int
+    grid: tuple[int, int]
+    trees: tuple[str, ...]
+    options: tuple[dict[str, Any], ...] = ({},)
+
+
+CASES = (
+    Case("cholesky-14", "4.10a", "cholesky", 120, 120, (14, 14), ("none", "binomial", "binary")),
+    Case("cholesky-20", "4.10b", "cholesky", 120, 120, (20, 20), ("none", "binomial", "binary")),
+    Case(
+        "priorities", "4.11", "cholesky", 120, 120, (14, 14), ("none", "binomial", "binary"),
+        ({"priorities": False},),
+    ),
+    Case(
+        "early", "4.12", "cholesky", 120, 120, (14, 14), ("binomial", "binary"), ({"early": False},)
+    ),
+    Case("qr-196", "4.14", "qr", 20, 392, (1, 196), ("none", "binomial", "binary")),
+    Case("qr-grid", "4.16", "qr", 20, 392, (2, 98), ("none", "binomial", "binary")),
+)  # fmt: skip
+
+
+def rows(times: StepTimes, only: str | None) -> Iterator[dict[str, Any]]:
+    """A row for each tree of each case."""
+    for case in CASES:
+        if only not in (None, case.name):
+            continue
+        for options in case.options:
+            for tree in case.trees:
+                request = FactorizationRequest(
+                    task=case.task,  # type: ignore[arg-type]
+                    rows=case.rows,
+                    columns=case.columns,
+                    grid=case.grid,
+                    tree=tree,
+                    times=times,
+                    workers=WORKERS,
+                    **NETWORK,
+                    **options,
+                )
+                document = factorization_document(simulate_factorization(request), request)
+                yield {
+                    "name": case.name,
+                    "figure": case.figure,
+                    "task": case.task,
+                    "grid": f"{case.grid[0]}x{case.grid[1]}",
+                    "tree": tree,
+                    "seconds": document.time_us * 1e-6,
+                    "Tflop_s": document.Gflop_s / 1000,
+                    "busy": document.busy,
+                    "data": document.data,
+                    "broadcasts": document.broadcasts,
+                    "messages": document.messages,
+                    "most_recipients": document.most_recipients,
+                }
+
+
+def misses(found: list[dict[str, Any]]) -> Iterator[str]:
+    """A sentence for each bound that is not met."""
+    for row in found:
+        if row["name"] == "cholesky-14":
+            for key, value in COUNTS.items():
+                if row[key] != value:
+                    yield f"{row['name']}: {row[key]} {key} instead of {value}"
+    times = {row["tree"]: row["seconds"] for row in found if row["name"] == "qr-196"}
+    for tree in times.keys() - {"none"}:
+        gain = times["none"] / times[tree]
+        if gain < LEAST_GAIN:
+            yield f"qr-196: the {tree} tree is {gain:.2f} times as fast as no tree, and not {LEAST_GAIN:g}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--times", help="times of the kernels")
+    parser.add_argument("--only", choices=[case.name for case in CASES])
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    times = measure_step_times(BLOCK) if given.times is None else read_step_times(given.times)
+    found = []
+    for row in rows(times, given.only):
+        found.append(row)
+        if not given.json:
+            print(
+                f"{row['figure']:>6} {row['name']:<12} {row['grid']:>6} {row['tree']:<9} "
+                f"{row['seconds']:8.3f} s {row['Tflop_s']:7.1f} Tflop/s, busy {row['busy']:.0%}, "
+                f"{row['broadcasts']} broadcasts, {row['messages']} messages",
+                flush=True,
+            )
+    if given.json:
+        print(json.dumps({"times": times.seconds, "rows": found}, indent=1))
+    missed = list(misses(found))
+    for sentence in missed:
+        print(f"missed: {sentence}", file=sys.stderr)
+    return int(bool(missed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
