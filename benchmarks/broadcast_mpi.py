@@ -38,8 +38,8 @@ RANKS, SIZE, SEGMENT = 8, 2 * 2**20, 65536
 LINK_MBIT = 200
 
 BUFFERS = {"OMPI_MCA_btl_tcp_sndbuf": "131072"}
-"""Bytes that MPI calls sent while they still wait in the kernel: with Linux' own limit of some MiB, messages
-to several ranks share the link, and the first one arrives as late as the last one.
+"""Bytes that MPI calls sent while they still wait in the kernel. Linux' own limit is some MiB: messages to
+several ranks share the link then, and the first one arrives as late as the last one.
 """
 
 

@@ -150,6 +150,7 @@ hostfile:
   {LIVE} --hostfile @
   advise henri --job job.toml --verify --launcher mpiexec --run new --hostfile @
   calibrate --launcher mpiexec --run new --hostfile @
+  broadcast bench --launcher mpiexec --hostfile @
 trace:
   trace stat @
   trace check @

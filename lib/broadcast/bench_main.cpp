@@ -5,6 +5,8 @@
 #include <exception>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <stdexcept>
 #include <string>
 
 #include "bench.hpp"
@@ -130,8 +132,13 @@ std::string mpi_version() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int size = 0;
   MPI_Get_library_version(text, &size);
-  const std::string all(text, static_cast<std::size_t>(size));
-  return all.substr(0, all.find_first_of(",\n"));
+  std::istringstream words(std::string(text, static_cast<std::size_t>(size)));
+  std::string line;
+  std::getline(words, line);
+  words = std::istringstream(line.substr(0, line.find(',')));
+  std::string name;
+  for (std::string word; words >> word;) name += (name.empty() ? "" : " ") + word;  // some have tabs
+  return name;
 }
 
 json measure(const Request& request, int ranks) {

@@ -65,14 +65,19 @@ def save_broadcast_figure(found: Sequence[BroadcastEntry], file: str | Path) -> 
     """Latency over recipients and bandwidth over size as .svg or .png; UsageError where there is only one of
     each.
     """
+    check_drawable([entry.size for entry in found], [entry.ranks for entry in found], file)
     figures = broadcast_figures(found)
-    if not figures:
+    save_panels(
+        figures, Path(file), columns=min(2, len(figures)), title="Broadcasts over trees", shared=False
+    )
+
+
+def check_drawable(sizes: Sequence[int], recipients: Sequence[int], file: str | Path) -> None:
+    """UsageError where a figure of these has one point."""
+    if len(set(sizes)) < 2 and len(set(recipients)) < 2:
         raise UsageError(
             "needs several sizes, or several numbers of recipients",
             field="out",
             value=str(file),
             hint="give --sizes 4B,64KiB,1MiB or --recipients 1,3,7",
         )
-    save_panels(
-        figures, Path(file), columns=min(2, len(figures)), title="Broadcasts over trees", shared=False
-    )

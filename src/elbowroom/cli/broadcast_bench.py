@@ -52,13 +52,16 @@ def bench(as_json: bool, **options: Any) -> int:
 
     Prints the time until the last recipient has the data. All take turns, repetition by repetition.
     """
+    sizes = [parse_size(word) for word in _words(options, "sizes")]
+    words = options["recipients"]
+    recipients = None if words is None else parse_cores(words, "recipients")
+    if options["out"] is not None:
+        api.broadcast_bench.check_drawable(sizes, recipients or (), options["out"])
     found = api.bench_broadcasts(
-        [parse_size(word) for word in _words(options, "sizes")],
+        sizes,
         _words(options, "trees"),
         ranks=options["ranks"],
-        recipients=None
-        if options["recipients"] is None
-        else parse_cores(options["recipients"], "recipients"),
+        recipients=recipients,
         segment=0 if options["segment"] is None else parse_size(options["segment"], "segment"),
         repeat=options["repeat"],
         rising=options["rising"],

@@ -59,6 +59,7 @@ def _patience(monkeypatch: pytest.MonkeyPatch, sandbox: Path, tmp_path: Path) ->
     monkeypatch.setenv("ELBOWROOM_TRACE_LIBRARIES", str(tmp_path))
     monkeypatch.setenv("ELBOWROOM_PROBE", "/bin/false")
     monkeypatch.setenv("ELBOWROOM_CLOCK_SIMULATOR", "/bin/false")
+    monkeypatch.setenv("ELBOWROOM_BROADCAST_BENCH", "/bin/false")
     monkeypatch.chdir(sandbox)
 
     def ring(number: int, frame: object) -> None:
