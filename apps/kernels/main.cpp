@@ -1,15 +1,13 @@
 // kernels: conjugate gradients and matrix products, beside whose messages they compute (README.md).
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <map>
 #include <string>
 
-#include "kernels/dense.hpp"
+#include "common/blas.hpp"
 #include "kernels/kernels.hpp"
 
 namespace {
@@ -29,23 +27,6 @@ struct Options {
   std::size_t rounds = 0;
   bool json = false;
 };
-
-// An OpenBLAS that is older than the processor takes its oldest kernels (Prescott), a tenth as fast as those that would run. It
-// looks at the environment when it is loaded, so this program starts itself anew with a better name there.
-void choose_blas_kernels(char** argv) {
-#if defined(__x86_64__)
-  if (blas().find("Prescott") == std::string::npos || std::getenv("OPENBLAS_CORETYPE") != nullptr) {
-    return;
-  }
-  const char* name = __builtin_cpu_supports("avx512vl") ? "SkylakeX" : __builtin_cpu_supports("avx2") ? "Haswell" : "";
-  if (*name != 0) {
-    setenv("OPENBLAS_CORETYPE", name, 1);
-    execv("/proc/self/exe", argv);  // returns where it cannot: then the old kernels must do
-  }
-#else
-  (void)argv;
-#endif
-}
 
 // A communication core and `threads` computing cores for each rank of this host; where there are too few, all ranks
 // share the same ones.
@@ -129,7 +110,7 @@ void add_solve(CLI::App& command, Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  choose_blas_kernels(argv);
+  program::choose_blas_kernels(argv);
   CLI::App app(fmt::format("conjugate gradients and matrix products in blocks on MPI ranks ({})", Engine::kName));
   app.set_version_flag("--version", ELBOWROOM_VERSION);
   app.require_subcommand(1);
