@@ -25,17 +25,21 @@ DEBIAN_PACKAGES = (
 
 
 class AppBuild(NamedTuple):
-    """How a program of apps/ is built: folder, CMake options, Debian packages besides DEBIAN_PACKAGES."""
+    """How a program of apps/ is built: folder, CMake options, Debian packages besides DEBIAN_PACKAGES; `also`
+    names other folders that it is made of.
+    """
 
     folder: str
     options: tuple[str, ...]
     packages: str = ""
     over_starpu: bool = False
+    also: tuple[str, ...] = ()
 
 
 APPLICATIONS = {
     "diffusion": AppBuild("diffusion", ("-DELBOWROOM_APPS=ON",)),
     "runtime": AppBuild("runtime", ("-DELBOWROOM_STARPU=ON",), starpu.DEBIAN_PACKAGES, True),
+    "forwarder": AppBuild("broadcast", ("-DELBOWROOM_KERNELS=ON",), also=("lib/broadcast",)),
     "kernels-openmp": AppBuild("kernels", ("-DELBOWROOM_KERNELS=ON",)),
     "kernels-starpu": AppBuild(
         "kernels", ("-DELBOWROOM_KERNELS=ON", "-DELBOWROOM_STARPU=ON"), starpu.DEBIAN_PACKAGES, True
@@ -201,7 +205,7 @@ def _with_mpi(name: str, mpi: Mpi | None, app: AppBuild | None = None) -> Path:
     folder = "" if app is None else f"apps/{app.folder}"
     extra = "" if app is None else app.packages
     packages = f"{DEBIAN_PACKAGES} {extra}".rstrip()
-    folders = () if app is None else (folder, "apps/common")
+    folders = () if app is None else (folder, "apps/common", *app.also)
     key = build_key(
         sources, mpi, native.compiler_identity(name, packages), folders, app.options if app else ()
     )

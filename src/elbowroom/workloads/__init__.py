@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 
 from elbowroom.plan.workload import Workload
 from elbowroom.workloads.accesses import ExtraneousAccesses
+from elbowroom.workloads.broadcasts import Forwarding
 from elbowroom.workloads.kernel import KernelBesideMessages
 from elbowroom.workloads.matrices import MatrixProgram
 from elbowroom.workloads.program import AppProgram, RuntimeProgram
@@ -16,6 +17,7 @@ __all__ = [
     "AppProgram",
     "ApplicationSteps",
     "ExtraneousAccesses",
+    "Forwarding",
     "KernelBesideMessages",
     "Losses",
     "MatrixProgram",
