@@ -12,7 +12,7 @@ from elbowroom.machine.topology import Machine
 from elbowroom.results.result import Finding, PointResult
 from elbowroom.stats.interval import Interval
 
-ONE_HOST = "All ranks share this host's memory, so the cost is of the copies of all ranks: an upper bound."
+SHARED = "Ranks share a host's memory, so this is the cost of the copies of all of them: an upper bound."
 
 
 def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:
@@ -127,7 +127,7 @@ def _weight(group: Sequence[TreeRow], machine: Machine) -> Finding | None:
     weight = row.weight
     if weight is None:
         return None
-    shared = f" {ONE_HOST}" if machine.hosts < 2 else ""
+    shared = f" {SHARED}" if row.workload.ranks > machine.hosts else ""
     sure = "" if weight.excludes_zero else " The interval contains 0: no cost is shown."
     text = (
         f"{_place(group)}, {row.tree} tree: a byte received or forwarded costs {weight.value * 1e9:.3g} ns "

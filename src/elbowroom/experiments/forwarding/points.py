@@ -30,16 +30,16 @@ than in a binary one (2).
 
 TREES = ("flat", "binary", "binomial", "chain")
 
-Task = Literal["triad", "gemm"]
+Computation = Literal["triad", "gemm"]
 
 
 class ForwardingKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """`trees`, `tasks` (kernels on the forwarding rank), `ranks` (0: one a host, 16 on one host), `segment`
-    of a broadcast, and `model`, a file whose prediction is compared with what is measured.
+    """`trees`, `computations` of the forwarding rank, `ranks` (0: one a host; 16 on fewer than three hosts),
+    `segment` of a broadcast, and `model`, a file whose prediction is compared with what is measured.
     """
 
     trees: tuple[str, ...] = TREES
-    tasks: tuple[Task, ...] = ("triad", "gemm")
+    computations: tuple[Computation, ...] = ("triad", "gemm")
     ranks: Natural = 0
     segment: SizeOrNone = 0
     model: str = ""
@@ -59,8 +59,8 @@ class Ranks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def expand(plan: Plan, machine: Machine) -> Expansion:
-    """Every task with each tree, number of computing cores and size; and a register-only control."""
-    _refuse(plan, machine)
+    """Every computation with each tree, number of computing cores and size; and a register-only control."""
+    _refuse(plan)
     core, node = single_place(plan, machine)
     seats = placement.seats(
         machine,
@@ -73,10 +73,10 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
         hint = "allow at least two cores"
         raise UsageError("no core is left to compute", field="cpuset", value=list(machine.allowed), hint=hint)
     keys: ForwardingKeys = plan.keys
-    ranks = keys.ranks or (machine.hosts if machine.hosts > 1 else RANKS)
+    ranks = _ranks(plan, machine)
     seated = _seated(seats, ranks, machine)
     counts, notes = core_counts(plan.n, len(seated.pool))
-    axes = product(dict.fromkeys(keys.tasks), dict.fromkeys(keys.trees), counts, _sizes(plan))
+    axes = product(dict.fromkeys(keys.computations), dict.fromkeys(keys.trees), counts, _sizes(plan))
     points = tuple(
         _point(
             plan,
@@ -85,9 +85,9 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
             n,
             size,
             node,
-            Forwarding(kernel=task, tree=tree, ranks=ranks, segment=keys.segment),
+            Forwarding(kernel=kernel, tree=tree, ranks=ranks, segment=keys.segment),
         )
-        for task, tree, n, size in axes
+        for kernel, tree, n, size in axes
     )
     control = with_control((_messages(plan, seats, node),))[1:] if plan.control else ()
     notes = [*machine_notes(machine), *_shared_notes(seated, machine, ranks), *notes]
@@ -98,13 +98,13 @@ def _sizes(plan: Plan) -> tuple[int, ...]:
     return with_neighbours(plan.sizes, plan.around)
 
 
-def _refuse(plan: Plan, machine: Machine) -> None:
+def _refuse(plan: Plan) -> None:
     if plan.kernels != ("triad",) or plan.sweeps:
         raise UsageError(
-            "is not an axis of this plan, whose kernels are `tasks`",
+            "is not an axis of this plan, which has `computations`",
             field="sweeps" if plan.sweeps else "kernels",
             value=len(plan.sweeps) if plan.sweeps else ",".join(plan.kernels),
-            hint="leave it out, and set `tasks`: triad, gemm",
+            hint="leave it out, and set `computations`: triad, gemm",
         )
     if plan.metric == "latency":
         hint = "leave it out"
@@ -113,23 +113,23 @@ def _refuse(plan: Plan, machine: Machine) -> None:
         )
     for tree in plan.keys.trees:
         check_tree(tree)
-    if machine.virtual:
-        return
-    ranks = plan.keys.ranks or max(machine.hosts, LEAST_RANKS)
+
+
+def _ranks(plan: Plan, machine: Machine) -> int:
+    """As the plan says, else one a host, and on fewer than three hosts several on each."""
+    ranks: int = plan.keys.ranks or (machine.hosts if machine.hosts >= LEAST_RANKS else RANKS)
     if ranks < LEAST_RANKS:
         hint = f"give {LEAST_RANKS} or more: a root, a rank that forwards, a leaf"
         raise UsageError("no rank would forward", field="ranks", value=ranks, hint=hint)
-    if machine.hosts > 1 and ranks != machine.hosts:
-        hint = f"give {LEAST_RANKS} hosts or more and leave `ranks` out, or take one host"
-        raise UsageError("each rank needs a host of its own", field="hosts", value=machine.hosts, hint=hint)
+    return ranks
 
 
 def _seated(seats: Seats, ranks: int, machine: Machine) -> Ranks:
-    """One rank a host, all on the same cores of theirs. On one host, ranks that only pass broadcasts on have
-    cores of their own where half of the cores are left to compute; else they share one.
+    """With one rank a host, all on the same cores of theirs. Of several on a host, those that only pass
+    broadcasts on have cores of their own where half of the cores are left to compute; else they share one.
     """
     comm, pool = seats.comm_cores[0], seats.comp_cores
-    if machine.hosts > 1:
+    if ranks <= machine.hosts:
         return Ranks(comm=comm, pool=pool, others=(comm,) * (ranks - 1))
     shared = seats.peer_cores[0]
     more = ranks - 1 - (shared != comm)
@@ -161,7 +161,7 @@ def _point(
         metric="bandwidth",
         comp_cores=cores,
         comm_cores=(seated.comm,),
-        peer_cores=() if seated.shared or machine.hosts > 1 else seated.others,
+        peer_cores=() if seated.shared else seated.others,
         working_set=plan.working_set or placement.working_set(find("triad"), n, node[0], machine),
         placements=_placements(seated, cores, node),
         sequence=plan.sequence,

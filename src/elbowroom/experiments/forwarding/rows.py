@@ -15,7 +15,7 @@ from elbowroom.results.result import Kept, PointResult
 from elbowroom.stats.interval import Interval
 from elbowroom.workloads import Forwarding, running
 
-TASKS = {"triad": "TRIAD", "gemm": "GEMM"}
+NAMES = {"triad": "TRIAD", "gemm": "GEMM"}
 
 CONTRASTS = ("binary", "binomial")
 """The trees of the thesis' hypothesis."""
@@ -30,7 +30,7 @@ class TreeRow(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """`TRIAD`."""
-        return TASKS[self.workload.kernel]
+        return NAMES[self.workload.kernel]
 
     @property
     def tree(self) -> str:
@@ -95,8 +95,8 @@ def rows(results: Sequence[PointResult]) -> tuple[TreeRow, ...]:
         for item, workload in running(results, Forwarding)
         if item.status != "failed"
     ]
-    tasks = list(TASKS)
-    table.sort(key=lambda row: (tasks.index(row.workload.kernel), row.item.n, row.item.size))
+    kernels = list(NAMES)
+    table.sort(key=lambda row: (kernels.index(row.workload.kernel), row.item.n, row.item.size))
     return tuple(table)
 
 
