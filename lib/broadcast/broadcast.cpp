@@ -153,9 +153,12 @@ constexpr int kKinds[] = {ELBOW_RECEIVED, ELBOW_RELEASED, ELBOW_FAILED, ELBOW_LO
 struct elbow_broadcast {
   elbow_broadcast(const elbow_transport& given, const elbow_broadcast_settings* settings)
       : transport(given),
+        observer(make_trace_observer()),
         engine(transport, settings_of(settings, given.size)),
         watchdog(settings != nullptr && settings->watchdog > 0 ? settings->watchdog : kWatchdog),
-        looked(transport.now()) {}
+        looked(transport.now()) {
+    engine.observe(observer.get());
+  }
 
   struct Noted {
     int kind;
@@ -207,6 +210,7 @@ struct elbow_broadcast {
   }
 
   GivenTransport transport;
+  std::unique_ptr<Observer> observer;  // null where the process is not traced
   Engine engine;
   double watchdog;
   double looked;
@@ -223,6 +227,7 @@ struct elbow_broadcast {
 namespace {
 
 void run_thread(elbow_broadcast& self) {
+  if (self.observer != nullptr) self.observer->thread_started();
   while (self.running) {
     bool any = false;
     try {
