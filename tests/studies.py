@@ -19,7 +19,7 @@ from elbowroom.results.points import results
 from elbowroom.results.result import Finding, PointResult
 from elbowroom.results.series import WindowTimes
 from elbowroom.results.summary import Samples
-from elbowroom.workloads import AppProgram, ExtraneousAccesses
+from elbowroom.workloads import AppProgram, ExtraneousAccesses, Forwarding
 
 MIB = 2**20
 
@@ -68,16 +68,17 @@ def measured(
     times = {}
     for index, point in enumerate(points):
         kernel = find(point.kernel)
-        comp_unit = kernel.rate_unit if kernel else ""
+        computes = kernel is not None or isinstance(point.workload, Forwarding)
+        comp_unit = kernel.rate_unit if kernel else "MB/s"
         comm_unit = "us" if point.metric == "latency" else "MB/s"
         comp_alone, comp_together, comm_alone, comm_together = truth(point)
         cells = [("B", "comm", comm_alone, comm_unit)]
         if isinstance(point.workload, ExtraneousAccesses):
             times[point.id] = accessed(point.workload, comm_alone, comm_together, rng)
             cells += [("AB", "comm", comm_together, comm_unit)]
-        if kernel:
+        if computes:
             cells += [("A", "comp", comp_alone, comp_unit), ("AB", "comp", comp_together, comp_unit)]
-        if kernel or isinstance(point.workload, AppProgram):
+        if computes or isinstance(point.workload, AppProgram):
             cells += [("AB", "comm", comm_together, comm_unit)]
         for phase, side, value, unit in cells:
             for sample in range(2 * repetitions):

@@ -96,9 +96,9 @@ class End(NamedTuple):
     bytes: int
 
 
-def ends(recorded: Recorded, rank: int, kind: int) -> list[End]:
+def ends(recorded: Recorded, rank: int, kind: int, name: str = "message") -> list[End]:
     found = []
-    for event in recorded.of("message", kind):
+    for event in recorded.of(name, kind):
         peer, size = event.first & 0xFFFFFFFF, event.second & (1 << 40) - 1
         source, destination = (rank, peer) if kind == SEND else (peer, rank)
         tag = event.small - (1 << 32) if event.small >> 31 else event.small

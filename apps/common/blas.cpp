@@ -26,4 +26,14 @@ void choose_blas_kernels(char** argv) {
 #endif
 }
 
+void multiply(std::size_t block, const double* a, const double* p, double* q, bool first) {
+  const auto n = static_cast<blasint>(block);
+  cblas_dgemv(CblasRowMajor, CblasNoTrans, n, n, 1, a, n, p, 1, first ? 0 : 1, q, 1);
+}
+
+void multiply_blocks(std::size_t block, const double* a, const double* b, double* c, bool first) {
+  const auto n = static_cast<blasint>(block);
+  cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1, a, n, b, n, first ? 0 : 1, c, n);
+}
+
 }  // namespace elbowroom::program

@@ -1,7 +1,5 @@
 #include "kernels/dense.hpp"
 
-#include <cblas.h>
-
 #include <algorithm>
 
 namespace elbowroom::kernels {
@@ -42,16 +40,6 @@ void fill(const Problem& problem, Entry entry, std::size_t row, std::size_t colu
       *block++ = entry(problem, row * problem.block + i, column * problem.block + j);
     }
   }
-}
-
-void multiply(std::size_t block, const double* a, const double* p, double* q, bool first) {
-  const auto n = static_cast<blasint>(block);
-  cblas_dgemv(CblasRowMajor, CblasNoTrans, n, n, 1, a, n, p, 1, first ? 0 : 1, q, 1);
-}
-
-void multiply_blocks(std::size_t block, const double* a, const double* b, double* c, bool first) {
-  const auto n = static_cast<blasint>(block);
-  cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1, a, n, b, n, first ? 0 : 1, c, n);
 }
 
 }  // namespace elbowroom::kernels

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "common/blas.hpp"
 #include "kernels/problem.hpp"
 #include "machine/machine.hpp"
 
@@ -39,9 +40,9 @@ using Entry = double (*)(const Problem&, std::size_t row, std::size_t column);
 // Writes one block.
 void fill(const Problem& problem, Entry entry, std::size_t row, std::size_t column, double* block);
 
-// q += A p, or q = A p when `first`, for one block.
-void multiply(std::size_t block, const double* a, const double* p, double* q, bool first);
-// C += A B, or C = A B when `first`, for one block.
-void multiply_blocks(std::size_t block, const double* a, const double* b, double* c, bool first);
+using program::blas;
+using program::multiply;
+using program::multiply_blocks;
+using program::one_thread_each;
 
 }  // namespace elbowroom::kernels

@@ -1,37 +1,21 @@
 // A window of a ping-pong: batches of round trips until they are steady, then as long as the window lasts.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
+#include "common/batches.hpp"
 #include "exchange/job.hpp"
 #include "runtime/path.hpp"
 
 namespace elbowroom::runtime {
 
 struct Window {
-  double seconds = 0.12;  // measured, at least
-  std::size_t steady_window = 7;
-  double steady_cov = 0.05;
-  double limit = 1;      // s to wait for steady batches
-  bool corrupt = false;  // rank 1 breaks a message on purpose, for tests
-};
-
-struct Batch {
-  std::int64_t took_ns;
-  std::int64_t round_trips;
+  program::BatchWindow batches;  // of round trips
+  bool corrupt = false;          // rank 1 breaks a message on purpose, for tests
 };
 
 struct Measured {
-  std::vector<Batch> batches;  // of the measured part
-  bool steady = false;
+  program::Batches batches;
   bool valid = false;  // what arrived, at both ends
-  std::int64_t start_ns = 0;
-  std::int64_t end_ns = 0;
 
-  double seconds() const;
-  std::int64_t round_trips() const;
   double half_round_trip() const;  // us, of all batches together
 };
 

@@ -114,14 +114,14 @@ json messages_record(const Measured& rates, std::size_t size, bool latency) {
     return latency ? half_round_trip : static_cast<double>(size) / half_round_trip;
   };
   json batches = json::array();
-  for (const Batch& batch : rates.batches) {
-    batches.push_back(value(static_cast<double>(batch.took_ns) * 1e-3 / 2 / static_cast<double>(batch.round_trips)));
+  for (const program::Batch& batch : rates.batches.measured) {
+    batches.push_back(value(static_cast<double>(batch.took_ns) * 1e-3 / 2 / static_cast<double>(batch.count)));
   }
   return {{"value", value(rates.half_round_trip())},
           {"unit", latency ? "us" : "MB/s"},
           {"batches", batches},
-          {"messages", rates.round_trips()},
-          {"bytes", rates.round_trips() * static_cast<std::int64_t>(size)}};
+          {"messages", rates.batches.count()},
+          {"bytes", rates.batches.count() * static_cast<std::int64_t>(size)}};
 }
 
 }  // namespace
@@ -186,10 +186,8 @@ Runtime::PointRequest Runtime::read_point(const json& request) {
   }
   point_request.size = static_cast<std::size_t>(size);
   point_request.latency = read(request, "metric", std::string("latency")) == "latency";
-  const json steady = request.value("steady", json::object());
-  point_request.window = {read(request, "window", 0.12), read(steady, "window", std::size_t{7}),
-                          read(steady, "cov", 0.05), read(steady, "limit", 1.0),
-                          read(request, "fault", std::string()) == "message"};
+  point_request.window.batches = program::read_window(request);
+  point_request.window.corrupt = read(request, "fault", std::string()) == "message";
   return point_request;
 }
 
@@ -272,8 +270,8 @@ json Runtime::phase(const PointRequest& point_request, const std::string& name, 
                  {"index", index},
                  {"start_ns", start},
                  {"end_ns", end},
-                 {"measured_s", rates.seconds()},
-                 {"status", rates.steady ? "ok" : "not_stable"}};
+                 {"measured_s", rates.batches.seconds()},
+                 {"status", rates.batches.steady ? "ok" : "not_stable"}};
   std::set<std::string> flags;
   for (const json& rank :
        program::gathered(job_, observations(rates, polling, before, static_cast<double>(end - start)))) {

@@ -251,6 +251,10 @@ static inline void elbow_trace_begin(const elbow_trace_type* type, uint32_t smal
 static inline void elbow_trace_end(const elbow_trace_type* type, uint32_t small, uint64_t first, uint64_t second) {
   elbow_trace_write(type, ELBOW_TRACE_END, small, first, second);
 }
+/* The same for libraries that look this one up at run time (dlsym) and work without it; `kind` is one of ELBOW_TRACE_EVENT to
+ * ELBOW_TRACE_RECEIVE, and `first` and `second` of messages are as elbow_trace_send gives them. */
+ELBOW_API void elbow_trace_record(const elbow_trace_type* type, int kind, uint32_t small, uint64_t first,
+                                  uint64_t second);
 /* A quantity from now on: `which` of several, `value` as a signed number. */
 static inline void elbow_trace_count(const elbow_trace_type* type, uint32_t which, int64_t value) {
   elbow_trace_write(type, ELBOW_TRACE_COUNTER, which, (uint64_t)value, 0);

@@ -168,12 +168,15 @@ struct elbow_broadcast {
   elbow_broadcast(const elbow_transport& given, const elbow_broadcast_settings* settings)
       : transport(given),
         confined(given.confined),
+        observer(make_trace_observer()),
         engine(transport, settings_of(settings, given.size)),
         knows_network(settings != nullptr && settings->network != nullptr),
         chooser(network_of(knows_network ? settings->network : nullptr), settings_of(settings, given.size)),
         watchdog(settings != nullptr && settings->watchdog > 0 ? settings->watchdog : kWatchdog),
         stepped(transport.now()),
-        attentive_since(stepped) {}
+        attentive_since(stepped) {
+    engine.observe(observer.get());
+  }
 
   struct Noted {
     int kind;
@@ -252,6 +255,7 @@ struct elbow_broadcast {
 
   GivenTransport transport;
   const char* confined;
+  std::unique_ptr<Observer> observer;  // null where the process is not traced
   Engine engine;
   bool knows_network;
   Chooser chooser;
@@ -272,6 +276,7 @@ struct elbow_broadcast {
 namespace {
 
 void run_thread(elbow_broadcast& self) {
+  if (self.observer != nullptr) self.observer->thread_started();
   while (self.running) {
     bool any = false;
     try {

@@ -95,7 +95,7 @@ Operation Engine::send(std::uint32_t context, std::int64_t tag, std::span<const 
     base.inlined = true;
     base.payload = data;
     send_inlined(base, list, group_of(transport_.rank()));
-    events_.push_back({Event::Kind::kReleased, operation, -1, {}});
+    note(Event::Kind::kReleased, operation, {base.key, base.tree, 1, base.size});
     return operation;
   }
   base.segment = segment_of(data.size(), way.segment);
@@ -198,13 +198,20 @@ void Engine::retire(Delivery& delivery) {
   over_.push_back(delivery.id);
   if (delivery.pooled) pool_used_ -= delivery.store.size();
   if (!delivery.is_root) stream_of(delivery.key).arrived.erase(delivery.sequence);
-  if (delivery.operation != 0) events_.push_back({Event::Kind::kReleased, delivery.operation, -1, {}});
+  if (delivery.operation != 0) note(Event::Kind::kReleased, delivery.operation, delivery.passage());
   for (Channel& channel : channels_) {
     if (channel.delivery == &delivery) {
       channel.delivery = nullptr;
       channel.outgoing = nullptr;
     }
   }
+}
+
+// The data of an operation are here, or free again.
+void Engine::note(Event::Kind kind, Operation operation, const Passage& passage) {
+  events_.push_back({kind, operation, -1, {}});
+  if (observer_ == nullptr) return;
+  kind == Event::Kind::kReceived ? observer_->received(passage) : observer_->released(passage);
 }
 
 void Engine::fail(Operation operation, int rank, std::string text) {

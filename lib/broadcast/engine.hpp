@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "message.hpp"
+#include "observer.hpp"
 #include "transport.hpp"
 
 namespace elbowroom::broadcast {
@@ -93,6 +94,9 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
   ~Engine();
 
+  // Told of what happens from now on; null: nobody. It must outlive the engine.
+  void observe(Observer* observer) { observer_ = observer; }
+
   // Receives `data.size()` bytes that the root sends with that context and tag: the first receive posted for a key gets the
   // first data sent. Throws std::invalid_argument for a root that is no other rank.
   Operation receive(const Key& key, std::span<std::byte> data);
@@ -165,6 +169,7 @@ class Engine {
   void write(int peer, const Answer& answer);
 
   void retire(Delivery& delivery);
+  void note(Event::Kind kind, Operation operation, const Passage& passage);
   void fail(Operation operation, int rank, std::string text);
   Ticket add_request(const Request& request);
   Request take_request(Ticket ticket);
@@ -177,6 +182,7 @@ class Engine {
   Transport& transport_;
   Settings settings_;
   Counters counters_;
+  Observer* observer_ = nullptr;
   Operation last_operation_ = 0;
   std::size_t in_flight_ = 0;  // bytes
   std::size_t pool_used_ = 0;

@@ -10,6 +10,7 @@ void Engine::on_message(int peer, std::span<const std::byte> bytes) {
   try {
     Message message = decode(bytes, transport_.rank(), transport_.size());
     if (auto* announcement = std::get_if<Announcement>(&message)) {
+      if (observer_ != nullptr) observer_->was_announced(peer, *announcement);
       if (announcement->inlined) {
         on_inlined(*announcement);
       } else {
@@ -41,8 +42,9 @@ void Engine::on_inlined(const Announcement& announcement) {
       return;
     }
     std::copy(announcement.payload.begin(), announcement.payload.end(), receive.data.begin());
-    events_.push_back({Event::Kind::kReceived, receive.operation, -1, {}});
-    events_.push_back({Event::Kind::kReleased, receive.operation, -1, {}});
+    const Passage passage{announcement.key, announcement.tree, 1, announcement.size};
+    note(Event::Kind::kReceived, receive.operation, passage);
+    note(Event::Kind::kReleased, receive.operation, passage);
     return;
   }
   Delivery& delivery = add_delivery(announcement);
@@ -91,6 +93,7 @@ Engine::Delivery& Engine::add_delivery(const Announcement& announcement) {
   delivery.size = announcement.size;
   delivery.segment = announcement.segment;
   delivery.stripes = announcement.stripes;
+  delivery.tree = announcement.tree;
   delivery.group = group_of(transport_.rank());
   delivery.moved = transport_.now();
   deliveries_.emplace(delivery.id, std::move(owned));
@@ -268,7 +271,7 @@ void Engine::check_received(Delivery& delivery) {
   if (delivery.operation == 0) return;  // in the pool
   if (!delivery.wanted.empty()) std::copy(delivery.store.begin(), delivery.store.end(), delivery.wanted.begin());
   delivery.received = true;
-  events_.push_back({Event::Kind::kReceived, delivery.operation, -1, {}});
+  note(Event::Kind::kReceived, delivery.operation, delivery.passage());
   retire(delivery);
 }
 

@@ -289,6 +289,7 @@ void Engine::on_sent(Ticket ticket) {
 }
 
 void Engine::write(int peer, const Announcement& announcement) {
+  if (observer_ != nullptr) observer_->announced(peer, announcement);
   encode(announcement, buffer_);
   transport_.send_control(peer, buffer_);
 }

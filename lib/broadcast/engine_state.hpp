@@ -51,6 +51,7 @@ struct Engine::Delivery {
   std::uint64_t size = 0;
   std::uint64_t segment = 0;
   unsigned stripes = 1;
+  Tree tree;
   std::uint16_t group = 0;  // this rank's
   Operation operation = 0;
   bool is_root = false;
@@ -73,6 +74,7 @@ struct Engine::Delivery {
   std::size_t bytes(unsigned stripe, std::uint64_t index) const {
     return static_cast<std::size_t>(std::min(segment, size - offset(stripe, index)));
   }
+  Passage passage() const { return {key, tree, stripes, size}; }
   bool has_all() const {
     for (unsigned stripe = 0; stripe < stripes; ++stripe) {
       if (available(stripe) < total(stripe)) return false;

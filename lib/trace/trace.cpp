@@ -386,6 +386,10 @@ void elbow_trace_region(int on) {
   }
 }
 
+void elbow_trace_record(const elbow_trace_type* type, int kind, uint32_t small, uint64_t first, uint64_t second) {
+  elbow_trace_write(type, static_cast<std::uint8_t>(kind), small, first, second);
+}
+
 uint64_t elbow_trace_raw(void) {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC_RAW, &time);

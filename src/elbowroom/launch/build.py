@@ -42,6 +42,7 @@ TASKFLOW_FOLDERS = ("lib/broadcast", "lib/taskflow")
 APPLICATIONS = {
     "diffusion": AppBuild("diffusion", ("-DELBOWROOM_APPS=ON",)),
     "runtime": AppBuild("runtime", ("-DELBOWROOM_STARPU=ON",), starpu.DEBIAN_PACKAGES, True),
+    "forwarder": AppBuild("broadcast", ("-DELBOWROOM_KERNELS=ON",), libraries=("lib/broadcast",)),
     "kernels-openmp": AppBuild("kernels", ("-DELBOWROOM_KERNELS=ON",)),
     "kernels-starpu": AppBuild(
         "kernels", ("-DELBOWROOM_KERNELS=ON", "-DELBOWROOM_STARPU=ON"), starpu.DEBIAN_PACKAGES, True

@@ -409,6 +409,7 @@ def losses(document: Document, point: Point, machine: Machine, source: str) -> L
         comm_high=comm[2],
         source=source,
         flags=prediction.flags,
+        comm_rate=prediction.comm_together.value,
     )
 
 

@@ -208,7 +208,7 @@ def _placed(name: str, column: npt.NDArray[Any], parts: list[bytes]) -> dict[str
     return {"name": name, "count": len(column), "planes": places}
 
 
-COMMUNICATION = ("mpi", "message", "communication", "network", "starpu-mpi")
+COMMUNICATION = ("mpi", "message", "broadcast", "communication", "network", "starpu-mpi")
 COMPUTATION = ("task", "computation", "compute", "kernel")
 """Categories whose types are communication, or computation, by their names."""
 GREYS = {"light": "#6B7480", "dark": "#9AA4B0"}

@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 
 from elbowroom.plan.workload import Workload
 from elbowroom.workloads.accesses import ExtraneousAccesses
+from elbowroom.workloads.broadcasts import Forwarding
 from elbowroom.workloads.factorizations import FactorizationProgram
 from elbowroom.workloads.kernel import KernelBesideMessages
 from elbowroom.workloads.matrices import MatrixProgram
@@ -18,6 +19,7 @@ __all__ = [
     "ApplicationSteps",
     "ExtraneousAccesses",
     "FactorizationProgram",
+    "Forwarding",
     "KernelBesideMessages",
     "Losses",
     "MatrixProgram",

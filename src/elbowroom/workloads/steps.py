@@ -36,7 +36,8 @@ larger of two processes, both on one host.
 
 class Losses(msgspec.Struct, frozen=True, kw_only=True):
     """Loss ratios (bandwidth alone / together) of computation and communication that a model predicts, with
-    the ends of their intervals; `source` names the model, `flags` are its prediction's.
+    the ends of their intervals; `source` names the model, `flags` are its prediction's; `comm_rate`: MB/s of
+    the messages beside the computation (None: of a run before 0.2).
     """
 
     comp: float
@@ -47,6 +48,7 @@ class Losses(msgspec.Struct, frozen=True, kw_only=True):
     comm_high: float
     source: str
     flags: tuple[str, ...] = ()
+    comm_rate: float | None = None
 
 
 @register

@@ -1,0 +1,94 @@
+"""Broadcasts of the program `forwarder` (apps/broadcast) beside a kernel on the rank that forwards most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import ClassVar, Literal, Self
+
+import msgspec
+
+from elbowroom.errors import UsageError
+from elbowroom.machine.topology import Machine
+from elbowroom.plan.point import Point
+from elbowroom.plan.workload import Startup, register
+from elbowroom.workloads.probe import ROUND_TRIPS, SLOW_EXCHANGE, ProbeWorkload
+from elbowroom.workloads.program import START_UP, startup_settings
+from elbowroom.workloads.steps import Losses
+
+PROGRAM = "forwarder"
+
+INNER = 1
+"""The rank that computes: the first recipient in every tree."""
+
+LEAST_RANKS = 3
+"""A root, a rank that forwards, a leaf."""
+
+
+@register
+class Forwarding(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=True):
+    """Rank 0 broadcasts to the others by `tree`, in segments of `segment` bytes (0: whole); rank 1 runs
+    `kernel` on its computing cores. `losses`: what a model predicts beside messages at full bandwidth.
+    """
+
+    key: ClassVar[str] = "forwarding"
+    has_facts: ClassVar[bool] = True
+    not_modelled: ClassVar[str] = "broadcasts"
+    virtual_refusal: ClassVar[str] = "a virtual machine runs no programs: measured on a real one"
+
+    kernel: Literal["triad", "gemm"]
+    tree: str
+    ranks: int
+    segment: int = 0
+    losses: Losses | None = None
+
+    def id(self, point: Point) -> str:
+        """Kernel, cores, tree and message."""
+        parts = [self.kernel, f"n{point.n}", self.tree, f"{self.ranks}ranks", f"{point.size}B"]
+        parts += [f"segment{self.segment}"] * bool(self.segment)
+        return "-".join(
+            (*parts, f"comp{point.comp_node}", f"comm{point.comm_node}", f"core{point.comm_core}")
+        )
+
+    @property
+    def title(self) -> str:
+        """Kernel and tree: `triad, binomial tree`."""
+        return f"{self.kernel}, {self.tree} tree"
+
+    @property
+    def program(self) -> str:
+        """The executable (launch.build.APPLICATIONS)."""
+        return PROGRAM
+
+    @property
+    def turn(self) -> tuple[int, ...]:
+        """Last."""
+        return (2,)
+
+    def rank_count(self, point: Point, machine: Machine) -> int:
+        """Those of the tree, the root included."""
+        return self.ranks
+
+    def group(self, point: Point, ranks: int) -> tuple[Hashable, ...]:
+        """Points that differ in nothing but the size of their broadcasts."""
+        return (self, point.comp_cores, point.comm_cores, point.placements, point.comp_node, point.comm_node)
+
+    def startup(self, point: Point) -> Startup:
+        """Kernel, tree and places."""
+        program = {"name": PROGRAM, **msgspec.to_builtins(msgspec.structs.replace(self, losses=None))}
+        return Startup(
+            name=PROGRAM, ranks=self.ranks, settings=startup_settings(point, program), patience=START_UP
+        )
+
+    def validate(self, point: Point, machine: Machine) -> None:
+        """Refuses too few ranks."""
+        if self.ranks < LEAST_RANKS:
+            hint = f"give {LEAST_RANKS} or more: a root, a rank that forwards, a leaf"
+            raise UsageError("no rank would forward", field="ranks", value=self.ranks, hint=hint)
+
+    def phase_seconds(self, point: Point) -> float:
+        """The window, or what a few broadcasts through one slow memory take."""
+        return max(point.window, ROUND_TRIPS * self.ranks * point.size / SLOW_EXCHANGE)
+
+    def with_losses(self, losses: Callable[[], Losses]) -> Self:
+        """With what a model predicts."""
+        return msgspec.structs.replace(self, losses=losses())
