@@ -53,9 +53,10 @@ struct Process {
 enum Kind : int { kAnnounced, kReady, kData, kWake };
 
 // One message on its way.
-class Passage {
+class Evaluation {
  public:
-  Passage(const Network& network, const Settings& settings, const Way& way, std::uint64_t size, std::size_t recipients);
+  Evaluation(const Network& network, const Settings& settings, const Way& way, std::uint64_t size,
+             std::size_t recipients);
 
   Cost run(double limit);
   // s that the root needs to send so many bytes to all its children.
@@ -99,8 +100,8 @@ class Passage {
   Cost cost_;
 };
 
-Passage::Passage(const Network& network, const Settings& settings, const Way& way, std::uint64_t size,
-                 std::size_t recipients)
+Evaluation::Evaluation(const Network& network, const Settings& settings, const Way& way, std::uint64_t size,
+                       std::size_t recipients)
     : settings_(settings),
       flows_(network, static_cast<int>(recipients) + 1, way.two_trees),
       bandwidth_(network.bandwidth),
@@ -132,7 +133,7 @@ Passage::Passage(const Network& network, const Settings& settings, const Way& wa
   for (Process& process : processes_) process.missing = stripes_;
 }
 
-void Passage::grow(const Tree& tree, const std::vector<int>& list, int parent, unsigned stripe) {
+void Evaluation::grow(const Tree& tree, const std::vector<int>& list, int parent, unsigned stripe) {
   const std::uint16_t own =
       groups_.empty() ? 0 : groups_[parent == kNone ? 0 : static_cast<std::size_t>(edge(parent).child)];
   std::vector<std::uint16_t> groups;
@@ -155,12 +156,12 @@ void Passage::grow(const Tree& tree, const std::vector<int>& list, int parent, u
   }
 }
 
-double Passage::bytes(const Edge& of, std::uint64_t index) const {
+double Evaluation::bytes(const Edge& of, std::uint64_t index) const {
   const std::uint64_t offset = (index * stripes_ + stripe_of(of)) * segment_;
   return static_cast<double>(std::min(segment_, size_ - offset));
 }
 
-Cost Passage::run(double limit) {
+Cost Evaluation::run(double limit) {
   if (least(size_) > limit) return {kForever, kForever, 0};
   for (unsigned stripe = 0; stripe < stripes_; ++stripe) adopt(0, first_[stripe]);
   announce(0);
@@ -175,7 +176,7 @@ Cost Passage::run(double limit) {
   return cost_;
 }
 
-void Passage::on(const Flows::Happening& happening) {
+void Evaluation::on(const Flows::Happening& happening) {
   const Flows::Content& content = happening.content;
   if (content.kind == kWake) {
     send_segments(content.edge);
@@ -191,13 +192,13 @@ void Passage::on(const Flows::Happening& happening) {
   }
 }
 
-void Passage::adopt(int number, const std::vector<int>& children) {
+void Evaluation::adopt(int number, const std::vector<int>& children) {
   std::vector<int>& outgoing = process(number).outgoing;
   outgoing.insert(outgoing.end(), children.begin(), children.end());
 }
 
 // As Engine::announce: to the children of the first stage that is not over.
-void Passage::announce(int number) {
+void Evaluation::announce(int number) {
   int stage = INT32_MAX;
   for (const int child : process(number).outgoing) {
     if (!inlined_ && !edge(child).finished) stage = std::min(stage, edge(child).stage);
@@ -215,7 +216,7 @@ void Passage::announce(int number) {
   }
 }
 
-void Passage::on_announced(int number) {
+void Evaluation::on_announced(int number) {
   const int self = edge(number).child;
   adopt(self, edge(number).children);
   announce(self);
@@ -228,7 +229,7 @@ void Passage::on_announced(int number) {
   cost_.released = cost_.received;
 }
 
-void Passage::on_sent(const Flows::Content& content) {
+void Evaluation::on_sent(const Flows::Content& content) {
   Edge& to = edge(content.edge);
   process(to.parent).in_flight -= bytes(to, content.segment);
   cost_.released = std::max(cost_.released, flows_.now());
@@ -239,7 +240,7 @@ void Passage::on_sent(const Flows::Content& content) {
   send_segments(to.parent);
 }
 
-void Passage::on_received(const Flows::Content& content) {
+void Evaluation::on_received(const Flows::Content& content) {
   Edge& from = edge(content.edge);
   from.beyond |= std::uint64_t{1} << (content.segment - from.arrived);
   for (; (from.beyond & 1) != 0; from.beyond >>= 1) ++from.arrived;
@@ -253,7 +254,7 @@ void Passage::on_received(const Flows::Content& content) {
 }
 
 // A transfer begins when the parent has sent the segment and the child has posted a receive for it.
-void Passage::transfer(int number) {
+void Evaluation::transfer(int number) {
   Edge& to = edge(number);
   while (to.matched < std::min(to.next, to.arrived + settings_.posted)) {
     const std::uint64_t index = to.matched++;
@@ -261,7 +262,7 @@ void Passage::transfer(int number) {
   }
 }
 
-void Passage::send_segments(int number) {
+void Evaluation::send_segments(int number) {
   Process& self = process(number);
   for (;;) {
     const int chosen = next_to_send(number);
@@ -278,7 +279,7 @@ void Passage::send_segments(int number) {
 }
 
 // As Engine::next_to_send for one message.
-int Passage::next_to_send(int number) {
+int Evaluation::next_to_send(int number) {
   int chosen = kNone;
   for (const int child : process(number).outgoing) {
     const Edge& to = edge(child);
@@ -303,13 +304,13 @@ Cost cost(const Network& network, const Settings& settings, const Way& way, std:
           double limit) {
   const std::uint64_t segment = way.segment == 0 ? size : way.segment;
   if (size <= settings.inline_limit || segments(size, segment) <= kMany + kFewer) {
-    return Passage(network, settings, way, size, recipients).run(limit);
+    return Evaluation(network, settings, way, size, recipients).run(limit);
   }
-  Passage first(network, settings, way, kMany * segment, recipients);
+  Evaluation first(network, settings, way, kMany * segment, recipients);
   const double least = first.least(size - kMany * segment);
   const Cost many = first.run(limit - least);
   if (many.received == kForever) return many;
-  const Cost fewer = Passage(network, settings, way, kFewer * segment, recipients).run(kForever);
+  const Cost fewer = Evaluation(network, settings, way, kFewer * segment, recipients).run(kForever);
   const double rest = (static_cast<double>(size) / static_cast<double>(segment) - kMany) / (kMany - kFewer);
   return {many.received + std::max(least, rest * (many.received - fewer.received)),
           many.released + std::max(least, rest * (many.released - fewer.released)),
