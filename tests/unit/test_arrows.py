@@ -40,7 +40,9 @@ ARROWS = {
     "report": {"advise", "draw", "machine", "models", "plan", "results", "stats"},
     "advise": {"draw", "machine", "models", "plan", "stats"},
     "explain": {"draw", "machine", "plan", "results", "stats"},
-    "experiments": {"draw", "explain", "machine", "models", "plan", "results", "stats", "workloads"},
+    "experiments": {
+        "broadcast", "draw", "explain", "machine", "models", "plan", "results", "stats", "workloads",
+    },
     "launch": {"broadcast", "machine", "plan", "trace", "virtual"},
     "models": {"draw", "machine", "plan", "results", "stats"},
     "virtual": {"draw", "machine", "models", "plan"},
