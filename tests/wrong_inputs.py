@@ -437,6 +437,8 @@ trace overhead -- nonesuch-program
 {RECORD} -- nonesuch-program
 trace overhead --threads 1 --repeat 1
 run quick --kernels nonesuch
+run cholesky --set builds=openmp
+run cholesky --set columns=3
 broadcast simulate --nodes 4 --recipients 3
 broadcast simulate --racks 4
 broadcast simulate --order rack

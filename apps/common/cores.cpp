@@ -84,4 +84,31 @@ bool place(const Job& job, const std::vector<BusyThread>& own, bool scheduling) 
   return shared;
 }
 
+Settings own_settings(const Job& job, std::size_t threads) {
+  std::vector<int> cores;
+  for (const CoreInfo& core : Machine::here().cores()) {
+    if (core.allowed) {
+      cores.push_back(core.number);
+    }
+  }
+  const std::size_t each = threads + 1;
+  const auto ranks = static_cast<std::size_t>(job.ranks_on_host_of(job.rank()));
+  if (cores.size() < each) {
+    throw RequestError("threads", std::to_string(threads),
+                       fmt::format("{} cores are needed, one to communicate; there are {}", each, cores.size()),
+                       cores.size() > 1 ? fmt::format("give {} or less", cores.size() - 1)
+                                        : "let the launcher bind ranks to no core, or to several");
+  }
+  Settings settings;
+  settings.scheduling = cores.size() < each * ranks;
+  std::map<std::string, std::size_t> seated;  // ranks so far, by host
+  for (int rank = 0; rank < job.size(); ++rank) {
+    const std::size_t local = seated[job.hosts()[static_cast<std::size_t>(rank)]]++;
+    const auto begin = cores.begin() + static_cast<std::ptrdiff_t>(settings.scheduling ? 0 : local * each);
+    const std::vector<int> computing(begin + 1, begin + static_cast<std::ptrdiff_t>(each));
+    settings.placements.emplace_back(rank, Placement{computing, {*begin}, kNearest, kNearest});
+  }
+  return settings;
+}
+
 }  // namespace elbowroom::program

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/settings.hpp"
 #include "exchange/job.hpp"
 
 namespace elbowroom::program {
@@ -21,5 +22,9 @@ struct BusyThread {
 // does not exist or is outside the cpuset. With `scheduling` sharing is wanted. Returns whether any core is shared.
 // Collective.
 bool place(const Job& job, const std::vector<BusyThread>& own, bool scheduling);
+
+// A communication core and `threads` computing cores for each rank of this host; where there are too few, all ranks share the
+// same ones. Throws RequestError where there are too few for one.
+Settings own_settings(const Job& job, std::size_t threads);
 
 }  // namespace elbowroom::program

@@ -6,7 +6,6 @@
 
 #include "common/gate.hpp"
 #include "common/settings.hpp"
-#include "exchange/job.hpp"
 
 namespace elbowroom::program {
 
@@ -45,9 +44,5 @@ struct Place {
 // That of a rank of a job on those hosts. Throws RequestError where its cores cannot be had, or a computing thread would
 // share one unasked.
 Place place_of(const Settings& settings, const std::vector<std::string>& hosts, std::size_t rank);
-
-// A communication core and `threads` computing cores for each rank of this host; where there are too few, all ranks share the
-// same ones. Throws RequestError where there are too few for one.
-Settings own_settings(const Job& job, std::size_t threads);
 
 }  // namespace elbowroom::program

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "common/blas.hpp"
-#include "common/sharing.hpp"
+#include "common/cores.hpp"
 #include "factorizations/factorizations.hpp"
 #include "factorizations/steps.hpp"
 

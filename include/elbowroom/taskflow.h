@@ -54,7 +54,8 @@ typedef struct elbow_executor {
 typedef struct elbow_taskflow_settings {
   elbow_way way;                  /* of the broadcasts */
   const elbow_executor* executor; /* NULL: in _submit and _wait */
-  size_t window;      /* tasks of this process that may be under way when another one is submitted; 0: no limit */
+  size_t window;      /* tasks of this process that may be under way when another one is submitted; 0: no limit. Where
+                         nothing else can go on, more are submitted. */
   int point_to_point; /* 1: each recipient gets a message of its own */
   int wait_released;  /* 1: readers start at RELEASED, not at RECEIVED (thesis, section 4.3.4) */
 } elbow_taskflow_settings;

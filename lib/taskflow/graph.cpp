@@ -114,6 +114,10 @@ void Graph::check(std::span<const Use> uses, int priority, int rank) const {
 void Graph::submit(Kernel kernel, std::span<const std::byte> argument, std::span<const Use> uses, int priority,
                    int rank) {
   check(uses, priority, rank);
+  submitting_ = settings_.hold > 0;
+  for (++submitted_; !held_.empty() && held_.front().until <= submitted_; held_.pop_front()) {
+    close(held_.front().version);
+  }
   std::unique_ptr<Task> own;
   if (rank == rank_) {
     own = std::make_unique<Task>();
@@ -168,7 +172,7 @@ void Graph::write(Data data, int writer, Task* task) {
   state.flushed = false;
   VersionPtr previous = std::exchange(state.here, nullptr);
   if (!previous && writer == rank_) previous = state.sent_home.lock();
-  if (previous && previous->expected > 0) {
+  if (previous) {
     previous->expected = 0;
     if (previous->ready) close(previous);
   }
@@ -226,7 +230,7 @@ void Graph::add_recipient(const VersionPtr& version, int rank, int priority) {
     return;
   }
   version->bag.push_back({rank, priority});
-  if (version->ready && version->bag.size() >= version->expected) close(version);
+  if (version->ready && version->expected > 0 && version->bag.size() >= version->expected) close(version);
 }
 
 void Graph::expect(Data data, std::size_t recipients) {
@@ -238,6 +242,8 @@ void Graph::expect(Data data, std::size_t recipients) {
 }
 
 void Graph::close() {
+  submitting_ = false;
+  for (const Held& held : std::exchange(held_, {})) close(held.version);
   for (const VersionPtr& version : std::exchange(expecting_, {})) {
     version->expected = 0;
     if (version->ready) close(version);
@@ -275,7 +281,12 @@ void Graph::receive(const VersionPtr& version, int root) {
 
 void Graph::make_ready(const VersionPtr& version) {
   if (std::exchange(version->ready, true)) return;
-  if (version->expected == 0 || version->bag.size() >= version->expected) close(version);
+  const bool waits = version->expected > 0 && version->bag.size() < version->expected;
+  if (submitting_ && version->expected == 0 && !version->closed && states_[version->data].owner == rank_) {
+    held_.push_back({submitted_ + settings_.hold, version});
+  } else if (!waits) {
+    close(version);
+  }
   for (Task* const task : std::exchange(version->waiting, {})) satisfy(*task);
 }
 

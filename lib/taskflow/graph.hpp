@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -85,7 +86,9 @@ struct Counters {
 
 struct Settings {
   bool broadcasts = true;  // false: each recipient gets a message of its own
-  bool early = true;       // readers start at RECEIVED; false: at RELEASED, as all tasks in older runtimes
+  // Ready data wait for recipients until so many more tasks are submitted, the next write, or close(); 0: not at all.
+  std::size_t hold = 0;
+  bool early = true;  // readers start at RECEIVED; false: at RELEASED, as all tasks in older runtimes
 };
 
 class Graph {
@@ -124,6 +127,11 @@ class Graph {
  private:
   struct State;
   using VersionPtr = std::shared_ptr<Version>;
+  // Ready data that are not sent yet.
+  struct Held {
+    std::size_t until = 0;  // tasks submitted
+    VersionPtr version;
+  };
   struct Transfer {
     VersionPtr version;
     bool sends = false;
@@ -153,6 +161,9 @@ class Graph {
   std::unordered_map<Task*, std::unique_ptr<Task>> tasks_;
   std::unordered_map<Operation, Transfer> operations_;
   std::vector<VersionPtr> expecting_;
+  std::deque<Held> held_;
+  std::size_t submitted_ = 0;
+  bool submitting_ = false;
   std::size_t postponed_ = 0;  // receives that wait for their memory
 };
 

@@ -137,6 +137,24 @@ TEST_CASE("A write waits until the data are sent, forwarded and read") {
   CHECK(owner.notes.ready.size() == 1);
 }
 
+TEST_CASE("Ready data wait for the recipients of a few more tasks where they are to, but not for a write or the end") {
+  Settings settings;
+  settings.hold = 2;
+  for (const char* const end : {"tasks", "write", "close"}) {
+    Owner owner(settings);
+    owner.change();
+    owner.read(1);
+    owner.finish();
+    owner.read(2);
+    CHECK(owner.notes.sent.empty());
+    if (*end == 'w') owner.change();
+    if (*end == 'c') owner.graph.close();
+    if (*end == 't') owner.read(2), owner.read(2);
+    REQUIRE(owner.notes.sent.size() == 1);
+    CHECK(owner.notes.sent[0].recipients.size() == 2);
+  }
+}
+
 TEST_CASE("Announced recipients are waited for, though the data are ready") {
   Owner owner;
   owner.graph.expect(0, 2);

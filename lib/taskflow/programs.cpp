@@ -28,6 +28,8 @@ std::uint64_t digest(const std::byte* memory, std::size_t size) {
   return bits;
 }
 
+constexpr int kStuck = 50;  // rounds in which nothing happens
+
 struct Argument {
   const Program* program;
   std::size_t number;
@@ -105,9 +107,9 @@ class Runner : public Process {
   }
   bool may_compute() const { return !ready_.empty(); }
 
-  // A full window must not keep back what others wait for.
-  void submit_or_close() {
-    if (may_submit()) {
+  // A full window must not keep back what others wait for; where nothing goes on, more is submitted than it allows.
+  void submit_or_close(bool stuck) {
+    if (may_submit() || (stuck && next_ < program_.tasks.size())) {
       submit();
     } else {
       graph().close();
@@ -163,7 +165,7 @@ std::optional<std::string> run(const Program& program) {
   // Submitting, computing and messages take turns by chance, until nothing happens for long.
   for (int quiet = 0; quiet < 100; ++quiet) {
     for (const auto& runner : runners) {
-      if (random() % 2 == 0) runner->submit_or_close();
+      if (random() % 2 == 0) runner->submit_or_close(quiet > kStuck);
       if (runner->may_compute() && random() % 2 == 0) runner->compute_one(random());
       if (runner->progress() || runner->may_submit() || runner->may_compute()) quiet = 0;
     }
@@ -190,6 +192,7 @@ Program random_program(std::uint64_t seed) {
   program.window = below(3) == 0 ? 0 : 1 + below(6);
   program.settings.broadcasts = below(4) != 0;
   program.settings.early = below(4) != 0;
+  program.settings.hold = below(2) == 0 ? 0 : 1 + below(8);
   program.transport.inline_limit = below(2) == 0 ? 64 : 4096;
   program.transport.late = static_cast<broadcast::Late>(below(3));
   program.way.segment = below(2) == 0 ? 0 : 100 + below(4000);

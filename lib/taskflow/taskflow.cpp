@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <cerrno>
+#include <chrono>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -16,6 +17,12 @@
 namespace {
 
 using namespace elbowroom::taskflow;
+
+// Tasks that are submitted before ready data are sent, where other threads compute meanwhile: one that submits late, because
+// it had no core, else misses recipients. They are submitted in less than a millisecond.
+constexpr std::size_t kHold = 500;
+
+constexpr std::chrono::milliseconds kStuck(10);
 
 thread_local std::string last_error;
 
@@ -49,6 +56,7 @@ Settings graph_settings(const elbow_taskflow_settings& given) {
   Settings settings;
   settings.broadcasts = given.point_to_point == 0;
   settings.early = given.wait_released == 0;
+  if (given.executor != nullptr) settings.hold = kHold;
   return settings;
 }
 
@@ -82,18 +90,20 @@ struct elbow_taskflow final : Actions {
       ready.push({task.priority, ++count, &task});
       return;
     }
-    auto* const running = new Running{this, &task};
-    if (executor.run(executor.state, task.priority, compute, running) == 0) return;
-    delete running;
+    auto* const handed = new Running{this, &task};
+    ++running;
+    if (executor.run(executor.state, task.priority, compute, handed) == 0) return;
+    --running;
+    delete handed;
     throw Failure(EAGAIN, "executor: refuses a task; see what it says of itself");
   }
 
   static void compute(void* argument) {
-    const Running running = *static_cast<Running*>(argument);
+    const Running own = *static_cast<Running*>(argument);
     delete static_cast<Running*>(argument);
-    running.task->kernel(running.task->buffers.data(), running.task->argument.data());
-    const std::lock_guard lock(running.flow->mutex);
-    running.flow->over.push_back(running.task);
+    own.task->kernel(own.task->buffers.data(), own.task->argument.data());
+    const std::lock_guard lock(own.flow->mutex);
+    own.flow->over.push_back(own.task);
   }
 
   Operation receive(int root, Data data, std::span<std::byte> bytes) override {
@@ -123,6 +133,7 @@ struct elbow_taskflow final : Actions {
       const std::lock_guard lock(mutex);
       over.swap(finished);
     }
+    running -= finished.size();
     for (Task* const task : finished) graph->finish(*task);
     any = any || !finished.empty();
     finished.clear();
@@ -132,6 +143,22 @@ struct elbow_taskflow final : Actions {
     task.kernel(task.buffers.data(), task.argument.data());
     graph->finish(task);
     return true;
+  }
+
+  // Waits while more tasks are under way than the window allows. Where nothing goes on, the next tasks are needed: others may
+  // wait for this process to receive what these read.
+  void keep_window() {
+    auto moved = std::chrono::steady_clock::now();
+    while (settings.window > 0 && graph->live() > settings.window) {
+      graph->close();
+      if (step() || running > 0) {
+        moved = std::chrono::steady_clock::now();
+      } else if (std::chrono::steady_clock::now() - moved > kStuck) {
+        return;
+      } else {
+        sched_yield();
+      }
+    }
   }
 
   bool take_events() {
@@ -168,6 +195,7 @@ struct elbow_taskflow final : Actions {
   std::optional<Graph> graph;
   std::priority_queue<Ready> ready;
   std::uint64_t count = 0;
+  std::size_t running = 0;  // on the executor
   std::vector<Use> uses;
   std::vector<elbow_recipient> list;
   std::vector<Task*> finished;
@@ -211,12 +239,7 @@ int elbow_taskflow_submit(elbow_taskflow* flow, elbow_kernel kernel, const void*
     flow->graph->submit(kernel, {static_cast<const std::byte*>(argument), size}, flow->uses, priority, writer);
     // An executor's threads are to find their next tasks while others are submitted.
     if (flow->executor.run != nullptr) flow->step();
-    const size_t window = flow->settings.window;
-    while (window > 0 && flow->graph->live() > window) {
-      // What others wait for is not kept back while this process waits.
-      flow->graph->close();
-      if (!flow->step()) sched_yield();
-    }
+    flow->keep_window();
   });
 }
 
@@ -229,7 +252,10 @@ int elbow_taskflow_flush(elbow_taskflow* flow, elbow_data data) {
 }
 
 int elbow_taskflow_progress(elbow_taskflow* flow) {
-  return guarded([&] { flow->step(); });
+  return guarded([&] {
+    flow->graph->close();
+    flow->step();
+  });
 }
 
 int elbow_taskflow_wait(elbow_taskflow* flow) {

@@ -197,15 +197,17 @@ def test_what_cannot_be_is_refused_by_name(inline: Program, words: tuple[str, ..
 
 
 @pytest.mark.parametrize(("name", "shown"), [("cholesky", "6 x 6 tiles"), ("qr", "6 x 3 tiles")])
-def test_a_run_has_its_facts_for_scripts(
+def test_a_run_without_starpu_has_the_facts_of_the_rest_for_scripts(
     inline: Program,
     embedded_mpi: Mpi,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
     name: str,
     shown: str,
 ) -> None:
-    settings = ["tiles=6", "block=16", "grid=2x2", "trees=none,two", "builds=inline", "control=false"]
+    monkeypatch.setenv("ELBOWROOM_STARPU", "none")
+    settings = ["tiles=6", "block=16", "grid=2x2", "trees=none,two", "builds=inline,starpu", "control=false"]
     settings += ["window=0.005"] + ["columns=3"] * (name == "qr")
     words = [word for setting in settings for word in ("--set", setting)]
     code = cli.run(
@@ -213,7 +215,9 @@ def test_a_run_has_its_facts_for_scripts(
     )
     printed = capfd.readouterr()
     assert code in (0, 3), printed.err
-    points = json.loads(printed.out)["points"]
+    told = json.loads(printed.out)
+    assert any("hidden by ELBOWROOM_STARPU=none" in note["reason"] for note in told["notes"])
+    points = told["points"]
     assert [point["status"] for point in points] == ["ok", "ok"], points[0]["reason"]
     wanted = counted(cholesky(6) if name == "cholesky" else qr(6, 3), 2, 2)
     for point in points:

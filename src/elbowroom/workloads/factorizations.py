@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 
-from elbowroom.broadcast.simulated import check_tree
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.workload import Startup
@@ -123,7 +122,7 @@ class FactorizationProgram(
         return phases if self.ranks > 1 else tuple(phase for phase in phases if phase != "B")
 
     def validate(self, point: Point, machine: Machine) -> None:
-        """Refuses grids without a rank each, tiles that do not fit, and what is no tree."""
+        """Refuses grids without a rank each, and tiles that do not fit."""
         check(self, machine)
 
     def startup(self, point: Point) -> Startup:
@@ -140,7 +139,7 @@ class FactorizationProgram(
 
 
 def check(program: FactorizationProgram, machine: Machine) -> None:
-    """Refuses what cannot be distributed, does not fit, or is no tree: UsageError."""
+    """Refuses what cannot be distributed or does not fit: UsageError."""
     if program.grid_rows * program.grid_columns != program.ranks:
         raise UsageError(
             f"has {program.grid_rows * program.grid_columns} processes, and there are {program.ranks} ranks",
@@ -155,7 +154,6 @@ def check(program: FactorizationProgram, machine: Machine) -> None:
     ):
         if not 1 <= value <= most:
             raise UsageError("is too small or too large", field=field, value=value, hint=f"use 1 to {most}")
-    check_tree(program.tree)
     here = machine.memory * machine.hosts
     if here and program.memory > here:
         raise UsageError(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 import pytest
 
-from elbowroom import experiments
+from elbowroom import cli, experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
@@ -151,8 +151,9 @@ def test_ranks_that_are_not_those_of_the_grid_are_refused() -> None:
         validate([other], SMALL)
 
 
-def test_a_virtual_machine_runs_no_factorization() -> None:
-    assert "broadcast simulate" in FactorizationProgram.virtual_refusal
+def test_a_virtual_machine_says_what_it_simulates_instead(capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["run", "cholesky", "--machine", "henri", "--set", "control=false"]) == 2
+    assert "runs no programs: measured on a real one; a simulated cluster" in capfd.readouterr().err
 
 
 def test_a_stored_point_is_read_back() -> None:

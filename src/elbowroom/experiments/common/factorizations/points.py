@@ -8,8 +8,10 @@ from itertools import product
 
 import msgspec
 
+from elbowroom.broadcast.simulated import check_tree
 from elbowroom.errors import UsageError
 from elbowroom.experiments.common.controls import control_of
+from elbowroom.experiments.common.factorizations.rows import NONE
 from elbowroom.experiments.common.notes import machine_notes, with_notes
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
@@ -98,6 +100,9 @@ def parse_grid(grid: str | int) -> tuple[int, int]:
 
 
 def _programs(keys: FactorizationKeys, task: Task, rows: int, columns: int) -> Iterator[FactorizationProgram]:
+    for tree in keys.trees:
+        if tree != NONE:
+            check_tree(tree)
     wide = keys.columns if isinstance(keys, QrKeys) else 0
     trees = keys.trees if rows * columns > 1 else keys.trees[:1]
     distinct = (dict.fromkeys(keys.tiles), dict.fromkeys(keys.builds), dict.fromkeys(trees))
@@ -111,10 +116,10 @@ def _programs(keys: FactorizationKeys, task: Task, rows: int, columns: int) -> I
             block=keys.block,
             grid_rows=rows,
             grid_columns=columns,
-            tree="flat" if tree == "none" else tree,
+            tree="flat" if tree == NONE else tree,
             segment=keys.segment,
             window=keys.ahead,
-            broadcasts=tree != "none",
+            broadcasts=tree != NONE,
             early=keys.early,
         )
 
