@@ -11,6 +11,7 @@ from elbowroom.experiments.experiment import Experiment
 from elbowroom.experiments.forwarding.cost import cost_per_byte, expected_kept, lost_per_broadcast
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.machine.topology import Machine
+from elbowroom.measure.session import with_losses
 from elbowroom.plan.point import Expansion, Point
 from elbowroom.plan.validation import validate
 from elbowroom.results.result import Finding, PointResult
@@ -160,3 +161,16 @@ def test_what_cannot_be_measured_is_refused_by_its_field(settings: dict[str, str
     with pytest.raises(UsageError) as caught:
         expanded(SMALL, **settings)
     assert caught.value.field == field
+
+
+def test_a_models_losses_reach_the_points_with_the_rate_of_its_messages() -> None:
+    here = msgspec.structs.replace(CLUSTER, name="henrisubnuma")
+    settings = {"control": "false", "model": "henrisubnuma", "n": "all", "pool": "socket"}
+    plan = apply(load("forwarding"), Overrides(settings=settings))
+    point, *_ = with_losses(experiments.get("forwarding").expand(plan, here), plan, here).points
+    losses = workload(point).losses
+    assert losses is not None
+    assert losses.comp > 1
+    assert 0 < (losses.comm_rate or 0) < 12_500
+    startup = workload(point).startup(point)
+    assert startup.settings["program"]["losses"] is None
