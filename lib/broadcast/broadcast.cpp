@@ -104,7 +104,7 @@ class GivenTransport : public Transport {
 };
 
 constexpr double kWatchdog = 60.0;  // s
-constexpr int kSpins = 64;          // looks without a change, before others may have the core
+constexpr int kSpins = 1024;        // looks without a change, before others may have the core
 
 Settings settings_of(const elbow_broadcast_settings* given, int size) {
   Settings settings;
@@ -192,12 +192,17 @@ struct elbow_broadcast {
     return any;
   }
 
-  // The same for the next happening alone. To look for one more, once what is awaited is there, can cost a time slice: some
-  // MPIs give the core away whenever nothing has arrived.
-  bool step() {
-    const bool any = engine.step();
+  // Looks for the next happening, some times, and does what it asks for; whether there was one. To look for one more, once
+  // what is awaited is there, can cost a time slice: some MPIs give the core away whenever nothing has arrived.
+  bool spin() {
+    watch();
+    for (int i = 0; i < kSpins; ++i) {
+      if (!engine.step()) continue;
+      collect();
+      return true;
+    }
     collect();
-    return any;
+    return false;
   }
 
   Way way_of(const elbow_way* given, std::size_t size, std::size_t count) {
@@ -392,15 +397,12 @@ int elbow_broadcast_wait(elbow_broadcast* broadcast, elbow_operation operation, 
     if (kind != ELBOW_RECEIVED && kind != ELBOW_RELEASED) {
       throw std::invalid_argument("kind " + std::to_string(kind) + ": use ELBOW_RECEIVED or ELBOW_RELEASED");
     }
-    for (int spins = 0;; ++spins) {
+    for (;;) {
       {
         const std::lock_guard lock(broadcast->mutex);
         const int now = look(*broadcast, operation, kind);
         if (now <= 0) return now;
-        if (!broadcast->running) {
-          if (spins % kSpins == 0) broadcast->watch();
-          if (broadcast->step() || spins % kSpins != kSpins - 1) continue;
-        }
+        if (!broadcast->running && broadcast->spin()) continue;
       }
       sched_yield();
     }

@@ -178,7 +178,7 @@ TEST_CASE("Wrong arguments are refused with the field, the value and a hint") {
 
 TEST_CASE("The watchdog ends a wait and names the ranks") {
   Wire wire(3);
-  wire.skip = 0.01;
+  wire.skip = 0.1;
   elbow_broadcast_settings settings{};
   settings.watchdog = 5;
   Rank leaf(wire, 1, &settings);
