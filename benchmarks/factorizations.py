@@ -33,7 +33,7 @@ COUNTS = {"data": 7259, "broadcasts": 7257, "messages": 167648, "most_recipients
 """Of Cholesky's with 120 tiles on 14 x 14 processes (thesis, section 4.4.2)."""
 
 LEAST_GAIN = 5.0
-"""Of QR on 1 x 196 processes (thesis, Fig. 4.14: 5 to 7)."""
+"""Of QR's best tree on 1 x 196 processes (thesis, Fig. 4.14: 5 with binomial trees, 7 with binary ones)."""
 
 
 class Case(NamedTuple):
@@ -59,6 +59,7 @@ CASES = (
     Case(
         "early", "4.12", "cholesky", 120, 120, (14, 14), ("binomial", "binary"), ({"early": False},)
     ),
+    Case("cholesky-small", "4.10b", "cholesky", 60, 60, (20, 20), ("none", "binomial", "binary")),
     Case("qr-196", "4.14", "qr", 20, 392, (1, 196), ("none", "binomial", "binary")),
     Case("qr-grid", "4.16", "qr", 20, 392, (2, 98), ("none", "binomial", "binary")),
 )  # fmt: skip
@@ -107,10 +108,10 @@ def misses(found: list[dict[str, Any]]) -> Iterator[str]:
                 if row[key] != value:
                     yield f"{row['name']}: {row[key]} {key} instead of {value}"
     times = {row["tree"]: row["seconds"] for row in found if row["name"] == "qr-196"}
-    for tree in times.keys() - {"none"}:
-        gain = times["none"] / times[tree]
+    if times:
+        gain = times.pop("none") / min(times.values())
         if gain < LEAST_GAIN:
-            yield f"qr-196: the {tree} tree is {gain:.2f} times as fast as no tree, and not {LEAST_GAIN:g}"
+            yield f"qr-196: the best tree is {gain:.2f} times as fast as no tree, and not {LEAST_GAIN:g}"
 
 
 def main() -> int:
