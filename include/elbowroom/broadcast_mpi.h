@@ -6,7 +6,8 @@
  *     elbow_transport transport = elbow_transport_of_mpi(own);
  *     elbow_broadcast* broadcast = elbow_broadcast_new(&transport, NULL);
  *
- * elbow_broadcast_free, on all processes and before MPI_Finalize, ends its messages and leaves the communicator. The
+ * elbow_broadcast_free is collective then: it receives what others still sent to this process, and leaves the communicator,
+ * before MPI_Finalize. (MPI may use a freed communicator's context again, for which such messages would then be.) The
  * library's thread (elbow_broadcast_start) needs MPI_THREAD_MULTIPLE, or MPI_THREAD_SERIALIZED where nothing else calls MPI
  * meanwhile; with less, elbow_broadcast_start fails with ENOTSUP.
  *
@@ -55,6 +56,8 @@ typedef struct elbow_mpi {
   elbow_mpi_data* data;
   int count;
   int room;
+  unsigned long long* sent; /* messages of all kinds, by receiver */
+  unsigned long long received;
   char (*receive_buffers)[ELBOW_MPI_BUFFER];
   char (*send_buffers)[ELBOW_MPI_BUFFER];
 } elbow_mpi;
@@ -91,6 +94,11 @@ static MPI_Request* elbow_mpi_add(elbow_mpi* self, int kind, int peer, uint64_t 
   return &self->requests[++self->count];
 }
 
+static int elbow_mpi_isend(elbow_mpi* self, int peer, int tag, const void* bytes, size_t size, MPI_Request* request) {
+  ++self->sent[peer];
+  return MPI_Isend(bytes, (int)size, MPI_BYTE, peer, tag, self->communicator, request) == MPI_SUCCESS ? 0 : -1;
+}
+
 /* Sends a copy that is freed when it is sent. */
 static int elbow_mpi_send_copy(elbow_mpi* self, int peer, int tag, const void* bytes, size_t size) {
   char* const copy = size <= INT_MAX ? (char*)malloc(size) : NULL;
@@ -100,7 +108,7 @@ static int elbow_mpi_send_copy(elbow_mpi* self, int peer, int tag, const void* b
     return -1;
   }
   memcpy(copy, bytes, size);
-  return MPI_Isend(copy, (int)size, MPI_BYTE, peer, tag, self->communicator, request) == MPI_SUCCESS ? 0 : -1;
+  return elbow_mpi_isend(self, peer, tag, copy, size, request);
 }
 
 /* Never waits: two processes that waited for each other's receives would wait for ever. */
@@ -120,10 +128,7 @@ static int elbow_mpi_send_control(void* state, int peer, const void* bytes, size
   if (!done) return elbow_mpi_send_copy(self, peer, ELBOW_MPI_CONTROL, bytes, size);
   self->next_sending = (index + 1) % ELBOW_MPI_SENDING;
   memcpy(self->send_buffers[index], bytes, size);
-  return MPI_Isend(self->send_buffers[index], (int)size, MPI_BYTE, peer, ELBOW_MPI_CONTROL, self->communicator,
-                   &self->sending[index]) == MPI_SUCCESS
-             ? 0
-             : -1;
+  return elbow_mpi_isend(self, peer, ELBOW_MPI_CONTROL, self->send_buffers[index], size, &self->sending[index]);
 }
 
 static int elbow_mpi_send_data(void* state, int peer, uint32_t channel, const void* data, size_t size,
@@ -131,8 +136,7 @@ static int elbow_mpi_send_data(void* state, int peer, uint32_t channel, const vo
   elbow_mpi* self = (elbow_mpi*)state;
   MPI_Request* const request = elbow_mpi_add(self, ELBOW_SENT, peer, ticket, NULL, size);
   if (request == NULL) return -1;
-  const int tag = ELBOW_MPI_DATA + (int)channel;
-  return MPI_Isend(data, (int)size, MPI_BYTE, peer, tag, self->communicator, request) == MPI_SUCCESS ? 0 : -1;
+  return elbow_mpi_isend(self, peer, ELBOW_MPI_DATA + (int)channel, data, size, request);
 }
 
 static int elbow_mpi_receive_data(void* state, int peer, uint32_t channel, void* data, size_t size, uint64_t ticket) {
@@ -148,12 +152,22 @@ static void elbow_mpi_remove(elbow_mpi* self, int index) {
   self->data[index] = self->data[--self->count];
 }
 
+/* Gives a receive up, unless its message is here already. */
+static void elbow_mpi_give_up(elbow_mpi* self, MPI_Request* request) {
+  MPI_Status status;
+  int cancelled = 0;
+  if (*request == MPI_REQUEST_NULL) return;
+  MPI_Cancel(request);
+  MPI_Wait(request, &status);
+  MPI_Test_cancelled(&status, &cancelled);
+  if (!cancelled) ++self->received;
+}
+
 static int elbow_mpi_cancel(void* state, uint64_t ticket) {
   elbow_mpi* self = (elbow_mpi*)state;
   for (int i = 0; i < self->count; ++i) {
     if (self->data[i].ticket != ticket || self->data[i].kind != ELBOW_ARRIVED) continue;
-    MPI_Cancel(&self->requests[1 + i]);
-    MPI_Wait(&self->requests[1 + i], MPI_STATUS_IGNORE);
+    elbow_mpi_give_up(self, &self->requests[1 + i]);
     elbow_mpi_remove(self, i);
     return 0;
   }
@@ -179,6 +193,7 @@ static int elbow_mpi_receive_long(elbow_mpi* self, int peer, const char* announc
 static int elbow_mpi_take_control(elbow_mpi* self, const MPI_Status* status, elbow_happening* happening) {
   int size = 0;
   MPI_Get_count(status, MPI_BYTE, &size);
+  ++self->received;
   self->posted[self->next] = MPI_REQUEST_NULL;
   self->taken = 1;
   const char* const buffer = self->receive_buffers[self->next];
@@ -196,6 +211,7 @@ static int elbow_mpi_take_control(elbow_mpi* self, const MPI_Status* status, elb
 static int elbow_mpi_take_data(elbow_mpi* self, int index, elbow_happening* happening) {
   const elbow_mpi_data over = self->data[index];
   elbow_mpi_remove(self, index);
+  if (over.kind == ELBOW_ARRIVED || over.kind == ELBOW_MPI_LONG_ARRIVES) ++self->received;
   if (over.kind == ELBOW_MPI_COPY) {
     free(over.owned);
     return 0;
@@ -231,25 +247,41 @@ static int elbow_mpi_poll(void* state, elbow_happening* happening) {
   }
 }
 
+/* Receives all that was sent to this process and not received yet. */
+static void elbow_mpi_drain(elbow_mpi* self) {
+  unsigned long long expected = 0;
+  MPI_Reduce_scatter_block(self->sent, &expected, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, self->communicator);
+  for (int i = 0; i < ELBOW_MPI_POSTED; ++i) elbow_mpi_give_up(self, &self->posted[i]);
+  for (int i = 0; i < self->count; ++i) {
+    const int kind = self->data[i].kind;
+    if (kind == ELBOW_ARRIVED || kind == ELBOW_MPI_LONG_ARRIVES) elbow_mpi_give_up(self, &self->requests[1 + i]);
+  }
+  for (; self->received < expected; ++self->received) {
+    MPI_Status status;
+    int size = 0;
+    MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, self->communicator, &status);
+    MPI_Get_count(&status, MPI_BYTE, &size);
+    char* const unwanted = (char*)malloc((size_t)size + 1);
+    if (unwanted == NULL) MPI_Abort(self->communicator, 1);
+    MPI_Recv(unwanted, size, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, self->communicator, MPI_STATUS_IGNORE);
+    free(unwanted);
+  }
+}
+
 static void elbow_mpi_close(void* state) {
   elbow_mpi* self = (elbow_mpi*)state;
+  elbow_mpi_drain(self);
   for (int i = 0; i < ELBOW_MPI_SENDING; ++i) {
     MPI_Wait(&self->sending[i], MPI_STATUS_IGNORE);
   }
-  for (int i = 0; i < ELBOW_MPI_POSTED; ++i) {
-    if (self->posted[i] == MPI_REQUEST_NULL) continue;
-    MPI_Cancel(&self->posted[i]);
-    MPI_Wait(&self->posted[i], MPI_STATUS_IGNORE);
-  }
   for (int i = 0; i < self->count; ++i) {
-    const int sends = self->data[i].kind == ELBOW_SENT || self->data[i].kind == ELBOW_MPI_COPY;
-    if (!sends) MPI_Cancel(&self->requests[1 + i]); /* sends cannot be, in some MPIs */
     MPI_Wait(&self->requests[1 + i], MPI_STATUS_IGNORE);
     free(self->data[i].owned);
   }
   free(self->long_message);
   free(self->data);
   free(self->requests);
+  free(self->sent);
   free(self->receive_buffers);
   free(self->send_buffers);
   free(self);
@@ -281,11 +313,15 @@ static inline elbow_transport elbow_transport_of_mpi(MPI_Comm communicator) {
                                elbow_mpi_poll,
                                elbow_mpi_close,
                                elbow_mpi_confined()};
+  MPI_Comm_rank(communicator, &transport.rank);
+  MPI_Comm_size(communicator, &transport.size);
   elbow_mpi* const self = (elbow_mpi*)calloc(1, sizeof *self);
   if (self == NULL) return transport;
+  self->sent = (unsigned long long*)calloc((size_t)transport.size, sizeof *self->sent);
   self->receive_buffers = (char(*)[ELBOW_MPI_BUFFER])malloc(sizeof(char[ELBOW_MPI_POSTED][ELBOW_MPI_BUFFER]));
   self->send_buffers = (char(*)[ELBOW_MPI_BUFFER])malloc(sizeof(char[ELBOW_MPI_SENDING][ELBOW_MPI_BUFFER]));
-  if (self->receive_buffers == NULL || self->send_buffers == NULL || elbow_mpi_grow(self) != 0) {
+  if (self->sent == NULL || self->receive_buffers == NULL || self->send_buffers == NULL || elbow_mpi_grow(self) != 0) {
+    free(self->sent);
     free(self->data);
     free(self->receive_buffers);
     free(self->send_buffers);
@@ -297,8 +333,6 @@ static inline elbow_transport elbow_transport_of_mpi(MPI_Comm communicator) {
   MPI_Comm_get_attr(communicator, MPI_TAG_UB, &most, &found);
   transport.channels = (uint32_t)((found ? *most : 32767) - ELBOW_MPI_DATA);
   if (transport.channels > 65536) transport.channels = 65536;
-  MPI_Comm_rank(communicator, &transport.rank);
-  MPI_Comm_size(communicator, &transport.size);
   self->communicator = communicator;
   for (int i = 0; i < ELBOW_MPI_SENDING; ++i) {
     self->sending[i] = MPI_REQUEST_NULL;

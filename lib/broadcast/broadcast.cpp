@@ -104,7 +104,7 @@ class GivenTransport : public Transport {
 };
 
 constexpr double kWatchdog = 60.0;  // s
-constexpr int kSpins = 1024;        // looks without a change, before others may have the core
+constexpr int kSpins = 4096;        // looks without a change, before others may have the core
 
 Settings settings_of(const elbow_broadcast_settings* given, int size) {
   Settings settings;

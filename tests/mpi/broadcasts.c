@@ -245,6 +245,18 @@ static void absent(void) {
   free(data);
 }
 
+/* One after another over communicators whose context MPI uses again: none gets messages of the one before. */
+static void again(void) {
+  for (unsigned i = 0; i < 60; ++i) {
+    elbow_broadcast_event event;
+    begin(NULL);
+    send_one(0, 0, 9000, "flat", 3000, i);
+    while (elbow_broadcast_next(broadcast, &event) == 1) expect(event.kind != ELBOW_FAILED, event.text, i);
+    elbow_broadcast_free(broadcast);
+    MPI_Comm_free(&own);
+  }
+}
+
 /* The library's thread makes progress; the program only waits. */
 static void thread(void) {
   begin(NULL);
@@ -268,10 +280,9 @@ int main(int argc, char** argv) {
     const char* name;
     void (*run)(void);
     int level;
-  } parts[] = {{"trees", trees, 0},       {"tags", tags, 0},
-               {"versions", versions, 0}, {"wrong", wrong, 0},
-               {"mismatch", mismatch, 0}, {"absent", absent, 0},
-               {"confined", confined, 0}, {"thread", thread, MPI_THREAD_MULTIPLE}};
+  } parts[] = {{"trees", trees, 0}, {"tags", tags, 0},         {"versions", versions, 0},
+               {"wrong", wrong, 0}, {"mismatch", mismatch, 0}, {"absent", absent, 0},
+               {"again", again, 0}, {"confined", confined, 0}, {"thread", thread, MPI_THREAD_MULTIPLE}};
   const int threaded = argc == 2 && strcmp(argv[1], "thread") == 0;
   int level = 0;
   MPI_Init_thread(&argc, &argv, threaded ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);

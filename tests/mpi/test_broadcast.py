@@ -22,7 +22,7 @@ from elbowroom.launch.broadcast_bench import Job, measure_broadcasts
 from elbowroom.launch.mpi import Mpi
 from traced import mpi_called
 
-PARTS = ("trees", "tags", "versions", "wrong", "mismatch", "absent", "confined")
+PARTS = ("trees", "tags", "versions", "wrong", "mismatch", "absent", "again", "confined")
 SETTINGS = [("embedded", 2), ("embedded", 8), ("openmpi", 4), ("mpich", 2), ("mpich", 8)]
 
 
