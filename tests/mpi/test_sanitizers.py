@@ -76,6 +76,7 @@ def test_the_native_tests_pass_under_the_thread_sanitizer(thread: Path, tests: s
     parts = {
         "predict_tests": ["--source-file=*threads_test*"],
         "broadcast_tests": ["--source-file=*interface_test*"],
+        "taskflow_tests": ["--source-file=*flow_test*"],
     }
     chosen = parts.get(tests, [])
     done = run([str(program(thread, tests)), *chosen], {"TSAN_OPTIONS": "halt_on_error=1"})
