@@ -37,9 +37,10 @@ TREES = ("flat", "chain", "binary", "binomial", "two")
 RANKS, SIZE, SEGMENT = 8, 2 * 2**20, 65536
 LINK_MBIT = 200
 
-BUFFERS = {"OMPI_MCA_btl_tcp_sndbuf": "131072"}
+HOSTS = {"OMPI_MCA_btl_tcp_sndbuf": "131072", "OMPI_MCA_mpi_yield_when_idle": "1"}
 """Bytes that MPI calls sent while they still wait in the kernel. Linux' own limit is some MiB: messages to
-several ranks share the link then, and the first one arrives as late as the last one.
+several ranks share the link then, and the first one arrives as late as the last one. And all hosts share the
+cores of this machine.
 """
 
 
@@ -116,7 +117,7 @@ def behind_links(folder: Path) -> Iterator[Row]:
 
             def adapt(launch: Launch) -> Launch:
                 first: Launch = hosts.on_first(launch)
-                return msgspec.structs.replace(first, env={**first.env, **BUFFERS})
+                return msgspec.structs.replace(first, env={**first.env, **HOSTS})
 
             found = list(entries(asked, measure_broadcasts(asked, job, adapt=adapt)))
     except tools["NoHostsError"] as error:

@@ -103,8 +103,10 @@ class GivenTransport : public Transport {
   double wake_at_ = -1;  // s; below 0: not wanted
 };
 
-constexpr double kWatchdog = 60.0;  // s
-constexpr int kSpins = 4096;        // looks without a change, before others may have the core
+constexpr double kWatchdog = 60.0;    // s
+constexpr int kSpins = 64;            // looks between two looks at the clock
+constexpr int kRounds = 16;           // of them, at most, before others may have the core
+constexpr double kSpinning = 100e-6;  // s, the same
 
 Settings settings_of(const elbow_broadcast_settings* given, int size) {
   Settings settings;
@@ -196,12 +198,14 @@ struct elbow_broadcast {
   // what is awaited is there, can cost a time slice: some MPIs give the core away whenever nothing has arrived.
   bool spin() {
     watch();
-    for (int i = 0; i < kSpins; ++i) {
-      if (!engine.step()) continue;
-      collect();
-      return true;
+    const double until = stepped + kSpinning;
+    for (int round = 0; round < kRounds && (round == 0 || transport.now() < until); ++round) {
+      for (int i = 0; i < kSpins; ++i) {
+        if (!engine.step()) continue;
+        collect();
+        return true;
+      }
     }
-    collect();
     return false;
   }
 

@@ -184,7 +184,8 @@ class Engine {
   Counters counters_;
   Observer* observer_ = nullptr;
   Operation last_operation_ = 0;
-  std::size_t in_flight_ = 0;  // bytes
+  std::size_t in_flight_ = 0;    // bytes
+  double seconds_per_byte_ = 0;  // of the last segment that was sent
   std::size_t pool_used_ = 0;
   std::deque<Event> events_;
   std::vector<std::byte> buffer_;                                      // of the control message that is being written

@@ -253,12 +253,12 @@ std::pair<Engine::Delivery*, Engine::Outgoing*> Engine::next_to_send() {
 }
 
 // Whether the child may be about to answer. Whoever answers first is often a leaf: to serve it before a child that others
-// are behind would delay all of them by a whole message: an answer may take as long as that would over a fast link.
+// are behind would delay all of them by a whole message. An answer may take a tenth of that.
 bool Engine::is_awaited(const Delivery& delivery, const Outgoing& outgoing) {
   if (!outgoing.announced || outgoing.ready || outgoing.finished || outgoing.closing || outgoing.bypassed) return false;
-  constexpr double kFastLink = 10e9;  // B/s
-  const double message = static_cast<double>(delivery.bytes(outgoing.stripe, 0)) / kFastLink;
-  const double until = outgoing.announced_at + std::max(settings_.patience, message);
+  constexpr double kMost = 0.05;  // s
+  const double message = static_cast<double>(delivery.bytes(outgoing.stripe, 0)) * seconds_per_byte_;
+  const double until = outgoing.announced_at + std::max(settings_.patience, std::min(0.1 * message, kMost));
   if (transport_.now() >= until) return false;
   transport_.wake(until);
   return true;
@@ -267,7 +267,7 @@ bool Engine::is_awaited(const Delivery& delivery, const Outgoing& outgoing) {
 void Engine::send_segment(Delivery& delivery, Outgoing& outgoing) {
   const std::uint64_t index = outgoing.next++;
   const std::size_t bytes = delivery.bytes(outgoing.stripe, index);
-  const Ticket ticket = add_request({&delivery, &outgoing, outgoing.stripe, index, bytes});
+  const Ticket ticket = add_request({&delivery, &outgoing, outgoing.stripe, index, bytes, transport_.now()});
   ++outgoing.flying;
   in_flight_ += bytes;
   if (!delivery.is_root) counters_.forwarded += bytes;
@@ -282,6 +282,7 @@ void Engine::on_sent(Ticket ticket) {
   Outgoing& outgoing = *request.outgoing;
   --outgoing.flying;
   delivery.moved = transport_.now();
+  seconds_per_byte_ = (delivery.moved - request.begun) / static_cast<double>(request.bytes);
   if (outgoing.flying == 0 && (outgoing.closing || outgoing.next == outgoing.total)) {
     outgoing.finished = true;
     announce(delivery);

@@ -107,6 +107,7 @@ struct Engine::Request {
   unsigned stripe = 0;
   std::uint64_t index = 0;
   std::size_t bytes = 0;
+  double begun = 0;  // s, of a send
 };
 
 // Whom an answer on a channel is from, and what it is about; `outgoing` is null once all is sent.
