@@ -11,7 +11,13 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 MODULE = "test_sanitizers.py"
 TESTS = {
-    "address,undefined": ("core_tests", "broadcast_tests", "taskflow_tests", "predict_tests", "trace_reader_tests"),
+    "address,undefined": (
+        "core_tests",
+        "broadcast_tests",
+        "taskflow_tests",
+        "predict_tests",
+        "trace_reader_tests",
+    ),
     "thread": ("core_tests", "broadcast_tests", "taskflow_tests", "predict_tests"),
 }
 

@@ -19,7 +19,7 @@ from elbowroom.results.points import results
 from elbowroom.results.result import Finding, PointResult
 from elbowroom.results.series import WindowTimes
 from elbowroom.results.summary import Samples
-from elbowroom.workloads import AppProgram, ExtraneousAccesses, Forwarding
+from elbowroom.workloads import AppProgram, ExtraneousAccesses, FactorizationProgram, Forwarding
 
 MIB = 2**20
 
@@ -68,7 +68,7 @@ def measured(
     times = {}
     for index, point in enumerate(points):
         kernel = find(point.kernel)
-        computes = kernel is not None or isinstance(point.workload, Forwarding)
+        computes = kernel is not None or isinstance(point.workload, (Forwarding, FactorizationProgram))
         comp_unit = kernel.rate_unit if kernel else "MB/s"
         comm_unit = "us" if point.metric == "latency" else "MB/s"
         comp_alone, comp_together, comm_alone, comm_together = truth(point)

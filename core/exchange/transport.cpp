@@ -130,8 +130,11 @@ std::string single_copy() {
 
 std::string transport_name(bool one_host) {
 #ifdef OPEN_MPI
+  // Open MPI 5 answers MPI_Query_thread with the level of the last call of either kind: this one must not lower it.
+  int level = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&level);
   int provided = 0;
-  if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) {
+  if (MPI_T_init_thread(level, &provided) != MPI_SUCCESS) {
     return "unknown";
   }
   std::string name = open_mpi_transport(one_host);
