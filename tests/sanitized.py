@@ -19,7 +19,7 @@ TESTS = {
         "trace_reader_tests",
     ),
     "thread": ("core_tests", "broadcast_tests", "taskflow_tests", "predict_tests"),
-}
+}  # fmt: skip
 
 _one_at_a_time = ThreadPoolExecutor(1)
 _begun: dict[str, Future[Path]] = {}
