@@ -58,7 +58,7 @@ def command_page(root: click.Group = group) -> str:
     """The reference of the command line, from the commands themselves."""
     lines = ["# Command line", "", "Generated from the code. `elbowroom COMMAND --help` prints the same.", ""]
     for path, command in _commands(root, ("elbowroom",)):
-        context = click.Context(command, info_name=" ".join(path))
+        context = click.Context(command, info_name=" ".join(path), **command.context_settings)
         usage = " ".join([*path, *command.collect_usage_pieces(context)])
         lines += [
             f"## {' '.join(path)}",

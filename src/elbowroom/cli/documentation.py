@@ -100,7 +100,7 @@ def manual_page(root: click.Group) -> str:
     lines += [r".B elbowroom", r"\fICOMMAND\fR [\fIOPTIONS\fR] [\fIARGUMENTS\fR]", ".SH DESCRIPTION"]
     lines += [_roff(root.help or ""), ".SH COMMANDS"]
     for path, part in _commands(root, ("elbowroom",)):
-        context = click.Context(part, info_name=" ".join(path))
+        context = click.Context(part, info_name=" ".join(path), **part.context_settings)
         usage = " ".join(part.collect_usage_pieces(context))
         lines += [f".SS {_roff(' '.join(path))} {_roff(usage)}", _roff(part.help or "")]
         for parameter in part.get_params(context):

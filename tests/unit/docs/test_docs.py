@@ -52,7 +52,7 @@ def refusal(words: list[str]) -> str:
     """Why the command line would be refused before anything is done; empty when it parses."""
     if words[0] in SHELL_COMMANDS:
         return ""
-    context = click.Context(group, info_name="elbowroom")
+    context = click.Context(group, info_name="elbowroom", **group.context_settings)
     if words[0].startswith("-"):
         known = {option for parameter in group.get_params(context) for option in parameter.opts}
         return "" if words[0] in known else f"no option {words[0]}"
