@@ -66,7 +66,7 @@ def test_the_native_tests_pass_under_address_and_undefined_behaviour_sanitizers(
     address: Path, tests: str
 ) -> None:
     options = WITHOUT_PCI | {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
-    # Counting the thesis' graph takes a minute and a half with sanitizers, and has no pointers that others have not.
+    # Counting the graph of the thesis takes a minute and a half there, and does nothing that others do not.
     chosen = ["--test-case-exclude=*of the thesis*"] if tests == "taskflow_tests" else []
     done = run([str(program(address, tests)), *chosen], options)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
