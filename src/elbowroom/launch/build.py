@@ -134,7 +134,7 @@ def clock_simulator() -> Path:
 
 
 def broadcast_simulator() -> Path:
-    """The simulator of broadcasts (docs/guide/broadcast.md); ELBOWROOM_BROADCAST_SIMULATOR names one."""
+    """The simulator of broadcasts (docs/reference/broadcast.md); ELBOWROOM_BROADCAST_SIMULATOR names one."""
     return _without_mpi(
         "broadcast-simulator", "lib/broadcast", ("lib/broadcast", "include"), BROADCAST_PACKAGES
     )

@@ -1,5 +1,5 @@
 """The Cholesky factorization on a grid of processes: how complete broadcasts are when the data are ready, and
-what each tree is worth (Swartvagher 2022, section 4.4.4, Figs. 4.9 to 4.12).
+what each tree is worth (Swartvagher 2022, section 4.4.2, Figs. 4.9 to 4.12).
 """
 
 from __future__ import annotations

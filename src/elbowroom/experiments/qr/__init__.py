@@ -1,5 +1,5 @@
 """The QR factorization on a grid of processes: how complete broadcasts are when the data are ready, and what
-each tree is worth (Swartvagher 2022, section 4.4.4, Figs. 4.13 and 4.14).
+each tree is worth (Swartvagher 2022, section 4.4.3, Figs. 4.13 and 4.14).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """What the experiments `cholesky` and `qr` share: factorizations as task graphs, whose data reach several
-ranks over trees or in a message for each (Swartvagher 2022, sections 4.3 and 4.4.4).
+ranks over trees or in a message for each (Swartvagher 2022, sections 4.2.1, 4.4.2 and 4.4.3).
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ LARGEST_RESIDUAL = 1e-12
 """Of a factorization that is right (apps/factorizations/factorizations.cpp)."""
 
 COMPLETE = 0.98
-"""Of the thesis' broadcasts are complete when their data are ready (section 4.3)."""
+"""Of the thesis' broadcasts are complete when their data are ready (section 4.2.1)."""
 
 PAPER_SCALE = {"cholesky": "14 x 14 and 20 x 20 nodes", "qr": "1 x 196 nodes"}
 
@@ -64,8 +64,8 @@ def _kept(group: Sequence[FactorRow]) -> Finding:
     level: Literal["quiet", "interference", "n/a"]
     if any(row.takes_turns for row in group):
         text = (
-            f"{_place(first)}: what tasks keep of their speed while messages travel is not known. Processes "
-            "compute on one core in turns, and a task takes less time while others wait for messages."
+            f"{_place(first)}: what tasks keep of their speed while messages travel is not judged. Processes "
+            "compute on one core in turns, and each turn brings other data into its caches."
         )
         level = "n/a"
     else:
@@ -103,7 +103,7 @@ def _complete(group: Sequence[FactorRow]) -> Finding | None:
     claim = Claim(
         statement=f"{COMPLETE:.0%} of the broadcasts are complete",
         judgement="confirmed" if share >= COMPLETE else "refuted",
-        paper="98 % for Cholesky (section 4.3)" if worst.program.task == "cholesky" else "",
+        paper="98 % for Cholesky (section 4.2.1)" if worst.program.task == "cholesky" else "",
     )
     values: Values = {
         "complete_share": share,
