@@ -23,6 +23,8 @@
 
 #include "elbowroom/broadcast.h"
 
+/* NOLINTBEGIN(modernize-use-nullptr): C, too */
+
 enum {
   ELBOW_MPI_CONTROL = 0, /* tags */
   ELBOW_MPI_LONG = 1,    /* control messages that exceed a buffer, after one of ELBOW_MPI_LONG_SIZE bytes */
@@ -79,7 +81,7 @@ static int elbow_mpi_grow(elbow_mpi* self) {
   elbow_mpi_data* const data = (elbow_mpi_data*)realloc(self->data, (size_t)room * sizeof *data);
   if (data == NULL) return -1;
   self->data = data;
-  MPI_Request* const requests = (MPI_Request*)realloc(self->requests, ((size_t)room + 1) * sizeof *requests);
+  MPI_Request* const requests = (MPI_Request*)realloc(self->requests, ((size_t)room + 1) * sizeof(MPI_Request));
   if (requests == NULL) return -1;
   self->requests = requests;
   self->room = room;
@@ -341,5 +343,7 @@ static inline elbow_transport elbow_transport_of_mpi(MPI_Comm communicator) {
   transport.state = self;
   return transport;
 }
+
+/* NOLINTEND(modernize-use-nullptr) */
 
 #endif

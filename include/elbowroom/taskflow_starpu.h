@@ -17,6 +17,8 @@
 
 #include "elbowroom/taskflow.h"
 
+/* NOLINTBEGIN(modernize-use-nullptr): C, too */
+
 typedef struct elbow_starpu_task {
   void (*body)(void*);
   void* argument;
@@ -60,5 +62,7 @@ static inline elbow_executor elbow_executor_of_starpu(void) {
   const elbow_executor executor = {NULL, elbow_starpu_run};
   return executor;
 }
+
+/* NOLINTEND(modernize-use-nullptr) */
 
 #endif

@@ -32,7 +32,7 @@ struct Key {
   std::int32_t root = 0;
   std::int64_t tag = 0;
 
-  auto operator<=>(const Key&) const = default;
+  auto operator<=>(const Key&) const = default;  // NOLINT(modernize-use-nullptr): there is no pointer
 };
 
 // "There are data for you": to a child. With `inlined`, the data are in the message; else they come over `channel` once the
