@@ -9,10 +9,10 @@ import msgspec
 from elbowroom.broadcast.factorizations import FactorizationRequest as FactorizationRequest
 from elbowroom.broadcast.factorizations import SimulatedFactorization as SimulatedFactorization
 from elbowroom.broadcast.factorizations import StepTimes as StepTimes
-from elbowroom.broadcast.factorizations import parse_grid as parse_grid
 from elbowroom.documents import DocumentFormat
 from elbowroom.launch import simulator
 from elbowroom.launch.step_times import time_steps
+from elbowroom.plan.factorizations import parse_grid as parse_grid
 
 GIGA = 1e9
 
@@ -25,6 +25,7 @@ class FactorizationDocument(msgspec.Struct, frozen=True, kw_only=True):
 
     schema: str = "elbowroom/factorization"
     version: int = 1
+    simulated: bool
     time_us: float
     Gflop_s: float
     busy: float
@@ -73,6 +74,7 @@ def factorization_document(
 ) -> FactorizationDocument:
     """A simulated factorization and what was asked, as one document."""
     return FactorizationDocument(
+        simulated=True,
         time_us=simulated.seconds * 1e6,
         Gflop_s=request.flops / simulated.seconds / GIGA,
         busy=simulated.busy,

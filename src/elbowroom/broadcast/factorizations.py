@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import msgspec
 
 from elbowroom.broadcast.simulated import check_tree
 from elbowroom.errors import UsageError
+from elbowroom.plan.factorizations import MOST_TILES, Task, count_flops
 
 STEPS = ("potrf", "trsm", "syrk", "gemm", "geqrt", "ormqr", "tpqrt", "tpmqrt")
 """The kernels in the order of lib/taskflow/factorization.hpp."""
 
 MOST_PROCESSES = 1024
-MOST_TILES = 1000
-"""On a side. More take hours to simulate."""
-
 ELEMENT = 8
 INNER_BLOCK = 32
 """Rows of a T: reflectors of QR's that are applied together (apps/factorizations)."""
-
-_GRID = re.compile(r"([1-9][0-9]{0,3})x([1-9][0-9]{0,3})")
 
 
 class StepTimes(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +45,7 @@ class FactorizationRequest(msgspec.Struct, frozen=True, kw_only=True):
     readers start at RECEIVED; `priorities`: of Cholesky's tasks.
     """
 
-    task: Literal["cholesky", "qr"]
+    task: Task
     rows: int
     columns: int
     grid: tuple[int, int]
@@ -96,12 +91,8 @@ class FactorizationRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def flops(self) -> float:
-        """Operations of the whole factorization to the leading orders, as LAPACK counts them."""
-        order, columns = self.rows * self.times.block, self.columns * self.times.block
-        if self.task == "cholesky":
-            return order**3 / 3
-        small, large = min(order, columns), max(order, columns)
-        return 2 * small**2 * (large - small / 3)
+        """Operations of the whole factorization."""
+        return count_flops(self.task, self.rows * self.times.block, self.columns * self.times.block)
 
 
 class SimulatedFactorization(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,11 +109,3 @@ class SimulatedFactorization(msgspec.Struct, frozen=True, kw_only=True):
     complete: int
     messages: int
     most_recipients: int
-
-
-def parse_grid(text: str) -> tuple[int, int]:
-    """Rows and columns of `14x14`; UsageError for anything else."""
-    match = _GRID.fullmatch(text)
-    if match is None:
-        raise UsageError("is no grid of processes", field="grid", value=text, hint="for instance 14x14")
-    return int(match[1]), int(match[2])

@@ -10,13 +10,13 @@ import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
+from elbowroom.plan.factorizations import MOST_TILES, Task, count_flops
 from elbowroom.plan.workload import Startup
 from elbowroom.workloads.program import START_UP, SolverProgram, cores_each
 
 if TYPE_CHECKING:
     from elbowroom.plan.point import Phase, Point
 
-Task = Literal["cholesky", "qr"]
 Build = Literal["inline", "starpu"]
 
 ELEMENT = 8
@@ -25,7 +25,6 @@ ELEMENT = 8
 COPIES = 3
 """Of the matrix in all processes at most: the own tiles, copies of others', and tiles without messages."""
 
-MOST_TILES = 1000
 MOST_BLOCK = 8192
 """As in apps/factorizations."""
 
@@ -101,12 +100,8 @@ class FactorizationProgram(
 
     @property
     def flops(self) -> float:
-        """Operations as LAPACK counts them; those of tiled QR are more."""
-        m, n = float(self.rows), float(self.columns * self.block)
-        if self.task == "cholesky":
-            return m**3 / 3
-        k = min(m, n)
-        return 4 * m * n * k - 2 * (m + n) * k**2 + 4 * k**3 / 3
+        """Operations of the whole factorization."""
+        return count_flops(self.task, self.rows, self.columns * self.block)
 
     @property
     def memory(self) -> float:

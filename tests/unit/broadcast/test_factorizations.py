@@ -11,7 +11,7 @@ import pytest
 
 import elbowroom
 from elbowroom import api, cli
-from elbowroom.api.factorizations import FactorizationRequest, SimulatedFactorization, StepTimes, parse_grid
+from elbowroom.api.factorizations import FactorizationRequest, SimulatedFactorization, StepTimes
 from elbowroom.broadcast.factorizations import STEPS
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.launch import build
@@ -68,17 +68,6 @@ def test_trees_are_faster_than_single_messages_where_each_column_goes_to_all_pro
         for tree in ("none", "binary")
     )
     assert none.seconds > 1.5 * binary.seconds
-
-
-@pytest.mark.parametrize(("text", "grid"), [("14x14", (14, 14)), ("1x196", (1, 196))])
-def test_a_grid_has_rows_and_columns(text: str, grid: tuple[int, int]) -> None:
-    assert parse_grid(text) == grid
-
-
-@pytest.mark.parametrize("text", ["", "4", "0x4", "4x", "4x4x4", "-1x2", "2 x 2"])
-def test_other_grids_are_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="is no grid of processes"):
-        parse_grid(text)
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ from elbowroom.experiments.common.factorizations.rows import (
 )
 from elbowroom.experiments.common.sentences import Values, hit, kept_text, nothing
 from elbowroom.machine.topology import Machine
+from elbowroom.plan.factorizations import Task
 from elbowroom.results.result import Finding, PointResult
 from elbowroom.workloads import FactorizationProgram, running
-from elbowroom.workloads.factorizations import Task
 
 LARGEST_RESIDUAL = 1e-12
 """Of a factorization that is right (apps/factorizations/factorizations.cpp)."""

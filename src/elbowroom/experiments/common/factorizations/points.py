@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import product
 
@@ -16,12 +15,11 @@ from elbowroom.experiments.common.notes import machine_notes, with_notes
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
 from elbowroom.plan.axes import core_counts, single_place
+from elbowroom.plan.factorizations import Task, parse_grid
 from elbowroom.plan.file import Natural, Plan, Positive, SizeOrNone
 from elbowroom.plan.point import Expansion, Note, Placement, Point
 from elbowroom.workloads import FactorizationProgram
-from elbowroom.workloads.factorizations import MOST_RANKS, Build, Task
-
-_GRID = re.compile(r"([1-9][0-9]{0,3})x([1-9][0-9]{0,3})")
+from elbowroom.workloads.factorizations import MOST_RANKS, Build
 
 
 class FactorizationKeys(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +73,9 @@ def expand(plan: Plan, machine: Machine, task: Task) -> Expansion:
         )
     keys: FactorizationKeys = plan.keys
     rows, columns = parse_grid(keys.grid)
+    if rows * columns > MOST_RANKS:
+        hint = f"at most {MOST_RANKS}"
+        raise UsageError(f"has {rows * columns} processes", field="grid", value=keys.grid, hint=hint)
     seats = _seats(plan, machine, rows * columns)
     counts, notes = core_counts(plan.n, seats.each)
     points = [
@@ -85,18 +86,6 @@ def expand(plan: Plan, machine: Machine, task: Task) -> Expansion:
     notes = [*machine_notes(machine), *_notes(seats, machine), *notes]
     control = _control(plan, machine) if plan.control else ()
     return with_notes(Expansion(points=(*control, *points), notes=()), notes)
-
-
-def parse_grid(grid: str | int) -> tuple[int, int]:
-    """Rows and columns of processes of `2x2`; UsageError for anything else."""
-    match = _GRID.fullmatch(str(grid))
-    if match is None:
-        raise UsageError("is not rows x columns", field="grid", value=grid, hint="for instance 2x2")
-    rows, columns = int(match[1]), int(match[2])
-    if rows * columns > MOST_RANKS:
-        hint = f"at most {MOST_RANKS}"
-        raise UsageError(f"has {rows * columns} processes", field="grid", value=grid, hint=hint)
-    return rows, columns
 
 
 def _programs(keys: FactorizationKeys, task: Task, rows: int, columns: int) -> Iterator[FactorizationProgram]:
