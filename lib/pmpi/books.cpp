@@ -37,10 +37,9 @@ void* find_next(const char* name) {
     symbol = dlsym(RTLD_NEXT, profiling);
   }
   if (symbol == nullptr) {
-    std::fprintf(
-        stderr,
-        "elbowroom: %s is missing in the libraries behind libelbow_trace_mpi.so, which was built for another MPI\n",
-        name);
+    std::fprintf(stderr,
+                 "elbowroom: %s is missing in the libraries behind elbowroom's, which was built for another MPI\n",
+                 name);
     std::abort();
   }
   return symbol;

@@ -9,12 +9,13 @@
 #include <vector>
 
 #include "pmpi/communicators.hpp"
+#include "pmpi/hooks.hpp"
 
 namespace elbowroom::pmpi {
 
 // What becomes of a request when it is started or complete.
 struct Operation {
-  enum Kind { receive, send, parts_send, parts_receive, duplicate };
+  enum Kind { receive, send, parts_send, parts_receive, duplicate, other };
   Kind kind = receive;
   CommunicatorPointer communicator;
   int rank = kAny;  // in the communicator: destination or source
@@ -27,6 +28,7 @@ struct Operation {
   std::uint32_t sequence = 0;  // of the message, where it is known before it has come; partitioned: how often started
   void* where = nullptr;       // a duplicate's place in the program, of Fortran or of C
   bool fortran = false;
+  Interval interval;
 };
 
 // A message that MPI_Mprobe found.

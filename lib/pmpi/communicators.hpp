@@ -28,6 +28,7 @@ std::uintptr_t key_of(Handle handle) {
 struct Communicator {
   std::uint32_t number = kForeign;
   int members = 0;            // of its own group
+  int span = 0;               // what the tool said of it
   std::vector<int> world;     // ranks of the peers' group in MPI_COMM_WORLD; kNobody for other jobs'
   std::uint32_t created = 0;  // communicators made of it
   SentNumbers sent;

@@ -4,7 +4,8 @@
 
 prints JSON: {"MPI_Send": "detail", "MPI_Comm_rank": "call", "MPI_Wtime": "passed: reads a clock ...", ...}
 
-`detail`: with peers, bytes, messages; `call`: begin and end; `passed: why`: not told. Ends with 1 where the
+`detail`: with peers, bytes, messages; `call`: begin and end; `passed: why`: not told. Both tools over the
+shims, lib/pmpi/trace and lib/pmpi/profile, hear the same. Ends with 1 where the
 library has a function that is none of these. Names of Fortran's bindings are told by what they call. Standard
 library only.
 """

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from prototypes import Prototype, functions
-from special import KINDS, PASSED, SPECIAL, Special
+from special import KINDS, PASSED, SPECIAL, Special, blocking, role
 
 _HANDLES = {
     "MPI_Comm": "MPI_Comm_f2c",
@@ -264,6 +264,7 @@ def calls_text(found: Sequence[Prototype]) -> str:
     """calls.hpp: the number, name and kind of each function that is shimmed."""
     names = [*(short_call(one) for one in found), *(name.removeprefix("MPI_") for name in _BY_HAND)]
     kinds = [KINDS.get(name.removesuffix("_c"), "nothing") for name in names]
+    roles = [role(name.removesuffix("_c")) for name in names]
     return "\n".join(
         [
             "// Written by lib/pmpi/generate.py: the functions that have shims.",
@@ -273,9 +274,13 @@ def calls_text(found: Sequence[Prototype]) -> str:
             "",
             "// What the fields of About mean: nothing, peer and communicator and bytes, how many requests.",
             "enum class Kind { nothing, message, requests };",
+            "// What a call does, or what the operation does that it posts or makes.",
+            "enum class Role { other, send, receive, exchange, collective, barrier, access, completion };",
             "struct CallInfo {",
             "  const char* name;",
             "  Kind kind;",
+            "  Role role;",
+            "  bool blocking;  // it posts or makes no operation",
             "};",
             "",
             f"constexpr int kCalls = {len(names)};",
@@ -284,8 +289,9 @@ def calls_text(found: Sequence[Prototype]) -> str:
             "}",
             "inline constexpr CallInfo calls[kCalls] = {",
             *(
-                f'    {{"MPI{"" if name.startswith("X_") else "_"}{name}", Kind::{kind}}},'
-                for name, kind in zip(names, kinds, strict=True)
+                f'    {{"MPI{"" if name.startswith("X_") else "_"}{name}", Kind::{kind}, Role::{role_}, '
+                f"{'true' if blocking(name) else 'false'}}},"
+                for name, kind, role_ in zip(names, kinds, roles, strict=True)
             ),
             "};",
             "",

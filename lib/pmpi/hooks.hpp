@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace elbowroom::pmpi {
 
@@ -20,6 +21,7 @@ struct About {
   int peer = kNobody;  // rank in MPI_COMM_WORLD: destination, source, root, target
   std::uint32_t communicator = 0;
   std::uint64_t bytes = 0;  // that this process sends (of collectives: its part), or receives; of waits: requests
+  int span = 0;             // of collectives: what tool_communicator said
 };
 
 // One end of a message. `sequence` counts the messages of a sender, receiver, communicator and tag from 1, alike on both
@@ -31,6 +33,19 @@ struct Message {
   std::uint32_t sequence;
   std::uint64_t bytes;
 };
+
+// A nonblocking operation, or one start of a persistent one, of a known communicator: `call` posted or made it.
+struct Interval {
+  std::uint64_t posted = 0;  // what tool_posting said
+  int call = 0;
+  About about{};
+};
+enum class Ending { complete, cancelled, unknown };
+
+// What a tool wants to know: numbers of messages (tool_sent, tool_received), for which both sides look up every message;
+// operations from their posts to their completions (tool_completed).
+extern const bool tool_matches;
+extern const bool tool_times;
 
 // Before the work of MPI_Init or MPI_Init_thread, whose begin and end are told if this returns true; and after it:
 // nothing else is told unless this returns true.
@@ -46,10 +61,15 @@ void tool_leave(int call, const About& about);
 // A message is about to be posted; one has come, and its receive is complete.
 void tool_sent(const Message& message);
 void tool_received(const Message& message);
-// A nonblocking or persistent operation was posted as `request`; a request is complete. For tools that want to know
-// how long a transfer may have taken.
-void tool_posted(std::uintptr_t request, const About& about);
-void tool_completed(std::uintptr_t request);
+// An operation is posted by the call that this thread is in: its time, for Interval.
+std::uint64_t tool_posting();
+// An operation is complete, or nothing more will be heard of it (freed, MPI_Finalize); `got`: the message of a receive, with
+// its sequence only if the tool matches, NULL where there is none.
+void tool_completed(const Interval& interval, const Message* got, Ending ending);
+
+// A communicator was made; `world`: ranks of MPI_COMM_WORLD that a process of it may name, of intercommunicators the others'.
+// The answer is in About::span of its collectives. MPI works, but the caller holds a lock.
+int tool_communicator(const std::vector<int>& world, int members);
 
 // All processes have left a barrier of MPI_COMM_WORLD, and are inside its call.
 void tool_world_barrier();

@@ -1,6 +1,7 @@
 // The begin and the end of MPI; communicators, windows, collective operations.
 #include <algorithm>
 
+#include "pmpi/messages.hpp"
 #include "pmpi/special.hpp"
 
 namespace elbowroom::pmpi {
@@ -13,6 +14,7 @@ About collective(MPI_Comm handle, int root, MPI_Count count, MPI_Datatype type) 
     const Communicator& communicator = *books.communicators.find(handle);
     about.communicator = communicator.number;
     about.peer = root < 0 ? kNobody : communicator.peer(root);
+    about.span = communicator.span;
   });
   if (root >= 0 || root == kNoRoot) {
     about.bytes = bytes_of(count, type);
@@ -48,10 +50,9 @@ void Initialising::done(int result) {
   int level = MPI_THREAD_SINGLE;
   PMPI_Query_thread(&level);
   set_threaded(level == MPI_THREAD_MULTIPLE);
+  const bool wanted = tool_started();
   in_books([](Books& books) { books.communicators.start(); });
-  if (tool_started()) {
-    listening = true;
-  }
+  listening = wanted;
 }
 
 Initialising::~Initialising() {
@@ -61,12 +62,19 @@ Initialising::~Initialising() {
   --depth;
 }
 
-Finalising::Finalising(int number) : Call(number) { tool_finishing(); }
+Finalising::Finalising(int number) : Call(number) {
+  leave_open();
+  tool_finishing();
+}
 
 void Finalising::done(int) { listening = false; }
 
 Collective::Collective(int number, MPI_Count count, MPI_Datatype type, int root, MPI_Comm communicator)
     : Call(number, collective(communicator, root, count, type)) {}
+
+void Collective::posted(int result, MPI_Request request) { follow(result, request, number_, about_); }
+
+void Collective::made(int result, MPI_Request request) { follow(result, request, number_, about_, true); }
 
 // All processes must agree on which barriers these are, also one whose books are incomplete: the handle says it.
 Barrier::Barrier(int number, MPI_Comm communicator)
@@ -102,6 +110,8 @@ Accessing::Accessing(int number, MPI_Count count, MPI_Datatype type, int target,
         });
         return about;
       }()) {}
+
+void Accessing::done(int result, MPI_Request request) { follow(result, request, number_, about_); }
 
 void WindowMaking::done(int result, MPI_Win window) {
   if (result == MPI_SUCCESS) {

@@ -49,7 +49,7 @@ std::optional<Message> message_of(Books& books, Operation& operation, const MPI_
   }
   const int peer = communicator.peer(status.MPI_SOURCE);
   std::uint32_t sequence = operation.sequence;
-  if (sequence == 0) {
+  if (sequence == 0 && tool_matches) {
     sequence = communicator.received.complete(
         operation.posted, status.MPI_SOURCE, status.MPI_TAG,
         [&](const Posted& receive, std::uintptr_t key) -> std::optional<std::pair<int, int>> {
@@ -67,6 +67,9 @@ std::optional<Message> message_of(Books& books, Operation& operation, const MPI_
 }
 
 void post(Operation& operation, std::uintptr_t request) {
+  if (!tool_matches) {
+    return;
+  }
   operation.posted = operation.communicator->received.post(operation.rank, operation.tag);
   if (operation.posted.wild() && request != 0) {
     operation.communicator->received.name(operation.posted, request);
@@ -75,7 +78,7 @@ void post(Operation& operation, std::uintptr_t request) {
 
 std::optional<Message> message_to(Communicator& communicator, int destination, int tag, std::uint64_t bytes) {
   const int peer = communicator.peer(destination);
-  if (communicator.foreign() || destination == MPI_PROC_NULL || peer == kNobody) {
+  if (!tool_matches || communicator.foreign() || destination == MPI_PROC_NULL || peer == kNobody) {
     return std::nullopt;
   }
   return Message{peer, communicator.number, tag, communicator.sent.next(destination, tag), bytes};
@@ -85,6 +88,32 @@ void tell_sent(const std::optional<Message>& message) {
   if (message) {
     tool_sent(*message);
   }
+}
+
+void withdraw(const Operation& operation) {
+  if (operation.posted.serial != 0) {
+    operation.communicator->received.cancel(operation.posted);
+  }
+}
+
+void follow(int result, MPI_Request request, int call, const About& known, bool persistent) {
+  if (!tool_times || result != MPI_SUCCESS || request == MPI_REQUEST_NULL) {
+    return;
+  }
+  in_books([&](Books& books) {
+    const Interval interval{tool_posting(), call, known};
+    const auto [place, fresh] = books.operations.try_emplace(key_of(request));
+    Operation& operation = place->second;
+    // Short sends that are complete at once share one handle.
+    if (!fresh && operation.active) {
+      return tool_completed(interval, nullptr, Ending::complete);
+    }
+    operation = {};
+    operation.kind = Operation::other;
+    operation.persistent = persistent;
+    operation.active = !persistent;
+    operation.interval = interval;
+  });
 }
 
 namespace {
@@ -123,6 +152,9 @@ std::optional<Operation> persistent(Books& books, Operation::Kind kind, MPI_Comm
 
 // Nothing of this thread overtakes a blocking receive; other threads' may.
 void post_blocking(Operation& operation) {
+  if (!tool_matches) {
+    return;
+  }
   Matching& matching = operation.communicator->received;
   operation.posted =
       threaded() ? matching.post(operation.rank, operation.tag) : matching.place(operation.rank, operation.tag);
@@ -135,6 +167,9 @@ About about_of(MPI_Comm handle, int rank, std::uint64_t bytes) {
 }
 
 void send(MPI_Comm handle, int destination, int tag, std::uint64_t bytes) {
+  if (!tool_matches) {
+    return;
+  }
   std::optional<Message> message;
   in_books([&](Books& books) { message = message_to(*books.communicators.find(handle), destination, tag, bytes); });
   tell_sent(message);
@@ -156,7 +191,7 @@ void complete_blocking(Operation& operation, const MPI_Status* status, About& kn
   std::optional<Message> message;
   in_books([&](Books& books) {
     if (status == nullptr) {
-      operation.communicator->received.cancel(operation.posted);
+      withdraw(operation);
     } else {
       message = message_of(books, operation, *status);
     }
@@ -168,23 +203,21 @@ void complete_blocking(Operation& operation, const MPI_Status* status, About& kn
   }
 }
 
-void remember(std::optional<Operation>& operation, int result, MPI_Request request, const About& known) {
-  if (result != MPI_SUCCESS) {
-    if (operation && operation->posted.serial != 0) {
-      in_books([&](Books&) { operation->communicator->received.cancel(operation->posted); });
-    }
+void remember(std::optional<Operation>& operation, int result, MPI_Request request, int call, const About& known) {
+  if (!operation) {
     return;
   }
-  if (operation) {
-    in_books([&](Books& books) {
-      const std::uintptr_t key = key_of(request);
-      if (operation->posted.wild() && operation->posted.serial != 0) {
-        operation->communicator->received.name(operation->posted, key);
-      }
-      books.operations[key] = std::move(*operation);
-    });
-  }
-  tool_posted(key_of(request), known);
+  in_books([&](Books& books) {
+    if (result != MPI_SUCCESS) {
+      return withdraw(*operation);
+    }
+    const std::uintptr_t key = key_of(request);
+    if (operation->posted.wild() && operation->posted.serial != 0) {
+      operation->communicator->received.name(operation->posted, key);
+    }
+    operation->interval = {tool_posting(), call, known};
+    books.operations[key] = std::move(*operation);
+  });
 }
 
 }  // namespace
@@ -195,8 +228,8 @@ Sending::Sending(int number, MPI_Count count, MPI_Datatype type, int destination
 }
 
 void Sending::done(int result, MPI_Request request) {
-  if (result == MPI_SUCCESS) {
-    tool_posted(key_of(request), about_);
+  if (about_.peer != kNobody) {
+    follow(result, request, number_, about_);
   }
 }
 
@@ -223,10 +256,14 @@ void SendReceiving::done(int result, MPI_Request request) {
   if (receive_ && !threaded()) {
     in_books([&](Books&) { post(*receive_, 0); });
   }
-  remember(receive_, result, request, about_);
+  if (receive_ || about_.peer == kNobody) {
+    remember(receive_, result, request, number_, about_);
+  } else {
+    follow(result, request, number_, about_);
+  }
 }
 
-void RequestMaking::done(int result, MPI_Request request) { remember(operation_, result, request, about_); }
+void RequestMaking::done(int result, MPI_Request request) { remember(operation_, result, request, number_, about_); }
 
 ReceivePosting::ReceivePosting(int number, MPI_Count count, MPI_Datatype type, int source, int tag,
                                MPI_Comm communicator)
@@ -284,6 +321,10 @@ void Probing::matched(MPI_Message message, const MPI_Status& status) {
     if (!operation) {
       return;
     }
+    if (!tool_matches) {
+      books.probed[key_of(message)] = {operation->communicator, 0};
+      return;
+    }
     operation->posted = operation->communicator->received.place(status.MPI_SOURCE, status.MPI_TAG);
     const std::optional<Message> result = message_of(books, *operation, status);
     if (result) {
@@ -309,6 +350,6 @@ void MatchedReceiving::received(const MPI_Status& status) {
   complete_blocking(*receive_, &status, about_);
 }
 
-void MatchedReceiving::done(int result, MPI_Request request) { remember(receive_, result, request, about_); }
+void MatchedReceiving::done(int result, MPI_Request request) { remember(receive_, result, request, number_, about_); }
 
 }  // namespace elbowroom::pmpi

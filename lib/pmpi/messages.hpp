@@ -14,5 +14,12 @@ std::optional<Message> message_of(Books& books, Operation& operation, const MPI_
 // The message that leaves for `destination`, where it is one to be told: it has the next number.
 std::optional<Message> message_to(Communicator& communicator, int destination, int tag, std::uint64_t bytes);
 void tell_sent(const std::optional<Message>& message);
+// An operation of which nothing matters but its times is posted or, if it is persistent, made.
+void follow(int result, MPI_Request request, int call, const About& known, bool persistent = false);
+// A receive that was posted gets nothing.
+void withdraw(const Operation& operation);
+
+// Nothing more will be heard of the operations that are not complete.
+void leave_open();
 
 }  // namespace elbowroom::pmpi

@@ -6,6 +6,20 @@
 
 namespace elbowroom::pmpi {
 
+namespace {
+
+bool receives(const Operation& operation) {
+  return operation.kind == Operation::receive || operation.kind == Operation::parts_receive;
+}
+
+void tell_end(const Operation& operation, const std::optional<Message>& message, Ending ending) {
+  if (tool_times && operation.kind != Operation::duplicate) {
+    tool_completed(operation.interval, message ? &*message : nullptr, ending);
+  }
+}
+
+}  // namespace
+
 void Starting::start(MPI_Request request) {
   std::optional<Message> message;
   in_books([&](Books& books) {
@@ -15,13 +29,14 @@ void Starting::start(MPI_Request request) {
     }
     Operation& operation = place->second;
     operation.active = true;
+    operation.interval.posted = tool_posting();
     if (operation.kind == Operation::send) {
       message = message_to(*operation.communicator, operation.rank, operation.tag, operation.bytes);
     } else if (operation.kind == Operation::receive) {
       post(operation, key_of(request));
-    } else {
+    } else if (operation.kind != Operation::other) {
       ++operation.sequence;
-      if (operation.kind == Operation::parts_send) {
+      if (operation.kind == Operation::parts_send && tool_matches) {
         message = Message{operation.communicator->peer(operation.rank), operation.number, operation.tag,
                           operation.sequence, operation.bytes};
       }
@@ -31,7 +46,7 @@ void Starting::start(MPI_Request request) {
 }
 
 bool Completing::take() {
-  bool receives = false;
+  bool found = false;
   in_books([&](Books& books) {
     if (books.operations.empty()) {
       return;
@@ -44,12 +59,11 @@ bool Completing::take() {
       taken_[i] = books.operations.extract(key_of(requests_[i]));
       if (taken_[i]) {
         const Operation& operation = taken_[i].mapped();
-        receives = receives || (operation.active &&
-                                (operation.kind == Operation::receive || operation.kind == Operation::parts_receive));
+        found = found || (operation.active && receives(operation));
       }
     }
   });
-  return receives;
+  return found;
 }
 
 void Completing::put_back() {
@@ -95,7 +109,7 @@ std::optional<Message> completed(Books& books, Operation& operation, const MPI_S
     add_duplicate(books, operation);
     return std::nullopt;
   }
-  if (operation.kind != Operation::receive && operation.kind != Operation::parts_receive) {
+  if (!receives(operation)) {
     return std::nullopt;
   }
   int cancelled = status == nullptr ? 1 : 0;
@@ -103,7 +117,7 @@ std::optional<Message> completed(Books& books, Operation& operation, const MPI_S
     PMPI_Test_cancelled(status, &cancelled);
   }
   if (cancelled != 0) {
-    operation.communicator->received.cancel(operation.posted);
+    withdraw(operation);
     return std::nullopt;
   }
   return message_of(books, operation, *status);
@@ -112,28 +126,48 @@ std::optional<Message> completed(Books& books, Operation& operation, const MPI_S
 }  // namespace
 
 void Completing::tell(Complete& complete, const MPI_Status* status) {
-  std::optional<Message> message;
-  if (complete.operation) {
-    in_books([&](Books& books) {
-      Operation& operation = complete.operation.mapped();
-      message = completed(books, operation, status);
-      operation.active = false;
-      if (operation.persistent) {
-        books.operations.insert(std::move(complete.operation));
-      }
-    });
+  if (!complete.operation) {
+    return;
   }
+  std::optional<Message> message;
+  in_books([&](Books& books) {
+    Operation& operation = complete.operation.mapped();
+    message = completed(books, operation, status);
+    if (operation.active) {
+      const bool nothing = receives(operation) && !message;
+      tell_end(operation, message, nothing ? Ending::cancelled : Ending::complete);
+    }
+    operation.active = false;
+    if (operation.persistent) {
+      books.operations.insert(std::move(complete.operation));
+    }
+  });
   if (message) {
     tool_received(*message);
-  }
-  if (requests_[complete.which] != MPI_REQUEST_NULL) {
-    tool_completed(key_of(requests_[complete.which]));
   }
 }
 
 // A receive for one sender and tag that nobody will wait for takes its message all the same: it stays pending.
 Freeing::Freeing(int number, MPI_Request request) : Call(number) {
-  in_books([&](Books& books) { books.operations.erase(key_of(request)); });
+  in_books([&](Books& books) {
+    const auto place = books.operations.find(key_of(request));
+    if (place != books.operations.end()) {
+      if (place->second.active) {
+        tell_end(place->second, std::nullopt, Ending::unknown);
+      }
+      books.operations.erase(place);
+    }
+  });
+}
+
+void leave_open() {
+  in_books([](Books& books) {
+    for (const auto& [request, operation] : books.operations) {
+      if (operation.active) {
+        tell_end(operation, std::nullopt, Ending::unknown);
+      }
+    }
+  });
 }
 
 }  // namespace elbowroom::pmpi

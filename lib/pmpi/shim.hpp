@@ -49,8 +49,6 @@ class Call {
 
  protected:
   About about_;  // what is known of it at its end
-
- private:
   int number_;
 };
 

@@ -275,6 +275,8 @@ class Collective : public Call {
  public:
   Collective(int number, MPI_Count count, MPI_Datatype type, int root, MPI_Comm communicator);
   void done(int) {}
+  void posted(int result, MPI_Request request);
+  void made(int result, MPI_Request request);
 };
 // `buffer_is_in_place`: count and type of the own part stand for nothing, and the other pair does.
 inline MPI_Count chosen(bool buffer_is_in_place, MPI_Count own, MPI_Count other) {
@@ -311,7 +313,7 @@ class Accessing : public Call {
  public:
   Accessing(int number, MPI_Count count, MPI_Datatype type, int target, MPI_Win window);
   void done(int) {}
-  void done(int, MPI_Request) {}
+  void done(int result, MPI_Request request);
 };
 class WindowMaking : public Call {
  public:

@@ -110,24 +110,29 @@ _COLLECTIVES = {
 
 
 def _collectives() -> dict[str, Special]:
-    found = {"Barrier": Special("Barrier", "1")}
+    found = {}
     for name, before in {"Barrier": f"'0' 'MPI_DATATYPE_NULL' {_NONE} 1", **_COLLECTIVES}.items():
-        for spelled in (name, f"I{name.lower()}", f"{name}_init"):
-            found.setdefault(spelled, Special("Collective", before))
-    return found
+        communicator = int(before.split()[-1])  # the last argument but for an info and the request
+        found[name] = Special("Collective", before)
+        found[f"I{name.lower()}"] = Special("Collective", before, f">{communicator + 1}", "posted")
+        found[f"{name}_init"] = Special("Collective", before, f">{communicator + 2}", "made")
+    return found | {"Barrier": Special("Barrier", "1")}
 
 
 _MEMORY = {
     "Put": "6 7 4 8",
     "Get": "6 7 4 8",
     "Accumulate": "6 7 4 9",
-    "Rput": "6 7 4 8",
-    "Rget": "6 7 4 8",
-    "Raccumulate": "6 7 4 9",
     "Get_accumulate": "9 10 7 12",
-    "Rget_accumulate": "9 10 7 12",
     "Fetch_and_op": "'1' 3 4 7",
     "Compare_and_swap": "'1' 4 5 7",
+}
+
+_REQUESTED = {
+    "Rput": ("6 7 4 8", ">9"),
+    "Rget": ("6 7 4 8", ">9"),
+    "Raccumulate": ("6 7 4 9", ">10"),
+    "Rget_accumulate": ("9 10 7 12", ">13"),
 }
 
 _OTHERS = {
@@ -161,6 +166,7 @@ SPECIAL: dict[str, Special] = {
     **_COMPLETIONS,
     **_collectives(),
     **{name: Special("Accessing", before) for name, before in _MEMORY.items()},
+    **{name: Special("Accessing", *words) for name, words in _REQUESTED.items()},
     **_OTHERS,
 }
 """By the name without MPI_ and without _c."""
@@ -168,10 +174,44 @@ SPECIAL: dict[str, Special] = {
 KINDS = {
     **dict.fromkeys(_POINT_TO_POINT, "message"),
     **dict.fromkeys(_collectives(), "message"),
-    **dict.fromkeys(_MEMORY, "message"),
+    **dict.fromkeys((*_MEMORY, *_REQUESTED), "message"),
     **dict.fromkeys(_COMPLETIONS, "requests"),
 }
 """What a call's fields mean; nothing where it is not here."""
+
+
+def role(name: str) -> str:
+    """What a call does, or what it makes or posts does: send, receive, exchange, collective, barrier, access,
+    completion, other.
+    """
+    special = SPECIAL.get(name)
+    if special is None:
+        return "other"
+    if name in ("Barrier", "Ibarrier", "Barrier_init"):
+        return "barrier"
+    if special.make == "PartsMaking":
+        return "send" if name == "Psend_init" else "receive"
+    return _ROLES.get(special.make, "other")
+
+
+def blocking(name: str) -> bool:
+    """Whether a call is over when it returns: it posts and makes no operation."""
+    base = name.removesuffix("_c")
+    return not (base.endswith("_init") or base in _REQUESTED or (base[0] == "I" and role(base) != "other"))
+
+
+_ROLES = {
+    "Sending": "send",
+    "SendMaking": "send",
+    "Receiving": "receive",
+    "ReceivePosting": "receive",
+    "ReceiveMaking": "receive",
+    "MatchedReceiving": "receive",
+    "SendReceiving": "exchange",
+    "Collective": "collective",
+    "Accessing": "access",
+    "Completing": "completion",
+}
 
 PASSED: tuple[tuple[str, str], ...] = (
     (r"MPI_W(time|tick)", "reads a clock in some ns"),

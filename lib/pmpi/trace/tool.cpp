@@ -207,6 +207,9 @@ bool survives(Work work) noexcept {
 
 }  // namespace
 
+const bool tool_matches = true;
+const bool tool_times = false;
+
 bool tool_starting() {
   if (variable("ELBOW_TRACE_DIRECTORY") == nullptr || !launcher_names_rank()) {
     return false;
@@ -247,8 +250,9 @@ void tool_received(const Message& message) {
 }
 
 // When a transfer began and ended is in the events of its calls.
-void tool_posted(std::uintptr_t, const About&) {}
-void tool_completed(std::uintptr_t) {}
+std::uint64_t tool_posting() { return 0; }
+void tool_completed(const Interval&, const Message*, Ending) {}
+int tool_communicator(const std::vector<int>&, int) { return 0; }
 
 void tool_world_barrier() { job_clock().barrier(); }
 
