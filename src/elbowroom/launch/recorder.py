@@ -16,7 +16,7 @@ import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Literal, NamedTuple
+from typing import IO, Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -70,6 +70,16 @@ def default_bytes(memory: str = "/dev/shm") -> int:
     return min(max(1 << max(share.bit_length() - 1, 0), _LEAST_DEFAULT), _MOST_DEFAULT)
 
 
+class Preloaded(Protocol):
+    """What the processes of a program get: environment variables, and a library for each adapter."""
+
+    def environment(self) -> dict[str, str]:
+        """The environment of a process."""
+
+    def library(self, adapter: Adapter) -> str:
+        """The file of what is preloaded."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of the recorder in each process.
 
@@ -102,6 +112,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             variables["ELBOW_TRACE_CORE"] = str(self.core)
         return variables
 
+    def library(self, adapter: Adapter) -> str:
+        """The adapter that records its events."""
+        return f"libelbow_trace_{adapter}.so"
+
 
 class RecordedCommand(NamedTuple):
     """A command line that records, its whole environment, what it preloads, and what is to be said of it."""
@@ -115,7 +129,7 @@ class RecordedCommand(NamedTuple):
 
 def prepare(
     words: Sequence[str],
-    settings: Settings | None,
+    settings: Preloaded | None,
     *,
     adapters: Sequence[Adapter] | None = None,
     mpi: str | None = None,
@@ -144,7 +158,7 @@ def prepare(
         exported |= settings.environment()
         if chosen:
             folder = launch_line.plain_folder(build.trace_libraries(traced))
-            preloads = map(str, _preloads(folder, chosen))
+            preloads = map(str, _preloads(folder, settings, chosen))
             exported[launch_line.NAME] = launch_line.joined(*preloads, env.get(launch_line.NAME))
     if place is None:
         return RecordedCommand(tuple(words), env | exported, chosen, traced, notes)
@@ -162,7 +176,7 @@ def program_libraries(words: Sequence[str]) -> dict[Adapter, str]:
     programs: dict[Adapter, str] = {}
     for word in words:
         path = shutil.which(word)
-        if path is None or not _is_elf(path):
+        if path is None or not is_elf(path):
             continue
         linked = stdout_of("ldd", path)
         for adapter in ADAPTERS:
@@ -291,17 +305,18 @@ def _launcher_kind(word: str, mpi: Mpi | None) -> str | None:
     return mpi.kind if kind is None and mpi is not None else kind
 
 
-def _preloads(folder: Path, adapters: Sequence[Adapter]) -> list[Path]:
+def _preloads(folder: Path, settings: Preloaded, adapters: Sequence[Adapter]) -> list[Path]:
     paths = []
     for name in adapters:
-        path = folder / f"libelbow_trace_{name}.so"
+        path = folder / settings.library(name)
         if not path.exists():
             raise UsageError("this adapter is not there", field="adapters", value=name, hint=_MISSING[name])
         paths.append(path)
     return paths
 
 
-def _is_elf(path: str) -> bool:
+def is_elf(path: str) -> bool:
+    """Whether a file is a program or a library of this system, not a script."""
     try:
         with open(path, "rb") as file:
             return file.read(4) == b"\x7fELF"

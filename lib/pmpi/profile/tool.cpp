@@ -1,0 +1,277 @@
+// The tool that profiles: what the shims tell becomes totals, windows and records of lib/profile.
+#include <mpi.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "calls.hpp"
+#include "elbowroom/profile.h"
+#include "pmpi/hooks.hpp"
+#include "pmpi/profile/nodes.hpp"
+#include "pmpi/profile/roles.hpp"
+#include "profile/ticks.hpp"
+
+namespace elbowroom::pmpi {
+namespace {
+
+// Others are kept whatever they took. Most calls that only look something up are shorter, and would leave no room.
+constexpr std::uint64_t kShortest = 1000;  // ns
+
+elbow_profile* recorded = nullptr;  // NULL: this process is not profiled
+std::vector<std::int32_t> nodes;    // of each rank
+std::int32_t own_node = 0;
+
+// The call that this thread is in.
+struct Current {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;  // where it is known already
+  bool completed = false;
+  bool got = false;  // a message: its sender and bytes
+  std::int32_t peer = 0;
+  std::uint64_t bytes = 0;
+};
+constinit thread_local Current current __attribute__((tls_model("initial-exec")));
+
+const char* folder() {
+  const char* const value = std::getenv("ELBOW_PROFILE_DIRECTORY");
+  return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+// 0: as the library has it.
+std::uint64_t number(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? 0 : std::strtoull(value, nullptr, 10);
+}
+
+void not_profiled(const std::string& what) {
+  std::fprintf(stderr, "elbowroom: the program is not profiled: %s\n", what.c_str());
+}
+
+// A child shares the mapping: what it calls is not the parent's.
+void forget_in_child() { recorded = nullptr; }
+
+std::uint8_t between(int peer) {
+  return peer >= 0 && nodes[static_cast<std::size_t>(peer)] != own_node ? ELBOW_PROFILE_BETWEEN : 0;
+}
+
+void add(const elbow_profile_record& record, bool keep) {
+  if (elbow_profile_add(recorded, &record, keep ? 1 : 0) != 0) [[unlikely]] {
+    std::fprintf(stderr, "elbowroom: process %d: %s\n", static_cast<int>(getpid()), elbow_profile_error());
+  }
+}
+
+// The peer, bytes and flags of what a call or an operation is about.
+elbow_profile_record record_of(int call, const About& about) {
+  const Entry& entry = kEntries[static_cast<std::size_t>(call)];
+  elbow_profile_record record{};
+  record.call = static_cast<std::uint16_t>(call);
+  record.peer = about.peer;
+  record.bytes = entry.bytes && !(entry.one_peer && about.peer == kNobody) ? about.bytes : 0;
+  if (entry.many) {
+    const int members = about.span >> 1;
+    record.peer = about.peer == kNobody && members > 0 ? -members - 1 : about.peer;
+    record.flags = (about.span & 1) != 0 ? ELBOW_PROFILE_BETWEEN : 0;
+  } else {
+    record.flags = between(about.peer);
+  }
+  return record;
+}
+
+void add_received(elbow_profile_record record, std::uint8_t kind, int peer, std::uint64_t bytes) {
+  record.kind = kind;
+  record.peer = peer;
+  record.bytes = bytes;
+  record.flags = static_cast<std::uint8_t>((record.flags & ELBOW_PROFILE_PENDING) | between(peer));
+  add(record, true);
+}
+
+std::string path_of(int rank) {
+  std::array<char, 32> name{};
+  std::snprintf(name.data(), name.size(), "/rank-%06d.profile", rank);
+  return std::string(folder()) + name.data();
+}
+
+elbow_profile* open_file(int rank, int size, const std::string& path) {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> version{};
+  int length = 0;
+  PMPI_Get_library_version(version.data(), &length);
+  int level = MPI_THREAD_SINGLE;
+  PMPI_Query_thread(&level);
+  std::vector<const char*> names;
+  for (const CallInfo& info : calls) {
+    names.push_back(info.name);
+  }
+  elbow_profile_settings settings{};
+  settings.path = path.c_str();
+  settings.rank = rank;
+  settings.size = size;
+  settings.nodes = nodes.data();
+  settings.mpi = version.data();
+  settings.calls = names.data();
+  settings.call_kinds = kCalls;
+  settings.window_ns = number("ELBOW_PROFILE_WINDOW_NS");
+  settings.windows = static_cast<std::uint32_t>(number("ELBOW_PROFILE_WINDOWS"));
+  settings.records = number("ELBOW_PROFILE_RECORDS");
+  settings.threads = level == MPI_THREAD_MULTIPLE ? 1 : 0;
+  return elbow_profile_new(&settings);
+}
+
+// What became of the files of all processes.
+enum State : int { kOpened, kFailed, kExists };
+
+// One process says why some are not profiled. Files of another job in the folder stay its own: then nobody is.
+bool agree(int rank, State own, const std::string& path) {
+  std::vector<int> states(nodes.size());
+  const int mine = own;
+  PMPI_Allgather(&mine, 1, MPI_INT, states.data(), 1, MPI_INT, MPI_COMM_WORLD);
+  const bool other_job = std::find(states.begin(), states.end(), kExists) != states.end();
+  const int worst = other_job ? kExists : kFailed;
+  const auto first = std::find(states.begin(), states.end(), worst);
+  if (first - states.begin() == rank) {
+    const auto count = std::count(states.begin(), states.end(), worst);
+    not_profiled(other_job ? "the folder has the profile of another job of this command: " + path
+                           : std::to_string(count) + " of " + std::to_string(states.size()) +
+                                 " processes cannot be recorded: " + elbow_profile_error());
+  }
+  if (other_job && own == kOpened) {
+    unlink(path.c_str());
+    elbow_profile_free(recorded);
+    recorded = nullptr;
+  }
+  return recorded != nullptr;
+}
+
+bool start() {
+  MPI_Comm parent = MPI_COMM_NULL;
+  PMPI_Comm_get_parent(&parent);
+  int rank = 0;
+  int size = 0;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  PMPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (parent != MPI_COMM_NULL) {
+    if (rank == 0) {
+      not_profiled("spawned processes are another job");
+    }
+    return false;
+  }
+  nodes = nodes_of_ranks(rank, size);
+  own_node = nodes[static_cast<std::size_t>(rank)];
+  const std::string path = path_of(rank);
+  recorded = open_file(rank, size, path);
+  const State state = recorded != nullptr ? kOpened : errno == EEXIST ? kExists : kFailed;
+  if (!agree(rank, state, path)) {
+    return false;
+  }
+  pthread_atfork(nullptr, nullptr, forget_in_child);
+  return true;
+}
+
+}  // namespace
+
+const bool tool_matches = false;
+const bool tool_times = true;
+
+bool tool_starting() { return folder() != nullptr; }
+
+// The shims are compiled without exceptions: one that left a hook would end the program.
+bool tool_started() {
+  try {
+    return folder() != nullptr && start();
+  } catch (const std::exception& error) {
+    not_profiled(error.what());
+    return false;
+  }
+}
+
+void tool_finishing() {}
+
+void tool_enter(int, const About&) { current = {profile::now()}; }
+
+void tool_leave(int call, const About& about) {
+  if (recorded == nullptr) {
+    return;
+  }
+  const Entry& entry = kEntries[static_cast<std::size_t>(call)];
+  elbow_profile_record record = record_of(call, about);
+  record.begin_ns = current.begin;
+  record.end_ns = current.end != 0 ? current.end : profile::now();
+  record.flags |= ELBOW_PROFILE_INSIDE;
+  if (call == call::Init || call == call::Init_thread) {
+    record.begin_ns = record.end_ns;  // the profile begins with the end of MPI_Init
+  }
+  const bool nothing = entry.asks && !current.completed;
+  record.kind = nothing ? static_cast<std::uint8_t>(ELBOW_PROFILE_OTHER) : entry.kind;
+  add(record, record.kind != ELBOW_PROFILE_OTHER || (!nothing && record.end_ns - record.begin_ns >= kShortest));
+  if (current.got && record.kind == ELBOW_PROFILE_EXCHANGE) {
+    add_received(record, ELBOW_PROFILE_RECEIVE, current.peer, current.bytes);
+  }
+  if (call == call::Finalize) {
+    elbow_profile_finish(recorded);
+  }
+}
+
+void tool_sent(const Message&) {}
+
+void tool_received(const Message& message) {
+  current.got = true;
+  current.peer = message.peer;
+  current.bytes = message.bytes;
+}
+
+std::uint64_t tool_posting() { return current.begin; }
+
+void tool_completed(const Interval& interval, const Message* got, Ending ending) {
+  current.completed = true;
+  if (recorded == nullptr) {
+    return;
+  }
+  current.end = current.end != 0 ? current.end : profile::now();
+  const Entry& entry = kEntries[static_cast<std::size_t>(interval.call)];
+  elbow_profile_record record = record_of(interval.call, interval.about);
+  record.begin_ns = interval.posted;
+  record.end_ns = current.end;
+  record.kind = entry.pending;
+  record.flags |= ELBOW_PROFILE_PENDING;
+  record.flags |= ending == Ending::unknown ? ELBOW_PROFILE_UNFINISHED : 0;
+  const bool exchange = calls[interval.call].role == Role::exchange;
+  if (!exchange || record.peer >= 0) {
+    if (got != nullptr && !exchange) {
+      return add_received(record, entry.pending, got->peer, got->bytes);
+    }
+    record.bytes = ending == Ending::cancelled ? 0 : record.bytes;
+    add(record, true);
+  }
+  if (exchange && got != nullptr) {
+    add_received(record, ELBOW_PROFILE_RECEIVE_LATER, got->peer, got->bytes);
+  }
+}
+
+int tool_communicator(const std::vector<int>& world, int members) {
+  if (nodes.empty()) {
+    return 0;
+  }
+  const bool spans = std::any_of(world.begin(), world.end(), [](int rank) {
+    return rank == kNobody || nodes[static_cast<std::size_t>(rank)] != own_node;
+  });
+  return members << 1 | (spans ? 1 : 0);
+}
+
+void tool_world_barrier() {}
+
+void tool_region(int level) {
+  if (recorded != nullptr) {
+    const std::uint64_t now = profile::now();
+    add({now, now, static_cast<std::uint64_t>(level < 0 ? 0 : level), kNobody, call::Pcontrol, ELBOW_PROFILE_MARK, 0},
+        true);
+  }
+}
+
+}  // namespace elbowroom::pmpi

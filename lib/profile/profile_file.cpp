@@ -1,0 +1,149 @@
+#include "profile/profile_file.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <vector>
+
+#include "profile/ticks.hpp"
+
+namespace elbowroom::profile {
+namespace {
+
+constexpr std::uint64_t kGrowth = 256 << 10;  // bytes: 8,192 records
+
+class Descriptor {
+ public:
+  Descriptor(const std::string& path, int flags) : number_(open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0644)) {}
+  ~Descriptor() {
+    if (number_ >= 0) {
+      close(number_);
+    }
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int number() const { return number_; }
+
+ private:
+  int number_;
+};
+
+// Where a file system cannot reserve space, zeros do.
+int write_zeros(int file, std::uint64_t from, std::uint64_t to) {
+  const std::vector<char> zeros(std::min<std::uint64_t>(to - from, kGrowth));
+  while (from < to) {
+    const ssize_t wrote =
+        pwrite(file, zeros.data(), std::min<std::uint64_t>(zeros.size(), to - from), static_cast<off_t>(from));
+    if (wrote <= 0) {
+      return wrote < 0 ? errno : ENOSPC;
+    }
+    from += static_cast<std::uint64_t>(wrote);
+  }
+  return 0;
+}
+
+[[noreturn]] void refuse(int code, const std::string& path) {
+  throw Refusal(code, path + ": the file cannot be made (" + std::strerror(code) + "); name another folder");
+}
+
+std::uint64_t wall_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_REALTIME, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+template <std::size_t size>
+void copy_text(char (&to)[size], const char* text) {
+  const std::size_t length = text == nullptr ? 0 : strnlen(text, size - 1);
+  std::memcpy(to, text == nullptr ? "" : text, length);
+  to[length] = '\0';
+}
+
+}  // namespace
+
+ProfileFile::ProfileFile(const elbow_profile_settings& settings)
+    : path_(std::filesystem::absolute(settings.path)),
+      places_(places_for(static_cast<std::uint64_t>(settings.size), settings.call_kinds, settings.windows,
+                         settings.records)) {
+  const Descriptor file(path_, O_RDWR | O_CREAT | O_EXCL);
+  if (file.number() < 0) {
+    refuse(errno, path_);
+  }
+  int failed = ftruncate(file.number(), static_cast<off_t>(places_.end)) != 0 ? errno : 0;
+  taken_ = std::min(places_.records + kGrowth, places_.end);
+  failed = failed != 0 ? failed : take_space(0, taken_);
+  void* const memory =
+      failed != 0 ? MAP_FAILED : mmap(nullptr, places_.end, PROT_READ | PROT_WRITE, MAP_SHARED, file.number(), 0);
+  if (memory == MAP_FAILED) {
+    failed = failed != 0 ? failed : errno;
+    unlink(path_.c_str());
+    refuse(failed, path_);
+  }
+  memory_ = static_cast<char*>(memory);
+  fill(settings);
+}
+
+ProfileFile::~ProfileFile() { munmap(memory_, places_.end); }
+
+int ProfileFile::take_space(std::uint64_t from, std::uint64_t to) const {
+  const Descriptor file(path_, O_RDWR);
+  if (file.number() < 0) {
+    return errno;
+  }
+  if (fallocate(file.number(), 0, static_cast<off_t>(from), static_cast<off_t>(to - from)) == 0) {
+    return 0;
+  }
+  return errno == EOPNOTSUPP || errno == ENOSYS ? write_zeros(file.number(), from, to) : errno;
+}
+
+std::uint64_t ProfileFile::grow() {
+  const std::uint64_t to = std::min(taken_ + kGrowth, places_.end);
+  if (to > taken_ && take_space(taken_, to) == 0) {
+#ifdef MADV_POPULATE_WRITE
+    madvise(memory_ + taken_, to - taken_, MADV_POPULATE_WRITE);  // one system call, not one fault for each page
+#endif
+    taken_ = to;
+  }
+  return (taken_ - places_.records) / sizeof(elbow_profile_record);
+}
+
+// The magic comes last: a file that has it is whole.
+void ProfileFile::fill(const elbow_profile_settings& settings) {
+  Header& header = *this->header();
+  header.version = kVersion;
+  header.header_bytes = kHeaderBytes;
+  header.rank = settings.rank;
+  header.size = settings.size;
+  const std::int32_t* const nodes = settings.nodes;
+  header.node = nodes[settings.rank];
+  header.nodes = static_cast<std::int32_t>(std::set<std::int32_t>(nodes, nodes + settings.size).size());
+  header.local_rank = static_cast<std::int32_t>(std::count(nodes, nodes + settings.rank, header.node));
+  header.local_size = static_cast<std::int32_t>(std::count(nodes, nodes + settings.size, header.node));
+  header.pid = static_cast<std::uint64_t>(getpid());
+  header.start_ns = now();
+  header.start_wall_ns = wall_ns();
+  header.window_ns = settings.window_ns;
+  header.windows = settings.windows;
+  header.records = settings.records;
+  header.call_kinds = settings.call_kinds;
+  header.nodes_offset = places_.nodes;
+  header.calls_offset = places_.calls;
+  header.windows_offset = places_.windows;
+  header.records_offset = places_.records;
+  gethostname(header.host, sizeof header.host - 1);
+  copy_text(header.mpi, settings.mpi);
+  std::copy_n(nodes, settings.size, reinterpret_cast<std::int32_t*>(memory_ + places_.nodes));
+  for (std::uint32_t i = 0; i < settings.call_kinds; ++i) {
+    copy_text(calls()[i].name, settings.calls[i]);
+  }
+  std::memcpy(header.magic, kMagic, sizeof kMagic);
+}
+
+}  // namespace elbowroom::profile
