@@ -15,7 +15,7 @@ from typing import NamedTuple
 from elbowroom.errors import UsageError
 from elbowroom.launch import native, starpu
 from elbowroom.launch.mpi import Mpi, find_mpi
-from elbowroom.launch.native import Target, cache_folder, native_sources, source_key
+from elbowroom.launch.native import COMPILER_PACKAGES, Target, cache_folder, native_sources, source_key
 
 DEBIAN_PACKAGES = (
     "g++ cmake ninja-build pkg-config libhwloc-dev libhwy-dev libcli11-dev nlohmann-json3-dev libfmt-dev "
@@ -43,6 +43,7 @@ APPLICATIONS = {
     "diffusion": AppBuild("diffusion", ("-DELBOWROOM_APPS=ON",)),
     "runtime": AppBuild("runtime", ("-DELBOWROOM_STARPU=ON",), starpu.DEBIAN_PACKAGES, True),
     "forwarder": AppBuild("broadcast", ("-DELBOWROOM_KERNELS=ON",), libraries=("lib/broadcast",)),
+    "elbow_minikernel": AppBuild("minikernels", ("-DELBOWROOM_MINIKERNELS=ON",)),
     "kernels-openmp": AppBuild("kernels", ("-DELBOWROOM_KERNELS=ON",)),
     "kernels-starpu": AppBuild(
         "kernels", ("-DELBOWROOM_KERNELS=ON", "-DELBOWROOM_STARPU=ON"), starpu.DEBIAN_PACKAGES, True
@@ -145,6 +146,21 @@ def broadcast_costs() -> Path:
     return _without_mpi("broadcast-costs", "lib/broadcast", ("lib/broadcast", "include"), SIMULATOR_PACKAGES)
 
 
+def nic_library() -> Path:
+    """libelbow_nic.so, the emulated NIC (docs/reference/nic.md); ELBOWROOM_NIC names one."""
+    path = native.given("nic")
+    if path is not None:
+        return path
+    sources = native_sources()
+    files = native.files_below(sources, ("lib/nic",))
+    target = Target(
+        "nic", sources / "lib" / "nic", (), ("libelbow_nic.so",), COMPILER_PACKAGES,
+        "the emulated NIC (some seconds, once)", called="elbow_nic",
+    )  # fmt: skip
+    key = source_key(sources, files, [native.compiler_identity("nic", COMPILER_PACKAGES)])
+    return native.kept(target, cache_folder("nics") / key)
+
+
 def taskflow_simulator() -> Path:
     """The simulator of task graphs; ELBOWROOM_TASKFLOW_SIMULATOR names one."""
     folders = ("lib/taskflow", "lib/broadcast", "include")
@@ -155,24 +171,37 @@ def broadcast_bench(mpi: Mpi | None = None) -> Path:
     """The program that measures broadcasts over MPI (docs/reference/broadcast.md), built for `mpi` (default:
     the embedded one); ELBOWROOM_BROADCAST_BENCH names one that was built for the same.
     """
-    path = native.given("broadcast-bench")
+    folders = ("lib/broadcast", "lib/clock", "include", "core/base")
+    return _bench("broadcast-bench", folders, ("-DELBOWROOM_MPI=ON",), mpi)
+
+
+def network_bench(mpi: Mpi | None = None) -> Path:
+    """The program that measures what n senders of a node get together (`elbowroom profile calibrate`), built
+    like the benchmark of broadcasts; ELBOWROOM_NETWORK_BENCH names one.
+    """
+    return _bench("network-bench", ("lib/profile/bench",), (), mpi)
+
+
+def _bench(name: str, folders: Sequence[str], options: tuple[str, ...], mpi: Mpi | None) -> Path:
+    """A program over MPI of the first of `folders`, by themselves a build."""
+    path = native.given(name)
     if path is not None:
         return path
     mpi = find_mpi() if mpi is None else mpi
     sources = native_sources()
-    others = [native.compiler_identity("broadcast-bench", BENCH_PACKAGES)]
+    others = [native.compiler_identity(name, BENCH_PACKAGES)]
     others += [mpi.kind, mpi.version, mpi.prefix, mpi.compiler]
-    files = native.files_below(sources, ("lib/broadcast", "lib/clock", "include", "core/base"))
+    files = native.files_below(sources, folders)
     target = Target(
-        "broadcast-bench",
-        sources / "lib" / "broadcast",
-        ("-DELBOWROOM_MPI=ON", f"-DMPI_CXX_COMPILER={mpi.compiler}"),
-        ("broadcast-bench",),
+        name,
+        sources / folders[0],
+        (*options, f"-DMPI_CXX_COMPILER={mpi.compiler}"),
+        (name,),
         BENCH_PACKAGES,
-        f"the broadcast-bench for {mpi.name} (half a minute, once)",
+        f"the {name} for {mpi.name} (half a minute, once)",
     )
     key = f"{mpi.kind}-{mpi.version}-{source_key(sources, files, others)}"
-    return native.kept(target, cache_folder("broadcast-benches") / key)
+    return native.kept(target, cache_folder(f"{name}es") / key)
 
 
 def trace_reader() -> Path:
@@ -184,12 +213,12 @@ def trace_reader() -> Path:
 
 
 def trace_libraries(mpi: Mpi | None = None) -> Path:
-    """The folder with the libraries that are preloaded into a traced program.
+    """The folder with the libraries that are preloaded into a traced or profiled program.
 
-    These are libelbow_trace.so.0 and libelbow_clock.so.0; for an `mpi` libelbow_trace_mpi.so; and
-    libelbow_trace_starpu.so and libelbow_trace_omp.so where StarPU and omp-tools.h are installed.
-    ELBOWROOM_TRACE_LIBRARIES names such a folder, built for the same MPI. MachineError if they cannot be
-    built.
+    These are libelbow_trace.so.0 and libelbow_clock.so.0; for an `mpi` libelbow_trace_mpi.so and
+    libelbow_profile_mpi.so; and libelbow_trace_starpu.so and libelbow_trace_omp.so where StarPU and
+    omp-tools.h are installed. ELBOWROOM_TRACE_LIBRARIES names such a folder, built for the same MPI.
+    MachineError if they cannot be built.
     """
     path = native.given("trace-libraries")
     if path is not None:
@@ -202,7 +231,7 @@ def trace_libraries(mpi: Mpi | None = None) -> Path:
     if mpi is not None:
         others += [mpi.kind, mpi.version, mpi.prefix, mpi.compiler]
         options = (f"-DMPI_C_COMPILER={_c_wrapper(mpi)}",)
-    files = native.files_below(sources, (*TRACE_FOLDERS, "lib/pmpi", "lib/preload"))
+    files = native.files_below(sources, (*TRACE_FOLDERS, "lib/pmpi", "lib/profile", "lib/preload"))
     files = [path for path in files if not {"merge", "outputs"} & set(path.relative_to(sources).parts)]
     files.append(sources / "VERSION")
     key = f"{mpi.kind}-{mpi.version}-" if mpi is not None else ""
@@ -210,7 +239,7 @@ def trace_libraries(mpi: Mpi | None = None) -> Path:
         "libraries of the recorder",
         sources / "lib" / "preload",
         options,
-        ("preload/libelbow_trace.so.0", "preload/libelbow_clock.so.0", "preload/libelbow_trace_*.so"),
+        ("preload/libelbow_trace.so.0", "preload/libelbow_clock.so.0", "preload/libelbow_*_*.so"),
         LIBRARIES_PACKAGES,
         f"the recorder's libraries{f' for {mpi.name}' if mpi is not None else ''} (half a minute, once)",
         called="all",
