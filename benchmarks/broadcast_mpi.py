@@ -28,7 +28,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from elbowroom.broadcast.measured import BroadcastEntry, Case, cases, entries
-from elbowroom.launch.broadcast_bench import Job, measure_broadcasts
+from elbowroom.launch.bench import Job
+from elbowroom.launch.broadcast_bench import measure_broadcasts
 from elbowroom.launch.launcher import Launch
 
 EXCHANGES, BLOCKS = 1000, 20

@@ -13,7 +13,8 @@ from elbowroom.broadcast.measured import Time as Time
 from elbowroom.broadcast.measured_figures import broadcast_figures as broadcast_figures
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
-from elbowroom.launch.broadcast_bench import Job, measure_broadcasts
+from elbowroom.launch.bench import Job
+from elbowroom.launch.broadcast_bench import measure_broadcasts
 
 DEFAULT_SIZES = (4, 65536, 1048576)
 DEFAULT_TREES = ("flat", "binary", "binomial", "two")

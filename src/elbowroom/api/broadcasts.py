@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from xml.etree import ElementTree
 
 import msgspec
 
-from elbowroom.broadcast.areas import area_figures
+from elbowroom.broadcast.areas import AreasDocument as AreasDocument
+from elbowroom.broadcast.areas import BroadcastDocument as BroadcastDocument
+from elbowroom.broadcast.areas import area_figures, measured_areas
+from elbowroom.broadcast.areas import broadcast_document as broadcast_document
+from elbowroom.broadcast.measured import BroadcastEntry
 from elbowroom.broadcast.network import MeasuredBroadcast, NetworkDocument, TunedBroadcast, fit_network
 from elbowroom.broadcast.network import Network as Network
 from elbowroom.broadcast.simulated import MOST_RECIPIENTS as MOST_RECIPIENTS
@@ -25,37 +29,6 @@ from elbowroom.errors import UsageError
 from elbowroom.files import read_document
 from elbowroom.launch import simulator
 from elbowroom.launch.simulator import BroadcastCase
-from elbowroom.plan.sizes import format_size
-
-MEGA = 1e6
-"""B/s in a MB/s."""
-
-
-class BroadcastDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What `broadcast simulate --json` prints: `time_us` until the last recipient has the data, `bandwidth`
-    (MB/s) is the size over that time; `received_us` and `released_us` in the order of ranks, the latter from
-    the root on.
-    """
-
-    schema: str = "elbowroom/broadcast"
-    version: int = 1
-    time_us: float
-    bandwidth: float
-    tree: str
-    segment: int
-    recipients: int
-    size: int
-    received_us: tuple[float, ...]
-    released_us: tuple[float, ...]
-
-
-class AreasDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What `broadcast areas --json` prints: a broadcast for each tree, and the recipients' priorities."""
-
-    schema: str = "elbowroom/broadcast-areas"
-    version: int = 1
-    priorities: tuple[int, ...]
-    broadcasts: tuple[BroadcastDocument, ...]
 
 
 def simulate_broadcast(
@@ -101,37 +74,26 @@ def _check_platform(file: str) -> None:
         )
 
 
-def simulate_areas(trees: Sequence[str], request: BroadcastRequest) -> list[SimulatedBroadcast]:
-    """The same broadcast by each of the trees."""
-    return [simulator.simulate_broadcast(msgspec.structs.replace(request, tree=tree)) for tree in trees]
-
-
-def areas_document(simulated: Sequence[SimulatedBroadcast], request: BroadcastRequest) -> AreasDocument:
-    """Simulated broadcasts of one request as one document."""
+def simulate_areas(trees: Sequence[str], request: BroadcastRequest) -> AreasDocument:
+    """The same broadcast by each of the trees: when each rank has received and released the data."""
+    requests = [msgspec.structs.replace(request, tree=tree) for tree in trees]
     return AreasDocument(
         priorities=request.priorities,
-        broadcasts=tuple(broadcast_document(one, request) for one in simulated),
+        broadcasts=tuple(broadcast_document(simulator.simulate_broadcast(one), one) for one in requests),
     )
 
 
-def save_areas(simulated: Sequence[SimulatedBroadcast], request: BroadcastRequest, file: str | Path) -> None:
+def load_areas(file: str | Path) -> AreasDocument:
+    """The same of measured broadcasts, from what `broadcast bench --json` printed; UsageError for another
+    file, and where sizes, numbers of recipients or priorities differ.
+    """
+    return measured_areas(_read_bench(file, list[BroadcastEntry]))
+
+
+def save_areas(areas: AreasDocument, file: str | Path) -> None:
     """Draws when each rank received and released the data (.svg or .png)."""
-    title = f"{format_size(request.size)} to {request.recipients} recipients, simulated"
-    save_panels(area_figures(simulated), Path(file), columns=min(3, len(simulated)), title=title)
-
-
-def broadcast_document(simulated: SimulatedBroadcast, request: BroadcastRequest) -> BroadcastDocument:
-    """A simulated broadcast and what was asked, as one document."""
-    return BroadcastDocument(
-        time_us=simulated.seconds * 1e6,
-        bandwidth=request.size / simulated.seconds / MEGA,
-        tree=simulated.tree,
-        segment=simulated.segment,
-        recipients=request.recipients,
-        size=request.size,
-        received_us=tuple(time * 1e6 for time in simulated.received),
-        released_us=tuple(time * 1e6 for time in simulated.released),
-    )
+    columns = min(3, len(areas.broadcasts))
+    save_panels(area_figures(areas.broadcasts), Path(file), columns=columns, title=areas.title)
 
 
 NETWORK_FORMAT = DocumentFormat(
@@ -141,6 +103,8 @@ NETWORK_FORMAT = DocumentFormat(
     name="network",
     hint="elbowroom broadcast tune -o network.json writes one",
 )
+
+Rows = TypeVar("Rows")
 
 WINDOWS = (128 << 10, 64 << 10, 256 << 10, 512 << 10, 1 << 20)
 """Bytes in flight that are tried, the library's own first."""
@@ -163,15 +127,19 @@ def fit_broadcast_network(file: str | Path) -> Network:
     """The parameters that fit what `broadcast bench --json` printed; UsageError for another file, and for
     rows that do not tell all.
     """
+    return fit_network(_read_bench(file, list[MeasuredBroadcast]))
+
+
+def _read_bench(file: str | Path, rows: type[Rows]) -> Rows:
+    """What `broadcast bench --json` printed."""
     hint = "give what `elbowroom broadcast bench --json` prints"
     data = read_document(Path(file), field="from", hint=hint)
     try:
-        rows = msgspec.json.decode(data, type=list[MeasuredBroadcast])
+        return msgspec.json.decode(data, type=rows)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(
             f"holds no rows of broadcasts: {error}", field="from", value=str(file), hint=hint
         ) from error
-    return fit_network(rows)
 
 
 def tune_broadcasts(network: Network, sizes: Sequence[int], recipients: Sequence[int]) -> NetworkDocument:

@@ -12,7 +12,6 @@ import pytest
 
 import elbowroom
 from elbowroom import cli
-from elbowroom.broadcast.areas import area_figures
 from elbowroom.broadcast.simulated import parse_priorities
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.launch import build
@@ -150,14 +149,6 @@ def test_priorities_are_a_word_or_numbers() -> None:
         parse_priorities("3,-1", 2)
 
 
-def test_an_area_is_between_received_and_released() -> None:
-    (figure,) = area_figures([simulated(tree="chain", recipients=3)])
-    (series,) = figure.series
-    assert series.x == (1.0, 2.0, 3.0)
-    assert series.low == series.y
-    assert all(high >= low for low, high in zip(series.low, series.high, strict=True))
-
-
 def test_the_command_draws_the_areas_and_prints_both_times_of_each_rank(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -165,7 +156,10 @@ def test_the_command_draws_the_areas_and_prints_both_times_of_each_rank(
     words = ["broadcast", "areas", "--recipients", "6", "--tree", "flat", "--tree", "binary"]
     assert cli.run([*words, "-o", str(figure), "--json"]) == 0
     printed = json.loads(capfd.readouterr().out)
-    assert [one["tree"] for one in printed["broadcasts"]] == ["flat", "binary"]
+    assert [(one["tree"], one["simulated"]) for one in printed["broadcasts"]] == [
+        ("flat", True),
+        ("binary", True),
+    ]
     assert printed["priorities"] == [1, 2, 3, 4, 5, 6]
     assert figure.read_text().startswith("<?xml")
     assert cli.run(words) == 0
