@@ -1,0 +1,260 @@
+"""What a profile says, per node and over time: docs/reference/profile-quantities.md defines each quantity."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from elbowroom.profile import collectives
+from elbowroom.profile.curve import NicCurve
+from elbowroom.profile.intervals import (
+    COLLECTIVES,
+    SENDS,
+    NetworkIntervals,
+    collective_bytes,
+    network_intervals,
+)
+from elbowroom.profile.profile import Profile
+from elbowroom.profile.rank_file import RankFile
+from elbowroom.profile.spans import Union, amounts, levels, union
+from elbowroom.profile.summary import (
+    CallSummary,
+    CurveSummary,
+    MemorySummary,
+    NodeSummary,
+    OverlapSummary,
+    ProfileSummary,
+    RankSummary,
+)
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+WINDOW = 0.01
+"""Seconds of a window of the burstiness, unless the job has fewer than FEWEST or more than MOST of them."""
+FEWEST, MOST = 64, 1 << 16
+TOP = 10
+
+
+class NodeCurve(msgspec.Struct, frozen=True, kw_only=True):
+    """A node over time: bytes sent to and received from other nodes, and mean number of ranks on the network,
+    between each two of `edges` (seconds).
+    """
+
+    edges: Floats
+    sent: Floats
+    received: Floats
+    ranks: Floats
+
+
+class Analysis(msgspec.Struct, frozen=True, kw_only=True):
+    """A profile with its network intervals. `on_network`: by rank; `in_mpi`: by rank; seconds."""
+
+    profile: Profile
+    network: NetworkIntervals
+    on_network: Union
+    in_mpi: Union
+    duration: float
+    inside: Floats
+    """(size,) bytes that each rank sends inside its node."""
+
+    def node_curve(self, node: int, edges: Floats) -> NodeCurve:
+        """A node between these times."""
+        own = self.network.node == node
+        flows = []
+        for out in (True, False):
+            some = own & (self.network.out == out)
+            flows.append(
+                amounts(self.network.begin[some], self.network.end[some], self.network.bytes[some], edges)
+            )
+        there = self.profile.nodes_of[self.on_network.group] == node
+        begin, end = self.on_network.begin[there], self.on_network.end[there]
+        busy = amounts(begin, end, end - begin, edges)
+        return NodeCurve(edges=edges, sent=flows[0], received=flows[1], ranks=busy / np.diff(edges))
+
+
+def analyse(profile: Profile, curve: NicCurve | None = None) -> Analysis:
+    """The profile with its network intervals over this curve (None: see network_intervals)."""
+    network = network_intervals(profile, curve)
+    events = profile.events
+    calls = events.is_call
+    return Analysis(
+        profile=profile,
+        network=network,
+        on_network=union(network.rank, network.begin, network.end),
+        in_mpi=union(events.rank[calls], events.begin[calls] / 1e9, events.end[calls] / 1e9),
+        duration=profile.duration / 1e9,
+        inside=_inside(profile),
+    )
+
+
+def summarise(analysis: Analysis) -> ProfileSummary:
+    """The numbers of an analysis."""
+    profile = analysis.profile
+    per_rank = _ranks(analysis)
+    curve = analysis.network.curve
+    return ProfileSummary(
+        ranks=profile.size,
+        calls=sum(rank.calls for rank in profile.ranks),
+        lost=sum(rank.lost for rank in profile.ranks),
+        duration_s=analysis.duration,
+        nodes=tuple(_node(analysis, node, per_rank) for node in range(profile.nodes)),
+        per_rank=per_rank,
+        top_calls=_top_calls(profile),
+        overlap=_overlap(analysis, np.ones(len(analysis.network.rank), dtype=bool)),
+        memory=_memory(profile),
+        curve=CurveSummary(source=curve.source, total=curve.total, latency_s=curve.latency),
+        notes=profile.notes,
+    )
+
+
+def window_edges(duration: float) -> Floats:
+    """The windows of the burstiness: WINDOW wide, the last one shorter."""
+    count = int(np.clip(np.ceil(duration / WINDOW), FEWEST, MOST))
+    return np.linspace(0.0, duration, count + 1)
+
+
+def _node(analysis: Analysis, node: int, per_rank: tuple[RankSummary, ...]) -> NodeSummary:
+    profile, network = analysis.profile, analysis.network
+    mine = network.node == node
+    sent, received = mine & network.out, mine & ~network.out
+    ranks = int((profile.nodes_of == node).sum())
+    there = profile.nodes_of[analysis.on_network.group] == node
+    begin, end = analysis.on_network.begin[there], analysis.on_network.end[there]
+    seconds = levels(begin, end, analysis.duration, ranks)
+    edges = window_edges(analysis.duration)
+    bytes_between = float(network.bytes[sent].sum())
+    files = [rank for rank in profile.ranks if rank.node == node]
+    return NodeSummary(
+        name=profile.names[node],
+        ranks=ranks,
+        bytes_inside=_sent(float(analysis.inside[profile.nodes_of == node].sum()), files, "sent_inside"),
+        bytes_between=_sent(bytes_between, files, "sent_between"),
+        bytes_received=float(network.bytes[received].sum()),
+        mpi_s=sum(rank.mpi_ns for rank in files) / 1e9,
+        network_s=float(seconds[1:].sum()),
+        network_rank_s=float((end - begin).sum()),
+        idle_share=float(seconds[0] / analysis.duration),
+        concurrency=tuple((seconds / analysis.duration).tolist()),
+        burstiness=burstiness(analysis.node_curve(node, edges)),
+        window_s=float(edges[1]),
+        imbalance=_imbalance([rank for rank in per_rank if rank.node == node]),
+        estimated_bytes=_share(network.bytes[sent & ~network.exact].sum(), bytes_between),
+        overlap=_overlap(analysis, mine),
+    )
+
+
+def _sent(recorded: float, files: Sequence[RankFile], field: str) -> float:
+    """Bytes of the records, or of the windows, which miss nothing, where records were lost."""
+    if not any(rank.lost for rank in files):
+        return recorded
+    return max(recorded, sum(float(rank.windows[field].sum(dtype=np.float64)) for rank in files))
+
+
+def burstiness(curve: NodeCurve) -> float | None:
+    """Standard deviation by mean of the bytes per window, both directions; 0: always the same."""
+    flow = curve.sent + curve.received
+    mean = flow.mean()
+    return float(flow.std() / mean) if mean > 0 else None
+
+
+def _overlap(analysis: Analysis, which: Bools) -> OverlapSummary:
+    network, events = analysis.network, analysis.profile.events
+    some = np.flatnonzero(which & (network.event >= 0))
+    some = some[events.is_span[network.event[some]]]
+    rank, begin, end = network.rank[some], network.begin[some], network.end[some]
+    total = float((end - begin).sum())
+    if total <= 0:
+        return OverlapSummary(achieved=None, possible=None, network_s=0.0)
+    posted, completed = events.begin[network.event[some]] / 1e9, events.end[network.event[some]] / 1e9
+    outside = (end - begin) - analysis.in_mpi.covered(rank, begin, end)
+    computed = (completed - posted) - analysis.in_mpi.covered(rank, posted, completed)
+    return OverlapSummary(
+        achieved=float(outside.sum() / total),
+        possible=float(np.minimum(computed, end - begin).sum() / total),
+        network_s=total,
+    )
+
+
+def _inside(profile: Profile) -> Floats:
+    """Bytes that each rank sends to ranks of its node: those of its sends there, and of collectives what does
+    not leave.
+    """
+    events = profile.events
+    sends = np.flatnonzero(np.isin(events.kind, SENDS) & ~events.between)
+    result = np.zeros(profile.size)
+    result += np.bincount(events.rank[sends], weights=events.bytes[sends], minlength=profile.size)
+    which = np.flatnonzero(np.isin(events.kind, COLLECTIVES))
+    for number in np.unique(events.call[which]):
+        own = which[events.call[which] == number]
+        name = collectives.base_name(events.names[number])
+        left = np.where(events.between[own], collective_bytes(profile, events, own, name).out, 0.0)
+        members = np.where(events.members[own] > 0, events.members[own], profile.size).astype(np.float64)
+        everything = collectives.moved(
+            name,
+            events.bytes[own].astype(np.float64),
+            members,
+            np.ones(len(own)),
+            events.peer[own] == events.rank[own],
+        ).out
+        stays = np.maximum(everything - left, 0.0)
+        result += np.bincount(events.rank[own], weights=stays, minlength=profile.size)
+    return result
+
+
+def _ranks(analysis: Analysis) -> tuple[RankSummary, ...]:
+    spans = analysis.on_network
+    on_network = np.bincount(spans.group, weights=spans.end - spans.begin, minlength=analysis.profile.size)
+    return tuple(
+        RankSummary(
+            rank=rank.rank,
+            node=rank.node,
+            computation_s=max(0.0, _lasted(rank, analysis.duration) - rank.mpi_ns / 1e9),
+            mpi_s=rank.mpi_ns / 1e9,
+            network_s=float(on_network[rank.rank]),
+            calls=rank.calls,
+            lost=rank.lost,
+        )
+        for rank in analysis.profile.ranks
+    )
+
+
+def _lasted(rank: RankFile, duration: float) -> float:
+    return duration if rank.end_ns is None else (rank.end_ns - rank.start_ns) / 1e9
+
+
+def _imbalance(ranks: list[RankSummary]) -> float:
+    times = [rank.computation_s for rank in ranks]
+    mean = sum(times) / len(times) if times else 0.0
+    return max(times) / mean - 1 if mean > 0 else 0.0
+
+
+def _share(part: float, whole: float) -> float:
+    return float(part / whole) if whole > 0 else 0.0
+
+
+def _top_calls(profile: Profile) -> tuple[CallSummary, ...]:
+    totals: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+    for rank in profile.ranks:
+        for kind in rank.call_kinds:
+            for at, value in enumerate((kind.count, kind.ns, kind.bytes)):
+                totals[kind.name][at] += value
+    ordered = sorted(totals.items(), key=lambda one: (-one[1][1], one[0]))
+    return tuple(
+        CallSummary(name=name, count=count, seconds=ns / 1e9, bytes=size)
+        for name, (count, ns, size) in ordered[:TOP]
+        if count
+    )
+
+
+def _memory(profile: Profile) -> MemorySummary:
+    manifest = profile.manifest
+    if manifest is None:
+        return MemorySummary(bytes=None, reason="the manifest is missing")
+    if manifest.memory_bytes is None:
+        return MemorySummary(bytes=None, reason=manifest.memory_reason)
+    return MemorySummary(bytes=manifest.memory_bytes)

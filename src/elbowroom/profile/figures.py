@@ -1,0 +1,165 @@
+"""The pictures of a profile: the network's use over time on each node, and how many ranks use it at once
+(Koop, Luo, Panda: slides 17 and 18), as figures and as a page.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from elbowroom.draw.figure import Axis, Figure, Series
+from elbowroom.profile.analysis import Analysis
+from elbowroom.profile.summary import NodeSummary, OverlapSummary, ProfileSummary
+from elbowroom.trace.figure_page import figure_page
+
+NODES = 8
+"""Nodes that have figures of their own, those that send most."""
+WINDOWS = 240
+MEGA = 1e6
+
+
+def profile_figures(analysis: Analysis, summary: ProfileSummary) -> list[Figure]:
+    """Of each node the bytes and the ranks on its network over time, and one of all concurrencies."""
+    order = sorted(range(len(summary.nodes)), key=lambda node: -summary.nodes[node].bytes_between)[:NODES]
+    edges = np.linspace(0.0, analysis.duration, WINDOWS + 1)
+    figures = [_over_time(analysis, summary, node, edges) for node in sorted(order)]
+    return [*figures, _concurrency(summary, sorted(order))]
+
+
+def _over_time(
+    analysis: Analysis,
+    summary: ProfileSummary,
+    node: int,
+    edges: np.ndarray[tuple[int], np.dtype[np.float64]],
+) -> Figure:
+    curve = analysis.node_curve(node, edges)
+    name = summary.nodes[node].name
+    x = tuple(((edges[:-1] + edges[1:]) / 2).tolist())
+    width = np.diff(edges) * MEGA
+    return Figure(
+        name=f"network-{node}",
+        title=f"Network use over time, {name}",
+        x=Axis(label="time (s)"),
+        left=Axis(label="MB/s"),
+        right=Axis(label="ranks on the network", reach=float(summary.nodes[node].ranks)),
+        series=(
+            Series(
+                name="sent",
+                hue="blue",
+                style="line",
+                drawn="area",
+                x=x,
+                y=tuple((curve.sent / width).tolist()),
+                value="MB/s",
+            ),
+            Series(
+                name="received",
+                hue="blue",
+                style="line",
+                drawn="area",
+                x=x,
+                y=tuple((curve.received / width).tolist()),
+                value="MB/s",
+            ),
+            Series(
+                name="ranks on the network",
+                hue="black",
+                style="line",
+                drawn="smooth",
+                axis="right",
+                x=x,
+                y=tuple(curve.ranks.tolist()),
+                value="mean number",
+            ),
+        ),
+        caption=f"idle {_percent(summary.nodes[node].idle_share)} of the time",
+    )
+
+
+def _concurrency(summary: ProfileSummary, order: list[int]) -> Figure:
+    """The mean of the nodes: how long so many ranks of a node were on the network at once."""
+    most = max(summary.nodes[node].ranks for node in order)
+    shares = np.zeros((len(order), most + 1))
+    for row, node in enumerate(order):
+        own = summary.nodes[node].concurrency
+        shares[row, : len(own)] = own
+    return Figure(
+        name="concurrency",
+        title="Ranks of a node on the network at once",
+        x=Axis(label="ranks on the network", whole=True, names=tuple(map(str, range(most + 1)))),
+        left=Axis(label="share of the time (%)"),
+        series=(
+            Series(
+                name="share of the time",
+                hue="blue",
+                style="line",
+                drawn="bars",
+                x=tuple(map(float, range(most + 1))),
+                y=tuple((100 * shares.mean(axis=0)).tolist()),
+                low=tuple((100 * shares.min(axis=0)).tolist()),
+                high=tuple((100 * shares.max(axis=0)).tolist()),
+                value="%, mean of the nodes",
+                band="least – most of a node",
+            ),
+        ),
+    )
+
+
+COLUMNS = (
+    "node", "ranks", "inside (MB)", "between (MB)", "MPI (s)", "network (s)", "idle", "burstiness",
+    "imbalance",
+)  # fmt: skip
+
+
+def profile_page(analysis: Analysis, summary: ProfileSummary) -> str:
+    """The profile as one HTML file that needs no network."""
+    manifest = analysis.profile.manifest
+    return figure_page(
+        "Profile",
+        sentences(summary),
+        profile_figures(analysis, summary),
+        ("Nodes", COLUMNS, [node_row(node) for node in summary.nodes]),
+        command=" ".join(manifest.command) if manifest else "",
+        note=f"Memory traffic: n/a ({summary.memory.reason})." if summary.memory.bytes is None else "",
+    )
+
+
+def sentences(summary: ProfileSummary) -> list[tuple[str, tuple[str, ...]]]:
+    """What the profile says in words, each with its notes."""
+    total = summary.curve.total[0] / MEGA
+    return [
+        (
+            f"{summary.ranks} ranks on {len(summary.nodes)} nodes made {summary.calls} MPI calls in "
+            f"{summary.duration_s:.3g} s.",
+            summary.notes,
+        ),
+        (_overlap(summary.overlap), ()),
+        (f"Times on the network rest on a bandwidth of {total:.4g} MB/s ({summary.curve.source}).", ()),
+    ]
+
+
+def _overlap(overlap: OverlapSummary) -> str:
+    if overlap.achieved is None or overlap.possible is None:
+        return "No nonblocking operation between nodes was recorded: nothing could overlap."
+    return (
+        f"Of the network time of nonblocking operations, {_percent(overlap.achieved)} overlapped "
+        f"computation; {_percent(overlap.possible)} could."
+    )
+
+
+def node_row(node: NodeSummary) -> tuple[str, ...]:
+    """A node in the order of COLUMNS."""
+    return (
+        node.name,
+        str(node.ranks),
+        f"{node.bytes_inside / MEGA:.3g}",
+        f"{node.bytes_between / MEGA:.3g}",
+        f"{node.mpi_s:.3g}",
+        f"{node.network_s:.3g}",
+        _percent(node.idle_share),
+        "n/a" if node.burstiness is None else f"{node.burstiness:.2f}",
+        _percent(node.imbalance),
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

@@ -1,0 +1,254 @@
+"""Network intervals: when the messages of each rank are on the network, which is not the time inside MPI.
+
+A message between nodes is transferred between its post and its completion. It can begin when it is sent, or,
+if it is larger than the eager limit, when its receive is posted too. From then on it shares its node's NIC
+with the other messages there (fluid.py) until its bytes are transferred, at its sender's node and at its
+receiver's; but not longer than until its receive is complete. What is left up to the completion is waiting.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from elbowroom.profile import collectives
+from elbowroom.profile import rank_file as f
+from elbowroom.profile.curve import ESTIMATED, NicCurve, estimated_bandwidth, shared
+from elbowroom.profile.fluid import shared_finish
+from elbowroom.profile.matching import last_begins, matched_messages
+from elbowroom.profile.profile import Events, Profile
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+SENDS = (f.SEND, f.SENDRECV, f.POSTED_SEND)
+RECEIVES = (f.RECEIVE, f.POSTED_RECEIVE)
+COLLECTIVES = (f.COLLECTIVE, f.POSTED_COLLECTIVE)
+
+
+class NetworkIntervals(msgspec.Struct, frozen=True, kw_only=True):
+    """N transfers, each of one rank and direction; times in seconds since the job's start.
+
+    `out`: leaves the node (else it comes to it); `posted`, `completed`: bounds that were recorded; `begin`,
+    `end`: the estimate between them; `event`: the record of `rank` that it belongs to, -1 where that is lost;
+    `peer`: the other rank, -1 of collectives; `pair`: the row of the same message at its other end, or -1;
+    `exact`: whether its bytes are known and not those of a usual algorithm.
+    """
+
+    rank: Ints
+    node: Ints
+    out: Bools
+    bytes: Floats
+    posted: Floats
+    completed: Floats
+    begin: Floats
+    end: Floats
+    event: Ints
+    peer: Ints
+    pair: Ints
+    exact: Bools
+    curve: NicCurve
+
+
+def network_intervals(profile: Profile, curve: NicCurve | None = None) -> NetworkIntervals:
+    """The transfers of a job. Without a `curve`, n senders share a bandwidth: that of the emulated NIC, or
+    the highest that the profile shows.
+    """
+    nic = profile.manifest.nic if profile.manifest else None
+    if curve is None and nic is not None and nic.bandwidth:
+        curve = shared(nic.bandwidth, source="emulated NIC")
+    events = profile.events
+    eager = curve.eager if curve else NicCurve(total=(1.0,)).eager
+    rows = _joined([*_messages(profile, events, eager), _collective(profile, events)])
+    if curve is None:
+        curve = _own_curve(profile, rows)
+    return _estimated(profile, rows, curve)
+
+
+def _messages(profile: Profile, events: Events, eager: int) -> list[dict[str, npt.NDArray[Any]]]:
+    """Both ends of each message between nodes."""
+    known = events.between & (events.peer >= 0)
+    is_get = np.array(["get" in name.lower() for name in events.names] or [False])[events.call]
+    one_sided = known & (events.kind == f.ONE_SIDED) & (events.bytes > 0)
+    sends = np.flatnonzero((known & np.isin(events.kind, SENDS)) | (one_sided & ~is_get))
+    receives = np.flatnonzero((known & np.isin(events.kind, RECEIVES)) | (one_sided & is_get))
+    two_sided = events.kind != f.ONE_SIDED
+    s, r = sends[two_sided[sends]], receives[two_sided[receives]]
+    a, b = matched_messages(_ends(events, s, "rank", "peer"), _ends(events, r, "peer", "rank"))
+    a, b = s[a], r[b]
+    large = events.bytes[a] > eager
+    start = np.where(large, np.maximum(events.begin[a], events.begin[b]), events.begin[a]) / 1e9
+    limit = events.end[b] / 1e9
+    pairs = np.arange(len(a))
+    both = [
+        _rows(profile, events, rank=events.rank[a], peer=events.rank[b], out=True, size=events.bytes[a],
+              event=a, start=start, limit=limit, pair=pairs + len(a), own=a),
+        _rows(profile, events, rank=events.rank[b], peer=events.rank[a], out=False, size=events.bytes[a],
+              event=b, start=start, limit=limit, pair=pairs, own=b),
+    ]  # fmt: skip
+    there = np.zeros(profile.size, dtype=bool)
+    there[[rank.rank for rank in profile.ranks]] = True
+    return [
+        *both,
+        *_single(profile, events, np.setdiff1d(sends, a, True), there, is_out=True),
+        *_single(profile, events, np.setdiff1d(receives, b, True), there, is_out=False),
+    ]
+
+
+def _ends(events: Events, which: Ints, sender: str, receiver: str) -> dict[str, Ints]:
+    columns = {"from": sender, "to": receiver, "bytes": "bytes", "begin": "begin", "end": "end"}
+    return {name: getattr(events, field)[which] for name, field in columns.items()}
+
+
+def _single(
+    profile: Profile, events: Events, which: Ints, there: Bools, *, is_out: bool
+) -> list[dict[str, npt.NDArray[Any]]]:
+    """Messages of which one end is known: the other one is on the other node's NIC too, where its rank has no
+    file that tells.
+    """
+    begin, end = events.begin[which] / 1e9, events.end[which] / 1e9
+    lone = which[~there[events.peer[which]] | (events.kind[which] == f.ONE_SIDED)]
+    other = np.isin(which, lone)
+    own = _rows(profile, events, rank=events.rank[which], peer=events.peer[which], out=is_out,
+                size=events.bytes[which], event=which, start=begin, limit=end, own=which)  # fmt: skip
+    far = _rows(profile, events, rank=events.peer[lone], peer=events.rank[lone], out=not is_out,
+                size=events.bytes[lone], event=np.full(len(lone), -1), start=begin[other], limit=end[other],
+                own=lone)  # fmt: skip
+    return [own, far]
+
+
+def _rows(
+    profile: Profile,
+    events: Events,
+    *,
+    rank: Ints,
+    peer: Ints,
+    out: bool,
+    size: npt.NDArray[Any],
+    event: Ints,
+    start: Floats,
+    limit: Floats,
+    own: Ints,
+    pair: Ints | None = None,
+    exact: bool = True,
+) -> dict[str, npt.NDArray[Any]]:
+    return {
+        "rank": rank,
+        "node": profile.nodes_of[rank],
+        "out": np.full(len(rank), out),
+        "bytes": size.astype(np.float64),
+        "posted": events.begin[own] / 1e9,
+        "completed": np.maximum(events.end[own] / 1e9, limit),
+        "start": start,
+        "limit": limit,
+        "event": event,
+        "peer": peer,
+        "pair": np.full(len(rank), -1) if pair is None else pair,
+        "exact": np.full(len(rank), exact),
+    }
+
+
+def _collective(profile: Profile, events: Events) -> dict[str, npt.NDArray[Any]]:
+    """Both directions of the collective operations between nodes."""
+    which = np.flatnonzero(events.between & np.isin(events.kind, COLLECTIVES))
+    names = np.array([collectives.base_name(name) for name in events.names] or [""])
+    start = collective_start(profile, events, which, names) / 1e9
+    parts = []
+    for number in np.unique(events.call[which]):
+        own = which[events.call[which] == number]
+        name = str(names[number])
+        sent = collective_bytes(profile, events, own, name)
+        begin, limit = start[events.call[which] == number], events.end[own] / 1e9
+        for out, size in ((True, sent.out), (False, sent.into)):
+            some = size > 0
+            parts.append(
+                _rows(
+                    profile,
+                    events,
+                    rank=events.rank[own[some]],
+                    peer=np.full(some.sum(), -1),
+                    out=out,
+                    size=size[some],
+                    event=own[some],
+                    start=np.minimum(begin, limit)[some],
+                    limit=limit[some],
+                    own=own[some],
+                    exact=name in collectives.EXACT,
+                )
+            )
+    nobody = np.zeros(0, dtype=np.int64)
+    empty = _rows(profile, events, rank=nobody, peer=nobody, out=True, size=nobody, event=nobody,
+                  start=nobody / 1.0, limit=nobody / 1.0, own=nobody)  # fmt: skip
+    return _joined([empty, *parts])
+
+
+def collective_bytes(profile: Profile, events: Events, which: Ints, name: str) -> collectives.Moved:
+    """Bytes of these records, all of one function, that leave their node and that reach it."""
+    nodes = profile.nodes_of[events.rank[which]]
+    on_node = np.bincount(profile.nodes_of, minlength=profile.nodes)[nodes].astype(np.float64)
+    members = np.where(events.members[which] > 0, events.members[which], profile.size).astype(np.float64)
+    # Of a part of the job nothing is known but its size: it is spread over the nodes as the job is.
+    local = np.where(
+        members == profile.size, on_node, np.maximum(1.0, np.round(members * on_node / profile.size))
+    )
+    return collectives.moved(
+        name, events.bytes[which].astype(np.float64), members, local, events.peer[which] == events.rank[which]
+    )
+
+
+def collective_start(profile: Profile, events: Events, which: Ints, names: npt.NDArray[np.str_]) -> Ints:
+    """From when the bytes of these operations can be transferred, ns: where it needs all ranks, when the last
+    one called it.
+    """
+    start = events.begin[which].copy()
+    whole = (events.members[which] == profile.size) | (events.members[which] < 0)
+    waits = whole & np.isin(names, collectives.WAITING)[events.call[which]]
+    own = which[waits]
+    start[waits] = last_begins(events.rank[own], events.call[own], events.begin[own], len(profile.ranks))
+    return np.minimum(start, events.end[which])
+
+
+def _joined(parts: list[dict[str, npt.NDArray[Any]]]) -> dict[str, npt.NDArray[Any]]:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _own_curve(profile: Profile, rows: dict[str, npt.NDArray[Any]]) -> NicCurve:
+    """One bandwidth, the highest that any node's transfers show in one direction."""
+    shown = [
+        estimated_bandwidth(rows["start"][some], rows["limit"][some], rows["bytes"][some])
+        for node in range(profile.nodes)
+        for out in (True, False)
+        for some in ((rows["node"] == node) & (rows["out"] == out),)
+    ]
+    known = [value for value in shown if value]
+    return shared(max(known) if known else 1e9, source=ESTIMATED)
+
+
+def _estimated(profile: Profile, rows: dict[str, npt.NDArray[Any]], curve: NicCurve) -> NetworkIntervals:
+    work = curve.work(rows["bytes"])
+    start = np.minimum(rows["start"] + curve.latency, rows["limit"])
+    end = start.copy()
+    senders = np.bincount(profile.nodes_of, minlength=profile.nodes)
+    for node in range(profile.nodes):
+        for outs in ((True,), (False,)) if curve.duplex else ((True, False),):
+            some = np.flatnonzero((rows["node"] == node) & np.isin(rows["out"], outs))
+            end[some] = shared_finish(
+                start[some],
+                rows["limit"][some],
+                work[some],
+                rows["rank"][some],
+                curve.totals(int(senders[node])),
+            )
+    # A message is there when both NICs have transferred it.
+    paired = rows["pair"] >= 0
+    end[paired] = np.maximum(end[paired], end[rows["pair"][paired]])
+    begin, ended = np.minimum(rows["start"], rows["limit"]), np.minimum(end, rows["limit"])
+    # Of a receive without its send only the end is known.
+    late = (rows["event"] >= 0) & ~rows["out"] & (rows["pair"] < 0) & (rows["peer"] >= 0)
+    shift = np.where(late, rows["limit"] - ended, 0.0)
+    kept = {name: value for name, value in rows.items() if name not in ("start", "limit")}
+    return NetworkIntervals(**kept, begin=begin + shift, end=ended + shift, curve=curve)

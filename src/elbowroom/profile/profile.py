@@ -1,0 +1,288 @@
+"""A profile folder as a whole: the records of all its ranks on one time, and what is missing, in sentences.
+
+Times of ranks are ns on their host's monotonic clock. They become ns since the first rank's start: the offset
+between hosts is that of their wall clocks, so it is as good as these agree. What is compared inside one node
+does not depend on it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from elbowroom.errors import UsageError
+from elbowroom.profile.manifest import FILE, MANIFEST, Manifest
+from elbowroom.profile.rank_file import BETWEEN, CALL, OPEN, SPAN, RankFile, read_rank
+
+_NAME = re.compile(r"rank-(\d{6,})\.profile")
+_SLACK_NS = 60_000_000_000
+"""How far wall clocks of the hosts of one job may be apart."""
+_HINT = "profile the program again, into a new folder"
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+class Events(msgspec.Struct, frozen=True, kw_only=True):
+    """Records of all ranks, N of each field, ordered by rank and begin; times in ns since the job's start.
+
+    `peer` and `members` of a collective are its root and the size of its communicator, -1 where not known.
+    `call` is an index in `names`.
+    """
+
+    names: tuple[str, ...]
+    rank: Ints
+    begin: Ints
+    end: Ints
+    bytes: Ints
+    peer: Ints
+    members: Ints
+    call: Ints
+    kind: Ints
+    flags: Ints
+
+    @property
+    def between(self) -> Bools:
+        """Whether the peer is on another node, or the communicator spans nodes."""
+        return (self.flags & BETWEEN) > 0
+
+    @property
+    def is_call(self) -> Bools:
+        """Whether the interval is time inside MPI."""
+        return (self.flags & CALL) > 0
+
+    @property
+    def is_span(self) -> Bools:
+        """Whether the interval is between post and completion."""
+        return (self.flags & SPAN) > 0
+
+    @property
+    def is_open(self) -> Bools:
+        """Whether its completion is not known."""
+        return (self.flags & OPEN) > 0
+
+    def part(self, which: Bools | Ints | slice) -> Events:
+        """Some of the records."""
+        return Events(names=self.names, **{name: getattr(self, name)[which] for name in FIELDS})
+
+    def of_rank(self, rank: int) -> Events:
+        """The records of one rank."""
+        first, last = np.searchsorted(self.rank, (rank, rank + 1))
+        return self.part(slice(int(first), int(last)))
+
+
+FIELDS = ("rank", "begin", "end", "bytes", "peer", "members", "call", "kind", "flags")
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """A job. `ranks`: those that are there, by rank; `size`: how many the job had; `nodes_of`: (size,) node
+    of each rank; `names`: of the nodes; `duration`: ns from the first rank's start to the last one's end;
+    `notes`: what is missing or partial, in sentences.
+    """
+
+    folder: str
+    manifest: Manifest | None
+    ranks: tuple[RankFile, ...]
+    size: int
+    nodes_of: Ints
+    names: tuple[str, ...]
+    events: Events
+    duration: int
+    notes: tuple[str, ...]
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes the job had."""
+        return len(self.names)
+
+
+def read_profile(folder: Path) -> Profile:
+    """The profile in a folder.
+
+    UsageError where it holds no profile, a damaged or newer file, or ranks of several jobs; what is missing
+    otherwise is in `notes`.
+    """
+    manifest = _manifest(folder)
+    ranks = _ranks(folder, manifest)
+    _check_one_job(folder, ranks)
+    start = _starts(ranks)
+    events = _events(ranks, start)
+    duration = max(max(_ends(ranks, start)), int(events.end.max(initial=1)))
+    first = ranks[0]
+    return Profile(
+        folder=str(folder),
+        manifest=manifest,
+        ranks=ranks,
+        size=first.size,
+        nodes_of=first.nodes_of.astype(np.int64),
+        names=_node_names(ranks, first.nodes),
+        events=events,
+        duration=duration,
+        notes=(*(manifest.notes if manifest else ()), *_notes(ranks, manifest, events)),
+    )
+
+
+def _manifest(folder: Path) -> Manifest | None:
+    if not folder.is_dir():
+        raise UsageError(
+            "is not a folder" if folder.exists() else "does not exist",
+            field="profile",
+            value=str(folder),
+            hint="name a folder that `profile -o` wrote",
+        )
+    path = folder / FILE
+    return MANIFEST.read(path) if path.exists() else None
+
+
+def _ranks(folder: Path, manifest: Manifest | None) -> tuple[RankFile, ...]:
+    try:
+        names = sorted(path.name for path in folder.iterdir())
+    except OSError as error:
+        raise UsageError(
+            f"cannot be read ({error.strerror})", field="profile", value=str(folder), hint="check its rights"
+        ) from error
+    ranks = []
+    for name in names:
+        match = _NAME.fullmatch(name)
+        if match:
+            rank = read_rank(folder / name)
+            if rank.rank != int(match[1]):
+                raise UsageError(
+                    f"is the file of rank {rank.rank}",
+                    field="profile",
+                    value=rank.path,
+                    hint="rename it back",
+                )
+            ranks.append(rank)
+    if not ranks:
+        raise _no_ranks(folder, manifest)
+    return tuple(ranks)
+
+
+def _no_ranks(folder: Path, manifest: Manifest | None) -> UsageError:
+    if manifest is None:
+        return UsageError(
+            "holds no profile",
+            field="profile",
+            value=str(folder),
+            hint="name a folder that `profile -o` wrote",
+        )
+    return UsageError(
+        "holds no file of a rank: the program never called MPI_Init through a shared MPI library",
+        field="profile",
+        value=str(folder),
+        hint="profile a program that is dynamically linked with the MPI that elbowroom was built for",
+    )
+
+
+def _check_one_job(folder: Path, ranks: Sequence[RankFile]) -> None:
+    """Ranks of one job agree in its size, its nodes and its MPI, and all ran at some time together."""
+    first = ranks[0]
+    for other in ranks[1:]:
+        if other.size != first.size or not np.array_equal(other.nodes_of, first.nodes_of):
+            raise _two_jobs(folder, first, other, "have different sizes or nodes")
+        if other.mpi != first.mpi:
+            raise _two_jobs(folder, first, other, "use different MPI libraries")
+    last = max(ranks, key=lambda rank: rank.start_wall_ns)
+    for other in ranks:
+        if (
+            other.end_ns
+            and other.start_wall_ns + other.end_ns - other.start_ns + _SLACK_NS < last.start_wall_ns
+        ):
+            raise _two_jobs(folder, other, last, "never ran at the same time")
+
+
+def _two_jobs(folder: Path, a: RankFile, b: RankFile, why: str) -> UsageError:
+    return UsageError(
+        f"holds ranks of two jobs: ranks {a.rank} and {b.rank} {why}",
+        field="profile",
+        value=str(folder),
+        hint=_HINT,
+    )
+
+
+def _starts(ranks: Sequence[RankFile]) -> dict[int, int]:
+    """What to subtract from the times of each rank: its host's monotonic clock at the job's start."""
+    walls: dict[str, list[int]] = {}
+    for rank in ranks:
+        walls.setdefault(rank.host, []).append(rank.start_wall_ns - rank.start_ns)
+    offsets = {host: sorted(values)[len(values) // 2] for host, values in walls.items()}
+    start = min(rank.start_ns + offsets[rank.host] for rank in ranks)
+    return {rank.rank: start - offsets[rank.host] for rank in ranks}
+
+
+def _ends(ranks: Sequence[RankFile], start: dict[int, int]) -> list[int]:
+    return [(rank.end_ns or rank.start_ns) - start[rank.rank] for rank in ranks]
+
+
+def _events(ranks: Sequence[RankFile], start: dict[int, int]) -> Events:
+    names = tuple(dict.fromkeys(kind.name for rank in ranks for kind in rank.call_kinds))
+    number = {name: at for at, name in enumerate(names)}
+    parts: list[dict[str, Any]] = []
+    for rank in ranks:
+        records = rank.records
+        begin, end = records["begin"].astype(np.int64), records["end"].astype(np.int64)
+        last = rank.end_ns or max(int(end.max(initial=0)), int(begin.max(initial=0)))
+        # What is still open lasts until the end of what is known.
+        end = np.where(end == 0, np.maximum(last, begin), end)
+        peer = records["peer"].astype(np.int64)
+        calls = np.array([number[kind.name] for kind in rank.call_kinds], dtype=np.int64)
+        order = np.argsort(begin, kind="stable")
+        columns = {
+            "rank": np.full(len(records), rank.rank, dtype=np.int64),
+            "begin": begin - start[rank.rank],
+            "end": end - start[rank.rank],
+            "bytes": records["bytes"].astype(np.int64),
+            "peer": np.maximum(peer, -1),
+            "members": np.where(peer < -1, -peer - 1, -1),
+            "call": calls[records["call"]] if len(records) else np.zeros(0, dtype=np.int64),
+            "kind": records["kind"].astype(np.int64),
+            "flags": records["flags"].astype(np.int64),
+        }
+        parts.append({name: column[order] for name, column in columns.items()})
+    return Events(names=names, **{name: np.concatenate([part[name] for part in parts]) for name in FIELDS})
+
+
+def _node_names(ranks: Sequence[RankFile], nodes: int) -> tuple[str, ...]:
+    """Hosts, with the node's number where several (emulated) nodes are on one host; `node 3` if not known."""
+    hosts = {rank.node: rank.host for rank in ranks}
+    named = [hosts.get(node, "") for node in range(nodes)]
+    return tuple(
+        f"node {node}" if not host else f"{host}:{node}" if named.count(host) > 1 else host
+        for node, host in enumerate(named)
+    )
+
+
+def _notes(ranks: Sequence[RankFile], manifest: Manifest | None, events: Events) -> list[str]:
+    size = ranks[0].size
+    missing = sorted(set(range(size)) - {rank.rank for rank in ranks})
+    killed = [rank.rank for rank in ranks if rank.end_ns is None]
+    lost = sum(rank.lost for rank in ranks)
+    notes = []
+    if manifest is None:
+        notes.append(f"{FILE} is missing: the command and the machine are not known")
+    if missing:
+        notes.append(f"partial: {_listed(missing)} of {size} ranks left no file")
+    if killed:
+        notes.append(f"partial: {_listed(killed)} never called MPI_Finalize; what they recorded is there")
+    if lost:
+        notes.append(f"partial: {lost} records were lost; windows and counts have them, intervals do not")
+    if not (events.bytes[(events.kind < COMMUNICATIONS_END) & (events.kind > 0)] > 0).any():
+        notes.append("the program sent no data by MPI")
+    return notes
+
+
+COMMUNICATIONS_END = 8
+"""Kinds of records from 1 to 7 move data."""
+
+
+def _listed(ranks: Sequence[int]) -> str:
+    shown = ", ".join(map(str, ranks[:8]))
+    more = f" and {len(ranks) - 8} more" if len(ranks) > 8 else ""
+    return f"rank{'s' if len(ranks) > 1 else ''} {shown}{more}"

@@ -1,0 +1,308 @@
+"""One or two profiled jobs replayed on shared NICs, event by event.
+
+Each rank computes, calls, and waits as in its profile, so a message that comes late delays who waits for it,
+and so on. Messages of both jobs that use a NIC at once share it, as in fluid.py.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from elbowroom.profile.replay_job import Ints, Links, ReplayJob
+
+_ARRIVE, _NIC, _RELEASE = range(3)
+
+
+class Stretch(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a job, in plain lists: `ranks`: first and last call of each; `gap`: computation before each
+    call; `rest`: after the last one of each rank. `needs`, `groups`: of each gate how many posts it needs,
+    and its groups of units that are waited for together; `left`: how much each group waits for.
+    """
+
+    length: float
+    ranks: list[tuple[int, int]]
+    gap: list[float]
+    residual: list[float]
+    rest: list[float]
+    posts: list[list[int]]
+    waits: list[list[int]]
+    needs: list[int]
+    groups: list[list[int]]
+    left: list[int]
+    units: list[list[tuple[int, int, int, float]]]
+    """Of each gate: NIC (2 * node, + 1 into it), rank, group, bytes."""
+
+
+def stretch(job: ReplayJob, start: float, length: float) -> Stretch:
+    """The calls of a job that begin in [start, start + length]; what was posted before is there already."""
+    until = start + length
+    bounds = [_within(job, rank, start, until) for rank in range(job.size)]
+    calls = np.concatenate([np.arange(low, high) for low, high in bounds] or [np.zeros(0, dtype=np.int64)])
+    counts = np.array([high - low for low, high in bounds])
+    lasts = np.cumsum(counts)
+    firsts = lasts - counts
+    before = np.concatenate([[0.0], job.end[calls[:-1]]]) if len(calls) else np.zeros(0)
+    before[firsts[counts > 0]] = start
+    post_call, post_gate = _rows(job.posts, calls)
+    gates, post_at = np.unique(post_gate, return_inverse=True)
+    wait_call, wait_gate = _rows(job.waits, calls)
+    there = np.isin(wait_gate, gates)
+    wait_call, wait_gate = wait_call[there], wait_gate[there]
+    ranks = np.repeat(np.arange(job.size), counts)
+    some = np.flatnonzero(np.isin(job.units.gate, gates))
+    unit_gate = job.units.gate[some]
+    # Both ends of a message are complete together; of a collective operation each rank has its own part.
+    unit_key = _keys(job, unit_gate, job.units.rank[some])
+    keys, key_at = np.unique(
+        np.concatenate([unit_key, _keys(job, wait_gate, ranks[wait_call])]), return_inverse=True
+    )
+    unit_group, wait_group = key_at[: len(some)], key_at[len(some) :]
+    gate_of_group = np.searchsorted(gates, keys // (job.size + 1))
+    nic = 2 * job.units.node[some] + ~job.units.out[some]
+    units: list[list[tuple[int, int, int, float]]] = [[] for _ in gates]
+    columns = (
+        np.searchsorted(gates, unit_gate), nic, job.units.rank[some], unit_group, job.units.work[some]
+    )  # fmt: skip
+    for gate, *unit in zip(*(column.tolist() for column in columns), strict=True):
+        units[gate].append(tuple(unit))
+    ended = np.where(counts > 0, job.end[calls[np.maximum(lasts - 1, 0)]] if len(calls) else start, start)
+    return Stretch(
+        length=length,
+        ranks=list(zip(firsts.tolist(), lasts.tolist(), strict=True)),
+        gap=np.maximum(job.begin[calls] - before, 0.0).tolist(),
+        residual=job.residual[calls].tolist(),
+        rest=np.maximum(until - ended, 0.0).tolist(),
+        posts=_lists(post_call, post_at, len(calls)),
+        waits=_lists(wait_call, wait_group, len(calls)),
+        needs=np.bincount(post_at, minlength=len(gates)).tolist(),
+        groups=_lists(gate_of_group, np.arange(len(keys)), len(gates)),
+        left=(1 + np.bincount(unit_group, minlength=len(keys))).tolist(),
+        units=units,
+    )
+
+
+def _within(job: ReplayJob, rank: int, start: float, until: float) -> tuple[int, int]:
+    first, last = int(job.first[rank]), int(job.first[rank + 1])
+    low, high = np.searchsorted(job.begin[first:last], (start, until))
+    return first + int(low), first + int(high)
+
+
+def _keys(job: ReplayJob, gate: Ints, rank: Ints) -> Ints:
+    return gate * (job.size + 1) + np.where(gate < job.messages, 0, rank + 1)
+
+
+def _rows(links: Links, calls: Ints) -> tuple[Ints, Ints]:
+    """Place in `calls` and value of each of their links."""
+    counts = links.first[calls + 1] - links.first[calls]
+    rows = np.repeat(np.arange(len(calls)), counts)
+    within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return rows, links.values[np.repeat(links.first[calls], counts) + within]
+
+
+def _lists(rows: Ints, values: Ints, count: int) -> list[list[int]]:
+    lists: list[list[int]] = [[] for _ in range(count)]
+    for row, value in zip(rows.tolist(), values.tolist(), strict=True):
+        lists[row].append(value)
+    return lists
+
+
+class _Nic:
+    """One direction of a node's NIC, which all units in it share (fluid.py)."""
+
+    __slots__ = ("count", "heap", "last", "rate", "senders", "totals", "version", "virtual")
+
+    def __init__(self, totals: Sequence[float]) -> None:
+        self.totals = totals
+        self.heap: list[tuple[float, int, int, int]] = []
+        self.virtual = self.last = 0.0
+        self.count = self.version = 0
+        self.senders: dict[tuple[int, int], int] = {}
+        self.rate = 1.0
+
+    def add(self, now: float, unit: tuple[int, int, int], work: float) -> float:
+        """Adds (job, rank, group); when the next unit is complete."""
+        self._advance(now)
+        heapq.heappush(self.heap, (self.virtual + work, *unit))
+        self.count += 1
+        who = unit[:2]
+        self.senders[who] = self.senders.get(who, 0) + 1
+        return self._next(now)
+
+    def take(self, now: float) -> tuple[tuple[int, int, int], float]:
+        """The unit that is complete now, and when the next one is."""
+        self._advance(now)
+        virtual, job, rank, group = heapq.heappop(self.heap)
+        self.virtual = virtual
+        self.count -= 1
+        self.senders[job, rank] -= 1
+        if not self.senders[job, rank]:
+            del self.senders[job, rank]
+        return (job, rank, group), self._next(now) if self.count else -1.0
+
+    def _advance(self, now: float) -> None:
+        if self.count:
+            self.virtual += (now - self.last) * self.rate
+        else:
+            self.virtual = 0.0
+        self.last = now
+        self.version += 1
+
+    def _next(self, now: float) -> float:
+        self.rate = self.totals[min(len(self.senders), len(self.totals) - 1)] / self.count
+        return now + max(0.0, self.heap[0][0] - self.virtual) / self.rate
+
+
+class _State:
+    """What changes of a job while it runs."""
+
+    def __init__(self, part: Stretch) -> None:
+        self.part = part
+        self.needs = part.needs.copy()
+        self.left = part.left.copy()
+        self.at = [low for low, _ in part.ranks]
+        self.pending = [0] * len(part.ranks)
+        self.waiting: dict[int, list[int]] = {}
+        self.running = len(part.ranks)
+
+
+class Replay:
+    """Runs jobs at once until each has ended; one that ends earlier starts again, as a companion does.
+
+    `totals`: bandwidth of 0, 1, 2 … senders of a node; `factors`: how much longer each job computes than in
+    its profile.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[Stretch],
+        totals: Sequence[float],
+        latency: float = 0.0,
+        factors: Sequence[float] = (1.0, 1.0),
+    ) -> None:
+        nics = 1 + max((unit[0] for part in parts for units in part.units for unit in units), default=1)
+        self._nics = [_Nic(totals) for _ in range(nics)]
+        self._latency, self._factors = latency, factors
+        self._parts = list(parts)
+        self._jobs = [_State(part) for part in parts]
+        self._rounds = [-1] * len(parts)
+        self._events: list[tuple[float, int, int, int]] = []
+        self._ended: list[float | None] = [None] * len(parts)
+
+    def run(self) -> list[float]:
+        """When each job ended first, seconds after its start."""
+        for job in range(len(self._jobs)):
+            self._start(0.0, job)
+        now = 0.0
+        while None in self._ended:
+            if not self._events:
+                self._release_blocked(now)
+                continue
+            now, kind, a, b = heapq.heappop(self._events)
+            if kind == _ARRIVE:
+                self._arrive(now, a, b)
+            elif kind == _RELEASE:
+                self._release(now, a, b)
+            elif b == self._nics[a].version:
+                (job, _, group), then = self._nics[a].take(now)
+                if then >= 0:
+                    heapq.heappush(self._events, (then, _NIC, a, self._nics[a].version))
+                self._complete(now, job, group)
+        return [ended if ended is not None else now for ended in self._ended]
+
+    def _start(self, now: float, job: int) -> None:
+        self._jobs[job] = _State(self._parts[job])
+        self._rounds[job] += 1
+        for rank in range(len(self._parts[job].ranks)):
+            self._compute(now, job, rank)
+
+    def _compute(self, now: float, job: int, rank: int) -> None:
+        """The rank computes until its next call, or until the end."""
+        part, at = self._parts[job], self._jobs[job].at[rank]
+        gap = part.gap[at] if at < part.ranks[rank][1] else part.rest[rank]
+        heapq.heappush(self._events, (now + gap * self._factors[job], _ARRIVE, job, rank))
+
+    def _arrive(self, now: float, job: int, rank: int) -> None:
+        state = self._jobs[job]
+        part, at = state.part, state.at[rank]
+        if at == part.ranks[rank][1]:
+            self._rank_ended(now, job)
+            return
+        # The call is not over while it posts: a group that completes at once must not end it twice.
+        state.pending[rank] = 1
+        for gate in part.posts[at]:
+            state.needs[gate] -= 1
+            if state.needs[gate] == 0:
+                self._open(now, job, gate)
+        for group in part.waits[at]:
+            if state.left[group] > 0:
+                state.pending[rank] += 1
+                state.waiting.setdefault(group, []).append(rank)
+        self._come(now, job, rank)
+
+    def _come(self, now: float, job: int, rank: int) -> None:
+        """One thing less that the rank's call waits for."""
+        state = self._jobs[job]
+        state.pending[rank] -= 1
+        if state.pending[rank] == 0:
+            then = now + state.part.residual[state.at[rank]]
+            state.at[rank] += 1
+            self._compute(then, job, rank)
+
+    def _open(self, now: float, job: int, gate: int) -> None:
+        part = self._parts[job]
+        if part.units[gate]:
+            if self._latency:
+                turn = gate + self._rounds[job] * len(part.units)
+                heapq.heappush(self._events, (now + self._latency, _RELEASE, job, turn))
+            else:
+                self._transfer(now, job, gate)
+        for group in part.groups[gate]:
+            self._less(now, job, group)
+
+    def _release(self, now: float, job: int, turn: int) -> None:
+        """The latency of a gate's units is over; of an earlier round nothing is left to transfer."""
+        turn -= self._rounds[job] * len(self._parts[job].units)
+        if turn >= 0:
+            self._transfer(now, job, turn)
+
+    def _transfer(self, now: float, job: int, gate: int) -> None:
+        first = self._rounds[job] * len(self._parts[job].left)
+        for nic, rank, group, work in self._parts[job].units[gate]:
+            then = self._nics[nic].add(now, (job, rank, first + group), work)
+            heapq.heappush(self._events, (then, _NIC, nic, self._nics[nic].version))
+
+    def _complete(self, now: float, job: int, group: int) -> None:
+        """A unit is there; one of an earlier round is not waited for."""
+        group -= self._rounds[job] * len(self._parts[job].left)
+        if group >= 0:
+            self._less(now, job, group)
+
+    def _less(self, now: float, job: int, group: int) -> None:
+        state = self._jobs[job]
+        state.left[group] -= 1
+        if state.left[group] == 0:
+            for rank in state.waiting.pop(group, ()):
+                self._come(now, job, rank)
+
+    def _rank_ended(self, now: float, job: int) -> None:
+        state = self._jobs[job]
+        state.running -= 1
+        if state.running:
+            return
+        if self._ended[job] is None:
+            self._ended[job] = now
+        if None in self._ended:
+            self._start(now, job)
+
+    def _release_blocked(self, now: float) -> None:
+        """Records that contradict each other may block all ranks: then each goes on."""
+        for job, state in enumerate(self._jobs):
+            state.waiting.clear()
+            for rank, pending in enumerate(state.pending):
+                if pending:
+                    state.pending[rank] = 1
+                    self._come(now, job, rank)

@@ -1,0 +1,279 @@
+"""A profiled job as it is replayed: calls of each rank, what they post, and what they wait for.
+
+A *gate* opens when all that it needs was posted: a message's send (and its receive, where the message is
+larger than the eager limit), or the calls of all ranks of a collective operation. Then its *units* are
+transferred: bytes of one rank that leave its node or come to it. A call ends when the units that it waits for
+are there, and its residual is over: what it took in the profile after that. Between calls a rank computes.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from elbowroom.profile import collectives
+from elbowroom.profile import rank_file as f
+from elbowroom.profile.analysis import Analysis
+from elbowroom.profile.intervals import COLLECTIVES, RECEIVES, SENDS
+from elbowroom.profile.matching import matched_messages, operations
+from elbowroom.profile.profile import Events, Profile
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class Links(msgspec.Struct, frozen=True):
+    """For each of some rows a list of numbers: those of row i are `values[first[i] : first[i + 1]]`."""
+
+    first: Ints
+    values: Ints
+
+
+class Units(msgspec.Struct, frozen=True, kw_only=True):
+    """U units: `work` bytes of `rank`, `out` of `node` or into it; `gate`: which one they wait for."""
+
+    gate: Ints
+    rank: Ints
+    node: Ints
+    out: npt.NDArray[np.bool_]
+    work: Floats
+
+
+class ReplayJob(msgspec.Struct, frozen=True, kw_only=True):
+    """C calls, in order of rank and begin, seconds; `first` (ranks + 1,): where each rank's calls start.
+    `residual`: what a call takes when nothing is left to wait for. `posts`: gates of each call that it is
+    needed for; `waits`: gates whose units of this rank, or which themselves, end before the call does. The
+    first `messages` of the `gates` are those of messages. `computing`: share of the time outside MPI.
+    """
+
+    size: int
+    nodes: int
+    duration: float
+    first: Ints
+    begin: Floats
+    end: Floats
+    residual: Floats
+    posts: Links
+    waits: Links
+    units: Units
+    gates: int
+    messages: int
+    computing: float
+
+
+class _Gates(msgspec.Struct, frozen=True, kw_only=True):
+    """Part of a job's gates: `gate` numbers from 0; rows of posts and waits are (event, gate) each; `ready`:
+    when each gate's units were there in the profile, for each wait, seconds.
+    """
+
+    count: int
+    posts: tuple[Ints, Ints]
+    waits: tuple[Ints, Ints]
+    units: Units
+
+
+def replay_job(analysis: Analysis, *, half: bool = False) -> ReplayJob:
+    """The job of an analysis; with `half`, on twice the nodes, each with half of the ranks."""
+    profile, events = analysis.profile, analysis.profile.events
+    nodes_of = half_nodes(profile.nodes_of) if half else profile.nodes_of
+    parts = [_messages(analysis, nodes_of), _collective(profile, nodes_of)]
+    shifts = [0, parts[0].count]
+    posts = _pairs([part.posts for part in parts], shifts)
+    waits = _pairs([part.waits for part in parts], shifts)
+    units = _joined([part.units for part in parts], shifts)
+    work = analysis.network.curve.work(units.work)
+    call_of_post, call_of_wait, calls = _calls(events, posts[0], waits[0])
+    ready = _ready(analysis, posts, waits, call_of_wait, len(calls.begin))
+    order = np.lexsort((calls.end, calls.begin, calls.rank))
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    begin, end = calls.begin[order] / 1e9, calls.end[order] / 1e9
+    outside = 1 - sum(rank.mpi_ns for rank in profile.ranks) / 1e9 / (analysis.duration * len(profile.ranks))
+    return ReplayJob(
+        size=profile.size,
+        nodes=int(nodes_of.max()) + 1,
+        duration=analysis.duration,
+        first=np.searchsorted(calls.rank[order], np.arange(profile.size + 1)).astype(np.int64),
+        begin=begin,
+        end=end,
+        residual=np.maximum(end - np.maximum(begin, ready[order]), 0.0),
+        posts=_links(place[call_of_post], posts[1], len(order)),
+        waits=_links(place[call_of_wait], waits[1], len(order)),
+        units=msgspec.structs.replace(units, work=work),
+        gates=sum(part.count for part in parts),
+        messages=parts[0].count,
+        computing=float(np.clip(outside, 0.0, 1.0)),
+    )
+
+
+def half_nodes(nodes_of: Ints) -> Ints:
+    """Nodes of the ranks where the second half of each node's ranks goes to a node of its own."""
+    result = np.empty_like(nodes_of)
+    for node in np.unique(nodes_of):
+        ranks = np.flatnonzero(nodes_of == node)
+        result[ranks] = 2 * node + (np.arange(len(ranks)) >= (len(ranks) + 1) // 2)
+    return result
+
+
+def _messages(analysis: Analysis, nodes_of: Ints) -> _Gates:
+    """One gate for each matched message."""
+    events = analysis.profile.events
+    known = events.peer >= 0
+    s = np.flatnonzero(known & np.isin(events.kind, SENDS))
+    r = np.flatnonzero(known & np.isin(events.kind, RECEIVES))
+    fields = ("bytes", "begin", "end")
+    a, b = matched_messages(
+        {"from": events.rank[s], "to": events.peer[s], **{name: getattr(events, name)[s] for name in fields}},
+        {"from": events.peer[r], "to": events.rank[r], **{name: getattr(events, name)[r] for name in fields}},
+    )
+    a, b = s[a], r[b]
+    gate = np.arange(len(a))
+    large = np.flatnonzero(events.bytes[a] > analysis.network.curve.eager)
+    source, target = events.rank[a], events.rank[b]
+    far = np.flatnonzero(nodes_of[source] != nodes_of[target])
+    size = events.bytes[a].astype(np.float64)
+    return _Gates(
+        count=len(a),
+        posts=(np.concatenate([a, b[large]]), np.concatenate([gate, large])),
+        waits=(np.concatenate([a[large], b]), np.concatenate([large, gate])),
+        units=Units(
+            gate=np.concatenate([far, far]),
+            rank=np.concatenate([source[far], target[far]]),
+            node=np.concatenate([nodes_of[source[far]], nodes_of[target[far]]]),
+            out=np.repeat([True, False], len(far)),
+            work=np.concatenate([size[far], size[far]]),
+        ),
+    )
+
+
+def _collective(profile: Profile, nodes_of: Ints) -> _Gates:
+    """One gate for each operation that waits for all ranks or for its root, one for each call of others."""
+    events = profile.events
+    which = np.flatnonzero(np.isin(events.kind, (*COLLECTIVES, f.BARRIER)))
+    names = [collectives.base_name(name) for name in events.names] or [""]
+    whole = (events.members[which] == profile.size) | (events.members[which] < 0)
+    group, _ = operations(events.rank[which], events.call[which])
+    rooted = np.isin(names, collectives.ROOT_FIRST)[events.call[which]]
+    waiting = np.isin(names, collectives.WAITING)[events.call[which]]
+    together = whole & (waiting | rooted)
+    # Calls that wait for nobody have a gate of their own.
+    count = int(group.max(initial=-1)) + 1
+    gate = np.where(together, group, count + np.arange(len(which)))
+    is_root = events.peer[which] == events.rank[which]
+    needed = ~(together & rooted) | is_root
+    sizes = np.bincount(nodes_of)[nodes_of]
+    units = []
+    for number in np.unique(events.call[which]):
+        at = np.flatnonzero(events.call[which] == number)
+        own, rank = which[at], events.rank[which[at]]
+        members = np.where(events.members[own] > 0, events.members[own], profile.size).astype(np.float64)
+        local = np.maximum(1.0, np.round(members * sizes[rank] / profile.size))
+        moved = collectives.moved(
+            names[number], events.bytes[own].astype(np.float64), members, local, is_root[at]
+        )
+        for out, size in ((True, moved.out), (False, moved.into)):
+            some = size > 0
+            units.append(
+                Units(
+                    gate=gate[at[some]],
+                    rank=rank[some],
+                    node=nodes_of[rank[some]],
+                    out=np.full(int(some.sum()), out),
+                    work=size[some],
+                )
+            )
+    return _Gates(
+        count=count + len(which),
+        posts=(which[needed], gate[needed]),
+        waits=(which, gate),
+        units=_joined(units, [0] * len(units)),
+    )
+
+
+def _pairs(parts: list[tuple[Ints, Ints]], shifts: list[int]) -> tuple[Ints, Ints]:
+    return (
+        np.concatenate([events for events, _ in parts]),
+        np.concatenate([gates + shift for (_, gates), shift in zip(parts, shifts, strict=True)]),
+    )
+
+
+def _joined(parts: list[Units], shifts: list[int]) -> Units:
+    none = np.zeros(0, dtype=np.int64)
+    return Units(
+        gate=np.concatenate([none, *(part.gate + by for part, by in zip(parts, shifts, strict=True))]),
+        rank=np.concatenate([none, *(part.rank for part in parts)]),
+        node=np.concatenate([none, *(part.node for part in parts)]),
+        out=np.concatenate([none > 0, *(part.out for part in parts)]),
+        work=np.concatenate([none / 1.0, *(part.work for part in parts)]),
+    )
+
+
+class _Calls(msgspec.Struct, frozen=True):
+    rank: Ints
+    begin: Ints
+    end: Ints
+
+
+def _calls(events: Events, posting: Ints, waiting: Ints) -> tuple[Ints, Ints, _Calls]:
+    """The calls, and which of them posts and which waits for each event. A call is its own; what was posted
+    outside a recorded call gets one without duration.
+    """
+    calls = np.flatnonzero(events.is_call)
+    number = np.full(len(events.rank), -1)
+    number[calls] = np.arange(len(calls))
+    wide = int(events.end.max(initial=0)) + 2
+    # Ends as they come: calls of one rank do not overlap, but for threads.
+    ends = np.maximum.accumulate(events.rank[calls] * wide + events.end[calls]) if len(calls) else calls
+
+    def containing(event: Ints, time: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
+        """The first call of the rank that ends at `time` or later, and whether there is one."""
+        at = np.minimum(np.searchsorted(ends, events.rank[event] * wide + time), max(len(calls) - 1, 0))
+        if not len(calls):
+            return at, np.zeros(len(event), dtype=bool)
+        return at, (events.rank[calls[at]] == events.rank[event]) & (events.end[calls[at]] >= time)
+
+    at, there = containing(posting, events.begin[posting])
+    inside = there & (events.begin[calls[at]] <= events.begin[posting]) if len(calls) else there
+    own = number[posting] >= 0
+    post = np.where(own, number[posting], at)
+    extra = np.flatnonzero(~own & ~inside)
+    post[extra] = len(calls) + np.arange(len(extra))
+    at, there = containing(waiting, events.end[waiting])
+    wait = np.where(number[waiting] >= 0, number[waiting], at)
+    lost = np.flatnonzero((number[waiting] < 0) & ~there)
+    wait[lost] = len(calls) + len(extra) + np.arange(len(lost))
+    alone, after = posting[extra], waiting[lost]
+    return (
+        post,
+        wait,
+        _Calls(
+            np.concatenate([events.rank[calls], events.rank[alone], events.rank[after]]),
+            np.concatenate([events.begin[calls], events.begin[alone], events.end[after]]),
+            np.concatenate([events.end[calls], events.begin[alone], events.end[after]]),
+        ),
+    )
+
+
+def _ready(
+    analysis: Analysis, posts: tuple[Ints, Ints], waits: tuple[Ints, Ints], call_of_wait: Ints, calls: int
+) -> Floats:
+    """When all that a call waits for was there in the profile: its network intervals' end, or, without one,
+    when its gate opened; seconds.
+    """
+    events, network = analysis.profile.events, analysis.network
+    end = np.full(len(events.rank), -1.0)
+    some = network.event >= 0
+    np.maximum.at(end, network.event[some], network.end[some])
+    count = max(int(posts[1].max(initial=0)), int(waits[1].max(initial=0))) + 1
+    opened = np.zeros(count)
+    np.maximum.at(opened, posts[1], events.begin[posts[0]] / 1e9)
+    ready = np.zeros(calls)
+    np.maximum.at(ready, call_of_wait, np.where(end[waits[0]] >= 0, end[waits[0]], opened[waits[1]]))
+    return ready
+
+
+def _links(rows: Ints, values: Ints, count: int) -> Links:
+    order = np.argsort(rows, kind="stable")
+    first = np.searchsorted(rows[order], np.arange(count + 1)).astype(np.int64)
+    return Links(first, values[order])

@@ -1,0 +1,204 @@
+"""The steps of a profiled job: what it repeats, from marks of the program or from its sequence of calls."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from elbowroom.profile import rank_file as f
+from elbowroom.profile.analysis import Analysis
+from elbowroom.profile.collectives import base_name
+from elbowroom.profile.intervals import COLLECTIVES, SENDS
+from elbowroom.profile.matching import codes
+from elbowroom.profile.periods import find_period
+from elbowroom.profile.profile import Events
+from elbowroom.profile.spans import union
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+LONGEST = 200_000
+"""Calls of a rank that are searched for a pattern, the last ones."""
+SIZES = 8
+
+_TOKENS = (*SENDS, f.RECEIVE, f.POSTED_RECEIVE, *COLLECTIVES, f.ONE_SIDED, f.BARRIER)
+_VARYING = ("Alltoallv", "Alltoallw", "Allgatherv", "Gatherv", "Scatterv")
+"""Calls whose bytes follow the data."""
+
+
+class Typical(msgspec.Struct, frozen=True, kw_only=True):
+    """The median of all steps, with the first and the last decile."""
+
+    median: float
+    d1: float
+    d9: float
+
+
+class MessageCount(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages of `bytes` that one step sends from one node to others."""
+
+    bytes: int
+    per_step: float
+
+
+class Steps(msgspec.Struct, frozen=True, kw_only=True):
+    """Steps of a job, seen from the node that sends most. Seconds and bytes of one step: `duration`;
+    `computation`: outside MPI, mean of the node's ranks; `network`: at least one of them on the network;
+    `sent`, `received`: between the nodes; `inside`: sent inside it. `sizes`: messages between nodes, most
+    bytes first.
+    `pattern`: its calls, empty for marks. `edges`: (count + 1,) times where steps begin and end.
+    """
+
+    found_by: Literal["marks", "pattern"]
+    node: int
+    count: int
+    pattern: tuple[str, ...]
+    edges: tuple[float, ...]
+    duration: Typical
+    computation: Typical
+    network: Typical
+    sent: Typical
+    received: Typical
+    inside: Typical
+    sizes: tuple[MessageCount, ...]
+
+
+class StepSearch(msgspec.Struct, frozen=True, kw_only=True):
+    """The steps, or None and why there are none."""
+
+    steps: Steps | None
+    reason: str = ""
+
+
+def find_steps(analysis: Analysis) -> StepSearch:
+    """The steps of a job: between its marks (MPI_Pcontrol), or by the pattern of the calls of one rank."""
+    events = analysis.profile.events
+    node = _busiest(analysis)
+    ranks = [rank.rank for rank in analysis.profile.ranks if rank.node == node]
+    if not ranks:
+        return StepSearch(steps=None, reason="no rank of the node that sends most left a file")
+    own = events.of_rank(ranks[0])
+    edges = _marked(own)
+    if edges is not None:
+        return StepSearch(steps=_steps(analysis, node, edges, "marks", ()))
+    tokens = own.part(np.flatnonzero(np.isin(own.kind, _TOKENS))[-LONGEST:])
+    if not len(tokens.rank):
+        return StepSearch(steps=None, reason=f"rank {ranks[0]} never communicated")
+    found = find_period(_codes(tokens))
+    if found is None:
+        return StepSearch(
+            steps=None,
+            reason=f"no sequence of calls of rank {ranks[0]} repeats for most of the time; call "
+            "MPI_Pcontrol(1) at the begin of each step",
+        )
+    edges, first = _boundaries(own, tokens, found.length, found.first, found.end)
+    if len(edges) < 3:
+        return StepSearch(steps=None, reason="fewer than two whole steps were recorded")
+    names = tuple(tokens.names[call] for call in tokens.call[first : first + found.length])
+    return StepSearch(steps=_steps(analysis, node, edges, "pattern", names))
+
+
+def _busiest(analysis: Analysis) -> int:
+    network = analysis.network
+    sent = np.bincount(
+        network.node[network.out], weights=network.bytes[network.out], minlength=analysis.profile.nodes
+    )
+    return int(np.argmax(sent))
+
+
+def _marked(own: Events) -> Floats | None:
+    """Edges of steps by marks: from each mark above 0 to the next one; None with fewer than three."""
+    marks = own.part((own.kind == f.MARK) & (own.bytes > 0))
+    return marks.begin / 1e9 if len(marks.begin) >= 3 else None
+
+
+def _codes(tokens: Events) -> Ints:
+    """What makes two calls the same: function, peer, and bytes where these do not follow the data."""
+    varying = np.array([base_name(name) in _VARYING for name in tokens.names])[tokens.call]
+    return codes(np.stack([tokens.call, tokens.peer, np.where(varying, 0, tokens.bytes)], axis=1))
+
+
+def _boundaries(own: Events, tokens: Events, length: int, first: int, end: int) -> tuple[Floats, int]:
+    """Where steps begin: at the end of the call before the longest computation of the pattern; and the call
+    that comes first in a step.
+    """
+    calls = own.part(own.is_call)
+    at = np.searchsorted(calls.begin, tokens.begin[first:end], side="right") - 1
+    begin = calls.begin[np.maximum(at, 0)]
+    before = np.searchsorted(calls.begin, begin) - 1
+    # The first call of all has computation before it since the start.
+    ended = np.where(before >= 0, calls.end[np.maximum(before, 0)], 0)
+    gap = begin - ended
+    whole = (end - first) // length
+    longest = int(np.argmax(np.median(gap[: whole * length].reshape(whole, length), axis=0)))
+    edges = np.unique(ended[longest::length]) / 1e9
+    return edges, first + longest
+
+
+def _steps(
+    analysis: Analysis,
+    node: int,
+    edges: Floats,
+    found_by: Literal["marks", "pattern"],
+    pattern: tuple[str, ...],
+) -> Steps:
+    profile, network = analysis.profile, analysis.network
+    count = len(edges) - 1
+    lengths = np.diff(edges)
+    ranks = np.array([rank.rank for rank in profile.ranks if rank.node == node])
+    mpi = np.stack([
+        analysis.in_mpi.covered(np.full(count, rank), edges[:-1], edges[1:]) for rank in ranks
+    ])  # fmt: skip
+    mine = network.node == node
+    curve = analysis.node_curve(node, edges)
+    spans = analysis.on_network
+    on_node = profile.nodes_of[spans.group] == node
+    busy = _any(spans.begin[on_node], spans.end[on_node], edges)
+    return Steps(
+        found_by=found_by,
+        node=node,
+        count=count,
+        pattern=pattern,
+        edges=tuple(edges.tolist()),
+        duration=_typical(lengths),
+        computation=_typical((lengths - mpi).mean(axis=0)),
+        network=_typical(busy),
+        sent=_typical(curve.sent),
+        received=_typical(curve.received),
+        inside=_typical(_inside(analysis, ranks, edges)),
+        sizes=_sizes(network.bytes[mine & network.out], network.begin[mine & network.out], edges),
+    )
+
+
+def _any(begin: Floats, end: Floats, edges: Floats) -> Floats:
+    """Time with at least one span, between edges."""
+    from_all = union(np.zeros(len(begin), dtype=np.int64), begin, end)
+    return from_all.covered(np.zeros(len(edges) - 1, dtype=np.int64), edges[:-1], edges[1:])
+
+
+def _inside(analysis: Analysis, ranks: Ints, edges: Floats) -> Floats:
+    """Bytes of messages inside the node, by the time of their send; without collective operations."""
+    events = analysis.profile.events
+    sends = np.isin(events.kind, SENDS) & ~events.between & np.isin(events.rank, ranks)
+    at = np.searchsorted(edges, events.begin[sends] / 1e9, side="right") - 1
+    good = (at >= 0) & (at < len(edges) - 1)
+    return np.bincount(
+        at[good], weights=events.bytes[sends][good], minlength=len(edges) - 1
+    ).astype(np.float64)  # fmt: skip
+
+
+def _sizes(sizes: Floats, begin: Floats, edges: Floats) -> tuple[MessageCount, ...]:
+    within = (begin >= edges[0]) & (begin < edges[-1])
+    values, counts = np.unique(sizes[within].astype(np.int64), return_counts=True)
+    order = np.argsort(-(values * counts), kind="stable")[:SIZES]
+    return tuple(
+        MessageCount(bytes=int(values[at]), per_step=float(counts[at] / (len(edges) - 1))) for at in order
+    )
+
+
+def _typical(values: Floats) -> Typical:
+    d1, median, d9 = np.quantile(values, (0.1, 0.5, 0.9))
+    return Typical(median=float(median), d1=float(d1), d9=float(d9))

@@ -1,0 +1,97 @@
+"""What `profile show --json` prints: a profile's analysis. Times are in seconds, sizes in bytes."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class CallSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """An MPI function in all ranks together."""
+
+    name: str
+    count: int
+    seconds: float
+    bytes: int
+
+
+class OverlapSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """Of the network time of nonblocking operations between nodes: the share in which its rank was outside
+    MPI (`achieved`), and the share that the computation between post and completion could cover (`possible`).
+    None where there is no such operation. `network_s`: that time, of all ranks together.
+    """
+
+    achieved: float | None
+    possible: float | None
+    network_s: float
+
+
+class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """A node. `bytes_inside`, `bytes_between`: sent by its ranks to ranks of this node, of other nodes;
+    `bytes_received`: from other nodes. `mpi_s`: inside MPI, all ranks together; `network_s`: at least one
+    rank was on the network; `network_rank_s`: on the network, all ranks together. `concurrency`: share of the
+    time with 0, 1, 2 … ranks on the network; `idle_share`: the first of it. `burstiness`: standard deviation
+    by mean of the bytes between nodes per window of `window_s`; None without such bytes. `imbalance`: how
+    much longer than the mean the rank computes that computes longest, 0.1 is 10 %. `estimated_bytes`: share
+    of the bytes between nodes that usual algorithms say, not records.
+    """
+
+    name: str
+    ranks: int
+    bytes_inside: float
+    bytes_between: float
+    bytes_received: float
+    mpi_s: float
+    network_s: float
+    network_rank_s: float
+    idle_share: float
+    concurrency: tuple[float, ...]
+    burstiness: float | None
+    window_s: float
+    imbalance: float
+    estimated_bytes: float
+    overlap: OverlapSummary
+
+
+class RankSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """A rank: outside MPI (`computation_s`), inside it, and with a message on the network."""
+
+    rank: int
+    node: int
+    computation_s: float
+    mpi_s: float
+    network_s: float
+    calls: int
+    lost: int
+
+
+class MemorySummary(msgspec.Struct, frozen=True, kw_only=True):
+    """Memory traffic of the job; None is n/a, with the reason."""
+
+    bytes: float | None
+    reason: str = ""
+
+
+class CurveSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """What the network times rest on: bandwidth in B/s of 1, 2 … senders together."""
+
+    source: str
+    total: tuple[float, ...]
+    latency_s: float
+
+
+class ProfileSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """A job: its nodes, its ranks and the calls that took longest. `calls`, `lost`: of all ranks."""
+
+    schema: str = "elbowroom/profile-summary"
+    version: int = 1
+    ranks: int
+    calls: int
+    lost: int
+    duration_s: float
+    nodes: tuple[NodeSummary, ...]
+    per_rank: tuple[RankSummary, ...]
+    top_calls: tuple[CallSummary, ...]
+    overlap: OverlapSummary
+    memory: MemorySummary
+    curve: CurveSummary
+    notes: tuple[str, ...]

@@ -1,0 +1,183 @@
+"""What a profile says about small jobs of which everything is known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from elbowroom.profile import rank_file as f
+from elbowroom.profile.analysis import Analysis, analyse, summarise
+from elbowroom.profile.curve import shared
+from elbowroom.profile.profile import read_profile
+from elbowroom.profile.summary import ProfileSummary
+from made_profiles import MS, Row, write_profile
+
+CALL, SPAN = f.CALL | f.BETWEEN, f.SPAN | f.BETWEEN
+MB = 1_000_000
+NIC = shared(100e6, source="known")
+
+
+def analysed(folder: Path, rows: Sequence[Sequence[Row]], nodes: Sequence[int], **options: Any) -> Analysis:
+    return analyse(read_profile(write_profile(folder, rows, nodes, **options)), NIC)
+
+
+def summary(
+    folder: Path, rows: Sequence[Sequence[Row]], nodes: Sequence[int], **options: Any
+) -> ProfileSummary:
+    return summarise(analysed(folder, rows, nodes, **options))
+
+
+def message(at: int, source: int, to: int, size: int = MB) -> tuple[Row, Row]:
+    return (
+        (at * MS, 900 * MS, size, to, "MPI_Send", f.SEND, CALL),
+        (at * MS, 900 * MS, size, source, "MPI_Recv", f.RECEIVE, CALL),
+    )
+
+
+def test_concurrency_is_the_share_of_time_with_so_many_ranks_on_the_network(tmp_path: Path) -> None:
+    # Two senders at once share the NIC for 20 ms; the second has 1 MB more, which takes 10 ms alone.
+    first, at_first = message(100, 0, 2)
+    second, at_second = message(100, 1, 3, 2 * MB)
+    node = summary(tmp_path, [[first], [second], [at_first], [at_second]], (0, 0, 1, 1)).nodes[0]
+    assert node.concurrency == pytest.approx((0.97, 0.01, 0.02))
+    assert node.idle_share == pytest.approx(0.97)
+    assert node.network_s == pytest.approx(0.03)
+    assert node.network_rank_s == pytest.approx(0.05)
+    assert node.mpi_s == pytest.approx(1.6)
+    assert (node.bytes_between, node.bytes_inside, node.bytes_received) == (3 * MB, 0, 0)
+
+
+def test_bytes_inside_a_node_are_those_of_its_own_ranks(tmp_path: Path) -> None:
+    sender = (MS, 2 * MS, 5000, 1, "MPI_Send", f.SEND, f.CALL)
+    receiver = (MS, 2 * MS, 5000, 0, "MPI_Recv", f.RECEIVE, f.CALL)
+    nodes = summary(tmp_path, [[sender], [receiver], []], (0, 0, 1)).nodes
+    assert [(node.bytes_inside, node.bytes_between, node.idle_share) for node in nodes] == [
+        (5000, 0, 1),
+        (0, 0, 1),
+    ]
+
+
+def test_an_alltoall_is_split_into_inside_and_between(tmp_path: Path) -> None:
+    row = (MS, 900 * MS, 1000, -5, "MPI_Alltoall", f.COLLECTIVE, CALL)
+    node = summary(tmp_path, [[row]] * 4, (0, 0, 1, 1)).nodes[1]
+    assert (node.bytes_inside, node.bytes_between, node.bytes_received) == (2000, 4000, 4000)
+    assert node.estimated_bytes == 0
+
+
+def test_an_allreduce_is_labelled_an_estimate(tmp_path: Path) -> None:
+    row = (MS, 900 * MS, MB, -3, "MPI_Allreduce", f.COLLECTIVE, CALL)
+    assert summary(tmp_path, [[row]] * 2, (0, 1)).nodes[0].estimated_bytes == 1
+
+
+def overlapping(wait: int) -> list[list[Row]]:
+    """A nonblocking send of 1 MB at 100 ms, whose completion is awaited from `wait` to 150 ms."""
+    return [
+        [
+            (100 * MS, 150 * MS, MB, 1, "MPI_Isend", f.POSTED_SEND, SPAN),
+            (wait * MS, 150 * MS, 1, -1, "MPI_Wait", f.COMPLETION, f.CALL),
+        ],
+        [(90 * MS, 150 * MS, MB, 0, "MPI_Recv", f.RECEIVE, CALL)],
+    ]
+
+
+@pytest.mark.parametrize(("wait", "achieved", "possible"), [(100, 0, 0), (104, 0.4, 0.4), (130, 1, 1)])
+def test_overlap_is_the_share_of_network_time_outside_mpi(
+    tmp_path: Path, wait: int, achieved: float, possible: float
+) -> None:
+    overlap = summary(tmp_path, overlapping(wait), (0, 1)).overlap
+    assert (overlap.achieved, overlap.possible) == (pytest.approx(achieved), pytest.approx(possible))
+    assert overlap.network_s == pytest.approx(0.01)
+
+
+def test_more_overlap_is_possible_than_achieved_where_the_transfer_comes_late(tmp_path: Path) -> None:
+    rows = overlapping(130)
+    # The receive is posted when the sender waits already: its 20 ms of computation covered nothing.
+    rows[1] = [(135 * MS, 150 * MS, MB, 0, "MPI_Recv", f.RECEIVE, CALL)]
+    overlap = summary(tmp_path, rows, (0, 1)).overlap
+    assert (overlap.achieved, overlap.possible) == (0, 1)
+
+
+def test_without_nonblocking_operations_there_is_no_overlap(tmp_path: Path) -> None:
+    first, second = message(100, 0, 1)
+    assert summary(tmp_path, [[first], [second]], (0, 1)).overlap.achieved is None
+
+
+def test_bursts_are_burstier_than_a_steady_use(tmp_path: Path) -> None:
+    def rows(starts: range, size: int) -> list[list[Row]]:
+        pairs = [message(at, 0, 1, size) for at in starts]
+        return [[pair[0] for pair in pairs], [pair[1] for pair in pairs]]
+
+    steady = summary(tmp_path / "a", rows(range(1, 900, 10), 900_000), (0, 1)).nodes[0].burstiness
+    bursts = summary(tmp_path / "b", rows(range(1, 900, 300), 10 * MB), (0, 1)).nodes[0].burstiness
+    assert steady is not None
+    assert bursts is not None
+    assert steady < 0.5 < bursts
+
+
+def test_a_node_over_time_has_all_its_bytes(tmp_path: Path) -> None:
+    first, second = message(100, 0, 1)
+    curve = analysed(tmp_path, [[first], [second]], (0, 1)).node_curve(0, np.array([0.0, 0.1, 0.105, 1.0]))
+    assert curve.sent.tolist() == pytest.approx([0, MB / 2, MB / 2])
+    assert curve.received.tolist() == [0, 0, 0]
+    assert curve.ranks.tolist() == pytest.approx([0, 1, 0.005 / 0.895])
+
+
+def test_the_rank_that_computes_longest_is_the_imbalance(tmp_path: Path) -> None:
+    waits = (100 * MS, 900 * MS, 0, -1, "MPI_Barrier", f.BARRIER, f.CALL)
+    node = summary(tmp_path, [[], [waits]], (0, 0)).nodes[0]
+    # 1 s and 0.2 s of computation: the mean is 0.6 s.
+    assert node.imbalance == pytest.approx(1 / 0.6 - 1)
+
+
+def test_calls_of_all_ranks_are_added(tmp_path: Path) -> None:
+    first, second = message(100, 0, 1)
+    result = summary(tmp_path, [[first, first], [second]], (0, 1))
+    assert result.calls == 3
+    assert [(call.name, call.count, call.bytes) for call in result.top_calls] == [
+        ("MPI_Send", 2, 2 * MB),
+        ("MPI_Recv", 1, MB),
+    ]
+
+
+def test_bytes_of_lost_records_come_from_the_windows(tmp_path: Path) -> None:
+    first, second = message(100, 0, 1)
+    windows = [(0, 0, 0, 0, 5 * MB, 0, 0, 5)]
+    node = summary(tmp_path, [[first] * 5, [second] * 5], (0, 1), capacity=1, windows=windows).nodes[0]
+    assert node.bytes_between == 5 * MB
+
+
+def test_memory_traffic_is_not_available_with_a_reason(tmp_path: Path) -> None:
+    assert summary(tmp_path, [[], []], (0, 1)).memory.reason == "the manifest is missing"
+    manifest = {"schema": "elbowroom/profile", "version": 1, "memory_bytes": 5.0}
+    (tmp_path / "profile.json").write_text(json.dumps(manifest))
+    assert summarise(analyse(read_profile(tmp_path), NIC)).memory.bytes == 5
+
+
+def test_a_job_without_communication_has_an_idle_network(tmp_path: Path) -> None:
+    result = summary(tmp_path, [[], []], (0, 1))
+    assert [node.idle_share for node in result.nodes] == [1, 1]
+    assert [node.burstiness for node in result.nodes] == [None, None]
+    assert "the program sent no data by MPI" in result.notes
+
+
+def test_the_document_has_the_fields_that_scripts_rely_on(tmp_path: Path) -> None:
+    first, second = message(100, 0, 1)
+    plain = msgspec.to_builtins(summary(tmp_path, [[first], [second]], (0, 1)))
+    assert {"ranks", "calls", "lost", "nodes"} <= set(plain)
+    fields = {
+        "name",
+        "ranks",
+        "bytes_inside",
+        "bytes_between",
+        "mpi_s",
+        "network_s",
+        "idle_share",
+        "concurrency",
+    }
+    assert fields <= set(plain["nodes"][0])

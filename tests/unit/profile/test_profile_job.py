@@ -1,0 +1,63 @@
+"""The job description of a profile is one that advise reads, and says what it could not know."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from elbowroom.advise.job import decode
+from elbowroom.profile.analysis import analyse, summarise
+from elbowroom.profile.curve import NicCurve
+from elbowroom.profile.job import ProfiledJob, job_of_steps
+from elbowroom.profile.profile import read_profile
+from elbowroom.profile.steps import find_steps
+from made_profiles import MS, MadeJob
+
+
+def profiled(
+    folder: Path,
+    *,
+    name: str = "profiled",
+    cores: int | None = None,
+    direction: Literal["receive", "send", "both"] = "receive",
+) -> ProfiledJob:
+    job = MadeJob(4)
+    for _ in range(20):
+        job.compute(10 * MS)
+        job.exchange(1_000_000)
+    analysis = analyse(read_profile(job.write(folder)), NicCurve(total=(1e9,)))
+    steps = find_steps(analysis).steps
+    assert steps is not None
+    overlap = summarise(analysis).overlap
+    return job_of_steps(analysis, steps, overlap, name=name, cores=cores, direction=direction)
+
+
+def test_advise_reads_the_job_of_a_profile(tmp_path: Path) -> None:
+    job = decode(profiled(tmp_path).text, "job.toml")
+    assert job.step.t_comp is not None
+    assert job.step.t_comp.seconds == pytest.approx(0.010, rel=1e-3)
+    assert (job.step.t_comp.cores, job.now.cores, job.now.overlap) == (2, 2, False)
+    assert job.step.comm_bytes == 2_000_000
+
+
+@pytest.mark.parametrize("name", ['a "quoted" name', "back\\slash", "line\nbreak", "ünïcode"])
+def test_text_and_data_are_the_same_job(tmp_path: Path, name: str) -> None:
+    job = profiled(tmp_path, name=name)
+    assert tomllib.loads(job.text) == job.data
+    assert job.data["name"] == name
+
+
+def test_what_is_not_known_stands_in_the_text(tmp_path: Path) -> None:
+    job = profiled(tmp_path)
+    assert all(f"# - {sentence}\n" in job.text for sentence in job.unknown)
+    assert any("one core for each of the 2 ranks is assumed" in sentence for sentence in job.unknown)
+    assert any("2000000 B that the node sends in a step are not counted" in one for one in job.unknown)
+
+
+def test_what_the_caller_knows_is_not_unknown(tmp_path: Path) -> None:
+    job = profiled(tmp_path, cores=16, direction="both")
+    assert not any("ranks is assumed" in sentence or "not counted" in sentence for sentence in job.unknown)
+    assert (job.data["now"]["cores"], job.data["step"]["comm_bytes"]) == (16, 4_000_000)

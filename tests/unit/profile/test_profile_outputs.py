@@ -1,0 +1,68 @@
+"""Figures, page and Parquet files of a profile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+from elbowroom.draw.svg import svg
+from elbowroom.profile.analysis import Analysis, analyse, summarise
+from elbowroom.profile.columns import write_intervals, write_windows
+from elbowroom.profile.curve import NicCurve
+from elbowroom.profile.figures import profile_figures, profile_page
+from elbowroom.profile.profile import read_profile
+from made_profiles import MS, MadeJob
+
+
+@pytest.fixture
+def analysis(tmp_path: Path) -> Analysis:
+    job = MadeJob(4)
+    for _ in range(10):
+        job.compute(8 * MS)
+        job.exchange(1_000_000)
+    return analyse(read_profile(job.write(tmp_path / "profile")), NicCurve(total=(1e9,)))
+
+
+def test_each_node_has_its_use_over_time_and_all_have_one_histogram(analysis: Analysis) -> None:
+    figures = profile_figures(analysis, summarise(analysis))
+    assert [figure.name for figure in figures] == ["network-0", "network-1", "concurrency"]
+    sent, received, _ = figures[0].series
+    width = analysis.duration / len(sent.x)
+    # 10 exchanges of 2 MB, in MB.
+    assert sum(sent.y) * width == pytest.approx(20)
+    assert sum(received.y) * width == pytest.approx(20)
+    assert sum(figures[-1].series[0].y) == pytest.approx(100)
+    assert all("<svg" in svg(figure) for figure in figures)
+
+
+def test_the_page_has_figures_table_and_notes(analysis: Analysis) -> None:
+    page = profile_page(analysis, summarise(analysis))
+    for words in ("Network use over time, node1", "4 ranks on 2 nodes", "manifest is missing", "1000 MB/s"):
+        assert words in page
+
+
+def test_a_profile_without_communication_has_a_page(tmp_path: Path) -> None:
+    job = MadeJob(4)
+    job.compute(8 * MS)
+    silent = analyse(read_profile(job.write(tmp_path)))
+    assert "the program sent no data by MPI" in profile_page(silent, summarise(silent))
+
+
+def test_intervals_are_rows_of_a_parquet_file(analysis: Analysis, tmp_path: Path) -> None:
+    path = tmp_path / "intervals.parquet"
+    assert write_intervals(analysis, path) == 80
+    table = pyarrow.parquet.read_table(path).to_pydict()
+    assert sum(size for size, out in zip(table["bytes"], table["out"], strict=True) if out) == 40_000_000
+    assert set(table["call"]) == {"MPI_Sendrecv"}
+    assert all(b <= e for b, e in zip(table["begin_s"], table["end_s"], strict=True))
+
+
+def test_windows_are_rows_of_a_parquet_file(analysis: Analysis, tmp_path: Path) -> None:
+    path = tmp_path / "windows.parquet"
+    rows = write_windows(analysis, path)
+    table = pyarrow.parquet.read_table(path)
+    assert table.num_rows == rows
+    assert table.schema.metadata[b"schema"] == b"elbowroom/profile-windows"
+    assert sum(table["sent"].to_pylist()) == pytest.approx(40_000_000)
