@@ -1,0 +1,169 @@
+"""The measured matrix of co-location: what sharing and half of the cores cost each application."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+import numpy as np
+
+from elbowroom.errors import MachineError
+from elbowroom.schedule.applications import Mode
+from elbowroom.stats.bootstrap import RESAMPLES
+
+FEWEST = 5
+"""Repetitions below which there is no interval."""
+
+PERCENT = 100.0
+
+
+class SharedTime(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the journal. `first`, `second`: seconds of each complete run of both applications; an
+    application alone has no second ones.
+    """
+
+    repetition: int
+    mode: Mode
+    application: str
+    companion: str | None = None
+    first: Annotated[tuple[float, ...], msgspec.Meta(min_length=1)]
+    second: tuple[float, ...] = ()
+    wall_s: float
+
+
+class Percent(msgspec.Struct, frozen=True, kw_only=True):
+    """A runtime in percent of the exclusive one, with a 95 % interval; None below five repetitions."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """`application` beside `companion`."""
+
+    application: str
+    companion: str
+    percent: Percent
+
+
+class MeasuredMatrix(msgspec.Struct, frozen=True, kw_only=True):
+    """What `colocate measure --json` prints: seconds of each application alone on all cores, what half of the
+    cores on twice the nodes take in percent of that, and each pair on the same cores and nodes together.
+    """
+
+    schema: str = "elbowroom/colocation"
+    version: int = 1
+    applications: tuple[str, ...]
+    repetitions: int
+    exclusive_s: tuple[float, ...]
+    half: tuple[Percent, ...]
+    cells: tuple[Cell, ...]
+
+    def percent(self, application: str, companion: str) -> float:
+        """Of one cell."""
+        return next(
+            cell.percent.value
+            for cell in self.cells
+            if (cell.application, cell.companion) == (application, companion)
+        )
+
+    def csv(self) -> str:
+        """As `colocate schedule --matrix` reads it: columns are measured applications, rows companions."""
+        names = self.applications
+        lines = [",".join(("companion", *names))]
+        for companion in names:
+            values = (f"{self.percent(name, companion):.1f}" for name in names)
+            lines.append(",".join((companion, *values)))
+        return "\n".join(lines) + "\n"
+
+
+def measured_matrix(names: Sequence[str], lines: Sequence[SharedTime], seed: int = 1) -> MeasuredMatrix:
+    """The matrix of a journal that has all applications and pairs. MachineError where one is missing."""
+    exclusive = {name: _times(lines, "exclusive", name, None) for name in names}
+    generator = np.random.default_rng(seed)
+
+    def percent(times: Sequence[float], name: str, what: str) -> Percent:
+        if not times or not exclusive[name]:
+            raise MachineError("was not measured", field="apps", value=what, hint="continue with --resume")
+        return _percent(times, exclusive[name], generator)
+
+    half = tuple(percent(_times(lines, "half", name, None), name, f"half {name}") for name in names)
+    cells = tuple(
+        Cell(
+            application=name,
+            companion=companion,
+            percent=percent(_times(lines, "shared", name, companion), name, f"{name} beside {companion}"),
+        )
+        for name in names
+        for companion in names
+    )
+    return MeasuredMatrix(
+        applications=tuple(names),
+        repetitions=min(len(times) for times in exclusive.values()),
+        exclusive_s=tuple(float(np.median(exclusive[name])) for name in names),
+        half=half,
+        cells=cells,
+    )
+
+
+def _times(lines: Sequence[SharedTime], mode: Mode, name: str, companion: str | None) -> list[float]:
+    """The mean of the runs of each repetition. An application beside itself has those of both jobs."""
+    values = []
+    for line in lines:
+        if line.mode != mode:
+            continue
+        runs: list[float] = []
+        if (line.application, line.companion) == (name, companion):
+            runs += line.first
+        if line.companion is not None and (line.companion, line.application) == (name, companion):
+            runs += line.second
+        if runs:
+            values.append(sum(runs) / len(runs))
+    return values
+
+
+def _percent(times: Sequence[float], alone: Sequence[float], generator: np.random.Generator) -> Percent:
+    value = PERCENT * float(np.median(times)) / float(np.median(alone))
+    if min(len(times), len(alone)) < FEWEST:
+        return Percent(value=value, low=None, high=None)
+    drawn = [
+        np.median(generator.choice(np.asarray(one), size=(RESAMPLES, len(one))), axis=1)
+        for one in (times, alone)
+    ]
+    low, high = np.quantile(PERCENT * drawn[0] / drawn[1], (0.025, 0.975))
+    return Percent(value=value, low=float(low), high=float(high))
+
+
+class Agreement(msgspec.Struct, frozen=True, kw_only=True):
+    """How well predicted slowdowns agree with measured ones: mean absolute error in percent of the measured
+    value, and Spearman's rank correlation (null where all are alike).
+    """
+
+    pairs: int
+    mean_error: float
+    worst_error: float
+    rank_correlation: float | None
+
+
+def agreement(predicted: Sequence[float], measured: Sequence[float]) -> Agreement:
+    """Both in the same order and unit."""
+    p, m = np.asarray(predicted), np.asarray(measured)
+    errors = PERCENT * np.abs(p - m) / m
+    ranks = [_ranks(one) for one in (p, m)]
+    alike = any(np.ptp(one) == 0 for one in ranks)
+    return Agreement(
+        pairs=len(p),
+        mean_error=float(errors.mean()),
+        worst_error=float(errors.max()),
+        rank_correlation=None if alike else float(np.corrcoef(ranks)[0, 1]),
+    )
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    """Mean ranks of ties."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    result: np.ndarray = (last - (counts - 1) / 2)[inverse]
+    return result
