@@ -1,0 +1,233 @@
+"""Measures co-location: each application alone, on half of the cores, and beside each other one.
+
+What was timed is journalled line by line, so that a measurement that was stopped can go on. Of two that
+share, each is started again when it ends, until both have run once at least beside the other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import select
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from elbowroom.documents import encode
+from elbowroom.errors import MachineError, UsageError
+from elbowroom.files import disk_error, read_document, write_atomically
+from elbowroom.launch.processes import kill_all, run_program, start
+from elbowroom.measure.manifest import Tell
+from elbowroom.measure.progress import Progress
+from elbowroom.measure.session import Stopped
+from elbowroom.schedule.applications import Applications, Turn, turns
+from elbowroom.schedule.measured import SharedTime
+from elbowroom.signals import ends_as_interrupt
+from elbowroom.store.folder import refuse_existing
+from elbowroom.store.journal import Format, Lines
+
+APPLICATIONS, JOURNAL = "applications.json", "times.jsonl"
+
+FIRST_GUESS = 10.0
+"""Seconds of a run, until the first has ended."""
+
+LONGEST_OFFSET = 1.0
+"""s. The second of two applications starts up to this much later: repetitions meet at other places."""
+
+_FIELD = "apps.command"
+_TAIL = 300
+
+
+class _Shared(Format[SharedTime, tuple[int, str, str, str]]):
+    """A line for each measurement."""
+
+    def key(self, line: SharedTime) -> tuple[int, str, str, str]:
+        """As that of its turn."""
+        return line.repetition, line.mode, line.application, line.companion or ""
+
+    def name(self, line: SharedTime) -> str:
+        """Which measurement."""
+        beside = f" beside {line.companion}" if line.companion else ""
+        return f"repetition {line.repetition} of {line.application}{beside} ({line.mode})"
+
+
+_SHARED = _Shared(SharedTime, header=False)
+
+
+def measure_colocation(
+    apps: Applications,
+    out: Path,
+    *,
+    repetitions: int,
+    seed: int,
+    patience: float | None,
+    tell: Tell,
+    again: bool = False,
+) -> list[SharedTime]:
+    """Measures all turns into a new folder, or goes on with one that was begun (`again`). The lines of its
+    journal. Stopped (an interrupt) keeps what was timed.
+    """
+    with contextlib.closing(_opened(apps, out, again)) as journal:
+        left = [turn for turn in turns(apps, repetitions, seed) if turn.key not in journal.done]
+        done = journal.read()
+        guess = sum(line.wall_s for line in done) / len(done) if done else FIRST_GUESS
+        try:
+            with ends_as_interrupt(), Progress(len(left), guess * len(left), tell) as bar:
+                for turn in left:
+                    line = _measured(apps, turn, seed, patience)
+                    journal.append(line)
+                    done.append(line)
+                    bar.step(_SHARED.name(line))
+        except KeyboardInterrupt as interrupt:
+            raise Stopped(
+                "stopped; what was timed is kept", field="out", value=str(out), hint="continue with --resume"
+            ) from interrupt
+    return [line for line in done if line.repetition < repetitions]
+
+
+def _opened(apps: Applications, out: Path, again: bool) -> Lines[SharedTime, tuple[int, str, str, str]]:
+    if again:
+        hint = "start anew: -o FOLDER"
+        begun = read_document(out / APPLICATIONS, field="resume", hint=hint)
+        if begun != encode(apps):
+            raise UsageError("was started for other applications", field="resume", value=str(out), hint=hint)
+        return Lines(out / JOURNAL, _SHARED, create=True)
+    refuse_existing(out)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise disk_error(error, out, "out") from error
+    journal = Lines(out / JOURNAL, _SHARED, create=True)
+    try:
+        write_atomically(out / APPLICATIONS, encode(apps), own=True)
+    except BaseException:
+        journal.close()
+        raise
+    return journal
+
+
+def _measured(apps: Applications, turn: Turn, seed: int, patience: float | None) -> SharedTime:
+    begun = time.monotonic()
+    env = {**os.environ, **apps.env}
+    if turn.second is None:
+        finished = run_program(apps.words(turn.first, turn.mode), patience, env=env, field=_FIELD)
+        first: list[float] = [apps.seconds(turn.first, finished.stdout, finished.wall_s)]
+        second: list[float] = []
+    else:
+        offset = random.Random(f"{seed} {turn.key}").uniform(0, LONGEST_OFFSET)
+        first, second = _share(apps, (turn.first, turn.second), env, offset, patience)
+    return SharedTime(
+        repetition=turn.repetition,
+        mode=turn.mode,
+        application=turn.first,
+        companion=turn.second,
+        first=tuple(first),
+        second=tuple(second),
+        wall_s=time.monotonic() - begun,
+    )
+
+
+class _Running(NamedTuple):
+    """A job that is under way."""
+
+    process: subprocess.Popen[bytes]
+    output: IO[bytes]
+    begun: float
+
+
+class _Job:
+    """An application that shares its nodes, run again and again."""
+
+    def __init__(self, apps: Applications, name: str, number: int, env: dict[str, str]) -> None:
+        self.seconds: list[float] = []
+        self._apps, self._name, self._env = apps, name, env
+        self._words = apps.words(name, "shared", number)
+        self._running: _Running | None = None
+        self._handle = -1
+
+    def start(self) -> int:
+        """Starts it; a handle that is readable once it has ended."""
+        with contextlib.ExitStack() as stack:
+            output = stack.enter_context(tempfile.TemporaryFile())
+            process = start(
+                self._words,
+                field=_FIELD,
+                hint="correct the path",
+                error=UsageError,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=self._env,
+            )
+            stack.pop_all()
+        self._running = _Running(process, output, time.monotonic())
+        self._handle = os.pidfd_open(process.pid)
+        return self._handle
+
+    def end(self) -> None:
+        """It has ended: its time is known. MachineError where it failed."""
+        assert self._running is not None
+        process, output, begun = self._running
+        wall = time.monotonic() - begun
+        process.wait()
+        output.seek(0)
+        printed = output.read().decode(errors="replace")
+        self.stop()
+        if process.returncode != 0:
+            text = printed.strip()[-_TAIL:] or "it printed nothing"
+            raise MachineError(
+                f"ended with exit code {process.returncode}: {text}",
+                field=_FIELD,
+                value=" ".join(self._words),
+                hint="run it by hand",
+            )
+        self.seconds.append(self._apps.seconds(self._name, printed, wall))
+
+    def stop(self) -> None:
+        """Ends it with all that it started."""
+        if self._running is not None:
+            kill_all(self._running.process)
+            self._running.output.close()
+            os.close(self._handle)
+            self._running = None
+
+
+def _share(
+    apps: Applications, names: tuple[str, str], env: dict[str, str], offset: float, patience: float | None
+) -> tuple[list[float], list[float]]:
+    """Seconds of the complete runs of both."""
+    jobs = [_Job(apps, name, number, env) for number, name in enumerate(names)]
+    waiter = select.poll()
+    by_handle = {}
+    deadline = None if patience is None else time.monotonic() + patience
+    try:
+        for job, delay in zip(jobs, (0.0, offset), strict=True):
+            time.sleep(delay)
+            handle = job.start()
+            by_handle[handle] = job
+            waiter.register(handle, select.POLLIN)
+        while not all(job.seconds for job in jobs):
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            ended = waiter.poll(None if left is None else left * 1000)
+            if not ended:
+                raise MachineError(
+                    f"did not end within {patience:g} s beside each other",
+                    field=_FIELD,
+                    value=", ".join(names),
+                    hint="raise the limit: --timeout",
+                )
+            for handle, _ in ended:
+                job = by_handle.pop(handle)
+                waiter.unregister(handle)
+                job.end()
+                if not all(job.seconds for job in jobs):
+                    handle = job.start()
+                    by_handle[handle] = job
+                    waiter.register(handle, select.POLLIN)
+    finally:
+        for job in jobs:
+            job.stop()
+    return jobs[0].seconds, jobs[1].seconds
