@@ -18,7 +18,8 @@ from broadcast_library import ROOT, built_tree, compiled_for, library_folder, ra
 from elbowroom import cli
 from elbowroom.broadcast.measured import Case
 from elbowroom.errors import UsageError
-from elbowroom.launch.broadcast_bench import Job, measure_broadcasts
+from elbowroom.launch.bench import Job
+from elbowroom.launch.broadcast_bench import measure_broadcasts
 from elbowroom.launch.mpi import Mpi
 from traced import mpi_called
 
@@ -110,6 +111,22 @@ def test_the_table_says_that_ranks_shared_cores_and_a_figure_is_drawn(
     assert "n/a" in said  # two repetitions have no interval
     assert ("Ranks shared cores" in said) == (len(elbowroom.api.broadcast_bench.cores()) < 8)
     assert "<svg" in (tmp_path / "figure.svg").read_text(encoding="utf-8")
+
+
+def test_measured_broadcasts_become_areas(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = ["--ranks", "4", "--sizes", "100kB", "--trees", "flat,binary", "--rising", "--repeat", "5"]
+    assert cli.run(["broadcast", "bench", *words, "--json"]) == 0
+    file = tmp_path / "bench.json"
+    file.write_text(capfd.readouterr().out, encoding="utf-8")
+    figure = tmp_path / "areas.svg"
+    assert cli.run(["broadcast", "areas", "--from", str(file), "-o", str(figure), "--json"]) == 0
+    assert "<svg" in figure.read_text(encoding="utf-8")
+    printed = json.loads(capfd.readouterr().out)
+    assert printed["priorities"] == [1, 2, 3]
+    for areas in printed["broadcasts"]:
+        assert not areas["simulated"]
+        waits = zip(areas["received_us"], areas["released_us"][1:], strict=True)
+        assert all(0 < received <= released for received, released in waits)
 
 
 def test_each_rank_receives_before_it_releases_and_priorities_are_served_first() -> None:

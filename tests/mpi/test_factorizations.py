@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,15 +11,12 @@ from typing import Any
 import pytest
 
 from elbowroom import cli
-from elbowroom.errors import ElbowroomError
-from elbowroom.launch import build
-from elbowroom.launch.mpi import Mpi, find_mpi
-from elbowroom.launch.starpu import find_starpu
+from elbowroom.launch.mpi import Mpi
+from task_programs import TaskProgram, program_of
 
 Record = dict[str, Any]
 Use = tuple[object, str]
 
-PATIENCE = 120  # seconds that a busy machine may take for anything
 LARGEST_RESIDUAL = 1e-12
 
 pytestmark = pytest.mark.skipif(
@@ -28,25 +24,11 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-class Program:
-    """A build and the MPI it is started with."""
+class Program(TaskProgram):
+    """A build of the factorizations."""
 
     def __init__(self, name: str, mpi: Mpi) -> None:
-        self.path = build.application(f"factorizations-{name}", mpi)
-        self.launcher = Path(mpi.compiler).parent / "mpirun"
-
-    def start(self, ranks: int, *words: str) -> subprocess.CompletedProcess[str]:
-        environment = {
-            **os.environ,
-            "OMPI_ALLOW_RUN_AS_ROOT": "1",
-            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-            "OMPI_MCA_mpi_yield_when_idle": "1",
-            "OMPI_MCA_pml": "ob1",
-            "TMPDIR": "/tmp",
-        }
-        launch = [str(self.launcher), "--bind-to", "none", "--oversubscribe", "-n", str(ranks)]
-        command = [*launch, str(self.path), *words]
-        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=environment)
+        super().__init__("factorizations", name, mpi)
 
     def solve(self, ranks: int, *words: str) -> Record:
         """The record of a factorization that is right."""
@@ -68,18 +50,12 @@ class Program:
 
 @pytest.fixture(scope="module")
 def inline() -> Program:
-    try:
-        return Program("inline", find_mpi())
-    except ElbowroomError as error:
-        pytest.skip(error.sentence())
+    return program_of(Program, "inline")
 
 
 @pytest.fixture(scope="module")
 def starpu() -> Program:
-    try:
-        return Program("starpu", find_starpu().mpi)
-    except ElbowroomError as error:
-        pytest.skip(error.sentence())
+    return program_of(Program, "starpu")
 
 
 def cholesky(tiles: int) -> Iterator[tuple[tuple[int, int], list[Use]]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -13,53 +12,30 @@ from typing import Any
 import numpy as np
 import pytest
 
-from elbowroom.errors import ElbowroomError
-from elbowroom.launch import build
-from elbowroom.launch.mpi import Mpi, find_mpi
-from elbowroom.launch.starpu import find_starpu
+from elbowroom.launch.mpi import Mpi
+from task_programs import TaskProgram, program_of
 
 Record = dict[str, Any]
 
 CORES = sorted(os.sched_getaffinity(0))
-PATIENCE = 120  # seconds that a busy machine may take for anything
 SEED = 1
 SMALL = {"cg": (48, 8), "cg-sparse": (96, 12), "gemm": (48, 8)}
 
 pytestmark = pytest.mark.skipif(len(CORES) < 2, reason="needs two cores: one computes, one communicates")
 
 
-class Program:
-    """A build and the MPI it is started with."""
+class Program(TaskProgram):
+    """A build of the kernels."""
 
     def __init__(self, name: str, mpi: Mpi) -> None:
-        self.name = name
-        self.path = build.application(f"kernels-{name}", mpi)
-        self.launcher = Path(mpi.compiler).parent / "mpirun"
+        super().__init__("kernels", name, mpi)
 
     def run(self, ranks: int, *words: str, lines: str = "") -> tuple[int, list[Record]]:
         """Exit code and records of a whole conversation."""
-        environment = {
-            **os.environ,
-            "OMPI_ALLOW_RUN_AS_ROOT": "1",
-            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-            "OMPI_MCA_mpi_yield_when_idle": "1",
-            "OMPI_MCA_pml": "ob1",
-            "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
-            "OMP_WAIT_POLICY": "passive",
-            "TMPDIR": "/tmp",
-        }
-        launch = [str(self.launcher), "--bind-to", "none", "--oversubscribe", "-n", str(ranks)]
         records: list[Record] = []
         # On a busy machine a launcher may end before it has handed on what its ranks said last: asked again.
         for _ in range(3):
-            done = subprocess.run(
-                [*launch, str(self.path), *words],
-                input=lines,
-                capture_output=True,
-                text=True,
-                timeout=PATIENCE,
-                env=environment,
-            )
+            done = self.start(ranks, *words, lines=lines)
             records = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
             if records:
                 break
@@ -77,18 +53,12 @@ class Program:
 
 @pytest.fixture(scope="module")
 def openmp() -> Program:
-    try:
-        return Program("openmp", find_mpi())
-    except ElbowroomError as error:
-        pytest.skip(error.sentence())
+    return program_of(Program, "openmp")
 
 
 @pytest.fixture(scope="module")
 def starpu() -> Program:
-    try:
-        return Program("starpu", find_starpu().mpi)
-    except ElbowroomError as error:
-        pytest.skip(error.sentence())
+    return program_of(Program, "starpu")
 
 
 def uniform(seed: int, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
