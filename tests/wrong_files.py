@@ -37,6 +37,8 @@ def furnish(folder: Path, recorded: Path, docs: Path) -> None:
     shutil.copytree(recorded, folder / "run")
     shutil.copy(recorded.parent / "model-1.json", folder / "model.json")
     shutil.copy(docs / "guide" / "job.toml", folder / "job.toml")
+    shutil.copy(docs / "guide" / "jobs.toml", folder / "jobs.toml")
+    shutil.copy(docs.parent / "machines" / "colocation" / "koop_shared_8x8.csv", folder / "matrix.csv")
     times = StepTimes(block=320, seconds=dict.fromkeys(STEPS, 1e-3))
     (folder / "times.json").write_bytes(msgspec.json.encode(times))
     (folder / "load.toml").write_text("[[computing]]\nnode = 0\ncount = 4\n[messages]\nnode = 0\n")

@@ -139,24 +139,33 @@ toml:
   advise henri --job @
   report run --model model.json --job @
   predict henri --load @
+  colocate schedule @ --matrix matrix.csv
 file:
+  colocate schedule --matrix @
+  colocate schedule --matrix matrix.csv --half @
+  colocate predict @
+  colocate predict p --curve @
+  profile show p --curve @
   overlap --table @
   import @ -o new
   broadcast simulate --network @
   broadcast factorize --times @
   broadcast simulate --platform @
   broadcast tune --from @
+  broadcast areas --from @
 hostfile:
   {LIVE} --hostfile @
   advise henri --job job.toml --verify --launcher mpiexec --run new --hostfile @
   calibrate --launcher mpiexec --run new --hostfile @
   broadcast bench --launcher mpiexec --hostfile @
+  profile calibrate --launcher mpiexec --hostfile @
 trace:
   trace stat @
   trace check @
   trace sync @
   trace merge @ -o new.json
   trace dag @ -o new.dot
+  profile show @
 new file:
   advise henri --job job.toml -o @
   report run -o @
@@ -168,6 +177,9 @@ new file:
   trace sync t --report @
   {CALIBRATE} -o @
   broadcast tune --sizes 4 --recipients 1 -o @
+  colocate predict p -o @
+  profile calibrate --launcher nonesuch -o @
+  colocate schedule jobs.toml --matrix matrix.csv --slurm @
 new figure:
   explain curves -o @
   overlap {TIMES} -o @
@@ -179,8 +191,11 @@ new figure:
   trace overhead --repeat 1 -o @ -- true
   trace simulate-clocks --clocks 2 -o @
   broadcast areas -o @
+  colocate schedule --matrix matrix.csv -o @
+  profile show p -o @
   broadcast bench -o @
 new folder:
+  profile record -o @ -- true
   run sizes --machine henri --no-report --out @
   import curves.csv -o @
   calibrate --machine henri --budget 3 --no-report --run @
@@ -193,6 +208,7 @@ count:
   explain run --cores @
   simulate --machine henri --comm-threads @
   trace stat t --bins @
+  profile record -o new --records @ -- true
   trace overhead --repeat @ -- true
   trace simulate-clocks --clocks @
   broadcast simulate --recipients @
@@ -204,7 +220,10 @@ count:
   broadcast simulate --platform fat-tree --racks @
   broadcast areas --recipients @
   broadcast bench --ranks @
+  profile calibrate --ranks @
+  profile calibrate --ranks-per-node @
   broadcast bench --repeat @
+  profile calibrate --repeat @
   predict henri --comm-node 0 --comm-threads @
 counts:
   broadcast tune --recipients @
@@ -225,6 +244,7 @@ index:
   evaluate curves henri --stacked -o new.svg --comp-node @
   {RECORD} --core @ -- true
 any index:
+  colocate predict p --seed @
   {VIRTUAL} --seed @
   {VERIFY} --seed @
   {CALIBRATE} --seed @
@@ -232,6 +252,8 @@ any index:
   trace overhead --repeat 1 --seed @ -- true
   trace simulate-clocks --clocks 2 --seed @
 positive:
+  colocate schedule --matrix matrix.csv --limit @
+  colocate schedule jobs.toml --matrix matrix.csv --seconds @
   {VIRTUAL} --timeout @
   {VIRTUAL} --budget @
   {VERIFY} --timeout @
@@ -284,6 +306,7 @@ sizes:
   simulate --machine henri --cores 1 --sizes @
   broadcast tune --sizes @
   broadcast bench --sizes @
+  profile calibrate --sizes @
 list:
   {VIRTUAL} --comp-cores @
   simulate --machine henri --cores @
@@ -296,6 +319,7 @@ setting:
 parameter:
   simulate --machine henri --cores 1 --set @
 name:
+  colocate schedule --matrix matrix.csv --apart @
   {VIRTUAL} --kernels @
   {CALIBRATE} --kernels @
   explain run --kernel @
@@ -333,6 +357,7 @@ name:
   broadcast tune --overhead @
   broadcast bench --trees @
   broadcast bench --launcher @
+  profile calibrate --launcher @
 text:
   {RECORD} --categories @ -- true
   trace overhead --repeat 1 --categories @ -- true
@@ -353,14 +378,17 @@ hosts:
   advise henri --job job.toml --verify --launcher mpiexec --run new --hosts @
   calibrate --launcher mpiexec --run new --hosts @
   broadcast bench --launcher mpiexec --hosts @
+  profile calibrate --launcher mpiexec --hosts @
 mpi:
   broadcast bench --mpi @
+  profile calibrate --mpi @
   doctor --mpi @
   run quick --dry-run --mpi @
   advise henri --job job.toml --verify --run new --mpi @
   calibrate --run new --mpi @
   {RECORD} --mpi @ -- mpirun true
   trace overhead --repeat 1 --mpi @ -- mpirun true
+  profile record -o new --mpi @ -- mpirun true
 group:
   predict henri --group @
 copy:

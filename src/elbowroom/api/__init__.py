@@ -40,6 +40,17 @@ PUBLIC = {
             "import_curves",
             "resume_calibration",
         ),
+        "elbowroom.api.colocation": (
+            "load_schedule",
+            "pair_applications",
+            "save_matrix_figure",
+            "save_pairing",
+            "save_schedule",
+            "save_slurm_script",
+            "schedule_jobs",
+        ),
+        "elbowroom.api.colocation_forecast": ("forecast_colocation", "save_forecast"),
+        "elbowroom.api.network_calibration": ("calibrate_network", "load_calibration", "save_calibration"),
         "elbowroom.api.factorizations": ("simulate_factorization",),
         "elbowroom.api.explanation": ("explain", "explanation_figures", "save_explanation"),
         "elbowroom.api.machines": (
@@ -61,6 +72,7 @@ PUBLIC = {
             "save_figure",
             "save_panels",
         ),
+        "elbowroom.api.profiles": ("record_profile", "save_profile", "show_profile"),
         "elbowroom.api.recording_cost": ("overhead_figures", "save_overhead_figure", "trace_overhead"),
         "elbowroom.api.runs": ("ListedRun", "Run", "list_runs", "open", "step_table"),
         "elbowroom.api.schemas": ("schema", "schema_names"),
@@ -103,13 +115,17 @@ if TYPE_CHECKING:
     from elbowroom.api import broadcasts as broadcasts
     from elbowroom.api import calibration as calibration
     from elbowroom.api import choices as choices
+    from elbowroom.api import colocation as colocation
+    from elbowroom.api import colocation_forecast as colocation_forecast
     from elbowroom.api import explanation as explanation
     from elbowroom.api import factorizations as factorizations
     from elbowroom.api import failure as failure
     from elbowroom.api import machines as machines
     from elbowroom.api import measurement as measurement
     from elbowroom.api import models as models
+    from elbowroom.api import network_calibration as network_calibration
     from elbowroom.api import predictions as predictions
+    from elbowroom.api import profiles as profiles
     from elbowroom.api import quantities as quantities
     from elbowroom.api import recording_cost as recording_cost
     from elbowroom.api import report as report
@@ -142,6 +158,15 @@ if TYPE_CHECKING:
     from elbowroom.api.calibration import fit as fit
     from elbowroom.api.calibration import import_curves as import_curves
     from elbowroom.api.calibration import resume_calibration as resume_calibration
+    from elbowroom.api.colocation import load_schedule as load_schedule
+    from elbowroom.api.colocation import pair_applications as pair_applications
+    from elbowroom.api.colocation import save_matrix_figure as save_matrix_figure
+    from elbowroom.api.colocation import save_pairing as save_pairing
+    from elbowroom.api.colocation import save_schedule as save_schedule
+    from elbowroom.api.colocation import save_slurm_script as save_slurm_script
+    from elbowroom.api.colocation import schedule_jobs as schedule_jobs
+    from elbowroom.api.colocation_forecast import forecast_colocation as forecast_colocation
+    from elbowroom.api.colocation_forecast import save_forecast as save_forecast
     from elbowroom.api.explanation import explain as explain
     from elbowroom.api.explanation import explanation_figures as explanation_figures
     from elbowroom.api.explanation import save_explanation as save_explanation
@@ -164,6 +189,12 @@ if TYPE_CHECKING:
     from elbowroom.api.models import read_load as read_load
     from elbowroom.api.models import save_figure as save_figure
     from elbowroom.api.models import save_panels as save_panels
+    from elbowroom.api.network_calibration import calibrate_network as calibrate_network
+    from elbowroom.api.network_calibration import load_calibration as load_calibration
+    from elbowroom.api.network_calibration import save_calibration as save_calibration
+    from elbowroom.api.profiles import record_profile as record_profile
+    from elbowroom.api.profiles import save_profile as save_profile
+    from elbowroom.api.profiles import show_profile as show_profile
     from elbowroom.api.recording_cost import overhead_figures as overhead_figures
     from elbowroom.api.recording_cost import save_overhead_figure as save_overhead_figure
     from elbowroom.api.recording_cost import trace_overhead as trace_overhead

@@ -11,11 +11,13 @@ from elbowroom.advise.job import JobFile
 from elbowroom.api.broadcast_bench import BroadcastEntry
 from elbowroom.api.broadcasts import AreasDocument, BroadcastDocument
 from elbowroom.api.calibration import CalibrationDocument, EvaluationDocument, FitDocument
+from elbowroom.api.colocation_forecast import ForecastDocument
 from elbowroom.api.factorizations import FactorizationDocument
 from elbowroom.api.failure import ErrorDocument
 from elbowroom.api.machines import Diagnoses, VirtualMachineDocument, VirtualMachineList
 from elbowroom.api.measurement import Comparison, DryRun, PlanList
 from elbowroom.api.predictions import LoadDocument, SituationDocument, SituationsDocument
+from elbowroom.api.profiles import ProfileRecordDocument
 from elbowroom.api.runs import FileList, RunList
 from elbowroom.api.show import show_type
 from elbowroom.api.simulation import ClocksDocument, NodeDocument, QuestionsDocument, SimulationDocument
@@ -26,6 +28,11 @@ from elbowroom.broadcast.network import NetworkDocument
 from elbowroom.errors import UsageError, closest
 from elbowroom.explain.explanation import Explanation
 from elbowroom.models.document import Document
+from elbowroom.profile.calibration import Calibration as NicCalibration
+from elbowroom.profile.manifest import Manifest as ProfileManifest
+from elbowroom.profile.summary import ProfileSummary
+from elbowroom.schedule.pairing import Pairing
+from elbowroom.schedule.plan import SchedulePlan
 from elbowroom.schemas import json_schema
 from elbowroom.store.folder import Manifest
 from elbowroom.store.journal import JournalHeader, WrittenLine
@@ -69,6 +76,9 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[type[msgspec.Struct], ...]]] = {
         PredictedStepDocument,
         StepTableDocument,
     ),
+    "colocation-forecast": ("slowdowns of pairs: what `colocate predict --json` prints", ForecastDocument),
+    "nic-calibration": ("a calibrated NIC: what `profile calibrate` prints and writes", NicCalibration),
+    "pairing": ("pairs of applications: what `colocate schedule --matrix --json` prints", Pairing),
     "plans": ("named plans: what `plans --json` prints", PlanList),
     "prediction": (
         "predictions: what `predict --json` prints",
@@ -76,10 +86,17 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[type[msgspec.Struct], ...]]] = {
         SituationsDocument,
         LoadDocument,
     ),
+    "profile": ("profile.json of a profile folder", ProfileManifest),
+    "profile-summary": ("profile: what `profile show --json` prints", ProfileSummary),
+    "profile-record": ("profiled program: what `profile --json -- CMD` prints", ProfileRecordDocument),
     "samples": (
         "samples.jsonl of a run folder: line 1 is a header, every other line is one repetition of a point",
         JournalHeader,
         WrittenLine,
+    ),
+    "schedule": (
+        "jobs on nodes: what `colocate schedule JOBS.toml --json` prints and -o writes",
+        SchedulePlan,
     ),
     "show": ("results of a run: what `show --json` prints", show_type()),
     "simulate": ("simulated curves: what `simulate --json` prints", SimulationDocument),

@@ -27,6 +27,7 @@ COMMANDS = {
     "import": ("calibration", "Import curves that another program measured."),
     "fit": ("calibration", "Fit all models to runs."),
     "evaluate": ("calibration", "Compute the errors of models on a run."),
+    "colocate": ("colocation", "Find the jobs that may share nodes, and schedule them."),
     "predict": ("prediction", "Predict bandwidths alone and together."),
     "schema": ("documentation", "Print the JSON Schema of a document."),
     "simulate": ("simulation", "Simulate the memory requests of a node, one by one."),
@@ -34,6 +35,7 @@ COMMANDS = {
     "help": ("documentation", "Print a page of the documentation."),
     "completion": ("documentation", "Print the completion script of a shell."),
     "manual": ("documentation", "Print the man page."),
+    "profile": ("profiles", "Profile who communicates when, and show it."),
     "trace": ("traces", "Record, merge, check and analyse traces of programs."),
 }
 """The module of each command, and what the list of commands says of it, in the order of a first visit."""

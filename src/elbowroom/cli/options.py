@@ -254,7 +254,7 @@ def _closest(word: str, known: Iterable[str]) -> str:
     return f"{f'did you mean {near[0]!r}? ' if near else ''}known: {', '.join(known)}"
 
 
-_OUTPUTS = ("out", "report", "figure")
+_OUTPUTS = ("out", "report", "figure", "slurm")
 """Names of the parameters that are files to write."""
 
 

@@ -56,7 +56,7 @@ class Axis(msgspec.Struct, frozen=True, kw_only=True):
     `whole` keeps its ticks on whole numbers (cores have no halves).
     `reach` is a value that a y axis shows whatever its curves need: panels side by side can be compared.
     `reference` is a value of the y axis that carries a line across the plot (the 1 of `kept`).
-    `names` stand at 0, 1, 2 … in place of numbers (x axis).
+    `names` stand at 0, 1, 2 … in place of numbers (x axis, and both axes of a map).
     `second` is another unit of the x axis, or of the left one where there is no right one.
     """
 

@@ -114,7 +114,9 @@ def axis_scale(
 
 
 def _from_end_to_end(axis: Axis, grid: Sequence[float]) -> AxisScale:
-    """The axis of a map: no room beyond its grid."""
+    """The axis of a map: no room beyond its grid; names have one place each."""
+    if axis.names:
+        return _named(axis.names)
     scale = axis_scale(axis, grid, from_zero=False)
     low, high = grid[0], grid[-1]
     ticks = tuple(tick for tick in scale.ticks if low <= tick.value <= high)

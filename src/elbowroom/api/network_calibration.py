@@ -1,0 +1,80 @@
+"""Calibration of a node's NIC: what n senders get together (docs/reference/profile-quantities.md)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from elbowroom.errors import UsageError
+from elbowroom.launch.bench import Job
+from elbowroom.launch.launchers import host_count
+from elbowroom.launch.mpi import find_mpi
+from elbowroom.launch.network_bench import measure_network
+from elbowroom.profile.calibration import CALIBRATION, cases
+from elbowroom.profile.calibration import Calibration as Calibration
+from elbowroom.profile.calibration import CalibrationRow as CalibrationRow
+from elbowroom.profile.calibration import calibration as summarise
+from elbowroom.profile.curve import NicCurve
+
+DEFAULT_SIZES = (1024, 16384, 262144, 4194304)
+
+MOST_RANKS = 1024
+MOST_SIZE = 2**30
+
+
+def calibrate_network(
+    sizes: Sequence[int] = DEFAULT_SIZES,
+    *,
+    ranks: int | None = None,
+    ranks_per_node: int | None = None,
+    repeat: int = 5,
+    seconds: float = 0.1,
+    launcher: str | None = None,
+    mpi: str | None = None,
+    hosts: Sequence[str] = (),
+    hostfile: str | None = None,
+) -> Calibration:
+    """Measures 1, 2, … senders of a node at once, to another node and inside the node, over sizes (B).
+
+    `ranks`: of all nodes together (default: one for each core of two nodes); `ranks_per_node`: for emulated
+    nodes (docs/reference/nic.md), else all of a host are one node's. `seconds` of each of the `repeat`
+    measurements of a case. UsageError for what cannot be measured, MachineError where it fails.
+    """
+    for size in sizes:
+        if not 1 <= size <= MOST_SIZE:
+            raise UsageError("is not between 1 B and 1 GiB", field="sizes", value=size, hint="give 1KiB,4MiB")
+    job = Job(_ranks(ranks, hosts, hostfile), launcher, mpi, tuple(hosts), hostfile)
+    name = launcher or "local"
+    each = ranks_per_node or -(-job.ranks // max(1, host_count(name, job.hosts, hostfile, os.environ)))
+    asked = cases(tuple(sorted(set(sizes))), min(each, job.ranks))
+    measured = measure_network(asked, job, repeat=repeat, seconds=seconds)
+    return summarise(asked, measured, find_mpi(mpi).name)
+
+
+def _ranks(ranks: int | None, hosts: Sequence[str], hostfile: str | None) -> int:
+    cores = len(os.sched_getaffinity(0))
+    count = max(2, 2 * cores if hosts or hostfile else cores) if ranks is None else ranks
+    if not 2 <= count <= MOST_RANKS:
+        raise UsageError(f"is not between 2 and {MOST_RANKS}", field="ranks", value=count, hint="give 8")
+    return count
+
+
+def save_calibration(calibration: Calibration, file: str | Path) -> None:
+    """Writes what `load_calibration` reads."""
+    CALIBRATION.write(Path(file), calibration)
+
+
+def load_curve(file: str | Path) -> NicCurve:
+    """The curve between nodes in such a file; UsageError where there is none."""
+    curve = load_calibration(file).curve
+    if curve is None:
+        raise UsageError(
+            "holds no curve between nodes", field="curve", value=str(file), hint="calibrate on two nodes"
+        )
+    return curve
+
+
+def load_calibration(file: str | Path) -> Calibration:
+    """From the file of `profile calibrate -o`; UsageError where it is none."""
+    return CALIBRATION.read(Path(file))
