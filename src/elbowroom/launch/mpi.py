@@ -26,6 +26,9 @@ Ask = Callable[..., str]
 _PATIENCE = 30.0
 """Seconds that a compiler wrapper or ldd may take."""
 
+_SCRIPT_BYTES = 1024
+"""Linker scripts of MPI libraries are one line; libraries are not read whole."""
+
 _SUFFIXES = ("", ".openmpi", ".mpich")
 _LAUNCHERS = ("mpirun", "mpiexec.hydra", "mpiexec")
 
@@ -236,7 +239,7 @@ def wrapper_of(library: str, ask: Ask | None = None) -> Path | None:
     """The C++ compiler wrapper that links this MPI library: below the library's folders, or in PATH."""
     linked = Path(library).name.partition(".so")[0] + ".so"
     for compiler in _wrappers(library):
-        if any(_same(Path(folder) / linked, library) for folder in _folders(compiler, ask or stdout_of)):
+        if any(_links(Path(folder) / linked, library) for folder in _folders(compiler, ask or stdout_of)):
             return compiler
     return None
 
@@ -268,6 +271,21 @@ def _folders(compiler: Path, ask: Ask) -> list[str]:
     """Where a wrapper looks for libraries; those beside it where it names none."""
     named = re.findall(r"-L\s*(\S+)", ask(str(compiler), "-show"))
     return named or [str(compiler.parent.parent / "lib"), str(compiler.parent.parent / "lib64")]
+
+
+def _links(linked: Path, library: str) -> bool:
+    """Whether what a compiler links is this library. Wheels hold no links: theirs is a linker script."""
+    return _same(linked, library) or _same(linked.parent / _named_by_script(linked), library)
+
+
+def _named_by_script(linked: Path) -> str:
+    """The file that a linker script names first; itself where it is none."""
+    try:
+        with open(linked, "rb") as file:
+            match = re.match(rb"INPUT\s*\(\s*([^\s)]+)", file.read(_SCRIPT_BYTES))
+    except OSError:
+        match = None
+    return os.fsdecode(match.group(1)) if match else linked.name
 
 
 def _same(one: Path, other: str) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.launch.launcher import LaunchRequest, read_hostfile
 from elbowroom.launch.launchers import build_launch, detect, host_count, names
-from elbowroom.launch.mpi import Mpi, find_mpi, launcher_identity
+from elbowroom.launch.mpi import Mpi, find_mpi, launcher_identity, wrapper_of
 from elbowroom.launch.session import check_hello, library_matches
 
 OPENMPI5 = Mpi(
@@ -223,3 +223,15 @@ def test_a_launcher_of_another_mpi_is_refused(site: Path, monkeypatch: pytest.Mo
 def test_a_made_up_mpi_is_found_by_its_prefix(site: Path) -> None:
     mpi = find_mpi(str(site))
     assert (mpi.kind, mpi.version, mpi.launcher) == ("openmpi", "9.9.9", str(site / "bin" / "mpirun"))
+
+
+@pytest.mark.parametrize("script", ["INPUT(libmpi.so.40)\n", "INPUT ( libmpi.so.40 )"])
+def test_a_library_behind_a_linker_script_has_its_wrapper(tmp_path: Path, script: str) -> None:
+    library, compiler = tmp_path / "lib" / "libmpi.so.40", tmp_path / "bin" / "mpicxx"
+    for path in (library, compiler):
+        path.parent.mkdir()
+        path.touch(mode=0o755)
+    (tmp_path / "lib" / "libmpi.so").write_text(script)
+    assert wrapper_of(str(library), ask=lambda *_: "") == compiler
+    (tmp_path / "lib" / "libmpi.so").write_text("INPUT(libother.so.1)\n")
+    assert wrapper_of(str(library), ask=lambda *_: "") is None
