@@ -19,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from elbowroom.launch import build
@@ -26,36 +27,48 @@ from elbowroom.launch.mpi import Mpi, find_mpi, launch_environment
 
 LIMIT = 200.0
 SOURCE = Path(__file__).resolve().parents[1] / "lib" / "pmpi" / "benchmark.c"
-KINDS = ("alone", "preloaded", "traced")
 
 
-def once(mpi: Mpi, program: Path, preload: Path, kind: str, folder: str) -> dict[str, float]:
+Told = Callable[[str], list[str]]
+"""What the processes of a kind of run are told, as words behind `env`, from a new path that they may use."""
+
+
+def once(mpi: Mpi, program: Path, told: list[str]) -> dict[str, float]:
     """What calls take in one run, ns."""
     environment = {**os.environ, **launch_environment()}
-    told = [] if kind == "alone" else [f"LD_PRELOAD={preload}"]
-    if kind == "traced":
-        told += [f"ELBOW_TRACE_DIRECTORY={folder}", f"ELBOW_TRACE_BYTES={64 << 20}"]
     words = [mpi.launcher, "-n", "2", "env", *told, str(program)]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120, check=True)
     found: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
     return found
 
 
-def measured(mpi: Mpi, preload: Path, repeat: int) -> dict[str, dict[str, float]]:
-    """Medians of each kind of run and each call."""
+def c_wrapper(mpi: Mpi) -> Path:
+    """The C compiler of an MPI."""
     compiler = Path(mpi.compiler)
+    return compiler.with_name(compiler.name.replace("mpicxx", "mpicc"))
+
+
+def measured(mpi: Mpi, kinds: Mapping[str, Told], repeat: int) -> dict[str, dict[str, float]]:
+    """Medians of each kind of run and each call, in ns; the kinds take turns."""
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "benchmark"
-        wrapper = compiler.with_name(compiler.name.replace("mpicxx", "mpicc"))
-        subprocess.run([wrapper, "-O2", "-o", program, SOURCE], check=True)
-        runs: dict[str, list[dict[str, float]]] = {kind: [] for kind in KINDS}
+        subprocess.run([c_wrapper(mpi), "-O2", "-o", program, SOURCE], check=True)
+        runs: dict[str, list[dict[str, float]]] = {kind: [] for kind in kinds}
         for number in range(repeat):
-            for kind in KINDS:
-                runs[kind].append(once(mpi, program, preload, kind, f"{folder}/{number}"))
+            for kind, told in kinds.items():
+                runs[kind].append(once(mpi, program, told(f"{folder}/{kind}-{number}")))
     return {
         kind: {name: statistics.median(one[name] for one in found) for name in found[0]}
         for kind, found in runs.items()
     }
+
+
+def print_costs(mpi: Mpi, found: Mapping[str, Mapping[str, float]], added: Mapping[str, float]) -> None:
+    """A row for each call: each kind of run, and what the last one adds to the first."""
+    print(f"{mpi.name}, ns a call" + " " * 14 + "".join(f"{kind:>12}" for kind in (*found, "added")))
+    for name, more in added.items():
+        values = [*(kind[name] for kind in found.values()), more]
+        print(f"{name:<36}" + "".join(f"{value:>12.1f}" for value in values))
 
 
 def main() -> None:
@@ -71,15 +84,18 @@ def main() -> None:
     arguments = parser.parse_args()
     mpi = find_mpi(arguments.mpi)
     libraries = arguments.libraries or build.trace_libraries(mpi)
-    found = measured(mpi, libraries / "libelbow_trace_mpi.so", arguments.repeat)
+    preload = f"LD_PRELOAD={libraries / 'libelbow_trace_mpi.so'}"
+    kinds: dict[str, Told] = {
+        "alone": lambda _: [],
+        "preloaded": lambda _: [preload],
+        "traced": lambda path: [preload, f"ELBOW_TRACE_DIRECTORY={path}", f"ELBOW_TRACE_BYTES={64 << 20}"],
+    }
+    found = measured(mpi, kinds, arguments.repeat)
     added = {name: found["traced"][name] - alone for name, alone in found["alone"].items()}
     if arguments.json:
         print(json.dumps({"mpi": mpi.name, "ns": found, "added_ns": added, "limit_ns": LIMIT}))
     else:
-        print(f"{mpi.name}, ns a call" + " " * 14 + "".join(f"{kind:>12}" for kind in (*KINDS, "added")))
-        for name, more in added.items():
-            values = [*(found[kind][name] for kind in KINDS), more]
-            print(f"{name:<36}" + "".join(f"{value:>12.1f}" for value in values))
+        print_costs(mpi, found, added)
     sys.exit(1 if max(added.values()) >= LIMIT else 0)
 
 
