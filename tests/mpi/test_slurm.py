@@ -1,23 +1,16 @@
-"""The srun launcher against a real Slurm of one node, started and stopped here with its own files and ports.
+"""The srun launcher against a real Slurm of one node.
 
-It works as root only, since slurmd starts tasks for any user. Debian: slurm-wlm and munge. PMIx between Slurm
-and Open MPI also wants libpmix-dev, whose libpmix.so is what Slurm's plugin loads; MPICH speaks PMI2, which
-Slurm has built in.
+PMIx between Slurm and Open MPI also wants libpmix-dev, whose libpmix.so is what Slurm's plugin loads; MPICH
+speaks PMI2, which Slurm has built in.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import secrets
-import shutil
-import signal
-import socket
 import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
@@ -28,158 +21,17 @@ from elbowroom.launch.launchers import build_launch, detect
 from elbowroom.launch.mpi import Mpi, find_mpi
 from elbowroom.launch.session import Session
 from elbowroom.plan.point import Unit
-
-NEEDED = ("munged", "slurmctld", "slurmd", "srun", "salloc", "scancel", "sinfo", "squeue")
-
-SLURM_CONF = """
-ClusterName=elbowroom
-SlurmctldHost={host}(127.0.0.1)
-SlurmUser=root
-SlurmdUser=root
-AuthType=auth/munge
-AuthInfo=socket={folder}/munge.socket
-CredType=cred/munge
-SlurmctldPort={controller_port}
-SlurmdPort={daemon_port}
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
-SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.log
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
-SchedulerType=sched/builtin
-ReturnToService=2
-KillWait=5
-NodeName={host} NodeAddr=127.0.0.1 CPUs={cores} State=UNKNOWN
-PartitionName=all Nodes={host} Default=YES MaxTime=INFINITE State=UP
-"""
-
-
-class Slurm:
-    """The three daemons and one allocation of two tasks."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.env = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
-        self.daemons: list[subprocess.Popen[bytes]] = []
-        self.job = ""
-
-    def start(self) -> None:
-        """Starts the daemons; raises RuntimeError with the end of what they said when the node stays down."""
-        self._configure()
-        self._daemon(
-            "munged", "--foreground", "--force", f"--key-file={self.folder}/munge.key",
-            f"--socket={self.folder}/munge.socket", f"--pid-file={self.folder}/munged.pid",
-            f"--log-file={self.folder}/munged.log", f"--seed-file={self.folder}/munge.seed",
-        )  # fmt: skip
-        self._until(lambda: (self.folder / "munge.socket").exists(), "munged")
-        self._daemon("slurmctld", "-D", "-c")
-        self._daemon("slurmd", "-D")
-        self._until(lambda: self.output("sinfo", "-h", "-o", "%T") == "idle", "the node")
-
-    def allocate(self) -> None:
-        """An allocation that lasts until it is cancelled, as `salloc` at a prompt makes it."""
-        granted = subprocess.run(
-            ["salloc", "--no-shell", "--ntasks=2", "--nodes=1"],
-            env=self.env, capture_output=True, text=True, timeout=60, check=True,
-        )  # fmt: skip
-        self.job = granted.stderr.split("job allocation ")[1].split()[0]
-
-    def stop(self) -> None:
-        """Ends allocation and daemons; steps are children of slurmd's and go with their job."""
-        if self.job:
-            self.output("scancel", self.job)
-            with contextlib.suppress(RuntimeError):
-                self._until(lambda: self.output("squeue", "-h") == "", "the queue")
-        for daemon in reversed(self.daemons):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(daemon.pid, signal.SIGTERM)
-            try:
-                daemon.wait(10)
-            except subprocess.TimeoutExpired:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(daemon.pid, signal.SIGKILL)
-                daemon.wait()
-
-    def output(self, *command: str) -> str:
-        done = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=30, check=False)
-        return done.stdout.strip()
-
-    def _configure(self) -> None:
-        for name in ("state", "spool"):
-            (self.folder / name).mkdir()
-        key = self.folder / "munge.key"
-        key.write_bytes(secrets.token_bytes(128))
-        key.chmod(0o600)
-        controller_port, daemon_port = free_ports(2)
-        conf = SLURM_CONF.format(
-            host=socket.gethostname().split(".")[0], folder=self.folder, cores=max(2, os.cpu_count() or 2),
-            controller_port=controller_port, daemon_port=daemon_port,
-        )  # fmt: skip
-        (self.folder / "slurm.conf").write_text(conf, encoding="utf-8")
-        # Slurm 22 initialises a cgroup plugin even when nothing uses it, and v2 would want systemd.
-        (self.folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n", encoding="utf-8")
-
-    def _daemon(self, *command: str) -> None:
-        with open(self.folder / f"{command[0]}.out", "wb") as out:
-            self.daemons.append(
-                subprocess.Popen(
-                    command,
-                    env=self.env,
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=out,
-                    start_new_session=True,
-                )
-            )
-
-    def _until(self, ready: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
-        end = time.monotonic() + seconds
-        while not ready():
-            dead = [daemon.args for daemon in self.daemons if daemon.poll() is not None]
-            if dead or time.monotonic() > end:
-                raise RuntimeError(f"{what} did not start ({dead or 'too late'}): {self._log()}")
-            time.sleep(0.2)
-
-    def _log(self) -> str:
-        files = sorted(self.folder.glob("*.out"))
-        return " | ".join(" ".join(file.read_text(errors="replace").splitlines()[-3:]) for file in files)
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that are free now; all are held while they are chosen, so that they differ."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+from slurm_cluster import Slurm, running_slurm
 
 
 @pytest.fixture(scope="module")
 def slurm() -> Iterator[Slurm]:
-    if os.geteuid() != 0:
-        pytest.skip("a Slurm of our own needs root")
-    missing = [tool for tool in NEEDED if shutil.which(tool) is None]
-    if missing:
-        pytest.skip(f"not installed: {', '.join(missing)} (Debian: slurm-wlm and munge)")
-    # munged refuses sockets in folders that others may write, and paths over 107 bytes.
-    folder = Path(tempfile.mkdtemp(prefix="elbow-slurm-", dir="/tmp"))
-    folder.chmod(0o755)
-    cluster = Slurm(folder)
-    try:
+    with running_slurm(nodes=1) as cluster:
         try:
-            cluster.start()
             cluster.allocate()
-        except (RuntimeError, subprocess.SubprocessError) as error:
-            pytest.skip(f"Slurm does not start here: {error}")
+        except subprocess.SubprocessError as error:
+            pytest.skip(f"Slurm allocates nothing here: {error}")
         yield cluster
-    finally:
-        cluster.stop()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager
