@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <optional>
+#include <sstream>
 
 namespace elbowroom::nic {
 namespace {
@@ -44,6 +45,29 @@ double read(const Environment& environment, const char* name, double otherwise, 
   return *result;
 }
 
+// The node at a place of the list in ELBOW_NIC_NODES, which has those of this job in order; without it, the place.
+int node_at(const Environment& environment, int place, std::string& error) {
+  const std::string list = text(environment, "ELBOW_NIC_NODES");
+  std::istringstream words(list);
+  std::string word;
+  int node = place;
+  for (int i = 0; i <= place && !list.empty(); ++i) {
+    const std::optional<double> one = std::getline(words, word, ',') ? number(word) : std::nullopt;
+    if (!one || *one < 0 || *one != std::floor(*one)) {
+      error = "ELBOW_NIC_NODES is '" + list + "': give at least " + std::to_string(place + 1) + " nodes: 0,1";
+      return 0;
+    }
+    node = *one < kNodes ? static_cast<int>(*one) : kNodes;
+  }
+  if (node >= kNodes) {
+    error = (list.empty() ? "ELBOW_NIC_RANKS_PER_NODE is '" + text(environment, "ELBOW_NIC_RANKS_PER_NODE")
+                          : "ELBOW_NIC_NODES is '" + list) +
+            "': this rank would be on node " + std::to_string(node) + ", and there are at most " +
+            std::to_string(kNodes);
+  }
+  return node;
+}
+
 // Slurm sets its own in the batch script, too, whose commands are no ranks.
 std::string rank_of(const Environment& environment) {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
@@ -70,12 +94,7 @@ Settings read_settings(const Environment& environment) {
     settings.error = "ELBOW_NIC_NAME is '" + name + "': give at most 200 characters without /";
   }
   const double per_node = read(environment, "ELBOW_NIC_RANKS_PER_NODE", 1, 1, settings.error);
-  settings.node = settings.rank / static_cast<int>(per_node);
-  if (settings.node >= kNodes) {
-    settings.error = "ELBOW_NIC_RANKS_PER_NODE is '" + text(environment, "ELBOW_NIC_RANKS_PER_NODE") + "': rank " +
-                     std::to_string(settings.rank) + " would be on node " + std::to_string(settings.node) +
-                     ", and there are at most " + std::to_string(kNodes);
-  }
+  settings.node = node_at(environment, settings.rank / static_cast<int>(per_node), settings.error);
   settings.nic.bandwidth = read(environment, "ELBOW_NIC_BANDWIDTH", NAN, 1000, settings.error);
   settings.nic.burst = read(environment, "ELBOW_NIC_BURST", kBurst, 1000, settings.error);
   settings.nic.latency_ns =

@@ -36,10 +36,16 @@ TEST_CASE("The node follows from the rank, which each launcher names otherwise")
   CHECK(settings_of({{"PMI_RANK", ""}, {"SLURM_PROCID", "3"}, {"SLURM_STEP_ID", "0"}}).rank == 3);
 }
 
+TEST_CASE("A job names the nodes that it is on") {
+  CHECK(settings_of({{"ELBOW_NIC_RANKS_PER_NODE", "2"}, {"ELBOW_NIC_NODES", "4,7,3"}}).node == 3);
+  CHECK(settings_of({{"PMI_RANK", "0"}, {"ELBOW_NIC_NODES", "4"}}).node == 4);
+}
+
 TEST_CASE("Values that are none are refused in a sentence that names the variable") {
   const std::map<std::string, std::vector<std::string>> wrong = {
       {"ELBOW_NIC_BANDWIDTH", {"", "0", "-1", "fast", "1e8x", "nan", "inf"}},
       {"ELBOW_NIC_RANKS_PER_NODE", {"0", "-2", "two"}},
+      {"ELBOW_NIC_NODES", {"0,1", "x,1,2,3,4,5", "0,1,2,3,4,-1", "0,1,2,3,4,1.5", "0,1,2,3,4,64"}},
       {"ELBOW_NIC_BURST", {"0", "x"}},
       {"ELBOW_NIC_LATENCY", {"-1e-6", "x"}},
       {"ELBOW_NIC_NAP", {"-1", "x"}},
