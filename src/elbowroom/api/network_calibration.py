@@ -11,6 +11,7 @@ from elbowroom.launch.bench import Job
 from elbowroom.launch.launchers import host_count
 from elbowroom.launch.mpi import find_mpi
 from elbowroom.launch.network_bench import measure_network
+from elbowroom.launch.nic import NicSettings, behind, emulated
 from elbowroom.profile.calibration import CALIBRATION, cases
 from elbowroom.profile.calibration import Calibration as Calibration
 from elbowroom.profile.calibration import CalibrationRow as CalibrationRow
@@ -27,7 +28,7 @@ def calibrate_network(
     sizes: Sequence[int] = DEFAULT_SIZES,
     *,
     ranks: int | None = None,
-    ranks_per_node: int | None = None,
+    nic: NicSettings | None = None,
     repeat: int = 5,
     seconds: float = 0.1,
     launcher: str | None = None,
@@ -37,24 +38,36 @@ def calibrate_network(
 ) -> Calibration:
     """Measures 1, 2, … senders of a node at once, to another node and inside the node, over sizes (B).
 
-    `ranks`: of all nodes together (default: one for each core of two nodes); `ranks_per_node`: for emulated
-    nodes (docs/reference/nic.md), else all of a host are one node's. `seconds` of each of the `repeat`
+    `ranks`: of all nodes together (default: one for each core of two nodes); `nic`: an emulated one
+    (docs/reference/nic.md), else all ranks of a host are one node's. `seconds` of each of the `repeat`
     measurements of a case. UsageError for what cannot be measured, MachineError where it fails.
     """
     for size in sizes:
         if not 1 <= size <= MOST_SIZE:
             raise UsageError("is not between 1 B and 1 GiB", field="sizes", value=size, hint="give 1KiB,4MiB")
-    job = Job(_ranks(ranks, hosts, hostfile), launcher, mpi, tuple(hosts), hostfile)
+    if nic is not None and (hosts or hostfile):
+        raise UsageError(
+            "is emulated on this host only", field="nic", hint="leave --hosts and --hostfile out"
+        )
+    job = Job(_ranks(ranks, hosts, hostfile, nic), launcher, mpi, tuple(hosts), hostfile)
     name = launcher or "local"
-    each = ranks_per_node or -(-job.ranks // max(1, host_count(name, job.hosts, hostfile, os.environ)))
+    on_host = -(-job.ranks // max(1, host_count(name, job.hosts, hostfile, os.environ)))
+    each = nic.ranks_per_node if nic else on_host
     asked = cases(tuple(sorted(set(sizes))), min(each, job.ranks))
-    measured = measure_network(asked, job, repeat=repeat, seconds=seconds)
+    if nic is None:
+        measured = measure_network(asked, job, repeat=repeat, seconds=seconds)
+    else:
+        with emulated(nic):
+            measured = measure_network(
+                asked, job, repeat=repeat, seconds=seconds, adapt=lambda launch: behind(launch, nic)
+            )
     return summarise(asked, measured, find_mpi(mpi).name)
 
 
-def _ranks(ranks: int | None, hosts: Sequence[str], hostfile: str | None) -> int:
+def _ranks(ranks: int | None, hosts: Sequence[str], hostfile: str | None, nic: NicSettings | None) -> int:
     cores = len(os.sched_getaffinity(0))
-    count = max(2, 2 * cores if hosts or hostfile else cores) if ranks is None else ranks
+    default = 2 * nic.ranks_per_node if nic else max(2, 2 * cores if hosts or hostfile else cores)
+    count = default if ranks is None else ranks
     if not 2 <= count <= MOST_RANKS:
         raise UsageError(f"is not between 2 and {MOST_RANKS}", field="ranks", value=count, hint="give 8")
     return count

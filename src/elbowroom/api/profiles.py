@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import socket
 import time
@@ -16,6 +17,7 @@ from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
 from elbowroom.files import make_folder, write_atomically
 from elbowroom.launch import profiler, recorder
+from elbowroom.launch.nic import NicSettings, emulated
 from elbowroom.profile.analysis import Analysis, analyse, summarise
 from elbowroom.profile.columns import write_intervals
 from elbowroom.profile.figures import COLUMNS, node_row, profile_figures, profile_page, sentences
@@ -58,13 +60,14 @@ def record_profile(
     *,
     records: int = profiler.DEFAULT_RECORDS,
     mpi: str | None = None,
+    nic: NicSettings | None = None,
     stdout: IO[bytes] | int | None = None,
 ) -> Profiled:
     """Runs `command` with the profiler preloaded, into a new folder.
 
-    `records`: how many each process keeps, the latest; `mpi` where the command's cannot be told. What the
-    program prints and its exit code stay its own. UsageError for what cannot be profiled, MachineError where
-    the command cannot be started.
+    `records`: how many each process keeps, the latest; `mpi` where the command's cannot be told; `nic`: an
+    emulated one to run behind. What the program prints and its exit code stay its own. UsageError for what
+    cannot be profiled, MachineError where the command cannot be started.
     """
     where = Path(directory)
     if where.is_dir() and ((where / FILE).exists() or any(where.glob(_FILES))):
@@ -72,7 +75,7 @@ def record_profile(
             "already holds a profile", field="directory", value=str(where), hint="name another, or remove it"
         )
     settings = profiler.Settings(directory=str(where), records=_checked_records(records))
-    prepared = profiler.prepare(command, settings, mpi)
+    prepared = profiler.prepare(command, settings, mpi, nic)
     make_folder(where, field="directory", hint="name another")
     manifest = Manifest(
         elbowroom=__version__,
@@ -84,7 +87,8 @@ def record_profile(
     )
     MANIFEST.write(where / FILE, manifest, own=True)
     begun = time.monotonic()
-    code = recorder.run(prepared, stdout)
+    with contextlib.nullcontext() if nic is None else emulated(nic):
+        code = recorder.run(prepared, stdout)
     seconds = time.monotonic() - begun
     manifest = msgspec.structs.replace(manifest, exit_code=code)
     MANIFEST.write(where / FILE, manifest, own=True)
@@ -166,8 +170,12 @@ def _emulated_nic(env: dict[str, str]) -> EmulatedNic | None:
         bandwidth = float(env["ELBOW_NIC_BANDWIDTH"])
     except (KeyError, ValueError):
         bandwidth = None
+    nodes = env.get("ELBOW_NIC_NODES", "").split(",")
     return EmulatedNic(
-        name=name, bandwidth=bandwidth, ranks_per_node=int(ranks) if ranks.isdecimal() else None
+        name=name,
+        bandwidth=bandwidth,
+        ranks_per_node=int(ranks) if ranks.isdecimal() else None,
+        nodes=tuple(int(node) for node in nodes if node.isdecimal()),
     )
 
 

@@ -1,5 +1,6 @@
 """Numbers, sizes, lists of cores and durations: reading them, and writing them for people."""
 
+from elbowroom.broadcast.simulated import parse_rate as parse_rate
 from elbowroom.draw.numbers import number as number
 from elbowroom.draw.numbers import rounded_size as rounded_size
 from elbowroom.draw.numbers import size as size

@@ -10,6 +10,7 @@ from elbowroom import api
 from elbowroom.api.choices import launcher_names
 from elbowroom.api.quantities import format_size, number, parse_size
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
+from elbowroom.cli.nic import nic_options, nic_settings
 from elbowroom.cli.options import REPEAT, Output, command, json_option, launch_options, mpi_option
 
 if TYPE_CHECKING:
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
 @click.option(
     "--ranks", type=click.IntRange(min=2), metavar="N", help="Of all nodes; default: one for each core."
 )
-@click.option(
-    "--ranks-per-node", type=click.IntRange(1, 1024), metavar="N", help="Of an emulated node (help nic)."
-)
+@nic_options
 @click.option("--repeat", type=REPEAT, default=5, show_default=True, metavar="N", help="Repetitions.")
 @click.option(
     "--launcher",
@@ -45,7 +44,7 @@ def calibrate(as_json: bool, out: str | None, **options: Any) -> int:
     found = api.calibrate_network(
         [parse_size(word.strip(), "sizes") for word in options["sizes"].split(",")],
         ranks=options["ranks"],
-        ranks_per_node=options["ranks_per_node"],
+        nic=nic_settings(options),
         repeat=options["repeat"],
         **launch_options(options),
     )

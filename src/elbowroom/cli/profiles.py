@@ -12,6 +12,7 @@ from elbowroom import api
 from elbowroom.api.quantities import number
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.network_calibration import calibrate
+from elbowroom.cli.nic import nic_options, nic_settings
 from elbowroom.cli.options import Group, Output, json_option
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def profile() -> None:
     help="Records that each process keeps, the latest (32 B each).",
 )
 @click.option("--mpi", metavar="PREFIX", help="MPI of the program; default: that of its launcher.")
+@nic_options
 @json_option
 @click.argument("command", nargs=-1, metavar="-- CMD...", type=click.UNPROCESSED)
 def record(command: tuple[str, ...], out: str, as_json: bool, **options: Any) -> int:
@@ -60,6 +62,7 @@ def record(command: tuple[str, ...], out: str, as_json: bool, **options: Any) ->
         out,
         records=options["records"],
         mpi=options["mpi"],
+        nic=nic_settings(options),
         # With --json what the program says is chatter: stdout is for the object.
         stdout=sys.stderr.fileno() if as_json else None,
     )

@@ -13,9 +13,10 @@ from pathlib import Path
 import msgspec
 
 from elbowroom.errors import UsageError
-from elbowroom.launch import recorder
+from elbowroom.launch import nic, recorder
 from elbowroom.launch.launch_line import WRAPPERS, launcher_of
 from elbowroom.launch.mpi import describe, find_mpi, loaded_library, stdout_of, wrapper_of
+from elbowroom.launch.nic import NicSettings
 from elbowroom.launch.recorder import Adapter, RecordedCommand
 
 DEFAULT_RECORDS = 1 << 20
@@ -42,11 +43,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return f"libelbow_profile_{adapter}.so"
 
 
-def prepare(words: Sequence[str], settings: Settings, mpi: str | None = None) -> RecordedCommand:
+def prepare(
+    words: Sequence[str], settings: Settings, mpi: str | None = None, emulated: NicSettings | None = None
+) -> RecordedCommand:
     """The command that runs `words` and profiles them.
 
-    `mpi`: where the command's cannot be told. UsageError for programs that have no MPI, are linked statically
-    or have another MPI, and as recorder.prepare.
+    `mpi`: where the command's cannot be told; `emulated`: the NIC to run behind. UsageError for programs that
+    have no MPI, are linked statically or have another MPI, and as recorder.prepare and nic.check.
     """
     place = launcher_of(words)
     behind = words[0 if place is None else place + 1 :]
@@ -55,7 +58,16 @@ def prepare(words: Sequence[str], settings: Settings, mpi: str | None = None) ->
         _refuse_without_mpi(behind, launched=place is not None, named=mpi is not None)
     elif mpi is not None:
         _refuse_other_mpi(linked, mpi)
-    return recorder.prepare(words, settings, adapters=("mpi",), mpi=mpi)
+    if emulated is None:
+        return recorder.prepare(words, settings, adapters=("mpi",), mpi=mpi)
+    return recorder.prepare(
+        words,
+        settings,
+        adapters=("mpi",),
+        mpi=mpi,
+        preloads=nic.preloads(emulated),
+        variables=emulated.environment(),
+    )
 
 
 def _refuse_without_mpi(words: Sequence[str], *, launched: bool, named: bool) -> None:

@@ -133,14 +133,15 @@ def prepare(
     *,
     adapters: Sequence[Adapter] | None = None,
     mpi: str | None = None,
+    preloads: Sequence[Path] = (),
     variables: Mapping[str, str] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> RecordedCommand:
     """The command that runs `words` and records them.
 
     `adapters`: those to preload; by default those for the program's libraries, and MPI's behind a launcher.
-    Without `settings` nothing is recorded or preloaded. `variables`: more environment variables of the
-    program's processes.
+    Without `settings` nothing is recorded. `preloads`: more libraries, `variables`: more environment
+    variables of the program's processes.
 
     UsageError where there is no such command, an adapter is not there or the MPI cannot be identified.
     """
@@ -158,8 +159,9 @@ def prepare(
         exported |= settings.environment()
         if chosen:
             folder = launch_line.plain_folder(build.trace_libraries(traced))
-            preloads = map(str, _preloads(folder, settings, chosen))
-            exported[launch_line.NAME] = launch_line.joined(*preloads, env.get(launch_line.NAME))
+            preloads = (*_adapters_in(folder, settings, chosen), *preloads)
+    if preloads:
+        exported[launch_line.NAME] = launch_line.joined(*map(str, preloads), env.get(launch_line.NAME))
     if place is None:
         return RecordedCommand(tuple(words), env | exported, chosen, traced, notes)
     whole = env | {name: value for name, value in launch_environment().items() if name not in env}
@@ -305,7 +307,7 @@ def _launcher_kind(word: str, mpi: Mpi | None) -> str | None:
     return mpi.kind if kind is None and mpi is not None else kind
 
 
-def _preloads(folder: Path, settings: Preloaded, adapters: Sequence[Adapter]) -> list[Path]:
+def _adapters_in(folder: Path, settings: Preloaded, adapters: Sequence[Adapter]) -> list[Path]:
     paths = []
     for name in adapters:
         path = folder / settings.library(name)

@@ -14,11 +14,14 @@ FILE = "profile.json"
 
 
 class EmulatedNic(msgspec.Struct, frozen=True, kw_only=True):
-    """The emulated NIC of a job: `bandwidth` in B/s of each direction of each node."""
+    """The emulated NIC of a job: `bandwidth` in B/s of each direction of each node. `nodes`: those that the
+    job is on, in the order of its ranks; empty: 0, 1, 2, …
+    """
 
     name: str = ""
     bandwidth: float | None = None
     ranks_per_node: int | None = None
+    nodes: tuple[int, ...] = ()
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
