@@ -35,6 +35,7 @@ COMMANDS = {
     "help": ("documentation", "Print a page of the documentation."),
     "completion": ("documentation", "Print the completion script of a shell."),
     "manual": ("documentation", "Print the man page."),
+    "nic": ("nic", "Run programs behind an emulated NIC of known bandwidth."),
     "profile": ("profiles", "Profile who communicates when, and show it."),
     "trace": ("traces", "Record, merge, check and analyse traces of programs."),
 }
