@@ -92,6 +92,8 @@ void Fluid::advance(std::int64_t now) {
       Flow& flow = flows_[static_cast<std::size_t>(i)];
       if (flow.rate > 0) {
         flow.credit = std::min(flow.window, flow.credit + flow.rate * length);
+        flow.filled_at = flow.rate;
+        flow.filled = now_ + step;
       }
     }
     for (std::size_t end = 0; end < tokens_.size(); ++end) {
@@ -119,6 +121,17 @@ Grant Fluid::refuse(Flow& flow, double wanted, double missing) {
   return {0, std::max<std::int64_t>(closed + static_cast<std::int64_t>(nanoseconds), 1), flow.since};
 }
 
+// When the granted bytes were there: what was sent beyond them came after, and bytes of the burst count as carried from when
+// they were wanted.
+std::int64_t Fluid::carried(const Flow& flow, double granted) const {
+  const std::int64_t alone = flow.since + static_cast<std::int64_t>(granted / rate_);
+  if (!flow.waiting || flow.filled_at <= 0) {
+    return alone;
+  }
+  const double beyond = std::max(flow.credit - granted, 0.0) / flow.filled_at;
+  return std::max(alone, flow.filled - static_cast<std::int64_t>(beyond));
+}
+
 Grant Fluid::take(int index, std::size_t wanted_bytes, std::int64_t now) {
   advance(now);
   Flow& flow = flows_[static_cast<std::size_t>(index)];
@@ -134,11 +147,12 @@ Grant Fluid::take(int index, std::size_t wanted_bytes, std::int64_t now) {
     return refuse(flow, wanted, least - available);
   }
   const double granted = std::floor(std::min(wanted, available));
+  const std::int64_t ended = carried(flow, granted);
   const double of_credit = std::min(granted, flow.credit);
   flow.credit -= of_credit;
   egress -= granted - of_credit;
   ingress -= granted - of_credit;
-  const Grant grant{static_cast<std::size_t>(granted), 0, flow.since};
+  const Grant grant{static_cast<std::size_t>(granted), 0, flow.since, ended};
   flow.waiting = granted < wanted;
   flow.since = flow.last = now_;
   return grant;

@@ -30,6 +30,7 @@ struct Grant {
   std::size_t bytes = 0;      // 0: none yet
   std::int64_t wait_ns = 0;   // until there may be some, if nobody else comes
   std::int64_t since_ns = 0;  // when these bytes were first wanted
+  std::int64_t ended_ns = 0;  // when both NICs had carried them, which the process may notice later
 };
 
 class Fluid {
@@ -57,10 +58,12 @@ class Fluid {
     bool waiting;
     double credit;
     double window;
-    double rate;         // bytes/ns
-    std::int64_t opens;  // ns: when the latency is over
-    std::int64_t since;  // ns: when what it wants was first wanted
-    std::int64_t last;   // ns of the last grant
+    double rate;          // bytes/ns
+    double filled_at;     // bytes/ns, the last rate above 0
+    std::int64_t filled;  // ns: until when it was sent to
+    std::int64_t opens;   // ns: when the latency is over
+    std::int64_t since;   // ns: when what it wants was first wanted
+    std::int64_t last;    // ns of the last grant
   };
 
   bool filling(const Flow& flow) const {
@@ -71,6 +74,7 @@ class Fluid {
   void share();
   void begin(Flow& flow, std::int64_t now);
   Grant refuse(Flow& flow, double wanted, double missing);
+  std::int64_t carried(const Flow& flow, double granted) const;
 
   Nic nic_;
   double rate_ = 0;  // bytes/ns of an end

@@ -136,6 +136,34 @@ TEST_CASE("A grant says when its bytes were first wanted") {
   CHECK(later.since_ns == 2000);
 }
 
+TEST_CASE("A grant says when its bytes were carried, however late its process asks") {
+  for (const std::int64_t late : {0, 1'000'000, 50'000'000}) {
+    CAPTURE(late);
+    Bench bench;
+    const int flow = bench.fluid->open(1, 0, 1);
+    CHECK(bench.fluid->take(flow, 65536, 0).ended_ns == 655'360);  // the burst takes its time, too
+    const Grant refused = bench.fluid->take(flow, 100'000, 1000);
+    CHECK(refused.bytes == 0);
+    const Grant first = bench.fluid->take(flow, 100'000, 1'001'000 + late);
+    CHECK(first.bytes == 100'000);
+    CHECK(first.ended_ns == doctest::Approx(1'001'000).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("Bytes of two flows are carried in twice the time") {
+  Bench bench;
+  const std::vector<int> flows = {bench.fluid->open(1, 0, 1), bench.fluid->open(2, 0, 1)};
+  bench.fluid->take(flows[0], 65536, 0);
+  for (const int flow : flows) {
+    CHECK(bench.fluid->take(flow, 50'000, 0).bytes == 0);
+  }
+  for (const int flow : flows) {
+    const Grant grant = bench.fluid->take(flow, 50'000, 30'000'000);
+    CHECK(grant.since_ns == 0);
+    CHECK(grant.ended_ns == doctest::Approx(1'000'000).epsilon(1e-3));
+  }
+}
+
 TEST_CASE("There is a last flow") {
   Bench bench;
   for (int i = 0; i < kFlows; ++i) {

@@ -27,9 +27,7 @@ bool may_block(Process& process, int file, int flags) {
 }
 
 void record(const Process& process, const Grant& grant, std::size_t bytes, int target) {
-  const auto carried = static_cast<std::int64_t>(static_cast<double>(bytes) / process.settings.nic.bandwidth * 1e9);
-  const std::int64_t ended = std::max(now_ns(), grant.since_ns + carried);
-  process.transfers.add({static_cast<std::uint64_t>(grant.since_ns), static_cast<std::uint64_t>(ended), bytes,
+  process.transfers.add({static_cast<std::uint64_t>(grant.since_ns), static_cast<std::uint64_t>(grant.ended_ns), bytes,
                          process.settings.node, target});
 }
 

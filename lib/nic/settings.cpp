@@ -9,8 +9,8 @@
 namespace elbowroom::nic {
 namespace {
 
-constexpr double kBurst = 65536;  // bytes
-constexpr double kNap = 100e-6;   // s
+constexpr double kBurst = 8192;  // bytes
+constexpr double kNap = 100e-6;  // s
 constexpr std::size_t kLongestName = 200;
 
 std::string text(const Environment& environment, const char* name) {

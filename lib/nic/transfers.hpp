@@ -1,7 +1,7 @@
 // The log of the truth (ELBOW_NIC_LOG): what each process sent between nodes, and when the NICs were busy with it.
 //
 // One file per process, `rank-RRRRRR-PID.nic`: a header, then a record for each grant, all little endian. It is written as
-// the bytes are sent, so that it survives a process that is killed. src/elbowroom reads it nowhere; benchmarks/nic.py does.
+// the bytes are sent, so that it survives a process that is killed. src/elbowroom/profile/transfers.py reads it.
 #pragma once
 
 #include <cstdint>
