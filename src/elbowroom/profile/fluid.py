@@ -1,8 +1,9 @@
-"""Messages that share a NIC: when each of them is transferred, if at any time all get the same bandwidth.
+"""Messages that share a NIC: when each of them is transferred, if at any time all ranks with messages get the
+same bandwidth, and all messages of a rank the same part of it.
 
-That is processor sharing. A virtual time tells how many bytes any message would have received so far: a
-message that comes at virtual time V with w bytes is done at V + w. So only the order of these times is kept,
-in a heap, and n messages take O(n log n).
+That is processor sharing on two levels. The service is how many bytes each active rank has got so far. In a
+rank, a message that comes when each of its messages has got v bytes, and has w bytes, is complete at v + w.
+So only the order of these values is kept, in heaps, and n messages take O(n log n).
 """
 
 from __future__ import annotations
@@ -41,45 +42,73 @@ def shared_finish(
     return finish
 
 
+class _Sender:
+    """The messages of a rank: `given` bytes to each when the service was `at`."""
+
+    __slots__ = ("at", "count", "given", "queue", "version")
+
+    def __init__(self) -> None:
+        self.queue: list[tuple[float, int]] = []
+        self.count = self.version = 0
+        self.given = self.at = 0.0
+
+    def advance(self, service: float) -> None:
+        """Up to this service."""
+        if self.count:
+            self.given += (service - self.at) / self.count
+        self.at = service
+
+    def next_done(self, left: Sequence[bool]) -> float | None:
+        """The service at which its next message is complete; None without messages."""
+        while self.queue and not left[self.queue[0][1]]:
+            heapq.heappop(self.queue)
+        return self.at + (self.queue[0][0] - self.given) * self.count if self.queue else None
+
+
 def _simulated(start: Floats, limit: Floats, work: Floats, sender: Ints, totals: Sequence[float]) -> Floats:
     """The same for messages in order of `start`."""
     starts, limits, works, who = start.tolist(), limit.tolist(), work.tolist(), sender.tolist()
     by_limit = np.argsort(limit, kind="stable").tolist()
     finish = list(limits)
     left = [True] * len(starts)
-    active = [0] * (max(who) + 1)
-    heap: list[tuple[float, int]] = []
-    pop, push = heapq.heappop, heapq.heappush
-    arriving, limiting, count, senders = 0, 0, 0, 0
-    now = virtual = 0.0
-    total = len(starts)
-    while arriving < total or count:
-        while heap and not left[heap[0][1]]:
-            pop(heap)
-        come = starts[arriving] if arriving < total else float("inf")
-        if count == 0:
-            now, virtual = come, 0.0
-            heap.clear()
+    ranks = [_Sender() for _ in range(max(who) + 1)]
+    due: list[tuple[float, int, int]] = []  # service, rank and its version
+    arriving, limiting, active, total = 0, 0, 0, len(starts)
+    now = service = 0.0
+    while arriving < total or active:
+        while due and due[0][2] != ranks[due[0][1]].version:
+            heapq.heappop(due)
         while limiting < total and not left[by_limit[limiting]]:
             limiting += 1
-        rate = totals[senders] / count if count else 1.0
-        done = now + (heap[0][0] - virtual) / rate if count else float("inf")
+        come = starts[arriving] if arriving < total else float("inf")
+        now = now if active else come
+        rate = totals[active] / active if active else 1.0
+        done = now + (due[0][0] - service) / rate if active else float("inf")
         ends = limits[by_limit[limiting]]
-        if come <= done and come <= ends:
-            virtual += (come - now) * rate
-            now = come
+        until = min(come, done, ends)
+        service += (until - now) * rate
+        now = until
+        comes = come == until
+        if comes:
             one = arriving
-            push(heap, (virtual + works[one], one))
+        elif done == until:
+            service, one = due[0][0], ranks[due[0][1]].queue[0][1]
+        else:
+            one = by_limit[limiting]
+        rank = ranks[who[one]]
+        rank.advance(service)
+        if comes:
+            heapq.heappush(rank.queue, (rank.given + works[one], one))
             arriving += 1
-            count += 1
-            active[who[one]] += 1
-            senders += active[who[one]] == 1
-            continue
-        now, virtual = (done, heap[0][0]) if done <= ends else (ends, virtual + (ends - now) * rate)
-        one = pop(heap)[1] if done <= ends else by_limit[limiting]
-        finish[one] = now
-        left[one] = False
-        count -= 1
-        active[who[one]] -= 1
-        senders -= active[who[one]] == 0
+            rank.count += 1
+            active += rank.count == 1
+        else:
+            finish[one] = now
+            left[one] = False
+            rank.count -= 1
+            active -= rank.count == 0
+        rank.version += 1
+        following = rank.next_done(left)
+        if following is not None:
+            heapq.heappush(due, (following, who[one], rank.version))
     return np.array(finish)

@@ -16,7 +16,7 @@ FREE = 1e9
 
 
 def stepped(start: Array, limit: Array, work: Array, sender: list[int], totals: list[float]) -> Array:
-    """The same by brute force: in steps of 1 ms all that is there gets the same share."""
+    """The same by brute force: in steps of 1 ms all senders get the same share, and all messages of each."""
     step = 1e-3
     left = work.copy()
     finish = limit.copy()
@@ -24,9 +24,10 @@ def stepped(start: Array, limit: Array, work: Array, sender: list[int], totals: 
     time = 0.0
     while there.any():
         now = there & (start <= time + step / 2)
-        senders = len({sender[i] for i in np.flatnonzero(now)})
+        messages = np.bincount(np.array(sender)[now], minlength=max(sender) + 1)
+        senders = np.count_nonzero(messages)
         if now.any():
-            left[now] -= totals[senders] / now.sum() * step
+            left[now] -= totals[senders] / senders / messages[np.array(sender)[now]] * step
         time += step
         done = now & ((left <= 1e-9) | (limit <= time + step / 2))
         finish[done] = np.minimum(time, limit[done])
@@ -69,6 +70,12 @@ def test_messages_of_one_sender_count_as_one_sender() -> None:
     two = shared_finish(np.zeros(2), np.full(2, FREE), np.full(2, 150.0), np.array([0, 1]), totals)
     assert one.tolist() == pytest.approx([3.0, 3.0])
     assert two.tolist() == pytest.approx([2.0, 2.0])
+
+
+def test_a_sender_with_more_messages_gets_no_more_than_another() -> None:
+    sender = np.array([0, 0, 0, 1])
+    finish = shared_finish(np.zeros(4), np.full(4, FREE), np.full(4, 100.0), sender, [100.0] * 3)
+    assert finish.tolist() == pytest.approx([4.0, 4.0, 4.0, 2.0])
 
 
 @given(
