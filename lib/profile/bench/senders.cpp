@@ -85,8 +85,8 @@ class End {
 std::optional<End> end_of(const std::vector<Pair>& pairs, const Case& one) {
   const int rank = rank_of(MPI_COMM_WORLD);
   for (const Pair& pair : pairs) {
-    if (pair.sender == rank) return End(pair.receiver, one.size, true, one.both);
-    if (pair.receiver == rank) return End(pair.sender, one.size, one.both, true);
+    if (pair.sender == rank) return End(pair.receiver, one.size, true, pair.both);
+    if (pair.receiver == rank) return End(pair.sender, one.size, pair.both, true);
   }
   return std::nullopt;
 }
@@ -120,14 +120,19 @@ Nodes find_nodes() {
 }
 
 std::vector<Pair> pairs_of(const Nodes& nodes, const Case& one) {
+  const auto senders = static_cast<std::size_t>(one.senders);
+  const std::size_t available = std::min(nodes.first.size(), nodes.second.size());
   std::vector<Pair> pairs;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(one.senders); ++i) {
-    if (one.inside && 2 * i + 1 < nodes.first.size()) pairs.push_back({nodes.first[2 * i], nodes.first[2 * i + 1]});
-    if (!one.inside && i < std::min(nodes.first.size(), nodes.second.size())) {
-      pairs.push_back({nodes.first[i], nodes.second[i]});
+  if (one.inside ? 2 * senders > nodes.first.size() : senders > available) return pairs;
+  const bool separate = one.both && 2 * senders <= available;
+  for (std::size_t i = 0; i < senders; ++i) {
+    if (one.inside) {
+      pairs.push_back({nodes.first[2 * i], nodes.first[2 * i + 1]});
+      continue;
     }
+    pairs.push_back({nodes.first[i], nodes.second[i], one.both && !separate});
+    if (separate) pairs.push_back({nodes.second[senders + i], nodes.first[senders + i]});
   }
-  if (pairs.size() < static_cast<std::size_t>(one.senders)) pairs.clear();
   return pairs;
 }
 
@@ -137,7 +142,7 @@ double measure_bandwidth(const std::vector<Pair>& pairs, const Case& one, double
   const double wanted = std::ceil(seconds / std::max(pilot / kPilot, 1e-9));
   const auto count = static_cast<std::size_t>(std::clamp(wanted, 2.0 * kInFlight, static_cast<double>(kMost)));
   const double took = time(end, count);
-  return static_cast<double>(pairs.size()) * static_cast<double>(count) * static_cast<double>(one.size) / took;
+  return static_cast<double>(one.senders) * static_cast<double>(count) * static_cast<double>(one.size) / took;
 }
 
 double measure_latency(const Nodes& nodes, int exchanges) {

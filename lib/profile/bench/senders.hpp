@@ -22,17 +22,19 @@ struct Case {
   std::size_t size = 0;  // bytes of a message
   int senders = 1;
   bool inside = false;  // within the first node
-  bool both = false;    // the receivers send as much at the same time
+  bool both = false;    // as many of the other node send to the first one at the same time
 };
 
 // A pair of ranks.
 struct Pair {
   int sender;
   int receiver;
+  bool both = false;  // both send
 };
 
 // Sender i of the first node sends to rank i of the second, or to its neighbour on the first node. Empty where there are
-// not so many ranks.
+// not so many ranks. The other direction has ranks of its own where there are enough: in a rank that sends and receives,
+// messages wait for each other inside MPI.
 std::vector<Pair> pairs_of(const Nodes& nodes, const Case& one);
 
 // B/s of all pairs together, in each direction: `seconds` of messages, two in flight for each sender; on all ranks.
