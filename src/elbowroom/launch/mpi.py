@@ -26,6 +26,8 @@ Ask = Callable[..., str]
 _PATIENCE = 30.0
 """Seconds that a compiler wrapper or ldd may take."""
 
+_FIRST_OF_OPENMPI = 20
+
 _SCRIPT_BYTES = 1024
 """Linker scripts of MPI libraries are one line; libraries are not read whole."""
 
@@ -233,6 +235,14 @@ def loaded_library(file: Path) -> str | None:
     linked = stdout_of("ldd", str(file))
     match = re.search(r"^\s*libmpi(?:ch)?\.so\S* => (/\S+)", linked, re.MULTILINE)
     return str(Path(match.group(1)).resolve()) if match else None
+
+
+def abi_of(library: str) -> Kind | None:
+    """Whose binary interface an MPI library has, by its version: MPICH's have 12, Open MPI's 20 and more."""
+    match = re.match(r"libmpi(ch)?\.so\.(\d+)", Path(library).name)
+    if match is None:
+        return None
+    return "mpich" if match[1] or int(match[2]) < _FIRST_OF_OPENMPI else "openmpi"
 
 
 def wrapper_of(library: str, ask: Ask | None = None) -> Path | None:

@@ -100,11 +100,13 @@ def _first_program(words: Sequence[str]) -> str | None:
 
 
 def _refuse_other_mpi(program: str, mpi: str) -> None:
-    library = loaded_library(Path(program))
+    library, named = loaded_library(Path(program)), find_mpi(mpi)
     wrapper = None if library is None else wrapper_of(library)
     if wrapper is None:
+        if library is not None:
+            recorder.check_abi(program, library, named)
         return
-    own, named = describe(wrapper), find_mpi(mpi)
+    own = describe(wrapper)
     if own.kind != named.kind:
         raise UsageError(
             f"is {named.name}, and {program} is linked with {own.name}",

@@ -25,6 +25,7 @@ from elbowroom.launch import build, launch_line
 from elbowroom.launch.launch_line import DIRECT, SUFFIXES, forwarded, launcher_of
 from elbowroom.launch.mpi import (
     Mpi,
+    abi_of,
     describe,
     find_mpi,
     launch_environment,
@@ -265,7 +266,10 @@ def _mpi_of(
     if wrapper is not None:
         return describe(wrapper)
     if place is not None and Path(words[place]).name not in DIRECT:
-        return _beside(words[place])
+        mpi = _beside(words[place])
+        if library is not None:
+            check_abi(libraries["mpi"], library, mpi)
+        return mpi
     launcher = "" if place is None else f"{Path(words[place]).name} does not reveal its MPI, and "
     raise UsageError(
         f"{launcher}the program's MPI is unknown",
@@ -273,6 +277,17 @@ def _mpi_of(
         value=library,
         hint="name it with --mpi PREFIX, or leave it out with --adapters starpu,omp",
     )
+
+
+def check_abi(program: str, library: str, mpi: Mpi) -> None:
+    """UsageError where a program's MPI library has another binary interface than this MPI."""
+    if abi_of(library) not in (None, mpi.kind):
+        raise UsageError(
+            f"is linked with {Path(library).name}, which has another binary interface than {mpi.name}",
+            field="command",
+            value=program,
+            hint="start it by the launcher of its own MPI, or name that MPI with --mpi PREFIX",
+        )
 
 
 def _beside(word: str) -> Mpi:
