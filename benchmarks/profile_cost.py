@@ -59,14 +59,22 @@ def runs_of_cg(
     words = [str(program), "cg", "--compute", "work", "--size", "4096", "--steps", str(steps)]
     words += ["--seconds-per-step", str(STEP)]
     environment = {**os.environ, **launch_environment()}
+
+    def seconds_of(*more: str) -> dict[str, float]:
+        """What `cg` prints."""
+        line = [mpi.launcher, "-n", "2", *more]
+        done = subprocess.run(line, env=environment, capture_output=True, text=True, check=True)
+        printed: dict[str, float] = json.loads(done.stdout)
+        return printed
+
+    # The same work in all runs: each would determine it by itself.
+    words += ["--rate", str(seconds_of(*words)["rate"])]
     times: dict[str, dict[int, list[float]]] = {kind: {} for kind in kinds}
     calls = 0
     for number in range(repeat):
         for kind, told in kinds.items():
             path = folder / f"cg-{kind}-{number}"
-            line = [mpi.launcher, "-n", "2", "env", *told(str(path)), *words]
-            done = subprocess.run(line, env=environment, capture_output=True, text=True, check=True)
-            times[kind][number] = [json.loads(done.stdout)["seconds"]]
+            times[kind][number] = [seconds_of("env", *told(str(path)), *words)["seconds"]]
             if path.exists():
                 calls = max(rank.calls for rank in read_profile(path).ranks)
     return times, calls

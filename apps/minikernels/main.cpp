@@ -23,6 +23,7 @@ struct Options {
   double seconds = -1;
   std::string compute = "sleep";
   std::size_t working_set = 16384;
+  double rate = 0;
   bool verify = false;
   bool marks = false;
 };
@@ -46,6 +47,9 @@ void add_options(CLI::App& app, Options& options) {
       ->transform(CLI::AsSizeValue(true))
       ->check(CLI::Range(std::size_t{24}, std::size_t{1} << 34))
       ->capture_default_str();
+  app.add_option("--rate", options.rate,
+                 "elements of a triad in a second of --compute work; default: as measured at the start")
+      ->check(CLI::PositiveNumber);
   app.add_flag("--verify", options.verify, "check every word of every message, and not the first and last one only");
   app.add_flag("--marks", options.marks, "MPI_Pcontrol(1) and (0) around each step");
 }
@@ -77,7 +81,7 @@ double over_ranks(double own, MPI_Op operation) {
 
 int run(const Kernel& kernel, const Options& options) {
   Exchange exchange(MPI_COMM_WORLD, options.verify ? Check::all : Check::ends);
-  Computation computation(options.compute == "work" ? Kind::work : Kind::sleep, options.working_set);
+  Computation computation(options.compute == "work" ? Kind::work : Kind::sleep, options.working_set, options.rate);
   MPI_Barrier(MPI_COMM_WORLD);
   const double begun = seconds_now();
   for (int number = 0; number < kernel.steps; ++number) {
@@ -100,6 +104,7 @@ int run(const Kernel& kernel, const Options& options) {
                                            {"steps", kernel.steps},
                                            {"size", kernel.size},
                                            {"compute", options.compute},
+                                           {"rate", computation.per_second()},
                                            {"seconds_per_step", kernel.seconds},
                                            {"seconds", seconds},
                                            {"compute_s", computed},
