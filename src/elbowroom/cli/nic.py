@@ -59,7 +59,7 @@ def nic_settings(options: dict[str, Any], field: str = "nic") -> NicSettings | N
         bandwidth=api.quantities.parse_rate(options[field], field),
         ranks_per_node=others["ranks_per_node"] or 1,
         nodes=() if nodes is None else api.quantities.parse_cores(nodes, "nodes"),
-        name=others["nic_name"] or "",
+        **({} if others["nic_name"] is None else {"name": others["nic_name"]}),
     )
     api.emulated_nic.check(settings)
     return settings

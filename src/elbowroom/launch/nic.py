@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import os
 import re
 import time
@@ -30,6 +31,8 @@ LEAST_BANDWIDTH = 1000.0
 
 _MEMORY = Path("/dev/shm")
 _NAME = re.compile(r"[\w.-]{1,100}", re.ASCII)
+_ALONE = "alone-"
+_COUNT = itertools.count()
 _PATIENCE = 5.0
 _BETWEEN = 0.02
 
@@ -43,10 +46,16 @@ _TCP = {
     "MPIR_CVAR_NOLOCAL": "1",
     "UCX_TLS": "tcp,self",
     "UCX_NET_DEVICES": "lo",
+    # With it MPI_Finalize may hang: a rank waits for an answer of one that only waits for its launcher.
+    "UCX_TCP_PUT_ENABLE": "n",
     "FI_PROVIDER": "tcp",
     "FI_TCP_IFACE": "lo",
 }
 """Environment variables that make MPIs communicate over TCP; each knows its own ones only."""
+
+
+def _own_name() -> str:
+    return f"{_ALONE}{os.getpid()}-{next(_COUNT)}"
 
 
 class NicSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,24 +63,19 @@ class NicSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     `bandwidth`: B/s of each direction; the job's ranks 0 to `ranks_per_node` - 1 are on the first of `nodes`,
     the next ones on the second (default: nodes 0, 1, 2, …); `name`: jobs with the same one share their nodes'
-    NICs, empty: this job alone; `log`: a folder for what was sent when.
+    NICs, by default one that no other settings have; `log`: a folder for what was sent when.
     """
 
     bandwidth: float
     ranks_per_node: int = 1
     nodes: tuple[int, ...] = ()
-    name: str = ""
+    name: str = msgspec.field(default_factory=_own_name)
     log: str | None = None
-
-    @property
-    def shared_name(self) -> str:
-        """The name in use: that of this process where none is given."""
-        return self.name or f"alone-{os.getpid()}"
 
     def environment(self) -> dict[str, str]:
         """As the environment of a process, with what makes its MPI use TCP."""
         variables = {
-            "ELBOW_NIC_NAME": self.shared_name,
+            "ELBOW_NIC_NAME": self.name,
             "ELBOW_NIC_BANDWIDTH": f"{self.bandwidth:g}",
             "ELBOW_NIC_RANKS_PER_NODE": str(self.ranks_per_node),
         }
@@ -96,7 +100,7 @@ def check(nic: NicSettings) -> None:
             value=",".join(map(str, nic.nodes)),
             hint="give 0,1",
         )
-    if nic.name and not _NAME.fullmatch(nic.name):
+    if not _NAME.fullmatch(nic.name):
         raise UsageError(
             "is not a name of up to 100 letters, digits, dots and dashes",
             field="name",
@@ -140,10 +144,10 @@ def emulated(nic: NicSettings) -> Iterator[None]:
     try:
         yield
     finally:
-        alone = not nic.name
+        alone = nic.name.startswith(_ALONE)
         deadline = time.monotonic() + (_PATIENCE if alone else 0.0)
         # Ranks of a launcher that was killed may take a moment to end.
-        while remove_unused(nic.shared_name) and time.monotonic() < deadline:
+        while remove_unused(nic.name) and time.monotonic() < deadline:
             time.sleep(_BETWEEN)
 
 
