@@ -13,7 +13,7 @@ struct Settings {
   std::string name;  // of the shared memory; empty: this process is not limited
   Nic nic;
   int rank = 0;
-  int node = 0;  // an emulated one
+  int node = 0;             // an emulated one
   std::string log;          // folder; empty: nothing is written
   std::int64_t nap_ns = 0;  // a process that polls in vain sleeps so long
   std::string error;        // a sentence: why the settings are not valid

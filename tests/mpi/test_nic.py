@@ -43,7 +43,7 @@ def program(mpi: Mpi) -> str:
 
 def words_of(mpi: Mpi, *words: str) -> list[str]:
     more = ["--oversubscribe"] if mpi.kind == "openmpi" else []
-    return [mpi.launcher, *more, "-n", "4", *words]
+    return ["timeout", str(SECONDS), mpi.launcher, *more, "-n", "4", *words]
 
 
 def ft(mpi: Mpi, program: str) -> list[str]:

@@ -46,8 +46,6 @@ _TCP = {
     "MPIR_CVAR_NOLOCAL": "1",
     "UCX_TLS": "tcp,self",
     "UCX_NET_DEVICES": "lo",
-    # With it MPI_Finalize may hang: a rank waits for an answer of one that only waits for its launcher.
-    "UCX_TCP_PUT_ENABLE": "n",
     "FI_PROVIDER": "tcp",
     "FI_TCP_IFACE": "lo",
 }
