@@ -221,7 +221,9 @@ count:
   broadcast areas --recipients @
   broadcast bench --ranks @
   profile calibrate --ranks @
-  profile calibrate --ranks-per-node @
+  profile calibrate --nic 50MB/s --ranks-per-node @
+  profile record -o new --nic 50MB/s --ranks-per-node @ -- mpirun true
+  nic run --bandwidth 50MB/s --ranks-per-node @ -- true
   broadcast bench --repeat @
   profile calibrate --repeat @
   predict henri --comm-node 0 --comm-threads @
@@ -312,6 +314,9 @@ list:
   simulate --machine henri --cores @
   trace overhead --threads @ -- true
   broadcast bench --recipients @
+  profile calibrate --nic 50MB/s --nic-nodes @
+  profile record -o new --nic 50MB/s --nic-nodes @ -- mpirun true
+  nic run --bandwidth 50MB/s --nodes @ -- true
   run diffusion --machine henri --no-report --out new --nodes @
 setting:
   {VIRTUAL} --set @
@@ -358,7 +363,13 @@ name:
   broadcast bench --trees @
   broadcast bench --launcher @
   profile calibrate --launcher @
+  profile calibrate --nic @
+  profile record -o new --nic @ -- mpirun true
+  nic run --bandwidth @ -- true
 text:
+  profile calibrate --nic 50MB/s --nic-name @
+  profile record -o new --nic 50MB/s --nic-name @ -- mpirun true
+  nic run --bandwidth 50MB/s --name @ -- true
   {RECORD} --categories @ -- true
   trace overhead --repeat 1 --categories @ -- true
   trace overhead --repeat 1 --metric @ -- true
