@@ -78,6 +78,18 @@ def moved(name: str, size: Floats, members: Floats, local: Floats, is_root: npt.
     return Moved(both, both)
 
 
+def flows(name: str, members: Floats, local: Floats) -> Floats:
+    """To how many processes of other nodes a process sends at once in this operation, and receives from.
+
+    A NIC that is shared serves each connection alike, so an operation with three of them gets three times as
+    much of it as one message beside it. Large exchanges between all post everything at once in Open MPI and
+    in MPICH (basic linear, scattered); in rings and trees a process has one partner at a time.
+    """
+    if name in ("Alltoall", "Alltoallv", "Alltoallw"):
+        return np.maximum(members - local, 1.0)
+    return np.ones_like(members)
+
+
 def _where(mask: npt.NDArray[np.bool_], yes: Floats, no: Floats) -> Floats:
     result: Floats = np.where(mask, yes, no)
     return result

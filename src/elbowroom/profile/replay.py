@@ -33,8 +33,8 @@ class Stretch(msgspec.Struct, frozen=True, kw_only=True):
     needs: list[int]
     groups: list[list[int]]
     left: list[int]
-    units: list[list[tuple[int, int, int, float]]]
-    """Of each gate: NIC (2 * node, + 1 into it), rank, group, bytes."""
+    units: list[list[tuple[int, int, int, float, float]]]
+    """Of each gate: NIC (2 * node, + 1 into it), rank, group, bytes, connections."""
 
 
 def stretch(job: ReplayJob, start: float, length: float) -> Stretch:
@@ -63,9 +63,10 @@ def stretch(job: ReplayJob, start: float, length: float) -> Stretch:
     unit_group, wait_group = key_at[: len(some)], key_at[len(some) :]
     gate_of_group = np.searchsorted(gates, keys // (job.size + 1))
     nic = 2 * job.units.node[some] + ~job.units.out[some]
-    units: list[list[tuple[int, int, int, float]]] = [[] for _ in gates]
+    units: list[list[tuple[int, int, int, float, float]]] = [[] for _ in gates]
     columns = (
-        np.searchsorted(gates, unit_gate), nic, job.units.rank[some], unit_group, job.units.work[some]
+        np.searchsorted(gates, unit_gate), nic, job.units.rank[some], unit_group, job.units.work[some],
+        job.units.flows[some],
     )  # fmt: skip
     for gate, *unit in zip(*(column.tolist() for column in columns), strict=True):
         units[gate].append(tuple(unit))
@@ -111,23 +112,25 @@ def _lists(rows: Ints, values: Ints, count: int) -> list[list[int]]:
 
 
 class _Nic:
-    """One direction of a node's NIC, which all units in it share (fluid.py)."""
+    """One direction of a node's NIC, which the connections of all units in it share (fluid.py): a unit's
+    virtual time is bytes of each of its connections.
+    """
 
-    __slots__ = ("count", "heap", "last", "rate", "senders", "totals", "version", "virtual")
+    __slots__ = ("flows", "heap", "last", "rate", "senders", "totals", "version", "virtual")
 
     def __init__(self, totals: Sequence[float]) -> None:
         self.totals = totals
-        self.heap: list[tuple[float, int, int, int]] = []
-        self.virtual = self.last = 0.0
-        self.count = self.version = 0
+        self.heap: list[tuple[float, int, int, int, float]] = []
+        self.virtual = self.last = self.flows = 0.0
+        self.version = 0
         self.senders: dict[tuple[int, int], int] = {}
         self.rate = 1.0
 
-    def add(self, now: float, unit: tuple[int, int, int], work: float) -> float:
+    def add(self, now: float, unit: tuple[int, int, int], work: float, flows: float) -> float:
         """Adds (job, rank, group); when the next unit is complete."""
         self._advance(now)
-        heapq.heappush(self.heap, (self.virtual + work, *unit))
-        self.count += 1
+        heapq.heappush(self.heap, (self.virtual + work / flows, *unit, flows))
+        self.flows += flows
         who = unit[:2]
         self.senders[who] = self.senders.get(who, 0) + 1
         return self._next(now)
@@ -135,24 +138,24 @@ class _Nic:
     def take(self, now: float) -> tuple[tuple[int, int, int], float]:
         """The unit that is complete now, and when the next one is."""
         self._advance(now)
-        virtual, job, rank, group = heapq.heappop(self.heap)
+        virtual, job, rank, group, flows = heapq.heappop(self.heap)
         self.virtual = virtual
-        self.count -= 1
+        self.flows -= flows
         self.senders[job, rank] -= 1
         if not self.senders[job, rank]:
             del self.senders[job, rank]
-        return (job, rank, group), self._next(now) if self.count else -1.0
+        return (job, rank, group), self._next(now) if self.heap else -1.0
 
     def _advance(self, now: float) -> None:
-        if self.count:
+        if self.heap:
             self.virtual += (now - self.last) * self.rate
         else:
-            self.virtual = 0.0
+            self.virtual = self.flows = 0.0
         self.last = now
         self.version += 1
 
     def _next(self, now: float) -> float:
-        self.rate = self.totals[min(len(self.senders), len(self.totals) - 1)] / self.count
+        self.rate = self.totals[min(len(self.senders), len(self.totals) - 1)] / self.flows
         return now + max(0.0, self.heap[0][0] - self.virtual) / self.rate
 
 
@@ -271,8 +274,8 @@ class Replay:
 
     def _transfer(self, now: float, job: int, gate: int) -> None:
         first = self._rounds[job] * len(self._parts[job].left)
-        for nic, rank, group, work in self._parts[job].units[gate]:
-            then = self._nics[nic].add(now, (job, rank, first + group), work)
+        for nic, rank, group, work, flows in self._parts[job].units[gate]:
+            then = self._nics[nic].add(now, (job, rank, first + group), work, flows)
             heapq.heappush(self._events, (then, _NIC, nic, self._nics[nic].version))
 
     def _complete(self, now: float, job: int, group: int) -> None:

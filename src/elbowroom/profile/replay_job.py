@@ -31,13 +31,16 @@ class Links(msgspec.Struct, frozen=True):
 
 
 class Units(msgspec.Struct, frozen=True, kw_only=True):
-    """U units: `work` bytes of `rank`, `out` of `node` or into it; `gate`: which one they wait for."""
+    """U units: `work` bytes of `rank`, `out` of `node` or into it, over `flows` connections at once; `gate`:
+    which one they wait for.
+    """
 
     gate: Ints
     rank: Ints
     node: Ints
     out: npt.NDArray[np.bool_]
     work: Floats
+    flows: Floats
 
 
 class ReplayJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,6 +146,7 @@ def _messages(analysis: Analysis, nodes_of: Ints) -> _Gates:
             node=np.concatenate([nodes_of[source[far]], nodes_of[target[far]]]),
             out=np.repeat([True, False], len(far)),
             work=np.concatenate([size[far], size[far]]),
+            flows=np.ones(2 * len(far)),
         ),
     )
 
@@ -172,6 +176,7 @@ def _collective(profile: Profile, nodes_of: Ints) -> _Gates:
         moved = collectives.moved(
             names[number], events.bytes[own].astype(np.float64), members, local, is_root[at]
         )
+        at_once = collectives.flows(names[number], members, local)
         for out, size in ((True, moved.out), (False, moved.into)):
             some = size > 0
             units.append(
@@ -181,6 +186,7 @@ def _collective(profile: Profile, nodes_of: Ints) -> _Gates:
                     node=nodes_of[rank[some]],
                     out=np.full(int(some.sum()), out),
                     work=size[some],
+                    flows=at_once[some],
                 )
             )
     return _Gates(
@@ -206,6 +212,7 @@ def _joined(parts: list[Units], shifts: list[int]) -> Units:
         node=np.concatenate([none, *(part.node for part in parts)]),
         out=np.concatenate([none > 0, *(part.out for part in parts)]),
         work=np.concatenate([none / 1.0, *(part.work for part in parts)]),
+        flows=np.concatenate([none / 1.0, *(part.flows for part in parts)]),
     )
 
 

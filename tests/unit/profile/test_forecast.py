@@ -68,8 +68,16 @@ def test_a_job_without_communication_disturbs_nobody(tmp_path: Path) -> None:
 
 def test_bursts_suffer_little_beside_bursts(tmp_path: Path) -> None:
     beside_bursts = forecast(bursts(tmp_path / "a"), bursts(tmp_path / "b", seed=1), offsets=8).slowdown_a
-    beside_steady = forecast(bursts(tmp_path / "c"), steady(tmp_path / "d"), offsets=8).slowdown_a
-    assert 1 < beside_bursts.value < beside_steady.value
+    steady_twice = forecast(steady(tmp_path / "c"), steady(tmp_path / "d"), offsets=8).slowdown_a
+    assert 1 < beside_bursts.value < steady_twice.value
+
+
+def test_an_exchange_of_all_gets_more_of_a_nic_than_one_message_beside_it(tmp_path: Path) -> None:
+    # Six connections of each rank beside one: 4 ms of a burst become 4 * 7/6, and 4 ms of the other one's
+    # exchanges 4 * 7 while a burst lasts.
+    result = forecast(bursts(tmp_path / "a"), steady(tmp_path / "b"), offsets=8)
+    assert result.slowdown_a.value == pytest.approx(1 + 4 / 6 / 14, abs=0.02)
+    assert result.slowdown_b.value > 1.25
 
 
 def test_bursts_gain_from_half_of_the_cores_beside_bursts_and_steady_jobs_do_not(tmp_path: Path) -> None:
@@ -92,7 +100,7 @@ def test_a_late_rank_delays_its_partners(tmp_path: Path) -> None:
     whole = replay_job(alone)
     part = stretch(whole, 0.0, alone.duration)
     slow = [
-        [(nic, rank, group, work * (3 if nic == 1 else 1)) for nic, rank, group, work in units]
+        [(nic, rank, group, work * (3 if nic == 1 else 1), flows) for nic, rank, group, work, flows in units]
         for units in part.units
     ]
     assert any(unit[0] == 1 for units in part.units for unit in units)
