@@ -50,6 +50,7 @@ PUBLIC = {
             "schedule_jobs",
         ),
         "elbowroom.api.colocation_forecast": ("forecast_colocation", "save_forecast"),
+        "elbowroom.api.colocation_measurement": ("measure_pairs", "plan_colocation"),
         "elbowroom.api.emulated_nic": ("NicSettings", "run_behind_nic"),
         "elbowroom.api.network_calibration": ("calibrate_network", "load_calibration", "save_calibration"),
         "elbowroom.api.factorizations": ("simulate_factorization",),
@@ -118,6 +119,7 @@ if TYPE_CHECKING:
     from elbowroom.api import choices as choices
     from elbowroom.api import colocation as colocation
     from elbowroom.api import colocation_forecast as colocation_forecast
+    from elbowroom.api import colocation_measurement as colocation_measurement
     from elbowroom.api import emulated_nic as emulated_nic
     from elbowroom.api import explanation as explanation
     from elbowroom.api import factorizations as factorizations
@@ -169,6 +171,8 @@ if TYPE_CHECKING:
     from elbowroom.api.colocation import schedule_jobs as schedule_jobs
     from elbowroom.api.colocation_forecast import forecast_colocation as forecast_colocation
     from elbowroom.api.colocation_forecast import save_forecast as save_forecast
+    from elbowroom.api.colocation_measurement import measure_pairs as measure_pairs
+    from elbowroom.api.colocation_measurement import plan_colocation as plan_colocation
     from elbowroom.api.emulated_nic import NicSettings as NicSettings
     from elbowroom.api.emulated_nic import run_behind_nic as run_behind_nic
     from elbowroom.api.explanation import explain as explain

@@ -12,6 +12,7 @@ from elbowroom.api.broadcast_bench import BroadcastEntry
 from elbowroom.api.broadcasts import AreasDocument, BroadcastDocument
 from elbowroom.api.calibration import CalibrationDocument, EvaluationDocument, FitDocument
 from elbowroom.api.colocation_forecast import ForecastDocument
+from elbowroom.api.colocation_measurement import PlannedRuns
 from elbowroom.api.factorizations import FactorizationDocument
 from elbowroom.api.failure import ErrorDocument
 from elbowroom.api.machines import Diagnoses, VirtualMachineDocument, VirtualMachineList
@@ -31,6 +32,7 @@ from elbowroom.models.document import Document
 from elbowroom.profile.calibration import Calibration as NicCalibration
 from elbowroom.profile.manifest import Manifest as ProfileManifest
 from elbowroom.profile.summary import ProfileSummary
+from elbowroom.schedule.measured import MeasuredMatrix
 from elbowroom.schedule.pairing import Pairing
 from elbowroom.schedule.plan import SchedulePlan
 from elbowroom.schemas import json_schema
@@ -76,6 +78,8 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[type[msgspec.Struct], ...]]] = {
         PredictedStepDocument,
         StepTableDocument,
     ),
+    "colocation": ("measured slowdowns of pairs: what `colocate measure --json` prints", MeasuredMatrix),
+    "colocation-plan": ("what `colocate measure --dry-run --json` prints", PlannedRuns),
     "colocation-forecast": ("slowdowns of pairs: what `colocate predict --json` prints", ForecastDocument),
     "nic-calibration": ("a calibrated NIC: what `profile calibrate` prints and writes", NicCalibration),
     "pairing": ("pairs of applications: what `colocate schedule --matrix --json` prints", Pairing),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elbowroom import api
+from elbowroom.cli.colocation_measurement import measure
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.options import Group, Output, json_option
 from elbowroom.errors import UsageError
@@ -28,6 +29,9 @@ MOST_PAIRS = 12
 @click.group(cls=Group)
 def colocate() -> None:
     """Find the jobs that may share nodes, and schedule them (`elbowroom help colocate`)."""
+
+
+colocate.add_command(measure)
 
 
 @colocate.command()

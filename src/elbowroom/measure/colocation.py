@@ -20,6 +20,7 @@ from elbowroom.documents import encode
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.files import disk_error, read_document, write_atomically
 from elbowroom.launch.processes import kill_all, run_program, start
+from elbowroom.measure.colocation_commands import shared_environment
 from elbowroom.measure.manifest import Tell
 from elbowroom.measure.progress import Progress
 from elbowroom.measure.session import Stopped
@@ -111,14 +112,15 @@ def _opened(apps: Applications, out: Path, again: bool) -> Lines[SharedTime, tup
 
 def _measured(apps: Applications, turn: Turn, seed: int, patience: float | None) -> SharedTime:
     begun = time.monotonic()
-    env = {**os.environ, **apps.env}
-    if turn.second is None:
-        finished = run_program(apps.words(turn.first, turn.mode), patience, env=env, field=_FIELD)
-        first: list[float] = [apps.seconds(turn.first, finished.stdout, finished.wall_s)]
-        second: list[float] = []
-    else:
-        offset = random.Random(f"{seed} {turn.key}").uniform(0, LONGEST_OFFSET)
-        first, second = _share(apps, (turn.first, turn.second), env, offset, patience)
+    first: list[float]
+    second: list[float] = []
+    with shared_environment(apps, turn.mode, os.environ) as env:
+        if turn.second is None:
+            finished = run_program(apps.words(turn.first, turn.mode), patience, env=env, field=_FIELD)
+            first = [apps.seconds(turn.first, finished.stdout, finished.wall_s)]
+        else:
+            offset = random.Random(f"{seed} {turn.key}").uniform(0, LONGEST_OFFSET)
+            first, second = _share(apps, (turn.first, turn.second), env, offset, patience)
     return SharedTime(
         repetition=turn.repetition,
         mode=turn.mode,

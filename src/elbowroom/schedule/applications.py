@@ -14,13 +14,37 @@ from msgspec import Meta
 
 from elbowroom.documents import check_keys, convert, parse_toml
 from elbowroom.errors import MachineError, UsageError
+from elbowroom.plan.sizes import parse_size
 
 Mode = Literal["exclusive", "half", "shared"]
 
-BRACES = ("cores", "nodes", "job")
-"""What a command may name: cores that it uses of a node, nodes, and which of two jobs there it is (0, 1)."""
+BRACES = ("cores", "nodes", "ranks", "job")
+"""What a command may name: cores that it uses of a node, nodes, both multiplied, and which of two jobs there
+it is (0, 1).
+"""
+
+MOST_EMULATED_NODES = 64
 
 PAGE = "`elbowroom help colocate`"
+
+
+class NicTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Emulated nodes on this machine, each with a NIC (docs/reference/nic.md): `bandwidth` of each direction,
+    such as `50MB/s`.
+    """
+
+    bandwidth: str
+
+    def __post_init__(self) -> None:
+        if self.rate < 1000:
+            raise UsageError(
+                "is below 1 kB/s", field="nic.bandwidth", value=self.bandwidth, hint="give 50MB/s"
+            )
+
+    @property
+    def rate(self) -> float:
+        """Bandwidth in B/s; UsageError where it is none."""
+        return float(parse_size(self.bandwidth.strip().removesuffix("/s"), "nic.bandwidth"))
 
 
 class Application(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,7 +60,7 @@ class Application(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 class Applications(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All `apps` run on `nodes` nodes with `cores` cores each, alone. Half: half of the cores of twice the
-    nodes; shared: two applications so on the same nodes.
+    nodes; shared: two applications so on the same nodes. `nic`: the nodes are emulated.
     """
 
     apps: dict[str, Application]
@@ -44,6 +68,7 @@ class Applications(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     nodes: Annotated[int, Meta(ge=1)] = 1
     number: str | None = None
     env: dict[str, str] = {}
+    nic: NicTable | None = None
 
     def __post_init__(self) -> None:
         if not self.apps:
@@ -51,6 +76,13 @@ class Applications(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         if self.cores % 2:
             raise UsageError(
                 "cannot be halved", field="cores", value=self.cores, hint="give an even number of cores"
+            )
+        if self.nic is not None and 2 * self.nodes > MOST_EMULATED_NODES:
+            raise UsageError(
+                f"needs {2 * self.nodes} emulated nodes, and there are at most {MOST_EMULATED_NODES}",
+                field="nodes",
+                value=self.nodes,
+                hint=f"give at most {MOST_EMULATED_NODES // 2}",
             )
         for name, app in self.apps.items():
             _check_command(name, app.command)
@@ -62,14 +94,14 @@ class Applications(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         """In the order of the file."""
         return tuple(self.apps)
 
+    def place(self, mode: Mode) -> tuple[int, int]:
+        """Cores of each node that an application has, and its nodes."""
+        return (self.cores, self.nodes) if mode == "exclusive" else (self.cores // 2, 2 * self.nodes)
+
     def words(self, name: str, mode: Mode, job: int = 0) -> list[str]:
         """The command of an application; in the shared mode as one of two jobs."""
-        alone = mode == "exclusive"
-        values = {
-            "cores": self.cores if alone else self.cores // 2,
-            "nodes": self.nodes if alone else 2 * self.nodes,
-            "job": job,
-        }
+        cores, nodes = self.place(mode)
+        values = {"cores": cores, "nodes": nodes, "ranks": cores * nodes, "job": job}
         return [word.format(**values) for word in shlex.split(self.apps[name].command)]
 
     def seconds(self, name: str, printed: str, wall_s: float) -> float:

@@ -17,6 +17,9 @@ FEWEST = 5
 
 PERCENT = 100.0
 
+NOISY = 5.0
+"""Percent of the median by which runs of an application alone may differ (median absolute deviation)."""
+
 
 class SharedTime(msgspec.Struct, frozen=True, kw_only=True):
     """One line of the journal. `first`, `second`: seconds of each complete run of both applications; an
@@ -48,9 +51,40 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     percent: Percent
 
 
+class Agreement(msgspec.Struct, frozen=True, kw_only=True):
+    """How well predicted slowdowns agree with measured ones: mean and worst absolute error in percent of the
+    measured value, and Spearman's rank correlation (null where all are alike). `cells`: how many.
+    """
+
+    cells: int
+    mean_error: float
+    worst_error: float
+    rank_correlation: float | None
+
+
+class PredictedCell(msgspec.Struct, frozen=True, kw_only=True):
+    """`application` beside `companion`: percent of the exclusive runtime by the forecast, with its interval,
+    which knows the profiles of both alone and no pair.
+    """
+
+    application: str
+    companion: str
+    percent: Percent
+
+
+class Prediction(msgspec.Struct, frozen=True, kw_only=True):
+    """The forecast of the applications that name a profile, and how well it agrees with the measurement."""
+
+    cells: tuple[PredictedCell, ...]
+    agreement: Agreement
+    notes: tuple[str, ...] = ()
+
+
 class MeasuredMatrix(msgspec.Struct, frozen=True, kw_only=True):
     """What `colocate measure --json` prints: seconds of each application alone on all cores, what half of the
     cores on twice the nodes take in percent of that, and each pair on the same cores and nodes together.
+    `noise`: why the measurement cannot be trusted, empty where it can; `notes`: what else to know;
+    `prediction`: null where fewer than two cells have profiles.
     """
 
     schema: str = "elbowroom/colocation"
@@ -60,6 +94,9 @@ class MeasuredMatrix(msgspec.Struct, frozen=True, kw_only=True):
     exclusive_s: tuple[float, ...]
     half: tuple[Percent, ...]
     cells: tuple[Cell, ...]
+    noise: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    prediction: Prediction | None = None
 
     def percent(self, application: str, companion: str) -> float:
         """Of one cell."""
@@ -77,6 +114,22 @@ class MeasuredMatrix(msgspec.Struct, frozen=True, kw_only=True):
             values = (f"{self.percent(name, companion):.1f}" for name in names)
             lines.append(",".join((companion, *values)))
         return "\n".join(lines) + "\n"
+
+    def half_csv(self) -> str:
+        """As `colocate schedule --half` reads it."""
+        values = (f"{percent.value:.1f}" for percent in self.half)
+        return f"{','.join(self.applications)}\n{','.join(values)}\n"
+
+
+def with_prediction(
+    matrix: MeasuredMatrix, predicted: Sequence[PredictedCell], notes: Sequence[str] = ()
+) -> MeasuredMatrix:
+    """The matrix with a forecast of some of its cells."""
+    measured = [matrix.percent(cell.application, cell.companion) for cell in predicted]
+    compared = agreement([cell.percent.value for cell in predicted], measured)
+    return msgspec.structs.replace(
+        matrix, prediction=Prediction(cells=tuple(predicted), agreement=compared, notes=tuple(notes))
+    )
 
 
 def measured_matrix(names: Sequence[str], lines: Sequence[SharedTime], seed: int = 1) -> MeasuredMatrix:
@@ -105,7 +158,33 @@ def measured_matrix(names: Sequence[str], lines: Sequence[SharedTime], seed: int
         exclusive_s=tuple(float(np.median(exclusive[name])) for name in names),
         half=half,
         cells=cells,
+        noise=_noise(names, lines),
+        notes=_notes(lines),
     )
+
+
+def _noise(names: Sequence[str], lines: Sequence[SharedTime]) -> tuple[str, ...]:
+    """A sentence for each application that takes another time when it runs alone again. Pairs may differ:
+    they meet at another offset each time.
+    """
+    found = []
+    for name in names:
+        for mode, what in (("exclusive", "on all cores"), ("half", "on half of the cores")):
+            times = np.asarray(_times(lines, mode, name, None))  # type: ignore[arg-type]  # Literal
+            median = np.median(times)
+            spread = PERCENT * float(np.median(np.abs(times - median)) / median)
+            if spread > NOISY:
+                found.append(f"the runs of {name} alone {what} differ by {spread:.1f} % of their median")
+    return tuple(found)
+
+
+def _notes(lines: Sequence[SharedTime]) -> tuple[str, ...]:
+    repetitions = len({line.repetition for line in lines})
+    if repetitions == 1:
+        return ("one repetition: how much runs differ is not known",)
+    if repetitions < FEWEST:
+        return (f"{repetitions} repetitions: no intervals below {FEWEST}",)
+    return ()
 
 
 def _times(lines: Sequence[SharedTime], mode: Mode, name: str, companion: str | None) -> list[float]:
@@ -136,17 +215,6 @@ def _percent(times: Sequence[float], alone: Sequence[float], generator: np.rando
     return Percent(value=value, low=float(low), high=float(high))
 
 
-class Agreement(msgspec.Struct, frozen=True, kw_only=True):
-    """How well predicted slowdowns agree with measured ones: mean absolute error in percent of the measured
-    value, and Spearman's rank correlation (null where all are alike).
-    """
-
-    pairs: int
-    mean_error: float
-    worst_error: float
-    rank_correlation: float | None
-
-
 def agreement(predicted: Sequence[float], measured: Sequence[float]) -> Agreement:
     """Both in the same order and unit."""
     p, m = np.asarray(predicted), np.asarray(measured)
@@ -154,7 +222,7 @@ def agreement(predicted: Sequence[float], measured: Sequence[float]) -> Agreemen
     ranks = [_ranks(one) for one in (p, m)]
     alike = any(np.ptp(one) == 0 for one in ranks)
     return Agreement(
-        pairs=len(p),
+        cells=len(p),
         mean_error=float(errors.mean()),
         worst_error=float(errors.max()),
         rank_correlation=None if alike else float(np.corrcoef(ranks)[0, 1]),

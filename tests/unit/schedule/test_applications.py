@@ -50,7 +50,7 @@ def test_an_output_without_a_time_is_named() -> None:
     [
         (("cores = 4", "cores = 3"), "cannot be halved"),
         (("cores = 4", ""), "cores"),
-        (("./cg", "./cg {ranks}"), r"names \{ranks\}"),
+        (("./cg", "./cg {hosts}"), r"names \{hosts\}"),
         (("./cg", "./cg {"), "cannot be read"),
         (("./cg", ""), "is empty"),
         (("./cg", "./cg 'x"), "cannot be read"),

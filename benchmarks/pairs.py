@@ -1,0 +1,246 @@
+"""All pairs of the eight mini-kernels behind an emulated NIC: measured, and predicted from profiles of each
+alone.
+
+    python benchmarks/pairs.py FOLDER [--repeat N] [--kernels ft,cg] [--bandwidth 50MB/s] [--json]
+
+Nodes are emulated (docs/reference/nic.md): two of two cores, or four of which a job has one core each. The
+kernels sleep where they would compute, so more ranks than cores can run, and nothing but the NIC is shared.
+FOLDER keeps profiles, times and the matrix: where the command is stopped, the same command continues.
+
+Two settings are compared: with half of the cores on twice the nodes against all cores, as on the slides of
+Koop, Luo and Panda, and with the same ranks on the same nodes alone and together. Exit code 1 where a bar is
+missed: a mean error of 5 %, a rank correlation of 0.9, a regret of 1 % and less than half of random pairs';
+a quarter of an hour on a machine that does nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from elbowroom.api.colocation_measurement import measure_pairs, read_applications
+from elbowroom.api.profiles import record_profile
+from elbowroom.errors import ElbowroomError
+from elbowroom.launch.build import application
+from elbowroom.launch.mpi import find_mpi
+from elbowroom.measure.colocation import JOURNAL
+from elbowroom.measure.colocation_commands import nic_settings
+from elbowroom.profile.analysis import Analysis, analyse
+from elbowroom.profile.forecast import forecast
+from elbowroom.profile.manifest import FILE
+from elbowroom.profile.profile import read_profile
+from elbowroom.schedule.applications import Applications, Mode
+from elbowroom.schedule.estimates import scalar_model
+from elbowroom.schedule.measured import MeasuredMatrix, agreement
+from elbowroom.schedule.pairing import match, mean_of, random_mean
+
+KERNELS = {
+    "ep": (12, 8, 0.2),
+    "cg": (3, 1048576, 0.025),
+    "ft": (8, 2097152, 0.16),
+    "is": (12, 1048576, 0.1),
+    "mg": (10, 196608, 0.15),
+    "lu": (8, 10240, 0.25),
+    "bt": (8, 262144, 0.25),
+    "sp": (8, 131072, 0.2),
+}
+"""Steps, bytes of the largest message, and seconds of computation in a step."""
+
+BANDWIDTH = "50MB/s"
+MOST_ERROR, LEAST_RANKS, MOST_REGRET = 5.0, 0.9, 1.0
+TOGETHER = {"half": "half of the cores against all", "ranks": "the same ranks, together against alone"}
+PERCENT = 100.0
+
+
+def applications(folder: Path, kernels: list[str], bandwidth: str) -> Path:
+    """Writes the file of applications that `colocate measure` takes."""
+    mpi = find_mpi()
+    program = application("elbow_minikernel", mpi)
+    lines = [
+        "cores = 2", "nodes = 2", """number = '"seconds":([0-9.]+)'""", "", "[nic]",
+        f'bandwidth = "{bandwidth}"', "", "[env]", 'OMPI_ALLOW_RUN_AS_ROOT = "1"',
+        'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = "1"', 'OMPI_MCA_mpi_yield_when_idle = "1"',
+    ]  # fmt: skip
+    for name in kernels:
+        steps, size, seconds = KERNELS[name]
+        lines += [
+            "",
+            f"[apps.{name}]",
+            f'command = "{mpi.launcher} -n {{ranks}} --bind-to none --oversubscribe {program} {name} '
+            f'--steps {steps} --size {size} --seconds-per-step {seconds}"',
+        ]
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "apps.toml"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@contextlib.contextmanager
+def environment(apps: Applications) -> Iterator[None]:
+    """What the file of applications sets."""
+    before = dict(os.environ)
+    os.environ.update(apps.env)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def profiles(apps: Applications, folder: Path, mode: Mode) -> dict[str, Analysis]:
+    """Each application alone, recorded unless it is there."""
+    found = {}
+    for name in apps.names:
+        where = folder / "profiles" / f"{name}-{mode}"
+        if not (where / FILE).exists():
+            with environment(apps):
+                nic = None if apps.nic is None else nic_settings(apps.nic, apps.place(mode)[0])
+                record_profile(apps.words(name, mode), where, nic=nic, stdout=sys.stderr.fileno())
+        found[name] = analyse(read_profile(where))
+    return found
+
+
+def predicted(jobs: dict[str, Analysis], *, half: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Percent of each job (column) beside each other one (row), and of each on half of the cores alone."""
+    names = list(jobs)
+    cells, spread = np.zeros((len(names), len(names))), np.full(len(names), PERCENT)
+    for i, a in enumerate(names):
+        for j, b in enumerate(names[i:], start=i):
+            found = forecast(jobs[a], jobs[b], half=half)
+            cells[i, j], cells[j, i] = PERCENT * found.slowdown_b.value, PERCENT * found.slowdown_a.value
+            if found.spread_a is not None and found.spread_b is not None:
+                spread[i], spread[j] = PERCENT * found.spread_a.value, PERCENT * found.spread_b.value
+    return cells, spread
+
+
+def truth(matrix: MeasuredMatrix, *, half: bool) -> np.ndarray:
+    """Measured percents, columns are measured applications: of all cores alone, or of the same ranks alone."""
+    names = matrix.applications
+    cells = np.array([[matrix.percent(name, beside) for name in names] for beside in names])
+    alone = np.array([percent.value for percent in matrix.half])
+    return cells if half else PERCENT * cells / alone
+
+
+def compared(names: tuple[str, ...], guess: np.ndarray, cells: np.ndarray) -> dict[str, Any]:
+    """Errors of the cells, and what pairing by the guess costs."""
+    found = agreement(guess.ravel().tolist(), cells.ravel().tolist())
+    errors = np.abs(guess / cells - 1)
+    row, column = np.unravel_index(np.argmax(errors), errors.shape)
+    best, chosen = mean_of(cells, match(cells)), mean_of(cells, match(guess))
+    return {
+        "mean_error": found.mean_error,
+        "worst_error": found.worst_error,
+        "worst": f"{names[column]} beside {names[row]}",
+        "rank_correlation": found.rank_correlation,
+        "best": best,
+        "pairs": ["-".join(names[index] for index in pair) for pair in match(guess)],
+        "best_pairs": ["-".join(names[index] for index in pair) for pair in match(cells)],
+        "regret": {
+            "forecast": PERCENT * (chosen / best - 1),
+            "scalar model": PERCENT * (mean_of(cells, match(scalar_model(guess))) / best - 1),
+            "random": PERCENT * (random_mean(cells) / best - 1),
+        },
+        "predicted": guess.round(2).tolist(),
+        "measured": cells.round(2).tolist(),
+    }
+
+
+def misses(name: str, found: dict[str, Any]) -> list[str]:
+    """A sentence for each bar that is missed."""
+    wrong, regret = [], found["regret"]
+    if found["mean_error"] > MOST_ERROR:
+        wrong.append(f"{name}: the mean error is {found['mean_error']:.1f} %, above {MOST_ERROR:g}")
+    if found["rank_correlation"] is None or found["rank_correlation"] < LEAST_RANKS:
+        wrong.append(f"{name}: the rank correlation is {found['rank_correlation']}, below {LEAST_RANKS:g}")
+    if regret["forecast"] > min(MOST_REGRET, regret["random"] / 2):
+        wrong.append(
+            f"{name}: the regret is {regret['forecast']:.2f} %, random pairs' {regret['random']:.2f}"
+        )
+    return wrong
+
+
+def show(names: tuple[str, ...], title: str, found: dict[str, Any]) -> None:
+    """Both matrices in one, and the figures."""
+    print(f"\n{title}: % measured (predicted); columns are measured applications, rows companions")
+    print(f"{'':4}" + "".join(f"{name:>14}" for name in names))
+    for name, cells, guesses in zip(names, found["measured"], found["predicted"], strict=True):
+        both = zip(cells, guesses, strict=True)
+        print(f"{name:4}" + "".join(f"{cell:7.1f}({guess:5.1f})" for cell, guess in both))
+    print(
+        f"mean error {found['mean_error']:.2f} %, worst {found['worst_error']:.1f} % ({found['worst']}), "
+        f"rank correlation {found['rank_correlation']:.3f}"
+    )
+    regrets = ", ".join(f"{name} {value:.2f} %" for name, value in found["regret"].items())
+    print(f"best pairs {', '.join(found['best_pairs'])}: {found['best']:.1f} %; by the forecast "
+          f"{', '.join(found['pairs'])}; regret: {regrets}")  # fmt: skip
+
+
+def answers(options: argparse.Namespace) -> dict[str, Any]:
+    """Profiles, measures, compares."""
+    folder = Path(options.folder)
+    kernels = options.kernels.split(",")
+    file = applications(folder, kernels, options.bandwidth)
+    apps = read_applications(file)
+    jobs = {"half": profiles(apps, folder, "exclusive"), "ranks": profiles(apps, folder, "half")}
+    out = folder / "measured"
+    matrix = measure_pairs(
+        file,
+        out,
+        repetitions=options.repeat,
+        resume=(out / JOURNAL).exists(),
+        tell=lambda line: print(line, file=sys.stderr, flush=True),
+    )
+    found: dict[str, Any] = {
+        "applications": matrix.applications,
+        "half": [round(one.value, 2) for one in matrix.half],
+        "exclusive_s": matrix.exclusive_s,
+        "noise": matrix.noise,
+        "settings": {},
+    }
+    for name, profiled in jobs.items():
+        guess, spread = predicted(profiled, half=name == "half")
+        found["settings"][name] = compared(matrix.applications, guess, truth(matrix, half=name == "half"))
+        if name == "half":
+            found["half_predicted"] = spread.round(2).tolist()
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--kernels", default=",".join(KERNELS))
+    parser.add_argument("--bandwidth", default=BANDWIDTH)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    try:
+        found = answers(options)
+    except ElbowroomError as error:
+        print(f"pairs: {error.sentence()}", file=sys.stderr)
+        return error.exit_code
+    names = found["applications"]
+    wrong = [*found["noise"]]
+    for name, result in found["settings"].items():
+        wrong += misses(TOGETHER[name], result)
+    if options.json:
+        print(json.dumps({**found, "missed": wrong}, indent=1))
+    else:
+        for name, result in found["settings"].items():
+            show(names, TOGETHER[name], result)
+        print("\nhalf of the cores, alone: measured", dict(zip(names, found["half"], strict=True)))
+        print("predicted", dict(zip(names, found["half_predicted"], strict=True)))
+        for sentence in wrong:
+            print(f"missed: {sentence}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
