@@ -17,7 +17,7 @@ from elbowroom.measure.colocation_commands import check_commands
 from elbowroom.measure.manifest import Tell
 from elbowroom.profile.analysis import Analysis, analyse
 from elbowroom.profile.curve import NicCurve
-from elbowroom.profile.forecast import Forecast, forecast
+from elbowroom.profile.forecast import OFFSETS, Forecast, forecast
 from elbowroom.profile.profile import read_profile
 from elbowroom.schedule.applications import Applications, decode, turns
 from elbowroom.schedule.measured import (
@@ -137,7 +137,7 @@ def _predicted(jobs: dict[str, Analysis], seed: int) -> tuple[list[PredictedCell
     """All pairs of these jobs on half of the cores, and notes."""
     cells, notes = {}, dict[str, None]()
     for a, b in combinations_with_replacement(jobs, 2):
-        found = forecast(jobs[a], jobs[b], half=True, seed=seed)
+        found = forecast(jobs[a], jobs[b], half=True, offsets=OFFSETS, seed=seed)
         notes.update(dict.fromkeys(found.notes))
         cells[b, a] = found.slowdown_b
         cells[a, b] = found.slowdown_a

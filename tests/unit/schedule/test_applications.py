@@ -31,6 +31,16 @@ def test_a_shared_job_has_half_of_the_cores_of_twice_the_nodes() -> None:
     assert shared[4:] == ["2", "--nodes", "4", "--job", "1", "./ft"]
 
 
+def test_ranks_are_cores_times_nodes() -> None:
+    read_back = read(FILE.replace("-n 8", "-n {ranks}"))
+    assert {read_back.words("FT", mode)[2] for mode in ("exclusive", "half", "shared")} == {"8"}  # type: ignore[arg-type]
+
+
+def test_a_file_without_applications_is_refused() -> None:
+    with pytest.raises(UsageError, match="has no application"):
+        read("cores = 2\n[apps]\n")
+
+
 def test_the_last_number_of_the_output_counts() -> None:
     assert read().seconds("FT", "seconds 3.5 seconds 2.5", 9.0) == 2.5
     assert read().seconds("CG", "seconds 3.5 time: 7", 9.0) == 7.0
@@ -58,6 +68,11 @@ def test_an_output_without_a_time_is_named() -> None:
         (("time: (\\d+)", "time"), "has 0 groups"),
         (("nodes = 2", "nodes = 0"), "nodes"),
         (("nodes = 2", "hosts = 2"), "hosts"),
+        (("nodes = 2", "nodes = 33\nnic = {bandwidth = '50MB/s'}"), "needs 66 emulated nodes"),
+        (("nodes = 2", "nic = {bandwidth = '50 apples'}"), "not a size"),
+        (("nodes = 2", "nic = {bandwidth = '1B/s'}"), "is below 1 kB/s"),
+        (("nodes = 2", "nic = {}"), "bandwidth"),
+        (("[apps.FT]", "[others]"), "others"),
     ],
 )
 def test_wrong_files_are_one_sentence(changed: tuple[str, str], reason: str) -> None:

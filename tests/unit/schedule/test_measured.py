@@ -7,8 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elbowroom.errors import MachineError
-from elbowroom.schedule.matrix import parse_matrix
-from elbowroom.schedule.measured import SharedTime, agreement, measured_matrix
+from elbowroom.schedule.matrix import parse_half, parse_matrix
+from elbowroom.schedule.measured import (
+    Percent,
+    PredictedCell,
+    SharedTime,
+    agreement,
+    measured_matrix,
+    with_prediction,
+)
 
 LINES = [
     line
@@ -57,6 +64,55 @@ def test_five_repetitions_have_an_interval_and_four_have_none() -> None:
     assert whole.high is not None
     assert whole.low <= whole.value <= whole.high
     assert (few.low, few.high) == (None, None)
+
+
+def test_an_application_alone_that_takes_another_time_each_time_is_too_noisy() -> None:
+    changed = [
+        SharedTime(repetition=line.repetition, mode="half", application="B",
+                   first=(20.0 + 3 * line.repetition,), wall_s=1)
+        if (line.mode, line.application) == ("half", "B") else line
+        for line in LINES
+    ]  # fmt: skip
+    assert measured_matrix(["A", "B"], LINES).noise == ()
+    (reason,) = measured_matrix(["A", "B"], changed).noise
+    assert "B alone on half of the cores" in reason
+
+
+def test_one_outlier_of_five_is_no_noise() -> None:
+    changed = [
+        SharedTime(repetition=4, mode="exclusive", application="A", first=(30.0,), wall_s=1)
+        if (line.mode, line.application, line.repetition) == ("exclusive", "A", 4) else line
+        for line in LINES
+    ]  # fmt: skip
+    assert measured_matrix(["A", "B"], changed).noise == ()
+
+
+def test_few_repetitions_are_said() -> None:
+    def notes(repetitions: int) -> tuple[str, ...]:
+        return measured_matrix(["A", "B"], [line for line in LINES if line.repetition < repetitions]).notes
+
+    assert "how much runs differ is not known" in notes(1)[0]
+    assert "no intervals" in notes(4)[0]
+    assert notes(5) == ()
+
+
+def test_the_runs_on_half_of_the_cores_are_read_back() -> None:
+    read = parse_half(measured_matrix(["A", "B"], LINES).half_csv(), "half.csv")
+    assert read == {"A": pytest.approx(90.0), "B": pytest.approx(100.0)}
+
+
+def test_a_forecast_is_compared_with_the_cells_that_it_has() -> None:
+    def cell(application: str, companion: str, value: float) -> PredictedCell:
+        percent = Percent(value=value, low=value - 1, high=value + 1)
+        return PredictedCell(application=application, companion=companion, percent=percent)
+
+    found = with_prediction(
+        measured_matrix(["A", "B"], LINES), [cell("A", "A", 126.0), cell("B", "B", 200.0)]
+    )
+    assert found.prediction is not None
+    assert found.prediction.agreement.cells == 2
+    assert found.prediction.agreement.mean_error == pytest.approx(2.5)
+    assert found.prediction.agreement.worst_error == pytest.approx(5.0)
 
 
 def test_a_pair_that_is_missing_is_named() -> None:
