@@ -1,7 +1,7 @@
 """All pairs of the eight mini-kernels behind an emulated NIC: measured, and predicted from profiles of each
 alone.
 
-    python benchmarks/pairs.py FOLDER [--repeat N] [--kernels ft,cg] [--bandwidth 50MB/s] [--measure] [--json]
+    python benchmarks/pairs.py FOLDER [--repeat N] [--kernels ft,cg] [--bandwidth 50MB/s] [--measure] [-o matrix.svg] [--json]
 
 Nodes are emulated (docs/reference/nic.md): two of two cores, or four of which a job has one core each. The
 kernels sleep where they would compute, so more ranks than cores can run, and nothing but the NIC is shared.
@@ -24,10 +24,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from elbowroom.api.colocation_measurement import measure_pairs, read_applications
 from elbowroom.api.profiles import record_profile
+from elbowroom.draw.files import save_panels
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch.build import application
 from elbowroom.launch.mpi import find_mpi
@@ -39,6 +41,8 @@ from elbowroom.profile.manifest import FILE
 from elbowroom.profile.profile import read_profile
 from elbowroom.schedule.applications import Applications, Mode
 from elbowroom.schedule.estimates import scalar_model
+from elbowroom.schedule.figures import matrix_figure
+from elbowroom.schedule.matrix import Matrix
 from elbowroom.schedule.measured import MeasuredMatrix, agreement
 from elbowroom.schedule.pairing import match, mean_of, random_mean
 
@@ -187,6 +191,17 @@ def show(names: tuple[str, ...], title: str, found: dict[str, Any]) -> None:
           f"{', '.join(found['pairs'])}; regret: {regrets}")  # fmt: skip
 
 
+def draw(names: tuple[str, ...], found: dict[str, Any], file: Path) -> None:
+    """The measured matrix beside the predicted one, each with the pairs that are best in it."""
+    figures = []
+    for what, pairs in (("measured", "best_pairs"), ("predicted", "pairs")):
+        matrix = Matrix(names=names, percent=tuple(map(tuple, found[what])))
+        chosen = tuple((pair.split("-")[0], pair.split("-")[1]) for pair in found[pairs])
+        figure = matrix_figure(matrix, chosen)
+        figures.append(msgspec.structs.replace(figure, name=what, title=f"Runtime, % of exclusive: {what}"))
+    save_panels(figures, file, columns=2, title="Two jobs on the same nodes", shared=False)
+
+
 def answers(options: argparse.Namespace) -> dict[str, Any]:
     """Profiles, measures, compares."""
     folder = Path(options.folder)
@@ -226,6 +241,7 @@ def main() -> int:
     parser.add_argument("--kernels", default=",".join(KERNELS))
     parser.add_argument("--bandwidth", default=BANDWIDTH)
     parser.add_argument("--measure", action="store_true", help="compare nothing: that needs no quiet machine")
+    parser.add_argument("-o", "--out", help="draw both matrices of the slides' setting (.svg, .png)")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     try:
@@ -239,6 +255,8 @@ def main() -> int:
     wrong = [*found["noise"]]
     for name, result in found["settings"].items():
         wrong += misses(TOGETHER[name], result)
+    if options.out:
+        draw(names, found["settings"]["half"], Path(options.out))
     if options.json:
         print(json.dumps({**found, "missed": wrong}, indent=1))
     else:

@@ -41,6 +41,7 @@ def furnish(folder: Path, recorded: Path, docs: Path) -> None:
     shutil.copy(docs.parent / "machines" / "colocation" / "koop_shared_8x8.csv", folder / "matrix.csv")
     times = StepTimes(block=320, seconds=dict.fromkeys(STEPS, 1e-3))
     (folder / "times.json").write_bytes(msgspec.json.encode(times))
+    (folder / "apps.toml").write_text("cores = 2\n[apps.a]\ncommand = 'true'\n")
     (folder / "load.toml").write_text("[[computing]]\nnode = 0\ncount = 4\n[messages]\nnode = 0\n")
     for name in ("folder", "folder.svg"):
         (folder / name).mkdir()

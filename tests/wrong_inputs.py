@@ -140,11 +140,13 @@ toml:
   report run --model model.json --job @
   predict henri --load @
   colocate schedule @ --matrix matrix.csv
+  colocate measure @ -o new --dry-run
 file:
   colocate schedule --matrix @
   colocate schedule --matrix matrix.csv --half @
   colocate predict @
   colocate predict p --curve @
+  colocate measure apps.toml -o new --curve @
   profile show p --curve @
   overlap --table @
   import @ -o new
@@ -200,6 +202,7 @@ new folder:
   import curves.csv -o @
   calibrate --machine henri --budget 3 --no-report --run @
   advise henri --job job.toml --verify --machine henri --run @
+  colocate measure apps.toml -o @
 count:
   {VIRTUAL} --repeat @
   {VERIFY} --repeat @
@@ -225,6 +228,7 @@ count:
   profile record -o new --nic 50MB/s --ranks-per-node @ -- mpirun true
   nic run --bandwidth 50MB/s --ranks-per-node @ -- true
   broadcast bench --repeat @
+  colocate measure apps.toml -o new --repeat @
   profile calibrate --repeat @
   predict henri --comm-node 0 --comm-threads @
 counts:
@@ -246,6 +250,7 @@ index:
   evaluate curves henri --stacked -o new.svg --comp-node @
   {RECORD} --core @ -- true
 any index:
+  colocate measure apps.toml -o new --seed @
   colocate predict p --seed @
   {VIRTUAL} --seed @
   {VERIFY} --seed @
@@ -256,6 +261,7 @@ any index:
 positive:
   colocate schedule --matrix matrix.csv --limit @
   colocate schedule jobs.toml --matrix matrix.csv --seconds @
+  colocate measure apps.toml -o new --timeout @
   {VIRTUAL} --timeout @
   {VIRTUAL} --budget @
   {VERIFY} --timeout @
@@ -425,6 +431,10 @@ machine nonesuch
 machine show
 machine from-run run
 import curves.csv
+colocate measure
+colocate measure apps.toml
+colocate measure apps.toml -o missing --resume
+colocate measure apps.toml -o run --resume
 fit
 evaluate run
 predict

@@ -153,7 +153,8 @@ def _ratio(together: Floats, alone: Floats, generator: np.random.Generator) -> F
 
 
 def _differences(a: Analysis, b: Analysis) -> list[str]:
-    notes = []
+    # What is missing in a profile is missing in its forecast.
+    notes = [f"{one.profile.folder}: {note}" for one in (a, b) for note in one.profile.notes]
     if a.profile.nodes != b.profile.nodes:
         notes.append(
             f"the jobs have {a.profile.nodes} and {b.profile.nodes} nodes: they share the first "
