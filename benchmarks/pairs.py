@@ -1,10 +1,10 @@
 """All pairs of the eight mini-kernels behind an emulated NIC: measured, and predicted from profiles of each
 alone.
 
-    python benchmarks/pairs.py FOLDER [--repeat N] [--kernels ft,cg] [--bandwidth 50MB/s] [--measure] [-o matrix.svg] [--json]
+    python benchmarks/pairs.py FOLDER [--repeat N] [--kernels ft,cg] [--measure] [-o matrix.svg] [--json]
 
-Nodes are emulated (docs/reference/nic.md): two of two cores, or four of which a job has one core each. The
-kernels sleep where they would compute, so more ranks than cores can run, and nothing but the NIC is shared.
+Nodes are emulated (docs/reference/nic.md): four of two cores, or eight of which a job has one core each. The
+kernels sleep where they would compute: more ranks than cores can run, and nothing but the NIC is shared.
 FOLDER keeps profiles, times and the matrix: where the command is stopped, the same command continues.
 
 Two settings are compared: with half of the cores on twice the nodes against all cores, as on the slides of
@@ -28,6 +28,7 @@ import msgspec
 import numpy as np
 
 from elbowroom.api.colocation_measurement import measure_pairs, read_applications
+from elbowroom.api.network_calibration import calibrate_network, load_curve, save_calibration
 from elbowroom.api.profiles import record_profile
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import ElbowroomError
@@ -36,6 +37,7 @@ from elbowroom.launch.mpi import find_mpi
 from elbowroom.measure.colocation import JOURNAL
 from elbowroom.measure.colocation_commands import nic_settings
 from elbowroom.profile.analysis import Analysis, analyse
+from elbowroom.profile.curve import NicCurve
 from elbowroom.profile.forecast import forecast
 from elbowroom.profile.manifest import FILE
 from elbowroom.profile.profile import read_profile
@@ -47,18 +49,20 @@ from elbowroom.schedule.measured import MeasuredMatrix, agreement
 from elbowroom.schedule.pairing import match, mean_of, random_mean
 
 KERNELS = {
-    "ep": (12, 8, 0.2),
-    "cg": (2, 1048576, 0.025),
-    "ft": (8, 2097152, 0.16),
-    "is": (16, 1048576, 0.06),
-    "mg": (11, 393216, 0.12),
-    "lu": (6, 10240, 0.4),
-    "bt": (10, 524288, 0.2),
-    "sp": (9, 327680, 0.15),
+    "ep": (10, 8, 0.2),
+    "cg": (2, 524288, 0.025),
+    "ft": (6, 327680, 0.2),
+    "is": (13, 163840, 0.08),
+    "mg": (7, 131072, 0.2),
+    "lu": (5, 10240, 0.4),
+    "bt": (9, 131072, 0.2),
+    "sp": (10, 81920, 0.1),
 }
 """Steps, bytes of the largest message, and seconds of computation in a step."""
 
-BANDWIDTH = "50MB/s"
+CORES, NODES = 2, 4
+BANDWIDTH = "25MB/s"
+CALIBRATED_SIZES = (1024, 16384, 65536, 262144, 1048576)
 BURST = 4096
 """Bytes that an idle NIC passes on at once. A NIC of hardware sends a message at its bandwidth, too."""
 OFFSETS = 48
@@ -72,7 +76,7 @@ def applications(folder: Path, kernels: list[str], bandwidth: str) -> Path:
     mpi = find_mpi()
     program = application("elbow_minikernel", mpi)
     lines = [
-        "cores = 2", "nodes = 2", """number = '"seconds":([0-9.]+)'""", "", "[nic]",
+        f"cores = {CORES}", f"nodes = {NODES}", """number = '"seconds":([0-9.]+)'""", "", "[nic]",
         f'bandwidth = "{bandwidth}"', "", "[env]", 'OMPI_ALLOW_RUN_AS_ROOT = "1"',
         'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = "1"', 'OMPI_MCA_mpi_yield_when_idle = "1"',
         f'ELBOW_NIC_BURST = "{BURST}"',
@@ -103,7 +107,17 @@ def environment(apps: Applications) -> Iterator[None]:
         os.environ.update(before)
 
 
-def profiles(apps: Applications, folder: Path, mode: Mode) -> dict[str, Analysis]:
+def calibrated(apps: Applications, folder: Path) -> NicCurve:
+    """The NIC of two nodes, measured unless it is there."""
+    file = folder / "nic.json"
+    if not file.exists():
+        with environment(apps):
+            nic = None if apps.nic is None else nic_settings(apps.nic, CORES)
+            save_calibration(calibrate_network(CALIBRATED_SIZES, nic=nic), file)
+    return load_curve(file)
+
+
+def profiles(apps: Applications, folder: Path, mode: Mode, curve: NicCurve) -> dict[str, Analysis]:
     """Each application alone, recorded unless it is there."""
     found = {}
     for name in apps.names:
@@ -112,7 +126,7 @@ def profiles(apps: Applications, folder: Path, mode: Mode) -> dict[str, Analysis
             with environment(apps):
                 nic = None if apps.nic is None else nic_settings(apps.nic, apps.place(mode)[0])
                 record_profile(apps.words(name, mode), where, nic=nic, stdout=sys.stderr.fileno())
-        found[name] = analyse(read_profile(where))
+        found[name] = analyse(read_profile(where), curve)
     return found
 
 
@@ -208,7 +222,11 @@ def answers(options: argparse.Namespace) -> dict[str, Any]:
     kernels = options.kernels.split(",")
     file = applications(folder, kernels, options.bandwidth)
     apps = read_applications(file)
-    jobs = {"half": profiles(apps, folder, "exclusive"), "ranks": profiles(apps, folder, "half")}
+    curve = calibrated(apps, folder)
+    jobs = {
+        "half": profiles(apps, folder, "exclusive", curve),
+        "ranks": profiles(apps, folder, "half", curve),
+    }
     out = folder / "measured"
     matrix = measure_pairs(
         file,
