@@ -21,8 +21,9 @@ def test_two_programs_that_always_send_slow_each_other_down(tmp_path: Path) -> N
     words = f"{mpi.launcher} -n {{ranks}} --bind-to none --oversubscribe {program} cg"
     variables = "\n".join(f'{name} = "{value}"' for name, value in launch_environment().items())
     apps = tmp_path / "apps.toml"
+    number = '"seconds":([0-9.]+)'
     apps.write_text(
-        f"cores = 2\nnumber = '\"seconds\":([0-9.]+)'\n[nic]\nbandwidth = '50MB/s'\n[env]\n{variables}\n[apps.cg]\n"
+        f"cores = 2\nnumber = '{number}'\n[nic]\nbandwidth = '50MB/s'\n[env]\n{variables}\n[apps.cg]\n"
         f"command = '{words} --steps 1 --size 800000 --seconds-per-step 0'\n"
     )
     found = api.measure_pairs(apps, tmp_path / "m", repetitions=1, timeout=60)
