@@ -13,6 +13,7 @@ import select
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -112,12 +113,11 @@ def _opened(apps: Applications, out: Path, again: bool) -> Lines[SharedTime, tup
 
 def _measured(apps: Applications, turn: Turn, seed: int, patience: float | None) -> SharedTime:
     begun = time.monotonic()
-    first: list[float]
-    second: list[float] = []
+    first, second = _Runs(), _Runs()
     with shared_environment(apps, turn.mode, os.environ) as env:
         if turn.second is None:
             finished = run_program(apps.words(turn.first, turn.mode), patience, env=env, field=_FIELD)
-            first = [apps.seconds(turn.first, finished.stdout, finished.wall_s)]
+            first = _Runs((apps.seconds(turn.first, finished.stdout, finished.wall_s),))
         else:
             offset = random.Random(f"{seed} {turn.key}").uniform(0, LONGEST_OFFSET)
             first, second = _share(apps, (turn.first, turn.second), env, offset, patience)
@@ -126,8 +126,10 @@ def _measured(apps: Applications, turn: Turn, seed: int, patience: float | None)
         mode=turn.mode,
         application=turn.first,
         companion=turn.second,
-        first=tuple(first),
-        second=tuple(second),
+        first=first.seconds,
+        second=second.seconds,
+        first_beside=first.beside,
+        second_beside=second.beside,
         wall_s=time.monotonic() - begun,
     )
 
@@ -140,11 +142,25 @@ class _Running(NamedTuple):
     begun: float
 
 
+class _Window(NamedTuple):
+    """When a run did what its seconds count, on the monotonic clock."""
+
+    begin: float
+    end: float
+
+    def beside(self, others: Sequence[_Window]) -> float:
+        """The share of it that these cover, which do not overlap each other."""
+        covered = sum(max(0.0, min(self.end, one.end) - max(self.begin, one.begin)) for one in others)
+        return min(1.0, covered / (self.end - self.begin))
+
+
 class _Job:
     """An application that shares its nodes, run again and again."""
 
     def __init__(self, apps: Applications, name: str, number: int, env: dict[str, str]) -> None:
         self.seconds: list[float] = []
+        self.windows: list[_Window] = []
+        self._started = 0.0
         self._apps, self._name, self._env = apps, name, env
         self._words = apps.words(name, "shared", number)
         self._running: _Running | None = None
@@ -173,7 +189,7 @@ class _Job:
         """It has ended: its time is known. MachineError where it failed."""
         assert self._running is not None
         process, output, begun = self._running
-        wall = time.monotonic() - begun
+        ended = time.monotonic()
         process.wait()
         output.seek(0)
         printed = output.read().decode(errors="replace")
@@ -186,7 +202,18 @@ class _Job:
                 value=" ".join(self._words),
                 hint="run it by hand",
             )
-        self.seconds.append(self._apps.seconds(self._name, printed, wall))
+        seconds = self._apps.seconds(self._name, printed, ended - begun)
+        self.seconds.append(seconds)
+        # What a launcher and MPI_Init take comes first.
+        self.windows.append(_Window(max(begun, ended - seconds), ended))
+        self._started = self.windows[-1].begin - begun
+
+    def unfinished(self) -> list[_Window]:
+        """The run that is under way, if it has started to count, as its last one did."""
+        if self._running is None:
+            return []
+        begin, now = self._running.begun + self._started, time.monotonic()
+        return [_Window(begin, now)] if begin < now else []
 
     def stop(self) -> None:
         """Ends it with all that it started."""
@@ -197,10 +224,17 @@ class _Job:
             self._running = None
 
 
+class _Runs(NamedTuple):
+    """Seconds of runs, and the share of each that was beside a run of the other application."""
+
+    seconds: tuple[float, ...] = ()
+    beside: tuple[float, ...] = ()
+
+
 def _share(
     apps: Applications, names: tuple[str, str], env: dict[str, str], offset: float, patience: float | None
-) -> tuple[list[float], list[float]]:
-    """Seconds of the complete runs of both."""
+) -> tuple[_Runs, _Runs]:
+    """The complete runs of both."""
     jobs = [_Job(apps, name, number, env) for number, name in enumerate(names)]
     waiter = select.poll()
     by_handle = {}
@@ -229,7 +263,14 @@ def _share(
                     handle = job.start()
                     by_handle[handle] = job
                     waiter.register(handle, select.POLLIN)
+        runs = [
+            _Runs(
+                tuple(job.seconds),
+                tuple(window.beside([*other.windows, *other.unfinished()]) for window in job.windows),
+            )
+            for job, other in zip(jobs, reversed(jobs), strict=True)
+        ]
     finally:
         for job in jobs:
             job.stop()
-    return jobs[0].seconds, jobs[1].seconds
+    return runs[0], runs[1]

@@ -21,9 +21,14 @@ NOISY = 5.0
 """Percent of the median by which runs of an application alone may differ (median absolute deviation)."""
 
 
+LEAST_BESIDE = 0.5
+"""Of the time of runs in a pair that must be beside a run of the other one."""
+
+
 class SharedTime(msgspec.Struct, frozen=True, kw_only=True):
     """One line of the journal. `first`, `second`: seconds of each complete run of both applications; an
-    application alone has no second ones.
+    application alone has no second ones. `first_beside`, `second_beside`: the share of each run in which one
+    of the other application was under way, which is not there while it starts again (none: all of it).
     """
 
     repetition: int
@@ -32,6 +37,8 @@ class SharedTime(msgspec.Struct, frozen=True, kw_only=True):
     companion: str | None = None
     first: Annotated[tuple[float, ...], msgspec.Meta(min_length=1)]
     second: tuple[float, ...] = ()
+    first_beside: tuple[float, ...] = ()
+    second_beside: tuple[float, ...] = ()
     wall_s: float
 
 
@@ -134,7 +141,8 @@ def with_prediction(
 
 def measured_matrix(names: Sequence[str], lines: Sequence[SharedTime], seed: int = 1) -> MeasuredMatrix:
     """The matrix of a journal that has all applications and pairs. MachineError where one is missing."""
-    exclusive = {name: _times(lines, "exclusive", name, None) for name in names}
+    exclusive = {name: _times(lines, "exclusive", name) for name in names}
+    on_half = {name: _times(lines, "half", name) for name in names}
     generator = np.random.default_rng(seed)
 
     def percent(times: Sequence[float], name: str, what: str) -> Percent:
@@ -142,12 +150,16 @@ def measured_matrix(names: Sequence[str], lines: Sequence[SharedTime], seed: int
             raise MachineError("was not measured", field="apps", value=what, hint="continue with --resume")
         return _percent(times, exclusive[name], generator)
 
-    half = tuple(percent(_times(lines, "half", name, None), name, f"half {name}") for name in names)
+    half = tuple(percent(on_half[name], name, f"half {name}") for name in names)
     cells = tuple(
         Cell(
             application=name,
             companion=companion,
-            percent=percent(_times(lines, "shared", name, companion), name, f"{name} beside {companion}"),
+            percent=percent(
+                _together(lines, name, companion, float(np.median(on_half[name]))),
+                name,
+                f"{name} beside {companion}",
+            ),
         )
         for name in names
         for companion in names
@@ -170,12 +182,27 @@ def _noise(names: Sequence[str], lines: Sequence[SharedTime]) -> tuple[str, ...]
     found = []
     for name in names:
         for mode, what in (("exclusive", "on all cores"), ("half", "on half of the cores")):
-            times = np.asarray(_times(lines, mode, name, None))  # type: ignore[arg-type]  # Literal
+            times = np.asarray(_times(lines, mode, name))  # type: ignore[arg-type]  # Literal
             median = np.median(times)
             spread = PERCENT * float(np.median(np.abs(times - median)) / median)
             if spread > NOISY:
                 found.append(f"the runs of {name} alone {what} differ by {spread:.1f} % of their median")
-    return tuple(found)
+    return (*found, *_apart(lines))
+
+
+def _apart(lines: Sequence[SharedTime]) -> list[str]:
+    """Pairs that mostly did not run beside each other."""
+    shares: dict[tuple[str, str], list[float]] = {}
+    for line in lines:
+        if line.companion is not None:
+            shares.setdefault((line.application, line.companion), []).extend(line.first_beside)
+            shares.setdefault((line.companion, line.application), []).extend(line.second_beside)
+    return [
+        f"{name} ran beside {companion} for only {PERCENT * float(np.mean(found)):.0f} % of its time: "
+        "give both more to do"
+        for (name, companion), found in shares.items()
+        if found and np.mean(found) < LEAST_BESIDE
+    ]
 
 
 def _notes(lines: Sequence[SharedTime]) -> tuple[str, ...]:
@@ -187,20 +214,39 @@ def _notes(lines: Sequence[SharedTime]) -> tuple[str, ...]:
     return ()
 
 
-def _times(lines: Sequence[SharedTime], mode: Mode, name: str, companion: str | None) -> list[float]:
-    """The mean of the runs of each repetition. An application beside itself has those of both jobs."""
+def _times(lines: Sequence[SharedTime], mode: Mode, name: str) -> list[float]:
+    """Of each run alone."""
+    return [line.first[0] for line in lines if (line.mode, line.application) == (mode, name)]
+
+
+def _together(lines: Sequence[SharedTime], name: str, companion: str, alone: float) -> list[float]:
+    """Of each repetition the time of a run that is beside the companion from its begin to its end. An
+    application beside itself has the runs of both jobs. `alone`: its time with as many cores and nodes.
+    """
     values = []
     for line in lines:
-        if line.mode != mode:
-            continue
-        runs: list[float] = []
-        if (line.application, line.companion) == (name, companion):
-            runs += line.first
-        if line.companion is not None and (line.companion, line.application) == (name, companion):
-            runs += line.second
+        runs: list[tuple[float, float]] = []
+        if line.mode == "shared" and (line.application, line.companion) == (name, companion):
+            runs += zip(line.first, line.first_beside or (1.0,) * len(line.first), strict=True)
+        if line.mode == "shared" and (line.companion, line.application) == (name, companion):
+            runs += zip(line.second, line.second_beside or (1.0,) * len(line.second), strict=True)
         if runs:
-            values.append(sum(runs) / len(runs))
+            values.append(_whole(runs, alone))
     return values
+
+
+def _whole(runs: Sequence[tuple[float, float]], alone: float) -> float:
+    """The time of a run that is never without its companion.
+
+    A run of t seconds spends (1 - b) t without it, as fast as alone. In the other b t it does what is left of
+    its work, alone - (1 - b) t seconds of it: beside the companion it takes b t / that times as long. Runs
+    count by their time beside the companion; where there is none, all is as it was measured.
+    """
+    beside = sum(share * time for time, share in runs)
+    work = sum(alone - (1 - share) * time for time, share in runs)
+    if beside <= 0 or work <= 0:
+        return sum(time for time, _ in runs) / len(runs)
+    return alone * beside / work
 
 
 def _percent(times: Sequence[float], alone: Sequence[float], generator: np.random.Generator) -> Percent:

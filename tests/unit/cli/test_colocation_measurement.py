@@ -45,8 +45,8 @@ def measure(capfd: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, s
 def test_the_matrix_is_printed_and_written_for_the_schedule(
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    apps = applications(tmp_path, a="echo seconds {nodes}", b="echo seconds 4")
-    code, out, err = measure(capfd, apps, "-o", str(tmp_path / "m"), "--repeat", "2", "--json")
+    apps = applications(tmp_path, a="sleep 0.2; echo seconds {nodes}", b="sleep 0.2; echo seconds 4")
+    code, out, err = measure(capfd, apps, "-o", str(tmp_path / "m"), "--repeat", "1", "--json")
     assert code == 0, err
     found = msgspec.json.decode(out, type=MeasuredMatrix, strict=False)
     # `a` takes 1 s alone on one node, and 2 s on two.
@@ -62,7 +62,8 @@ def test_the_matrix_is_printed_and_written_for_the_schedule(
 def test_the_table_fits_a_terminal_and_progress_goes_to_stderr(
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    apps = applications(tmp_path, **{f"application-{number}": "echo seconds 2" for number in range(3)})
+    command = "sleep 0.1; echo seconds 2"
+    apps = applications(tmp_path, **{f"application-{number}": command for number in range(3)})
     code, out, err = measure(capfd, apps, "-o", str(tmp_path / "m"), "--repeat", "1")
     assert code == 0
     assert max(map(len, out.splitlines())) <= 80
@@ -107,7 +108,8 @@ def test_a_measurement_of_other_applications_is_not_continued(
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     out = str(tmp_path / "m")
-    assert measure(capfd, applications(tmp_path, a="echo seconds 1"), "-o", out, "--repeat", "1")[0] == 0
+    apps = applications(tmp_path, a="sleep 0.1; echo seconds 1")
+    assert measure(capfd, apps, "-o", out, "--repeat", "1")[0] == 0
     code, _, err = measure(capfd, applications(tmp_path, b="echo seconds 1"), "-o", out, "--resume")
     assert code == 2
     assert "was started for other applications" in err
@@ -123,7 +125,8 @@ def test_profiles_are_compared_with_the_measurement(
     profile = job.write(tmp_path / "a.prof")
     apps = tmp_path / "apps.toml"
     apps.write_text(
-        f"cores = 2\nnodes = 2\n[apps.a]\ncommand = 'echo 2'\nnumber = '(2)'\nprofile = '{profile}'\n"
+        "cores = 2\nnodes = 2\n[apps.a]\ncommand = 'sh -c \"sleep 0.2; echo 2\"'\nnumber = '(2)'\n"
+        f"profile = '{profile}'\n"
     )
     code, out, err = measure(capfd, str(apps), "-o", str(tmp_path / "m"), "--repeat", "1", "--json")
     assert code == 0, err

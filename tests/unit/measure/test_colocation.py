@@ -55,6 +55,19 @@ def test_the_shorter_one_runs_again_until_the_longer_one_has_ended(tmp_path: Pat
     assert runs["b"] == (2.0,)
 
 
+def test_the_share_of_a_run_beside_the_other_one_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(colocation, "LONGEST_OFFSET", 0.4)
+    applications = apps(a="sleep 0.8; echo seconds 0.8", b="sleep 0.8; echo seconds 0.8")
+    pair = next(turn for turn in turns(applications, 1, 1) if turn.second not in (None, turn.first))
+    line = colocation._measured(applications, pair, 1, 20.0)
+    # The first one runs without the second one until that starts; then both do, and start again.
+    assert 0.4 < line.first_beside[0] < 1
+    assert line.first_beside[0] < line.second_beside[0] <= 1
+    assert len(line.first) == len(line.first_beside)
+
+
 def test_a_measurement_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     applications, original = apps(a="echo seconds 1"), colocation._measured
     calls = []

@@ -51,6 +51,28 @@ def test_runtimes_are_in_percent_of_the_exclusive_one() -> None:
     assert matrix.percent("B", "B") == pytest.approx(200.0)
 
 
+def pair(first: float, second: float, first_beside: float, second_beside: float) -> SharedTime:
+    return SharedTime(
+        repetition=0, mode="shared", application="A", companion="B", first=(first,), second=(second,),
+        first_beside=(first_beside,), second_beside=(second_beside,), wall_s=1,
+    )  # fmt: skip
+
+
+def test_time_without_the_companion_counts_as_alone() -> None:
+    others = [line for line in LINES if {line.application, line.companion} != {"A", "B"}]
+    # A takes 9 s alone on half of the cores. Of 14 s, 10 are beside B: there it does 5 s of its work, and
+    # takes twice as long. B takes 20 s, and is never without A.
+    matrix = measured_matrix(["A", "B"], [*others, pair(14.0, 30.0, 10 / 14, 1.0)])
+    assert matrix.percent("A", "B") == pytest.approx(100 * 18 / 10)
+    assert matrix.percent("B", "A") == pytest.approx(100 * 30 / 20)
+
+
+def test_an_application_that_was_mostly_without_its_companion_is_too_noisy() -> None:
+    others = [line for line in LINES if {line.application, line.companion} != {"A", "B"}]
+    (reason,) = measured_matrix(["A", "B"], [*others, pair(10.0, 25.0, 0.9, 0.3)]).noise
+    assert reason == "B ran beside A for only 30 % of its time: give both more to do"
+
+
 def test_columns_of_the_file_are_measured_applications() -> None:
     read = parse_matrix(measured_matrix(["A", "B"], LINES).csv(), "m.csv")
     assert read.slowdown("A", companion="B") == pytest.approx(1.3)
