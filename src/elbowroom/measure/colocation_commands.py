@@ -25,9 +25,10 @@ def check_commands(apps: Applications, environment: Mapping[str, str]) -> None:
     """UsageError where a command cannot start what is meant: no such program, a program of another MPI than
     its launcher's, or more nodes than the allocation has.
     """
+    path = apps.env.get("PATH", environment.get("PATH"))
     for name, app in apps.apps.items():
         words = apps.words(name, "exclusive")
-        if shutil.which(words[0], path=environment.get("PATH")) is None:
+        if shutil.which(words[0], path=path) is None:
             raise UsageError(
                 "is no program here",
                 field=f"apps.{name}.command",
