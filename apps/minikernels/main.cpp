@@ -48,8 +48,8 @@ void add_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(std::size_t{24}, std::size_t{1} << 34))
       ->capture_default_str();
   app.add_option("--rate", options.rate,
-                 "elements of a triad in a second of --compute work; default: as measured at the start")
-      ->check(CLI::PositiveNumber);
+                 "elements/s of --compute work, so that the work is that of another run; default: measured")
+      ->check(CLI::Range(1.0, 1e15));
   app.add_flag("--verify", options.verify, "check every word of every message, and not the first and last one only");
   app.add_flag("--marks", options.marks, "MPI_Pcontrol(1) and (0) around each step");
 }
@@ -104,8 +104,8 @@ int run(const Kernel& kernel, const Options& options) {
                                            {"steps", kernel.steps},
                                            {"size", kernel.size},
                                            {"compute", options.compute},
-                                           {"rate", computation.per_second()},
                                            {"seconds_per_step", kernel.seconds},
+                                           {"rate", computation.rate()},
                                            {"seconds", seconds},
                                            {"compute_s", computed},
                                            {"bytes", static_cast<std::uint64_t>(bytes)},
