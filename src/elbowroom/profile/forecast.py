@@ -1,7 +1,8 @@
 """How much two jobs slow each other down on the same nodes, from profiles of each alone; no pair is run.
 
 Both are replayed on one NIC per node, at random offsets: each time a stretch of each job, alone and beside
-the other one. Memory and last-level cache are a factor on the computation that the caller's model gives.
+the other one. Memory and last-level cache are a factor on the computation that the caller's model gives, with
+its interval: what that changes is in the intervals of the slowdowns.
 """
 
 from __future__ import annotations
@@ -28,10 +29,27 @@ RESAMPLES = 2000
 TAIL = 0.05
 """On each side of a 90 % interval."""
 
-Contention = Callable[[Analysis, Analysis], tuple[float, float]]
-"""How much longer each of two jobs computes while the other one computes too, by memory and cache: 1.2 is
-20 % longer.
-"""
+
+
+class Factor(msgspec.Struct, frozen=True, kw_only=True):
+    """How much longer a job computes while the other one computes too, with a 90 % interval: 1.2 is 20 %
+    longer.
+    """
+
+    value: float = 1.0
+    low: float = 1.0
+    high: float = 1.0
+
+
+class Contended(msgspec.Struct, frozen=True, kw_only=True):
+    """What memory and last-level cache cost each of two jobs; `notes`: where that comes from, in sentences."""
+
+    a: Factor = Factor()
+    b: Factor = Factor()
+    notes: tuple[str, ...] = ()
+
+
+Contention = Callable[[Analysis, Analysis], Contended]
 NO_MODEL = "memory and cache are left out: no model of the machine was given"
 
 
@@ -78,13 +96,16 @@ def forecast(
     alone = [replay_job(one) for one in (a, b)]
     shared = [replay_job(one, half=True) for one in (a, b)] if half else alone
     factors, notes = _factors(a, b, alone, contention)
+    settings = _settings(factors)
     generator = np.random.default_rng(seed)
     length, enough = _effort(alone)
     times = np.array(
-        [_offset(alone, shared, curve, factors, length, generator) for _ in range(offsets or enough)]
+        [_offset(alone, shared, curve, settings, length, generator) for _ in range(offsets or enough)]
     )
-    # Columns: alone a and b, spread a and b, together a and b.
-    together = [_ratio(times[:, 4 + job], times[:, job], generator) for job in (0, 1)]
+    # Columns: alone a and b, spread a and b, together a and b: with the factors, their lows, their highs.
+    together = [
+        _with_factors(_ratio(times[:, 4 + job], times[:, job], generator), times[:, job::2]) for job in (0, 1)
+    ]
     spread = [_ratio(times[:, 2 + job], times[:, job], generator) for job in (0, 1)]
     return PairForecast(
         slowdown_a=together[0],
@@ -100,11 +121,11 @@ def _offset(
     alone: Sequence[ReplayJob],
     shared: Sequence[ReplayJob],
     curve: NicCurve,
-    factors: tuple[float, float],
+    settings: Sequence[tuple[float, float]],
     length: float,
     generator: np.random.Generator,
 ) -> list[float]:
-    """Durations of one stretch of each job: alone, spread, together."""
+    """Durations of one stretch of each job: alone, spread, together with each setting of the factors."""
     starts = [float(generator.uniform(0.0, max(job.duration - length, 0.0))) for job in alone]
     before = [stretch(job, start, length) for job, start in zip(alone, starts, strict=True)]
     after = before if shared is alone else [
@@ -113,7 +134,8 @@ def _offset(
     totals = curve.totals(sum(job.size for job in alone))
     own = [Replay([part], totals, curve.latency).run()[0] for part in before]
     spread = own if after is before else [Replay([part], totals, curve.latency).run()[0] for part in after]
-    return [*own, *spread, *Replay(after, totals, curve.latency, factors).run()]
+    together = [Replay(after, totals, curve.latency, factors).run() for factors in settings]
+    return [*own, *spread, *(time for times in together for time in times)]
 
 
 def _effort(jobs: Sequence[ReplayJob]) -> tuple[float, int]:
@@ -128,15 +150,40 @@ def _effort(jobs: Sequence[ReplayJob]) -> tuple[float, int]:
 
 def _factors(
     a: Analysis, b: Analysis, jobs: Sequence[ReplayJob], contention: Contention | None
-) -> tuple[tuple[float, float], list[str]]:
+) -> tuple[tuple[Factor, Factor], tuple[str, ...]]:
     """Factors on the computation: they apply for the share of time in which the other job computes."""
     if contention is None:
-        return (1.0, 1.0), [NO_MODEL]
-    slower = contention(a, b)
-    return (
-        1 + (slower[0] - 1) * jobs[1].computing,
-        1 + (slower[1] - 1) * jobs[0].computing,
-    ), []
+        return (Factor(), Factor()), (NO_MODEL,)
+    found = contention(a, b)
+    return (_part(found.a, jobs[1].computing), _part(found.b, jobs[0].computing)), found.notes
+
+
+def _part(factor: Factor, share: float) -> Factor:
+    value, low, high = (1 + (one - 1) * share for one in (factor.value, factor.low, factor.high))
+    return Factor(value=value, low=low, high=high)
+
+
+def _settings(factors: tuple[Factor, Factor]) -> list[tuple[float, float]]:
+    """The factors of both jobs, and where they are not exact all lows and all highs."""
+    values = [(factors[0].value, factors[1].value)]
+    if any(factor.low < factor.high for factor in factors):
+        values += [(factors[0].low, factors[1].low), (factors[0].high, factors[1].high)]
+    return values
+
+
+def _with_factors(found: Forecast, times: Floats) -> Forecast:
+    """The interval over the offsets, wider by what the factors' intervals change; `times`: (offsets, 3 or 5)
+    of this job: alone, spread, together with the factors, their lows, their highs.
+    """
+    if times.shape[1] < 5:
+        return found
+    ends = times[:, 3:5].sum(axis=0) / times[:, 0].sum()
+    below, above = max(found.value - float(ends[0]), 0.0), max(float(ends[1]) - found.value, 0.0)
+    return msgspec.structs.replace(
+        found,
+        low=found.value - float(np.hypot(found.value - found.low, below)),
+        high=found.value + float(np.hypot(found.high - found.value, above)),
+    )
 
 
 def _ratio(together: Floats, alone: Floats, generator: np.random.Generator) -> Forecast:

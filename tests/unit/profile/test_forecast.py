@@ -9,7 +9,7 @@ import pytest
 
 from elbowroom.profile.analysis import Analysis, analyse
 from elbowroom.profile.curve import NicCurve
-from elbowroom.profile.forecast import NO_MODEL, forecast
+from elbowroom.profile.forecast import NO_MODEL, Contended, Factor, forecast
 from elbowroom.profile.profile import read_profile
 from elbowroom.profile.replay import Replay, stretch
 from elbowroom.profile.replay_job import half_nodes, replay_job
@@ -111,10 +111,32 @@ def test_a_late_rank_delays_its_partners(tmp_path: Path) -> None:
 
 def test_a_model_of_memory_slows_the_computation_down(tmp_path: Path) -> None:
     a, b = computing(tmp_path / "a"), computing(tmp_path / "b")
-    result = forecast(a, b, contention=lambda _a, _b: (1.5, 1.0), offsets=4)
+    found = Contended(a=Factor(value=1.5, low=1.5, high=1.5), notes=("stated",))
+    result = forecast(a, b, contention=lambda _a, _b: found, offsets=4)
     assert result.slowdown_a.value == pytest.approx(1.5, rel=0.02)
     assert result.slowdown_b.value == pytest.approx(1.0, rel=0.02)
-    assert result.notes == ()
+    assert result.notes == ("stated",)
+
+
+def test_the_interval_of_a_slowdown_has_that_of_the_model(tmp_path: Path) -> None:
+    a, b = computing(tmp_path / "a"), computing(tmp_path / "b")
+    found = Contended(a=Factor(value=1.5, low=1.3, high=1.8))
+    slower = forecast(a, b, contention=lambda _a, _b: found, offsets=4).slowdown_a
+    # Both compute nearly always, and their offsets change nothing.
+    assert slower.value == pytest.approx(1.5, rel=0.02)
+    assert slower.low == pytest.approx(1.3, rel=0.02)
+    assert slower.high == pytest.approx(1.8, rel=0.02)
+
+
+def test_memory_matters_only_while_the_companion_computes(tmp_path: Path) -> None:
+    job = MadeJob(8, nodes=4)
+    for _ in range(60):
+        job.compute(7 * MS)
+        job.alltoall(7_000_000 // 12)
+    half = analyse(read_profile(job.write(tmp_path / "half")), NIC)
+    found = Contended(a=Factor(value=2.0, low=2.0, high=2.0))
+    slower = forecast(computing(tmp_path / "a"), half, contention=lambda _a, _b: found, offsets=4).slowdown_a
+    assert slower.value == pytest.approx(1.5, rel=0.05)
 
 
 def test_the_interval_holds_the_value_and_the_seed_decides(tmp_path: Path) -> None:

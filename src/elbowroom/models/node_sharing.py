@@ -1,0 +1,177 @@
+"""How much longer two jobs compute on one node because both use its memory and its last-level cache.
+
+1. Cache. Of what a job reads again and again, a part stays in the cache alone, and less of it beside the
+   other job (models/shared_cache.py). The rest becomes memory traffic.
+2. Pace. Alone a job's pace is 1. With d its memory traffic alone, m what the cache no longer serves and c
+   what its cores reach at most, its time is (A^p + ((d + m) / c)^p)^(1/p), with A such that it is 1 for m =
+   0, and p FLOW's ROOFLINE: the rounded corner between arithmetic and memory of models/flow/loads.py.
+3. Memory. Both jobs are streams of FLOW that ask for (d + m) / time (models/flow/demands.py). One that gets
+   less is slower by that ratio, relative to FLOW's answer without the other job.
+
+Slower jobs leave more of the cache to the other one, so that 1 to 3 are repeated until nothing changes.
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+
+from elbowroom.errors import UsageError
+from elbowroom.models.document import Document
+from elbowroom.models.flow.demands import CoreDemand, rates
+from elbowroom.models.flow.law import Array
+from elbowroom.models.flow.model import extension_of
+from elbowroom.models.prediction import NORMAL_90
+from elbowroom.models.shared_cache import Cache, CacheUse, hits_alone, hits_beside
+from elbowroom.stats.interval import Interval
+
+ROUNDS = 12
+DAMPING = 0.5
+ABSURD = 1.5
+"""Times what the model says that the cores reach: more than kernels of other mixes of reads and writes do."""
+BYTES = 1e6
+"""In a MB."""
+
+
+class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job does on each of its nodes while it computes, alone: `cores` compute, `memory` B/s go to and
+    from memory; `reuse` B/s are on `working_set` bytes that it passes over again and again, None where this
+    is not known.
+    """
+
+    cores: int
+    memory: float
+    working_set: float | None = None
+    reuse: float | None = None
+
+
+class Sharing(msgspec.Struct, frozen=True, kw_only=True):
+    """How much longer each of two jobs computes beside the other one, with 90 % intervals; 1: as alone.
+    `cache`: of each what the last-level cache serves of its reuse, alone and together, None where it is left
+    out.
+    """
+
+    slower: tuple[Interval, Interval]
+    cache: tuple[tuple[float, float], tuple[float, float]] | None
+
+
+def check_use(document: Document, use: NodeUse, *, field: str, name: str) -> None:
+    """UsageError for a document without FLOW, more cores than the machine has, and traffic that they cannot
+    have.
+    """
+    shape = document.machine
+    if document.models.flow is None:
+        raise UsageError(
+            "has no FLOW part", field="model", value=shape.name, hint="fit it to more runs: elbowroom fit RUN"
+        )
+    cores = shape.cores_first_socket * shape.sockets
+    if use.cores > cores:
+        raise UsageError(
+            f"{name} has {use.cores} ranks on a node, and {shape.name} has {cores} cores",
+            field="model",
+            value=shape.name,
+            hint="give the model of the machine that the jobs share",
+        )
+    most = float(_reached(document, use.cores)[0]) * BYTES
+    if use.memory > ABSURD * most:
+        raise UsageError(
+            f"is more than {use.cores} core{'s' if use.cores > 1 else ''} of {shape.name} reach "
+            f"({most / 1e9:.3g} GB/s)",
+            field=field,
+            value=f"{name}={use.memory / 1e9:.4g}GB/s",
+            hint="give the traffic of all ranks on one node",
+        )
+
+
+def share_node(document: Document, a: NodeUse, b: NodeUse, cache: Cache | None = None) -> Sharing:
+    """Both jobs on one node of that machine. Without `cache`, or without a working set of one job, caches are
+    left out.
+    """
+    known = cache is not None and all(use.reuse is not None for use in (a, b))
+    pair = (a, b)
+    alone = tuple(hits_alone(cache, _cached(use)) if known and cache else 1.0 for use in pair)
+    beside, slower = alone, np.ones((2, 1))
+    for _ in range(ROUNDS if known else 1):
+        if known and cache is not None:
+            pace = 1 / slower[:, 0]
+            beside = tuple(
+                hits_beside(cache, _cached(pair[job]), _cached(pair[1 - job]), pace[job], pace[1 - job])
+                for job in (0, 1)
+            )
+        new = _slower(document, pair, alone, beside)
+        slower = new if len(slower[0]) == 1 else slower + (new - slower) * DAMPING
+    return Sharing(
+        slower=(_interval(document, a, slower[0]), _interval(document, b, slower[1])),
+        cache=((alone[0], beside[0]), (alone[1], beside[1])) if known else None,
+    )
+
+
+def _slower(
+    document: Document,
+    pair: tuple[NodeUse, NodeUse],
+    alone: tuple[float, ...],
+    beside: tuple[float, ...],
+) -> Array:
+    """Times of both jobs, (2, 1 + D), with what the cache serves of each alone and beside the other one."""
+    own = [_missing(document, use, hit, hit) for use, hit in zip(pair, alone, strict=True)]
+    more = [_missing(document, pair[job], alone[job], beside[job]) for job in (0, 1)]
+    streams = [
+        [CoreDemand(cores=use.cores, demand=demand / BYTES) for use, (_, demand) in zip(pair, parts, strict=True)]
+        for parts in (own, more)
+    ]
+    none = CoreDemand(cores=0, demand=0)
+    loads = [
+        (streams[0][0], none),
+        (none, streams[0][1]),
+        (streams[1][0], none),
+        (none, streams[1][1]),
+        (streams[1][0], streams[1][1]),
+    ]
+    got = rates(document, loads)
+    times = []
+    for job in (0, 1):
+        wanted, served = got[job][:, 2 + job], got[job][:, 4]
+        contended = np.divide(wanted, served, out=np.ones_like(wanted), where=served > 0)
+        times.append(contended * more[job][0] / own[job][0])
+    return np.array(times)
+
+
+def _missing(document: Document, use: NodeUse, alone: float, hit: float) -> tuple[Array, float]:
+    """Time by time alone, (1 + D), where the cache serves the share `hit` of the reuse and memory the rest;
+    and the memory traffic (B/s) that it then asks for, by the best fit.
+    """
+    power = extension_of(document).get("roofline")[:, 0]
+    most = _reached(document, use.cores) * BYTES
+    before = np.minimum(use.memory / most, 1.0)
+    more = (use.reuse or 0.0) * max(alone - hit, 0.0)
+    after = (use.memory + more) / np.maximum(most, use.memory)
+    arithmetic = np.maximum(1 - before**power, 0.0)
+    time: Array = (arithmetic + after**power) ** (1 / power)
+    time = np.broadcast_to(time, most.shape)
+    return time, (use.memory + more) / float(time[0])
+
+
+def _reached(document: Document, cores: int) -> Array:
+    """MB/s that so many cores of the model's kernel get on one node, (1 + D)."""
+    found: Array = rates(document, [(CoreDemand(cores=cores, demand=math.inf), CoreDemand(cores=0, demand=0))])
+    return found[0][:, 0]
+
+
+def _cached(use: NodeUse) -> CacheUse:
+    return CacheUse(working_set=use.working_set or 0.0, reuse=use.reuse or 0.0, stream=use.memory)
+
+
+def _interval(document: Document, use: NodeUse, times: Array) -> Interval:
+    """90 %: the draws' variance, and what the model cannot follow for the part of the time that memory
+    takes.
+    """
+    part = document.models.flow
+    assert part is not None
+    value = float(times[0])
+    most = float(_reached(document, use.cores)[0]) * BYTES
+    share = min(1.0, max(use.memory / most if most > 0 else 0.0, abs(value - 1)))
+    variance = float(np.log(times[1:]).var()) if len(times) > 1 else 0.0
+    wide = math.exp(NORMAL_90 * math.hypot(math.sqrt(variance), share * part.discrepancy[2]))
+    return Interval(value=value, low=value / wide, high=value * wide)
