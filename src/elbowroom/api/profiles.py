@@ -17,11 +17,16 @@ from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
 from elbowroom.files import make_folder, write_atomically
 from elbowroom.launch import profiler, recorder
+from elbowroom.launch.memory_counters import Counters, Sampler, find_counters
 from elbowroom.launch.nic import NicSettings, emulated
+from elbowroom.launch.recorder import RecordedCommand
+from elbowroom.machine.host import read_host
 from elbowroom.profile.analysis import Analysis, analyse, summarise
 from elbowroom.profile.columns import write_intervals
 from elbowroom.profile.figures import COLUMNS, node_row, profile_figures, profile_page, sentences
+from elbowroom.profile import memory_traffic
 from elbowroom.profile.manifest import FILE, MANIFEST, EmulatedNic, Manifest
+from elbowroom.profile.memory_traffic import MEMORY, MemoryTraffic
 from elbowroom.profile.profile import Profile, read_profile
 from elbowroom.profile.summary import ProfileSummary
 from elbowroom.version import __version__
@@ -81,6 +86,7 @@ def record_profile(
         elbowroom=__version__,
         command=tuple(command),
         hosts=(socket.gethostname(),),
+        machine=msgspec.structs.asdict(read_host()),
         mpi="" if prepared.mpi is None else prepared.mpi.name,
         started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         nic=_emulated_nic(prepared.env),
@@ -88,9 +94,9 @@ def record_profile(
     MANIFEST.write(where / FILE, manifest, own=True)
     begun = time.monotonic()
     with contextlib.nullcontext() if nic is None else emulated(nic):
-        code = recorder.run(prepared, stdout)
+        code, traffic = _run(prepared, stdout)
     seconds = time.monotonic() - begun
-    manifest = msgspec.structs.replace(manifest, exit_code=code)
+    manifest = msgspec.structs.replace(manifest, exit_code=code, **_memory(where, traffic))
     MANIFEST.write(where / FILE, manifest, own=True)
     found, notes = _read(where)
     ranks = () if found is None else found.ranks
@@ -147,6 +153,24 @@ def save_profile(shown: ShownProfile, file: str | Path) -> None:
     else:
         figures = profile_figures(shown.analysis, shown.summary)
         save_panels(figures, path, columns=1, title=shown.analysis.profile.folder, shared=False)
+
+
+def _run(prepared: RecordedCommand, stdout: IO[bytes] | int | None) -> tuple[int, MemoryTraffic | str]:
+    """The command's exit code, and the memory traffic of this host meanwhile, or why it is not known."""
+    counters = find_counters()
+    if not isinstance(counters, Counters):
+        return recorder.run(prepared, stdout), counters
+    with Sampler(counters) as sampler:
+        code = recorder.run(prepared, stdout)
+    return code, sampler.traffic(socket.gethostname()) or f"{counters.source} stopped to count"
+
+
+def _memory(where: Path, traffic: MemoryTraffic | str) -> dict[str, float | str]:
+    """What the manifest says of memory traffic; its samples have a file of their own."""
+    if isinstance(traffic, str):
+        return {"memory_reason": traffic}
+    MEMORY.write(where / memory_traffic.FILE, traffic, own=True)
+    return {"memory_bytes": traffic.total, "memory_reason": ""}
 
 
 def _checked_records(records: int) -> int:

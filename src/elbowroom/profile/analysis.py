@@ -38,6 +38,8 @@ WINDOW = 0.01
 """Seconds of a window of the burstiness, unless the job has fewer than FEWEST or more than MOST of them."""
 FEWEST, MOST = 64, 1 << 16
 TOP = 10
+PEAK_NS = 100_000_000
+"""Of the highest memory traffic."""
 
 
 class NodeCurve(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +108,7 @@ def summarise(analysis: Analysis) -> ProfileSummary:
         per_rank=per_rank,
         top_calls=_top_calls(profile),
         overlap=_overlap(analysis, np.ones(len(analysis.network.rank), dtype=bool)),
-        memory=_memory(profile),
+        memory=_memory(profile, per_rank),
         curve=CurveSummary(source=curve.source, total=curve.total, latency_s=curve.latency),
         notes=profile.notes,
     )
@@ -251,10 +253,24 @@ def _top_calls(profile: Profile) -> tuple[CallSummary, ...]:
     )
 
 
-def _memory(profile: Profile) -> MemorySummary:
-    manifest = profile.manifest
+def _memory(profile: Profile, ranks: Sequence[RankSummary]) -> MemorySummary:
+    manifest, traffic = profile.manifest, profile.memory
     if manifest is None:
         return MemorySummary(bytes=None, reason="the manifest is missing")
     if manifest.memory_bytes is None:
         return MemorySummary(bytes=None, reason=manifest.memory_reason)
-    return MemorySummary(bytes=manifest.memory_bytes)
+    if traffic is None:
+        return MemorySummary(bytes=manifest.memory_bytes)
+    there = {rank.rank for rank in profile.ranks if rank.host == traffic.host}
+    computing = [rank.computation_s for rank in ranks if rank.rank in there]
+    seconds = sum(computing) / len(computing) if computing else 0.0
+    start, end = traffic.times_ns[0], traffic.times_ns[-1]
+    edges = np.linspace(0.0, (end - start) / 1e9, max(2, int((end - start) / PEAK_NS) + 1))
+    return MemorySummary(
+        bytes=traffic.total,
+        host=traffic.host,
+        source=traffic.source,
+        scope=traffic.scope,
+        rate=traffic.total / seconds if seconds > 0 else None,
+        highest=float(traffic.rates(start, edges).max()) if end > start else None,
+    )

@@ -8,7 +8,8 @@ import numpy as np
 
 from elbowroom.draw.figure import Axis, Figure, Series
 from elbowroom.profile.analysis import Analysis
-from elbowroom.profile.summary import NodeSummary, OverlapSummary, ProfileSummary
+from elbowroom.profile.memory_traffic import MemoryTraffic
+from elbowroom.profile.summary import MemorySummary, NodeSummary, OverlapSummary, ProfileSummary
 from elbowroom.trace.figure_page import figure_page
 
 NODES = 8
@@ -22,7 +23,8 @@ def profile_figures(analysis: Analysis, summary: ProfileSummary) -> list[Figure]
     order = sorted(range(len(summary.nodes)), key=lambda node: -summary.nodes[node].bytes_between)[:NODES]
     edges = np.linspace(0.0, analysis.duration, WINDOWS + 1)
     figures = [_over_time(analysis, summary, node, edges) for node in sorted(order)]
-    return [*figures, _concurrency(summary, sorted(order))]
+    memory = [] if analysis.profile.memory is None else [_memory_traffic(analysis, analysis.profile.memory)]
+    return [*figures, _concurrency(summary, sorted(order)), *memory]
 
 
 def _over_time(
@@ -75,6 +77,34 @@ def _over_time(
     )
 
 
+def _memory_traffic(analysis: Analysis, traffic: MemoryTraffic) -> Figure:
+    edges = np.linspace(0.0, analysis.duration, WINDOWS + 1)
+    start = min(
+        (rank.start_ns for rank in analysis.profile.ranks if rank.host == traffic.host),
+        default=traffic.times_ns[0],
+    )
+    rates = traffic.rates(start, edges) / MEGA
+    counted = np.isfinite(rates)
+    return Figure(
+        name="memory",
+        title=f"Memory traffic over time, {traffic.host}",
+        x=Axis(label="time (s)"),
+        left=Axis(label="MB/s"),
+        series=(
+            Series(
+                name=traffic.source,
+                hue="blue",
+                style="line",
+                drawn="area",
+                x=tuple(((edges[:-1] + edges[1:]) / 2)[counted].tolist()),
+                y=tuple(rates[counted].tolist()),
+                value="MB/s",
+            ),
+        ),
+        caption="everything on this host" if traffic.scope == "host" else "processes of the job",
+    )
+
+
 def _concurrency(summary: ProfileSummary, order: list[int]) -> Figure:
     """The mean of the nodes: how long so many ranks of a node were on the network at once."""
     most = max(summary.nodes[node].ranks for node in order)
@@ -119,7 +149,6 @@ def profile_page(analysis: Analysis, summary: ProfileSummary) -> str:
         profile_figures(analysis, summary),
         ("Nodes", COLUMNS, [node_row(node) for node in summary.nodes]),
         command=" ".join(manifest.command) if manifest else "",
-        note=f"Memory traffic: n/a ({summary.memory.reason})." if summary.memory.bytes is None else "",
     )
 
 
@@ -134,7 +163,21 @@ def sentences(summary: ProfileSummary) -> list[tuple[str, tuple[str, ...]]]:
         ),
         (_overlap(summary.overlap), ()),
         (f"Times on the network rest on a bandwidth of {total:.4g} MB/s ({summary.curve.source}).", ()),
+        (memory_sentence(summary.memory), ()),
     ]
+
+
+def memory_sentence(memory: MemorySummary) -> str:
+    """How much went to memory, or why that is not known."""
+    if memory.bytes is None:
+        return f"Memory traffic: n/a ({memory.reason})."
+    sentence = f"Memory traffic: {memory.bytes / 1e9:.3g} GB"
+    if memory.rate is not None:
+        sentence += f", {memory.rate / 1e9:.3g} GB/s while computing"
+    if memory.source:
+        what = "everything on" if memory.scope == "host" else "the job's processes on"
+        sentence += f" ({memory.source}: {what} {memory.host})"
+    return f"{sentence}."
 
 
 def _overlap(overlap: OverlapSummary) -> str:

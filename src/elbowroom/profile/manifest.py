@@ -25,9 +25,10 @@ class EmulatedNic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What `elbowroom profile` knows beside the files of the ranks. `machine`: its identity, as runs have it;
-    `exit_code` None: the program still runs, or elbowroom was killed; `memory_bytes`: of all nodes during the
-    job, None where no counter was there, `memory_reason` says why.
+    """What `elbowroom profile` knows beside the files of the ranks. `machine`: the host that it ran on
+    (machine/host.py), {} in older profiles; `exit_code` None: the program still runs, or elbowroom was
+    killed; `memory_bytes`: of that host during the job, None where no counter was there, `memory_reason`
+    says why. Samples of it are in memory.json.
     """
 
     schema: str = SCHEMA

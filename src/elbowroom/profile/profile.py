@@ -17,7 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from elbowroom.errors import UsageError
+from elbowroom.profile import memory_traffic
 from elbowroom.profile.manifest import FILE, MANIFEST, Manifest
+from elbowroom.profile.memory_traffic import MEMORY, MemoryTraffic
 from elbowroom.profile.rank_file import BETWEEN, CALL, OPEN, SPAN, RankFile, read_rank
 
 _NAME = re.compile(r"rank-(\d{6,})\.profile")
@@ -95,6 +97,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     events: Events
     duration: int
     notes: tuple[str, ...]
+    memory: MemoryTraffic | None = None
 
     @property
     def nodes(self) -> int:
@@ -125,7 +128,13 @@ def read_profile(folder: Path) -> Profile:
         events=events,
         duration=duration,
         notes=(*(manifest.notes if manifest else ()), *_notes(ranks, manifest, events)),
+        memory=_memory(folder),
     )
+
+
+def _memory(folder: Path) -> MemoryTraffic | None:
+    path = folder / memory_traffic.FILE
+    return MEMORY.read(path) if path.exists() else None
 
 
 def _manifest(folder: Path) -> Manifest | None:

@@ -65,10 +65,18 @@ class RankSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemorySummary(msgspec.Struct, frozen=True, kw_only=True):
-    """Memory traffic of the job; None is n/a, with the reason."""
+    """Memory traffic of the job's first host; `bytes` None is n/a, with the reason. `source`: the counters;
+    `scope`: `host`, everything that ran there, or `job`; `rate` B/s while the mean rank there computes;
+    `highest` B/s of a tenth of a second.
+    """
 
     bytes: float | None
     reason: str = ""
+    host: str = ""
+    source: str = ""
+    scope: str = ""
+    rate: float | None = None
+    highest: float | None = None
 
 
 class CurveSummary(msgspec.Struct, frozen=True, kw_only=True):

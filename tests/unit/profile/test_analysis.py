@@ -14,6 +14,8 @@ import pytest
 from elbowroom.profile import rank_file as f
 from elbowroom.profile.analysis import Analysis, analyse, summarise
 from elbowroom.profile.curve import shared
+from elbowroom.profile.figures import memory_sentence
+from elbowroom.profile.memory_traffic import MEMORY, MemoryTraffic
 from elbowroom.profile.profile import read_profile
 from elbowroom.profile.summary import ProfileSummary
 from made_profiles import MS, Row, write_profile
@@ -157,6 +159,23 @@ def test_memory_traffic_is_not_available_with_a_reason(tmp_path: Path) -> None:
     manifest = {"schema": "elbowroom/profile", "version": 1, "memory_bytes": 5.0}
     (tmp_path / "profile.json").write_text(json.dumps(manifest))
     assert summarise(analyse(read_profile(tmp_path), NIC)).memory.bytes == 5
+
+
+def test_memory_traffic_has_a_rate_while_computing_and_a_highest_one(tmp_path: Path) -> None:
+    summary(tmp_path, [[], []], (0, 1))
+    manifest = {"schema": "elbowroom/profile", "version": 1, "memory_bytes": 8e9}
+    (tmp_path / "profile.json").write_text(json.dumps(manifest))
+    start = 5_000_000_000
+    times = [start, start + 500 * MS, start + 1000 * MS]
+    samples = MemoryTraffic(
+        host="node0", source="made", scope="job", times_ns=tuple(times), bytes=(0.0, 6e9, 8e9)
+    )
+    MEMORY.write(tmp_path / "memory.json", samples, own=True)
+    memory = summarise(analyse(read_profile(tmp_path), NIC)).memory
+    # Both ranks compute for the whole second.
+    assert memory.rate == pytest.approx(8e9)
+    assert memory.highest == pytest.approx(12e9)
+    assert "8 GB/s while computing (made: the job's processes on node0)" in memory_sentence(memory)
 
 
 def test_a_job_without_communication_has_an_idle_network(tmp_path: Path) -> None:
