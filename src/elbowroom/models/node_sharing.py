@@ -8,12 +8,15 @@
 3. Memory. Both jobs are streams of FLOW that ask for (d + m) / time (models/flow/demands.py). One that gets
    less is slower by that ratio, relative to FLOW's answer without the other job.
 
-Slower jobs leave more of the cache to the other one, so that 1 to 3 are repeated until nothing changes.
+Slower jobs leave more of the cache to the other one, so that 1 to 3 are repeated until nothing changes. Which
+lines leave a cache is not known: the value is the middle of least recently used and random ones, and the
+interval holds both.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -22,17 +25,17 @@ from elbowroom.errors import UsageError
 from elbowroom.models.document import Document
 from elbowroom.models.flow.demands import CoreDemand, rates
 from elbowroom.models.flow.law import Array
-from elbowroom.models.flow.model import extension_of
+from elbowroom.models.flow.model import discrepancies, extension_of
 from elbowroom.models.prediction import NORMAL_90
 from elbowroom.models.shared_cache import Cache, CacheUse, hits_alone, hits_beside
+from elbowroom.plan import kernels
 from elbowroom.stats.interval import Interval
 
 ROUNDS = 12
 DAMPING = 0.5
 ABSURD = 1.5
 """Times what the model says that the cores reach: more than kernels of other mixes of reads and writes do."""
-BYTES = 1e6
-"""In a MB."""
+MEGA = 1e6
 
 
 class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,23 +52,28 @@ class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
 
 class Sharing(msgspec.Struct, frozen=True, kw_only=True):
     """How much longer each of two jobs computes beside the other one, with 90 % intervals; 1: as alone.
-    `cache`: of each what the last-level cache serves of its reuse, alone and together, None where it is left
-    out.
+    `cache`: of each what the last-level cache serves of its reuse, alone and together, in the middle; None
+    where it is left out.
     """
 
     slower: tuple[Interval, Interval]
     cache: tuple[tuple[float, float], tuple[float, float]] | None
 
 
-def check_use(document: Document, use: NodeUse, *, field: str, name: str) -> None:
-    """UsageError for a document without FLOW, more cores than the machine has, and traffic that they cannot
-    have.
-    """
-    shape = document.machine
+def check_flow(document: Document) -> None:
+    """UsageError for a document without FLOW."""
     if document.models.flow is None:
         raise UsageError(
-            "has no FLOW part", field="model", value=shape.name, hint="fit it to more runs: elbowroom fit RUN"
+            "has no FLOW part, which needs more runs",
+            field="model",
+            value=document.machine.name,
+            hint="elbowroom colocate calibrate RUN -o M.json",
         )
+
+
+def check_use(document: Document, use: NodeUse, *, field: str, name: str) -> None:
+    """UsageError for more cores than the machine has, and for traffic that they cannot have."""
+    shape = document.machine
     cores = shape.cores_first_socket * shape.sockets
     if use.cores > cores:
         raise UsageError(
@@ -74,7 +82,7 @@ def check_use(document: Document, use: NodeUse, *, field: str, name: str) -> Non
             value=shape.name,
             hint="give the model of the machine that the jobs share",
         )
-    most = float(_reached(document, use.cores)[0]) * BYTES
+    most = float(_reached(document, use.cores)[0])
     if use.memory > ABSURD * most:
         raise UsageError(
             f"is more than {use.cores} core{'s' if use.cores > 1 else ''} of {shape.name} reach "
@@ -89,12 +97,28 @@ def share_node(document: Document, a: NodeUse, b: NodeUse, cache: Cache | None =
     """Both jobs on one node of that machine. Without `cache`, or without a working set of one job, caches are
     left out.
     """
-    known = cache is not None and all(use.reuse is not None for use in (a, b))
+    if cache is None or any(use.reuse is None for use in (a, b)):
+        return _share(document, a, b, None)
+    ends = [_share(document, a, b, msgspec.structs.replace(cache, random=random)) for random in (False, True)]
+    served = np.array([one.cache for one in ends]).mean(axis=0).tolist()
+    return Sharing(
+        slower=(_middle([one.slower[0] for one in ends]), _middle([one.slower[1] for one in ends])),
+        cache=((served[0][0], served[0][1]), (served[1][0], served[1][1])),
+    )
+
+
+def _middle(ends: Sequence[Interval]) -> Interval:
+    lows, highs = [one.bounds[0] for one in ends if one.bounds], [one.bounds[1] for one in ends if one.bounds]
+    return Interval(value=math.sqrt(ends[0].value * ends[1].value), low=min(lows), high=max(highs))
+
+
+def _share(document: Document, a: NodeUse, b: NodeUse, cache: Cache | None) -> Sharing:
+    """With the cache that is given, or with none."""
     pair = (a, b)
-    alone = tuple(hits_alone(cache, _cached(use)) if known and cache else 1.0 for use in pair)
+    alone = tuple(hits_alone(cache, _cached(use)) if cache is not None else 1.0 for use in pair)
     beside, slower = alone, np.ones((2, 1))
-    for _ in range(ROUNDS if known else 1):
-        if known and cache is not None:
+    for _ in range(1 if cache is None else ROUNDS):
+        if cache is not None:
             pace = 1 / slower[:, 0]
             beside = tuple(
                 hits_beside(cache, _cached(pair[job]), _cached(pair[1 - job]), pace[job], pace[1 - job])
@@ -104,7 +128,7 @@ def share_node(document: Document, a: NodeUse, b: NodeUse, cache: Cache | None =
         slower = new if len(slower[0]) == 1 else slower + (new - slower) * DAMPING
     return Sharing(
         slower=(_interval(document, a, slower[0]), _interval(document, b, slower[1])),
-        cache=((alone[0], beside[0]), (alone[1], beside[1])) if known else None,
+        cache=((alone[0], beside[0]), (alone[1], beside[1])) if cache is not None else None,
     )
 
 
@@ -115,10 +139,14 @@ def _slower(
     beside: tuple[float, ...],
 ) -> Array:
     """Times of both jobs, (2, 1 + D), with what the cache serves of each alone and beside the other one."""
+    unit = _unit(document)
     own = [_missing(document, use, hit, hit) for use, hit in zip(pair, alone, strict=True)]
     more = [_missing(document, pair[job], alone[job], beside[job]) for job in (0, 1)]
     streams = [
-        [CoreDemand(cores=use.cores, demand=demand / BYTES) for use, (_, demand) in zip(pair, parts, strict=True)]
+        [
+            CoreDemand(cores=use.cores, demand=demand / unit)
+            for use, (_, demand) in zip(pair, parts, strict=True)
+        ]
         for parts in (own, more)
     ]
     none = CoreDemand(cores=0, demand=0)
@@ -143,7 +171,7 @@ def _missing(document: Document, use: NodeUse, alone: float, hit: float) -> tupl
     and the memory traffic (B/s) that it then asks for, by the best fit.
     """
     power = extension_of(document).get("roofline")[:, 0]
-    most = _reached(document, use.cores) * BYTES
+    most = _reached(document, use.cores)
     before = np.minimum(use.memory / most, 1.0)
     more = (use.reuse or 0.0) * max(alone - hit, 0.0)
     after = (use.memory + more) / np.maximum(most, use.memory)
@@ -154,9 +182,18 @@ def _missing(document: Document, use: NodeUse, alone: float, hit: float) -> tupl
 
 
 def _reached(document: Document, cores: int) -> Array:
-    """MB/s that so many cores of the model's kernel get on one node, (1 + D)."""
-    found: Array = rates(document, [(CoreDemand(cores=cores, demand=math.inf), CoreDemand(cores=0, demand=0))])
-    return found[0][:, 0]
+    """B/s that so many cores of the model's kernel move on one node, (1 + D)."""
+    found = rates(document, [(CoreDemand(cores=cores, demand=math.inf), CoreDemand(cores=0, demand=0))])
+    moved: Array = found[0][:, 0] * _unit(document)
+    return moved
+
+
+def _unit(document: Document) -> float:
+    """B/s of memory traffic in a MB/s of the model: its kernel's stores may read their lines first."""
+    kernel = kernels.find(document.calibration.kernel)
+    if kernel is None or not kernel.algorithmic_bytes or not kernel.bus_bytes:
+        return MEGA
+    return MEGA * kernel.bus_bytes / kernel.algorithmic_bytes
 
 
 def _cached(use: NodeUse) -> CacheUse:
@@ -170,8 +207,10 @@ def _interval(document: Document, use: NodeUse, times: Array) -> Interval:
     part = document.models.flow
     assert part is not None
     value = float(times[0])
-    most = float(_reached(document, use.cores)[0]) * BYTES
+    most = float(_reached(document, use.cores)[0])
     share = min(1.0, max(use.memory / most if most > 0 else 0.0, abs(value - 1)))
+    # Of computing cores alone and beside others; the last column is that of other loads than situations.
+    unlike = float(discrepancies(part)[[0, 2], -1].max())
     variance = float(np.log(times[1:]).var()) if len(times) > 1 else 0.0
-    wide = math.exp(NORMAL_90 * math.hypot(math.sqrt(variance), share * part.discrepancy[2]))
+    wide = math.exp(NORMAL_90 * math.hypot(math.sqrt(variance), share * unlike))
     return Interval(value=value, low=value / wide, high=value * wide)

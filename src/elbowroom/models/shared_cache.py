@@ -5,22 +5,29 @@ between two uses of a line: its reuse distance (Mattson et al., Evaluation techn
 1970). Streams use no line twice, but bring in lines. Two jobs share a cache as their footprints add up (Xiang
 et al., HOTL, ASPLOS 2013). A line with D bytes in between is still there if fewer than `ways` lines of its
 set came in: with sets chosen at random P(Poisson(ways D / size) < ways) (Smith, A comparative study of set
-associative memory mapping algorithms, 1978). Least recently used lines leave first.
+associative memory mapping algorithms, 1978), where least recently used lines leave first.
+
+Where random lines leave (Gelenbe, A unified approach to the evaluation of a class of replacement algorithms,
+1973), each miss takes a line with the probability 1 / number of lines: with N bytes of misses of both jobs
+between two uses, exp(-N / size) is still there. Passes over more than the cache then hit, too. Real caches
+are between both.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import msgspec
 from scipy.special import gammaincc
 
 
 class Cache(msgspec.Struct, frozen=True, kw_only=True):
-    """The last-level cache that both jobs use: bytes and associativity."""
+    """The last-level cache that both jobs use: bytes, ways, and whether random lines leave it."""
 
     size: int
     ways: int = 16
+    random: bool = False
 
 
 class CacheUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,8 +40,14 @@ class CacheUse(msgspec.Struct, frozen=True, kw_only=True):
     stream: float
 
 
+ROUNDS = 200
+"""Until shares that depend on each other are known to 0.001, unless a working set is as large as the cache."""
+
+
 def hits(cache: Cache, distance: float) -> float:
-    """Share of the lines that are still there, with `distance` bytes between two uses."""
+    """Share of the lines that are still there with `distance` bytes between two uses, where the least
+    recently used ones leave.
+    """
     if distance <= 0:
         return 1.0
     # P(Poisson(x) < ways) = Q(ways, x), the upper regularised incomplete gamma function.
@@ -43,14 +56,37 @@ def hits(cache: Cache, distance: float) -> float:
 
 def hits_alone(cache: Cache, job: CacheUse) -> float:
     """Share of `reuse` that the cache serves when nobody else uses it."""
+    if cache.random:
+        return _random(cache, [job], [1.0])[0]
     return hits(cache, _distance(job, None, 1.0, 1.0))
 
 
-def hits_beside(cache: Cache, job: CacheUse, other: CacheUse, pace: float = 1.0, others: float = 1.0) -> float:
+def hits_beside(
+    cache: Cache, job: CacheUse, other: CacheUse, pace: float = 1.0, others: float = 1.0
+) -> float:
     """Share of `reuse` that the cache serves beside another job; `pace`, `others`: how fast both are, 1 as
     alone.
     """
+    if cache.random:
+        return _random(cache, [job, other], [pace, others])[0]
     return hits(cache, _distance(job, other, pace, others))
+
+
+def _random(cache: Cache, jobs: Sequence[CacheUse], paces: Sequence[float]) -> list[float]:
+    """The shares of all jobs, from an empty cache on: misses take lines, and so cause misses."""
+    found = [0.0 for _ in jobs]
+    for _ in range(ROUNDS):
+        missed = sum(
+            pace * (one.stream + (1 - hit) * one.reuse)
+            for one, hit, pace in zip(jobs, found, paces, strict=True)
+        )
+        found = [
+            math.exp(-missed * one.working_set / (one.reuse * pace) / cache.size)
+            if one.reuse > 0 and one.working_set > 0
+            else 1.0
+            for one, pace in zip(jobs, paces, strict=True)
+        ]
+    return found
 
 
 def _distance(job: CacheUse, other: CacheUse | None, pace: float, others: float) -> float:
