@@ -35,6 +35,7 @@ from elbowroom.store.curves import KERNEL, SIZE, read_curves
 
 if TYPE_CHECKING:
     from elbowroom.models.document import Origin
+    from elbowroom.models.load import LoadRow
     from elbowroom.models.run_data import FitData
     from elbowroom.results.result import PointResult
 
@@ -75,15 +76,19 @@ def fit(
     *,
     kernel: str | None = None,
     size: int | None = None,
+    computing: Callable[[FitData], Sequence[LoadRow]] | None = None,
 ) -> Model:
     """Fits every model that a run allows, or several of one machine together, and writes M.json (default:
-    models/NAME.json in the folder of the first run).
+    models/NAME.json in the folder of the first run). `computing`: more measured loads, for that run's data.
 
     UsageError where none can be fitted, or the runs are of different machines.
     """
     several = [run] if isinstance(run, Run | Path | str) else list(run)
     sources = [item if isinstance(item, Run) else open(item) for item in several]
     collected = _pooled(sources, kernel, size)
+    if computing is not None:
+        more = (*collected.loads, *computing(collected))
+        collected = msgspec.structs.replace(collected, loads=more)
     document = fitting.fit(
         collected.curves,
         Provenance(

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import msgspec
 
+from elbowroom.api.memory_use import contention_of
+from elbowroom.api.models import Model
 from elbowroom.api.network_calibration import load_curve
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
@@ -66,13 +68,20 @@ def forecast_colocation(
     half: bool = False,
     offsets: int = OFFSETS,
     seed: int = 0,
+    model: Model | str | Path | None = None,
+    memory: Sequence[str] = (),
+    cache: Sequence[str] = (),
+    llc: str | None = None,
 ) -> ForecastDocument:
     """Replays the jobs of these profiles on shared NICs, pair by pair; nothing is run.
 
     `curve`: a file of `profile calibrate`; without it the NIC is the one that `network_intervals` assumes.
     `half`: each job has half of its ranks on a node, on twice the nodes, and is compared with itself on all.
-    UsageError for what is no profile.
+    `model`: a FLOW model of the machine, for memory and last-level cache; `memory` (`job=6.2GB/s`) and
+    `cache` (`job=20MiB@30GB/s`) state what counters do not say, `llc` the size of the last-level cache.
+    UsageError for what is no profile, and for a model of another machine.
     """
+    _check_options(model, memory, cache, llc)
     names = [Path(one).name.removesuffix(".prof") for one in profiles]
     for name in names:
         if names.count(name) > 1:
@@ -81,13 +90,29 @@ def forecast_colocation(
     jobs: dict[str, Analysis] = {
         name: analyse(read_profile(Path(folder)), nic) for name, folder in zip(names, profiles, strict=True)
     }
+    contention = None
+    if model is not None:
+        contention = contention_of(model, jobs, memory=memory, cache=cache, llc=llc, half=half)
     pairs, notes = [], dict[str, None]()
     for a, b in combinations_with_replacement(names, 2):
-        found = forecast(jobs[a], jobs[b], half=half, offsets=offsets, seed=seed)
+        found = forecast(jobs[a], jobs[b], contention=contention, half=half, offsets=offsets, seed=seed)
         slower = (_slowdown(found.slowdown_a), _slowdown(found.slowdown_b))
         pairs.append(ForecastPair(a=a, b=b, slowdown_a=slower[0], slowdown_b=slower[1]))
         notes.update(dict.fromkeys(found.notes))
     return ForecastDocument(half=half, jobs=tuple(names), pairs=tuple(pairs), notes=tuple(notes))
+
+
+def _check_options(
+    model: Model | str | Path | None, memory: Sequence[str], cache: Sequence[str], llc: str | None
+) -> None:
+    for field, value in (("memory", memory), ("cache", cache), ("llc", llc)):
+        if value and model is None:
+            raise UsageError(
+                "is only used with a model of the machine",
+                field=field,
+                value=value if isinstance(value, str) else value[0],
+                hint="add --model M.json",
+            )
 
 
 def _slowdown(found: Forecast) -> Slowdown:

@@ -21,10 +21,10 @@ from elbowroom.launch.memory_counters import Counters, Sampler, find_counters
 from elbowroom.launch.nic import NicSettings, emulated
 from elbowroom.launch.recorder import RecordedCommand
 from elbowroom.machine.host import read_host
+from elbowroom.profile import memory_traffic
 from elbowroom.profile.analysis import Analysis, analyse, summarise
 from elbowroom.profile.columns import write_intervals
 from elbowroom.profile.figures import COLUMNS, node_row, profile_figures, profile_page, sentences
-from elbowroom.profile import memory_traffic
 from elbowroom.profile.manifest import FILE, MANIFEST, EmulatedNic, Manifest
 from elbowroom.profile.memory_traffic import MEMORY, MemoryTraffic
 from elbowroom.profile.profile import Profile, read_profile

@@ -9,6 +9,7 @@ import click
 
 from elbowroom import api
 from elbowroom.cli.colocation_measurement import measure
+from elbowroom.cli.colocation_model import calibrate
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.options import Group, Output, json_option
 from elbowroom.errors import UsageError
@@ -32,6 +33,7 @@ def colocate() -> None:
 
 
 colocate.add_command(measure)
+colocate.add_command(calibrate)
 
 
 @colocate.command()
@@ -98,13 +100,28 @@ def schedule(jobs: str | None, as_json: bool, **options: Any) -> int:
 @click.argument("profiles", nargs=-1, required=True, metavar="PROFILE...")
 @click.option("--half", is_flag=True, help="Each job has half of its ranks on a node, on twice the nodes.")
 @click.option("--curve", metavar="FILE", help="NIC by `profile calibrate -o`; default: from the profiles.")
+@click.option("--model", metavar="M.json", help="FLOW model of the machine, for memory and last-level cache.")
+@click.option(
+    "--memory",
+    multiple=True,
+    metavar="JOB=RATE",
+    help="Memory traffic on a node while JOB computes: cg=6.2GB/s.",
+)
+@click.option(
+    "--cache",
+    multiple=True,
+    metavar="JOB=SIZE@RATE",
+    help="What JOB reuses on a node, and how fast: cg=20MiB@30GB/s.",
+)
+@click.option("--llc", metavar="SIZE", help="Last-level cache that jobs share; default: the profiled host's.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the offsets.")
 @click.option("-o", "--out", type=Output(".csv"), metavar="M.csv", help="Write it for `schedule --matrix`.")
 @json_option
 def predict(profiles: tuple[str, ...], out: str | None, as_json: bool, **options: Any) -> int:
     """Predict what jobs cost each other on shared nodes, from profiles of each alone.
 
-    Replays each pair on one NIC per node, at random offsets. No pair is run.
+    Replays each pair on one NIC per node, at random offsets. No pair is run. With --model both also share the
+    node's memory and last-level cache; without counters state what the jobs do there.
     """
     found = api.forecast_colocation(profiles, **options)
     if out is not None:

@@ -30,7 +30,6 @@ TAIL = 0.05
 """On each side of a 90 % interval."""
 
 
-
 class Factor(msgspec.Struct, frozen=True, kw_only=True):
     """How much longer a job computes while the other one computes too, with a 90 % interval: 1.2 is 20 %
     longer.
@@ -42,7 +41,7 @@ class Factor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Contended(msgspec.Struct, frozen=True, kw_only=True):
-    """What memory and last-level cache cost each of two jobs; `notes`: where that comes from, in sentences."""
+    """What memory and last-level cache cost each of two jobs; `notes`: where that comes from."""
 
     a: Factor = Factor()
     b: Factor = Factor()
