@@ -82,6 +82,11 @@ VALUES: dict[str, tuple[str, ...]] = {
     "mpi": (*TEXTS, LONG, "/nowhere", "bad/folder", "bad/empty", "openmpj"),
     "group": (*TEXTS, "4@0", "x", "1:nan@0", "9:4@0", "0:-4@0", "0:4@9", "1:" + "9" * 30 + "@0"),
     "copy": (*TEXTS, "fast@0", "nan@0", "inf@0", "-1@0", "1000@9", "1000"),
+    "memory": (
+        *TEXTS, "=", "p", "=1GB/s", "x=1GB/s", "p=fast", "p=-1GB/s", "p=nan", "p=1GB",
+        "p=" + "9" * 30 + "GB/s",
+    ),
+    "cache": (*TEXTS, "=", "p", "p=1MiB", "p=@1GB/s", "p=1MiB@", "p=-1@1GB/s", "p=1MiB@fast", "x=1MiB@1GB/s"),
     "percentage": ("nan%", "inf%", "-1%", "1e400%", "200%", "two", "5%%", "", " ", ARABIC),
     "part": ("nan", "inf", "-inf", "1e400", "two", "", ARABIC),
 }  # fmt: skip
@@ -105,6 +110,7 @@ run:
   calibrate --resume @
   advise henri --job job.toml --verify --resume @
 measured run:
+  colocate calibrate @ -o new.json
   show @
   compare @ run
   compare run @
@@ -118,6 +124,7 @@ measured run:
   explain run @
   machine from-run @ -o new.toml
 model:
+  colocate predict p --model @
   predict @
   overlap @ {MODELLED} {STEP}
   evaluate curves @
@@ -169,6 +176,7 @@ trace:
   trace dag @ -o new.dot
   profile show @
 new file:
+  colocate calibrate run -o @
   advise henri --job job.toml -o @
   report run -o @
   export run --format csv -o @
@@ -204,6 +212,7 @@ new folder:
   advise henri --job job.toml --verify --machine henri --run @
   colocate measure apps.toml -o @
 count:
+  colocate calibrate run --repeat @
   {VIRTUAL} --repeat @
   {VERIFY} --repeat @
   {CALIBRATE} --repeat @
@@ -292,6 +301,7 @@ amount:
   simulate --machine henri --cores 1 --intensity @
   {RECORD} --sync @ -- true
 size:
+  colocate predict p --model model.json --llc @
   {CALIBRATE} --sizes @
   explain run --size @
   fit curves --size @ -o new.json
@@ -397,6 +407,7 @@ hosts:
   broadcast bench --launcher mpiexec --hosts @
   profile calibrate --launcher mpiexec --hosts @
 mpi:
+  colocate calibrate run --mpi @
   broadcast bench --mpi @
   profile calibrate --mpi @
   doctor --mpi @
@@ -410,6 +421,10 @@ group:
   predict henri --group @
 copy:
   predict henri --copy @
+memory:
+  colocate predict p --model model.json --memory @
+cache:
+  colocate predict p --model model.json --cache @
 part:
   trace merge t -o new.html --from @
   trace merge t -o new.html --until @
@@ -478,6 +493,12 @@ simulate --machine henri --questions --cores 3
 simulate --machine henri --parameters --questions -o x.svg
 explain run run
 fit curves curves
+colocate calibrate
+colocate calibrate run
+colocate predict p --memory p=1GB/s
+colocate predict p --cache p=1MiB@1GB/s
+colocate predict p --llc 1MiB
+colocate predict p --model henri
 fit run -o new.json
 report run --job job.toml
 trace merge t -o t.pftrace --from 1

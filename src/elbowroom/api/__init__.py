@@ -52,6 +52,7 @@ PUBLIC = {
         "elbowroom.api.colocation_forecast": ("forecast_colocation", "save_forecast"),
         "elbowroom.api.colocation_measurement": ("measure_pairs", "plan_colocation"),
         "elbowroom.api.emulated_nic": ("NicSettings", "run_behind_nic"),
+        "elbowroom.api.job_calibration": ("calibrate_for_jobs",),
         "elbowroom.api.network_calibration": ("calibrate_network", "load_calibration", "save_calibration"),
         "elbowroom.api.factorizations": ("simulate_factorization",),
         "elbowroom.api.explanation": ("explain", "explanation_figures", "save_explanation"),
@@ -179,6 +180,7 @@ if TYPE_CHECKING:
     from elbowroom.api.explanation import explanation_figures as explanation_figures
     from elbowroom.api.explanation import save_explanation as save_explanation
     from elbowroom.api.factorizations import simulate_factorization as simulate_factorization
+    from elbowroom.api.job_calibration import calibrate_for_jobs as calibrate_for_jobs
     from elbowroom.api.machines import doctor as doctor
     from elbowroom.api.machines import machine_from_run as machine_from_run
     from elbowroom.api.machines import machine_names as machine_names

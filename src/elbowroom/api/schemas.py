@@ -31,6 +31,7 @@ from elbowroom.explain.explanation import Explanation
 from elbowroom.models.document import Document
 from elbowroom.profile.calibration import Calibration as NicCalibration
 from elbowroom.profile.manifest import Manifest as ProfileManifest
+from elbowroom.profile.memory_traffic import MemoryTraffic
 from elbowroom.profile.summary import ProfileSummary
 from elbowroom.schedule.measured import MeasuredMatrix
 from elbowroom.schedule.pairing import Pairing
@@ -91,6 +92,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[type[msgspec.Struct], ...]]] = {
         LoadDocument,
     ),
     "profile": ("profile.json of a profile folder", ProfileManifest),
+    "profile-memory": ("memory.json of a profile folder: samples of memory traffic", MemoryTraffic),
     "profile-summary": ("profile: what `profile show --json` prints", ProfileSummary),
     "profile-record": ("profiled program: what `profile --json -- CMD` prints", ProfileRecordDocument),
     "samples": (
