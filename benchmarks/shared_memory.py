@@ -207,7 +207,8 @@ def main() -> None:
     error = sum(row.error for row in found) / len(found)
     naive = sum(abs(1 / row.measured[0] - 1) for row in found) / len(found)
     if arguments.json:
-        print(json.dumps({"rows": msgspec.to_builtins(found), "error": error, "no_contention": naive}))
+        figures = {"rows": msgspec.to_builtins(found), "error": error, "no_contention": naive}
+        print(json.dumps({**figures, "jobs": [job._asdict() for job in jobs.values()]}))
         return
     for job in jobs.values():
         print(f"{job.name:<10} {job.working_set / 2**20:8.2f} MiB {job.rate * BUS_BYTES / 1e9:6.1f} GB/s")

@@ -41,7 +41,7 @@ class CacheUse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ROUNDS = 200
-"""Until shares that depend on each other are known to 0.001, unless a working set is as large as the cache."""
+"""Until shares that depend on each other change by less than 0.001, mostly."""
 
 
 def hits(cache: Cache, distance: float) -> float:
