@@ -5,10 +5,11 @@
 
 Memory: truths as in extended.py, which know nothing of FLOW: G2, networks of credits of the virtual machines;
 moved, the same with every number changed; G3, the node line by line. FLOW is fitted to 27 runs of one kernel
-beside messages (`extended.situations`), none with two kinds of cores. Pairs of jobs have up to all cores of
-each socket together, on data beside them, and random intensities. The forecast gets what counters would say:
-the traffic of each job alone. Errors are means of |predicted / true - 1| of both slowdowns, in percent;
-`max-min` divides the capacity that all cores reached fairly, `none` expects no slowdown.
+beside messages (`extended.situations`) and 7 of other intensities, none with two kinds of cores. Pairs of
+jobs have up to all cores of each socket together, on data beside them, and random intensities. The forecast
+gets what counters would say: the traffic of each job alone. Errors are means of |predicted / true - 1| of
+both slowdowns, in percent; `max-min` divides the capacity that all cores reached fairly, `none` expects no
+slowdown.
 
 Cache: two jobs pass over arrays in a simulated cache of 16 ways whose sets are a hash of the address, with
 least-recently-used replacement, at different speeds, one of them or none beside a stream. The error is
@@ -24,7 +25,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
-from extended import Simulated, Task, flow_of, measured, situations, truth_of
+from extended import Simulated, Task, flow_of, measured, more_runs, situations, truth_of
 
 from elbowroom.models import published
 from elbowroom.models.curves import Shape
@@ -34,9 +35,11 @@ from elbowroom.models.node_sharing import NodeUse, share_node
 from elbowroom.models.shared_cache import Cache, CacheUse, hits_alone, hits_beside
 from elbowroom.virtual.loads import load_streams
 
-INTENSITIES = (0.05, 10.0)
+INTENSITIES = (0.05, 2.0)
 """flop/B; below the least all cores are bound by memory."""
 MEGA = 1e6
+INTENSE = 7
+"""The first of `extended.more_runs`: other intensities beside messages."""
 LINES = 4096
 WAYS = 16
 LINE = 64
@@ -64,7 +67,7 @@ def jobs_of(shape: Shape, pairs: int) -> Iterator[tuple[Load, Load]]:
         first = int(rng.integers(1, cores))
         for count in (first, int(rng.integers(1, cores - first + 1))):
             low, high = np.log(INTENSITIES)
-            intensity = 0.0 if rng.random() < 0.3 else float(np.exp(rng.uniform(low, high)))
+            intensity = 0.0 if rng.random() < 0.5 else float(np.exp(rng.uniform(low, high)))
             pair.append(
                 Load(
                     computing=tuple(
@@ -113,7 +116,7 @@ def solve(task: Task, pairs: int) -> Score:
     # One node of each socket: of more the jobs use the first.
     plain = msgspec.structs.replace(shape, numa_per_socket=1)
     base = measured(truth, [load_of(at) for at in situations(shape)], task)
-    document, _ = flow_of(shape, base, [], task)
+    document, _ = flow_of(shape, base, measured(truth, more_runs(shape)[:INTENSE], task), task)
     document = msgspec.structs.replace(document, machine=plain)
     capacity = max(row.comp_alone or 0.0 for row in base if len(row.load.computing) == 1) * shape.sockets
     return _score(task, document, truth, [*jobs_of(shape, pairs)], capacity * MEGA)
