@@ -168,20 +168,20 @@ def measured(
 
 def rows(forecast: ForecastDocument, times: dict[Pair, dict[str, dict[int, list[float]]]]) -> list[Row]:
     slower = {}
-    for pair in forecast.pairs:
-        slower[pair.a, pair.b] = pair.slowdown_a
-        slower[pair.b, pair.a] = pair.slowdown_b
+    for one in forecast.pairs:
+        slower[one.a, one.b] = one.slowdown_a
+        slower[one.b, one.a] = one.slowdown_b
     found = []
     for pair, kinds in times.items():
         ratio = kept(kinds["alone"], kinds["together"], duration=True)
         assert ratio is not None
         ends = [None if end is None else 1 / end for end in (ratio.high, ratio.low)]
-        one = slower[pair]
+        forecasted = slower[pair]
         found.append(
             Row(
                 job=pair[0],
                 companion=pair[1],
-                predicted=(one.value, one.low, one.high),
+                predicted=(forecasted.value, forecasted.low, forecasted.high),
                 measured=(1 / ratio.value, ends[0], ends[1]),
             )
         )
