@@ -55,6 +55,7 @@ PUBLIC = {
         "elbowroom.api.job_calibration": ("calibrate_for_jobs",),
         "elbowroom.api.network_calibration": ("calibrate_network", "load_calibration", "save_calibration"),
         "elbowroom.api.factorizations": ("simulate_factorization",),
+        "elbowroom.api.diagnosis": ("diagnose",),
         "elbowroom.api.explanation": ("explain", "explanation_figures", "save_explanation"),
         "elbowroom.api.machines": (
             "doctor",
@@ -106,6 +107,7 @@ PUBLIC = {
             "trace_stat",
             "trace_sync",
         ),
+        "elbowroom.api.what_if": ("predict_changes",),
         "elbowroom.experiments.plans": ("Overrides", "names", "plans"),
     }.items()
     for name in names
@@ -122,6 +124,7 @@ if TYPE_CHECKING:
     from elbowroom.api import colocation_forecast as colocation_forecast
     from elbowroom.api import colocation_measurement as colocation_measurement
     from elbowroom.api import emulated_nic as emulated_nic
+    from elbowroom.api import diagnosis as diagnosis
     from elbowroom.api import explanation as explanation
     from elbowroom.api import factorizations as factorizations
     from elbowroom.api import failure as failure
@@ -143,6 +146,7 @@ if TYPE_CHECKING:
     from elbowroom.api import steps as steps
     from elbowroom.api import trace_recorder as trace_recorder
     from elbowroom.api import traces as traces
+    from elbowroom.api import what_if as what_if
     from elbowroom.api.advice import contention_maps as contention_maps
     from elbowroom.api.advice import load_advice as load_advice
     from elbowroom.api.advice import map_figures as map_figures
@@ -176,6 +180,7 @@ if TYPE_CHECKING:
     from elbowroom.api.colocation_measurement import plan_colocation as plan_colocation
     from elbowroom.api.emulated_nic import NicSettings as NicSettings
     from elbowroom.api.emulated_nic import run_behind_nic as run_behind_nic
+    from elbowroom.api.diagnosis import diagnose as diagnose
     from elbowroom.api.explanation import explain as explain
     from elbowroom.api.explanation import explanation_figures as explanation_figures
     from elbowroom.api.explanation import save_explanation as save_explanation
@@ -236,6 +241,7 @@ if TYPE_CHECKING:
     from elbowroom.api.traces import trace_figures as trace_figures
     from elbowroom.api.traces import trace_stat as trace_stat
     from elbowroom.api.traces import trace_sync as trace_sync
+    from elbowroom.api.what_if import predict_changes as predict_changes
     from elbowroom.experiments.plans import Overrides as Overrides
     from elbowroom.experiments.plans import names as names
     from elbowroom.experiments.plans import plans as plans

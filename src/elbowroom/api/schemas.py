@@ -13,6 +13,7 @@ from elbowroom.api.broadcasts import AreasDocument, BroadcastDocument
 from elbowroom.api.calibration import CalibrationDocument, EvaluationDocument, FitDocument
 from elbowroom.api.colocation_forecast import ForecastDocument
 from elbowroom.api.colocation_measurement import PlannedRuns
+from elbowroom.api.diagnosis import Diagnosis
 from elbowroom.api.factorizations import FactorizationDocument
 from elbowroom.api.failure import ErrorDocument
 from elbowroom.api.machines import Diagnoses, VirtualMachineDocument, VirtualMachineList
@@ -25,6 +26,7 @@ from elbowroom.api.simulation import ClocksDocument, NodeDocument, QuestionsDocu
 from elbowroom.api.step_documents import PredictedStepDocument, StepDocument, StepTableDocument
 from elbowroom.api.trace_recorder import RecordDocument
 from elbowroom.api.traces import MergeDocument
+from elbowroom.api.what_if import WhatIf
 from elbowroom.broadcast.network import NetworkDocument
 from elbowroom.errors import UsageError, closest
 from elbowroom.explain.explanation import Explanation
@@ -60,6 +62,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[type[msgspec.Struct], ...]]] = {
     ),
     "calibrate": ("calibration: what `calibrate --json` prints", CalibrationDocument),
     "compare": ("comparison of runs: what `compare --json` prints", Comparison),
+    "diagnosis": ("diagnosed program: what `diagnose --json` prints", Diagnosis),
     "doctor": ("this machine: what `doctor --json` prints", Diagnoses),
     "dry-run": ("what a run would do: what `run --dry-run --json` prints", DryRun),
     "error": ("error: what a command that fails prints with --json", ErrorDocument),
@@ -118,6 +121,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[type[msgspec.Struct], ...]]] = {
     "trace-record": ("traced program: what `trace record --json` prints", RecordDocument),
     "trace-stat": ("statistics of a trace: what `trace stat --json` prints", Stat),
     "trace-sync": ("clocks of a trace: what `trace sync --json` prints", Sync),
+    "what-if": ("predicted changes: what `profile what-if --json` prints", WhatIf),
 }
 """By name: the title, and the type; several where a command or the lines of a file have different ones."""
 

@@ -36,6 +36,7 @@ COMMANDS = {
     "completion": ("documentation", "Print the completion script of a shell."),
     "manual": ("documentation", "Print the man page."),
     "nic": ("nic", "Run programs behind an emulated NIC of known bandwidth."),
+    "diagnose": ("diagnosis", "Profile a program, and advise what to change."),
     "profile": ("profiles", "Profile who communicates when, and show it."),
     "trace": ("traces", "Record, merge, check and analyse traces of programs."),
 }

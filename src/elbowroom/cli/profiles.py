@@ -14,6 +14,7 @@ from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.network_calibration import calibrate
 from elbowroom.cli.nic import nic_options, nic_settings
 from elbowroom.cli.options import Group, Output, json_option
+from elbowroom.cli.what_if import what_if
 
 if TYPE_CHECKING:
     from elbowroom.api.profiles import Profiled
@@ -76,6 +77,7 @@ def record(command: tuple[str, ...], out: str, as_json: bool, **options: Any) ->
 
 
 profile.add_command(calibrate)
+profile.add_command(what_if)
 
 
 @profile.command()

@@ -18,6 +18,7 @@ from elbowroom.profile.intervals import (
     collective_bytes,
     network_intervals,
 )
+from elbowroom.profile.polling import polled
 from elbowroom.profile.profile import Profile
 from elbowroom.profile.rank_file import RankFile
 from elbowroom.profile.spans import Union, amounts, levels, union
@@ -54,7 +55,9 @@ class NodeCurve(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Analysis(msgspec.Struct, frozen=True, kw_only=True):
-    """A profile with its network intervals. `on_network`: by rank; `in_mpi`: by rank; seconds."""
+    """A profile with its network intervals. `on_network`: by rank; `in_mpi`: by rank, with the time in which
+    a rank waits by polling; seconds.
+    """
 
     profile: Profile
     network: NetworkIntervals
@@ -63,6 +66,8 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
     duration: float
     inside: Floats
     """(size,) bytes that each rank sends inside its node."""
+    polling: int
+    """How many ranks wait by polling."""
 
     def node_curve(self, node: int, edges: Floats) -> NodeCurve:
         """A node between these times."""
@@ -84,13 +89,19 @@ def analyse(profile: Profile, curve: NicCurve | None = None) -> Analysis:
     network = network_intervals(profile, curve)
     events = profile.events
     calls = events.is_call
+    rank, begin, end = polled(profile)
     return Analysis(
         profile=profile,
         network=network,
         on_network=union(network.rank, network.begin, network.end),
-        in_mpi=union(events.rank[calls], events.begin[calls] / 1e9, events.end[calls] / 1e9),
+        in_mpi=union(
+            np.concatenate([events.rank[calls], rank]),
+            np.concatenate([events.begin[calls] / 1e9, begin]),
+            np.concatenate([events.end[calls] / 1e9, end]),
+        ),
         duration=profile.duration / 1e9,
         inside=_inside(profile),
+        polling=len(np.unique(rank)),
     )
 
 

@@ -17,6 +17,29 @@ from elbowroom.profile.summary import OverlapSummary
 MOSTLY = 0.5
 """Share of the network time of nonblocking operations that counts as overlapped."""
 
+UNEVEN = 0.1
+"""Imbalance from which on it is mentioned."""
+
+
+class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the caller knows and a profile does not. `cores`, `cores_other`: that compute on the first and on
+    the second socket (None: one for each rank); `direction`: which messages count; `overlap` None: as
+    recorded; `size`: of messages, where the model knows sizes; `may`: what may change (None: cores,
+    comm_node, overlap); `verify`: the table of that name; `notes`: more sentences on what is not known.
+    """
+
+    name: str = "profiled"
+    cores: int | None = None
+    cores_other: int = 0
+    comp_node: int = 0
+    comm_node: int = 0
+    direction: Literal["receive", "send", "both"] = "receive"
+    overlap: bool | None = None
+    size: int | None = None
+    may: dict[str, Any] | None = None
+    verify: dict[str, str] | None = None
+    notes: tuple[str, ...] = ()
+
 
 class ProfiledJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job description: `data` as advise reads it, the same as TOML `text`, and what is not known."""
@@ -30,67 +53,94 @@ def job_of_steps(
     analysis: Analysis,
     steps: Steps,
     overlap: OverlapSummary,
-    *,
-    name: str = "profiled",
-    cores: int | None = None,
-    comp_node: int = 0,
-    comm_node: int = 0,
-    direction: Literal["receive", "send", "both"] = "receive",
+    facts: JobFacts = JobFacts(),  # noqa: B008
 ) -> ProfiledJob:
-    """What one step does on the node that sends most. `cores`: that compute there (None: one for each rank);
-    `direction`: which messages count. The computation is given as the time that was measured.
+    """What one step does on the node that sends most, or on the only one. The computation is given as the
+    time that was measured, messages as the mean of the bytes of all steps.
     """
-    ranks = int((analysis.profile.nodes_of == steps.node).sum())
-    overlaps = overlap.achieved is not None and overlap.achieved >= MOSTLY
-    counted = {
-        "receive": steps.received.median,
-        "send": steps.sent.median,
-        "both": steps.received.median + steps.sent.median,
+    cores = steps.ranks if facts.cores is None else facts.cores
+    now: dict[str, Any] = {
+        "cores": cores,
+        **({"cores_other": facts.cores_other} if facts.cores_other else {}),
+        "comp_node": facts.comp_node,
+        "comm_node": facts.comm_node,
+        **({} if facts.size is None else {"size": facts.size}),
+        "overlap": overlaps(overlap) if facts.overlap is None else facts.overlap,
     }
-    computing = cores or ranks
+    placed = {key: now[key] for key in ("cores", "cores_other", "comp_node") if key in now}
+    seconds = computation_seconds(steps, cores + facts.cores_other)
     data: dict[str, Any] = {
-        "name": name,
+        "name": facts.name,
         "step": {
-            "t_comp": {"seconds": steps.computation.median, "cores": computing, "comp_node": comp_node},
-            "comm_bytes": round(counted[direction]),
-            "direction": direction,
+            "t_comp": {"seconds": seconds, **placed},
+            "comm_bytes": round(counted_bytes(steps, facts.direction)),
+            "direction": facts.direction,
         },
-        "now": {
-            "cores": computing,
-            "comp_node": comp_node,
-            "comm_node": comm_node,
-            "overlap": overlaps,
-        },
-        "may": {"cores": "every", "comm_node": "every", "overlap": [True, False]},
+        "now": now,
+        "may": facts.may or {"cores": "every", "comm_node": "every", "overlap": [True, False]},
+        **({"verify": facts.verify} if facts.verify else {}),
     }
-    unknown = _unknown(analysis, steps, ranks, cores, direction, overlap)
-    return ProfiledJob(data=data, text=_toml(data, _measured(analysis, steps), unknown), unknown=unknown)
+    unknown = _unknown(analysis, steps, facts, overlap)
+    return ProfiledJob(
+        data=data, text=_toml(data, _measured(analysis, steps, seconds), unknown), unknown=unknown
+    )
 
 
-def _unknown(
-    analysis: Analysis,
-    steps: Steps,
-    ranks: int,
-    cores: int | None,
-    direction: str,
-    overlap: OverlapSummary,
-) -> tuple[str, ...]:
+def overlaps(overlap: OverlapSummary) -> bool:
+    """Whether most of the network time of nonblocking operations was beside computation."""
+    return overlap.achieved is not None and overlap.achieved >= MOSTLY
+
+
+def computation_seconds(steps: Steps, cores: int) -> float:
+    """T_M: of the mean rank; where ranks share cores, the time in which at least one of them computes."""
+    return (steps.computing if cores < steps.ranks else steps.computation).median
+
+
+def counted_bytes(steps: Steps, direction: str) -> float:
+    """Bytes of a step's messages in that direction."""
+    parts = {"receive": (steps.received,), "send": (steps.sent,), "both": (steps.received, steps.sent)}
+    return sum(part.mean for part in parts[direction])
+
+
+def _unknown(analysis: Analysis, steps: Steps, facts: JobFacts, overlap: OverlapSummary) -> tuple[str, ...]:
     """What the reader has to check, one sentence each."""
     sentences = [
         "The NUMA nodes of the data (comp_node, comm_node) are not in a profile: check them.",
         "The memory traffic of the computation is not known: its time is given, no intensity.",
         "The time of the computation was measured beside the messages that were sent meanwhile.",
+        *facts.notes,
     ]
-    if cores is None:
-        sentences.append(f"Threads are not in a profile: one core for each of the {ranks} ranks is assumed.")
-    if direction == "receive" and steps.sent.median > 0:
-        sentences.append(f"{steps.sent.median:.0f} B that the node sends in a step are not counted.")
-    if steps.sizes:
+    if facts.cores is None:
+        sentences.append(
+            f"Threads are not in a profile: one core for each of the {steps.ranks} ranks is assumed."
+        )
+    elif facts.cores + facts.cores_other < steps.ranks:
+        sentences.append(
+            f"{steps.ranks} ranks share the computing cores: T_M is the time in which at least one of them "
+            "computes."
+        )
+    if steps.imbalance > UNEVEN and (facts.cores is None or facts.cores + facts.cores_other >= steps.ranks):
+        sentences.append(
+            f"One rank computes {100 * steps.imbalance:.0f} % longer than the mean, which the job does not "
+            "describe."
+        )
+    if (
+        facts.direction == "receive"
+        and steps.sent.mean > 0
+        and analysis.profile.nodes != analysis.profile.size
+    ):
+        sentences.append(f"{steps.sent.mean:.0f} B that the node sends in a step are not counted.")
+    if steps.sizes and facts.size is None:
         sentences.append(
             f"Most bytes are in messages of {steps.sizes[0].bytes} B: give now.size if the model knows sizes."
         )
-    if overlap.achieved is None:
+    if overlap.achieved is None and facts.overlap is None:
         sentences.append("No nonblocking operation was recorded: overlap is taken to be absent.")
+    if analysis.polling:
+        sentences.append(
+            f"{analysis.polling} ranks test their operations all the time: between post and completion they "
+            "are taken to wait."
+        )
     if analysis.network.curve.source != "calibrated":
         sentences.append(f"The network's bandwidth is not calibrated ({analysis.network.curve.source}).")
     if not analysis.network.exact.all():
@@ -98,14 +148,12 @@ def _unknown(
     return (*sentences, *(f"{note}." for note in analysis.profile.notes if note.startswith("partial")))
 
 
-def _measured(analysis: Analysis, steps: Steps) -> str:
-    duration, computation, network = (
-        1e3 * one.median for one in (steps.duration, steps.computation, steps.network)
-    )
+def _measured(analysis: Analysis, steps: Steps, seconds: float) -> str:
+    duration, network = (1e3 * one.median for one in (steps.duration, steps.network))
     how = "between marks" if steps.found_by == "marks" else "by the sequence of calls"
     return (
         f"{steps.count} steps, recognised {how}, on {analysis.profile.names[steps.node]}: a step takes "
-        f"{duration:.4g} ms, computes {computation:.4g} ms, and is {network:.4g} ms on the network."
+        f"{duration:.4g} ms, computes {1e3 * seconds:.4g} ms, and is {network:.4g} ms on the network."
     )
 
 
@@ -114,8 +162,9 @@ def _toml(data: dict[str, Any], measured: str, unknown: tuple[str, ...]) -> str:
         f"# {line}" for line in (measured, "Not known from the profile:", *(f"- {one}" for one in unknown))
     ]
     lines += ["", f"name = {_value(data['name'])}"]
-    for table in ("step", "now", "may"):
-        lines += ["", f"[{table}]", *(f"{key} = {_value(value)}" for key, value in data[table].items())]
+    for table in ("step", "now", "may", "verify"):
+        if table in data:
+            lines += ["", f"[{table}]", *(f"{key} = {_value(value)}" for key, value in data[table].items())]
     return "\n".join(lines) + "\n"
 
 

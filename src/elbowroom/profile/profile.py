@@ -20,7 +20,17 @@ from elbowroom.errors import UsageError
 from elbowroom.profile import memory_traffic
 from elbowroom.profile.manifest import FILE, MANIFEST, Manifest
 from elbowroom.profile.memory_traffic import MEMORY, MemoryTraffic
-from elbowroom.profile.rank_file import BETWEEN, CALL, OPEN, SPAN, RankFile, read_rank
+from elbowroom.profile.rank_file import (
+    BARRIER,
+    BETWEEN,
+    CALL,
+    COLLECTIVE,
+    OPEN,
+    POSTED_COLLECTIVE,
+    SPAN,
+    RankFile,
+    read_rank,
+)
 
 _NAME = re.compile(r"rank-(\d{6,})\.profile")
 _SLACK_NS = 60_000_000_000
@@ -103,6 +113,23 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     def nodes(self) -> int:
         """How many nodes the job had."""
         return len(self.names)
+
+
+def with_ranks_apart(profile: Profile) -> Profile:
+    """The profile as if each rank were a node of its own: what ranks send each other inside a node counts as
+    sent between nodes. For a job on one node, whose messages are copies in its memory.
+    """
+    events = profile.events
+    collective = np.isin(events.kind, (COLLECTIVE, POSTED_COLLECTIVE, BARRIER))
+    alone = np.where(collective, events.members == 1, (events.peer < 0) | (events.peer == events.rank))
+    flags = np.where(alone | (profile.size == 1), events.flags & ~BETWEEN, events.flags | BETWEEN)
+    return msgspec.structs.replace(
+        profile,
+        events=msgspec.structs.replace(events, flags=flags),
+        nodes_of=np.arange(profile.size),
+        ranks=tuple(msgspec.structs.replace(rank, node=rank.rank) for rank in profile.ranks),
+        names=tuple(profile.names[node] for node in profile.nodes_of),
+    )
 
 
 def read_profile(folder: Path) -> Profile:

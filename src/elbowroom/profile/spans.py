@@ -55,6 +55,19 @@ def union(group: Ints, begin: Floats, end: Floats) -> Union:
     return Union(group[first], begin[first], until[last] - shift[last])
 
 
+def complement(spans: Union, groups: Ints, first: float, last: float) -> Union:
+    """Of each of these groups, the time between `first` and `last` that no span covers."""
+    parts: list[tuple[Ints, Floats, Floats]] = []
+    for group in groups:
+        own = (spans.group == group) & (spans.end > first) & (spans.begin < last)
+        begin = np.concatenate([[first], spans.end[own]])
+        end = np.concatenate([spans.begin[own], [last]])
+        some = end > begin
+        parts.append((np.full(int(some.sum()), group), begin[some], end[some]))
+    group, begin, end = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Union(group, begin, end)
+
+
 def levels(begin: Floats, end: Floats, duration: float, most: int) -> Floats:
     """(most + 1,) time of [0, duration] in which 0, 1, 2 … of these spans are there at once."""
     times = np.clip(np.concatenate([begin, end, [0.0, duration]]), 0.0, duration)

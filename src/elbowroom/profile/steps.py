@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -14,8 +14,9 @@ from elbowroom.profile.collectives import base_name
 from elbowroom.profile.intervals import COLLECTIVES, SENDS
 from elbowroom.profile.matching import codes
 from elbowroom.profile.periods import find_period
+from elbowroom.profile.polling import pending
 from elbowroom.profile.profile import Events
-from elbowroom.profile.spans import union
+from elbowroom.profile.spans import Union, complement, union
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -30,8 +31,9 @@ _VARYING = ("Alltoallv", "Alltoallw", "Allgatherv", "Gatherv", "Scatterv")
 
 
 class Typical(msgspec.Struct, frozen=True, kw_only=True):
-    """The median of all steps, with the first and the last decile."""
+    """The mean and the median of all steps, with the first and the last decile."""
 
+    mean: float
     median: float
     d1: float
     d9: float
@@ -45,20 +47,24 @@ class MessageCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Steps(msgspec.Struct, frozen=True, kw_only=True):
-    """Steps of a job, seen from the node that sends most. Seconds and bytes of one step: `duration`;
-    `computation`: outside MPI, mean of the node's ranks; `network`: at least one of them on the network;
-    `sent`, `received`: between the nodes; `inside`: sent inside it. `sizes`: messages between nodes, most
-    bytes first.
+    """Steps of a job, seen from the node that sends most, or from all `ranks`. Seconds and bytes of one step:
+    `duration`; `computation`: outside MPI, mean of the ranks; `computing`: at least one of them outside MPI;
+    `network`: at least one of them on the network;
+    `sent`, `received`: between the nodes; `inside`: sent inside it. `imbalance`: how much longer than the
+    mean the rank computes that computes longest. `sizes`: messages between nodes, most bytes first.
     `pattern`: its calls, empty for marks. `edges`: (count + 1,) times where steps begin and end.
     """
 
     found_by: Literal["marks", "pattern"]
     node: int
+    ranks: int
     count: int
     pattern: tuple[str, ...]
     edges: tuple[float, ...]
     duration: Typical
     computation: Typical
+    computing: Typical
+    imbalance: float
     network: Typical
     sent: Typical
     received: Typical
@@ -73,17 +79,23 @@ class StepSearch(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-def find_steps(analysis: Analysis) -> StepSearch:
-    """The steps of a job: between its marks (MPI_Pcontrol), or by the pattern of the calls of one rank."""
-    events = analysis.profile.events
-    node = _busiest(analysis)
-    ranks = [rank.rank for rank in analysis.profile.ranks if rank.node == node]
+def find_steps(
+    analysis: Analysis, *, of_all_ranks: bool = False, has_communication_threads: bool = False
+) -> StepSearch:
+    """The steps of a job: between its marks (MPI_Pcontrol), or by the pattern of the calls of one rank.
+
+    `of_all_ranks`: of all ranks together instead of those of the node that sends most (with_ranks_apart).
+    `has_communication_threads`: other threads of a rank compute while its operations are pending.
+    """
+    node = 0 if of_all_ranks else _busiest(analysis)
+    ranks = [rank.rank for rank in analysis.profile.ranks if of_all_ranks or rank.node == node]
     if not ranks:
         return StepSearch(steps=None, reason="no rank of the node that sends most left a file")
-    own = events.of_rank(ranks[0])
+    seen = _View(node, np.array(ranks), has_communication_threads)
+    own = analysis.profile.events.of_rank(ranks[0])
     edges = _marked(own)
     if edges is not None:
-        return StepSearch(steps=_steps(analysis, node, edges, "marks", ()))
+        return StepSearch(steps=_steps(analysis, seen, edges, "marks", ()))
     tokens = own.part(np.flatnonzero(np.isin(own.kind, _TOKENS))[-LONGEST:])
     if not len(tokens.rank):
         return StepSearch(steps=None, reason=f"rank {ranks[0]} never communicated")
@@ -98,7 +110,15 @@ def find_steps(analysis: Analysis) -> StepSearch:
     if len(edges) < 3:
         return StepSearch(steps=None, reason="fewer than two whole steps were recorded")
     names = tuple(tokens.names[call] for call in tokens.call[first : first + found.length])
-    return StepSearch(steps=_steps(analysis, node, edges, "pattern", names))
+    return StepSearch(steps=_steps(analysis, seen, edges, "pattern", names))
+
+
+class _View(NamedTuple):
+    """Whose steps these are."""
+
+    node: int
+    ranks: Ints
+    has_communication_threads: bool
 
 
 def _busiest(analysis: Analysis) -> int:
@@ -140,36 +160,49 @@ def _boundaries(own: Events, tokens: Events, length: int, first: int, end: int) 
 
 def _steps(
     analysis: Analysis,
-    node: int,
+    seen: _View,
     edges: Floats,
     found_by: Literal["marks", "pattern"],
     pattern: tuple[str, ...],
 ) -> Steps:
-    profile, network = analysis.profile, analysis.network
-    count = len(edges) - 1
-    lengths = np.diff(edges)
-    ranks = np.array([rank.rank for rank in profile.ranks if rank.node == node])
-    mpi = np.stack([
-        analysis.in_mpi.covered(np.full(count, rank), edges[:-1], edges[1:]) for rank in ranks
+    network, spans = analysis.network, analysis.on_network
+    outside = _outside_mpi(analysis, seen, edges)
+    own = np.isin(spans.group, seen.ranks)
+    sent, received = (np.isin(network.rank, seen.ranks) & (network.out == out) for out in (True, False))
+    computed = np.stack([
+        outside.covered(np.full(len(edges) - 1, rank), edges[:-1], edges[1:]) for rank in seen.ranks
     ])  # fmt: skip
-    mine = network.node == node
-    curve = analysis.node_curve(node, edges)
-    spans = analysis.on_network
-    on_node = profile.nodes_of[spans.group] == node
-    busy = _any(spans.begin[on_node], spans.end[on_node], edges)
+    of_each = np.median(computed, axis=1)
     return Steps(
         found_by=found_by,
-        node=node,
-        count=count,
+        node=seen.node,
+        ranks=len(seen.ranks),
+        count=len(edges) - 1,
         pattern=pattern,
         edges=tuple(edges.tolist()),
-        duration=_typical(lengths),
-        computation=_typical((lengths - mpi).mean(axis=0)),
-        network=_typical(busy),
-        sent=_typical(curve.sent),
-        received=_typical(curve.received),
-        inside=_typical(_inside(analysis, ranks, edges)),
-        sizes=_sizes(network.bytes[mine & network.out], network.begin[mine & network.out], edges),
+        duration=_typical(np.diff(edges)),
+        computation=_typical(computed.mean(axis=0)),
+        computing=_typical(_any(outside.begin, outside.end, edges)),
+        imbalance=float(of_each.max() / of_each.mean() - 1) if of_each.mean() > 0 else 0.0,
+        network=_typical(_any(spans.begin[own], spans.end[own], edges)),
+        sent=_typical(_amounts(network.begin[sent], network.bytes[sent], edges)),
+        received=_typical(_amounts(network.begin[received], network.bytes[received], edges)),
+        inside=_typical(_inside(analysis, seen.ranks, edges)),
+        sizes=_sizes(network.bytes[sent], network.begin[sent], edges),
+    )
+
+
+def _outside_mpi(analysis: Analysis, seen: _View, edges: Floats) -> Union:
+    """When each rank computes, between the first and the last edge: outside MPI, and while operations are
+    pending where other threads compute.
+    """
+    parts = [complement(analysis.in_mpi, seen.ranks, float(edges[0]), float(edges[-1]))]
+    if seen.has_communication_threads:
+        parts.append(union(*pending(analysis.profile.events, moves_data=True)))
+    return union(
+        np.concatenate([part.group for part in parts]),
+        np.concatenate([part.begin for part in parts]),
+        np.concatenate([part.end for part in parts]),
     )
 
 
@@ -183,11 +216,14 @@ def _inside(analysis: Analysis, ranks: Ints, edges: Floats) -> Floats:
     """Bytes of messages inside the node, by the time of their send; without collective operations."""
     events = analysis.profile.events
     sends = np.isin(events.kind, SENDS) & ~events.between & np.isin(events.rank, ranks)
-    at = np.searchsorted(edges, events.begin[sends] / 1e9, side="right") - 1
+    return _amounts(events.begin[sends] / 1e9, events.bytes[sends], edges)
+
+
+def _amounts(begin: Floats, amount: npt.NDArray[Any], edges: Floats) -> Floats:
+    """(edges - 1,) how much begins between two edges each: a message belongs to the step that sends it."""
+    at = np.searchsorted(edges, begin, side="right") - 1
     good = (at >= 0) & (at < len(edges) - 1)
-    return np.bincount(
-        at[good], weights=events.bytes[sends][good], minlength=len(edges) - 1
-    ).astype(np.float64)  # fmt: skip
+    return np.bincount(at[good], weights=amount[good], minlength=len(edges) - 1).astype(np.float64)
 
 
 def _sizes(sizes: Floats, begin: Floats, edges: Floats) -> tuple[MessageCount, ...]:
@@ -201,4 +237,4 @@ def _sizes(sizes: Floats, begin: Floats, edges: Floats) -> tuple[MessageCount, .
 
 def _typical(values: Floats) -> Typical:
     d1, median, d9 = np.quantile(values, (0.1, 0.5, 0.9))
-    return Typical(median=float(median), d1=float(d1), d9=float(d9))
+    return Typical(mean=float(values.mean()), median=float(median), d1=float(d1), d9=float(d9))

@@ -1,25 +1,24 @@
 """Predicted change of one application's time: fewer computing cores, data near the NIC, no overlap.
 
 A profile gives how long a job computes, is on the network, and does both at once; a model of the machine
-gives, as plain numbers, how the rates of both change. On each node
-    computation alone C, network alone N, both at once B: time T = C + N - B + R,
-where R is the rest: waiting and calls. With computation `comp` times and messages `comm` times as fast, C
-becomes C / comp and N becomes N / comm; of B stays the same share of what could overlap, min(C, N).
+gives the bandwidths of both sides, alone and together, now and then. On each node
+    computation C, network N, both at once B: time T = C + N - B + R,
+where R is the rest: waiting and calls. What both sides do is W = (C - B) alone + B together, with the
+bandwidths of now. With those of then it takes C' and N', of which B' is the same share of what could
+overlap, min(C', N'), or 0 without overlap.
 """
 
 from __future__ import annotations
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from elbowroom.errors import UsageError
 from elbowroom.profile.analysis import Analysis
+from elbowroom.profile.spans import union
 
-
-class Rates(msgspec.Struct, frozen=True, kw_only=True):
-    """Changed by present rates of computation and of messages: 0.9 is 10 % slower."""
-
-    comp: float = 1.0
-    comm: float = 1.0
+Floats = npt.NDArray[np.float64]
 
 
 class NodeTimes(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,69 +29,74 @@ class NodeTimes(msgspec.Struct, frozen=True, kw_only=True):
     both: float
     total: float
 
-
-class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
-    """The job's time now and with a change, s; `change` -0.1: 10 % shorter. `node` decides: it has the least
-    time left over.
-    """
-
-    name: str
-    now: float
-    then: float
-    change: float
-    node: int
+    @property
+    def share(self) -> float:
+        """The share of what could overlap that did."""
+        possible = min(self.computation, self.network)
+        return self.both / possible if possible > 0 else 0.0
 
 
-def node_times(analysis: Analysis) -> list[NodeTimes]:
-    """The times of each node's mean rank."""
-    profile = analysis.profile
+class Bandwidths(msgspec.Struct, frozen=True, kw_only=True):
+    """Of computation and messages, alone and together, in one unit; numbers, or (D,) of each draw."""
+
+    comp_alone: Floats
+    comm_alone: Floats
+    comp_together: Floats
+    comm_together: Floats
+
+
+def node_times(analysis: Analysis, begin: float = 0.0, end: float | None = None) -> list[NodeTimes]:
+    """The times of each node's mean rank, between two times (s): all by default."""
+    profile, calls = analysis.profile, analysis.in_mpi
+    end = analysis.duration if end is None else end
     spans = analysis.on_network
+    spans = union(spans.group, np.clip(spans.begin, begin, end), np.clip(spans.end, begin, end))
     length = spans.end - spans.begin
-    outside = length - analysis.in_mpi.covered(spans.group, spans.begin, spans.end)
+    outside = length - calls.covered(spans.group, spans.begin, spans.end)
     result = []
     for node in range(profile.nodes):
-        ranks = [rank for rank in profile.ranks if rank.node == node]
+        ranks = np.array([rank.rank for rank in profile.ranks if rank.node == node], dtype=np.int64)
         mine = profile.nodes_of[spans.group] == node
         count = max(1, len(ranks))
-        inside = sum(rank.mpi_ns for rank in ranks) / 1e9 / count
+        inside = calls.covered(ranks, np.full(len(ranks), begin), np.full(len(ranks), end))
         result.append(
             NodeTimes(
-                computation=max(analysis.duration - inside, 0.0) if ranks else 0.0,
+                computation=max(end - begin - float(inside.sum()) / count, 0.0) if len(ranks) else 0.0,
                 network=float(length[mine].sum()) / count,
                 both=float(outside[mine].sum()) / count,
-                total=analysis.duration,
+                total=end - begin,
             )
         )
     return result
 
 
-def with_rates(analysis: Analysis, rates: Rates, *, name: str) -> WhatIf:
-    """With computation and messages at other rates: `fewer cores` (comp below 1, comm above 1, as the model
-    says), `data near the NIC` (comm above 1).
+def changed_time(times: NodeTimes, now: Bandwidths, then: Bandwidths, *, overlaps: bool = True) -> Floats:
+    """The node's time (s) with the bandwidths of `then`, for each draw; `overlaps`: both sides still do.
+
+    UsageError for a bandwidth that is not above 0.
     """
-    for field in ("comp", "comm"):
-        value = getattr(rates, field)
-        if not 0 < value < float("inf"):
-            raise UsageError("is not a ratio of rates", field=field, value=value, hint="give one above 0")
-    return _longest(analysis, rates, 1.0, name)
-
-
-def without_overlap(analysis: Analysis, rates: Rates = Rates()) -> WhatIf:  # noqa: B008
-    """With messages and computation one after the other; `rates`: what each gains from being alone."""
-    return _longest(analysis, rates, 0.0, "without overlap")
-
-
-def _longest(analysis: Analysis, rates: Rates, kept: float, name: str) -> WhatIf:
-    """All nodes wait for the one that takes longest."""
-    times = [_changed(one, rates, kept) for one in node_times(analysis)]
-    node = max(range(len(times)), key=times.__getitem__)
-    now = analysis.duration
-    return WhatIf(name=name, now=now, then=times[node], change=times[node] / now - 1, node=node)
-
-
-def _changed(now: NodeTimes, rates: Rates, kept: float) -> float:
-    rest = now.total - (now.computation + now.network - now.both)
-    computation, network = now.computation / rates.comp, now.network / rates.comm
-    possible = min(now.computation, now.network)
-    share = now.both / possible if possible > 0 else 0.0
-    return computation + network - kept * share * min(computation, network) + rest
+    for name in Bandwidths.__struct_fields__:
+        for values in (getattr(now, name), getattr(then, name)):
+            if not (np.all(np.asarray(values) > 0) and np.all(np.isfinite(values))):
+                raise UsageError(
+                    "is not a bandwidth", field=name, value=float(np.min(values)), hint="give one above 0"
+                )
+    both = times.both
+    computed = (times.computation - both) * now.comp_alone + both * now.comp_together
+    moved = (times.network - both) * now.comm_alone + both * now.comm_together
+    rest = times.total - (times.computation + times.network - both)
+    share = times.share if overlaps else 0.0
+    # All of the shorter side could overlap: first as if that were the computation, then as if the messages.
+    computing = computed / ((1 - share) * then.comp_alone + share * then.comp_together)
+    beside = share * computing
+    network = (moved - beside * then.comm_together) / then.comm_alone + beside
+    moving = moved / ((1 - share) * then.comm_alone + share * then.comm_together)
+    beside_messages = share * moving
+    computation = (computed - beside_messages * then.comp_together) / then.comp_alone + beside_messages
+    total = np.where(
+        computing <= network,
+        computing + network - beside,
+        computation + moving - beside_messages,
+    )
+    result: Floats = total + rest
+    return result

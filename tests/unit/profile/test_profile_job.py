@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import pytest
 
 from elbowroom.advise.job import decode
-from elbowroom.profile.analysis import analyse, summarise
+from elbowroom.profile import rank_file as f
+from elbowroom.profile.analysis import Analysis, analyse, summarise
 from elbowroom.profile.curve import NicCurve
-from elbowroom.profile.job import ProfiledJob, job_of_steps
-from elbowroom.profile.profile import read_profile
-from elbowroom.profile.steps import find_steps
-from made_profiles import MS, MadeJob
+from elbowroom.profile.job import JobFacts, ProfiledJob, job_of_steps
+from elbowroom.profile.profile import read_profile, with_ranks_apart
+from elbowroom.profile.steps import Steps, find_steps
+from elbowroom.profile.summary import OverlapSummary
+from made_profiles import MS, MadeJob, Row, write_profile
 
 
 def profiled(
@@ -32,7 +34,7 @@ def profiled(
     steps = find_steps(analysis).steps
     assert steps is not None
     overlap = summarise(analysis).overlap
-    return job_of_steps(analysis, steps, overlap, name=name, cores=cores, direction=direction)
+    return job_of_steps(analysis, steps, overlap, JobFacts(name=name, cores=cores, direction=direction))
 
 
 def test_advise_reads_the_job_of_a_profile(tmp_path: Path) -> None:
@@ -61,3 +63,41 @@ def test_what_the_caller_knows_is_not_unknown(tmp_path: Path) -> None:
     job = profiled(tmp_path, cores=16, direction="both")
     assert not any("ranks is assumed" in sentence or "not counted" in sentence for sentence in job.unknown)
     assert (job.data["now"]["cores"], job.data["step"]["comm_bytes"]) == (16, 4_000_000)
+
+
+def test_ranks_that_share_cores_compute_while_any_of_them_does(tmp_path: Path) -> None:
+    found = one_node(tmp_path)
+    shared = job_of_steps(found.analysis, found.steps, found.overlap, JobFacts(cores=1))
+    apart = job_of_steps(found.analysis, found.steps, found.overlap, JobFacts(cores=2))
+    assert shared.data["step"]["t_comp"] == {"seconds": pytest.approx(0.008), "cores": 1, "comp_node": 0}
+    assert apart.data["step"]["t_comp"] == {"seconds": pytest.approx(0.006), "cores": 2, "comp_node": 0}
+    assert any("share the computing cores" in sentence for sentence in shared.unknown)
+    assert any("computes 33 % longer than the mean" in sentence for sentence in apart.unknown)
+
+
+def test_messages_inside_the_only_node_are_the_communication(tmp_path: Path) -> None:
+    found = one_node(tmp_path)
+    job = job_of_steps(found.analysis, found.steps, found.overlap, JobFacts())
+    assert job.data["step"]["comm_bytes"] == 2 * 3_000_000
+    assert (found.steps.ranks, found.steps.count) == (2, 19)
+
+
+class OneNode(NamedTuple):
+    analysis: Analysis
+    steps: Steps
+    overlap: OverlapSummary
+
+
+def one_node(folder: Path) -> OneNode:
+    """Two ranks of one node, 20 steps of 10 ms: they compute 4 and 8 ms, then exchange 3 MB."""
+    rows: list[list[Row]] = [[], []]
+    for step in range(20):
+        for rank, computed in enumerate((4, 8)):
+            begin, end = (10 * step + computed) * MS, (10 * step + 10) * MS
+            both = (begin, end, 3_000_000, 1 - rank, "MPI_Sendrecv")
+            rows[rank] += [(*both, f.SENDRECV, f.CALL), (*both, f.RECEIVE, 0)]
+    profile = read_profile(write_profile(folder, rows, (0, 0), end=200 * MS))
+    analysis = analyse(with_ranks_apart(profile))
+    steps = find_steps(analysis, of_all_ranks=True).steps
+    assert steps is not None
+    return OneNode(analysis, steps, summarise(analysis).overlap)

@@ -1,0 +1,167 @@
+"""`elbowroom diagnose`: from a program to advice."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from elbowroom import api
+from elbowroom.api.quantities import format_size
+from elbowroom.cli import blas
+from elbowroom.cli.advice import print_advice, print_compared
+from elbowroom.cli.console import print_json, print_wrapped
+from elbowroom.cli.options import NOISY, REPEAT, Output, command, json_option
+from elbowroom.errors import ElbowroomError, UsageError
+
+if TYPE_CHECKING:
+    from elbowroom.api.diagnosis import Diagnosis
+
+ORIGINS = {
+    "given": "given",
+    "earlier": "the newest in runs/ that suits",
+    "measured": "measured now",
+}
+
+
+@command()
+@click.option("-o", "--out", type=Output(), metavar="JOB.toml", help="Write the job, for `elbowroom advise`.")
+@click.option("--profile", "directory", metavar="P", help="Take this profile; run no program.")
+@click.option("--profile-out", metavar="P", help="Folder of the profile; new. Default: runs/diagnose-DATE.")
+@click.option(
+    "--model",
+    metavar="M.json",
+    help="Model of this machine. Default: the newest in runs/ that suits; else it is measured.",
+)
+@click.option("--curve", metavar="FILE", help="NIC by `profile calibrate -o`; default: from the profile.")
+@click.option("--cores", type=click.IntRange(min=1), metavar="N", help="Cores that compute on a node.")
+@click.option(
+    "--comp-node", type=click.IntRange(min=0), default=0, metavar="NODE", help="Of computations' data."
+)
+@click.option("--comm-node", type=click.IntRange(min=0), default=0, metavar="NODE", help="Of messages' data.")
+@click.option(
+    "--communication-threads",
+    is_flag=True,
+    help="Other threads of a rank compute while its messages are pending.",
+)
+@click.option("--verify", metavar="CMD", help='Measure the gain: "./app --threads {cores}".')
+@click.option("--number", metavar="REGEX", help="With --verify: finds seconds in the output; else wall time.")
+@click.option("--repeat", type=REPEAT, metavar="N", help="With --verify: pairs of runs; default 9.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="With --verify: time limit of one run.",
+)
+@click.option("--mpi", metavar="PREFIX", help="MPI of the program; default: that of its launcher.")
+@json_option
+@click.argument("words", nargs=-1, metavar="[-- CMD...]", type=click.UNPROCESSED)
+def diagnose(words: tuple[str, ...], as_json: bool, **options: Any) -> int:
+    """Profile CMD, describe it as a job, and advise what to change.
+
+    The program's output and exit code stay its own; with a CMD the diagnosis goes to stderr. Exit code: that
+    of CMD if it failed; else 2 if the profile has no steps or no communication, 3 if a measurement was too
+    noisy to trust.
+    """
+    _check(words, options)
+    blas.one_thread()
+    if not words:
+        return _diagnosed(options["directory"], None, as_json, options)
+    where = options["profile_out"] or api.diagnosis.new_folder()
+    done = api.record_profile(
+        words, where, mpi=options["mpi"], stdout=sys.stderr.fileno() if as_json else None
+    )
+    code = done.document.exit_code
+    try:
+        # stdout is the program's.
+        with contextlib.nullcontext() if as_json else contextlib.redirect_stdout(sys.stderr):
+            own = _diagnosed(where, code, as_json, options)
+    except ElbowroomError as error:
+        if code == 0:
+            raise
+        print(f"elbowroom: {error.sentence()}", file=sys.stderr)
+        if as_json:
+            click.echo(api.failure.text_of(error))
+        return code
+    return code or own
+
+
+_OF_VERIFY = ("number", "repeat", "timeout")
+
+
+def _check(words: tuple[str, ...], options: dict[str, Any]) -> None:
+    for name in _OF_VERIFY:
+        if options[name] is not None and options["verify"] is None:
+            raise UsageError(
+                "is only valid with --verify", field=name, value=options[name], hint="add --verify"
+            )
+    if options["verify"] is not None:
+        api.diagnosis.choices_of_command(options["verify"])
+    for name in ("profile_out", "mpi"):
+        if options[name] is not None and not words:
+            raise UsageError(
+                "is only valid with a command", field=name, value=options[name], hint="leave it out"
+            )
+    if bool(words) == (options["directory"] is not None):
+        raise UsageError(
+            "a command and a profile are given" if words else "no command is given",
+            field="command",
+            hint="write it behind --: -- mpirun -n 4 ./app; or name a profile: --profile P",
+        )
+
+
+def _diagnosed(directory: str, code: int | None, as_json: bool, options: dict[str, Any]) -> int:
+    found = api.diagnose(
+        directory,
+        model=options["model"],
+        options=api.diagnosis.DiagnosisOptions(
+            cores=options["cores"],
+            comp_node=options["comp_node"],
+            comm_node=options["comm_node"],
+            communication_threads=options["communication_threads"],
+            verify=options["verify"],
+            number=options["number"],
+            repetitions=options["repeat"] or 9,
+            patience=options["timeout"],
+        ),
+        curve=options["curve"],
+        job_file=options["out"],
+        exit_code=code,
+        command=("elbowroom", *sys.argv[1:]),
+    )
+    if as_json:
+        print_json(found)
+    else:
+        _print(found)
+    return 0 if found.trusted else NOISY
+
+
+def _print(found: Diagnosis) -> None:
+    print_wrapped(_steps(found), style="bold")
+    for note in found.notes:
+        print_wrapped(note, style="yellow")
+    if found.job_file is not None:
+        print_wrapped(f"job: {found.job_file}")
+    print_wrapped(f"profile: {found.profile}")
+    print_wrapped(f"model: {found.model} ({ORIGINS[found.model_origin]})")
+    print_wrapped("Not known from the profile:")
+    for sentence in found.unknown:
+        print_wrapped(f"- {sentence}", indent="  ")
+    print()
+    print_advice(found.advice)
+    if found.verified is not None:
+        print_compared(found.verified)
+
+
+def _steps(found: Diagnosis) -> str:
+    steps, seconds = found.steps, api.advice.seconds
+    ranks = f"{steps.ranks} rank{'s' if steps.ranks > 1 else ''}"
+    how = "marks" if steps.found_by == "marks" else "a pattern of calls"
+    received = format_size(round(steps.bytes_received or steps.bytes_sent))
+    verb = "exchange" if steps.inside else "receive" if steps.bytes_received else "send"
+    return (
+        f"{steps.count} steps by {how} of {ranks} on {steps.node}: one takes {seconds(steps.duration_s)}; "
+        f"they compute {seconds(steps.computation_s)}, and {verb} {received} in {seconds(steps.network_s)}."
+    )
