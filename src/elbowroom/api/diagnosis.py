@@ -17,15 +17,14 @@ from elbowroom.advise.verification import Compared
 from elbowroom.api.advice import verify_advice
 from elbowroom.api.machine_models import MachineModel, Origin, model_of_machine
 from elbowroom.api.models import Model, advise, load_job
-from elbowroom.api.network_calibration import load_curve
+from elbowroom.api.profiles import analyse_nodes
 from elbowroom.api.runs import chatter
 from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
 from elbowroom.measure.session import default_out
 from elbowroom.models.curves import Shape
-from elbowroom.profile.analysis import Analysis, analyse, summarise
+from elbowroom.profile.analysis import Analysis, summarise
 from elbowroom.profile.job import JobFacts, ProfiledJob, counted_bytes, job_of_steps, overlaps
-from elbowroom.profile.profile import read_profile, with_ranks_apart
 from elbowroom.profile.steps import Steps, find_steps
 from elbowroom.profile.summary import OverlapSummary
 
@@ -99,11 +98,7 @@ class ProfiledSteps(NamedTuple):
     steps: Steps
     overlap: OverlapSummary
     inside: bool
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """The hosts of the ranks, each once."""
-        return tuple(dict.fromkeys(rank.host for rank in self.analysis.profile.ranks))
+    hosts: tuple[str, ...]
 
     @property
     def message_bytes(self) -> int | None:
@@ -119,16 +114,9 @@ def new_folder() -> Path:
 def profiled_steps(
     directory: Path | str, *, curve: Path | str | None = None, communication_threads: bool = False
 ) -> ProfiledSteps:
-    """The steps in a profile. Of a job on one node the messages inside it count: they are copies in its
-    memory. UsageError where it holds no profile, no steps or no communication.
-    """
-    profile = read_profile(Path(directory))
-    inside = profile.nodes == 1
-    nic = None if curve is None else load_curve(curve)
-    analysis = analyse(with_ranks_apart(profile) if inside else profile, nic)
-    search = find_steps(
-        analysis, of_all_ranks=inside, has_communication_threads=communication_threads
-    )  # fmt: skip
+    """The steps in a profile. UsageError where it holds no profile, no steps or no communication."""
+    analysis, inside = read = analyse_nodes(directory, curve, communication_threads=communication_threads)
+    search = find_steps(analysis, of_all_ranks=inside)
     if search.steps is None:
         raise UsageError(
             f"has no steps: {search.reason}",
@@ -151,7 +139,7 @@ def profiled_steps(
             value=str(directory),
             hint="if other threads compute, say so: --communication-threads",
         )
-    return ProfiledSteps(analysis, steps, summarise(analysis).overlap, inside)
+    return ProfiledSteps(analysis, steps, summarise(analysis).overlap, inside, read.hosts)
 
 
 def job_of_profile(

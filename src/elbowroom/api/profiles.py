@@ -27,7 +27,7 @@ from elbowroom.profile.columns import write_intervals
 from elbowroom.profile.figures import COLUMNS, node_row, profile_figures, profile_page, sentences
 from elbowroom.profile.manifest import FILE, MANIFEST, EmulatedNic, Manifest
 from elbowroom.profile.memory_traffic import MEMORY, MemoryTraffic
-from elbowroom.profile.profile import Profile, read_profile
+from elbowroom.profile.profile import Profile, read_profile, with_ranks_apart
 from elbowroom.profile.summary import ProfileSummary
 from elbowroom.version import __version__
 
@@ -140,6 +140,34 @@ def show_profile(directory: str | Path, curve: str | Path | None = None) -> Show
     """
     analysis = analyse(read_profile(Path(directory)), None if curve is None else load_curve(curve))
     return ShownProfile(summarise(analysis), analysis)
+
+
+class NodeAnalysis(NamedTuple):
+    """A profile of which the messages between nodes count, or, `inside`, those inside the only one."""
+
+    analysis: Analysis
+    inside: bool
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts of the ranks, each once."""
+        return tuple(dict.fromkeys(rank.host for rank in self.analysis.profile.ranks))
+
+
+def analyse_nodes(
+    directory: str | Path, curve: str | Path | None = None, *, communication_threads: bool = False
+) -> NodeAnalysis:
+    """The profile in this folder. Of a job on one node the messages inside it count: they are copies in its
+    memory. `communication_threads`: other threads of a rank compute while its messages are pending.
+    """
+    profile = read_profile(Path(directory))
+    inside = profile.nodes == 1
+    analysis = analyse(
+        with_ranks_apart(profile) if inside else profile,
+        None if curve is None else load_curve(curve),
+        has_communication_threads=communication_threads,
+    )
+    return NodeAnalysis(analysis, inside)
 
 
 def save_profile(shown: ShownProfile, file: str | Path) -> None:

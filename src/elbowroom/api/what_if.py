@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,13 +14,12 @@ from elbowroom.advise.job import JobStep, Setup
 from elbowroom.advise.setups import load_of, refuse
 from elbowroom.api.machine_models import check_machine, earlier_model
 from elbowroom.api.models import Model, load_model
-from elbowroom.api.network_calibration import load_curve
+from elbowroom.api.profiles import analyse_nodes
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import STREAMS
 from elbowroom.models.predict import load_draws
 from elbowroom.models.prediction import NORMAL_90
-from elbowroom.profile.analysis import Analysis, analyse
-from elbowroom.profile.profile import read_profile, with_ranks_apart
+from elbowroom.profile.analysis import Analysis
 from elbowroom.profile.steps import find_steps
 from elbowroom.profile.what_if import Bandwidths, NodeTimes, changed_time, node_times
 from elbowroom.stats.interval import Interval
@@ -57,6 +57,22 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...]
 
 
+Key = tuple[str, Hashable]
+
+
+class _Keyed(Bandwidths, frozen=True, kw_only=True):
+    """Bandwidths that know what they belong to: alone to cores or messages, together to the load."""
+
+    keys: tuple[Key, ...] = ()
+
+
+def _shifted(bandwidths: Bandwidths, key: Key, error: float) -> Bandwidths:
+    """With that error of the bandwidth that belongs to `key`, if it has it."""
+    if not isinstance(bandwidths, _Keyed) or key not in bandwidths.keys:
+        return bandwidths
+    return msgspec.structs.replace(bandwidths, **{key[0]: getattr(bandwidths, key[0]) * np.exp(error)})
+
+
 class _Case(NamedTuple):
     """A program on one node of a machine."""
 
@@ -65,38 +81,39 @@ class _Case(NamedTuple):
     now: Setup
     size: int | None
 
-    def bandwidths(self, setup: Setup) -> tuple[Bandwidths, Floats]:
-        """Of a setup: for each draw, and (4,) standard deviations of what the model cannot follow."""
+    def bandwidths(self, setup: Setup) -> tuple[_Keyed, dict[Key, float]]:
+        """Of a setup: for each draw, and the relative standard deviations of what the model cannot follow, by
+        what each bandwidth belongs to.
+        """
         load = load_of(msgspec.structs.replace(setup, size=self.size), JobStep(comm_bytes=1.0))
         draws = load_draws(self.model.document, [load])
         streams = {stream: getattr(draws, stream)[:, 0] for stream in STREAMS}
         discrepancy = np.asarray(draws.discrepancy, dtype=float).reshape(4, -1)[:, 0]
-        return Bandwidths(**streams), discrepancy
+        keys = tuple(zip(STREAMS, (load.computing, load.messages, load, load), strict=True))
+        return _Keyed(**streams, keys=keys), dict(zip(keys, discrepancy.tolist(), strict=True))
 
 
 def predict_changes(
     directory: Path | str,
     model: Model | Path | str | None = None,
     *,
-    fewer_cores: int = 1,
+    fewer_cores: int | None = None,
     cores: int | None = None,
     comp_node: int = 0,
     comm_node: int = 0,
+    communication_threads: bool = False,
     curve: Path | str | None = None,
 ) -> WhatIf:
-    """How the time of a profiled program changes with `fewer_cores` computing cores less, with its messages'
-    data near the NIC, and without overlap; each by itself.
+    """How the time of a profiled program changes with `fewer_cores` computing cores less (default 1), with its
+    messages' data near the NIC, and without overlap; each by itself.
 
     `cores`, `comp_node`, `comm_node`: as it ran (default: a core for each rank of a node). `model`: of that
     machine, default the newest in runs/. UsageError for a model of another machine, or cores that it lacks.
     """
-    profile = read_profile(Path(directory))
-    nic = None if curve is None else load_curve(curve)
-    inside = profile.nodes == 1
-    analysis = analyse(with_ranks_apart(profile) if inside else profile, nic)
-    hosts = tuple(dict.fromkeys(rank.host for rank in profile.ranks))
+    analysis, inside = read = analyse_nodes(directory, curve, communication_threads=communication_threads)
+    profile = analysis.profile
     size = _usual_size(analysis)
-    loaded = _model(hosts, model, size, str(directory))
+    loaded = _model(read.hosts, model, size, str(directory))
     steps = find_steps(analysis, of_all_ranks=inside).steps
     times = node_times(analysis, *((steps.edges[0], steps.edges[-1]) if steps else ()))
     node = max(range(len(times)), key=lambda at: times[at].computation + times[at].network)
@@ -157,30 +174,33 @@ def _present(cores: int, comp_node: int, comm_node: int, model: Model) -> Setup:
     return now
 
 
-def _fewer(case: _Case, fewer: int) -> tuple[Change, ...]:
+def _fewer(case: _Case, given: int | None) -> tuple[Change, ...]:
     """With fewer computing cores: bound by memory as the model's kernel is, and by the cores."""
-    cores = case.now.cores + case.now.cores_other
+    cores, fewer = case.now.cores + case.now.cores_other, given or 1
     name = f"{fewer} computing core{'s' if fewer > 1 else ''} fewer"
-    if fewer < 1 or fewer >= cores:
+    if fewer >= cores:
+        reason = f"{cores} core{'s compute' if cores > 1 else ' computes'} now"
+        if given is None:
+            return (Change(name=name, reason=f"{reason} (--cores N says how many)"),)
         raise UsageError(
-            f"is not possible: {cores} core{'s' if cores > 1 else ''} compute{'' if cores > 1 else 's'}",
-            field="fewer_cores",
-            value=fewer,
-            hint=f"give 1 to {cores - 1}, or say how many compute: --cores N"
-            if cores > 1
-            else "say how many cores compute: --cores N",
+            f"is too many: {reason}", field="fewer_cores", value=fewer, hint="give fewer, or --cores N"
         )
     other = max(case.now.cores_other - fewer, 0)
     then = msgspec.structs.replace(case.now, cores=cores - fewer - other, cores_other=other)
-    by_memory = _changed(case, f"{name}, bound by memory", then)
-    now, discrepancy = case.bandwidths(case.now)
-    # What the cores bound does not depend on messages, and slows none.
-    alone = msgspec.structs.replace(now, comp_together=now.comp_alone, comm_together=now.comm_alone)
     share = (cores - fewer) / cores
-    fewer_alone = msgspec.structs.replace(
-        alone, comp_alone=share * alone.comp_alone, comp_together=share * alone.comp_alone
+    return (
+        _changed(case, f"{name}, bound by memory", then),
+        # What the cores bound does not depend on messages, and slows none.
+        _change(case, f"{name}, bound by the cores", _plain(1.0), _plain(share), {}),
     )
-    return by_memory, _change(case, f"{name}, bound by the cores", alone, fewer_alone, 0 * discrepancy)
+
+
+def _plain(comp: float) -> Bandwidths:
+    """Of a computation that shares nothing with messages."""
+    comp_rate, comm_rate = np.array([comp]), np.array([1.0])
+    return Bandwidths(
+        comp_alone=comp_rate, comm_alone=comm_rate, comp_together=comp_rate, comm_together=comm_rate
+    )
 
 
 def _near(case: _Case) -> Change:
@@ -193,31 +213,35 @@ def _near(case: _Case) -> Change:
 
 
 def _without_overlap(case: _Case) -> Change:
-    now, discrepancy = case.bandwidths(case.now)
-    return _change(case, "without overlap", now, now, discrepancy, overlaps=False)
+    return _changed(case, "without overlap", case.now, overlaps=False)
 
 
-def _changed(case: _Case, name: str, setup: Setup) -> Change:
+def _changed(case: _Case, name: str, setup: Setup, *, overlaps: bool = True) -> Change:
     """With another setup; n/a where the model has no answer for it."""
     try:
-        (now, own), (then, other) = case.bandwidths(case.now), case.bandwidths(setup)
+        (now, errors), (then, other) = case.bandwidths(case.now), case.bandwidths(setup)
     except UsageError as error:
         return Change(name=name, reason=error.message)
-    return _change(case, name, now, then, np.hypot(own, other))
+    return _change(case, name, now, then, errors | other, overlaps=overlaps)
 
 
 def _change(
-    case: _Case, name: str, now: Bandwidths, then: Bandwidths, discrepancy: Floats, *, overlaps: bool = True
+    case: _Case,
+    name: str,
+    now: Bandwidths,
+    then: Bandwidths,
+    errors: dict[Key, float],
+    *,
+    overlaps: bool = True,
 ) -> Change:
-    """Row 0 of the draws is the best fit; what the model cannot follow is an error of each bandwidth of
-    `then`.
+    """Row 0 of the draws is the best fit. What the model cannot follow is an error of each bandwidth by
+    itself; those that both setups share have one error.
     """
     logs = np.log(changed_time(case.times, now, then, overlaps=overlaps))
     variance = float(np.var(logs[1:])) if len(logs) > 1 else 0.0
-    for stream, error in zip(STREAMS, discrepancy, strict=True):
-        other = msgspec.structs.replace(then, **{stream: getattr(then, stream) * np.exp(error)})
-        shifted = np.log(changed_time(case.times, now, other, overlaps=overlaps))
-        variance += float(shifted[0] - logs[0]) ** 2
+    for key, error in errors.items():
+        shifted = (_shifted(one, key, error) for one in (now, then))
+        variance += float(np.log(changed_time(case.times, *shifted, overlaps=overlaps))[0] - logs[0]) ** 2
     half = NORMAL_90 * np.sqrt(variance)
     low, value, high = (float(np.exp(logs[0] + sign * half)) for sign in (-1, 0, 1))
     total = case.times.total

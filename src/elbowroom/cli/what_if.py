@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 @click.option(
     "--fewer-cores",
     type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
     metavar="N",
-    help="Computing cores less on a node.",
+    help="So many computing cores less on a node; default: 1.",
 )
 @click.option("--cores", type=click.IntRange(min=1), metavar="N", help="Cores that compute on a node now.")
 @click.option(
@@ -33,15 +31,21 @@ if TYPE_CHECKING:
 @click.option(
     "--comm-node", type=click.IntRange(min=0), default=0, metavar="NODE", help="Of messages' data now."
 )
+@click.option(
+    "--communication-threads",
+    is_flag=True,
+    help="Other threads of a rank compute while its messages are pending.",
+)
 @click.option("--curve", metavar="FILE", help="NIC by `profile calibrate -o`; default: from the profile.")
 @json_option
 def what_if(
     directory: str,
     model: str | None,
-    fewer_cores: int,
+    fewer_cores: int | None,
     cores: int | None,
     comp_node: int,
     comm_node: int,
+    communication_threads: bool,
     curve: str | None,
     as_json: bool,
 ) -> None:
@@ -57,6 +61,7 @@ def what_if(
         cores=cores,
         comp_node=comp_node,
         comm_node=comm_node,
+        communication_threads=communication_threads,
         curve=curve,
     )
     if as_json:

@@ -18,7 +18,7 @@ from elbowroom.profile.intervals import (
     collective_bytes,
     network_intervals,
 )
-from elbowroom.profile.polling import polled
+from elbowroom.profile.polling import polled, time_in_mpi
 from elbowroom.profile.profile import Profile
 from elbowroom.profile.rank_file import RankFile
 from elbowroom.profile.spans import Union, amounts, levels, union
@@ -55,8 +55,8 @@ class NodeCurve(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Analysis(msgspec.Struct, frozen=True, kw_only=True):
-    """A profile with its network intervals. `on_network`: by rank; `in_mpi`: by rank, with the time in which
-    a rank waits by polling; seconds.
+    """A profile with its network intervals. `on_network`: by rank; `in_mpi`: when each rank is inside MPI, or
+    waits by polling, and does not compute; seconds.
     """
 
     profile: Profile
@@ -84,24 +84,21 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
         return NodeCurve(edges=edges, sent=flows[0], received=flows[1], ranks=busy / np.diff(edges))
 
 
-def analyse(profile: Profile, curve: NicCurve | None = None) -> Analysis:
-    """The profile with its network intervals over this curve (None: see network_intervals)."""
+def analyse(
+    profile: Profile, curve: NicCurve | None = None, *, has_communication_threads: bool = False
+) -> Analysis:
+    """The profile with its network intervals over this curve (None: see network_intervals).
+    `has_communication_threads`: other threads of a rank compute while its messages are pending.
+    """
     network = network_intervals(profile, curve)
-    events = profile.events
-    calls = events.is_call
-    rank, begin, end = polled(profile)
     return Analysis(
         profile=profile,
         network=network,
         on_network=union(network.rank, network.begin, network.end),
-        in_mpi=union(
-            np.concatenate([events.rank[calls], rank]),
-            np.concatenate([events.begin[calls] / 1e9, begin]),
-            np.concatenate([events.end[calls] / 1e9, end]),
-        ),
+        in_mpi=time_in_mpi(profile, has_communication_threads=has_communication_threads),
         duration=profile.duration / 1e9,
         inside=_inside(profile),
-        polling=len(np.unique(rank)),
+        polling=len(np.unique(polled(profile).group)),
     )
 
 

@@ -1,7 +1,9 @@
-"""Waiting by polling: a rank that tests its operations in a loop is outside MPI between two tests.
+"""When a rank computes: not just outside MPI.
 
-Tests that completed nothing have no records, but are counted. Where a rank tests so often while an operation
-is pending that nothing useful fits between, it waits, and the time is that of MPI.
+A rank that tests its operations in a loop is outside MPI between two tests. Tests that completed nothing have
+no records, but are counted. Where a rank tests so often while an operation is pending that nothing useful
+fits between, it waits, and the time is that of MPI. A rank whose thread communicates while others compute
+computes inside MPI, too, while its operations are pending.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import numpy.typing as npt
 
 from elbowroom.profile import rank_file as f
 from elbowroom.profile.profile import Events, Profile
-from elbowroom.profile.spans import union
+from elbowroom.profile.spans import Union, joined, union, without
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -23,18 +25,29 @@ _TESTS = ("MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome")
 _POSTED = (f.POSTED_SEND, f.POSTED_RECEIVE, f.POSTED_COLLECTIVE)
 
 
-def pending(events: Events, *, moves_data: bool = False) -> tuple[Ints, Floats, Floats]:
-    """Rank, post and completion (s) of the nonblocking operations; with `moves_data` without barriers."""
+def time_in_mpi(profile: Profile, *, has_communication_threads: bool = False) -> Union:
+    """When each rank is inside MPI and does not compute, s."""
+    events = profile.events
+    called = Union(events.rank[events.is_call], *_seconds(events, events.is_call))
+    inside = joined(called, polled(profile))
+    return without(inside, _pending(events, moves_data=True)) if has_communication_threads else inside
+
+
+def _seconds(events: Events, some: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    return events.begin[some] / 1e9, events.end[some] / 1e9
+
+
+def _pending(events: Events, *, moves_data: bool = False) -> Union:
+    """From post to completion of the nonblocking operations; with `moves_data` without barriers."""
     some = np.isin(events.kind, _POSTED) & events.is_span & ~events.is_open
     if moves_data:
         some &= events.bytes > 0
-    return events.rank[some], events.begin[some] / 1e9, events.end[some] / 1e9
+    return union(events.rank[some], *_seconds(events, some))
 
 
-def polled(profile: Profile) -> tuple[Ints, Floats, Floats]:
-    """Rank, begin and end (s) of the operations that polling ranks wait for."""
-    rank, begin, end = pending(profile.events)
-    all_of_them = union(rank, begin, end)
+def polled(profile: Profile) -> Union:
+    """When polling ranks wait for their operations."""
+    all_of_them = _pending(profile.events)
     waiting = []
     for own in profile.ranks:
         tests = sum(kind.count for kind in own.call_kinds if kind.name in _TESTS)
@@ -43,4 +56,4 @@ def polled(profile: Profile) -> tuple[Ints, Floats, Floats]:
         if tests and length / tests < OFTEN:
             waiting.append(own.rank)
     which = np.isin(all_of_them.group, waiting)
-    return all_of_them.group[which], all_of_them.begin[which], all_of_them.end[which]
+    return Union(all_of_them.group[which], all_of_them.begin[which], all_of_them.end[which])

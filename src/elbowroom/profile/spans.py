@@ -55,17 +55,34 @@ def union(group: Ints, begin: Floats, end: Floats) -> Union:
     return Union(group[first], begin[first], until[last] - shift[last])
 
 
+def joined(*some: Union) -> Union:
+    """The time that any of these covers."""
+    return union(
+        np.concatenate([one.group for one in some]),
+        np.concatenate([one.begin for one in some]),
+        np.concatenate([one.end for one in some]),
+    )
+
+
 def complement(spans: Union, groups: Ints, first: float, last: float) -> Union:
     """Of each of these groups, the time between `first` and `last` that no span covers."""
-    parts: list[tuple[Ints, Floats, Floats]] = []
+    parts = []
     for group in groups:
         own = (spans.group == group) & (spans.end > first) & (spans.begin < last)
         begin = np.concatenate([[first], spans.end[own]])
         end = np.concatenate([spans.begin[own], [last]])
         some = end > begin
-        parts.append((np.full(int(some.sum()), group), begin[some], end[some]))
-    group, begin, end = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return Union(group, begin, end)
+        parts.append(Union(np.full(int(some.sum()), group), begin[some], end[some]))
+    return joined(*parts)
+
+
+def without(spans: Union, others: Union) -> Union:
+    """The time that these cover and the others do not."""
+    if not len(spans.group):
+        return spans
+    groups = np.unique(spans.group)
+    ends = float(spans.begin.min()), float(spans.end.max())
+    return complement(joined(complement(spans, groups, *ends), others), groups, *ends)
 
 
 def levels(begin: Floats, end: Floats, duration: float, most: int) -> Floats:

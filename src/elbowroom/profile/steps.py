@@ -14,9 +14,8 @@ from elbowroom.profile.collectives import base_name
 from elbowroom.profile.intervals import COLLECTIVES, SENDS
 from elbowroom.profile.matching import codes
 from elbowroom.profile.periods import find_period
-from elbowroom.profile.polling import pending
 from elbowroom.profile.profile import Events
-from elbowroom.profile.spans import Union, complement, union
+from elbowroom.profile.spans import complement, union
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -79,19 +78,16 @@ class StepSearch(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-def find_steps(
-    analysis: Analysis, *, of_all_ranks: bool = False, has_communication_threads: bool = False
-) -> StepSearch:
+def find_steps(analysis: Analysis, *, of_all_ranks: bool = False) -> StepSearch:
     """The steps of a job: between its marks (MPI_Pcontrol), or by the pattern of the calls of one rank.
 
     `of_all_ranks`: of all ranks together instead of those of the node that sends most (with_ranks_apart).
-    `has_communication_threads`: other threads of a rank compute while its operations are pending.
     """
     node = 0 if of_all_ranks else _busiest(analysis)
     ranks = [rank.rank for rank in analysis.profile.ranks if of_all_ranks or rank.node == node]
     if not ranks:
         return StepSearch(steps=None, reason="no rank of the node that sends most left a file")
-    seen = _View(node, np.array(ranks), has_communication_threads)
+    seen = _View(node, np.array(ranks))
     own = analysis.profile.events.of_rank(ranks[0])
     edges = _marked(own)
     if edges is not None:
@@ -118,7 +114,6 @@ class _View(NamedTuple):
 
     node: int
     ranks: Ints
-    has_communication_threads: bool
 
 
 def _busiest(analysis: Analysis) -> int:
@@ -166,7 +161,7 @@ def _steps(
     pattern: tuple[str, ...],
 ) -> Steps:
     network, spans = analysis.network, analysis.on_network
-    outside = _outside_mpi(analysis, seen, edges)
+    outside = complement(analysis.in_mpi, seen.ranks, float(edges[0]), float(edges[-1]))
     own = np.isin(spans.group, seen.ranks)
     sent, received = (np.isin(network.rank, seen.ranks) & (network.out == out) for out in (True, False))
     computed = np.stack([
@@ -189,20 +184,6 @@ def _steps(
         received=_typical(_amounts(network.begin[received], network.bytes[received], edges)),
         inside=_typical(_inside(analysis, seen.ranks, edges)),
         sizes=_sizes(network.bytes[sent], network.begin[sent], edges),
-    )
-
-
-def _outside_mpi(analysis: Analysis, seen: _View, edges: Floats) -> Union:
-    """When each rank computes, between the first and the last edge: outside MPI, and while operations are
-    pending where other threads compute.
-    """
-    parts = [complement(analysis.in_mpi, seen.ranks, float(edges[0]), float(edges[-1]))]
-    if seen.has_communication_threads:
-        parts.append(union(*pending(analysis.profile.events, moves_data=True)))
-    return union(
-        np.concatenate([part.group for part in parts]),
-        np.concatenate([part.begin for part in parts]),
-        np.concatenate([part.end for part in parts]),
     )
 
 
