@@ -104,8 +104,8 @@ def predict_changes(
     communication_threads: bool = False,
     curve: Path | str | None = None,
 ) -> WhatIf:
-    """How the time of a profiled program changes with `fewer_cores` computing cores less (default 1), with its
-    messages' data near the NIC, and without overlap; each by itself.
+    """How the time of a profiled program changes with `fewer_cores` computing cores less (default 1), with
+    its messages' data near the NIC, and without overlap; each by itself.
 
     `cores`, `comp_node`, `comm_node`: as it ran (default: a core for each rank of a node). `model`: of that
     machine, default the newest in runs/. UsageError for a model of another machine, or cores that it lacks.

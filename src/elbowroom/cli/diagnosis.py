@@ -69,7 +69,7 @@ def diagnose(words: tuple[str, ...], as_json: bool, **options: Any) -> int:
     blas.one_thread()
     if not words:
         return _diagnosed(options["directory"], None, as_json, options)
-    where = options["profile_out"] or api.diagnosis.new_folder()
+    where: str = options["profile_out"] or str(api.diagnosis.new_folder())
     done = api.record_profile(
         words, where, mpi=options["mpi"], stdout=sys.stderr.fileno() if as_json else None
     )
