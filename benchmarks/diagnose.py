@@ -25,8 +25,8 @@ from typing import Any
 
 import msgspec
 
-from elbowroom.api.diagnosis import DiagnosisOptions, job_of_profile, profiled_steps
 from elbowroom.api.models import Model, advise, load_job, load_model
+from elbowroom.api.profiled_job import DiagnosisOptions, job_of_profile, profiled_steps
 from elbowroom.api.profiles import record_profile
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch.build import application, trace_libraries

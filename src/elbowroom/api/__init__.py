@@ -133,6 +133,7 @@ if TYPE_CHECKING:
     from elbowroom.api import models as models
     from elbowroom.api import network_calibration as network_calibration
     from elbowroom.api import predictions as predictions
+    from elbowroom.api import profiled_job as profiled_job
     from elbowroom.api import profiles as profiles
     from elbowroom.api import quantities as quantities
     from elbowroom.api import recording_cost as recording_cost

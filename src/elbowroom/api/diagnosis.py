@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-import os
-import string
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 
 from elbowroom.advise.advice import Advice
-from elbowroom.advise.job import AXES
+from elbowroom.advise.job import Setup
 from elbowroom.advise.reasons import percent, seconds
+from elbowroom.advise.setups import differing, setups
 from elbowroom.advise.verification import Compared
 from elbowroom.api.advice import verify_advice
 from elbowroom.api.machine_models import MachineModel, Origin, model_of_machine
 from elbowroom.api.models import Model, advise, load_job
-from elbowroom.api.profiles import analyse_nodes
+from elbowroom.api.profiled_job import (
+    DiagnosisOptions,
+    ProfiledSteps,
+    choices_of_command,
+    job_of_profile,
+    profiled_steps,
+)
 from elbowroom.api.runs import chatter
-from elbowroom.errors import UsageError
 from elbowroom.files import write_atomically
 from elbowroom.measure.session import default_out
-from elbowroom.models.curves import Shape
-from elbowroom.profile.analysis import Analysis, summarise
-from elbowroom.profile.job import JobFacts, ProfiledJob, counted_bytes, job_of_steps, overlaps
-from elbowroom.profile.steps import Steps, find_steps
-from elbowroom.profile.summary import OverlapSummary
+from elbowroom.profile.job import ProfiledJob, counted_bytes
 
 FAR = 0.25
 """A predicted step that differs more from the measured one is mentioned."""
 
 
 class StepFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a step of the profiled program does on one node, `node`; medians in s, mean bytes. `inside`: the
+    """What a step of the profiled program does on one node, `node`; means in s and bytes. `inside`: the
     job has one node, and the messages are those inside it.
     """
 
@@ -50,9 +50,21 @@ class StepFacts(msgspec.Struct, frozen=True, kw_only=True):
     message_bytes: int | None
 
 
+class CoreBound(msgspec.Struct, frozen=True, kw_only=True):
+    """The best setup if the cores bound the computation, and not memory: it is as many times as fast as there
+    are cores, and shares nothing with messages. `changes` of the present setup (none: it is the best);
+    `gain`: the share of the present step that this saves.
+    """
+
+    changes: dict[str, Any]
+    total_s: float
+    gain: float
+
+
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """What `diagnose --json` prints. `exit_code`: of the program, None where only its profile was read;
     `job`: as in `job_file`; `unknown`: what the profile could not tell of it; `model_origin`: of `model`;
+    `advice` takes the computation to be bound by memory, as the model's kernel is, `core_bound` by the cores;
     `step_error`: predicted / measured present step - 1; `notes`: what to know, and what is partial.
     `trusted` is false where a measurement of the model or of the gain was too noisy.
     """
@@ -68,195 +80,16 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     model_origin: Origin
     advice: Advice
+    core_bound: CoreBound
     step_error: float
     verified: Compared | None = None
     trusted: bool
     notes: tuple[str, ...] = ()
 
 
-class DiagnosisOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user knows beside the profile. `cores`: that compute on a node; `communication_threads`: other
-    threads of a rank compute while its messages are pending; `verify`: a command with the choices in braces,
-    whose wall time counts, or the seconds that `number` finds.
-    """
-
-    name: str | None = None
-    cores: int | None = None
-    comp_node: int = 0
-    comm_node: int = 0
-    communication_threads: bool = False
-    verify: str | None = None
-    number: str | None = None
-    repetitions: int = 9
-    patience: float | None = None
-
-
-class ProfiledSteps(NamedTuple):
-    """A profile with its steps: what a job is made of. `inside`: of messages inside the only node."""
-
-    analysis: Analysis
-    steps: Steps
-    overlap: OverlapSummary
-    inside: bool
-    hosts: tuple[str, ...]
-
-    @property
-    def message_bytes(self) -> int | None:
-        """The size of the messages with most bytes; None without messages."""
-        return self.steps.sizes[0].bytes if self.steps.sizes else None
-
-
 def new_folder() -> Path:
     """Where the profile of a command goes by default."""
     return default_out("diagnose")
-
-
-def profiled_steps(
-    directory: Path | str, *, curve: Path | str | None = None, communication_threads: bool = False
-) -> ProfiledSteps:
-    """The steps in a profile. UsageError where it holds no profile, no steps or no communication."""
-    analysis, inside = read = analyse_nodes(directory, curve, communication_threads=communication_threads)
-    search = find_steps(analysis, of_all_ranks=inside)
-    if search.steps is None:
-        raise UsageError(
-            f"has no steps: {search.reason}",
-            field="profile",
-            value=str(directory),
-            hint="profile more steps, or call MPI_Pcontrol(1) at the begin of each",
-        )
-    steps = search.steps
-    if steps.received.mean + steps.sent.mean == 0:
-        raise UsageError(
-            f"has {steps.count} steps that send no data{'' if inside else ' between nodes'}",
-            field="profile",
-            value=str(directory),
-            hint="no choice of cores, nodes or messages changes what such a program communicates",
-        )
-    if steps.computation.median <= 0:
-        raise UsageError(
-            "has steps that compute nothing outside MPI",
-            field="profile",
-            value=str(directory),
-            hint="if other threads compute, say so: --communication-threads",
-        )
-    return ProfiledSteps(analysis, steps, summarise(analysis).overlap, inside, read.hosts)
-
-
-def job_of_profile(
-    found: ProfiledSteps, options: DiagnosisOptions, model: Model | None = None
-) -> ProfiledJob:
-    """The job description of a profiled program; on the cores that the machine of `model` has."""
-    steps = found.steps
-    wanted, notes = _wanted_cores(steps.ranks, options)
-    overlapped = options.communication_threads or overlaps(found.overlap)
-    cores, other = (wanted, 0) if wanted is not None else (steps.ranks, 0)
-    if model is not None:
-        cores, other, overlapped, more = _fitted(model.machine, cores, overlapped, options)
-        notes += more
-    knows_sizes = model is not None and model.document.message_size is not None
-    given = wanted is not None or (cores, other) != (steps.ranks, 0)
-    facts = JobFacts(
-        name=options.name or _name(found),
-        cores=cores if given else None,
-        cores_other=other,
-        comp_node=options.comp_node,
-        comm_node=options.comm_node,
-        direction="receive" if steps.received.mean > 0 else "send",
-        overlap=overlapped,
-        size=found.message_bytes if knows_sizes else None,
-        may=None if options.verify is None else may_change(options.verify, other > 0),
-        verify=_verify_table(options),
-        notes=(*notes, *_message_notes(found)),
-    )
-    return job_of_steps(found.analysis, steps, found.overlap, facts)
-
-
-def _wanted_cores(ranks: int, options: DiagnosisOptions) -> tuple[int | None, list[str]]:
-    """The computing cores that are said to be: by option, or by OpenMP's variable."""
-    if options.cores is not None:
-        return options.cores, []
-    threads = os.environ.get("OMP_NUM_THREADS", "")
-    if threads.isdecimal() and int(threads) > 1:
-        note = f"OMP_NUM_THREADS is {threads}: so many threads of each of the {ranks} ranks are assumed."
-        return int(threads) * ranks, [note]
-    return None, []
-
-
-def _fitted(
-    shape: Shape, cores: int, overlapped: bool, options: DiagnosisOptions
-) -> tuple[int, int, bool, list[str]]:
-    """Computing cores on both sockets of a machine, whether both sides overlap there, and notes."""
-    notes = []
-    most = shape.cores_first_socket * shape.sockets
-    if options.communication_threads and options.cores is None:
-        cores = min(cores, most - 1)
-    if cores > most:
-        notes.append(f"{shape.name} has {most} cores: {cores} that compute share them.")
-        cores = most
-    if overlapped and cores == most:
-        notes.append(
-            "Messages overlap with computation, but no core is left for them: the job has them one after the "
-            "other."
-        )
-        overlapped = False
-    first = min(cores, shape.cores_first_socket)
-    return first, cores - first, overlapped, notes
-
-
-def _message_notes(found: ProfiledSteps) -> list[str]:
-    if not found.inside:
-        return []
-    return [
-        "All ranks are on one node: the messages are those of all ranks inside it, which are copies in its "
-        "memory."
-    ]
-
-
-def _name(found: ProfiledSteps) -> str:
-    """The program's name: the last word of its command that is a file, else the folder's."""
-    manifest = found.analysis.profile.manifest
-    words = () if manifest is None else manifest.command
-    programs = [word for word in words if os.path.isfile(word) and os.access(word, os.X_OK)]
-    return Path(programs[-1] if programs else found.analysis.profile.folder).name
-
-
-def choices_of_command(command: str) -> tuple[str, ...]:
-    """The choices that a command names in braces, in the order of a job. UsageError for others, and for
-    none.
-    """
-    try:
-        named = {name for _, name, _, _ in string.Formatter().parse(command) if name is not None}
-    except ValueError as error:
-        raise UsageError(
-            f"has braces that do not close ({error})", field="verify", value=command, hint="write {{ for {"
-        ) from error
-    unknown = sorted(named - set(AXES))
-    if unknown or not named:
-        problem = f"names {{{unknown[0]}}}, which is no choice of a job" if unknown else "names no choice"
-        raise UsageError(
-            problem,
-            field="verify",
-            value=command,
-            hint=f'write one in braces: "./app --threads {{cores}}"; known: {", ".join(AXES)}',
-        )
-    return tuple(axis for axis in AXES if axis in named)
-
-
-def may_change(command: str, has_other_cores: bool) -> dict[str, Any]:
-    """What may change: only what the command can be run with."""
-    values: dict[str, Any] = {
-        "overlap": [True, False], "size": ["4KiB", "64KiB", "1MiB"], "comm_threads": "1-2", "w": "best"
-    }  # fmt: skip
-    axes = choices_of_command(command)
-    if has_other_cores and "cores" in axes:
-        axes = (*axes, "cores_other")
-    return {axis: values.get(axis, "every") for axis in axes}
-
-
-def _verify_table(options: DiagnosisOptions) -> dict[str, str] | None:
-    if options.verify is None:
-        return None
-    return {"command": options.verify, **({} if options.number is None else {"number": options.number})}
 
 
 def diagnose(
@@ -314,7 +147,7 @@ def _diagnosis(
     job_file: Path | str | None,
     exit_code: int | None,
 ) -> Diagnosis:
-    error = advice.now.total.value / found.steps.duration.median - 1
+    error = advice.now.total.value / found.steps.duration.mean - 1
     model = machine.model
     return Diagnosis(
         profile=found.analysis.profile.folder,
@@ -326,6 +159,7 @@ def _diagnosis(
         model=advice.model if model.path is None else str(model.path),
         model_origin=machine.origin,
         advice=advice,
+        core_bound=core_bound(advice),
         step_error=error,
         verified=verified,
         trusted=machine.trusted is not False and (verified is None or verified.trusted),
@@ -341,12 +175,31 @@ def _step_facts(found: ProfiledSteps, job: ProfiledJob) -> StepFacts:
         node=found.analysis.profile.names[steps.node],
         ranks=steps.ranks,
         inside=found.inside,
-        duration_s=steps.duration.median,
+        duration_s=steps.duration.mean,
         computation_s=job.data["step"]["t_comp"]["seconds"],
-        network_s=steps.network.median,
+        network_s=steps.network.mean,
         bytes_sent=steps.sent.mean,
         bytes_received=counted_bytes(steps, "receive"),
         message_bytes=found.message_bytes,
+    )
+
+
+def core_bound(advice: Advice) -> CoreBound:
+    """The other bound of what a job gains: the profile does not tell which of the two its computation has."""
+    step, now = advice.job.step, advice.now.setup
+    assert step.t_comp is not None
+    work = step.t_comp.seconds * (step.t_comp.cores + step.t_comp.cores_other)
+
+    def total(setup: Setup) -> float:
+        computing = work / (setup.cores + setup.cores_other)
+        return max(computing, advice.now.t_comm) if setup.overlap else computing + advice.now.t_comm
+
+    fitting = setups(advice.job, advice.machine)
+    best = min(fitting, key=lambda setup: (total(setup), len(differing(setup, now))))
+    return CoreBound(
+        changes={axis: getattr(best, axis) for axis in differing(best, now)},
+        total_s=total(best),
+        gain=1 - total(best) / total(now),
     )
 
 
@@ -367,7 +220,7 @@ def _doubts(found: ProfiledSteps, machine: MachineModel, advice: Advice, error: 
         doubts.append("The model was measured on a machine that was not quiet: measure again.")
     if abs(error) > FAR:
         doubts.append(
-            f"A step took {seconds(found.steps.duration.median)}, and the model predicts "
+            f"A step took {seconds(found.steps.duration.mean)}, and the model predicts "
             f"{seconds(advice.now.total.value)} ({percent(error, sign=True)}): the program does something "
             "else than the job says. Verify before you change it."
         )

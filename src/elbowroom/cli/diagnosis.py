@@ -98,7 +98,7 @@ def _check(words: tuple[str, ...], options: dict[str, Any]) -> None:
                 "is only valid with --verify", field=name, value=options[name], hint="add --verify"
             )
     if options["verify"] is not None:
-        api.diagnosis.choices_of_command(options["verify"])
+        api.profiled_job.choices_of_command(options["verify"])
     for name in ("profile_out", "mpi"):
         if options[name] is not None and not words:
             raise UsageError(
@@ -116,7 +116,7 @@ def _diagnosed(directory: str, code: int | None, as_json: bool, options: dict[st
     found = api.diagnose(
         directory,
         model=options["model"],
-        options=api.diagnosis.DiagnosisOptions(
+        options=api.profiled_job.DiagnosisOptions(
             cores=options["cores"],
             comp_node=options["comp_node"],
             comm_node=options["comm_node"],
@@ -151,8 +151,26 @@ def _print(found: Diagnosis) -> None:
         print_wrapped(f"- {sentence}", indent="  ")
     print()
     print_advice(found.advice)
+    print()
+    print_wrapped(_other_bound(found), style="bold")
     if found.verified is not None:
         print_compared(found.verified)
+
+
+def _other_bound(found: Diagnosis) -> str:
+    """What gains if the cores bound the computation; the advice takes it to be bound by memory."""
+    bound = found.core_bound
+    if not bound.changes:
+        return "If the cores bound the computation, and not memory: nothing gains."
+    changes = ", ".join(
+        f"{axis} {str(value).lower() if isinstance(value, bool) else value}"
+        for axis, value in bound.changes.items()
+    )
+    more = "" if found.verified else " A profile does not tell which bound holds: measure it with --verify."
+    return (
+        f"If the cores bound the computation, and not memory: {changes} takes "
+        f"{api.advice.seconds(bound.total_s)} per step, {api.advice.percent(bound.gain)} less.{more}"
+    )
 
 
 def _steps(found: Diagnosis) -> str:

@@ -1,0 +1,206 @@
+"""A profiled program as a job: its steps, on the cores of a machine, and what a user knows besides."""
+
+from __future__ import annotations
+
+import os
+import string
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from elbowroom.advise.job import AXES
+from elbowroom.api.models import Model
+from elbowroom.api.profiles import analyse_nodes
+from elbowroom.errors import UsageError
+from elbowroom.launch.launch_line import LAUNCHERS, WRAPPERS
+from elbowroom.models.curves import Shape
+from elbowroom.profile.analysis import Analysis, summarise
+from elbowroom.profile.job import JobFacts, ProfiledJob, job_of_steps, overlaps
+from elbowroom.profile.steps import Steps, find_steps
+from elbowroom.profile.summary import OverlapSummary
+
+
+class DiagnosisOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user knows beside the profile. `cores`: that compute on a node; `communication_threads`: other
+    threads of a rank compute while its messages are pending; `verify`: a command with the choices in braces,
+    whose wall time counts, or the seconds that `number` finds.
+    """
+
+    name: str | None = None
+    cores: int | None = None
+    comp_node: int = 0
+    comm_node: int = 0
+    communication_threads: bool = False
+    verify: str | None = None
+    number: str | None = None
+    repetitions: int = 9
+    patience: float | None = None
+
+
+class ProfiledSteps(NamedTuple):
+    """A profile with its steps: what a job is made of. `inside`: of messages inside the only node."""
+
+    analysis: Analysis
+    steps: Steps
+    overlap: OverlapSummary
+    inside: bool
+    hosts: tuple[str, ...]
+
+    @property
+    def message_bytes(self) -> int | None:
+        """The size of the messages with most bytes; None without messages."""
+        return self.steps.sizes[0].bytes if self.steps.sizes else None
+
+
+def profiled_steps(
+    directory: Path | str, *, curve: Path | str | None = None, communication_threads: bool = False
+) -> ProfiledSteps:
+    """The steps in a profile. UsageError where it holds no profile, no steps or no communication."""
+    analysis, inside = read = analyse_nodes(directory, curve, communication_threads=communication_threads)
+    search = find_steps(analysis, of_all_ranks=inside)
+    if search.steps is None:
+        raise UsageError(
+            f"has no steps: {search.reason}",
+            field="profile",
+            value=str(directory),
+            hint="profile more steps, or call MPI_Pcontrol(1) at the begin of each",
+        )
+    steps = search.steps
+    if steps.received.mean + steps.sent.mean == 0:
+        raise UsageError(
+            f"has {steps.count} steps that send no data{'' if inside else ' between nodes'}",
+            field="profile",
+            value=str(directory),
+            hint="no choice of cores, nodes or messages changes what such a program communicates",
+        )
+    if steps.computation.median <= 0:
+        raise UsageError(
+            "has steps that compute nothing outside MPI",
+            field="profile",
+            value=str(directory),
+            hint="if other threads compute, say so: --communication-threads",
+        )
+    return ProfiledSteps(analysis, steps, summarise(analysis).overlap, inside, read.hosts)
+
+
+def job_of_profile(
+    found: ProfiledSteps, options: DiagnosisOptions, model: Model | None = None
+) -> ProfiledJob:
+    """The job description of a profiled program; on the cores that the machine of `model` has."""
+    steps = found.steps
+    wanted, notes = _wanted_cores(steps.ranks, options)
+    overlapped = options.communication_threads or overlaps(found.overlap)
+    cores, other = (wanted, 0) if wanted is not None else (steps.ranks, 0)
+    if model is not None:
+        cores, other, overlapped, more = _fitted(model.machine, cores, overlapped, options)
+        notes += more
+    knows_sizes = model is not None and model.document.message_size is not None
+    given = wanted is not None or (cores, other) != (steps.ranks, 0)
+    facts = JobFacts(
+        name=options.name or _name(found),
+        cores=cores if given else None,
+        cores_other=other,
+        comp_node=options.comp_node,
+        comm_node=options.comm_node,
+        direction="receive" if steps.received.mean > 0 else "send",
+        overlap=overlapped,
+        size=found.message_bytes if knows_sizes else None,
+        may=None if options.verify is None else may_change(options.verify, other > 0),
+        verify=_verify_table(options),
+        notes=(*notes, *_message_notes(found)),
+    )
+    return job_of_steps(found.analysis, steps, found.overlap, facts)
+
+
+def _wanted_cores(ranks: int, options: DiagnosisOptions) -> tuple[int | None, list[str]]:
+    """The computing cores that are said to be: by option, or by OpenMP's variable."""
+    if options.cores is not None:
+        return options.cores, []
+    threads = os.environ.get("OMP_NUM_THREADS", "")
+    if threads.isdecimal() and int(threads) > 1:
+        note = f"OMP_NUM_THREADS is {threads}: so many threads of each of the {ranks} ranks are assumed."
+        return int(threads) * ranks, [note]
+    return None, []
+
+
+def _fitted(
+    shape: Shape, cores: int, overlapped: bool, options: DiagnosisOptions
+) -> tuple[int, int, bool, list[str]]:
+    """Computing cores on both sockets of a machine, whether both sides overlap there, and notes."""
+    notes = []
+    most = shape.cores_first_socket * shape.sockets
+    if options.communication_threads and options.cores is None:
+        cores = min(cores, most - 1)
+    if cores > most:
+        notes.append(f"{shape.name} has {most} cores: {cores} that compute share them.")
+        cores = most
+    if overlapped and cores == most:
+        notes.append(
+            "Messages overlap with computation, but no core is left for them: the job has them one after the "
+            "other."
+        )
+        overlapped = False
+    first = min(cores, shape.cores_first_socket)
+    return first, cores - first, overlapped, notes
+
+
+def _message_notes(found: ProfiledSteps) -> list[str]:
+    if not found.inside:
+        return []
+    return [
+        "All ranks are on one node: the messages are those of all ranks inside it, which are copies in its "
+        "memory."
+    ]
+
+
+def _name(found: ProfiledSteps) -> str:
+    """The program's name: the first word of its command that is a file and starts no other, else the
+    folder's.
+    """
+    manifest = found.analysis.profile.manifest
+    words = () if manifest is None else manifest.command
+    starters = (*LAUNCHERS, *WRAPPERS, Path(sys.executable).name, "python", "python3")
+    programs = [Path(word).name for word in words if os.path.isfile(word)]
+    own = [name for name in programs if name not in starters]
+    return own[0] if own else Path(found.analysis.profile.folder).name
+
+
+def choices_of_command(command: str) -> tuple[str, ...]:
+    """The choices that a command names in braces, in the order of a job. UsageError for others, and for
+    none.
+    """
+    try:
+        named = {name for _, name, _, _ in string.Formatter().parse(command) if name is not None}
+    except ValueError as error:
+        raise UsageError(
+            f"has braces that do not close ({error})", field="verify", value=command, hint="write {{ for {"
+        ) from error
+    unknown = sorted(named - set(AXES))
+    if unknown or not named:
+        problem = f"names {{{unknown[0]}}}, which is no choice of a job" if unknown else "names no choice"
+        raise UsageError(
+            problem,
+            field="verify",
+            value=command,
+            hint=f'write one in braces: "./app --threads {{cores}}"; known: {", ".join(AXES)}',
+        )
+    return tuple(axis for axis in AXES if axis in named)
+
+
+def may_change(command: str, has_other_cores: bool) -> dict[str, Any]:
+    """What may change: only what the command can be run with."""
+    values: dict[str, Any] = {
+        "overlap": [True, False], "size": ["4KiB", "64KiB", "1MiB"], "comm_threads": "1-2", "w": "best"
+    }  # fmt: skip
+    axes = choices_of_command(command)
+    if has_other_cores and "cores" in axes:
+        axes = (*axes, "cores_other")
+    return {axis: values.get(axis, "every") for axis in axes}
+
+
+def _verify_table(options: DiagnosisOptions) -> dict[str, str] | None:
+    if options.verify is None:
+        return None
+    return {"command": options.verify, **({} if options.number is None else {"number": options.number})}

@@ -1,0 +1,243 @@
+"""From profiles of known jobs to advice: the job that is written, the model taken, what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from elbowroom import api, cli
+from elbowroom.advise.job import decode
+from elbowroom.api.machine_models import earlier_model, model_of_machine
+from elbowroom.api.profiled_job import DiagnosisOptions, choices_of_command, job_of_profile, profiled_steps
+from elbowroom.errors import UsageError
+from elbowroom.models.document import Calibration
+from elbowroom.profile import rank_file as f
+from made_profiles import MS, Row, write_profile
+
+STEPS = 20
+SIZE = 48_000_000
+
+
+def profile_of(folder: Path, *, host: str = "henri", size: int = SIZE, **options: Any) -> Path:
+    """Two nodes with one rank each: 20 steps of 10 ms, of which 7 compute, and then an exchange."""
+    rows: list[list[Row]] = [[], []]
+    for step in range(STEPS):
+        for rank in (0, 1):
+            begin, end = (10 * step + 7) * MS, (10 * step + 10) * MS
+            both = (begin, end, size, 1 - rank, "MPI_Sendrecv")
+            rows[rank] += [(*both, f.SENDRECV, f.CALL | f.BETWEEN), (*both, f.RECEIVE, f.BETWEEN)]
+    return write_profile(folder, rows, (0, 1), **{"end": 200 * MS, "host": host.encode(), **options})
+
+
+def on_one_node(folder: Path, rows: list[list[Row]], **options: Any) -> Path:
+    return write_profile(folder, rows, (0,) * len(rows), **{"end": 200 * MS, "host": b"henri", **options})
+
+
+def test_a_profile_becomes_a_job_that_advise_takes_and_advice(tmp_path: Path) -> None:
+    profile, job = profile_of(tmp_path / "p"), tmp_path / "job.toml"
+    found = api.diagnose(profile, model="henri", job_file=job)
+    written = decode(job.read_text(), "job.toml")
+    assert written.step.comm_bytes == SIZE
+    assert written.step.t_comp is not None
+    assert written.step.t_comp.seconds == pytest.approx(0.007)
+    assert (written.now.cores, written.now.overlap) == (1, False)
+    assert found.advice.sentence == api.advise("henri", job).sentence
+    assert "cores" in {choice.axis for choice in found.advice.changes}
+    assert (found.steps.count, found.steps.inside, found.model_origin) == (STEPS - 1, False, "given")
+    assert found.trusted
+
+
+def test_the_command_prints_the_advice_of_a_profile(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profile = profile_of(tmp_path / "p")
+    words = ["diagnose", "--profile", str(profile), "--model", "henri"]
+    assert cli.run(words) == 0
+    text = capsys.readouterr().out
+    assert "19 steps by a pattern of calls of 1 rank on henri:0: one takes 10 ms" in text
+    assert "Change cores" in text
+    assert cli.run([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["schema"] == "elbowroom/diagnosis"
+
+
+def test_marks_make_the_steps(tmp_path: Path) -> None:
+    rows: list[list[Row]] = [[], []]
+    for step in range(STEPS):
+        for rank in (0, 1):
+            begin = 10 * step * MS
+            rows[rank].append((begin, begin + 1, 1, -1, "MPI_Pcontrol", f.MARK, f.CALL))
+            for part in (4, 8):
+                both = (begin + part * MS, begin + (part + 1) * MS, 1000, 1 - rank, "MPI_Sendrecv")
+                rows[rank] += [(*both, f.SENDRECV, f.CALL), (*both, f.RECEIVE, 0)]
+    found = profiled_steps(on_one_node(tmp_path, rows))
+    assert (found.steps.found_by, found.steps.count, found.steps.received.mean) == ("marks", 19, 4000)
+
+
+def no_steps(folder: Path) -> Path:
+    """Two ranks that never send the same number of bytes twice."""
+    rows: list[list[Row]] = [[], []]
+    for step in range(STEPS):
+        for rank in (0, 1):
+            both = (10 * step * MS, (10 * step + 1) * MS, 1000 + step, 1 - rank, "MPI_Sendrecv")
+            rows[rank] += [(*both, f.SENDRECV, f.CALL), (*both, f.RECEIVE, 0)]
+    return on_one_node(folder, rows)
+
+
+def only_barriers(folder: Path) -> Path:
+    return on_one_node(
+        folder,
+        [[(10 * step * MS, (10 * step + 1) * MS, 0, -3, "MPI_Barrier", f.BARRIER, f.CALL)
+          for step in range(STEPS)]] * 2,
+    )  # fmt: skip
+
+
+def nothing(folder: Path) -> Path:
+    return on_one_node(folder, [[(MS, 2 * MS, 0, -1, "MPI_Comm_rank", f.OTHER, f.CALL)]] * 2)
+
+
+@pytest.mark.parametrize(
+    ("made", "sentence"),
+    [
+        (no_steps, "has no steps: no sequence of calls of rank 0 repeats"),
+        (only_barriers, "has 19 steps that send no data"),
+        (nothing, "has no steps: rank 0 never communicated"),
+    ],
+)
+def test_a_profile_without_steps_or_communication_is_refused(
+    tmp_path: Path, made: Any, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["diagnose", "--profile", str(made(tmp_path / "p")), "--model", "henri"]) == 2
+    assert sentence in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_model_of_another_machine_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="another machine than the profile's: name is 'henri' in the model"):
+        api.diagnose(profile_of(tmp_path / "p", host="vm"), model="henri")
+
+
+def test_the_job_is_there_even_without_a_model(tmp_path: Path) -> None:
+    job = tmp_path / "job.toml"
+    with pytest.raises(UsageError):
+        api.diagnose(profile_of(tmp_path / "p", host="vm"), model="henri", job_file=job)
+    assert decode(job.read_text(), "job.toml").step.comm_bytes == SIZE
+
+
+def test_a_killed_program_gives_a_labelled_partial_result(tmp_path: Path) -> None:
+    found = api.diagnose(profile_of(tmp_path / "p", end=None), model="henri", exit_code=137)
+    assert found.notes[0].startswith("The program ended with exit code 137")
+    assert any("partial: ranks 0, 1 never called MPI_Finalize" in note for note in found.notes)
+
+
+def test_only_what_the_command_can_be_run_with_may_change(tmp_path: Path) -> None:
+    found = profiled_steps(profile_of(tmp_path / "p"))
+    options = DiagnosisOptions(verify="./app --threads {cores} --overlap {overlap}", number="(\\S+) s")
+    job = job_of_profile(found, options, api.load_model("henri")).data
+    assert job["may"] == {"cores": "every", "overlap": [True, False]}
+    assert job["verify"] == {"command": options.verify, "number": options.number}
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("./app", "names no choice"),
+        ("./app {threads}", "names {threads}, which is no choice"),
+        ("./app {cores", "has braces that do not close"),
+    ],
+)
+def test_a_command_that_cannot_verify_is_refused_before_the_program_runs(
+    tmp_path: Path, command: str, problem: str
+) -> None:
+    with pytest.raises(UsageError, match=problem):
+        choices_of_command(command)
+    ran = tmp_path / "ran"
+    assert cli.run(["diagnose", "--verify", command, "--", "touch", str(ran)]) == 2
+    assert not ran.exists()
+
+
+def test_more_cores_than_the_first_socket_has_are_on_both(tmp_path: Path) -> None:
+    found = profiled_steps(profile_of(tmp_path / "p"))
+    now = job_of_profile(found, DiagnosisOptions(cores=20), api.load_model("henri")).data["now"]
+    assert (now["cores"], now["cores_other"]) == (18, 2)
+
+
+def test_overlap_needs_a_core_for_messages(tmp_path: Path) -> None:
+    found = profiled_steps(profile_of(tmp_path / "p"), communication_threads=True)
+    henri = api.load_model("henri")
+    every = DiagnosisOptions(cores=36, communication_threads=True)
+    job = job_of_profile(found, every, henri)
+    assert job.data["now"]["overlap"] is False
+    assert any("no core is left for them" in sentence for sentence in job.unknown)
+    less = msgspec.structs.replace(every, cores=17)
+    assert job_of_profile(found, less, henri).data["now"]["overlap"] is True
+
+
+def test_openmp_says_how_many_threads_compute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    job = job_of_profile(profiled_steps(profile_of(tmp_path / "p")), DiagnosisOptions())
+    assert job.data["now"]["cores"] == 4
+    assert any("OMP_NUM_THREADS is 4" in sentence for sentence in job.unknown)
+
+
+def stored(folder: Path, name: str, *, created: str, size: int, **changes: Any) -> Path:
+    """A model file where `fit` writes it."""
+    document = api.load_model("henri").document
+    calibration = msgspec.structs.replace(document.calibration, origin="measured", size=size)
+    assert isinstance(calibration, Calibration)
+    path = folder / name / "models" / "henri.json"
+    path.parent.mkdir(parents=True)
+    changed = msgspec.structs.replace(document, calibration=calibration, created=created, **changes)
+    api.Model(changed).save(path)
+    return path
+
+
+def test_the_newest_model_for_such_messages_is_taken(tmp_path: Path) -> None:
+    stored(tmp_path, "old", created="2026-01-01", size=64_000_000)
+    newest = stored(tmp_path, "new", created="2026-02-01", size=64_000_000)
+    stored(tmp_path, "small", created="2026-03-01", size=4096)
+    (tmp_path / "bad" / "models").mkdir(parents=True)
+    (tmp_path / "bad" / "models" / "henri.json").write_text("{")
+    found = earlier_model(("henri",), SIZE, tmp_path)
+    assert found is not None
+    assert found.path == newest
+
+
+def test_a_model_of_another_machine_is_not_taken(tmp_path: Path) -> None:
+    stored(tmp_path, "henri", created="2026-01-01", size=64_000_000)
+    assert earlier_model(("vm",), SIZE, tmp_path) is None
+
+
+def test_several_hosts_need_a_model_that_was_measured_between_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="none is given for the hosts a1, a2") as error:
+        model_of_machine(("a1", "a2"), SIZE, tell=lambda _: None)
+    assert "elbowroom calibrate --hosts A,B" in error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "no command is given"),
+        (["--profile", "p", "--", "true"], "a command and a profile are given"),
+        (["--profile", "p", "--number", "(x)"], "is only valid with --verify"),
+        (["--profile", "p", "--mpi", "/opt"], "is only valid with a command"),
+        (["--", "true"], "starts no MPI launcher"),
+    ],
+)
+def test_a_command_line_that_makes_no_sense_is_refused(
+    tmp_path: Path,
+    words: list[str],
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.run(["diagnose", *words]) == 2
+    assert sentence in " ".join(capsys.readouterr().err.split())
+    assert os.listdir(tmp_path) == []
