@@ -154,6 +154,12 @@ file:
   colocate predict @
   colocate predict p --curve @
   colocate measure apps.toml -o new --curve @
+  diagnose --profile @
+  diagnose --profile p --model @
+  diagnose --profile p --curve @
+  profile what-if @
+  profile what-if p --model @
+  profile what-if p --curve @
   profile show p --curve @
   overlap --table @
   import @ -o new
@@ -188,6 +194,7 @@ new file:
   {CALIBRATE} -o @
   broadcast tune --sizes 4 --recipients 1 -o @
   colocate predict p -o @
+  diagnose --profile p -o @
   profile calibrate --launcher nonesuch -o @
   colocate schedule jobs.toml --matrix matrix.csv --slurm @
 new figure:
@@ -206,6 +213,7 @@ new figure:
   broadcast bench -o @
 new folder:
   profile record -o @ -- true
+  diagnose --profile-out @ -- true
   run sizes --machine henri --no-report --out @
   import curves.csv -o @
   calibrate --machine henri --budget 3 --no-report --run @
@@ -239,6 +247,10 @@ count:
   broadcast bench --repeat @
   colocate measure apps.toml -o new --repeat @
   profile calibrate --repeat @
+  diagnose --profile p --cores @
+  diagnose --profile p --verify {cores} --repeat @
+  profile what-if p --cores @
+  profile what-if p --fewer-cores @
   predict henri --comm-node 0 --comm-threads @
 counts:
   broadcast tune --recipients @
@@ -258,6 +270,10 @@ index:
   simulate --machine henri --cores 1 --comm-node @
   evaluate curves henri --stacked -o new.svg --comp-node @
   {RECORD} --core @ -- true
+  diagnose --profile p --comp-node @
+  diagnose --profile p --comm-node @
+  profile what-if p --comp-node @
+  profile what-if p --comm-node @
 any index:
   colocate measure apps.toml -o new --seed @
   colocate predict p --seed @
@@ -274,6 +290,7 @@ positive:
   {VIRTUAL} --timeout @
   {VIRTUAL} --budget @
   {VERIFY} --timeout @
+  diagnose --profile p --verify {cores} --timeout @
   {CALIBRATE} --timeout @
   {CALIBRATE} --half-width @
   overlap --t-comp 1 --t-comm 1 --l-comp @ --l-comm 1.5
@@ -390,6 +407,8 @@ text:
   trace overhead --repeat 1 --categories @ -- true
   trace overhead --repeat 1 --metric @ -- true
   trace record -o @ -- true
+  diagnose --profile p --verify @
+  diagnose --profile p --verify {cores} --number @
 choice:
   export run -o new --format @
   advise henri --job job.toml --model @
@@ -417,6 +436,7 @@ mpi:
   {RECORD} --mpi @ -- mpirun true
   trace overhead --repeat 1 --mpi @ -- mpirun true
   profile record -o new --mpi @ -- mpirun true
+  diagnose --profile-out new --mpi @ -- true
 group:
   predict henri --group @
 copy:
@@ -455,6 +475,10 @@ evaluate run
 predict
 explain
 advise henri
+diagnose
+diagnose --profile p -- true
+diagnose --profile p --number x
+profile what-if
 simulate
 overlap
 trace record

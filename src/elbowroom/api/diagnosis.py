@@ -33,8 +33,8 @@ FAR = 0.25
 
 
 class StepFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a step of the profiled program does on one node, `node`; means in s and bytes. `inside`: the
-    job has one node, and the messages are those inside it.
+    """What a step of the profiled program does on one node, `node`; trimmed means in s, mean bytes.
+    `inside`: the job has one node, and the messages are those inside it.
     """
 
     found_by: Literal["marks", "pattern"]
@@ -147,7 +147,7 @@ def _diagnosis(
     job_file: Path | str | None,
     exit_code: int | None,
 ) -> Diagnosis:
-    error = advice.now.total.value / found.steps.duration.mean - 1
+    error = advice.now.total.value / found.steps.duration.trimmed - 1
     model = machine.model
     return Diagnosis(
         profile=found.analysis.profile.folder,
@@ -175,9 +175,9 @@ def _step_facts(found: ProfiledSteps, job: ProfiledJob) -> StepFacts:
         node=found.analysis.profile.names[steps.node],
         ranks=steps.ranks,
         inside=found.inside,
-        duration_s=steps.duration.mean,
+        duration_s=steps.duration.trimmed,
         computation_s=job.data["step"]["t_comp"]["seconds"],
-        network_s=steps.network.mean,
+        network_s=steps.network.trimmed,
         bytes_sent=steps.sent.mean,
         bytes_received=counted_bytes(steps, "receive"),
         message_bytes=found.message_bytes,
@@ -220,7 +220,7 @@ def _doubts(found: ProfiledSteps, machine: MachineModel, advice: Advice, error: 
         doubts.append("The model was measured on a machine that was not quiet: measure again.")
     if abs(error) > FAR:
         doubts.append(
-            f"A step took {seconds(found.steps.duration.mean)}, and the model predicts "
+            f"A step took {seconds(found.steps.duration.trimmed)}, and the model predicts "
             f"{seconds(advice.now.total.value)} ({percent(error, sign=True)}): the program does something "
             "else than the job says. Verify before you change it."
         )

@@ -55,8 +55,8 @@ def job_of_steps(
     overlap: OverlapSummary,
     facts: JobFacts = JobFacts(),  # noqa: B008
 ) -> ProfiledJob:
-    """What one step does on the node that sends most, or on the only one: the mean time of its computation,
-    as measured, and the mean of its bytes.
+    """What one step does on the node that sends most, or on the only one: the trimmed mean of the time of
+    its computation, as measured, and the mean of its bytes.
     """
     cores = steps.ranks if facts.cores is None else facts.cores
     now: dict[str, Any] = {
@@ -92,10 +92,10 @@ def overlaps(overlap: OverlapSummary) -> bool:
 
 
 def computation_seconds(steps: Steps, cores: int) -> float:
-    """T_M, the mean of all steps, as bytes are: of the mean rank; where ranks share cores, the time in which
-    at least one of them computes.
+    """T_M, the trimmed mean of the steps: of the mean rank; where ranks share cores, the time in which at
+    least one of them computes.
     """
-    return (steps.computing if cores < steps.ranks else steps.computation).mean
+    return (steps.computing if cores < steps.ranks else steps.computation).trimmed
 
 
 def counted_bytes(steps: Steps, direction: str) -> float:
@@ -151,7 +151,7 @@ def _unknown(analysis: Analysis, steps: Steps, facts: JobFacts, overlap: Overlap
 
 
 def _measured(analysis: Analysis, steps: Steps, seconds: float) -> str:
-    duration, network = (1e3 * one.mean for one in (steps.duration, steps.network))
+    duration, network = (1e3 * one.trimmed for one in (steps.duration, steps.network))
     how = "between marks" if steps.found_by == "marks" else "by the sequence of calls"
     return (
         f"{steps.count} steps, recognised {how}, on {analysis.profile.names[steps.node]}: a step takes "

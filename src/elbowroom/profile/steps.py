@@ -30,9 +30,12 @@ _VARYING = ("Alltoallv", "Alltoallw", "Allgatherv", "Gatherv", "Scatterv")
 
 
 class Typical(msgspec.Struct, frozen=True, kw_only=True):
-    """The mean and the median of all steps, with the first and the last decile."""
+    """Of all steps: their mean, the mean without the tenth of them that has the lowest and the tenth that has
+    the highest values (warm-up, noise), the median, the first and the last decile.
+    """
 
     mean: float
+    trimmed: float
     median: float
     d1: float
     d9: float
@@ -138,7 +141,7 @@ def _codes(tokens: Events) -> Ints:
 
 def _boundaries(own: Events, tokens: Events, length: int, first: int, end: int) -> tuple[Floats, int]:
     """Where steps begin: at the end of the call before the longest computation of the pattern; and the call
-    that comes first in a step.
+    that comes first in a step. The first step is left out: the program's set-up may be in it.
     """
     calls = own.part(own.is_call)
     at = np.searchsorted(calls.begin, tokens.begin[first:end], side="right") - 1
@@ -149,7 +152,7 @@ def _boundaries(own: Events, tokens: Events, length: int, first: int, end: int) 
     gap = begin - ended
     whole = (end - first) // length
     longest = int(np.argmax(np.median(gap[: whole * length].reshape(whole, length), axis=0)))
-    edges = np.unique(ended[longest::length]) / 1e9
+    edges = np.unique(ended[longest::length])[1:] / 1e9
     return edges, first + longest
 
 
@@ -218,4 +221,12 @@ def _sizes(sizes: Floats, begin: Floats, edges: Floats) -> tuple[MessageCount, .
 
 def _typical(values: Floats) -> Typical:
     d1, median, d9 = np.quantile(values, (0.1, 0.5, 0.9))
-    return Typical(mean=float(values.mean()), median=float(median), d1=float(d1), d9=float(d9))
+    cut = len(values) // 10
+    inner = np.sort(values)[cut : len(values) - cut]
+    return Typical(
+        mean=float(values.mean()),
+        trimmed=float(inner.mean()),
+        median=float(median),
+        d1=float(d1),
+        d9=float(d9),
+    )

@@ -63,7 +63,7 @@ def node_times(analysis: Analysis, begin: float = 0.0, end: float | None = None)
             NodeTimes(
                 computation=max(end - begin - float(inside.sum()) / count, 0.0) if len(ranks) else 0.0,
                 network=float(length[mine].sum()) / count,
-                both=float(outside[mine].sum()) / count,
+                both=max(float(outside[mine].sum()), 0.0) / count,
                 total=end - begin,
             )
         )

@@ -48,7 +48,7 @@ def test_a_profile_becomes_a_job_that_advise_takes_and_advice(tmp_path: Path) ->
     assert (written.now.cores, written.now.overlap) == (1, False)
     assert found.advice.sentence == api.advise("henri", job).sentence
     assert "cores" in {choice.axis for choice in found.advice.changes}
-    assert (found.steps.count, found.steps.inside, found.model_origin) == (STEPS - 1, False, "given")
+    assert (found.steps.count, found.steps.inside, found.model_origin) == (STEPS - 2, False, "given")
     assert found.trusted
 
 
@@ -59,7 +59,7 @@ def test_the_command_prints_the_advice_of_a_profile(
     words = ["diagnose", "--profile", str(profile), "--model", "henri"]
     assert cli.run(words) == 0
     text = capsys.readouterr().out
-    assert "19 steps by a pattern of calls of 1 rank on henri:0: one takes 10 ms" in text
+    assert "18 steps by a pattern of calls of 1 rank on henri:0: one takes 10 ms" in text
     assert "Change cores" in text
     assert cli.run([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["schema"] == "elbowroom/diagnosis"
@@ -104,7 +104,7 @@ def nothing(folder: Path) -> Path:
     ("made", "sentence"),
     [
         (no_steps, "has no steps: no sequence of calls of rank 0 repeats"),
-        (only_barriers, "has 19 steps that send no data"),
+        (only_barriers, "has 18 steps that send no data"),
         (nothing, "has no steps: rank 0 never communicated"),
     ],
 )

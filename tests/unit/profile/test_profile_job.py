@@ -79,7 +79,7 @@ def test_messages_inside_the_only_node_are_the_communication(tmp_path: Path) -> 
     found = one_node(tmp_path)
     job = job_of_steps(found.analysis, found.steps, found.overlap, JobFacts())
     assert job.data["step"]["comm_bytes"] == 2 * 3_000_000
-    assert (found.steps.ranks, found.steps.count) == (2, 19)
+    assert (found.steps.ranks, found.steps.count) == (2, 18)
 
 
 class OneNode(NamedTuple):

@@ -1,0 +1,120 @@
+"""Diagnosed programs, against what they count themselves; their output and exit codes stay their own."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from counted import c_wrapper
+from elbowroom import api, cli
+from elbowroom.advise.job import decode
+from elbowroom.launch.mpi import Mpi
+from traced import mpi_called
+
+HERE = Path(__file__).parent
+BYTES, STEPS = 40_000, 30
+
+
+@pytest.fixture(scope="module")
+def mpi() -> Mpi:
+    return mpi_called("embedded")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, mpi: Mpi) -> Path:
+    """Holds the program, and a model that bears this host's name."""
+    made = tmp_path_factory.mktemp("diagnose")
+    words = [c_wrapper(mpi), "-O1", "-o", made / "stepped", HERE / "stepped.c"]
+    subprocess.run(words, check=True)
+    document = api.load_model("henri").document
+    here = msgspec.structs.replace(document.machine, name=socket.gethostname(), virtual=False)
+    api.Model(msgspec.structs.replace(document, machine=here)).save(made / "M.json")
+    return made
+
+
+def diagnosed(mpi: Mpi, folder: Path, mode: str, where: Path, *options: str, ranks: int = 2) -> int:
+    """The exit code."""
+    program = [mpi.launcher, "--oversubscribe", "-n", str(ranks), str(folder / "stepped")]
+    words = [*program, str(STEPS), str(BYTES), mode]
+    own = ["--profile-out", str(where / "p"), "-o", str(where / "job.toml")]
+    model = ["--model", str(folder / "M.json")]
+    return cli.run(["diagnose", *own, *model, *options, "--", *words])
+
+
+@pytest.mark.parametrize(("mode", "ranks"), [("plain", 2), ("marks", 2), ("plain", 4)])
+def test_bytes_are_those_that_the_program_counts_and_times_are_near(
+    mpi: Mpi, folder: Path, tmp_path: Path, mode: str, ranks: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code = diagnosed(mpi, folder, mode, tmp_path, ranks=ranks)
+    said = capfd.readouterr()
+    assert code == 0, said.err
+    printed = re.fullmatch(r"bytes (\d+) computes (\S+)\n", said.out)
+    assert printed is not None
+    job = decode((tmp_path / "job.toml").read_text(), "job.toml")
+    assert job.step.comm_bytes == float(printed[1]) == ranks * BYTES
+    assert job.step.t_comp is not None
+    assert job.step.t_comp.seconds == pytest.approx(float(printed[2]), rel=0.5)
+    assert job.now.cores == ranks
+    assert "Change" in said.err or "No advice" in said.err
+    found = f"{STEPS - 1} steps by marks" if mode == "marks" else f"{STEPS - 2} steps by a pattern of calls"
+    assert found in said.err
+
+
+def test_messages_between_emulated_nodes_are_those_of_one_node(
+    mpi: Mpi, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ELBOW_NIC_RANKS_PER_NODE", "2")
+    code = diagnosed(mpi, folder, "plain", tmp_path, ranks=4)
+    assert code == 0
+    job = decode((tmp_path / "job.toml").read_text(), "job.toml")
+    assert (job.step.comm_bytes, job.now.cores) == (2 * BYTES, 2)
+
+
+def test_json_has_the_exit_code_of_the_program_and_the_advice(
+    mpi: Mpi, folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code = diagnosed(mpi, folder, "fail", tmp_path, "--json")
+    said = capfd.readouterr()
+    assert code == 7
+    document = json.loads(said.out)
+    assert document["exit_code"] == 7
+    assert document["notes"][0].startswith("The program ended with exit code 7")
+    assert document["job"]["step"]["comm_bytes"] == 2 * BYTES
+
+
+def test_a_killed_program_gives_a_partial_result_and_its_own_exit_code(
+    mpi: Mpi, folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code = diagnosed(mpi, folder, "kill", tmp_path)
+    said = capfd.readouterr()
+    assert code not in (0, 2)
+    assert "The profile is partial: ranks 0, 1 never called MPI_Finalize" in " ".join(said.err.split())
+    assert decode((tmp_path / "job.toml").read_text(), "job.toml").step.comm_bytes == 2 * BYTES
+
+
+@pytest.mark.parametrize(
+    ("mode", "sentence"),
+    [("barriers", "steps that send no data"), ("uneven", "has no steps: no sequence of calls")],
+)
+def test_a_program_without_steps_or_messages_is_refused_after_it_ran(
+    mpi: Mpi, folder: Path, tmp_path: Path, mode: str, sentence: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code = diagnosed(mpi, folder, mode, tmp_path)
+    said = capfd.readouterr()
+    assert code == 2
+    assert said.out.startswith("bytes ")
+    assert sentence in " ".join(said.err.split())
+
+
+def test_a_program_without_mpi_is_refused(
+    mpi: Mpi, folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ["diagnose", "--profile-out", str(tmp_path / "p"), "--", mpi.launcher, "-n", "2", "true"]
+    assert cli.run(words) == 2
+    assert "never called MPI_Init" in capfd.readouterr().err
