@@ -33,7 +33,7 @@ FAR = 0.25
 
 
 class StepFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a step of the profiled program does on one node, `node`; trimmed means in s, mean bytes.
+    """What a step of the profiled program does on one node, `node`; trimmed means in s, usual bytes.
     `inside`: the job has one node, and the messages are those inside it.
     """
 
@@ -178,7 +178,7 @@ def _step_facts(found: ProfiledSteps, job: ProfiledJob) -> StepFacts:
         duration_s=steps.duration.trimmed,
         computation_s=job.data["step"]["t_comp"]["seconds"],
         network_s=steps.network.trimmed,
-        bytes_sent=steps.sent.mean,
+        bytes_sent=steps.sent.usual,
         bytes_received=counted_bytes(steps, "receive"),
         message_bytes=found.message_bytes,
     )

@@ -56,7 +56,7 @@ def job_of_steps(
     facts: JobFacts = JobFacts(),  # noqa: B008
 ) -> ProfiledJob:
     """What one step does on the node that sends most, or on the only one: the trimmed mean of the time of
-    its computation, as measured, and the mean of its bytes.
+    its computation, as measured, and the bytes that most steps have.
     """
     cores = steps.ranks if facts.cores is None else facts.cores
     now: dict[str, Any] = {
@@ -99,9 +99,9 @@ def computation_seconds(steps: Steps, cores: int) -> float:
 
 
 def counted_bytes(steps: Steps, direction: str) -> float:
-    """Bytes of a step's messages in that direction."""
+    """Bytes of a step's messages in that direction: those that most steps have, else the mean."""
     parts = {"receive": (steps.received,), "send": (steps.sent,), "both": (steps.received, steps.sent)}
-    return sum(part.mean for part in parts[direction])
+    return sum(part.usual for part in parts[direction])
 
 
 def _unknown(analysis: Analysis, steps: Steps, facts: JobFacts, overlap: OverlapSummary) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from elbowroom.advise.job import decode
 from elbowroom.profile import rank_file as f
 from elbowroom.profile.analysis import Analysis, analyse, summarise
 from elbowroom.profile.curve import NicCurve
-from elbowroom.profile.job import JobFacts, ProfiledJob, job_of_steps
+from elbowroom.profile.job import JobFacts, ProfiledJob, counted_bytes, job_of_steps
 from elbowroom.profile.profile import read_profile, with_ranks_apart
 from elbowroom.profile.steps import Steps, find_steps
 from elbowroom.profile.summary import OverlapSummary
@@ -101,3 +101,17 @@ def one_node(folder: Path) -> OneNode:
     steps = find_steps(analysis, of_all_ranks=True).steps
     assert steps is not None
     return OneNode(analysis, steps, summarise(analysis).overlap)
+
+
+def test_messages_of_a_rank_that_is_ahead_count_in_their_own_step(tmp_path: Path) -> None:
+    # Ranks 2 and 3 exchange their last message before the last step of rank 0 begins.
+    rows: list[list[Row]] = [[], [], [], []]
+    for step in range(20):
+        for rank in range(4):
+            begin = (10 * step + 7 - (9 if rank > 1 and step == 19 else 0)) * MS
+            both = (begin, begin + MS, 1000, rank ^ 1, "MPI_Sendrecv")
+            rows[rank] += [(*both, f.SENDRECV, f.CALL), (*both, f.RECEIVE, 0)]
+    profile = read_profile(write_profile(tmp_path, rows, (0, 0, 0, 0), end=200 * MS))
+    steps = find_steps(analyse(with_ranks_apart(profile)), of_all_ranks=True).steps
+    assert steps is not None
+    assert counted_bytes(steps, "receive") == 4000
