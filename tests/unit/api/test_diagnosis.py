@@ -241,3 +241,12 @@ def test_a_command_line_that_makes_no_sense_is_refused(
     assert cli.run(["diagnose", *words]) == 2
     assert sentence in " ".join(capsys.readouterr().err.split())
     assert os.listdir(tmp_path) == []
+
+
+def test_the_other_bound_is_a_computation_that_the_cores_bound(tmp_path: Path) -> None:
+    found = api.diagnose(profile_of(tmp_path / "p", size=4000), model="henri")
+    # 7 ms of one core on 18 cores, and a message of 4 kB.
+    bound = found.core_bound
+    assert bound.changes["cores"] == 18
+    assert bound.total_s == pytest.approx(0.007 / 18, rel=0.01)
+    assert bound.gain == pytest.approx(1 - 1 / 18, abs=0.001)
