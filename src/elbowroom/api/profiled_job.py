@@ -97,6 +97,7 @@ def job_of_profile(
         cores, other, overlapped, more = _fitted(model.machine, cores, overlapped, options)
         notes += more
     knows_sizes = model is not None and model.document.message_size is not None
+    may = None if options.verify is None else may_change(options.verify, other > 0)
     given = wanted is not None or (cores, other) != (steps.ranks, 0)
     facts = JobFacts(
         name=options.name or _name(found),
@@ -106,8 +107,8 @@ def job_of_profile(
         comm_node=options.comm_node,
         direction="receive" if steps.received.mean > 0 else "send",
         overlap=overlapped,
-        size=found.message_bytes if knows_sizes else None,
-        may=None if options.verify is None else may_change(options.verify, other > 0),
+        size=found.message_bytes if knows_sizes or "size" in (may or {}) else None,
+        may=may,
         verify=_verify_table(options),
         notes=(*notes, *_message_notes(found)),
     )

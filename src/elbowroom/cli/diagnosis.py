@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,7 +28,13 @@ ORIGINS = {
 
 
 @command()
-@click.option("-o", "--out", type=Output(), metavar="JOB.toml", help="Write the job, for `elbowroom advise`.")
+@click.option(
+    "-o",
+    "--out",
+    type=Output(),
+    metavar="JOB.toml",
+    help="The job, for `elbowroom advise`; default: job.toml in the profile's folder.",
+)
 @click.option("--profile", "directory", metavar="P", help="Take this profile; run no program.")
 @click.option("--profile-out", metavar="P", help="Folder of the profile; new. Default: runs/diagnose-DATE.")
 @click.option(
@@ -127,7 +134,7 @@ def _diagnosed(directory: str, code: int | None, as_json: bool, options: dict[st
             patience=options["timeout"],
         ),
         curve=options["curve"],
-        job_file=options["out"],
+        job_file=options["out"] or (None if code is None else str(Path(directory, "job.toml"))),
         exit_code=code,
         command=("elbowroom", *sys.argv[1:]),
     )
