@@ -1,15 +1,20 @@
 """What `elbowroom profile what-if` predicts from one profile, beside the setup that really is changed.
 
     python benchmarks/what_if.py --model M.json [--repeat 3]
+    python benchmarks/what_if.py --virtual                 nine virtual machines, the same result everywhere
 
 `what_if.c` and the diffusion solver run with two computing cores and with one, and with and without overlap;
 two ranks on the first two cores of this host. Profiled and changed runs alternate; medians. The prediction is
 the model's (bound by memory), and for fewer cores also that of a computation that the cores bound.
+
+--virtual: programs on the nine machines as networks of credits, whose times are known with and without each
+change. The models were fitted to runs with 1 % noise, as in benchmarks/advise.py.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import re
 import subprocess
@@ -19,13 +24,22 @@ from pathlib import Path
 from statistics import median
 
 import msgspec
+import numpy as np
+from advise import document_of, truth_of
 
-from elbowroom.api.models import load_model
+from elbowroom.advise.job import JobStep, Setup
+from elbowroom.advise.setups import load_of
+from elbowroom.api.models import Model, load_model
 from elbowroom.api.profiles import record_profile
-from elbowroom.api.what_if import WhatIf, predict_changes
+from elbowroom.api.what_if import WhatIf, changes_of, predict_changes
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch import recorder
 from elbowroom.launch.mpi import Mpi, find_mpi
+from elbowroom.models import published
+from elbowroom.models.curves import STREAMS
+from elbowroom.profile.what_if import NodeTimes
+from elbowroom.virtual.credits import Credits
+from elbowroom.virtual.loads import load_streams
 
 HERE = Path(__file__).parent
 STEPS = 30
@@ -114,11 +128,72 @@ def predicted(found: WhatIf, named: str) -> list[str]:
     ]
 
 
+def virtual() -> None:
+    """Mean and worst error of each change's time, beside taking the time of now."""
+    errors: dict[str, list[tuple[float, float, bool]]] = {}
+    for machine in published.names():
+        truth = truth_of(machine)
+        model = Model(document_of(machine, 0.01, 0))
+        shape, far = truth.shape, truth.shape.nodes - 1
+        most = shape.cores_first_socket - 1
+        for n, ratio, node in itertools.product((most, most // 2), (0.5, 1.0, 2.0), (0, far)):
+            now = Setup(cores=n, comp_node=0, comm_node=node, overlap=False)
+            fewer = max(1, n // 4)
+            work = ratio * true_streams(truth, now)[0]
+            times, after = (
+                true_node(truth, now, work),
+                {
+                    "fewer": true_node(truth, msgspec.structs.replace(now, cores=n - fewer), work).total,
+                    "near": true_node(
+                        truth, msgspec.structs.replace(now, comm_node=shape.nic_node or 0), work
+                    ).total,
+                    "without": true_node(truth, now, work, overlaps=False).total,
+                },
+            )
+            for change in changes_of(times, now, model, fewer_cores=fewer):
+                name = next((one for one in after if one in change.name), None)
+                if name is not None and "by the cores" not in change.name and change.then_s is not None:
+                    inside = change.then_s.low <= after[name] <= change.then_s.high
+                    errors.setdefault(name, []).append(
+                        (change.then_s.value / after[name] - 1, times.total / after[name] - 1, inside)
+                    )
+    print(f"{'change':10} {'programs':>8} {'mean error':>11} {'worst':>7} {'now instead':>12} {'in 90 %':>8}")
+    for name, found in errors.items():
+        own, none, inside = (np.abs(np.array(column, dtype=float)) for column in zip(*found, strict=True))
+        figures = f"{own.mean():11.2%} {own.max():7.2%} {none.mean():12.2%} {inside.mean():8.2f}"
+        print(f"{name:10} {len(found):8} {figures}")
+
+
+def true_streams(truth: Credits, setup: Setup) -> tuple[float, float, float, float]:
+    """Bandwidths of computation and messages, alone and together."""
+    found = load_streams(truth, load_of(setup, JobStep(comm_bytes=1.0)))
+    return tuple(getattr(found, stream) for stream in STREAMS)  # type: ignore[return-value]
+
+
+def true_node(truth: Credits, setup: Setup, work: float, *, overlaps: bool = True) -> NodeTimes:
+    """A second of messages far from the NIC, and `work`, from the same moment on; or one after the other."""
+    far = true_streams(truth, msgspec.structs.replace(setup, comm_node=truth.shape.nodes - 1))
+    comp_alone, comm_alone, comp, comm = true_streams(truth, setup)
+    if not overlaps:
+        alone = work / comp_alone, far[1] / comm_alone
+        return NodeTimes(computation=alone[0], network=alone[1], both=0.0, total=sum(alone))
+    both = min(work / comp, far[1] / comm)
+    computation = both + (work - both * comp) / comp_alone
+    network = both + (far[1] - both * comm) / comm_alone
+    return NodeTimes(computation=computation, network=network, both=both, total=max(computation, network))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Predicted changes beside real ones.")
-    parser.add_argument("--model", required=True)
+    parser.add_argument("--model", help="M.json of this machine")
+    parser.add_argument("--virtual", action="store_true")
     parser.add_argument("--repeat", type=int, default=3)
     chosen = parser.parse_args()
+    if chosen.virtual:
+        virtual()
+        return 0
+    if chosen.model is None:
+        parser.error("give --model M.json, or --virtual")
     try:
         mpi = find_mpi()
         load_model(chosen.model)

@@ -120,7 +120,6 @@ def predict_changes(
     ranks = profile.size if inside else int((profile.nodes_of == node).sum())
     now = _present(ranks if cores is None else cores, comp_node, comm_node, loaded)
     known = size if loaded.document.message_size is not None else None
-    case = _Case(loaded, times[node], now, known)
     return WhatIf(
         profile=str(directory),
         model=loaded.machine.name if loaded.path is None else str(loaded.path),
@@ -130,8 +129,18 @@ def predict_changes(
         computation_s=times[node].computation,
         network_s=times[node].network,
         both_s=times[node].both,
-        changes=(*_fewer(case, fewer_cores), _near(case), _without_overlap(case)),
+        changes=changes_of(times[node], now, loaded, size=known, fewer_cores=fewer_cores),
     )
+
+
+def changes_of(
+    times: NodeTimes, now: Setup, model: Model, *, size: int | None = None, fewer_cores: int | None = None
+) -> tuple[Change, ...]:
+    """The changes of a program with these times that runs as `now` says, with messages of `size` (None: the
+    model's).
+    """
+    case = _Case(model, times, now, size)
+    return (*_fewer(case, fewer_cores), _near(case), _without_overlap(case))
 
 
 def _usual_size(analysis: Analysis) -> int:
