@@ -96,6 +96,7 @@ PUBLIC = {
             "overlap_table",
             "save_overlap_figure",
         ),
+        "elbowroom.api.studies": ("study", "study_names", "study_plan"),
         "elbowroom.api.trace_recorder": ("record_trace",),
         "elbowroom.api.traces": (
             "check_trace",
@@ -145,6 +146,7 @@ if TYPE_CHECKING:
     from elbowroom.api import simulation as simulation
     from elbowroom.api import step_documents as step_documents
     from elbowroom.api import steps as steps
+    from elbowroom.api import studies as studies
     from elbowroom.api import trace_recorder as trace_recorder
     from elbowroom.api import traces as traces
     from elbowroom.api import what_if as what_if
@@ -233,6 +235,9 @@ if TYPE_CHECKING:
     from elbowroom.api.steps import overlap_predicted as overlap_predicted
     from elbowroom.api.steps import overlap_table as overlap_table
     from elbowroom.api.steps import save_overlap_figure as save_overlap_figure
+    from elbowroom.api.studies import study as study
+    from elbowroom.api.studies import study_names as study_names
+    from elbowroom.api.studies import study_plan as study_plan
     from elbowroom.api.trace_recorder import record_trace as record_trace
     from elbowroom.api.traces import check_trace as check_trace
     from elbowroom.api.traces import merge_trace as merge_trace

@@ -30,6 +30,7 @@ from elbowroom.api.what_if import WhatIf
 from elbowroom.broadcast.network import NetworkDocument
 from elbowroom.errors import UsageError, closest
 from elbowroom.explain.explanation import Explanation
+from elbowroom.measure.study import StudyFolder
 from elbowroom.models.document import Document
 from elbowroom.profile.calibration import Calibration as NicCalibration
 from elbowroom.profile.manifest import Manifest as ProfileManifest
@@ -41,6 +42,7 @@ from elbowroom.schedule.plan import SchedulePlan
 from elbowroom.schemas import json_schema
 from elbowroom.store.folder import Manifest
 from elbowroom.store.journal import JournalHeader, WrittenLine
+from elbowroom.studies.document import StudyDocument, StudyPlan
 from elbowroom.trace.documents import Stat, Sync, TraceCheck
 from elbowroom.trace.overhead import Overhead
 
@@ -115,6 +117,9 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[type[msgspec.Struct], ...]]] = {
         "answers: what `simulate --questions --json` prints",
         QuestionsDocument,
     ),
+    "study": ("study of a paper: what `study --json` prints", StudyDocument),
+    "study-folder": ("study.json of a study's folder", StudyFolder),
+    "study-plan": ("what a study would measure: what `study --dry-run --json` prints", StudyPlan),
     "trace-check": ("check of a trace: what `trace check --json` prints", TraceCheck),
     "trace-merge": ("merged trace: what `trace merge --json` prints", MergeDocument),
     "trace-overhead": ("cost of recording: what `trace overhead --json` prints", Overhead),

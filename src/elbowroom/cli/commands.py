@@ -13,6 +13,7 @@ from elbowroom.cli.options import Group
 COMMANDS = {
     "doctor": ("machines", "Check this machine, with a hint for each problem."),
     "run": ("runs", "Measure a plan."),
+    "study": ("studies", "Measure a paper's figures, and judge its statements."),
     "show": ("runs", "Print a run: verdict, points, findings and notes."),
     "compare": ("runs", "Compare runs: what changed, and by how much."),
     "report": ("runs", "Write the report of a run, one HTML file."),

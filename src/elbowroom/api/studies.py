@@ -1,0 +1,237 @@
+"""Studies: a paper's runs, figures and statements on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from elbowroom.api.runs import chatter
+from elbowroom.files import write_atomically
+from elbowroom.measure import study as measured
+from elbowroom.measure.progress import duration as duration
+from elbowroom.measure.session import stopped_by_signals
+from elbowroom.measure.source import Where
+from elbowroom.measure.study import Conducted, StudyRequest
+from elbowroom.report.study import StudyPage, render
+from elbowroom.studies import STUDIES
+from elbowroom.studies.document import JudgedExhibit as JudgedExhibit
+from elbowroom.studies.document import StudyDocument as StudyDocument
+from elbowroom.studies.document import StudyPlan as StudyPlan
+from elbowroom.studies.document import (
+    PlannedRun,
+    State,
+    StudiedRun,
+    counted,
+    judged,
+    planned_exhibits,
+)
+from elbowroom.studies.drawings import titled
+
+REPORT, DOCUMENT = "report.html", "results.json"
+
+
+def study_names() -> tuple[str, ...]:
+    """The papers that can be studied."""
+    return STUDIES.names()
+
+
+def default_folder(paper: str) -> str:
+    """Where a study is written unless it is told otherwise: the same command goes on with it."""
+    return str(Path("runs") / f"study-{paper}")
+
+
+def study(
+    paper: str | None = None,
+    *,
+    out: str | None = None,
+    resume: str | None = None,
+    quick: bool = False,
+    repeat: int | None = None,
+    budget: float | None = None,
+    launcher: str | None = None,
+    mpi: str | None = None,
+    hosts: Sequence[str] = (),
+    hostfile: str | None = None,
+    machine: str | None = None,
+    noise: float | None = None,
+    seed: int | None = None,
+    patience: float | None = None,
+    tell: Callable[[str], object] = chatter,
+) -> StudyDocument:
+    """Measures all runs behind a paper's figures into one folder, judges its statements, and writes
+    report.html and results.json there.
+
+    A folder that was begun is continued: what is measured is kept. `resume` names it in place of `paper`.
+    `quick`: few repetitions, short windows and fewer points; `budget`: seconds for all runs together.
+    UsageError for an unknown paper, and for a folder of other settings or of another machine.
+    """
+    if resume is not None:
+        request = msgspec.structs.replace(measured.begun(resume), patience=patience)
+    else:
+        request = StudyRequest(
+            study=paper or "",
+            out=out or default_folder(paper or ""),
+            where=Where.of(launcher, mpi, hosts, hostfile, machine, noise, seed),
+            quick=quick,
+            repeat=repeat,
+            budget=budget or 0.0,
+            seed=seed,
+            patience=patience,
+        )
+    done = measured.conduct(request, tell)
+    with stopped_by_signals(done.folder, "elbowroom study --resume"):
+        return _written(request, done)
+
+
+def _written(request: StudyRequest, done: Conducted) -> StudyDocument:
+    evidence = done.evidence()
+    figures = {
+        exhibit.label: titled(exhibit.draw(evidence), exhibit.label) for exhibit in done.study.exhibits
+    }
+    tables = {exhibit.label: tuple(exhibit.tables(evidence)) for exhibit in done.study.exhibits}
+    exhibits = tuple(
+        JudgedExhibit(
+            label=exhibit.label,
+            title=exhibit.title,
+            runs=exhibit.runs,
+            figures=len(figures[exhibit.label]),
+            tables=len(tables[exhibit.label]),
+            statements=tuple(
+                judged(statement, exhibit, evidence, done.machine) for statement in exhibit.statements
+            ),
+            instead=exhibit.instead,
+            differs=exhibit.differs,
+        )
+        for exhibit in done.study.exhibits
+    )
+    document = StudyDocument(
+        study=done.study.name,
+        paper=done.study.paper,
+        folder=str(done.folder),
+        report=str(done.folder / REPORT),
+        machine=done.machine.name,
+        hosts=done.machine.hosts,
+        virtual=done.machine.virtual,
+        quick=request.quick,
+        trusted=all(item.verdict.trusted for item in done.results.values()),
+        counts=counted(exhibits),
+        runs=_runs(request, done),
+        exhibits=exhibits,
+    )
+    page = StudyPage(
+        document=document,
+        machine=done.machine,
+        headline=headline(document),
+        warnings=warnings(document),
+        figures=figures,
+        tables=tables,
+    )
+    write_atomically(done.folder / REPORT, render(page).encode())
+    write_atomically(done.folder / DOCUMENT, msgspec.json.format(msgspec.json.encode(document), indent=1))
+    return document
+
+
+def _runs(request: StudyRequest, done: Conducted) -> tuple[StudiedRun, ...]:
+    runs = []
+    for measurement in done.study.measurements:
+        results = done.results.get(measurement.name)
+        reason = done.reasons.get(measurement.name, "") or done.failures.get(measurement.name, "")
+        path = measured.run_path(done.folder, measurement.name)
+        trusted = results is None or results.verdict.trusted
+        runs.append(
+            StudiedRun(
+                name=measurement.name,
+                plan=measurement.plan,
+                folder=str(path) if results is not None else "",
+                state=_state(measurement.name, done),
+                points=0 if results is None else len(results.points),
+                reason="" if results is not None else reason,
+                doubt="" if trusted or results is None else " ".join(results.verdict.reasons[:1]),
+                command=measured.command(request, measurement, done.machine),
+            )
+        )
+    return tuple(runs)
+
+
+def _state(name: str, done: Conducted) -> State:
+    if name in done.results:
+        return "measured"
+    return "failed" if name in done.failures else "not measured"
+
+
+def headline(document: StudyDocument) -> str:
+    """How many statements of the paper hold here, in a sentence."""
+    parts = [f"{count} {verdict}" for verdict, count in document.counts.items()]
+    total = sum(document.counts.values())
+    where = f"virtual machine {document.machine}" if document.virtual else document.machine
+    return f"Of {total} statements on {where}: {', '.join(parts)}."
+
+
+def warnings(document: StudyDocument) -> tuple[str, ...]:
+    """What the verdicts are not."""
+    sentences = []
+    if document.virtual:
+        sentences.append(
+            "A virtual machine answered and nothing was measured. The verdicts describe this virtual machine; "
+            "they are no evidence for or against the paper."
+        )
+    if not document.trusted:
+        names = ", ".join(run.name for run in document.runs if run.doubt)
+        sentences.append(f"These runs are not trusted, and decide nothing: {names}.")
+    if document.quick:
+        sentences.append("This was a quick study: few repetitions, short windows and fewer points.")
+    return tuple(sentences)
+
+
+def study_plan(
+    paper: str,
+    *,
+    quick: bool = False,
+    repeat: int | None = None,
+    launcher: str | None = None,
+    mpi: str | None = None,
+    hosts: Sequence[str] = (),
+    hostfile: str | None = None,
+    machine: str | None = None,
+    noise: float | None = None,
+    seed: int | None = None,
+) -> StudyPlan:
+    """What a study would measure here and how long that takes; for each figure and table whether this machine
+    can show and judge it, with the reason if it cannot. Measures nothing.
+    """
+    request = StudyRequest(
+        study=paper,
+        out=default_folder(paper),
+        where=Where.of(launcher, mpi, hosts, hostfile, machine, noise, seed),
+        quick=quick,
+        repeat=repeat,
+        seed=seed,
+    )
+    chosen, here, prepared, reasons = measured.plan(request)
+    runs = tuple(
+        PlannedRun(
+            name=item.name,
+            plan=item.plan,
+            points=len(prepared[item.name].expansion.points) if item.name in prepared else 0,
+            seconds=prepared[item.name].seconds if item.name in prepared else 0.0,
+            command=measured.command(request, item, here),
+            reason=reasons.get(item.name, ""),
+            notes=tuple(f"{note.what}: {note.reason}" for note in prepared[item.name].expansion.notes)
+            if item.name in prepared
+            else (),
+        )
+        for item in chosen.measurements
+    )
+    return StudyPlan(
+        study=chosen.name,
+        paper=chosen.paper,
+        machine=here.name,
+        hosts=here.hosts,
+        virtual=here.virtual,
+        quick=quick,
+        seconds=sum(run.seconds for run in runs),
+        runs=runs,
+        exhibits=planned_exhibits(chosen, here, reasons),
+    )

@@ -1,0 +1,187 @@
+"""What a study says: each figure and table of the paper with its statements, our values and the verdicts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from elbowroom.machine.topology import Machine
+from elbowroom.studies.evidence import Evidence
+from elbowroom.studies.study import Exhibit, Measurement, Outcome, Statement, Study
+
+Verdict = Literal["confirmed", "refuted", "undecided", "not testable here"]
+VERDICTS: tuple[Verdict, ...] = ("confirmed", "refuted", "undecided", "not testable here")
+State = Literal["measured", "not measured", "failed"]
+
+
+class JudgedStatement(msgspec.Struct, frozen=True, kw_only=True):
+    """A statement of the paper beside our values. `criterion`: when it is confirmed and when refuted; `why`:
+    the reason of the verdict, where it needs one.
+    """
+
+    text: str
+    section: str
+    paper: str
+    ours: str
+    verdict: Verdict
+    why: str = ""
+    criterion: str = ""
+
+
+class JudgedExhibit(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure or table of the paper. `figures`, `tables`: how many of ours the report shows in its place;
+    `instead`: why it has none, or the command that makes it; `differs`: what is done differently.
+    """
+
+    label: str
+    title: str
+    runs: tuple[str, ...]
+    figures: int
+    tables: int
+    statements: tuple[JudgedStatement, ...]
+    instead: str = ""
+    differs: str = ""
+
+
+class StudiedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run of a study: its folder, or the reason why it was not measured or failed; `doubt`: why it is not
+    trusted; `command`: what makes the same run by itself.
+    """
+
+    name: str
+    plan: str
+    folder: str
+    state: State
+    points: int = 0
+    reason: str = ""
+    doubt: str = ""
+    command: str = ""
+
+
+class StudyDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What `study --json` prints. `virtual`: a virtual machine answered, so that the verdicts describe it
+    and are no evidence on the paper; `counts`: statements by verdict.
+    """
+
+    schema: str = "elbowroom/study"
+    version: int = 1
+    study: str
+    paper: str
+    folder: str
+    report: str
+    machine: str
+    hosts: int
+    virtual: bool
+    quick: bool
+    trusted: bool
+    counts: dict[str, int]
+    runs: tuple[StudiedRun, ...]
+    exhibits: tuple[JudgedExhibit, ...]
+
+
+class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that a study would make here: points and seconds, or the reason why not."""
+
+    name: str
+    plan: str
+    points: int
+    seconds: float
+    command: str
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class PlannedExhibit(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure or table: whether this machine can show it, and how many of its statements it can judge.
+    `reasons`: why it cannot show or judge the others.
+    """
+
+    label: str
+    title: str
+    shown: bool
+    judged: int
+    statements: int
+    reasons: tuple[str, ...] = ()
+
+
+class StudyPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What `study --dry-run --json` prints; `seconds` for all runs."""
+
+    schema: str = "elbowroom/study-plan"
+    version: int = 1
+    study: str
+    paper: str
+    machine: str
+    hosts: int
+    virtual: bool
+    quick: bool
+    seconds: float
+    runs: tuple[PlannedRun, ...]
+    exhibits: tuple[PlannedExhibit, ...]
+
+
+def judged(statement: Statement, exhibit: Exhibit, evidence: Evidence, machine: Machine) -> JudgedStatement:
+    """The verdict on a statement: not testable here where the machine lacks what it needs or nothing was
+    measured; undecided where the runs are not trusted.
+    """
+    outcome = statement.judge(evidence)
+    lack = next((reason for need in statement.needs if (reason := need(machine))), "")
+    verdict, why = _verdict(outcome, lack, evidence.doubts(exhibit.runs))
+    return JudgedStatement(
+        text=statement.text,
+        section=statement.section,
+        paper=statement.paper,
+        ours=outcome.ours,
+        verdict=verdict,
+        why=why,
+        criterion=statement.criterion,
+    )
+
+
+def _verdict(outcome: Outcome, lack: str, doubt: str) -> tuple[Verdict, str]:
+    if lack:
+        return "not testable here", lack
+    if outcome.judgement == "not tested":
+        return "not testable here", outcome.why or "it was not measured"
+    if doubt and outcome.judgement != "undecided":
+        return "undecided", f"the run is not trusted: {doubt}"
+    return outcome.judgement, outcome.why
+
+
+def counted(exhibits: Sequence[JudgedExhibit]) -> dict[str, int]:
+    """Statements by verdict, every verdict named."""
+    counts = Counter(statement.verdict for exhibit in exhibits for statement in exhibit.statements)
+    return {verdict: counts[verdict] for verdict in VERDICTS}
+
+
+def lacking(measurement: Measurement, machine: Machine) -> str:
+    """Why nothing of a run can be measured here; empty where something can."""
+    return next((reason for need in measurement.needs if (reason := need(machine))), "")
+
+
+def planned_exhibits(study: Study, machine: Machine, reasons: dict[str, str]) -> tuple[PlannedExhibit, ...]:
+    """What the machine can show and judge; `reasons`: why a run cannot be made, by its name."""
+    planned = []
+    for exhibit in study.exhibits:
+        without = [reasons[name] for name in exhibit.runs if reasons.get(name)]
+        shown = bool(exhibit.runs) and len(without) < len(exhibit.runs)
+        lacks = [
+            next((reason for need in statement.needs if (reason := need(machine))), "")
+            for statement in exhibit.statements
+        ]
+        can = [lack for lack in lacks if shown and not lack]
+        said = [*([exhibit.instead] if exhibit.instead else []), *without, *filter(None, lacks)]
+        planned.append(
+            PlannedExhibit(
+                label=exhibit.label,
+                title=exhibit.title,
+                shown=shown,
+                judged=len(can),
+                statements=len(exhibit.statements),
+                reasons=tuple(dict.fromkeys(said)),
+            )
+        )
+    return tuple(planned)

@@ -1,0 +1,158 @@
+"""The figures of papers from the points of a study: the panels of the experiments, and those in the papers'
+units where they differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import msgspec
+
+from elbowroom import experiments
+from elbowroom.draw.figure import Axis, Figure, Series
+from elbowroom.draw.table import TextTable
+from elbowroom.experiments.common.panels import CORES, X, comm_label, cores_of, side_by_side
+from elbowroom.experiments.common.sentences import grouped, kernel_name, place_text, size_text
+from elbowroom.plan.kernels import Kernel, find
+from elbowroom.results.result import PointResult, Summary
+from elbowroom.studies.evidence import EVERYWHERE, Evidence, Where
+from elbowroom.studies.judgements import Only, size
+
+Draw = Callable[[Evidence], Sequence[Figure]]
+
+SIZES = Axis(label="Message size", scale="log2", bytes=True)
+DURATION = "Duration of an item (ns)"
+
+
+def panels(run: str, where: Where = EVERYWHERE, only: Only | None = None, names: str = "") -> Draw:
+    """The figures that the run's own experiment draws of those points; `names`: only those whose name starts
+    so.
+    """
+
+    def draw(evidence: Evidence) -> Sequence[Figure]:
+        points = evidence.points(run, where, only)
+        if not points:
+            return ()
+        mine = evidence.runs[run]
+        drawn = experiments.get(mine.experiment).figures(points, mine.machine)
+        return tuple(figure for figure in drawn if figure.name.startswith(names) and figure.series)
+
+    return draw
+
+
+def run_tables(run: str) -> Callable[[Evidence], Sequence[TextTable]]:
+    """The tables of the run's own experiment."""
+
+    def tables(evidence: Evidence) -> Sequence[TextTable]:
+        mine = evidence.runs.get(run)
+        if mine is None or not evidence.points(run):
+            return ()
+        return experiments.get(mine.experiment).tables(mine.points, mine.machine)
+
+    return tables
+
+
+def duration(item: PointResult, summary: Summary) -> tuple[float, float, float]:
+    """Nanoseconds that a computing core takes for an item of its kernel (weak scaling: every core does the
+    same work), from the rate of all cores.
+    """
+    kernel = find(item.kernel)
+    assert kernel is not None
+    scale = 1e3 * max(item.n, 1) * _per_item(kernel, item, summary.unit)
+    return scale / summary.median, scale / summary.d9, scale / summary.d1
+
+
+def _per_item(kernel: Kernel, item: PointResult, unit: str) -> float:
+    """What the rate counts for one item: bytes, flops, or the item itself."""
+    if unit == "MB/s":
+        return float(kernel.algorithmic_bytes)
+    if unit == "Mflop/s":
+        return float(kernel.flops * (item.cursor if kernel.uses_cursor else 1))
+    return 1.0
+
+
+def durations(
+    run: str, where: Where = EVERYWHERE, only: Only | None = None, x: X = cores_of, axis: Axis = CORES
+) -> Draw:
+    """Network on the left axis and the duration of an item on the right one, over cores or the intensity."""
+
+    def draw(evidence: Evidence) -> Sequence[Figure]:
+        drawn = []
+        chosen = [item for item in evidence.points(run, where, only) if item.n]
+        for case, group in grouped(chosen, _case).items():
+            first = group[0]
+            drawn.append(
+                side_by_side(
+                    "-".join(map(str, ("durations", *case))),
+                    f"Network {first.metric} ({size_text(first.size)}) and duration of "
+                    f"{kernel_name(first.kernel)}, {place_text(first, evidence.machine)}",
+                    axis,
+                    group,
+                    x,
+                    comm=f"network {first.metric}",
+                    right=Axis(label=DURATION, scale="log10" if axis.scale != "linear" else "linear"),
+                    comp_transform=duration,
+                )
+            )
+        return drawn
+
+    return draw
+
+
+def _case(item: PointResult) -> tuple[object, ...]:
+    return item.kernel, item.size, item.comp_node, item.comm_node, item.comm_core
+
+
+def constant_frequencies(run: str, metric: Literal["latency", "bandwidth"]) -> Draw:
+    """The network alone over the message size, a curve for each constant frequency (Denis et al., Fig. 1)."""
+
+    def draw(evidence: Evidence) -> Sequence[Figure]:
+        points = evidence.points(run, only=lambda item: bool(item.core_khz or item.uncore_khz))
+        points = [item for item in points if item.metric == metric]
+        series = [
+            line
+            for (core, uncore), group in grouped(
+                points, lambda item: (item.core_khz, item.uncore_khz)
+            ).items()
+            if (line := _alone(group, _frequency_text(core, uncore))) is not None
+        ]
+        if not series:
+            return ()
+        figure = Figure(
+            name=f"constant-{metric}",
+            title=f"Network {metric} at constant frequencies",
+            x=SIZES,
+            left=Axis(label=comm_label(points)),
+            series=tuple(series),
+            caption="Communication only; bands go from the first to the last decile.",
+        )
+        return (figure,)
+
+    return draw
+
+
+def _frequency_text(core: int | None, uncore: int | None) -> str:
+    parts = [f"{name} {khz / 1000:.0f} MHz" for name, khz in (("core", core), ("uncore", uncore)) if khz]
+    return ", ".join(parts)
+
+
+def _alone(group: Sequence[PointResult], name: str) -> Series | None:
+    rows = [
+        (float(item.size), item.comm.alone.median, item.comm.alone.d1, item.comm.alone.d9, item.id)
+        for item in sorted(group, key=size)
+        if item.comm.alone is not None
+    ]
+    if not rows:
+        return None
+    x, y, low, high, points = zip(*rows, strict=True)
+    return Series(name=name, side="communication", style="alone", x=x, y=y, low=low, high=high, points=points)
+
+
+def titled(figures: Sequence[Figure], label: str) -> tuple[Figure, ...]:
+    """The figures of an exhibit: its label before each title, and names that no other exhibit has."""
+    start = "".join(letter if letter.isalnum() else "-" for letter in label.lower())
+    return tuple(
+        msgspec.structs.replace(figure, name=f"{start}-{figure.name}", title=f"{label}. {figure.title}")
+        for figure in figures
+    )

@@ -1,0 +1,1 @@
+"""One module for each paper: what it measured, and what it states."""
