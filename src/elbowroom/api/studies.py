@@ -17,8 +17,6 @@ from elbowroom.measure.study import Conducted, StudyRequest
 from elbowroom.report.study import StudyPage, render
 from elbowroom.studies import STUDIES
 from elbowroom.studies.document import JudgedExhibit as JudgedExhibit
-from elbowroom.studies.document import StudyDocument as StudyDocument
-from elbowroom.studies.document import StudyPlan as StudyPlan
 from elbowroom.studies.document import (
     PlannedRun,
     State,
@@ -27,6 +25,8 @@ from elbowroom.studies.document import (
     judged,
     planned_exhibits,
 )
+from elbowroom.studies.document import StudyDocument as StudyDocument
+from elbowroom.studies.document import StudyPlan as StudyPlan
 from elbowroom.studies.drawings import titled
 
 REPORT, DOCUMENT = "report.html", "results.json"
@@ -174,8 +174,8 @@ def warnings(document: StudyDocument) -> tuple[str, ...]:
     sentences = []
     if document.virtual:
         sentences.append(
-            "A virtual machine answered and nothing was measured. The verdicts describe this virtual machine; "
-            "they are no evidence for or against the paper."
+            "A virtual machine answered and nothing was measured. The verdicts describe this virtual "
+            "machine; they are no evidence for or against the paper."
         )
     if not document.trusted:
         names = ", ".join(run.name for run in document.runs if run.doubt)

@@ -335,14 +335,16 @@ class VirtualSource(_NothingStarted):
 
     def refuse(self, point: Point) -> str:
         """What its laws say nothing about."""
-        return point.workload.virtual_refusal or self._virtual.refuse(point)
+        return self._virtual.refuse(point)
 
     def open(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> Conversation:
         """A conversation with the virtual machine."""
         return VirtualProbe(self._virtual, ranks)
 
     def start(self, point: Point) -> Conversation:
-        """A conversation with a cluster of such machines."""
+        """A conversation with a cluster of such machines, or with one whose effects answer."""
+        if point.workload.virtual_refusal:
+            return VirtualProbe(self._virtual, point.workload.rank_count(point, self._virtual.machine))
         return VirtualCluster(self._virtual, point)
 
 

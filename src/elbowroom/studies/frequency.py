@@ -354,7 +354,7 @@ AVX_TRACES = Exhibit(
             paper="concluded",
             judge=every(stable(AVX), unaffected(Curve(AVX, "comm")), unaffected(Curve(PRIME, "comm"))),
             criterion=(
-                "confirmed if frequencies of computing cores change, that of the communication core does not, "
+                "confirmed if frequencies of computing cores change, that of the communication core does not "
                 f"and communication keeps {LIMIT:.2f} or more"
             ),
             needs=NETWORK,

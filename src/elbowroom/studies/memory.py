@@ -285,7 +285,7 @@ FIGURE_4B = Exhibit(
             section="4.3",
             paper="at most 25 %, with 5 computing cores",
             judge=loss(Curve(PLACEMENT, "comp", Where(metric="bandwidth")), 1.0, 0.70, "worst"),
-            criterion="confirmed if it suffers and keeps 0.70 or more with its interval at worst; refuted if less",
+            criterion="confirmed if it suffers and keeps at least 0.70 with its interval; refuted if less",
             needs=NETWORK,
         ),
     ),

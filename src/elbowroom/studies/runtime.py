@@ -215,7 +215,7 @@ FIGURE_10 = Exhibit(
             section="6",
             paper="CG from 1 to 0.1, GEMM from 1 to 0.8",
             judge=loses_more_with_cores,
-            criterion="confirmed if CG's sends keep less with the most cores than with the fewest (intervals)",
+            criterion="confirmed if CG's sends keep less with the most cores than with the fewest",
             needs=NETWORK,
         ),
         Statement(

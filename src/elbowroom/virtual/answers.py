@@ -14,11 +14,13 @@ from elbowroom.machine.topology import Machine
 from elbowroom.plan.file import Steady
 from elbowroom.plan.kernels import KERNELS, Kernel, find
 from elbowroom.plan.order import request
+from elbowroom.plan.placement import near_node
 from elbowroom.plan.point import Point, Unit
-from elbowroom.virtual import hosts
+from elbowroom.virtual import hosts, programs
 from elbowroom.virtual.cluster import scaled
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import Definition
+from elbowroom.virtual.effects import Asked, chosen, name_of, value
 from elbowroom.virtual.laws import Exchange, ProcessRates, Work, answer
 from elbowroom.virtual.machines import HOSTS, by_socket, machine_of, truth_of
 from elbowroom.virtual.requests import Requests, Simulate
@@ -99,6 +101,10 @@ class VirtualMachine:
 
     def refuse(self, point: Point) -> str:
         """Why a point cannot be answered; empty when it can."""
+        if self._planted(request(point, Unit(point=point.id, repetition=0), Steady())):
+            return ""
+        if point.workload.virtual_refusal:
+            return point.workload.virtual_refusal
         if point.scheduling and "AB" in point.sequence:
             return SCHEDULING
         kernel = find(point.kernel)
@@ -114,7 +120,9 @@ class VirtualMachine:
 
     def answer(self, unit: Unit, fields: Mapping[str, Any]) -> dict[str, Any]:
         """The record of one repetition: every phase of the request's sequence, each with its own noise."""
-        exact = self._every(fields)
+        if self._planted(fields):
+            return self._effects_only(unit, fields)
+        exact = [self._changed(item, fields) for item in self._every(fields)]
         phases = fields["sequence"]
         factors = self._factors(unit, (len(phases), len(exact), 2))
         kernel = find(fields["kernel"])
@@ -139,6 +147,66 @@ class VirtualMachine:
                 for index, phase in enumerate(phases)
             ],
         }
+
+    def _asked(self, fields: Mapping[str, Any]) -> Asked:
+        """The request as effects see it."""
+        nodes = {core.number: core.node for core in self.machine.cores}
+        near = near_node(self.machine)
+        return Asked(
+            name=name_of(fields),
+            fields=dict(fields),
+            data="near" if fields["comp_node"] == near else "far",
+            thread="near" if nodes.get(fields["comm_cores"][0]) == near else "far",
+        )
+
+    def _planted(self, fields: Mapping[str, Any]) -> bool:
+        """Whether only effects answer: no law is about programs, lists of tasks and memory accesses."""
+        if not self.definition.effects or "kernel" not in fields:
+            return False
+        kernel = None if "program" in fields or "extraneous" in fields else find(fields["kernel"])
+        lawless = "program" in fields or "extraneous" in fields or (kernel is not None and kernel.pool)
+        return lawless and bool(chosen(self.definition.effects, self._asked(fields)))
+
+    def _changed(self, exact: ProcessRates, fields: Mapping[str, Any]) -> ProcessRates:
+        """What the law says of both sides together, as effects change it."""
+        if not self.definition.effects:
+            return exact
+        asked = self._asked(fields)
+        effects = chosen(self.definition.effects, asked)
+        comm, comp = value(effects, "comm", asked), value(effects, "comp", asked)
+        added = value(effects, "added", asked)
+        if comm is not None or added is not None:
+            exact = msgspec.structs.replace(
+                exact,
+                comm_together=exact.comm_alone * (comm or 1.0),
+                latency_together=exact.latency_alone / (comm or 1.0) + (added or 0.0),
+            )
+        pace = value(effects, "comp_alone", asked)
+        if pace is not None and exact.comp_alone is not None and exact.comp_together is not None:
+            alone, together = exact.comp_alone * pace, exact.comp_together * pace
+            exact = msgspec.structs.replace(exact, comp_alone=alone, comp_together=together)
+        if comp is not None and exact.comp_alone is not None:
+            exact = msgspec.structs.replace(exact, comp_together=exact.comp_alone * comp)
+        return exact
+
+    def _effects_only(self, unit: Unit, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """A program, polling workers or accesses: alone by the law of messages, together by effects."""
+        asked = self._asked(fields)
+        effects = chosen(self.definition.effects, asked)
+        idle = self._every({**fields, "kernel": "none", "size": max(1, fields["size"]), "placements": None})[
+            0
+        ]
+        factors = self._factors(unit, (len(fields["sequence"]), 1, 2))
+        if "extraneous" in fields:
+            words = [zlib.crc32(text.encode()) for text in (self.definition.name, unit.point)]
+            rng = np.random.default_rng([self.seed, *words, unit.repetition])
+            return programs.accesses(unit, effects, asked, idle.latency_alone, rng)
+        if "program" in fields and fields["program"]["name"] == "kernels":
+            cores = max(1, int(asked.x("n")))
+            rates = (cores * self.definition.core_peak, self.definition.local.b_comm_seq)
+            return programs.matrices(unit, effects, asked, rates, factors)
+        record = programs.messages(unit, effects, asked, idle.latency_alone, factors)
+        return record if "program" in fields else _with_polls(record, asked, factors)
 
     def far(self, core: int) -> bool:
         """Whether a core is of another socket than the NIC."""
@@ -200,6 +268,25 @@ class VirtualMachine:
             factors = np.where(factors > 0, factors, rng.normal(1.0, self.noise, shape))
         table: list[list[list[float]]] = factors.tolist()
         return table
+
+
+POLL_NS, NOP_NS = 20.0, 0.4
+"""What a poll and a nop take a worker that has its list for itself, about."""
+
+
+def _with_polls(record: dict[str, Any], asked: Asked, factors: list[list[list[float]]]) -> dict[str, Any]:
+    """Phases of a pool's workers with what they poll."""
+    kernel = find(asked.name)
+    assert kernel is not None
+    each = 1e3 / (POLL_NS + NOP_NS * asked.x("cursor")) if kernel.uses_cursor else 2e-4
+    phases = []
+    for index, phase in enumerate(record["phases"]):
+        rate = each * asked.x("n") * factors[index][0][0]
+        comp = {"rate": rate, "unit": kernel.rate_unit, "batches": [rate]}
+        sides = {} if phase["phase"] == "B" else {"comp": comp}
+        comm = {} if phase["phase"] == "A" else {"comm": phase["comm"]}
+        phases.append({**{key: item for key, item in phase.items() if key != "comm"}, **sides, **comm})
+    return {**record, "phases": phases}
 
 
 def _sides(

@@ -15,6 +15,7 @@ from elbowroom.documents import check_keys, convert, parse_toml
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import Shape
 from elbowroom.models.threshold.law import Parameters, Threshold
+from elbowroom.virtual.effects import Effect, wrong
 
 PAGE = "`elbowroom help virtual`"
 
@@ -99,6 +100,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     far_latency_us: Positive = FAR_LATENCY_US
     local: Parameters
     remote: Parameters | None = None
+    effects: tuple[Effect, ...] = ()
 
     @property
     def shape(self) -> Shape:
@@ -139,11 +141,15 @@ def decode(text: str, where: str) -> Definition:
 def encode(definition: Definition) -> str:
     """The definition as TOML that `decode` reads back."""
     data = msgspec.to_builtins(definition)
+    effects = data.pop("effects")
     plain = {key: value for key, value in data.items() if not isinstance(value, dict) and value is not None}
     lines = [f"{key} = {_toml(value)}" for key, value in plain.items()]
     for side in ("local", "remote"):
         if data[side] is not None:
             lines += ["", f"[{side}]", *(f"{key} = {_toml(value)}" for key, value in data[side].items())]
+    for effect in effects:
+        said = {key: value for key, value in effect.items() if value not in (None, (), {}, "", 0.0)}
+        lines += ["", "[[effects]]", *(f"{key} = {_toml(value)}" for key, value in said.items())]
     return "\n".join(lines) + "\n"
 
 
@@ -191,6 +197,11 @@ def checked(definition: Definition) -> Definition:
             field="remote",
             hint="leave the table out, or sockets = 2",
         )
+    for effect in definition.effects:
+        if (fault := wrong(effect)) is not None:
+            key, value = fault
+            hint = "give pairs [x, value] with rising x; comm and comp are shares above 0"
+            raise UsageError("is no curve", field=f"effects.{key}", value=value, hint=hint)
     _check_side(definition.local, "local", definition.cores_per_socket)
     if definition.remote is not None:
         _check_side(definition.remote, "remote", definition.cores_per_socket)
@@ -228,6 +239,8 @@ def _toml(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_toml(item) for item in value) + "]"
     return repr(value)

@@ -63,10 +63,8 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
     register-only control; notes where there are no caches, a clock too many, no core left for bystanders.
     """
     control = _control(plan, machine) if plan.control else ()
-    if machine.virtual or machine.hosts > 1:
+    if machine.hosts > 1 and not machine.virtual:
         reason = f"one-way times need one clock, which {machine.hosts} hosts do not share (--launcher local)"
-        if machine.virtual:
-            reason = "a virtual machine has no caches; use a real machine"
         note = Note(what="extraneous accesses", reason=reason)
         return Expansion(points=control, notes=(note,))
     accesses.fits(1, plan.keys.ends[1], machine)

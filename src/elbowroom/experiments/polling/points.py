@@ -32,7 +32,7 @@ class PollingKeys(msgspec.Struct, frozen=True, kw_only=True):
 
 def expand(plan: Plan, machine: Machine) -> Expansion:
     """Every number of workers with every back-off, and paused; the same of StarPU's workers."""
-    _refuse(plan, machine)
+    _refuse(plan)
     plan = msgspec.structs.replace(plan, metric="latency")
     native = multiply(msgspec.structs.replace(plan, sweeps=_sweeps(plan), control=False), machine)
     _enough_cores(plan, native)
@@ -47,7 +47,7 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
     return with_notes(Expansion(points=(*points, *_starpu(plan, points, machine)), notes=()), notes)
 
 
-def _refuse(plan: Plan, machine: Machine) -> None:
+def _refuse(plan: Plan) -> None:
     kernels = {name for axes in _groups(plan) for name in axes.kernels or ()}
     for name in sorted(kernels - set(POOL_KERNELS)):
         hint = "choose polling, paused, or both"
@@ -58,13 +58,6 @@ def _refuse(plan: Plan, machine: Machine) -> None:
             field="metric",
             value=plan.metric,
             hint="leave it out",
-        )
-    if machine.virtual:
-        raise UsageError(
-            "a virtual machine has no list of tasks",
-            field="machine",
-            value=machine.name,
-            hint="measure polling on a real one: leave --machine out",
         )
 
 

@@ -1,0 +1,272 @@
+"""Swartvagher: On the Interactions between HPC Task-based Runtime Systems and Communication Libraries, PhD
+thesis, Bordeaux 2022: chapters 3 to 6.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from elbowroom.studies import frequency, memory, needs, pressure, runtime
+from elbowroom.studies.broadcasts import trees_gain
+from elbowroom.studies.drawings import panels, run_tables
+from elbowroom.studies.judgements import found
+from elbowroom.studies.sharing import (
+    MODEL,
+    accurate,
+    communications_lose_first,
+    error_table,
+    minimum_assured,
+    same_node_matters,
+)
+from elbowroom.studies.study import Exhibit, Measurement, Statement, Study
+
+CHOLESKY, QR, FORWARDING = "cholesky", "qr", "forwarding"
+
+MEASUREMENTS = (
+    Measurement(name=CHOLESKY, plan="cholesky", quick={"builds": "inline", "tiles": "8"}),
+    Measurement(name=QR, plan="qr", quick={"builds": "inline", "tiles": "6"}),
+    Measurement(name=FORWARDING, plan="forwarding", quick={"n": "all", "computations": "triad"}),
+    *frequency.MEASUREMENTS,
+    *memory.MEASUREMENTS,
+    *pressure.MEASUREMENTS,
+    *runtime.MEASUREMENTS,
+    Measurement(name=MODEL, plan="model", quick={"n": "1,2,3,5,8,12,16,all"}),
+)
+
+FASTER = "confirmed if the interval of every tree's gain is above 1, refuted if below"
+TRACED = "a figure of traces: `elbowroom trace record -o t -- APP`, then"
+
+
+CHAPTER_3 = (
+    Exhibit(
+        label="Fig. 3.1", title="An execution of Cholesky", instead=f"{TRACED} `trace merge t -o t.html`"
+    ),
+    Exhibit(
+        label="Fig. 3.2",
+        title="Impact of buffer flushes on performance",
+        instead="not made: this recorder writes no file while the program runs (`trace record --policy`)",
+    ),
+    Exhibit(
+        label="Fig. 3.3, 3.4",
+        title="Several runs with and without flushes",
+        instead=f"{TRACED} `trace merge`: spans in which the recorder was busy are marked",
+    ),
+    Exhibit(
+        label="Fig. 3.5 to 3.7",
+        title="Events by type and over time",
+        instead=f"{TRACED} `trace stat t --figure events.svg`",
+    ),
+    Exhibit(
+        label="Fig. 3.8 to 3.12",
+        title="Overhead of recording by events and by threads",
+        instead="`elbowroom trace overhead --threads 1,2,4 -- APP`",
+    ),
+    Exhibit(
+        label="Fig. 3.13 to 3.18",
+        title="Clocks of several nodes",
+        instead=f"{TRACED} `trace sync t --report clocks.html`; Fig. 3.16 is not drawn",
+    ),
+)
+
+CHAPTER_4 = (
+    Exhibit(
+        label="Fig. 4.1, 4.2",
+        title="Binomial and binary trees",
+        instead="pure functions, tested for up to 200 recipients",
+    ),
+    Exhibit(
+        label="Fig. 4.3 to 4.6",
+        title="Broadcasts alone",
+        instead="`elbowroom broadcast bench`, and `elbowroom broadcast areas`",
+    ),
+    Exhibit(label="Fig. 4.7, 4.8", title="Recipients of Cholesky", instead="`elbowroom broadcast factorize`"),
+    Exhibit(
+        label="Fig. 4.9 to 4.12",
+        title="Cholesky with dynamic broadcasts",
+        runs=(CHOLESKY,),
+        draw=panels(CHOLESKY),
+        tables=run_tables(CHOLESKY),
+        differs="a few processes; hundreds are simulated by `python benchmarks/factorizations.py`",
+        statements=(
+            Statement(
+                text="98 % of Cholesky's broadcasts are complete when their data are ready",
+                section="4.2.1",
+                paper="98 %",
+                judge=found(CHOLESKY, "cholesky-complete"),
+                criterion="confirmed if 98 % or more are complete in this run, refuted if fewer",
+                needs=(needs.network,),
+            ),
+            Statement(
+                text="broadcasts over trees make Cholesky faster",
+                section="4.4.2",
+                paper="20 to 30 % on 64 and 100 nodes of inti",
+                judge=trees_gain(CHOLESKY, "cholesky"),
+                criterion=FASTER,
+                needs=(needs.network,),
+            ),
+        ),
+    ),
+    Exhibit(label="Fig. 4.13", title="Recipients of QR", instead="`elbowroom broadcast factorize --task qr`"),
+    Exhibit(
+        label="Fig. 4.14 to 4.16",
+        title="QR with dynamic broadcasts",
+        runs=(QR, FORWARDING),
+        draw=lambda evidence: (*panels(QR)(evidence), *panels(FORWARDING)(evidence)),
+        tables=run_tables(QR),
+        differs="a few processes; hundreds are simulated by `python benchmarks/factorizations.py`",
+        statements=(
+            Statement(
+                text="broadcasts over trees make QR faster",
+                section="4.4.3",
+                paper="7 times with binary trees on 1 x 196 processes",
+                judge=trees_gain(QR, "qr"),
+                criterion=FASTER,
+                needs=(needs.network,),
+            ),
+        ),
+    ),
+)
+
+LABELS = {
+    "Fig. 1a": "Fig. 5.1a",
+    "Fig. 1b": "Fig. 5.1b",
+    "Fig. 2": "Fig. 5.2",
+    "3.2, bora": "Fig. 5.3",
+    "Fig. 3a": "Fig. 5.4a",
+    "Fig. 3b, 3c": "Fig. 5.4b, 5.4c",
+    "Fig. 4a": "Fig. 5.6a",
+    "Fig. 4b": "Fig. 5.6b",
+    "Fig. 5a": "Fig. 5.8a",
+    "Fig. 5d": "Fig. 5.8b",
+    "Fig. 5b": "Fig. 5.8c",
+    "Fig. 5e": "Fig. 5.8d",
+    "Fig. 5c": "Fig. 5.8e",
+    "Fig. 5f": "Fig. 5.8f",
+    "Table 1": "5.3.3",
+    "Fig. 6a": "Fig. 5.9a",
+    "Fig. 6b": "Fig. 5.9b",
+    "Fig. 7a": "Fig. 5.10a",
+    "Fig. 7b": "Fig. 5.10b",
+    "5.2": "5.4.1",
+    "Fig. 8": "Fig. 5.12",
+    "Fig. 9": "Fig. 5.13",
+    "Fig. 10": "Fig. 5.14",
+}
+"""Figures of the paper of 2021 in chapter 5."""
+
+SECTIONS = {
+    "3.1": "5.2.1", "3.2": "5.2.2", "3.2, 4.5": "5.2.2, 5.3.5", "3.3": "5.2.3", "3.4": "5.2.4",
+    "4.2": "5.3.2", "4.3": "5.3.3", "Table 1": "5.3.3", "4.4": "5.3.4", "4.5": "5.3.5",
+    "5.2": "5.4.1", "5.3": "5.4.2", "5.4": "5.4.3", "6": "5.5",
+}  # fmt: skip
+
+
+def relabelled(exhibit: Exhibit) -> Exhibit:
+    """A figure of the paper of 2021 as the thesis numbers it."""
+    statements = tuple(
+        replace(statement, section=SECTIONS[statement.section]) for statement in exhibit.statements
+    )
+    return replace(exhibit, label=LABELS[exhibit.label], statements=statements)
+
+
+_2021 = {
+    exhibit.label: relabelled(exhibit)
+    for exhibit in (*frequency.EXHIBITS, *memory.EXHIBITS, *pressure.EXHIBITS, *runtime.EXHIBITS)
+}
+
+DIAGRAM = Exhibit(
+    label="Fig. 5.5", title="Data streams in a node", instead="a drawing; `elbowroom simulate` has one"
+)
+
+OTHER_CLUSTERS = {
+    "Fig. 5.6b": Exhibit(
+        label="Fig. 5.7",
+        title="Bandwidth beside STREAM on bora",
+        instead="Fig. 5.6b on another cluster: run the study there",
+    ),
+    "Fig. 5.10b": Exhibit(
+        label="Fig. 5.11",
+        title="Impact of memory pressure on billy",
+        instead="Fig. 5.10 on another cluster: run the study there",
+    ),
+}
+
+
+def _chapter_5() -> tuple[Exhibit, ...]:
+    exhibits: list[Exhibit] = []
+    for label in LABELS:
+        exhibit = _2021[label]
+        exhibits.append(exhibit)
+        if exhibit.label == "Fig. 5.4b, 5.4c":
+            exhibits.append(DIAGRAM)
+        if exhibit.label in OTHER_CLUSTERS:
+            exhibits.append(OTHER_CLUSTERS[exhibit.label])
+    return tuple(exhibits)
+
+
+FROM_MODEL = (needs.network, needs.not_of_law)
+
+CHAPTER_6 = (
+    Exhibit(
+        label="Fig. 6.1",
+        title="Stacked memory bandwidths",
+        instead="`elbowroom fit RUN`, then `elbowroom evaluate RUN M.json --stacked -o FILE`",
+    ),
+    Exhibit(
+        label="Fig. 6.2 to 6.10",
+        title="Computations and communications beside each other, all placements",
+        runs=(MODEL,),
+        draw=panels(MODEL),
+        differs="the model's lines: `elbowroom fit RUN`, then `elbowroom report RUN`",
+        statements=(
+            Statement(
+                text="communications lose before computations do",
+                section="6.3.3",
+                paper="communications are reduced first",
+                judge=communications_lose_first,
+                criterion="confirmed if in each placement communication suffers from as few cores or fewer",
+                needs=FROM_MODEL,
+            ),
+            Statement(
+                text="a minimum of bandwidth is always assured for the network",
+                section="6.3.3",
+                paper="alpha between 0.27 and 1",
+                judge=minimum_assured,
+                criterion="confirmed if it keeps more than 0.05 with its interval where it loses most",
+                needs=FROM_MODEL,
+            ),
+            Statement(
+                text="contention is most severe with the data of both on one NUMA node",
+                section="6.3.3",
+                paper="almost not impacted elsewhere",
+                judge=same_node_matters,
+                criterion="confirmed if the intervals of kept at worst are apart in this direction",
+                needs=(*FROM_MODEL, needs.two_nodes),
+            ),
+        ),
+    ),
+    Exhibit(
+        label="Table 6.1",
+        title="Model errors on testbed platforms",
+        runs=(MODEL,),
+        tables=error_table,
+        statements=(
+            Statement(
+                text="the model predicts all placements with an average error below 4 %",
+                section="6.3.2",
+                paper="3.24 % on average; 0.20 to 6.61 % by machine",
+                judge=accurate,
+                criterion="confirmed if the average is below 4 %, where communication loses something",
+                needs=FROM_MODEL,
+            ),
+        ),
+    ),
+)
+
+STUDY = Study(
+    name="swartvagher2022",
+    paper="Swartvagher: Interactions between Task-based Runtime Systems and Communication Libraries (2022)",
+    page="docs/papers/paper-swartvagher2022.md",
+    measurements=MEASUREMENTS,
+    exhibits=(*CHAPTER_3, *CHAPTER_4, *_chapter_5(), *CHAPTER_6),
+)

@@ -1,0 +1,154 @@
+"""Effects that are written into a virtual machine: what each side keeps, as a curve over one axis.
+
+They replace what the machine's law says of both sides together, and stand for what it says nothing about:
+polling workers, programs over a runtime system, matrices, memory accesses between messages. So a machine can
+be given exactly the behaviour that a paper describes, or the opposite, and a study must find it
+(docs/guide/virtual.md).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from elbowroom.plan.kernels import arithmetic_intensity, find
+
+Kept = Annotated[float, Meta(gt=0, le=10)]
+Curve = tuple[tuple[float, float], ...]
+"""(x, value) by rising x; straight between them, constant beyond the ends."""
+
+Over = Literal["n", "size", "intensity", "cursor", "bytes"]
+Place = Literal["near", "far"]
+
+
+class Effect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one kind of point shows. `of`: kernels, tasks of programs (`overhead`, `polling`, `cg`, `gemm`),
+    or who accesses memory (`sender`, `receiver`); empty: kernels that use memory. The other fields choose
+    among their points; those left out take all.
+
+    `comm`, `comp`: shares that the sides keep, over `over`; `comp_alone`: factor of the computation's rate;
+    `added`: us more of a latency; `stalled`: share of the time that cores wait for memory (as counters would
+    say); `misses`: by cache level; `spread`: relative scatter of one-way times.
+    """
+
+    of: tuple[str, ...] = ()
+    metric: Literal["", "latency", "bandwidth"] = ""
+    data: Place | None = None
+    thread: Place | None = None
+    comp_node: int | None = None
+    comm_node: int | None = None
+    n: tuple[int, ...] = ()
+    over: Over = "n"
+    comm: Curve = ()
+    comp: Curve = ()
+    comp_alone: Curve = ()
+    added: Curve = ()
+    stalled: Curve = ()
+    misses: dict[Literal["L1", "L2", "L3"], Curve] = {}
+    spread: Annotated[float, Meta(ge=0, le=1)] = 0.0
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What effects are chosen by: a request of the probe's protocol, with its places as near and far."""
+
+    name: str
+    fields: dict[str, Any]
+    data: Place
+    thread: Place
+
+    def x(self, over: Over, size: float = 0.0) -> float:
+        """The value of an axis; `size`: bytes accessed."""
+        if over == "n":
+            return float(_cores(self.fields))
+        if over == "intensity":
+            return arithmetic_intensity(self.fields["kernel"], self.fields["cursor"]) or 0.0
+        if over == "cursor":
+            program = self.fields.get("program") or {}
+            return float(program.get("backoff") or self.fields["cursor"])
+        return float(self.fields["size"]) if over == "size" else size
+
+
+def _cores(fields: Mapping[str, Any]) -> int:
+    """Computing cores of one process."""
+    places = fields.get("placements")
+    return len(places[0]["comp_cores"]) if places else len(fields["comp_cores"])
+
+
+def name_of(fields: Mapping[str, Any]) -> str:
+    """What a request runs, as effects name it."""
+    if "extraneous" in fields:
+        return str(fields["extraneous"]["who"])
+    if "program" in fields:
+        program = fields["program"]
+        return "paused" if program.get("backoff") == 0 else str(program["task"])
+    return str(fields["kernel"])
+
+
+def chosen(effects: Sequence[Effect], asked: Asked) -> list[Effect]:
+    """The effects that apply to a request, those written later first."""
+    return [effect for effect in reversed(effects) if _applies(effect, asked)]
+
+
+def _applies(effect: Effect, asked: Asked) -> bool:
+    kernel = None if "program" in asked.fields or "extraneous" in asked.fields else find(asked.name)
+    if effect.of:
+        if asked.name not in effect.of:
+            return False
+    elif kernel is None or not kernel.moves_memory:
+        return False
+    fields = asked.fields
+    return (
+        effect.metric in ("", fields["metric"])
+        and effect.data in (None, asked.data)
+        and effect.thread in (None, asked.thread)
+        and effect.comp_node in (None, fields["comp_node"])
+        and effect.comm_node in (None, fields["comm_node"])
+        and (not effect.n or _cores(fields) in effect.n)
+    )
+
+
+def at(curve: Curve, x: float) -> float:
+    """The curve's value."""
+    place = bisect_right([point[0] for point in curve], x)
+    if place == 0:
+        return curve[0][1]
+    if place == len(curve):
+        return curve[-1][1]
+    (left, low), (right, high) = curve[place - 1], curve[place]
+    return low + (high - low) * (x - left) / (right - left)
+
+
+def value(
+    effects: Sequence[Effect],
+    what: Literal["comm", "comp", "comp_alone", "added", "stalled"],
+    asked: Asked,
+    size: float = 0,
+) -> float | None:
+    """The first effect's value of a kind; None where none says anything."""
+    for effect in effects:
+        curve: Curve = getattr(effect, what)
+        if curve:
+            return at(curve, asked.x(effect.over, size))
+    return None
+
+
+def wrong(effect: Effect) -> tuple[str, object] | None:
+    """The first key of an effect whose curve is none: (key, value); None where all are right."""
+    curves: dict[str, Curve] = {
+        name: getattr(effect, name) for name in ("comm", "comp", "comp_alone", "added", "stalled")
+    }
+    curves |= {f"misses.{level}": curve for level, curve in effect.misses.items()}
+    for key, curve in curves.items():
+        xs = [x for x, _ in curve]
+        if any(later <= earlier for earlier, later in pairwise(xs)):
+            return key, list(xs)
+        low = -1e9 if key == "added" else 0.0
+        for _, y in curve:
+            if not low <= y <= 1e9 or (key in ("comm", "comp", "comp_alone") and not 0 < y <= 10):
+                return key, y
+    return None
