@@ -100,6 +100,7 @@ SHORT = {
     "{LIVE}": "run sizes --dry-run --launcher mpiexec",
     "{VERIFY}": "advise henri --job job.toml --verify --machine henri --run new",
     "{CALIBRATE}": "calibrate --machine henri --budget 3 --no-report --run new",
+    "{STUDY}": "study denis2021 --machine henri --quick",
     "{RECORD}": "trace record -o new",
 }
 
@@ -109,6 +110,7 @@ run:
   run quick --dry-run --launcher replay:@
   calibrate --resume @
   advise henri --job job.toml --verify --resume @
+  study --resume @
 measured run:
   colocate calibrate @ -o new.json
   show @
@@ -135,6 +137,7 @@ machine:
   run sizes --machine @ --no-report --out new
   simulate --machine @ --parameters
   calibrate --machine @ --run new
+  study denis2021 --machine @ -o new
   advise henri --job job.toml --verify --run new --machine @
 wild machine:
   machine show @
@@ -174,6 +177,7 @@ hostfile:
   calibrate --launcher mpiexec --run new --hostfile @
   broadcast bench --launcher mpiexec --hostfile @
   profile calibrate --launcher mpiexec --hostfile @
+  study tan2012 --launcher mpiexec -o new --hostfile @
 trace:
   trace stat @
   trace check @
@@ -217,11 +221,13 @@ new folder:
   run sizes --machine henri --no-report --out @
   import curves.csv -o @
   calibrate --machine henri --budget 3 --no-report --run @
+  {STUDY} -o @
   advise henri --job job.toml --verify --machine henri --run @
   colocate measure apps.toml -o @
 count:
   colocate calibrate run --repeat @
   {VIRTUAL} --repeat @
+  {STUDY} -o new --repeat @
   {VERIFY} --repeat @
   {CALIBRATE} --repeat @
   {CALIBRATE} --budget @
@@ -276,6 +282,7 @@ index:
   profile what-if p --comm-node @
 any index:
   colocate measure apps.toml -o new --seed @
+  {STUDY} -o new --seed @
   colocate predict p --seed @
   {VIRTUAL} --seed @
   {VERIFY} --seed @
@@ -284,6 +291,8 @@ any index:
   trace overhead --repeat 1 --seed @ -- true
   trace simulate-clocks --clocks 2 --seed @
 positive:
+  {STUDY} -o new --timeout @
+  {STUDY} -o new --budget @
   colocate schedule --matrix matrix.csv --limit @
   colocate schedule jobs.toml --matrix matrix.csv --seconds @
   colocate measure apps.toml -o new --timeout @
@@ -308,6 +317,7 @@ percentage:
   compare run run --at-least @
   compare run run --fail-above @
 amount:
+  {STUDY} -o new --noise @
   overlap --t-comp 1 --t-comm @ --l-comp 1.2 --l-comm 1.5
   overlap --t-comp @ {SPLIT}
   {VIRTUAL} --noise @
@@ -357,6 +367,9 @@ setting:
 parameter:
   simulate --machine henri --cores 1 --set @
 name:
+  study @ --machine henri -o new
+  {STUDY} -o new --only @
+  study tan2012 --dry-run --launcher @
   colocate schedule --matrix matrix.csv --apart @
   {VIRTUAL} --kernels @
   {CALIBRATE} --kernels @
@@ -420,6 +433,7 @@ choice:
   simulate --machine henri --kernel @
   simulate --machine henri --direction @
 hosts:
+  study tan2012 --launcher mpiexec -o new --hosts @
   {LIVE} --hosts @
   advise henri --job job.toml --verify --launcher mpiexec --run new --hosts @
   calibrate --launcher mpiexec --run new --hosts @
@@ -427,6 +441,7 @@ hosts:
   profile calibrate --launcher mpiexec --hosts @
 mpi:
   colocate calibrate run --mpi @
+  study tan2012 -o new --mpi @
   broadcast bench --mpi @
   profile calibrate --mpi @
   doctor --mpi @
@@ -492,6 +507,10 @@ show run --json=yes
 run quick --resume run
 run --resume run --seed 1
 run --retry-failed
+study
+study denis2021 --resume run
+study --resume run --quick
+{STUDY} --mpi openmpi
 {VIRTUAL} --launcher local
 {VIRTUAL} --mpi openmpi
 {VIRTUAL} --hosts a

@@ -47,6 +47,7 @@ def study(
     *,
     out: str | None = None,
     resume: str | None = None,
+    only: Sequence[str] = (),
     quick: bool = False,
     repeat: int | None = None,
     budget: float | None = None,
@@ -64,7 +65,8 @@ def study(
     report.html and results.json there.
 
     A folder that was begun is continued: what is measured is kept. `resume` names it in place of `paper`.
-    `quick`: few repetitions, short windows and fewer points; `budget`: seconds for all runs together.
+    `only`: labels of the figures and tables to make (`Fig. 4a`). `quick`: few repetitions, short windows and
+    fewer points; `budget`: seconds for all runs together.
     UsageError for an unknown paper, and for a folder of other settings or of another machine.
     """
     if resume is not None:
@@ -74,6 +76,7 @@ def study(
             study=paper or "",
             out=out or default_folder(paper or ""),
             where=Where.of(launcher, mpi, hosts, hostfile, machine, noise, seed),
+            only=tuple(only),
             quick=quick,
             repeat=repeat,
             budget=budget or 0.0,
@@ -188,6 +191,7 @@ def warnings(document: StudyDocument) -> tuple[str, ...]:
 def study_plan(
     paper: str,
     *,
+    only: Sequence[str] = (),
     quick: bool = False,
     repeat: int | None = None,
     launcher: str | None = None,
@@ -205,6 +209,7 @@ def study_plan(
         study=paper,
         out=default_folder(paper),
         where=Where.of(launcher, mpi, hosts, hostfile, machine, noise, seed),
+        only=tuple(only),
         quick=quick,
         repeat=repeat,
         seed=seed,

@@ -28,6 +28,7 @@ COLOURS = {"confirmed": "green", "refuted": "red", "undecided": "yellow", "not t
 _FIXED = (
     "out",
     "dry_run",
+    "only",
     "quick",
     "repeat",
     "budget",
@@ -55,6 +56,9 @@ def _complete_paper(_context: click.Context, _parameter: click.Parameter, incomp
 )
 @click.option("--resume", metavar="FOLDER", help="Continue the study in FOLDER with its settings.")
 @click.option("--dry-run", is_flag=True, help="Print what this machine can show and judge, and the time.")
+@click.option(
+    "--only", multiple=True, metavar="LABEL", help="Only this figure or table: 'Fig. 4a'; may be repeated."
+)
 @click.option("--quick", is_flag=True, help="Few repetitions, short windows, fewer points.")
 @click.option("--repeat", type=REPEAT, metavar="N", help="Repetitions of each point.")
 @click.option("--budget", type=DURATION, metavar="TIME", help="Time for all runs together: 30min, 4h.")
@@ -88,6 +92,7 @@ def study(paper: str | None, **options: Any) -> int:
         known = ", ".join(api.study_names())
         raise UsageError("no paper is given", field="paper", hint=f"name one of {known}, or --resume FOLDER")
     shared = {
+        "only": options["only"],
         "quick": options["quick"],
         "repeat": options["repeat"],
         "seed": options["seed"],

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from elbowroom.documents import DocumentFormat
-from elbowroom.errors import ElbowroomError, MachineError, UsageError
+from elbowroom.errors import ElbowroomError, MachineError, UsageError, closest
 from elbowroom.experiments.plans import Overrides
 from elbowroom.files import disk_error
 from elbowroom.machine.identity import HARDWARE, check_same, difference
@@ -37,12 +37,13 @@ QUICK = {"repetitions": "5", "window": "0.04", "steady.limit": "0.2"}
 
 class StudyRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What `study` is asked for: the paper's name, and how its runs are measured. `budget`: seconds for all
-    runs together, 0 without limit.
+    runs together, 0 without limit; `only`: labels of the figures and tables to make, empty for all.
     """
 
     study: str
     out: str
     where: Where = Where()
+    only: tuple[str, ...] = ()
     quick: bool = False
     repeat: int | None = None
     budget: float = 0.0
@@ -61,6 +62,7 @@ class StudyFolder(msgspec.Struct, frozen=True, kw_only=True):
     study: str
     created: str
     where: dict[str, Any] = {}
+    only: tuple[str, ...] = ()
     quick: bool = False
     repeat: int | None = None
     budget: float = 0.0
@@ -133,7 +135,7 @@ def plan(
     """What a study would measure: each run prepared, or the reason why it cannot be made; nothing is started
     or written.
     """
-    study = STUDIES.get(request.study)
+    study = narrowed(STUDIES.get(request.study), request.only)
     machine = choose(request.where).machine()
     prepared: dict[str, Prepared] = {}
     reasons: dict[str, str] = {}
@@ -167,6 +169,27 @@ def _run_request(
     )
 
 
+def narrowed(study: Study, only: Sequence[str]) -> Study:
+    """The study with the figures and tables of those labels and their runs; all where none is named.
+    UsageError for a label that it does not have.
+    """
+    labels = [exhibit.label for exhibit in study.exhibits]
+    for label in only:
+        if label not in labels:
+            raise UsageError(
+                f"is no figure or table of {study.name}",
+                field="only",
+                value=label,
+                hint=closest(label, labels),
+            )
+    if not only:
+        return study
+    exhibits = tuple(exhibit for exhibit in study.exhibits if exhibit.label in only)
+    names = {name for exhibit in exhibits for name in exhibit.runs}
+    measurements = tuple(item for item in study.measurements if item.name in names)
+    return replace(study, measurements=measurements, exhibits=exhibits)
+
+
 def run_path(folder: Path, name: str) -> Path:
     """The folder of a run of a study."""
     return folder / "runs" / name
@@ -183,6 +206,7 @@ def begun(path: Path | str) -> StudyRequest:
         study=known.study,
         out=str(folder),
         where=msgspec.convert(known.where, Where),
+        only=known.only,
         quick=known.quick,
         repeat=known.repeat,
         budget=known.budget,
@@ -190,7 +214,7 @@ def begun(path: Path | str) -> StudyRequest:
     )
 
 
-SETTINGS = ("study", "where", "quick", "repeat", "budget", "seed")
+SETTINGS = ("study", "where", "only", "quick", "repeat", "budget", "seed")
 
 
 def _opened(request: StudyRequest, machine: Machine) -> StudyFolder:
@@ -204,6 +228,7 @@ def _opened(request: StudyRequest, machine: Machine) -> StudyFolder:
             study=request.study,
             created=now(),
             where=msgspec.to_builtins(request.where),
+            only=request.only,
             quick=request.quick,
             repeat=request.repeat,
             budget=request.budget,
@@ -234,6 +259,8 @@ def _shown(value: object) -> str:
     if isinstance(value, Where):
         given = {name: item for name, item in msgspec.to_builtins(value).items() if item}
         return ", ".join(f"{name} {item}" for name, item in given.items()) or "the default launcher"
+    if isinstance(value, tuple):
+        return ", ".join(value) or "all figures"
     if isinstance(value, bool):
         return "--quick" if value else "all repetitions"
     return "the default" if value in (None, 0.0) else str(value)
@@ -245,7 +272,7 @@ def conduct(request: StudyRequest, tell: Tell) -> Conducted:
     What cannot be made here is left out with the reason; a program that fails is a failure of its run, and
     the others are measured. UsageError for a folder of other settings or of another machine.
     """
-    STUDIES.get(request.study)
+    narrowed(STUDIES.get(request.study), request.only)
     folder = Path(request.out)
     state = _opened(request, choose(request.where).machine())
     study, machine, prepared, reasons = plan(request)

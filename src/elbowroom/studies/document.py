@@ -10,6 +10,7 @@ import msgspec
 
 from elbowroom.machine.topology import Machine
 from elbowroom.studies.evidence import Evidence
+from elbowroom.studies.needs import two_nodes
 from elbowroom.studies.study import Exhibit, Measurement, Outcome, Statement, Study
 
 Verdict = Literal["confirmed", "refuted", "undecided", "not testable here"]
@@ -128,7 +129,9 @@ def judged(statement: Statement, exhibit: Exhibit, evidence: Evidence, machine: 
     measured; undecided where the runs are not trusted.
     """
     outcome = statement.judge(evidence)
-    lack = next((reason for need in statement.needs if (reason := need(machine))), "")
+    lack = "; ".join(reason for need in statement.needs if (reason := need(machine)))
+    if two_nodes in statement.needs and two_nodes(machine):
+        outcome = msgspec.structs.replace(outcome, ours="")
     verdict, why = _verdict(outcome, lack, evidence.doubts(exhibit.runs))
     return JudgedStatement(
         text=statement.text,
@@ -143,7 +146,7 @@ def judged(statement: Statement, exhibit: Exhibit, evidence: Evidence, machine: 
 
 def _verdict(outcome: Outcome, lack: str, doubt: str) -> tuple[Verdict, str]:
     if lack:
-        return "not testable here", lack
+        return "not testable here", f"{lack}; the run is not trusted either" if doubt and outcome.ours else lack
     if outcome.judgement == "not tested":
         return "not testable here", outcome.why or "it was not measured"
     if doubt and outcome.judgement != "undecided":

@@ -6,6 +6,7 @@ a machine on which nothing happens would confirm that nothing is affected.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -26,6 +27,9 @@ from elbowroom.studies.study import Judge, Outcome
 End = Literal["first", "last", "worst", "all"]
 X = Callable[[PointResult], float]
 Only = Callable[[PointResult], bool]
+
+CLAIM = re.compile(r":? the claim that ", re.IGNORECASE)
+"""Where the sentence of a finding turns from numbers to the experiment's own verdict."""
 
 SIDES: dict[SideName, str] = {"comm": "communication", "comp": "computation"}
 
@@ -242,6 +246,10 @@ def late(curve: Curve, share: float) -> Judge:
     return judge
 
 
+FEWEST_STEPS = 5
+"""Values of an axis from which a steady loss is told from an abrupt one."""
+
+
 def manner(curve: Curve, wanted: Literal["steadily", "abruptly"]) -> Judge:
     """Whether the loss grows so over the axis: abruptly where one step makes more than half of it."""
 
@@ -253,8 +261,9 @@ def manner(curve: Curve, wanted: Literal["steadily", "abruptly"]) -> Judge:
         if onset.first is None:
             why = "it never suffers"
             return Outcome(judgement="undecided", ours=_onset_text(onset, curve), why=why)
-        if onset.manner is None:
-            return _one_value()
+        if len({curve.x(item) for item in points}) < FEWEST_STEPS:
+            why = f"fewer than {FEWEST_STEPS} values of the axis: one step always is a large part of the loss"
+            return Outcome(judgement="not tested", ours=_onset_text(onset, curve), why=why)
         ours = f"{_onset_text(onset, curve)}, {onset.manner}; it keeps {onset.worst:.2f} at worst"
         return Outcome(judgement="confirmed" if onset.manner == wanted else "refuted", ours=ours)
 
@@ -278,9 +287,9 @@ def less_kept(first: Curve, second: Curve, end: End = "last", names: tuple[str, 
     return judge
 
 
-def found(run: str, start: str, value: str = "verdict") -> Judge:
+def found(run: str, start: str, value: str = "verdict", quote: str = "") -> Judge:
     """What the run's own experiment concludes in its findings with that key, under `value`; undecided where
-    several disagree.
+    several disagree. The numbers are those of the same findings, or of those whose key starts with `quote`.
     """
 
     def judge(evidence: Evidence) -> Outcome:
@@ -288,7 +297,11 @@ def found(run: str, start: str, value: str = "verdict") -> Judge:
         if not findings:
             return missing(evidence, run)
         judgement = unanimous([_verdict(str(item.values[value])) for item in findings])
-        return Outcome(judgement=judgement, ours=" ".join(item.text for item in findings))
+        quoted = evidence.findings(run, quote) if quote else findings
+        texts = [
+            CLAIM.split(item.text)[0].strip() for item in quoted if "verdict" not in item.values or not quote
+        ]
+        return Outcome(judgement=judgement, ours=" ".join(filter(None, texts)))
 
     return judge
 

@@ -20,9 +20,9 @@ from elbowroom.virtual import hosts, programs
 from elbowroom.virtual.cluster import scaled
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import Definition
-from elbowroom.virtual.effects import Asked, chosen, name_of, value
+from elbowroom.virtual.effects import HOSTS, Asked, Effect, chosen, name_of, value
 from elbowroom.virtual.laws import Exchange, ProcessRates, Work, answer
-from elbowroom.virtual.machines import HOSTS, by_socket, machine_of, truth_of
+from elbowroom.virtual.machines import by_socket, machine_of, truth_of
 from elbowroom.virtual.requests import Requests, Simulate
 from elbowroom.virtual.truth import check_noise
 
@@ -181,6 +181,8 @@ class VirtualMachine:
                 comm_together=exact.comm_alone * (comm or 1.0),
                 latency_together=exact.latency_alone / (comm or 1.0) + (added or 0.0),
             )
+        for effect in effects:
+            exact = scaled_rates(exact, effect)
         pace = value(effects, "comp_alone", asked)
         if pace is not None and exact.comp_alone is not None and exact.comp_together is not None:
             alone, together = exact.comp_alone * pace, exact.comp_together * pace
@@ -268,6 +270,17 @@ class VirtualMachine:
             factors = np.where(factors > 0, factors, rng.normal(1.0, self.noise, shape))
         table: list[list[list[float]]] = factors.tolist()
         return table
+
+
+def scaled_rates(exact: ProcessRates, effect: Effect) -> ProcessRates:
+    """Both sides together times the factors of an effect."""
+    comm, comp = effect.comm_factor or 1.0, effect.comp_factor or 1.0
+    return msgspec.structs.replace(
+        exact,
+        comm_together=exact.comm_together * comm,
+        latency_together=exact.latency_together / comm,
+        comp_together=None if exact.comp_together is None else exact.comp_together * comp,
+    )
 
 
 POLL_NS, NOP_NS = 20.0, 0.4

@@ -22,6 +22,9 @@ Kept = Annotated[float, Meta(gt=0, le=10)]
 Curve = tuple[tuple[float, float], ...]
 """(x, value) by rising x; straight between them, constant beyond the ends."""
 
+HOSTS = 2
+"""Every virtual machine is two alike, with their network between them, as in the thesis (6.3.1)."""
+
 Over = Literal["n", "size", "intensity", "cursor", "bytes"]
 Place = Literal["near", "far"]
 
@@ -32,6 +35,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     among their points; those left out take all.
 
     `comm`, `comp`: shares that the sides keep, over `over`; `comp_alone`: factor of the computation's rate;
+    `comm_factor`, `comp_factor`: of what the truth says of a side together;
     `added`: us more of a latency; `stalled`: share of the time that cores wait for memory (as counters would
     say); `misses`: by cache level; `spread`: relative scatter of one-way times.
     """
@@ -47,6 +51,8 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     comm: Curve = ()
     comp: Curve = ()
     comp_alone: Curve = ()
+    comm_factor: Kept | None = None
+    comp_factor: Kept | None = None
     added: Curve = ()
     stalled: Curve = ()
     misses: dict[Literal["L1", "L2", "L3"], Curve] = {}
@@ -74,9 +80,13 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _cores(fields: Mapping[str, Any]) -> int:
-    """Computing cores of one process."""
+    """Computing cores of a host, of a program those of one process."""
     places = fields.get("placements")
-    return len(places[0]["comp_cores"]) if places else len(fields["comp_cores"])
+    if not places:
+        return len(fields["comp_cores"])
+    if "program" in fields:
+        return len(places[0]["comp_cores"])
+    return sum(len(place["comp_cores"]) for place in places) // HOSTS
 
 
 def name_of(fields: Mapping[str, Any]) -> str:

@@ -25,6 +25,7 @@ from elbowroom.plan.placement import near_node
 from elbowroom.virtual import credit_calibration as scaling
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import CLOCK_GHZ, UNKNOWN_MEMORY_GB, Definition, Plain, decode
+from elbowroom.virtual.effects import HOSTS
 from elbowroom.virtual.request_calibration import scaled
 from elbowroom.virtual.requests import Requests, Simulate
 from elbowroom.virtual.truth import Truth, check_situation
@@ -63,9 +64,6 @@ class PublishedCurves(Truth):
             self._curves[place] = tuple((a, b, c, d) for a, b, c, d in rows)
         return self._curves[place]
 
-
-HOSTS = 2
-"""Every virtual machine is two alike, with their network between them, as in the thesis (6.3.1)."""
 
 FREQUENCIES = "a virtual machine has no frequencies"
 GENERIC = "generic: medians of the nine published machines, not measured on this one"

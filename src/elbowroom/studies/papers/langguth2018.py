@@ -24,7 +24,7 @@ MEASUREMENTS = (
         name=RING,
         plan="ring",
         settings={"n": "every", "sizes": "4MB"},
-        quick={"n": "1,half,all", "comm_threads": "1"},
+        quick={"n": "1,2,4,6,8,12,16,24,all", "comm_threads": "1"},
     ),
     Measurement(
         name=DIFFUSION,

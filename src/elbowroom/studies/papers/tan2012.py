@@ -25,7 +25,7 @@ from elbowroom.studies.judgements import Only
 from elbowroom.studies.study import Exhibit, Measurement, Statement, Study
 from elbowroom.workloads import ExtraneousAccesses
 
-QUICK = {"access_step": "20000", "window_sizes": "10", "exchanges": "5"}
+QUICK = {"access_step": "20000", "window_sizes": "10", "exchanges": "3"}
 
 
 def beyond_the_last_cache(machine: Machine) -> Mapping[str, str]:
