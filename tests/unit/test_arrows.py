@@ -18,6 +18,7 @@ LAYERS = (
     {"cli"},
     {"api"},
     {"advise", "measure", "report"},
+    {"studies"},
     {"experiments", "launch"},
     {"profile"},
     {"explain", "store"},
@@ -32,13 +33,17 @@ ARROWS = {
     "cli": {"api"},
     "api": {
         "advise", "broadcast", "draw", "experiments", "explain", "launch", "machine", "measure", "models",
-        "plan", "profile", "report", "results", "schedule", "stats", "store", "trace", "virtual",
+        "plan", "profile", "report", "results", "schedule", "stats", "store", "studies", "trace",
+        "virtual",
     },
     "measure": {
         "advise", "draw", "experiments", "explain", "launch", "machine", "models", "plan",
-        "results", "schedule", "stats", "store", "virtual", "workloads",
+        "results", "schedule", "stats", "store", "studies", "virtual", "workloads",
     },
-    "report": {"advise", "draw", "machine", "models", "plan", "results", "stats"},
+    "report": {"advise", "draw", "machine", "models", "plan", "results", "stats", "studies"},
+    "studies": {
+        "draw", "experiments", "machine", "models", "plan", "results", "stats", "workloads",
+    },
     "advise": {"draw", "machine", "models", "plan", "stats"},
     "explain": {"draw", "machine", "plan", "results", "stats"},
     "experiments": {

@@ -146,7 +146,10 @@ def judged(statement: Statement, exhibit: Exhibit, evidence: Evidence, machine: 
 
 def _verdict(outcome: Outcome, lack: str, doubt: str) -> tuple[Verdict, str]:
     if lack:
-        return "not testable here", f"{lack}; the run is not trusted either" if doubt and outcome.ours else lack
+        return (
+            "not testable here",
+            f"{lack}; the run is not trusted either" if doubt and outcome.ours else lack,
+        )
     if outcome.judgement == "not tested":
         return "not testable here", outcome.why or "it was not measured"
     if doubt and outcome.judgement != "undecided":
@@ -172,11 +175,11 @@ def planned_exhibits(study: Study, machine: Machine, reasons: dict[str, str]) ->
         without = [reasons[name] for name in exhibit.runs if reasons.get(name)]
         shown = bool(exhibit.runs) and len(without) < len(exhibit.runs)
         lacks = [
-            next((reason for need in statement.needs if (reason := need(machine))), "")
+            [reason for need in statement.needs if (reason := need(machine))]
             for statement in exhibit.statements
         ]
         can = [lack for lack in lacks if shown and not lack]
-        said = [*([exhibit.instead] if exhibit.instead else []), *without, *filter(None, lacks)]
+        said = [*filter(None, [exhibit.instead]), *without, *(reason for lack in lacks for reason in lack)]
         planned.append(
             PlannedExhibit(
                 label=exhibit.label,

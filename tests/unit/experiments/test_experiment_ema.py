@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+import elbowroom
 from accessed import L2, cached, flat, plan, study
 from elbowroom.errors import UsageError
 from elbowroom.experiments.ema import EXPERIMENT as ema
@@ -65,9 +66,10 @@ def test_several_hosts_have_several_clocks() -> None:
     assert "one clock" in expansion.notes[0].reason
 
 
-def test_a_virtual_machine_has_no_caches() -> None:
-    [note] = ema.expand(load("ema"), msgspec.structs.replace(HERE, virtual=True)).notes
-    assert "no caches" in note.reason
+def test_a_virtual_machine_without_effects_has_no_caches() -> None:
+    prepared = elbowroom.dry_run("ema", machine="henri")
+    assert {point.role for point in prepared.expansion.points} == {"control"}
+    assert any("no caches" in note.reason for note in prepared.expansion.notes)
 
 
 def test_every_axis_multiplies() -> None:

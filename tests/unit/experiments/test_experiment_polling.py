@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
+import elbowroom
 from elbowroom import experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides, apply, load
@@ -170,10 +171,9 @@ def test_what_cannot_be_measured_is_refused_with_field_and_mend(
     assert error.value.hint
 
 
-def test_a_virtual_machine_has_no_list_to_poll() -> None:
-    virtual = msgspec.structs.replace(HENRI, virtual=True)
+def test_a_virtual_machine_without_effects_has_no_list_to_poll() -> None:
     with pytest.raises(UsageError, match="no list of tasks"):
-        experiments.get("polling").expand(load("polling"), virtual)
+        elbowroom.dry_run("polling", machine="henri")
 
 
 def test_back_offs_of_starpu_are_refused_in_other_plans() -> None:
