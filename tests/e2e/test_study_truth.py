@@ -51,7 +51,7 @@ def verdicts(document: dict[str, Any]) -> dict[str, str]:
         f"{exhibit['label']}: {statement['text']}": statement["verdict"]
         for exhibit in document["exhibits"]
         for statement in exhibit["statements"]
-        if statement["verdict"] != "not testable here" and "through frequencies" not in statement["text"]
+        if statement["verdict"] != "not testable here"
     }
 
 

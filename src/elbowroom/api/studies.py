@@ -11,6 +11,7 @@ from elbowroom.api.runs import chatter
 from elbowroom.files import write_atomically
 from elbowroom.measure import study as measured
 from elbowroom.measure.progress import duration as duration
+from elbowroom.measure.results import UNTRUSTED
 from elbowroom.measure.session import stopped_by_signals
 from elbowroom.measure.source import Where
 from elbowroom.measure.study import Conducted, StudyRequest
@@ -91,7 +92,13 @@ def study(
 def _written(request: StudyRequest, done: Conducted) -> StudyDocument:
     evidence = done.evidence()
     figures = {
-        exhibit.label: titled(exhibit.draw(evidence), exhibit.label) for exhibit in done.study.exhibits
+        exhibit.label: titled(
+            exhibit.draw(evidence),
+            exhibit.label,
+            virtual=done.machine.virtual,
+            warning=UNTRUSTED if evidence.doubts(exhibit.runs) else "",
+        )
+        for exhibit in done.study.exhibits
     }
     tables = {exhibit.label: tuple(exhibit.tables(evidence)) for exhibit in done.study.exhibits}
     exhibits = tuple(
@@ -105,6 +112,7 @@ def _written(request: StudyRequest, done: Conducted) -> StudyDocument:
                 judged(statement, exhibit, evidence, done.machine) for statement in exhibit.statements
             ),
             instead=exhibit.instead,
+            absent=exhibit.absent,
             differs=exhibit.differs,
         )
         for exhibit in done.study.exhibits

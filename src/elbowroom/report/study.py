@@ -62,10 +62,13 @@ def _part(exhibit: JudgedExhibit, page: StudyPage) -> dict[str, Any]:
         "anchor": "".join(letter if letter.isalnum() else "-" for letter in exhibit.label.lower()),
         "drawings": [(figure, svg.svg(figure)) for figure in figures],
         "tables": page.tables.get(exhibit.label, ()),
-        "absent": (reasons[0] if reasons else "its points cannot be measured on this machine")
-        if empty
-        else "",
+        "absent": _absent(exhibit, reasons) if empty else "",
     }
+
+
+def _absent(exhibit: JudgedExhibit, reasons: Sequence[str]) -> str:
+    """Why a figure with runs is not drawn."""
+    return reasons[0] if reasons else exhibit.absent or "its points cannot be measured on this machine"
 
 
 def _untested(exhibits: Sequence[JudgedExhibit]) -> list[tuple[str, str]]:

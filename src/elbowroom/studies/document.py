@@ -34,7 +34,8 @@ class JudgedStatement(msgspec.Struct, frozen=True, kw_only=True):
 
 class JudgedExhibit(msgspec.Struct, frozen=True, kw_only=True):
     """A figure or table of the paper. `figures`, `tables`: how many of ours the report shows in its place;
-    `instead`: why it has none, or the command that makes it; `differs`: what is done differently.
+    `instead`: why it has none, or the command that makes it; `absent`: why its run shows none; `differs`:
+    what is done differently.
     """
 
     label: str
@@ -44,6 +45,7 @@ class JudgedExhibit(msgspec.Struct, frozen=True, kw_only=True):
     tables: int
     statements: tuple[JudgedStatement, ...]
     instead: str = ""
+    absent: str = ""
     differs: str = ""
 
 

@@ -149,10 +149,20 @@ def _alone(group: Sequence[PointResult], name: str) -> Series | None:
     return Series(name=name, side="communication", style="alone", x=x, y=y, low=low, high=high, points=points)
 
 
-def titled(figures: Sequence[Figure], label: str) -> tuple[Figure, ...]:
-    """The figures of an exhibit: its label before each title, and names that no other exhibit has."""
+def titled(
+    figures: Sequence[Figure], label: str, *, virtual: bool = False, warning: str = ""
+) -> tuple[Figure, ...]:
+    """The figures of an exhibit: its label before each title, and names that no other exhibit has. Those of a
+    virtual machine say so, and `warning` stands above those of runs that are not trusted.
+    """
     start = "".join(letter if letter.isalnum() else "-" for letter in label.lower())
+    source = " (virtual machine)" * virtual
     return tuple(
-        msgspec.structs.replace(figure, name=f"{start}-{figure.name}", title=f"{label}. {figure.title}")
+        msgspec.structs.replace(
+            figure,
+            name=f"{start}-{figure.name}",
+            title=f"{label}. {figure.title}{source}",
+            warning=warning,
+        )
         for figure in figures
     )

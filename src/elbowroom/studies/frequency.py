@@ -10,7 +10,7 @@ from elbowroom.results.result import PointResult, Summary, mean_mhz
 from elbowroom.studies import needs
 from elbowroom.studies.drawings import constant_frequencies, durations, panels
 from elbowroom.studies.evidence import Evidence, Where
-from elbowroom.studies.judgements import LIMIT, Curve, every, gains, missing, unaffected
+from elbowroom.studies.judgements import LIMIT, Curve, gains, given, missing, unaffected
 from elbowroom.studies.study import Exhibit, Judge, Measurement, Outcome, Statement
 
 CONSTANT, PRIME, AVX = "constant-frequencies", "prime-counting", "avx512"
@@ -248,6 +248,7 @@ TRACES = Exhibit(
     title="Frequencies during communication, sleep, and both together (prime counting)",
     runs=(PRIME,),
     draw=panels(PRIME, names="trace-"),
+    absent=READABLE,
     differs="only cores with a thread of the point are traced",
     statements=(
         Statement(
@@ -340,6 +341,7 @@ AVX_TRACES = Exhibit(
     title="Frequencies beside AVX512 computation on few and on many cores",
     runs=(AVX,),
     draw=panels(AVX, names="trace-"),
+    absent=READABLE,
     differs=TRACES.differs,
     statements=(
         Statement(
@@ -353,7 +355,7 @@ AVX_TRACES = Exhibit(
             text="computation does not affect communication through frequencies",
             section="3.4",
             paper="concluded",
-            judge=every(stable(AVX), unaffected(Curve(AVX, "comm")), unaffected(Curve(PRIME, "comm"))),
+            judge=given(stable(AVX), unaffected(Curve(AVX, "comm")), unaffected(Curve(PRIME, "comm"))),
             criterion=(
                 "confirmed if frequencies of computing cores change, that of the communication core does not "
                 f"and communication keeps {LIMIT:.2f} or more"

@@ -102,8 +102,12 @@ def missing(evidence: Evidence, run: str) -> Outcome:
     return Outcome(judgement="not tested", why=evidence.reason(run))
 
 
-def _texts(items: Sequence[PointResult], side: SideName) -> str:
-    parts = [f"{kept_text(_kept(item, side))} {at_text(item)}" for item in items[:3]]
+def _texts(items: Sequence[PointResult], side: SideName, form: str = ".2f") -> str:
+    parts = [
+        f"{kept.value:{form}} ({kept.text(form)}) {at_text(item)}"
+        for item in items[:3]
+        if (kept := kept_of(item, side)) is not None
+    ]
     more = f" and {len(items) - 3} more points" if len(items) > 3 else ""
     return f"{SIDES[side]} keeps {'; '.join(parts)}{more}"
 
@@ -184,7 +188,7 @@ def gains(curve: Curve) -> Judge:
         points = curve.points(evidence)
         if not points:
             return missing(evidence, curve.run)
-        ours = _texts(points, curve.side)
+        ours = _texts(points, curve.side, ".3f")
         if any(suffers(_kept(item, curve.side)) == "confirmed" for item in points):
             return Outcome(judgement="refuted", ours=ours)
         judgement = unanimous([above(_kept(item, curve.side), 1.0) for item in points])
@@ -324,6 +328,16 @@ def every(*judges: Judge) -> Judge:
         if words == {"confirmed"} or words == {"not tested"}:
             return Outcome(judgement=words.pop(), ours=ours, why=why)
         return Outcome(judgement="undecided", ours=ours, why=why)
+
+    return judge
+
+
+def given(condition: Judge, *others: Judge) -> Judge:
+    """As `every`; not tested where the condition was not."""
+
+    def judge(evidence: Evidence) -> Outcome:
+        first = condition(evidence)
+        return first if first.judgement == "not tested" else every(condition, *others)(evidence)
 
     return judge
 

@@ -79,7 +79,7 @@ class Exhibit:
     """A figure or table of a paper, in the paper's order. `runs`: names of the measurements it is made from.
 
     `instead`: what shows it, where no plan does: another command, or the reason why nothing can. `differs`:
-    what is made in another way than in the paper.
+    what is made in another way than in the paper. `absent`: why it may be missing though its run is there.
     """
 
     label: str
@@ -90,6 +90,7 @@ class Exhibit:
     statements: tuple[Statement, ...] = ()
     instead: str = ""
     differs: str = ""
+    absent: str = ""
 
 
 @dataclass(frozen=True)

@@ -180,3 +180,18 @@ def test_a_model_is_not_tested_on_a_machine_that_answers_from_it(folder: str) ->
     assert statement.verdict == "not testable here"
     assert "cannot confirm itself" in statement.why
     assert document.exhibits[0].tables == 1
+
+
+def test_a_budget_is_shared_among_the_runs(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, float | None] = {}
+
+    def note(request: Any, *rest: Any) -> Any:
+        given[Path(request.out).name] = request.overrides.budget
+        raise MachineError("not today", field="probe")
+
+    monkeypatch.setattr(measured.session, "start", note)
+    studied(folder, budget=100.0)
+    shares = [seconds for seconds in given.values() if seconds is not None]
+    assert len(shares) == 2
+    assert all(0 < seconds < 100 for seconds in shares[:1])
+    assert shares[-1] == pytest.approx(100, abs=2)
