@@ -12,8 +12,9 @@ import msgspec
 from elbowroom import experiments
 from elbowroom.draw.figure import Axis, Figure, Series
 from elbowroom.draw.table import TextTable
-from elbowroom.experiments.common.panels import CORES, X, comm_label, cores_of, side_by_side
+from elbowroom.experiments.common.panels import CORES, X, comm_label, cores_of, curve, side_by_side
 from elbowroom.experiments.common.sentences import grouped, kernel_name, place_text, size_text
+from elbowroom.experiments.polling.rows import OWNERS, cases, workers_text
 from elbowroom.plan.kernels import Kernel, find
 from elbowroom.results.result import PointResult, Summary
 from elbowroom.studies.evidence import EVERYWHERE, Evidence, Where
@@ -102,6 +103,35 @@ def durations(
 
 def _case(item: PointResult) -> tuple[object, ...]:
     return item.kernel, item.size, item.comp_node, item.comm_node, item.comm_core
+
+
+def polling_over_sizes(run: str) -> Draw:
+    """The latency over the message size beside the most workers, a curve for each back-off (Denis et al.,
+    Fig. 9); a figure for each kind of workers.
+    """
+
+    def draw(evidence: Evidence) -> Sequence[Figure]:
+        drawn = []
+        for source, every in grouped(cases(evidence.points(run)), lambda case: case.source).items():
+            rows = [row for case in every for row in case.at(case.most)]
+            lines = [
+                curve([row.item for row in waits], "comm", "together", size, name=name, axis="left")
+                for name, waits in grouped(rows, lambda row: row.name).items()
+            ]
+            alone = [row.item for row in rows if row.nops is None] or [row.item for row in rows]
+            lines.insert(0, curve(alone, "comm", "alone", size, name="without workers", axis="left"))
+            figure = Figure(
+                name=f"polling-sizes-{source}",
+                title=f"{OWNERS[source]}: latency beside {workers_text(max(row.n for row in rows))}",
+                x=SIZES,
+                left=Axis(label="Network latency (µs)", scale="log10"),
+                series=tuple(line for line in lines if line is not None),
+                caption="Plain alone, dashed beside workers; bands go from the first to the last decile.",
+            )
+            drawn.append(figure)
+        return [figure for figure in drawn if figure.series]
+
+    return draw
 
 
 def constant_frequencies(run: str, metric: Literal["latency", "bandwidth"]) -> Draw:

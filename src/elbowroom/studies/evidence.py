@@ -86,8 +86,8 @@ class Evidence:
             if where.takes(item, self.runs[run].machine) and (only is None or only(item))
         ]
 
-    def findings(self, run: str, start: str) -> list[Finding]:
-        """The findings of a run whose key starts so."""
+    def findings(self, run: str, start: str | tuple[str, ...]) -> list[Finding]:
+        """The findings of a run whose key starts so, or in one of these ways."""
         if run not in self.runs:
             return []
         return [finding for finding in self.runs[run].findings if finding.key.startswith(start)]

@@ -291,7 +291,9 @@ def less_kept(first: Curve, second: Curve, end: End = "last", names: tuple[str, 
     return judge
 
 
-def found(run: str, start: str, value: str = "verdict", quote: str = "") -> Judge:
+def found(
+    run: str, start: str | tuple[str, ...], value: str = "verdict", quote: str | tuple[str, ...] = ""
+) -> Judge:
     """What the run's own experiment concludes in its findings with that key, under `value`; undecided where
     several disagree. The numbers are those of the same findings, or of those whose key starts with `quote`.
     """

@@ -58,7 +58,7 @@ def matrices(
     factors: list[list[list[float]]],
 ) -> dict[str, Any]:
     """Solutions and products: `rates` are Mflop/s of the computation and MB/s of sends, each alone."""
-    kept = {side: value(effects, side, asked) or 1.0 for side in ("comp", "comm")}  # type: ignore[arg-type]
+    kept = {side: value(effects, side, asked) or 1.0 for side in ("comp", "comm")}
     phases = []
     for index, phase in enumerate(asked.fields["sequence"]):
         noise, together = factors[index][0], phase == "AB"
