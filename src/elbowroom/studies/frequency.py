@@ -155,7 +155,8 @@ def slower_with_more(run: str) -> Judge:
         ours = f"{first.median:.4g} {first.unit} a core with {points[0].n} computing"
         ours += f", {last.median:.4g} with {points[-1].n}"
         judgement = larger(first, last)
-        return Outcome(judgement=judgement, ours=ours)
+        why = "the intervals overlap" if judgement == "undecided" else ""
+        return Outcome(judgement=judgement, ours=ours, why=why)
 
     return judge
 
