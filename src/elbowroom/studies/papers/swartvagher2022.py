@@ -210,7 +210,7 @@ CHAPTER_6 = (
     Exhibit(
         label="Fig. 6.1",
         title="Stacked memory bandwidths",
-        instead="`elbowroom fit RUN`, then `elbowroom evaluate RUN M.json --stacked -o FILE`",
+        instead="`elbowroom fit RUN`, then `elbowroom evaluate RUN M.json --stacked -o stacked.svg`",
     ),
     Exhibit(
         label="Fig. 6.2 to 6.10",
