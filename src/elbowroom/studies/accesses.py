@@ -18,6 +18,8 @@ from elbowroom.studies.study import Judge, Outcome
 
 EMA, BEYOND, BYSTANDERS = "accesses", "beyond-the-last-cache", "bystanders"
 
+UNDECIDED = "tau's interval includes 0, or the floor rises no more than without accesses"
+
 FOLLOWS = 0.8
 """Correlation from which the latency follows the misses `very closely`."""
 
@@ -43,7 +45,7 @@ def floor_rises(run: str, who: str) -> Judge:
             parts.append(f"Kendall's tau {seen.trend.value:.2f} ({seen.trend.text()})")
         if seen.rise is not None:
             parts.append(f"floor {share(seen.rise)}")
-        why = "" if seen.verdict != "undecided" else "trend and rise do not agree with their intervals"
+        why = UNDECIDED if seen.verdict == "undecided" else ""
         why = "the messages without accesses changed too" if seen.moved else why
         return Outcome(judgement=seen.verdict, ours="; ".join(parts), why=why)
 
