@@ -23,6 +23,7 @@ from elbowroom.measure.progress import duration
 from elbowroom.measure.results import Results, evaluate
 from elbowroom.measure.session import Prepared, Stopped
 from elbowroom.measure.source import Where, choose
+from elbowroom.signals import ends_as_interrupt
 from elbowroom.store.folder import RunFolder, refuse_existing
 from elbowroom.studies import STUDIES
 from elbowroom.studies.document import lacking
@@ -285,26 +286,36 @@ def conduct(request: StudyRequest, tell: Tell) -> Conducted:
     clock = _Clock(request.budget, {name: item.seconds for name, item in prepared.items()})
     total = sum(clock.estimates.values())
     tell(f"{study.name}: {len(prepared)} runs, about {duration(request.budget or total)}")
-    for number, name in enumerate(prepared, 1):
-        measurement = next(item for item in study.measurements if item.name == name)
-        try:
-            with_number = f"run {number} of {len(prepared)}"
-            done.results[name] = _measured(request, measurement, machine, clock, tell, with_number)
-        except Stopped as stopped:
-            raise Stopped(
-                "stopped; what was measured is kept",
-                field="study",
-                value=str(folder),
-                hint=f"continue with: elbowroom study --resume {shlex.quote(str(folder))}",
-            ) from stopped
-        except UsageError as error:
-            if (run_path(folder, name) / "manifest.json").exists():
-                raise
-            done.reasons[name] = error.message
-        except MachineError as error:
-            done.failures[name] = error.message
-            tell(f"{name} failed: {error.message}")
+    try:
+        with ends_as_interrupt():
+            for number, name in enumerate(prepared, 1):
+                _conduct_run(request, done, name, clock, tell, f"run {number} of {len(prepared)}")
+    except (Stopped, KeyboardInterrupt) as stopped:
+        raise Stopped(
+            "stopped; what was measured is kept",
+            field="study",
+            value=str(folder),
+            hint=f"continue with: elbowroom study --resume {shlex.quote(str(folder))}",
+        ) from stopped
     return done
+
+
+def _conduct_run(
+    request: StudyRequest, done: Conducted, name: str, clock: _Clock, tell: Tell, number: str
+) -> None:
+    """Measures one run; what cannot be made is a reason, and a program that fails a failure. Errors of a run
+    that was begun before are raised: it must not look as if it had never been measured.
+    """
+    measurement = next(item for item in done.study.measurements if item.name == name)
+    try:
+        done.results[name] = _measured(request, measurement, done.machine, clock, tell, number)
+    except UsageError as error:
+        if (run_path(done.folder, name) / "manifest.json").exists():
+            raise
+        done.reasons[name] = error.message
+    except MachineError as error:
+        done.failures[name] = error.message
+        tell(f"{name} failed: {error.message}")
 
 
 class _Clock:
