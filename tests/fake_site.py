@@ -5,7 +5,8 @@ hangs, or answers an error. FAKE_RANKS, FAKE_LIBRARY, FAKE_PROTOCOL, FAKE_LAUNCH
 itself; FAKE_MISSES is the share of TRIAD's cache misses that its counter sees (unset: it has no counter);
 FAKE_REFUSES is a variant that the diffusion solver refuses, FAKE_CELLS a number of cells it cannot cut;
 FAKE_DIVERGES is a task that the program of matrices does not solve;
-FAKE_LOG names a file that gets a line for each unit asked for; FAKE_SLEEP is the seconds a unit takes.
+FAKE_LOG names a file that gets a line for each unit asked for, FAKE_PIDS one for each start of the probe;
+FAKE_SLEEP is the seconds a unit takes.
 """
 
 import json
@@ -60,6 +61,9 @@ def hello():
 
 def measure():
     print("a warning of the library, on stdout", flush=True)
+    if "FAKE_PIDS" in os.environ:
+        with open(os.environ["FAKE_PIDS"], "a") as file:
+            file.write(f"{os.getpid()}\n")
     hello()
     for line in sys.stdin:
         request = json.loads(line)

@@ -228,6 +228,7 @@ count:
   colocate calibrate run --repeat @
   {VIRTUAL} --repeat @
   {STUDY} -o new --repeat @
+  {VIRTUAL} --starts @
   {VERIFY} --repeat @
   {CALIBRATE} --repeat @
   {CALIBRATE} --budget @

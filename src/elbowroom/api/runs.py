@@ -115,7 +115,12 @@ class Run:
         """The run as `compare` takes it: results, and each repetition's values."""
         points = self.manifest.points
         return ComparedRun(
-            results=self.points(), values=values_of(points, collect(self._folder.entries(), points).samples)
+            results=self.points(),
+            values=values_of(
+                points,
+                collect(self._folder.entries(), points).samples,
+                results.starts_of(self.manifest) > 1,
+            ),
         )
 
     def table(self) -> pyarrow.Table:

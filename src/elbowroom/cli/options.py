@@ -337,6 +337,7 @@ def plan_overrides(options: dict[str, Any]) -> api.Overrides:
         comm_node=options["comm_node"],
         sizes=None if sizes is None else tuple(api.quantities.parse_size(size) for size in _words(sizes)),
         repeat=options["repeat"],
+        starts=options.get("starts"),
         budget=options["budget"],
         settings=settings,
     )

@@ -85,6 +85,9 @@ def _complete_plan(_context: click.Context, _parameter: click.Parameter, incompl
 @click.option("--nodes", metavar="N,N", help="Numbers of nodes of a simulated cluster: 4,8,16.")
 @click.option("--repeat", type=REPEAT, metavar="N", help="Repetitions of each point.")
 @click.option(
+    "--starts", type=REPEAT, metavar="K", help="Start the program anew K times, each with its share of N."
+)
+@click.option(
     "--budget",
     type=DURATION,
     metavar="TIME",
@@ -153,7 +156,7 @@ def run(plan: str | None, **options: Any) -> int:
 
 _FIXED_AT_START = (
     "out", "dry_run", "kernels", "comp_cores", "comm_core", "comp_node", "comm_node", "sizes", "nodes",
-    "repeat", "settings", "seed", "reverse", "machine", "noise", "trace",
+    "repeat", "starts", "settings", "seed", "reverse", "machine", "noise", "trace",
 )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
     comm_node: int | None = None
     sizes: tuple[int, ...] | None = None
     repeat: int | None = None
+    starts: int | None = None
     budget: float | None = None
     settings: dict[str, str] = {}
 
@@ -87,7 +88,8 @@ def _read(path: Path, text: str) -> Plan:
 
 def apply(plan: Plan, overrides: Overrides) -> Plan:
     """The plan with the overrides in place of its axes, in every sweep. Points that become equal are measured
-    once. With `repeat` each point is measured that many times, and only `budget` limits the time.
+    once. With `repeat` each point is measured that many times, and only `budget` limits the time; with
+    `starts` so often as the plan says.
     """
     raw = plan.plain()
     changes = {
@@ -98,14 +100,15 @@ def apply(plan: Plan, overrides: Overrides) -> Plan:
         "comm_nodes": None if overrides.comm_node is None else (overrides.comm_node,),
         "sizes": overrides.sizes,
         "repetitions": overrides.repeat,
+        "starts": overrides.starts,
     }
     for key, value in changes.items():
         if value is not None:
             _put(raw, key, value)
     if overrides.sizes is not None:
         raw["around"] = 0
-    if overrides.repeat is not None:
-        # Who names a number of repetitions wants that many.
+    if overrides.repeat is not None or overrides.starts is not None:
+        # Who names a number of repetitions, or divides them among starts, wants that many.
         raw["budget"], raw["precision"] = 0.0, 0.0
     kind: type[msgspec.Struct] = type(plan.keys)
     lists = rules(Plan).lists | rules(kind).lists

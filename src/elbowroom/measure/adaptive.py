@@ -49,7 +49,7 @@ from elbowroom.models.curves import Curves, Situation
 from elbowroom.models.flow import fit as flow_fit
 from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.run_data import Layout, collect, layout_of, situation
-from elbowroom.plan.order import estimate, order_units
+from elbowroom.plan.order import blocks, estimate, order_units
 from elbowroom.plan.point import Expansion, Point, Unit
 from elbowroom.plan.validation import ranks_needed
 from elbowroom.store.folder import Manifest, RunFolder, refuse_existing
@@ -350,8 +350,11 @@ class _AdaptiveLoop:
         units = order_units(chosen, plan.repetitions, plan.seed, self.folder.manifest.reverse)
         units = tuple(unit for unit in units if closing or not unit.closing)
         left = remaining(units, self.journal.done)
-        for group in groups(left, self._points, lambda point: ranks_needed(point, machine)):
-            work.run(group, None, lambda unit: bar.step(unit.point))
+        for block in blocks(left, plan.repetitions, plan.starts):
+            if plan.starts > 1:
+                self.keeper.close()
+            for group in groups(block, self._points, lambda point: ranks_needed(point, machine)):
+                work.run(group, None, lambda unit: bar.step(unit.point))
 
     def _chosen(self) -> list[Situation]:
         points = {point.id for point in self.folder.manifest.points}

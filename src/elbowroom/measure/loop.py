@@ -97,6 +97,8 @@ class Loop:
         self._course: Course = InOrder(())
         self._begun = 0.0
         self._in_a_row = 0
+        self._start = max((int(entry.record.get("start", 0)) for entry in self.journal.read()), default=-1)
+        self._counted: Conversation | None = None
         self.measured_s = 0.0
         self.units_measured = 0
 
@@ -148,6 +150,7 @@ class Loop:
 
     def _measure(self, unit: Unit, probe: Conversation) -> Conversation | None:
         self.units_measured += 1
+        self._count(probe)
         point = self.points[unit.point]
         usual = point.workload.patience(point, unit, self.steady) if self.limit is None else self.limit
         wait, steady = self._course.limits(point, usual, self.steady)
@@ -173,6 +176,12 @@ class Loop:
         self._in_a_row = 0
         return probe
 
+    def _count(self, probe: Conversation) -> None:
+        """Another program than the one before is another start."""
+        if probe is not self._counted:
+            self._counted = probe
+            self._start += 1
+
     def _entry(self, unit: Unit, answer: dict[str, Any]) -> Entry:
         if answer.get("record") == "error":
             return failed_entry(unit, error_of(answer).sentence())
@@ -180,7 +189,9 @@ class Loop:
         if answer.get("record") != "repetition" or not same:
             raise SessionLost(f"the probe sent an unexpected answer: {str(answer)[:200]}")
         self.measured_s += measured_seconds(answer)
-        return Entry(point=unit.point, repetition=unit.repetition, closing=unit.closing, record=answer)
+        # A recorded answer says which start it was from.
+        record = {**answer, "start": answer.get("start", self._start)}
+        return Entry(point=unit.point, repetition=unit.repetition, closing=unit.closing, record=record)
 
 
 def measured_seconds(record: dict[str, Any]) -> float:

@@ -84,7 +84,8 @@ def _rows(columns: dict[str, list[Any]], point: int, entry: Entry, phase: Mappin
         if measured is None or measured.get(name) is None:
             continue
         row = (point, entry.repetition, entry.closing, phase["phase"], side, measured[name], measured["unit"])
-        for column, value in zip(columns.values(), (*row, phase.get("status", "ok")), strict=True):
+        more = (phase.get("status", "ok"), entry.record.get("start", 0))
+        for column, value in zip(columns.values(), (*row, *more), strict=True):
             column.append(value)
 
 

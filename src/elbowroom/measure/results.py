@@ -10,6 +10,7 @@ import msgspec
 from elbowroom import experiments
 from elbowroom.draw.figure import Figure
 from elbowroom.draw.table import TextTable
+from elbowroom.experiments.common import starts
 from elbowroom.machine.topology import Machine
 from elbowroom.measure.measurements import Measurements, collect, observations
 from elbowroom.plan.point import Note, Point
@@ -43,8 +44,10 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
         return experiments.get(str(self.manifest.plan["experiment"]))
 
     def tables(self) -> tuple[TextTable, ...]:
-        """The tables of the run's experiment, which sum its points up."""
-        return self.experiment.tables(self.points, self.machine)
+        """The tables of the run's experiment, which sum its points up; of several starts, how they differ."""
+        of_starts = starts.table(self.points) if starts_of(self.manifest) > 1 else None
+        tables = self.experiment.tables(self.points, self.machine)
+        return tables if of_starts is None else (*tables, of_starts)
 
     def data(self) -> dict[str, Any]:
         """What the run's experiment adds to `show --json`, by key."""
@@ -63,6 +66,11 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+def starts_of(manifest: Manifest) -> int:
+    """How often the plan starts the program; runs of older releases start it once."""
+    return int(manifest.plan.get("starts", 1))
+
+
 def point_results(manifest: Manifest, entries: Sequence[Entry]) -> tuple[list[PointResult], Measurements]:
     """One result for each point of the manifest, and what they were computed from."""
     collected = collect(entries, manifest.points)
@@ -76,6 +84,7 @@ def point_results(manifest: Manifest, entries: Sequence[Entry]) -> tuple[list[Po
         facts=collected.facts,
         times=collected.times,
         seed=manifest.seed,
+        starts=starts_of(manifest) > 1,
     )
     return computed, collected
 
@@ -89,6 +98,8 @@ def evaluate(folder: RunFolder) -> Results:
     left_out = set(manifest.budget.left_out) if manifest.budget else set()
     points = [point for point in points if point.id not in left_out]
     findings = experiments.get(str(manifest.plan["experiment"])).findings(points, machine)
+    if starts_of(manifest) > 1:
+        findings = (*findings, starts.finding(points, starts_of(manifest)))
     if manifest.launcher == IMPORTED:
         judged = imported(findings)
     else:

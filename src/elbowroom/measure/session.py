@@ -46,7 +46,7 @@ from elbowroom.models.prediction import Prediction
 from elbowroom.models.published import of_published
 from elbowroom.models.run_data import layout_of, situation
 from elbowroom.plan.file import Plan
-from elbowroom.plan.order import estimate, measured, order_units
+from elbowroom.plan.order import blocks, estimate, measured, order_units
 from elbowroom.plan.point import Expansion, Note, Point, Unit
 from elbowroom.plan.validation import check_count, ranks_needed, validate
 from elbowroom.signals import ends_as_interrupt
@@ -155,7 +155,11 @@ def concrete(plan: Plan, machine: Machine, expansion: Expansion, source: Source,
     if plan.budget and isinstance(source, RecordedSource):
         units = source.recorded(units)
     by_id = {point.id: point for point in points}
-    sorted_units = groups(units, by_id, lambda point: ranks_needed(point, machine))
+    sorted_units = tuple(
+        group
+        for block in blocks(units, plan.repetitions, plan.starts)
+        for group in groups(block, by_id, lambda point: ranks_needed(point, machine))
+    )
     commands = (
         source.command(group.ranks, group.share_core, group.several_threads)
         if group.started is None
@@ -168,16 +172,16 @@ def concrete(plan: Plan, machine: Machine, expansion: Expansion, source: Source,
         expansion=expansion,
         units=units,
         groups=sorted_units,
-        seconds=_seconds(points, units, machine),
+        seconds=_seconds(points, units, machine, plan.starts),
         measured_seconds=0.0 if machine.virtual else measured(points, units),
         commands=tuple(dict.fromkeys(line for line in commands if line)),
         budget=plan.budget if source.live else 0.0,
     )
 
 
-def _seconds(points: Sequence[Point], units: Sequence[Unit], machine: Machine) -> float:
+def _seconds(points: Sequence[Point], units: Sequence[Unit], machine: Machine, starts: int) -> float:
     """How long the units will take, about."""
-    return SIMULATED_UNIT * len(units) if machine.virtual else estimate(points, units)
+    return SIMULATED_UNIT * len(units) if machine.virtual else estimate(points, units, starts)
 
 
 def opened(source: Source, group: UnitGroup) -> Conversation:
@@ -328,7 +332,7 @@ def _progress(prepared: Prepared, journal: Journal, clock: BudgetClock, tell: Te
     left = remaining((unit for group in prepared.groups for unit in group.units), journal.done)
     return Progress(
         len(left),
-        _seconds(prepared.expansion.points, left, prepared.machine),
+        _seconds(prepared.expansion.points, left, prepared.machine, prepared.plan.starts),
         tell,
         "answering" if prepared.machine.virtual else "measuring",
     )

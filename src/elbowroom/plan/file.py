@@ -59,6 +59,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     `n`: numbers of computing cores, or `every`, `few` (one seventh, the paper's 5 of 35), `half`, `all`.
     `budget`: seconds from the command to the report on a real machine, 0 without limit (docs/guide/plans.md);
+    `starts`: how often the program is started anew, each start with its share of the repetitions;
     `precision`: half width of the intervals of ln(kept) at which a run with a budget stops early, 0 never.
     Nodes: numbers, or `near` (the NIC), `far`, `every`; `comm_nodes` may be `same` as the computations'.
     `comm_cores`: cores of the communication thread, or `last`, `near`, `far`. `around`: adds each power of
@@ -88,6 +89,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     observe: tuple[str, ...] = ()
     working_set: SizeOrNone = 0
     repetitions: Annotated[int, Meta(ge=1, le=MOST_REPETITIONS)] = 10
+    starts: Annotated[int, Meta(ge=1, le=MOST_REPETITIONS)] = 1
     budget: Annotated[float, Meta(ge=0, le=LONGEST)] = 0.0
     precision: Annotated[float, Meta(ge=0, lt=1)] = 0.0
     window: Annotated[float, Meta(gt=0, le=600)] = 0.12
@@ -230,7 +232,25 @@ def _check(plan: Plan) -> None:
                 )
         for kernel in axes.kernels or ():
             find(kernel)
+    _check_starts(plan)
     known = ("counters", "frequency", "frequency_trace")
     for name in plan.observe:
         if name not in known:
             raise UsageError("no such observer", field="observe", value=name, hint=closest(name, known))
+
+
+def _check_starts(plan: Plan) -> None:
+    if plan.starts > plan.repetitions:
+        raise UsageError(
+            f"is more than there are repetitions ({plan.repetitions}), and each start measures one at least",
+            field="starts",
+            value=plan.starts,
+            hint=f"--repeat {2 * plan.starts} gives each start two",
+        )
+    if plan.starts > 1 and plan.budget:
+        raise UsageError(
+            "cannot be combined with a budget: the repetitions of each start must be known before",
+            field="starts",
+            value=plan.starts,
+            hint="leave the budget out",
+        )

@@ -36,6 +36,22 @@ def order_units(
     return (*units, *(Unit(point=point.id, repetition=0, closing=True) for point in closing))
 
 
+def start_of(repetition: int, repetitions: int, starts: int) -> int:
+    """Which start of the program measures a repetition, from 0: each a block of repetitions, equally many as
+    far as they divide.
+    """
+    return min(starts - 1, repetition * starts // repetitions)
+
+
+def blocks(units: Sequence[Unit], repetitions: int, starts: int) -> tuple[tuple[Unit, ...], ...]:
+    """The units of each start, in order; closing baselines belong to the last."""
+    members: list[list[Unit]] = [[] for _ in range(starts)]
+    for unit in units:
+        at = starts - 1 if unit.closing else start_of(unit.repetition, repetitions, starts)
+        members[at].append(unit)
+    return tuple(tuple(block) for block in members if block)
+
+
 def closing_points(points: Sequence[Point]) -> tuple[Point, ...]:
     """The fewest points, in order, that hold every baseline alone of the run."""
     held: set[Hashable] = set()
@@ -53,8 +69,10 @@ def request(point: Point, unit: Unit, steady: Steady) -> dict[str, object]:
     return point.workload.request(point, unit, steady)
 
 
-def estimate(points: Sequence[Point], units: Sequence[Unit]) -> float:
-    """Seconds that the units will take from the start of the probe, somewhat on the safe side."""
+def estimate(points: Sequence[Point], units: Sequence[Unit], starts: int = 1) -> float:
+    """Seconds that the units will take from the start of the probe, somewhat on the safe side; each of
+    `starts` prepares what the points need anew.
+    """
     if not units:
         return 0.0
     by_id = {point.id: point for point in points}
@@ -63,7 +81,7 @@ def estimate(points: Sequence[Point], units: Sequence[Unit]) -> float:
     for point in points:
         prepared |= point.workload.preparation(point)
     total += sum(prepared.values())
-    return total + sum(by_id[unit.point].workload.seconds(by_id[unit.point], unit) for unit in units)
+    return total * starts + sum(by_id[unit.point].workload.seconds(by_id[unit.point], unit) for unit in units)
 
 
 def measured(points: Sequence[Point], units: Sequence[Unit]) -> float:

@@ -65,11 +65,15 @@ class ComparedRun:
     values: Values
 
 
-def values_of(points: Sequence[Point], samples: Samples) -> dict[Key, Floats]:
+def values_of(points: Sequence[Point], samples: Samples, starts: bool = False) -> dict[Key, Floats]:
     """The logarithms of the medians of each repetition, and of what it kept; without void samples, closing
-    baselines, and repetitions in which nothing was done.
+    baselines, and repetitions in which nothing was done. Of a run with several `starts` of the program one
+    value for each start, since repetitions of one start are not independent.
     """
-    index, at = (np.asarray(column, dtype=np.int64) for column in (samples.point, samples.repetition))
+    index, at = (
+        np.asarray(column, dtype=np.int64)
+        for column in (samples.point, samples.start if starts else samples.repetition)
+    )
     value = np.asarray(samples.value, dtype=np.float64)
     good = np.isfinite(value) & (value > 0) & (np.asarray(samples.status) != "void")
     good &= ~np.asarray(samples.closing, dtype=bool)

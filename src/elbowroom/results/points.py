@@ -11,7 +11,7 @@ from elbowroom.plan.kernels import arithmetic_intensity
 from elbowroom.plan.point import Point
 from elbowroom.results.result import MeasuredSteps, PointResult, Side, Summary, Trace
 from elbowroom.results.series import WindowTimes, series_of, side_of_window
-from elbowroom.results.summary import Samples, side_of
+from elbowroom.results.summary import Samples, side_of, summarise
 from elbowroom.stats.bootstrap import weights
 from elbowroom.stats.signed_ranks import FEWEST, Floats, Ints
 
@@ -32,6 +32,7 @@ def results(
     facts: Mapping[str, Mapping[str, float]] | None = None,
     times: Mapping[str, WindowTimes] | None = None,
     seed: int = 0,
+    starts: bool = False,
 ) -> list[PointResult]:
     """One result per point, in the points' order.
 
@@ -39,9 +40,10 @@ def results(
     repetition failed (a rank died or hung); `repetitions`: how many were asked for, so that fewer is
     `incomplete`; `traces`: frequency traces by id; `facts`: what applications report, by id;
     `times`: all one-way times of windows of extraneous accesses, by id. Void samples are left out and counted
-    in the flag `void:N`; samples not stable are kept and counted likewise.
+    in the flag `void:N`; samples not stable are kept and counted likewise. `starts`: the run has several
+    starts of the program, and intervals hold for others too.
     """
-    columns = _SampleColumns(samples, len(points))
+    columns = _SampleColumns(samples, len(points), starts)
     drawn: dict[int, NDArray[np.int16]] = {}
     return [
         _result(
@@ -64,7 +66,7 @@ def results(
 class _SampleColumns:
     """The samples sorted by point, as arrays, with the rows of each point."""
 
-    def __init__(self, samples: Samples, points: int) -> None:
+    def __init__(self, samples: Samples, points: int, starts: bool) -> None:
         index = np.asarray(samples.point, dtype=np.int64)
         rows = np.argsort(index, kind="stable")
         self.ends: Ints = np.searchsorted(index[rows], np.arange(points + 1))
@@ -77,6 +79,7 @@ class _SampleColumns:
         self.void: Mask = (status == "void") | ~np.isfinite(self.value)
         self.unstable: Mask = status == "not_stable"
         self.unit = np.asarray(samples.unit, dtype="U16")[rows]
+        self.start = np.asarray(samples.start, dtype=np.int64)[rows] if starts else None
 
     def of(self, index: int) -> slice:
         return slice(int(self.ends[index]), int(self.ends[index + 1]))
@@ -106,7 +109,10 @@ def _result(
     for name in ("comp", "comm", "total", "separator"):
         side_mask = columns.side[rows] == name
         sides[name] = _side(columns, rows, main & side_mask, drawn.get(measured), seed)
-        if _drifted(columns.value[rows][good & side_mask & columns.closing[rows]], sides[name]):
+        closing = good & side_mask & columns.closing[rows]
+        if _drifted(
+            columns.value[rows][closing], _beside(columns, rows, main & side_mask, closing, sides[name])
+        ):
             more.append(f"drift:{name}")
     void = int(np.count_nonzero(columns.void[rows]))
     unstable = int(np.count_nonzero(columns.unstable[rows] & main))
@@ -125,7 +131,7 @@ def _result(
         status=status,
         flags=tuple(dict.fromkeys((*flags, *more))),
         comp=sides["comp"],
-        comm=sides["comm"] if times is None else side_of_window(times, seed),
+        comm=sides["comm"] if times is None else side_of_window(times, seed, columns.start is not None),
         reason=reason,
         role=point.role,
         pattern=point.pattern,
@@ -163,6 +169,7 @@ def _side(
         return Side()
     value, repetition, together = columns.value[rows], columns.repetition[rows], columns.together[rows]
     apart, both = mask & ~together, mask & together
+    start = None if columns.start is None else columns.start[rows]
     return side_of(
         value[apart],
         repetition[apart],
@@ -171,15 +178,25 @@ def _side(
         unit=str(columns.unit[rows][mask][0]),
         seed=seed,
         drawn=drawn,
+        starts=None if start is None else (start[apart], start[both]),
     )
 
 
-def _drifted(closing: Floats, side: Side) -> bool:
-    if closing.size == 0 or side.alone is None:
+def _beside(columns: _SampleColumns, rows: slice, mask: Mask, closing: Mask, side: Side) -> Summary | None:
+    """What closing baselines are compared with: the side alone, of several starts that of the same one."""
+    if columns.start is None or side.alone is None or not closing.any():
+        return side.alone
+    start = columns.start[rows]
+    own = mask & ~columns.together[rows] & (start == start[closing][0])
+    return summarise(columns.value[rows][own], side.alone.unit) if own.any() else None
+
+
+def _drifted(closing: Floats, alone: Summary | None) -> bool:
+    if closing.size == 0 or alone is None:
         return False
     now = float(np.median(closing))
-    outside = not side.alone.d1 <= now <= side.alone.d9
-    return outside and abs(now / side.alone.median - 1) > DRIFT if side.alone.median else outside
+    outside = not alone.d1 <= now <= alone.d9
+    return outside and abs(now / alone.median - 1) > DRIFT if alone.median else outside
 
 
 def _status(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from elbowroom.plan.order import start_of
 from elbowroom.plan.point import Point
 from elbowroom.results.result import Kept
 from elbowroom.results.summary import Samples
@@ -31,14 +32,15 @@ class LogKept:
 
 
 def log_kept(
-    points: Sequence[Point], samples: Samples, repetitions: int, seed: int = 0
+    points: Sequence[Point], samples: Samples, repetitions: int, seed: int = 0, starts: int = 1
 ) -> dict[tuple[str, str], LogKept]:
     """By point id and side (comp, comm), from raw samples; without those whose alone or together is not
     positive, or was seen in one repetition or none. Void samples and closing baselines are left out, as in
     `results`.
 
     `repetitions`: of the run's plan; resamples are drawn over them, once for all points. Percentiles of few
-    repetitions are too narrow, so the draws are spread by `expansion`.
+    repetitions are too narrow, so the draws are spread by `expansion`. With several `starts` of the program
+    resamples are drawn over these, each with all of its repetitions.
     """
     index = np.asarray(samples.point, dtype=np.int64)
     rows = np.argsort(index, kind="stable")
@@ -50,7 +52,10 @@ def log_kept(
     together = np.asarray(samples.phase, dtype="U2")[rows] == "AB"
     sides = np.asarray(samples.side, dtype="U9")[rows]
     units = np.asarray(samples.unit, dtype="U16")[rows]
-    drawn = weights(repetitions, seed)
+    blocks = np.arange(repetitions)
+    if starts > 1:
+        blocks = np.array([start_of(number, repetitions, starts) for number in range(repetitions)])
+    drawn = weights(int(blocks[-1]) + 1, seed)[blocks]
     kept = {}
     for number, point in enumerate(points):
         here = slice(int(ends[number]), int(ends[number + 1]))
@@ -58,14 +63,14 @@ def log_kept(
             mask = good[here] & (sides[here] == side)
             both, apart = mask & together[here], mask & ~together[here]
             at = repetition[here]
-            if min(len(np.unique(at[both])), len(np.unique(at[apart]))) < LEAST:
+            if min(len(np.unique(blocks[at[rows_of]])) for rows_of in (both, apart)) < LEAST:
                 continue
             alone, joined = (medians(value[here][chosen], at[chosen], drawn) for chosen in (apart, both))
             if min(float(alone.min()), float(joined.min())) <= 0:
                 continue
             logs = np.log(joined / alone)
             logs = -logs if units[here][mask][0] == "us" else logs
-            draws = logs[0] + (logs[1:] - logs[0]) * expansion(len(np.unique(at[mask])))
+            draws = logs[0] + (logs[1:] - logs[0]) * expansion(len(np.unique(blocks[at[mask]])))
             kept[point.id, side] = LogKept(value=float(logs[0]), draws=draws)
     return kept
 

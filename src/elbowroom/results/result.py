@@ -10,10 +10,14 @@ import msgspec
 
 from elbowroom.plan.workload import Workload, kernel_beside_messages, stored
 from elbowroom.stats.interval import WithInterval
+from elbowroom.stats.starts import StartVariation
 
 
 class Summary(WithInterval, msgspec.Struct, frozen=True, kw_only=True):
-    """Median, first and last decile, and the 95 % bootstrap interval of the median of `count` samples."""
+    """Median, first and last decile, and the 95 % bootstrap interval of the median of `count` samples.
+
+    `variation`: its parts between and within starts of the program; absent where a run has one start.
+    """
 
     median: float
     d1: float
@@ -22,17 +26,19 @@ class Summary(WithInterval, msgspec.Struct, frozen=True, kw_only=True):
     high: float | None = None
     count: int
     unit: str
+    variation: StartVariation | msgspec.UnsetType = msgspec.UNSET
 
 
 class Kept(WithInterval, msgspec.Struct, frozen=True, kw_only=True):
     """together/alone of a rate, alone/together of a latency: 1 always means undisturbed.
 
-    `value`: the pseudo-median of the ratios of the repetitions.
+    `value`: the pseudo-median of the ratios of the repetitions; `variation` as of a Summary.
     """
 
     value: float
     low: float | None = None
     high: float | None = None
+    variation: StartVariation | msgspec.UnsetType = msgspec.UNSET
 
 
 class Added(WithInterval, msgspec.Struct, frozen=True, kw_only=True):

@@ -36,11 +36,13 @@ Rank = Literal["sender", "receiver"]
 class WindowTimes:
     """Times of the repetitions of one window: one array of shape (sizes, messages of a size) for each
     repetition and phase, after accesses and without; misses per (source, rank, level), one array of shape
-    (sizes,) for each repetition.
+    (sizes,) for each repetition; `starts_…`: which start of the program each array is from.
     """
 
     after: list[Floats] = field(default_factory=list)
     without: list[Floats] = field(default_factory=list)
+    starts_after: list[int] = field(default_factory=list)
+    starts_without: list[int] = field(default_factory=list)
     misses: dict[tuple[str, str, str], list[Floats]] = field(default_factory=dict)
 
 
@@ -56,8 +58,10 @@ def add(times: WindowTimes, sizes: int, record: Mapping[str, object]) -> str:
             continue
         if batches.size == 0 or batches.size % sizes or not np.isfinite(batches).all():
             return f"{batches.size} one-way times were answered for {sizes} sizes"
-        repetitions = times.after if phase["phase"] == "AB" else times.without
-        repetitions.append(batches.reshape(sizes, -1))
+        together = phase["phase"] == "AB"
+        (times.after if together else times.without).append(batches.reshape(sizes, -1))
+        start = cast(int, record.get("start", 0))
+        (times.starts_after if together else times.starts_without).append(start)
         if phase["phase"] == "AB":
             misses = cast(Mapping[str, object], phase.get("misses") or {})
             _add_misses(times, sizes, misses)
@@ -116,14 +120,20 @@ def _rounded(values: NDArray[np.float64]) -> tuple[float, ...]:
     return tuple(np.round(values, DECIMALS).tolist())
 
 
-def side_of_window(times: WindowTimes, seed: int) -> Side:
+def side_of_window(times: WindowTimes, seed: int, starts: bool = False) -> Side:
     """One-way times of all messages of the window, alone (without accesses) and together (after them).
 
     The intervals are those of medians resampled over the sizes, the messages of one size together with and
-    without accesses, as they were measured next to each other.
+    without accesses, as they were measured next to each other. With several `starts` of the program they are
+    those of the starts, each repetition with the median of its messages.
     """
     if not times.after or not times.without:
         return Side()
+    if starts:
+        medians = [np.array([np.median(one) for one in side]) for side in (times.without, times.after)]
+        numbers = [np.arange(len(side)) for side in medians]
+        of_start = np.array(times.starts_without), np.array(times.starts_after)
+        return side_of(medians[0], numbers[0], medians[1], numbers[1], unit="us", seed=seed, starts=of_start)
     (alone, apart), (together, joined) = _column(times.without), _column(times.after)
     return side_of(
         alone, apart, together, joined, unit="us", seed=seed, drawn=_weights(len(times.after[0]), seed)

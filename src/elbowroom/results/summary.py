@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,6 +25,7 @@ from elbowroom.stats.signed_ranks import (
     pseudo_median,
     rank_interval,
 )
+from elbowroom.stats.starts import by_start, start_interval, variation
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,8 @@ class Samples:
 
     `point`: index into the points; `phase`: A, B or AB; `side`: comp or comm, of an application also total
     and separator; `value` in `unit`; `status`:
-    that of the phase (ok, not_stable, void); `closing`: the alone baselines measured again at the end.
+    that of the phase (ok, not_stable, void); `closing`: the alone baselines measured again at the end;
+    `start`: which start of the program the row is from, empty where that does not matter.
     """
 
     point: Sequence[int] | Ints
@@ -43,9 +46,10 @@ class Samples:
     value: Sequence[float] | Floats
     unit: Sequence[str]
     status: Sequence[str]
+    start: Sequence[int] | Ints = ()
 
     def __post_init__(self) -> None:
-        lengths = {name: len(column) for name, column in vars(self).items()}
+        lengths = {name: len(column) for name, column in vars(self).items() if name != "start" or len(column)}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"columns of samples differ in length: {lengths}")
 
@@ -86,12 +90,22 @@ def _numbered(repetitions: Ints) -> Ints:
     return np.asarray(np.unique(repetitions, return_inverse=True)[1], dtype=np.int64).reshape(-1)
 
 
-def _summary(values: Floats, groups: Ints, unit: str, drawn: NDArray[np.int16]) -> Summary:
-    """`groups`: the row of `drawn` that each value belongs to."""
+def _summary(
+    values: Floats, groups: Ints, unit: str, drawn: NDArray[np.int16], starts: Ints | None = None
+) -> Summary:
+    """`groups`: the row of `drawn` that each value belongs to; `starts`: the start of each row, where there
+    are several.
+    """
     ordered = np.sort(values)
     d1, median, d9 = (quantile(ordered, share) for share in (0.1, 0.5, 0.9))
     low = high = None
     repetitions = len(np.unique(groups))
+    if starts is not None:
+        return _over_starts(
+            Summary(median=median, d1=d1, d9=d9, count=int(values.size), unit=unit),
+            by_repetition(values, groups, len(starts)),
+            starts,
+        )
     if repetitions >= FEWEST:
         wider = expansion(repetitions)
         low, high = percentile_interval(resampled_medians(values, groups, drawn))
@@ -99,6 +113,25 @@ def _summary(values: Floats, groups: Ints, unit: str, drawn: NDArray[np.int16]) 
         low = max(float(ordered[0]), median - wider * max(0.0, median - low))
         high = min(float(ordered[-1]), median + wider * max(0.0, high - median))
     return Summary(median=median, d1=d1, d9=d9, low=low, high=high, count=int(values.size), unit=unit)
+
+
+def _over_starts(summary: Summary, medians: Floats, starts: Ints) -> Summary:
+    """With the interval that holds for other starts too, and the parts of the variation. `medians`: one for
+    each repetition; a quantity that is not positive has no logarithm, and then no parts.
+    """
+    positive = bool((medians[~np.isnan(medians)] > 0).all())
+    values = np.log(medians) if positive else medians
+    ends = start_interval(by_start(values, starts))
+    if ends is None:
+        return summary
+    low, high = (math.exp(end) for end in ends) if positive else ends
+    parts = variation(values, starts) if positive else None
+    return msgspec.structs.replace(
+        summary,
+        low=min(low, summary.median),
+        high=max(high, summary.median),
+        variation=msgspec.UNSET if parts is None else parts,
+    )
 
 
 def kept(
@@ -134,8 +167,11 @@ def side_of(
     unit: str,
     seed: int = 0,
     drawn: NDArray[np.int16] | None = None,
+    starts: tuple[Ints, Ints] | None = None,
 ) -> Side:
-    """One side of one point; `us` is a duration, every other unit a rate."""
+    """One side of one point; `us` is a duration, every other unit a rate. `starts`: which start of the
+    program each value is from, where intervals are to hold for other starts too.
+    """
     numbered = _numbered(np.concatenate([alone_repetitions, together_repetitions]))
     if numbered.size == 0:
         return Side()
@@ -143,8 +179,12 @@ def side_of(
     if drawn is None or drawn.shape[0] != count:
         drawn = weights(count, seed)
     columns = ((alone, numbered[: alone.size]), (together, numbered[alone.size :]))
+    of_start = None
+    if starts is not None:
+        of_start = np.zeros(count, dtype=np.int64)
+        of_start[numbered] = np.concatenate(starts)
     apart, joined = (
-        _summary(values, groups, unit, drawn) if values.size else None for values, groups in columns
+        _summary(values, groups, unit, drawn, of_start) if values.size else None for values, groups in columns
     )
     if apart is None or joined is None:
         return Side(alone=apart, together=joined)
@@ -152,16 +192,21 @@ def side_of(
     return Side(
         alone=apart,
         together=joined,
-        kept=_ratio(apart.median, joined.median, *by, duration=unit == "us"),
-        added=_difference(joined.median - apart.median, by[1] - by[0]) if unit == "us" else None,
+        kept=_ratio(apart.median, joined.median, *by, duration=unit == "us", starts=of_start),
+        added=_difference(joined.median - apart.median, by[1] - by[0], of_start) if unit == "us" else None,
     )
 
 
-def _difference(of_medians: float, pairs: Floats) -> Added:
+def _interval(values: Floats, starts: Ints | None) -> tuple[float, float] | None:
+    """Of the middle of values, one for each repetition."""
+    return rank_interval(values) if starts is None else start_interval(by_start(values, starts))
+
+
+def _difference(of_medians: float, pairs: Floats, starts: Ints | None) -> Added:
     """`pairs`: one difference for each repetition; without any, that of the medians."""
     if np.isnan(pairs).all():
         return Added(value=of_medians)
-    low, high = rank_interval(pairs) or (None, None)
+    low, high = _interval(pairs, starts) or (None, None)
     return Added(value=pseudo_median(pairs), low=low, high=high)
 
 
@@ -175,7 +220,13 @@ def log_ratios(alone: Floats, together: Floats, *, duration: bool) -> Floats:
 
 
 def _ratio(
-    alone_median: float, together_median: float, alone: Floats, together: Floats, *, duration: bool
+    alone_median: float,
+    together_median: float,
+    alone: Floats,
+    together: Floats,
+    *,
+    duration: bool,
+    starts: Ints | None = None,
 ) -> Kept | None:
     """Nothing is clamped: above 1 stays above 1 (docs/design/method.md, rule 11). Without a repetition that
     has both sides, the ratio of the medians.
@@ -186,9 +237,11 @@ def _ratio(
     if np.isnan(logs).all():
         value = together_median / alone_median
         return Kept(value=1 / value if duration else value)
-    low, high = rank_interval(logs) or (None, None)
+    low, high = _interval(logs, starts) or (None, None)
+    parts = None if starts is None else variation(logs, starts)
     return Kept(
         value=math.exp(pseudo_median(logs)),
         low=None if low is None else math.exp(low),
         high=None if high is None else math.exp(high),
+        variation=msgspec.UNSET if parts is None else parts,
     )

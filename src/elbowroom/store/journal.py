@@ -66,11 +66,12 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """A probe's answer."""
+    """A probe's answer; `start`: which start of the program it is from, counted over the run."""
 
     status: str | None = None
     reason: str = ""
     flags: list[str] = []
+    start: int = 0
     phases: list[Phase] = []
 
 

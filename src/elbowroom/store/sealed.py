@@ -68,6 +68,7 @@ def _rows(entry: Entry, points: dict[str, Point]) -> Iterable[dict[str, Any]]:
         "unit_status": record.get("status"),
         "reason": record.get("reason", ""),
         "unit_flags": record.get("flags", []),
+        "start": record.get("start", 0),
     }
     if not record.get("phases"):
         yield shared
@@ -105,6 +106,7 @@ def _schema(arrow: Any) -> pyarrow.Schema:
         "point": words,
         "repetition": arrow.int32(),
         "closing": arrow.bool_(),
+        "start": arrow.int32(),
         "index": arrow.int32(),
         "phase": words,
         "side": words,

@@ -118,13 +118,21 @@ class VirtualMachine:
             return error.sentence()
         return ""
 
-    def answer(self, unit: Unit, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """The record of one repetition: every phase of the request's sequence, each with its own noise."""
+    def answer(self, unit: Unit, fields: Mapping[str, Any], start: Unit | None = None) -> dict[str, Any]:
+        """The record of one repetition: every phase of the request's sequence, each with its own noise.
+        `start`: the first unit that this start of the program was asked for.
+        """
         if self._planted(fields):
             return self._effects_only(unit, fields)
         exact = [self._changed(item, fields) for item in self._every(fields)]
         phases = fields["sequence"]
-        factors = self._factors(unit, (len(phases), len(exact), 2))
+        factors = [
+            [[comp * shared[0], comm * shared[1]] for comp, comm in processes]
+            for phase, processes in zip(
+                phases, self._factors(unit, (len(phases), len(exact), 2)), strict=True
+            )
+            for shared in (self.start_factors(start, f"{unit.point} {phase}"),)
+        ]
         kernel = find(fields["kernel"])
         return {
             "record": "repetition",
@@ -258,6 +266,18 @@ class VirtualMachine:
                 else tuple(answer(self._truth, self.definition, *process) for process in host)
             )
         return self._answers[host]
+
+    def start_factors(self, start: Unit | None, name: str) -> tuple[float, float]:
+        """What the values of both sides are multiplied by in all repetitions of a start; `name` tells those
+        of one point and phase.
+        """
+        spread = self.definition.between_starts
+        if start is None or spread is msgspec.UNSET or not spread:
+            return 1.0, 1.0
+        keys = (zlib.crc32(text.encode()) for text in (self.definition.name, name, "start"))
+        rng = np.random.default_rng([self.seed, *keys, start.repetition, start.closing])
+        comp, comm = np.exp(spread * rng.standard_normal(2)).tolist()
+        return comp, comm
 
     def _factors(self, unit: Unit, shape: tuple[int, int, int]) -> list[list[list[float]]]:
         """Normal factors of mean 1 by phase, process and side: the same for the same seed, machine and unit,

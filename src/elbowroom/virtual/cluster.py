@@ -233,8 +233,10 @@ class Cluster:
             barrier=math.ceil(math.log2(volumes.parts)) * self._machine.definition.near_latency_us,
         )
 
-    def answer(self, unit: Unit, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """The `repetition` record: every step with noise of its own, the slowest node's times."""
+    def answer(self, unit: Unit, fields: Mapping[str, Any], start: Unit | None = None) -> dict[str, Any]:
+        """The `repetition` record: every step with noise of its own, the slowest node's times. `start`: the
+        first unit that this start of the application was asked for.
+        """
         variant, steps, threads = fields["variant"], fields["steps"], fields["comm_threads"]
         largest = self.times(variant, threads, self.volumes.sent_largest)
         average = self.times(variant, threads, self.volumes.sent_average)
@@ -244,7 +246,8 @@ class Cluster:
         for name, factor in factors.items():
             exact = np.full(shape, getattr(average, name))
             exact[:, 0] = getattr(largest, name)
-            parts[name] = exact * factor
+            shared = self._machine.start_factors(start, f"{unit.point} {name}")
+            parts[name] = exact * factor * shared[0]
         inner, outer = parts["interior"], parts["exchange"]
         busy = inner + outer if variant == "apart" else np.maximum(inner, outer)
         whole = ((parts["separator"] + busy).max(axis=1) + largest.barrier) / MICRO

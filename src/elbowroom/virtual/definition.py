@@ -77,7 +77,8 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     `origin` says where the bandwidths come from; `faithful` keeps the published equations to the letter where
     they are odd (docs/reference/models.md). `caches`: (level, bytes, cores that share one). `siblings`:
     whether the other hardware threads are numbered behind those of the machine or of the socket. Latencies
-    are of the smallest message, by where the communication thread is.
+    are of the smallest message, by where the communication thread is. `between_starts`: how much a value
+    varies from one start of the program to the next, as a standard deviation of its logarithm.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     flops_per_cycle: Positive = FLOPS_PER_CYCLE
     near_latency_us: Positive = NEAR_LATENCY_US
     far_latency_us: Positive = FAR_LATENCY_US
+    between_starts: Annotated[float, Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
     local: Parameters
     remote: Parameters | None = None
     effects: tuple[Effect, ...] = ()
