@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean, median
 from typing import Any, Literal
 
 import msgspec
@@ -12,7 +13,7 @@ from elbowroom.plan.point import Point
 from elbowroom.results import series
 from elbowroom.results.counters import ratios, suspects
 from elbowroom.results.quiet import Observations
-from elbowroom.results.result import Trace
+from elbowroom.results.result import ProcessResult, Trace
 from elbowroom.results.series import WindowTimes
 from elbowroom.results.summary import Samples
 from elbowroom.store.journal import Entry
@@ -23,7 +24,7 @@ SIDES = {"comp": "rate", "comm": "value", "total": "value", "separator": "value"
 
 class Measurements(msgspec.Struct, frozen=True, kw_only=True):
     """What a journal says: samples; by point id flags, failures, frequency traces, facts of
-    applications, one-way times of windows of extraneous accesses.
+    applications, one-way times of windows of extraneous accesses, what each of several processes did.
     """
 
     samples: Samples
@@ -32,6 +33,7 @@ class Measurements(msgspec.Struct, frozen=True, kw_only=True):
     traces: dict[str, tuple[Trace, ...]]
     facts: dict[str, dict[str, float]]
     times: dict[str, WindowTimes] = {}
+    processes: dict[str, tuple[ProcessResult, ...]] = {}
 
 
 def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Measurements:
@@ -45,6 +47,7 @@ def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Measurements:
     facts: dict[str, dict[str, float]] = {}
     agreement: dict[str, dict[str, list[float]]] = {}
     times: dict[str, WindowTimes] = {}
+    ranks: dict[str, RankValues] = {}
     for entry in entries:
         if entry.point not in index:
             continue
@@ -56,6 +59,8 @@ def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Measurements:
         for phase in record.get("phases", ()):
             of_point.update(dict.fromkeys(phase.get("flags", ())))
             _rows(columns, index[entry.point], entry, phase)
+            if not entry.closing and phase.get("status") != "void":
+                _add_ranks(ranks.setdefault(entry.point, {}), phase)
         if sizes := by_id[entry.point].workload.sizes:
             wrong = series.add(times.setdefault(entry.point, WindowTimes()), len(sizes), record)
             if wrong:
@@ -75,15 +80,43 @@ def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Measurements:
         traces={point: several for point, several in traces.items() if several},
         facts={point: values for point, values in facts.items() if values},
         times=times,
+        processes={point: _processes(values) for point, values in ranks.items() if values},
     )
+
+
+RankValues = dict[tuple[int, str], list[float]]
+"""By rank and what was measured of it, as a field of ProcessResult."""
+
+
+def _add_ranks(values: RankValues, phase: Mapping[str, Any]) -> None:
+    style = "together" if phase["phase"] == "AB" else "alone"
+    for rank in phase.get("ranks", ()):
+        for side in ("comp", "comm"):
+            value = rank.get(side, {}).get(SIDES[side])
+            if value is not None:
+                values.setdefault((int(rank["rank"]), f"{side}_{style}"), []).append(float(value))
+
+
+def _processes(values: RankValues) -> tuple[ProcessResult, ...]:
+    by_rank: dict[int, dict[str, float]] = {}
+    for (rank, name), measured in sorted(values.items()):
+        by_rank.setdefault(rank, {})[name] = median(measured)
+    return tuple(ProcessResult(rank=rank, **medians) for rank, medians in by_rank.items())
+
+
+def _mean(phase: Mapping[str, Any], side: str, name: str) -> float | None:
+    """Over all processes that report the side; of one process its own."""
+    each = [rank[side][name] for rank in phase.get("ranks", ()) if rank.get(side, {}).get(name) is not None]
+    own = phase[side].get(name)
+    return fmean(each) if each and own is not None else own
 
 
 def _rows(columns: dict[str, list[Any]], point: int, entry: Entry, phase: Mapping[str, Any]) -> None:
     for side, name in SIDES.items():
         measured = phase.get(side)
-        if measured is None or measured.get(name) is None:
+        if measured is None or (value := _mean(phase, side, name)) is None:
             continue
-        row = (point, entry.repetition, entry.closing, phase["phase"], side, measured[name], measured["unit"])
+        row = (point, entry.repetition, entry.closing, phase["phase"], side, value, measured["unit"])
         more = (phase.get("status", "ok"), entry.record.get("start", 0))
         for column, value in zip(columns.values(), (*row, *more), strict=True):
             column.append(value)

@@ -85,6 +85,7 @@ def point_results(manifest: Manifest, entries: Sequence[Entry]) -> tuple[list[Po
         times=collected.times,
         seed=manifest.seed,
         starts=starts_of(manifest) > 1,
+        processes=collected.processes,
     )
     return computed, collected
 

@@ -12,6 +12,8 @@ Metric = Literal["latency", "bandwidth"]
 Pattern = Literal["pingpong", "receive", "bidirectional", "ring"]
 Reuse = Literal["same", "rotate", "off-cache"]
 Phase = Literal["A", "B", "AB", "S"]
+Processes = Literal["node", "socket", "core"]
+"""What each process has of its own: a node, a socket, or a computing core and one to communicate."""
 Variant = Literal["none", "communication", "apart", "overlap"]
 
 
@@ -51,7 +53,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     working_set: int = 0
     reuse: Reuse = "same"
     computing_ranks: Literal["first", "all"] = "first"
-    processes: Literal["node", "socket"] = "node"
+    processes: Processes = "node"
     placements: tuple[Placement, ...] = ()
     core_khz: int | None = None
     uncore_khz: int | None = None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from elbowroom.plan.kernels import arithmetic_intensity
 from elbowroom.plan.point import Point
-from elbowroom.results.result import MeasuredSteps, PointResult, Side, Summary, Trace
+from elbowroom.results.result import MeasuredSteps, PointResult, ProcessResult, Side, Summary, Trace
 from elbowroom.results.series import WindowTimes, series_of, side_of_window
 from elbowroom.results.summary import Samples, side_of, summarise
 from elbowroom.stats.bootstrap import weights
@@ -33,6 +34,7 @@ def results(
     times: Mapping[str, WindowTimes] | None = None,
     seed: int = 0,
     starts: bool = False,
+    processes: Mapping[str, tuple[ProcessResult, ...]] | None = None,
 ) -> list[PointResult]:
     """One result per point, in the points' order.
 
@@ -41,26 +43,33 @@ def results(
     `incomplete`; `traces`: frequency traces by id; `facts`: what applications report, by id;
     `times`: all one-way times of windows of extraneous accesses, by id. Void samples are left out and counted
     in the flag `void:N`; samples not stable are kept and counted likewise. `starts`: the run has several
-    starts of the program, and intervals hold for others too.
+    starts of the program, and intervals hold for others too; `processes`: what each of several did, by id.
     """
     columns = _SampleColumns(samples, len(points), starts)
     drawn: dict[int, NDArray[np.int16]] = {}
     return [
-        _result(
-            index,
-            point,
-            columns,
-            drawn,
-            tuple((flags_by_point or {}).get(point.id, ())),
-            (failures or {}).get(point.id),
-            repetitions,
-            tuple((traces or {}).get(point.id, ())),
-            dict((facts or {}).get(point.id, {})),
-            (times or {}).get(point.id),
-            seed,
+        _with_processes(
+            _result(
+                index,
+                point,
+                columns,
+                drawn,
+                tuple((flags_by_point or {}).get(point.id, ())),
+                (failures or {}).get(point.id),
+                repetitions,
+                tuple((traces or {}).get(point.id, ())),
+                dict((facts or {}).get(point.id, {})),
+                (times or {}).get(point.id),
+                seed,
+            ),
+            (processes or {}).get(point.id),
         )
         for index, point in enumerate(points)
     ]
+
+
+def _with_processes(result: PointResult, processes: tuple[ProcessResult, ...] | None) -> PointResult:
+    return result if processes is None else msgspec.structs.replace(result, by_process=processes)
 
 
 class _SampleColumns:

@@ -124,13 +124,26 @@ class MeasuredSteps(msgspec.Struct, frozen=True, kw_only=True):
     facts: dict[str, float] = {}
 
 
+class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One process of several: medians of what it computed and communicated, alone and together, in the units
+    of the point's sides; None where it did not.
+    """
+
+    rank: int
+    comp_alone: float | None = None
+    comp_together: float | None = None
+    comm_alone: float | None = None
+    comm_together: float | None = None
+
+
 class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     """One measured point with both baselines and both ratios (docs/design/method.md, rule 19).
 
     Of an application, `comp` is its interior and `comm` its exchange, durations in us, and `steps` the whole.
-    `comp_cores` are those of rank 0's computation, as the operating system numbers them.
-    Of extraneous accesses `comm` is the one-way time, alone without them and together after them, and
-    `series` each size's. Of a program, `facts` are its own figures of its work and results.
+    `comp_cores` are those of rank 0's computation, as the operating system numbers them. Of extraneous
+    accesses `comm` is the one-way time, alone without them and together after them, and `series` each size's.
+    Of a program, `facts` are its own figures of its work and results. Where several processes compute, or
+    form a ring, `comp` and `comm` are means over them, and `by_process` has each.
     """
 
     id: str
@@ -163,6 +176,16 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     steps: MeasuredSteps | None = None
     series: WindowSeries | None = None
     facts: dict[str, float] = {}
+    by_process: tuple[ProcessResult, ...] | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def processes_of_node(self) -> int:
+        """How many processes share the `n` computing cores of a node."""
+        return (
+            max(1, round(self.n / len(self.comp_cores)))
+            if self.comp_cores and self.processes != "node"
+            else 1
+        )
 
     def plain(self) -> dict[str, Any]:
         """Plain data, as `show --json` prints it."""

@@ -47,6 +47,9 @@ NOISE = 0.01
 SEED = 1
 
 SCHEDULING = "two threads on one core measure the scheduler, and none is simulated"
+PER_CORE = (
+    "the published law knows one process of a socket, and several share one; use --machine {name}:credits"
+)
 POOL = "no list of tasks is simulated: polling and paused workers are measured on a real machine"
 
 
@@ -110,6 +113,8 @@ class VirtualMachine:
         kernel = find(point.kernel)
         if kernel is not None and kernel.pool:
             return POOL
+        if point.processes == "core" and not isinstance(self._truth, Credits | Requests):
+            return PER_CORE.format(name=self.definition.name)
         try:
             point.workload.partition(scaled)
             if not point.workload.program:

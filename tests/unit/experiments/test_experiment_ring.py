@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from elbowroom import experiments
+from elbowroom import api, experiments
+from elbowroom.errors import UsageError
 from elbowroom.experiments import ring
 from elbowroom.experiments.plans import Overrides, apply, load
 from elbowroom.plan.file import Steady
@@ -79,3 +82,66 @@ def test_a_loss_is_the_inverse_of_what_was_kept() -> None:
     assert loss[0] * kept.value == pytest.approx(1)
     assert loss[1] <= loss[0] <= loss[2]
     assert experiment.name == "ring"
+
+
+def credits_run(tmp_path: Path, **settings: str) -> api.Run:
+    plan = Overrides(repeat=5, settings={"comm_threads": "1", **settings})
+    return api.run(
+        "ring",
+        overrides=plan,
+        machine="henri:credits",
+        out=str(tmp_path / "r"),
+        report=False,
+        tell=lambda _: None,
+    )
+
+
+def test_ring_per_core_gives_each_process_a_computing_and_a_communication_core_of_one_socket() -> None:
+    plan = apply(load("ring"), Overrides(settings={"processes": "core", "comm_threads": "1"}))
+    points = experiments.get("ring").expand(plan, HENRI).points
+    full = max(points, key=lambda point: point.n)
+    assert full.n == 18
+    assert len(full.placements) == 36
+    seats = [(place.comp_cores, place.comm_cores) for place in full.placements[:18]]
+    assert seats[0] == ((0,), (17,))
+    assert seats[9] == ((18,), (35,))
+    assert len({core for comp, comm in seats for core in comp + comm}) == 36
+    validate(points, HENRI)
+
+
+def test_ring_per_core_needs_four_cores_of_a_single_host() -> None:
+    plan = apply(load("ring"), Overrides(settings={"processes": "node,core"}))
+    notes = experiments.get("ring").expand(plan, SMALL).notes
+    assert "one process per core" in {note.what for note in notes}
+
+
+def test_the_published_law_does_not_answer_several_processes_of_a_socket(tmp_path: Path) -> None:
+    plan = Overrides(repeat=1, settings={"processes": "core", "n": "2"})
+    with pytest.raises(UsageError, match="credits"):
+        api.run("ring", overrides=plan, machine="henri", out=str(tmp_path / "r"), tell=lambda _: None)
+
+
+def test_one_figure_shows_all_kinds_of_processes_per_node(tmp_path: Path) -> None:
+    run = credits_run(tmp_path, processes="node,socket,core", n="1,8,all")
+    figure = next(figure for figure in run.figures if figure.name.startswith("ring-per-node"))
+    assert {series.name for series in figure.series if series.side == "communication"} == {
+        f"MPI, one process per {kind}, together" for kind in ("node", "socket", "core")
+    }
+    by_socket = next(
+        series for series in figure.series if series.name.startswith("MPI, one process per socket")
+    )
+    point = next(item for item in run.points() if item.id == by_socket.points[-1])
+    assert by_socket.y[-1] == pytest.approx(2 * point.comm.together.median)
+    assert by_socket.x[-1] == 34
+
+
+def test_the_rates_of_a_ring_are_means_of_all_its_processes(tmp_path: Path) -> None:
+    run = credits_run(tmp_path, processes="socket", n="all")
+    point = next(item for item in run.points() if item.role == "point")
+    assert [process.rank for process in point.by_process] == [0, 1, 2, 3]
+    near = point.by_process[0].comp_together
+    mean = sum(process.comp_together for process in point.by_process) / 4
+    assert point.comp.together.median == pytest.approx(mean, rel=0.02)
+    assert abs(mean / near - 1) > 0.02
+    assert any(table.title.startswith("Processes of the ring") for table in run.tables)
+    assert len(run.show()["points"][0]["by_process"]) == 4
