@@ -189,6 +189,7 @@ new file:
   colocate calibrate run -o @
   advise henri --job job.toml -o @
   report run -o @
+  report run run -o @
   export run --format csv -o @
   export run --format parquet -o @
   fit curves -o @

@@ -350,9 +350,28 @@ def _notes(
     notes = []
     if job.step.comp_bytes is not None:
         notes.append(f"comp_bytes must be counted as in {known.kernel}, with which the model was calibrated.")
+    notes += _node_limit(job, configurations[1])
     flagged = {"now": configurations[0].flags, "advised": configurations[1].flags}
     if flagged["now"] == flagged["advised"]:
         flagged = {"now, advised": flagged["now"]}
     notes += [f"{which}: {flag}" for which, flags in flagged.items() for flag in flags if flag != VIRTUAL]
     others = tuple(f"{other}{mark}" for other in names() if other != name for mark in ",:")
     return (*notes, *(doubt for doubt in document.validity if not doubt.startswith(others)))
+
+
+def _node_limit(job: Job, advised: Configuration) -> list[str]:
+    """From how many nodes on communication limits the advised setup; empty where the nodes stay or it never
+    does.
+    """
+    shrinks = 1 - job.step.comm_exponent
+    if job.may.nodes is None or not shrinks or not advised.setup.overlap:
+        return []
+    ratio = advised.l_comp * advised.t_comp / (advised.l_comm * advised.t_comm)
+    if not ratio > 0:
+        return []
+    nodes = advised.setup.nodes * ratio ** (1 / shrinks)
+    alone = advised.setup.nodes * (advised.t_comp / advised.t_comm) ** (1 / shrinks)
+    return [
+        f"Communication limits the advised setup from {nodes:,.3g} nodes on, where T_M^C = T_N^C; without "
+        f"contention it would from {alone:,.3g}."
+    ]

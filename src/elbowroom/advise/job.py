@@ -39,12 +39,18 @@ class MeasuredComputation(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     comp_node_other: Count | None = None
 
 
+SURFACE = 2 / 3
+"""Parts of a mesh in space: their surface is a power 2/3 of their volume."""
+
+
 class JobStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one step does on one node. The computation is one of: `comp_bytes` of memory moved by all cores,
     counted as the model's kernel counts its own; `comp_flops` at `intensity`; `t_comp`.
 
     `comm_bytes`: of all messages, in both directions where `direction` is `both`; `intensity`: flop/B (0:
     nothing but memory accesses); `separator`: share of the computation that comes before the communication.
+    All of it on as many nodes as the job has now. With more, a node computes as much less, and its messages
+    shrink with the power `comm_exponent` of their number: 2/3 as surfaces do, 0 as in slices.
     """
 
     comm_bytes: float
@@ -54,6 +60,7 @@ class JobStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     intensity: Annotated[float, Meta(ge=0)] = 0.0
     direction: Direction = "receive"
     separator: Annotated[float, Meta(ge=0, lt=1)] = 0.0
+    comm_exponent: Annotated[float, Meta(ge=0, le=1)] = SURFACE
 
     @property
     def moved(self) -> float | None:
@@ -68,7 +75,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     (those of the second on `comp_node_other`, where given); messages of `size` bytes (None: the model's) go
     by `comm_threads` threads on cores of `comm_socket` (None: the last one) between the network and
     `comm_node`. `overlap`: both at once. `w`: share of the computation on the accelerator; best: whatever
-    takes least.
+    takes least; `nodes`: how many share the job.
     """
 
     cores: Count
@@ -81,6 +88,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     comm_threads: Annotated[int, Meta(ge=1)] = 1
     overlap: bool = True
     w: Share | Best = 0.0
+    nodes: Annotated[int, Meta(ge=1)] = 1
 
 
 AXES = tuple(field.name for field in msgspec.structs.fields(Setup))
@@ -100,6 +108,7 @@ class May(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     size: tuple[int, ...] | None = None
     overlap: tuple[bool, ...] | None = None
     w: tuple[Share, ...] | Best | None = None
+    nodes: tuple[Annotated[int, Meta(ge=1)], ...] | None = None
 
 
 class Accelerator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -148,6 +157,7 @@ _NUMBERS = (
     "comm_node",
     "comm_socket",
     "comm_threads",
+    "nodes",
 )
 
 
@@ -352,6 +362,7 @@ JobFile: type[msgspec.Struct] = _as_written(
             May,
             **dict.fromkeys(_COUNTS, _one_or_more(Count, CountText)),
             comm_threads=_one_or_more(Annotated[int, Meta(ge=1)], CountText),
+            nodes=_one_or_more(Annotated[int, Meta(ge=1)], CountText),
             size=_one_or_more(int, SizeText),
             overlap=_one_or_more(bool),
             w=(tuple[Share, ...] | Share | Best | None, None),

@@ -68,6 +68,7 @@ _COUNTED = {
     "cores": ("computing core", "computing cores"),
     "cores_other": ("computing core of the second socket", "computing cores of the second socket"),
     "comm_threads": ("communication thread", "communication threads"),
+    "nodes": ("node", "nodes"),
 }
 _WHERE = {
     "comp_node": "data of computations on node",
@@ -94,6 +95,8 @@ def _value_text(axis: str, predicted: Predicted) -> str:
 def _because(axis: str, back: Predicted, advised: Predicted, counted: Sequence[float]) -> str:
     if axis == "overlap":
         return _pace(back, advised)
+    if axis == "nodes":
+        return _scaled(back, advised)
     if axis == "w":
         return (
             f"the accelerators take {seconds(advised.t_acc)}, and the cores and the communication "
@@ -109,6 +112,17 @@ def _because(axis: str, back: Predicted, advised: Predicted, counted: Sequence[f
         parts.append(_full(counted, getattr(advised.setup, axis)))
     parts.append(_differences(advised, back))
     return "; ".join(part for part in parts if part)
+
+
+def _scaled(back: Predicted, advised: Predicted) -> str:
+    """What each side of a node takes, and the share of the ideal speedup."""
+    ideal = advised.setup.nodes / back.setup.nodes
+    share = back.total / advised.total / ideal
+    return (
+        f"a node computes {seconds(advised.t_comp)} instead of {seconds(back.t_comp)} and communicates "
+        f"{seconds(advised.t_comm)} instead of {seconds(back.t_comm)}, each alone; {share:.0%} of the ideal "
+        "speedup"
+    )
 
 
 def _full(counted: Sequence[float], advised: int) -> str:

@@ -5,6 +5,7 @@ shared with the accelerators, which would take T_A for all of it:
     separator = s W / comp_alone,  T_M = (1 - s)(1 - w) W / comp_alone,  T_N = N / comm_alone,
     total = separator + max(w T_A, both),
 where both is T_tot of models/overlap/law.py with L_M and L_N alone/together, or T_M + T_N without overlap.
+On r times as many nodes as the job has now W is a share 1/r of that, and N a share 1/r^e.
 All computing cores share the work so that they end together. Sources: Langguth 2018, sections IV and VI.
 """
 
@@ -93,15 +94,23 @@ def steps(job: Job, setups: Sequence[Setup], given: SetupRates) -> SetupTimes:
     """The steps of these setups at these rates; the accelerators' best shares are those of the best fit."""
     overlap = np.array([setup.overlap for setup in setups])
     fixed = np.array([np.nan if setup.w == BEST else setup.w for setup in setups], dtype=float)
-    return _steps(job, overlap, fixed, given.streams, given.moved[:, None])
+    more = more_nodes(job, setups)
+    return _steps(job, more, overlap, fixed, given.streams, given.moved[:, None] / more)
 
 
-def _steps(job: Job, overlap: NDArray[np.bool_], fixed: Array, streams: Array, moved: Array) -> SetupTimes:
-    """`fixed`: the accelerators' share, nan for the best one; `moved`: (1 + D or 1, 1)."""
+def more_nodes(job: Job, setups: Sequence[Setup]) -> Array:
+    """How many times the nodes that the job has now, of each setup."""
+    return np.array([setup.nodes / job.now.nodes for setup in setups])
+
+
+def _steps(
+    job: Job, more: Array, overlap: NDArray[np.bool_], fixed: Array, streams: Array, moved: Array
+) -> SetupTimes:
+    """`more`: of nodes; `fixed`: the accelerators' share, nan for the best one; `moved`: (1 + D or 1, S)."""
     comp_alone, comm_alone, comp, comm = np.maximum(streams, 1e-9) * MEGA
     step = job.step
     whole = (1.0 - step.separator) * moved / comp_alone
-    t_comm = step.comm_bytes / comm_alone
+    t_comm = step.comm_bytes / more**step.comm_exponent / comm_alone
     # Nothing gets more together than alone; what a model says beyond that is rounding or an interval's end.
     l_comp, l_comm = np.maximum(comp_alone / comp, 1.0), np.maximum(comm_alone / comm, 1.0)
     t_acc = accelerator_time(job.accelerator, step.separator, moved) * np.ones_like(whole)
@@ -163,13 +172,13 @@ def slopes(job: Job, setups: Sequence[Setup], given: SetupRates, w: Array) -> Ar
     """d log total / d log of each of the four bandwidths, and of the bytes computed, at the best fit: (5, S).
     The accelerators' share `w` (S,) is held.
     """
-    overlap = np.array([setup.overlap for setup in setups])
+    overlap, more = np.array([setup.overlap for setup in setups]), more_nodes(job, setups)
     relative = np.empty((5, len(setups)))
     for k in range(5):
         ends = []
         for sign in (1.0, -1.0):
-            streams, moved = given.streams[:, :1].copy(), given.moved[:1, None].copy()
+            streams, moved = given.streams[:, :1].copy(), given.moved[:1, None] / more
             (streams[k] if k < 4 else moved)[...] *= np.exp(sign * STEP)
-            ends.append(_steps(job, overlap, w, streams, moved).total[0])
+            ends.append(_steps(job, more, overlap, w, streams, moved).total[0])
         relative[k] = np.log(ends[0] / ends[1]) / (2 * STEP)
     return relative

@@ -78,6 +78,7 @@ PUBLIC = {
         ),
         "elbowroom.api.profiles": ("record_profile", "save_profile", "show_profile"),
         "elbowroom.api.recording_cost": ("overhead_figures", "save_overhead_figure", "trace_overhead"),
+        "elbowroom.api.joined": ("JoinedRuns", "join_runs"),
         "elbowroom.api.runs": ("ListedRun", "Run", "list_runs", "open", "step_table"),
         "elbowroom.api.schemas": ("schema", "schema_names"),
         "elbowroom.api.simulation": (

@@ -64,6 +64,11 @@ class Run:
         return results.evaluate(self._folder)
 
     @property
+    def evaluated(self) -> results.Results:
+        """All that is computed from the folder."""
+        return self._results
+
+    @property
     def path(self) -> Path:
         """The run folder."""
         return self._folder.path

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from elbowroom.api.joined import JoinedRuns
     from elbowroom.api.measurement import Point, Prepared
     from elbowroom.api.runs import Kept, Machine, Note, PointResult, Run, Side, Summary, TextTable
 
@@ -68,6 +69,19 @@ def print_run(run: Run) -> None:
     _explain_marks(points)
     _print_odd(points)
     _print_notes(run.notes)
+
+
+def print_joined(joined: JoinedRuns) -> None:
+    """The verdict of joined runs, what they show, and their tables."""
+    verdict = joined.verdict
+    print_wrapped(verdict.text, style="bold" if verdict.trusted else "bold yellow")
+    for reason in verdict.further_reasons:
+        print_wrapped(f"- {reason}", indent="  ")
+    for finding in joined.findings:
+        if finding.text not in verdict.text:
+            print_wrapped(f"- {finding.text}", indent="  ")
+    print()
+    print_tables(joined.tables)
 
 
 def _print_notes(notes: Sequence[Note]) -> None:

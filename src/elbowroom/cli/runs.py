@@ -204,7 +204,7 @@ def show(path: str, as_json: bool) -> int:
 
 
 @command()
-@click.argument("path", metavar="RUN")
+@click.argument("paths", metavar="RUN [RUN]...", nargs=-1, required=True)
 @click.option("-o", "--out", type=Output(), metavar="FILE", help="Default: report.html in the run folder.")
 @click.option(
     "--model",
@@ -215,9 +215,30 @@ def show(path: str, as_json: bool) -> int:
 )
 @click.option("--job", metavar="JOB.toml", help="Show this job on the contention map of the first model.")
 @json_option
-def report(path: str, out: str | None, models: tuple[str, ...], job: str | None, as_json: bool) -> int:
-    """Write the report: one HTML file that works offline."""
-    _print_files([api.open(path).report(out, models=models, job=job)], as_json)
+def report(
+    paths: tuple[str, ...], out: str | None, models: tuple[str, ...], job: str | None, as_json: bool
+) -> int:
+    """Write the report: one HTML file that works offline.
+
+    Several runs of a plan, on different numbers of nodes of one machine, are joined into one report.
+    """
+    if len(paths) == 1:
+        _print_files([api.open(paths[0]).report(out, models=models, job=job)], as_json)
+        return 0
+    for field, value in (("model", models), ("job", job)):
+        if value:
+            raise UsageError(
+                "is only valid with a single run", field=field, hint="leave it out, or name one run"
+            )
+    if out is None:
+        raise UsageError(
+            "is missing: a joined report is in no run folder", field="out", hint="add -o joined.html"
+        )
+    joined = api.join_runs(*paths)
+    files = [joined.report(out)]
+    if not as_json:
+        run_tables.print_joined(joined)
+    _print_files(files, as_json)
     return 0
 
 

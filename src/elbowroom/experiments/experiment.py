@@ -36,6 +36,23 @@ def no_model(plan: Plan) -> str:  # noqa: ARG001
     return ""
 
 
+class RunPart(msgspec.Struct, frozen=True, kw_only=True):
+    """One of several runs that are shown as one; `name` is its folder."""
+
+    name: str
+    results: tuple[PointResult, ...]
+    machine: Machine
+
+
+class JoinedResults(msgspec.Struct, frozen=True, kw_only=True):
+    """What an experiment makes of several runs; as of one run (Experiment)."""
+
+    findings: tuple[Finding, ...]
+    figures: tuple[Figure, ...]
+    tables: tuple[TextTable, ...]
+    data: dict[str, Any]
+
+
 @dataclass(frozen=True)
 class Experiment:
     """One experiment; its package declares it as `EXPERIMENT`, or as an entry point of the group
@@ -47,7 +64,8 @@ class Experiment:
     names the points that the answer rests on, which get the last part of a budget of time; without it all do.
     `keys` is the type of `plan.keys`, the plan's table `[keys]`: what only this experiment understands.
     `needs_starpu`: whether points of a plan are programs over StarPU, which run with its MPI; `model`: the
-    model whose loss ratios a plan uses in place of measured ones.
+    model whose loss ratios a plan uses in place of measured ones. `join` shows runs on different numbers of
+    nodes as one, where that means something; UsageError for runs that do not fit together.
     """
 
     name: str
@@ -62,6 +80,7 @@ class Experiment:
     needs_starpu: Callable[[Plan], bool] = without_starpu
     model: Callable[[Plan], str] = no_model
     keys: type[msgspec.Struct] = NoKeys
+    join: Callable[[Sequence[RunPart]], JoinedResults] | None = None
 
     def __post_init__(self) -> None:
         for key in fields(self.keys) & fields(Plan):

@@ -26,6 +26,7 @@ AXES = {
     "size": "message size",
     "overlap": "overlap",
     "w": "accelerators' share of the work",
+    "nodes": "nodes",
 }
 """Names of a setup's fields on the page, in the order of its table."""
 ALWAYS = ("cores", "comp_node", "comm_node", "size", "comm_threads", "overlap")
@@ -91,7 +92,7 @@ def _between(interval: Interval, text: Callable[[float], str]) -> str:
 
 def _setup_rows(advice: Advice, columns: Sequence[Spot]) -> list[dict[str, Any]]:
     rows = []
-    default = {"cores_other": 0, "comp_node_other": None, "comm_socket": None, "w": 0.0}
+    default = {"cores_other": 0, "comp_node_other": None, "comm_socket": None, "w": 0.0, "nodes": 1}
     for axis, name in AXES.items():
         values = [getattr(column.setup, axis) for column in columns]
         if axis not in ALWAYS and all(value == default[axis] for value in values):

@@ -117,10 +117,27 @@ class VirtualMachine:
             return PER_CORE.format(name=self.definition.name)
         try:
             point.workload.partition(scaled)
+            if refused := self._refuse_step(point):
+                return refused
             if not point.workload.program:
                 self._every(request(point, Unit(point=point.id, repetition=0), Steady()))
         except UsageError as error:
             return error.sentence()
+        return ""
+
+    def _refuse_step(self, point: Point) -> str:
+        """Why a step of an application cannot be answered where steps are published; empty when it can."""
+        parts = point.workload.partition(lambda _, parts: parts)
+        if not parts:
+            return ""
+        step = self.definition.published_step(parts)
+        if step is None:
+            return ""
+        asked = request(point, Unit(point=point.id, repetition=0), Steady())
+        if asked["variant"] == "apart" and step.apart is None:
+            return f"{self.definition.name} has no published step one after the other"
+        if len(point.comm_cores) > 1:
+            return f"{self.definition.name} has published steps with one communication thread"
         return ""
 
     def answer(self, unit: Unit, fields: Mapping[str, Any], start: Unit | None = None) -> dict[str, Any]:

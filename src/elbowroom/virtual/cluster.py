@@ -28,8 +28,10 @@ import numpy as np
 
 from elbowroom.errors import UsageError
 from elbowroom.models.overlap.fluid import Rates, halo_steps, simulate
+from elbowroom.plan.diffusion import CELL_FLOPS
 from elbowroom.plan.kernels import find
 from elbowroom.plan.point import Point, Unit, Variant
+from elbowroom.virtual.definition import PublishedStep
 from elbowroom.virtual.laws import Exchange, ProcessRates, Work
 
 if TYPE_CHECKING:
@@ -161,10 +163,9 @@ CELL_BYTES = 72
 B), its old value, and its new one with the line that is read first (apps/diffusion/sweep.hpp).
 """
 
-CELL_FLOPS = 12
-
 MICRO = 1e6
 """us in a s."""
+MILLI = 1e3
 
 
 _PHASES: Mapping[Variant, Mapping[str, tuple[str, ...]]] = {
@@ -238,6 +239,9 @@ class Cluster:
         first unit that this start of the application was asked for.
         """
         variant, steps, threads = fields["variant"], fields["steps"], fields["comm_threads"]
+        published = self._machine.definition.published_step(self.volumes.parts)
+        if published is not None:
+            return self._record(unit, variant, self._published(unit, variant, steps, published, start))
         largest = self.times(variant, threads, self.volumes.sent_largest)
         average = self.times(variant, threads, self.volumes.sent_average)
         shape = (steps, self.volumes.parts)
@@ -252,11 +256,37 @@ class Cluster:
         busy = inner + outer if variant == "apart" else np.maximum(inner, outer)
         whole = ((parts["separator"] + busy).max(axis=1) + largest.barrier) / MICRO
         slowest = {name: values.max(axis=1) / MICRO for name, values in parts.items()}
+        return self._record(unit, variant, {**slowest, "total": whole})
+
+    def _published(
+        self, unit: Unit, variant: Variant, steps: int, step: PublishedStep, start: Unit | None
+    ) -> dict[str, NDArray[np.float64]]:
+        """Seconds of the parts of each step, as published, all with the noise of the step."""
+        shared = self._machine.start_factors(start, f"{unit.point} step")[0]
+        factor = self._factors(unit, "step", (steps, 1))[:, 0] * shared / MILLI
+        whole = {
+            "none": step.t_comp + step.separator,
+            "communication": step.t_comm,
+            "apart": step.apart or 0.0,
+            "overlap": step.overlap,
+        }[variant]
+        parts = {
+            "separator": step.separator,
+            "interior": step.t_comp,
+            "exchange": step.t_comm,
+            "total": whole,
+        }
+        return {name: time * factor for name, time in parts.items()}
+
+    def _record(
+        self, unit: Unit, variant: Variant, seconds: Mapping[str, NDArray[np.float64]]
+    ) -> dict[str, Any]:
+        """The record of parts that took so long in each step."""
         sides: dict[str, Any] = {
-            "comp": _durations(slowest["interior"], "rate"),
-            "comm": _durations(slowest["exchange"]),
-            "total": _durations(whole),
-            "separator": _durations(slowest["separator"]),
+            "comp": _durations(seconds["interior"], "rate"),
+            "comm": _durations(seconds["exchange"]),
+            "total": _durations(seconds["total"]),
+            "separator": _durations(seconds["separator"]),
         }
         return {
             "record": "repetition",
@@ -272,7 +302,7 @@ class Cluster:
                     "index": index,
                     "status": "ok",
                     "flags": [],
-                    "measured_s": 0.0 if index else sum(whole.tolist()),
+                    "measured_s": 0.0 if index else float(seconds["total"].sum()),
                     **{name: sides[name] for name in names},
                 }
                 for index, (phase, names) in enumerate(_PHASES[variant].items())

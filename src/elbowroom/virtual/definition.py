@@ -70,6 +70,20 @@ class Plain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         )
 
 
+class PublishedStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A step of the diffusion solver on so many nodes, times in ms: `t_comp` without communication, `t_comm`
+    the exchange alone, `overlap` both at once, `apart` one after the other (None: not known, and n/a);
+    `separator` is the part of the first before anything is sent.
+    """
+
+    nodes: Count
+    t_comp: Positive
+    t_comm: Positive
+    overlap: Positive
+    apart: Positive | None = None
+    separator: Annotated[float, Meta(ge=0)] = 0.0
+
+
 class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A virtual machine. `local` and `remote` are the thesis' parameters (MB/s, relative to the cores of the
     first socket); `remote` None: not known, and those placements are not answered.
@@ -100,6 +114,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     near_latency_us: Positive = NEAR_LATENCY_US
     far_latency_us: Positive = FAR_LATENCY_US
     between_starts: Annotated[float, Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
+    steps: tuple[PublishedStep, ...] | msgspec.UnsetType = msgspec.UNSET
     local: Parameters
     remote: Parameters | None = None
     effects: tuple[Effect, ...] = ()
@@ -115,6 +130,20 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             nic_node=self.nic_node,
             virtual=True,
         )
+
+    def published_step(self, nodes: int) -> PublishedStep | None:
+        """The published step on so many nodes; None without any steps. UsageError for other numbers."""
+        if isinstance(self.steps, msgspec.UnsetType):
+            return None
+        by_nodes = {step.nodes: step for step in self.steps}
+        if nodes not in by_nodes:
+            raise UsageError(
+                f"{self.name} has published steps of other numbers only",
+                field="nodes",
+                value=nodes,
+                hint=f"choose among {', '.join(map(str, sorted(by_nodes)))}",
+            )
+        return by_nodes[nodes]
 
     @property
     def core_peak(self) -> float:
@@ -144,6 +173,7 @@ def encode(definition: Definition) -> str:
     """The definition as TOML that `decode` reads back."""
     data = msgspec.to_builtins(definition)
     effects = data.pop("effects")
+    steps = data.pop("steps", [])
     plain = {key: value for key, value in data.items() if not isinstance(value, dict) and value is not None}
     lines = [f"{key} = {_toml(value)}" for key, value in plain.items()]
     for side in ("local", "remote"):
@@ -152,6 +182,9 @@ def encode(definition: Definition) -> str:
     for effect in effects:
         said = {key: value for key, value in effect.items() if value not in (None, (), {}, "", 0.0)}
         lines += ["", "[[effects]]", *(f"{key} = {_toml(value)}" for key, value in said.items())]
+    for step in steps:
+        known = {key: value for key, value in step.items() if value is not None}
+        lines += ["", "[[steps]]", *(f"{key} = {_toml(value)}" for key, value in known.items())]
     return "\n".join(lines) + "\n"
 
 

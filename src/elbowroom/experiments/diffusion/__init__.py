@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from elbowroom.experiments.diffusion import data, figures, findings, points, tables
+from elbowroom.experiments.diffusion import data, figures, findings, joined, points, tables
 from elbowroom.experiments.experiment import Experiment
 
 EXPERIMENT = Experiment(
@@ -21,4 +21,5 @@ EXPERIMENT = Experiment(
     tables=tables.tables,
     data=data.data,
     data_types=data.TYPES,
+    join=joined.join,
 )

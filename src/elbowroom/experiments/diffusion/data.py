@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from elbowroom.experiments.diffusion.rows import RIVALS, StepRow, mean_errors, rows
+from elbowroom.experiments.diffusion.scaling import ScalingLimit, limit
 from elbowroom.machine.topology import Machine
 from elbowroom.results.result import PointResult
 from elbowroom.schemas import WRITTEN
@@ -15,7 +16,7 @@ from elbowroom.schemas import WRITTEN
 
 class StepTableRow(StepRow, frozen=True, kw_only=True):
     """A row with what follows from it: totals by each of RIVALS, times of the parts under contention, what
-    overlapping saved (None: not measured), and the errors by name of RIVALS.
+    overlapping saved (None: not measured), Gflop/s of a node, and the errors by name of RIVALS.
     """
 
     predicted: float
@@ -24,6 +25,7 @@ class StepTableRow(StepRow, frozen=True, kw_only=True):
     comp_contended: float
     comm_contended: float
     saved: float | None
+    gflops: float
     errors_of_measured: dict[str, float]
     errors_of_predicted: dict[str, float]
 
@@ -36,11 +38,14 @@ class MeanError(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepTable(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole table, times in us; `mean_errors` by name of RIVALS."""
+    """The whole table, times in us; `mean_errors` by name of RIVALS; `limit`: from how many nodes on
+    communication limits, None of a single number of nodes.
+    """
 
     unit: Annotated[Literal["us"], WRITTEN] = "us"
     rows: tuple[StepTableRow, ...]
     mean_errors: dict[str, MeanError]
+    limit: ScalingLimit | None = None
 
 
 TYPES = {"steps": StepTable}
@@ -49,12 +54,17 @@ TYPES = {"steps": StepTable}
 
 def data(results: Sequence[PointResult], machine: Machine) -> dict[str, StepTable]:  # noqa: ARG001
     """The table: each row with its totals and errors, and the mean errors; empty without any row."""
-    table = rows(results)
+    return of_rows(rows(results))
+
+
+def of_rows(table: Sequence[StepRow]) -> dict[str, StepTable]:
+    """The same of rows, from one run or several."""
     means = {
         rival: MeanError(of_measured=measured, of_predicted=predicted)
         for rival, (measured, predicted) in mean_errors(table).items()
     }
-    return {"steps": StepTable(rows=tuple(map(_row, table)), mean_errors=means)} if table else {}
+    whole = StepTable(rows=tuple(map(_row, table)), mean_errors=means, limit=limit(table))
+    return {"steps": whole} if table else {}
 
 
 def _row(row: StepRow) -> StepTableRow:
@@ -64,6 +74,7 @@ def _row(row: StepRow) -> StepTableRow:
         comp_contended=row.step.comp_contended,
         comm_contended=row.step.comm_contended,
         saved=row.saved,
+        gflops=row.gflops(row.measured.median),
         errors_of_measured={rival: row.error(rival) for rival in RIVALS},
         errors_of_predicted={rival: row.error_of_predicted(rival) for rival in RIVALS},
     )

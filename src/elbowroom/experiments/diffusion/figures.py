@@ -7,8 +7,9 @@ from typing import Literal
 
 import msgspec
 
-from elbowroom.draw.figure import Axis, Figure, Hue, Series
+from elbowroom.draw.figure import Axis, Figure, Hue, Mark, Series
 from elbowroom.experiments.diffusion.rows import StepRow, rows
+from elbowroom.experiments.diffusion.scaling import limit, limit_text
 from elbowroom.machine.topology import Machine
 from elbowroom.results.result import PointResult, Summary
 
@@ -67,9 +68,32 @@ def performance(table: Sequence[StepRow]) -> Figure:
         name="diffusion-performance",
         title="Diffusion: performance of a node under strong scaling",
         x=NODES,
-        left=Axis(label="Cells updated per second and node (millions)"),
+        left=Axis(label="Performance of a node (Gflop/s)"),
         series=(*(item for item in series if item is not None), predicted),
         caption="A straight line at one height would be perfect strong scaling; bands are 95 % intervals.",
+    )
+
+
+def sides(table: Sequence[StepRow]) -> Figure:
+    """Both sides of a step over nodes, alone and beside the other, and where they are equally long."""
+    rows = _one_thread(table)
+    times: tuple[tuple[str, Hue, Style, Callable[[StepRow], float]], ...] = (
+        ("T_M, computation alone", "red", "alone", lambda row: row.step.t_comp / 1e3),
+        ("T_M^C, beside communication", "red", "together", lambda row: row.step.comp_contended / 1e3),
+        ("T_N, communication alone", "blue", "alone", lambda row: row.step.t_comm / 1e3),
+        ("T_N^C, beside computation", "blue", "together", lambda row: row.step.comm_contended / 1e3),
+    )
+    reached = limit(table)
+    at = None if reached is None else reached.contended
+    inside = at is not None and min(row.nodes for row in rows) <= at.nodes <= max(row.nodes for row in rows)
+    return Figure(
+        name="diffusion-sides",
+        title="Diffusion: both sides of a step, and where communication limits",
+        x=NODES,
+        left=Axis(label="Time of a step's side (ms)", scale="log10"),
+        series=tuple(_line(name, hue, style, rows, value) for name, hue, style, value in times),
+        marks=(Mark(x=at.nodes, text="communication limits from here"),) if at is not None and inside else (),
+        caption="" if reached is None else limit_text(reached),
     )
 
 
@@ -123,8 +147,8 @@ def _one_thread(table: Sequence[StepRow]) -> list[StepRow]:
 
 
 def _rate(row: StepRow, step: float) -> float:
-    """Millions of cells a second and node; `step` in us."""
-    return row.facts.get("cells", 0.0) / row.nodes / step
+    """Gflop/s of a node; `step` in us."""
+    return row.gflops(step)
 
 
 def _line(
@@ -149,10 +173,14 @@ def _line(
 
 
 def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:  # noqa: ARG001
-    """Over nodes the volumes (Fig. 8) and the performance of a node (Fig. 9); of one number of nodes the step
-    over communication threads, where there are several numbers of them.
+    """Over nodes the volumes (Fig. 8), the performance of a node (Fig. 9), and both sides; of one number of
+    nodes the step over communication threads, where there are several numbers of them.
     """
-    table = rows(results)
+    return of_rows(rows(results))
+
+
+def of_rows(table: Sequence[StepRow]) -> tuple[Figure, ...]:
+    """The same of rows, from one run or several."""
     if len({row.nodes for row in table}) > 1:
-        return (volumes(table), performance(table))
+        return (volumes(table), performance(table), sides(table))
     return (step_over_threads(table),) if len(table) > 1 else ()

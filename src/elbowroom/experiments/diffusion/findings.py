@@ -8,6 +8,7 @@ from elbowroom.experiments import ring
 from elbowroom.experiments.common.sentences import Values, nothing
 from elbowroom.experiments.diffusion.points import NAME
 from elbowroom.experiments.diffusion.rows import RIVALS, StepRow, mean_errors, rows, sentence
+from elbowroom.experiments.diffusion.scaling import ScalingLimit, limit, limit_text
 from elbowroom.machine.topology import Machine
 from elbowroom.results.result import Finding, PointResult
 from elbowroom.workloads import ApplicationSteps, running
@@ -24,14 +25,32 @@ NAMES = {"predicted": "the overlap model", "naive_max": "the longer of T_M and T
 
 def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:
     """Whether overlapping paid, how far the model is from the measured steps, the benchmark's loss ratios."""
-    table = rows(results)
-    findings = [finding for row in table[-1:] for finding in (_paid(row, results), _predicted(row, machine))]
-    findings += [_errors(table, machine)] if table else []
-    findings += [_together(table)] if table else []
+    findings = of_rows(rows(results), results, machine)
     benchmark = [item for item in results if item.pattern == "ring"]
     if benchmark:
         findings += ring.findings(benchmark, machine)
     return tuple(findings) or (nothing(NAME, "Steps of the diffusion solver"),)
+
+
+def of_rows(table: Sequence[StepRow], results: Sequence[PointResult], machine: Machine) -> list[Finding]:
+    """What rows show, of one run or of several: the steps of the most nodes, errors, and where communication
+    limits.
+    """
+    if not table:
+        return []
+    last = table[-1]
+    found = [_paid(last, results), _predicted(last, machine), _errors(table, machine), _together(table)]
+    reached = limit(table)
+    return found if reached is None else [*found, _limit(reached)]
+
+
+def _limit(reached: ScalingLimit) -> Finding:
+    values: Values = {}
+    for name, at in (("contended", reached.contended), ("alone", reached.alone)):
+        values[name] = None if at is None else at.nodes
+        values[f"{name}_low"] = None if at is None else at.low
+        values[f"{name}_high"] = None if at is None else at.high
+    return Finding(key="diffusion-limit", level="note", text=limit_text(reached), values=values)
 
 
 def _paid(row: StepRow, results: Sequence[PointResult]) -> Finding:

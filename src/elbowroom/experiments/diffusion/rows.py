@@ -16,6 +16,7 @@ import msgspec
 
 from elbowroom.experiments.ring import loss
 from elbowroom.models.overlap.law import OverlappedStep
+from elbowroom.plan.diffusion import CELL_FLOPS
 from elbowroom.results.result import PointResult, Summary
 from elbowroom.stats.interval import apart
 from elbowroom.workloads import ApplicationSteps, Losses, running
@@ -61,6 +62,10 @@ class StepRow(msgspec.Struct, frozen=True, kw_only=True):
     def naive_sum(self) -> float:
         """The whole step, one after the other."""
         return self.step.naive_sum + self.separator
+
+    def gflops(self, step: float) -> float:
+        """Gflop/s of a node, of whole steps of `step` us."""
+        return self.facts.get("cells", 0.0) * CELL_FLOPS / self.nodes / step / 1e3
 
     def error(self, rival: str) -> float:
         """(predicted - measured) / measured of one of RIVALS."""

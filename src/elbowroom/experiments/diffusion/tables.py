@@ -8,6 +8,7 @@ from elbowroom.draw.numbers import number
 from elbowroom.draw.table import TextTable
 from elbowroom.experiments.diffusion.rows import StepRow, mean_errors, rows
 from elbowroom.machine.topology import Machine
+from elbowroom.plan.diffusion import CELL_FLOPS
 from elbowroom.results.result import PointResult, Summary
 from elbowroom.workloads import ApplicationSteps, running
 
@@ -16,12 +17,16 @@ NAMES = {"predicted": "overlap model", "naive_max": "longer of the two", "naive_
 
 def tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable, ...]:
     """Parts, prediction and measurement of each step; what overlapping saved and the errors; mean errors."""
-    table = rows(results)
+    shown = tuple(item.id for item, _ in running(results, ApplicationSteps))
+    return of_rows(rows(results), machine, shown)
+
+
+def of_rows(table: Sequence[StepRow], machine: Machine, shown: tuple[str, ...] = ()) -> tuple[TextTable, ...]:
+    """The same of rows, from one run or several; `shown`: the points that the first table shows in full."""
     if not table:
         return ()
-    shown = tuple(item.id for item, _ in running(results, ApplicationSteps))
     source = "simulated" if machine.virtual else "measured"
-    return (_steps(table, source, shown), _errors(table), _means(table, source))
+    return (_steps(table, source, shown), _performance(table), _errors(table), _means(table, source))
 
 
 def _steps(table: Sequence[StepRow], source: str, shown: tuple[str, ...]) -> TextTable:
@@ -43,6 +48,21 @@ def _steps(table: Sequence[StepRow], source: str, shown: tuple[str, ...]) -> Tex
 
 def _span(real: Summary) -> str:
     return "-" if real.bounds is None else "–".join(_ms(end) for end in real.bounds)
+
+
+def _performance(table: Sequence[StepRow]) -> TextTable:
+    cells = []
+    for row in table:
+        steps = (row.silent, row.measured, row.apart)
+        rates = ("-" if step is None else number(row.gflops(step.median), 3) for step in steps)
+        cells.append((str(row.nodes), str(row.comm_threads), *rates))
+    return TextTable(
+        title="Performance of a node, Gflop/s (Langguth 2018, Fig. 9)",
+        columns=("nodes", "k", "no comm.", "overlap", "apart"),
+        rows=tuple(cells),
+        left=(),
+        below=(f"{CELL_FLOPS} operations for each cell and step, the separator's included.",),
+    )
 
 
 def _errors(table: Sequence[StepRow]) -> TextTable:
