@@ -11,11 +11,12 @@ from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
 from elbowroom.plan.file import Plan, Sweep
-from elbowroom.plan.kernels import find
+from elbowroom.plan.kernels import Kernel, find
 from elbowroom.plan.point import Expansion, Metric, Note, Point
 
 LATENCY_BELOW = 64 * 1024  # with `metric = "auto"`: latency below, bandwidth from there
 AROUND_FROM = 64
+LINE = 64  # bytes: parts of a split array begin with one
 
 
 def expand(plan: Plan, machine: Machine) -> Expansion:
@@ -25,6 +26,13 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
     if not placement.usable(machine):
         raise UsageError(
             "no core is usable", field="cpuset", value=list(machine.allowed), hint="allow at least two"
+        )
+    if plan.computing_ranks == "all" and machine.hosts < 2:
+        raise UsageError(
+            "needs two hosts: on one host the ranks would compute on the same cores",
+            field="computing_ranks",
+            value="all",
+            hint="name two hosts: --hosts a,b",
         )
     points: dict[str, Point] = {}
     notes: dict[str, Note] = {}
@@ -107,13 +115,22 @@ def _sweep(plan: Plan, sweep: Sweep, machine: Machine) -> Iterator[Point | Note]
                 peer_cores=seats.peer_cores,
                 pattern=plan.pattern,
                 cursor=cursor,
-                working_set=plan.working_set or placement.working_set(fact, n, comp_node, machine),
+                working_set=_working_set(plan, fact, n, comp_node, machine),
                 reuse=plan.reuse,
+                computing_ranks=plan.computing_ranks,
                 sequence=plan.sequence,
                 window=plan.window,
                 observe=plan.observe,
                 scheduling=plan.scheduling,
             )
+
+
+def _working_set(plan: Plan, kernel: Kernel | None, n: int, node: int, machine: Machine) -> int:
+    """Bytes per computing core; of an array split among the cores (`strong`) its part of those of one core."""
+    if plan.scaling == "weak" or kernel is None or kernel.arrays == 0:
+        return plan.working_set or placement.working_set(kernel, n, node, machine)
+    whole = plan.working_set or placement.working_set(kernel, 1, node, machine)
+    return max(LINE, whole // max(n, 1) // LINE * LINE)
 
 
 def metric_of(plan: Plan, size: int) -> Metric:
@@ -210,7 +227,7 @@ def _nodes(
 def comm_cores(plan: Plan, machine: Machine) -> tuple[tuple[int, ...], list[Note]]:
     """Cores of rank 0's first communication thread, each once, and notes for words that mean nothing here."""
     cores: dict[int, None] = {}
-    notes = []
+    notes: list[Note] = []
     for item in plan.comm_cores:
         if isinstance(item, int):
             cores[item] = None
@@ -227,4 +244,11 @@ def comm_cores(plan: Plan, machine: Machine) -> tuple[tuple[int, ...], list[Note
                     "this machine has one NUMA node" if node is None else f"no usable core on node {node}"
                 )
                 notes.append(Note(what=what, reason=reason))
+    if not cores:
+        # A plan that wants only what this machine lacks is measured from the default core.
+        core = placement.default_comm_core(machine, plan.comp_cores)
+        cores[core] = None
+        notes = [
+            msgspec.structs.replace(note, reason=f"{note.reason}; core {core} communicates") for note in notes
+        ]
     return tuple(cores), notes

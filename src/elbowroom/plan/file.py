@@ -64,7 +64,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     Nodes: numbers, or `near` (the NIC), `far`, `every`; `comm_nodes` may be `same` as the computations'.
     `comm_cores`: cores of the communication thread, or `last`, `near`, `far`. `around`: adds each power of
     two from 64 B minus and plus that many bytes (method.md, rule 13). `pool`: where computing cores come from
-    when `comp_cores` does not name them. `keys`: those of the plan's experiment, as its own type.
+    when `comp_cores` does not name them. `scaling`: each core has arrays of its own (`weak`), or all cores
+    share those of one (`strong`). `computing_ranks`: rank 0 alone computes, or all ranks. `keys`: those of
+    the plan's experiment, as its own type.
     """
 
     name: str
@@ -88,6 +90,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     sequence: tuple[Phase, ...] = ("A", "B", "AB", "AB", "B", "A")
     observe: tuple[str, ...] = ()
     working_set: SizeOrNone = 0
+    scaling: Literal["weak", "strong"] = "weak"
+    computing_ranks: Literal["first", "all"] = "first"
     repetitions: Annotated[int, Meta(ge=1, le=MOST_REPETITIONS)] = 10
     starts: Annotated[int, Meta(ge=1, le=MOST_REPETITIONS)] = 1
     budget: Annotated[float, Meta(ge=0, le=LONGEST)] = 0.0

@@ -307,3 +307,42 @@ def test_a_plan_for_two_hosts_is_refused_on_one() -> None:
 def test_nothing_to_measure_is_refused() -> None:
     with pytest.raises(UsageError, match="nothing to measure"):
         validate([], SMALL)
+
+
+def test_strong_scaling_splits_the_array_of_one_core_among_all() -> None:
+    weak, strong = (
+        {p.n: p.working_set for p in expand(plan(n=("every",), scaling=scaling), HENRI).points}
+        for scaling in ("weak", "strong")
+    )
+    assert strong[1] == weak[1]
+    assert all(abs(n * size - strong[1]) < 64 * n for n, size in strong.items() if size)
+    assert weak[35] == weak[1]
+
+
+def test_strong_scaling_splits_a_named_working_set() -> None:
+    points = expand(plan(n=(4,), scaling="strong", working_set=2**30), HENRI).points
+    assert {point.working_set for point in points if point.role == "point"} == {2**28}
+
+
+def test_all_ranks_compute_where_a_plan_says_so() -> None:
+    points = expand(plan(n=(4,), computing_ranks="all"), HENRI).points
+    assert {point.computing_ranks for point in points} == {"all"}
+
+
+def test_all_ranks_of_a_single_host_cannot_compute_on_the_same_cores() -> None:
+    with pytest.raises(UsageError, match="two hosts") as caught:
+        expand(plan(n=(1,), computing_ranks="all"), SMALL)
+    assert caught.value.field == "computing_ranks"
+
+
+def test_a_thread_far_from_the_nic_is_the_default_one_on_a_machine_of_one_node() -> None:
+    expansion = expand(
+        plan(n=(1,), comm_cores=("far",)), msgspec.structs.replace(HENRI, nodes=HENRI.nodes[:1])
+    )
+    assert {point.comm_core for point in expansion.points} == {35}
+    assert any("core 35 communicates" in note.reason for note in expansion.notes)
+
+
+def test_both_kernels_of_the_paper_are_in_its_plans() -> None:
+    for name in ("cores", "placement", "sizes"):
+        assert set(load(name).kernels) == {"triad", "copy"}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+import msgspec
+
 from elbowroom.draw.figure import Axis, Figure, Mark, Series
 from elbowroom.experiments.common.sentences import SideName, kept_of, kernel_name, onsets
 from elbowroom.results.curves import Onset
@@ -35,6 +37,46 @@ def as_bandwidth(item: PointResult, summary: Summary) -> Triple:
     if summary.unit != "us":
         return plain(item, summary)
     return item.size / summary.median, item.size / summary.d9, item.size / summary.d1
+
+
+WORK = {"MB/s": (1e3, "GB"), "M/s": (1.0, "million items"), "Mflop/s": (1e3, "Gflop")}
+"""By unit of a rate: the work whose duration is read, in millions, and its name."""
+
+
+def as_duration(item: PointResult, summary: Summary) -> Triple:
+    """Seconds that each core takes for the work of its rate's unit, as the paper plots durations (Figs 3a and
+    7); d1 comes from the rate's d9.
+    """
+    work = WORK[summary.unit][0] * max(item.n, 1)
+    return work / summary.median, work / summary.d9, work / summary.d1
+
+
+def durations(figure: Figure, results: Sequence[PointResult], x: X) -> Figure | None:
+    """The same figure with durations in place of the computation's rates; None where no rate was measured."""
+    unit = next((item.comp.alone.unit for item in results if item.comp.alone is not None), "")
+    if unit not in WORK:
+        return None
+    styles: tuple[Style, ...] = ("alone", "together")
+    name = kernel_name(results[0].kernel)
+    curves = [
+        curve(results, "comp", style, x, name=name, axis="right", transform=as_duration) for style in styles
+    ]
+    return msgspec.structs.replace(
+        figure,
+        name=f"{figure.name}-duration",
+        title=f"{figure.title}, as durations",
+        right=Axis(label=f"Duration of {WORK[unit][1]} per core (s)"),
+        series=(
+            *(series for series in figure.series if series.axis == "left"),
+            *(series for series in curves if series is not None),
+        ),
+    )
+
+
+def with_durations(figure: Figure, results: Sequence[PointResult], x: X) -> tuple[Figure, ...]:
+    """A figure of rates, and its second reading."""
+    second = durations(figure, results, x)
+    return (figure,) if second is None else (figure, second)
 
 
 def as_flops(item: PointResult, summary: Summary) -> Triple:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from elbowroom.draw.figure import Figure
 from elbowroom.experiments.common.notes import machine_notes, with_notes
-from elbowroom.experiments.common.panels import CORES, cores_of, per_core, side_by_side
+from elbowroom.experiments.common.panels import CORES, cores_of, per_core, side_by_side, with_durations
 from elbowroom.experiments.common.sentences import (
     Values,
     case_key,
@@ -69,19 +69,26 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
 
 
 def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:
-    """One panel per kernel, size and placement: network on the left axis, memory per core on the right."""
+    """One panel per kernel, size and placement: network on the left axis, memory per core on the right; then
+    the same with durations.
+    """
     return tuple(
-        side_by_side(
-            case_key("cores", case),
-            f"Network {group[0].metric} ({size_text(group[0].size)}) and {kernel_name(group[0].kernel)}: "
-            f"{place_text(group[0], machine)}",
-            CORES,
+        figure
+        for case, group in grouped(usable(results), _case).items()
+        for figure in with_durations(
+            side_by_side(
+                case_key("cores", case),
+                f"Network {group[0].metric} ({size_text(group[0].size)}) and {kernel_name(group[0].kernel)}: "
+                f"{place_text(group[0], machine)}",
+                CORES,
+                group,
+                cores_of,
+                comm=f"network {group[0].metric}",
+                comp_transform=per_core,
+            ),
             group,
             cores_of,
-            comm=f"network {group[0].metric}",
-            comp_transform=per_core,
         )
-        for case, group in grouped(usable(results), _case).items()
     )
 
 

@@ -11,7 +11,7 @@ import msgspec
 from elbowroom.draw.figure import Axis, Figure, Series
 from elbowroom.errors import UsageError
 from elbowroom.experiments.common.notes import machine_notes, with_notes
-from elbowroom.experiments.common.panels import CORES, cores_of, per_core, side_by_side
+from elbowroom.experiments.common.panels import CORES, cores_of, per_core, side_by_side, with_durations
 from elbowroom.experiments.common.sentences import (
     Values,
     case_key,
@@ -175,21 +175,26 @@ def _constants(points: Sequence[PointResult]) -> Iterator[Finding]:
 
 
 def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:  # noqa: ARG001
-    """Network and computation over n (Figure 3a); frequencies over time, phase after phase (Figures 2, 3b,
-    3c).
+    """Network and computation over n (Figure 3a), by rates and by durations; frequencies over time, phase
+    after phase (Figures 2, 3b, 3c).
     """
     points = [item for item in usable(results) if item.n]
     drawn = [
-        side_by_side(
-            case_key("frequency", case),
-            f"Network {group[0].metric} ({size_text(group[0].size)}) and {kernel_name(group[0].kernel)}",
-            CORES,
+        figure
+        for case, group in grouped(points, _case).items()
+        for figure in with_durations(
+            side_by_side(
+                case_key("frequency", case),
+                f"Network {group[0].metric} ({size_text(group[0].size)}) and {kernel_name(group[0].kernel)}",
+                CORES,
+                group,
+                cores_of,
+                comm=f"network {group[0].metric}",
+                comp_transform=per_core,
+            ),
             group,
             cores_of,
-            comm=f"network {group[0].metric}",
-            comp_transform=per_core,
         )
-        for case, group in grouped(points, _case).items()
     ]
     return (*drawn, *(_traces(item) for item in points if item.traces))
 

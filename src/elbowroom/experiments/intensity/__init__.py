@@ -8,7 +8,7 @@ import msgspec
 
 from elbowroom.draw.figure import Axis, Figure, Mark
 from elbowroom.experiments.common.notes import machine_notes, with_notes
-from elbowroom.experiments.common.panels import as_flops, side_by_side
+from elbowroom.experiments.common.panels import as_flops, side_by_side, with_durations
 from elbowroom.experiments.common.sentences import (
     Values,
     case_key,
@@ -144,8 +144,10 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
 
 
 def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:  # noqa: ARG001
-    """Per size and placement: network on the left axis, computing rate on the right one, over flop/B."""
-    drawn = []
+    """Per size and placement: network on the left axis, computing rate on the right one, over flop/B; then
+    durations (Fig. 7).
+    """
+    drawn: list[Figure] = []
     for case, group in grouped([item for item in usable(results) if _intensity(item)], _case).items():
         edge = boundary(group)
         lines = []
@@ -154,20 +156,19 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
         back = recovery([_intensity(item) for item in group], [item.comm.kept for item in group])
         if back is not None and back > min(_intensity(item) for item in group):
             lines.append(Mark(x=back, text="communication undisturbed from here"))
-        drawn.append(
-            side_by_side(
-                case_key("intensity", case),
-                f"Network {group[0].metric} ({size_text(group[0].size)}) over the arithmetic intensity of "
-                f"{kernel_name(group[0].kernel)} on {cores_text(group[0].n)}",
-                Axis(label="Arithmetic intensity (flop/B)", scale="log2"),
-                group,
-                _intensity,
-                comm=f"network {group[0].metric}",
-                right=Axis(label="Computing rate (Mflop/s)", scale="log10"),
-                comp_transform=as_flops,
-                lines=lines,
-            )
+        rates = side_by_side(
+            case_key("intensity", case),
+            f"Network {group[0].metric} ({size_text(group[0].size)}) over the arithmetic intensity of "
+            f"{kernel_name(group[0].kernel)} on {cores_text(group[0].n)}",
+            Axis(label="Arithmetic intensity (flop/B)", scale="log2"),
+            group,
+            _intensity,
+            comm=f"network {group[0].metric}",
+            right=Axis(label="Computing rate (Mflop/s)", scale="log10"),
+            comp_transform=as_flops,
+            lines=lines,
         )
+        drawn += with_durations(rates, group, _intensity)
     return tuple(drawn)
 
 
