@@ -27,11 +27,16 @@ constexpr double kRounding = 16 * std::numeric_limits<double>::epsilon();
 }  // namespace
 
 double longest_step(const Mesh& mesh, const Medium& medium) {
-  double conductances = 0;
-  for (int face = 0; face < kFaces; ++face) {
-    conductances += mesh.conductance(face);
+  // Cells of a box are congruent.
+  double longest = std::numeric_limits<double>::infinity();
+  for (CellId cell = 0; cell < (mesh.regular() ? 1 : mesh.cells()); ++cell) {
+    double conductances = 0;
+    for (int face = 0; face < kFaces; ++face) {
+      conductances += mesh.conductance(cell, face);
+    }
+    longest = std::min(longest, mesh.volume(cell) / conductances);
   }
-  return mesh.volume() / (conductances * std::max(medium.kappas()[0], medium.kappas()[1]));
+  return longest / std::max(medium.kappas()[0], medium.kappas()[1]);
 }
 
 Block::Block(const Mesh& mesh, const Medium& medium, Part part, int node)
@@ -66,7 +71,7 @@ void Block::fill(const std::vector<std::int32_t>& place, double dt, std::size_t 
       if (other != kWall) {
         const double kappa = between(medium_.kappa(mesh_.centre(cell)), medium_.kappa(mesh_.centre(other)));
         slice.neighbour[face][lane] = place[static_cast<std::size_t>(other)];
-        slice.weight[face][lane] = dt * kappa * mesh_.conductance(static_cast<int>(face)) / mesh_.volume();
+        slice.weight[face][lane] = dt * kappa * mesh_.conductance(cell, static_cast<int>(face)) / mesh_.volume(cell);
       }
     }
   }
@@ -84,9 +89,9 @@ void Block::begin(std::size_t first, std::size_t last) {
 double Block::integral(std::int64_t step) const {
   double sum = 0;
   for (std::size_t slot = 0; slot < part_.slots.size(); ++slot) {
-    sum += part_.slots[slot] == kNoCell ? 0 : field(step)[slot];
+    sum += part_.slots[slot] == kNoCell ? 0 : field(step)[slot] * mesh_.volume(part_.slots[slot]);
   }
-  return sum * mesh_.volume();
+  return sum;
 }
 
 std::uint64_t Block::checksum(std::int64_t step) const {
@@ -105,7 +110,7 @@ Block::Error Block::error(std::int64_t step, double time) const {
   for (std::size_t slot = 0; slot < part_.slots.size(); ++slot) {
     if (part_.slots[slot] != kNoCell) {
       const double off = field(step)[slot] - medium_.exact(mesh_.centre(part_.slots[slot]), time);
-      error.squares += off * off * mesh_.volume();
+      error.squares += off * off * mesh_.volume(part_.slots[slot]);
       error.largest = std::max(error.largest, std::abs(off));
     }
   }

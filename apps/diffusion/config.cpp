@@ -88,9 +88,18 @@ std::array<double, 2> read_kappa(const json& value) {
 
 Config read_config(const json& json) {
   program::check_keys(json, "program",
-                      {"name", "cells", "resolution", "kappa", "dt", "partitioner", "reorder", "check"});
+                      {"name", "mesh", "cells", "resolution", "kappa", "dt", "partitioner", "reorder", "check"});
   Config config;
-  config.cubes = read_cubes(json);
+  if (json.contains("mesh")) {
+    for (const char* other : {"cells", "resolution"}) {
+      if (json.contains(other)) {
+        throw RequestError(other, shown(json[other]), "the mesh of a file has its own size", "leave it out");
+      }
+    }
+    config.mesh = text(json["mesh"], "mesh");
+  } else {
+    config.cubes = read_cubes(json);
+  }
   if (json.contains("kappa")) {
     config.kappa = read_kappa(json["kappa"]);
   }

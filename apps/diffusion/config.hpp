@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 
 #include "diffusion/order.hpp"
 #include "diffusion/partition.hpp"
@@ -14,6 +15,7 @@ namespace elbowroom::diffusion {
 
 struct Config {
   std::array<int, 3> cubes{};
+  std::string mesh;                   // a file, in place of a box of cubes
   std::array<double, 2> kappa{1, 1};  // of the lower and the upper half of the box
   std::optional<double> dt;           // as long as is stable when absent
   Partitioner partitioner = Partitioner::metis;

@@ -51,6 +51,10 @@ Medium::Medium(const Mesh& mesh, const std::array<double, 2>& kappa)
     }
     return;
   }
+  if (!mesh.regular()) {
+    throw RequestError("kappa", fmt::format("{},{}", kappa[0], kappa[1]),
+                       "two layers meet in the middle of a box, and this is a mesh of a file", "give one kappa");
+  }
   if (mesh.cubes()[0] % 2 != 0) {
     throw RequestError("resolution", std::to_string(mesh.cubes()[0]),
                        "two layers meet in the middle of the box, which is inside of cells here",

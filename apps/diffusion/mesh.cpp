@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <limits>
 
 #include "protocol/request.hpp"
@@ -32,6 +34,78 @@ constexpr std::array<double, kFaces> kConductance{1, 1, 2, 2};
 // Where METIS counts faces by 32 bits, four for each cell.
 constexpr std::int64_t kMostCells = std::numeric_limits<std::int32_t>::max() / kFaces;
 
+// Of the box around a file's mesh, each way: the places by which its cells are ordered.
+constexpr int kDivisions = 256;
+
+constexpr std::array<char, 8> kMagic{'E', 'L', 'B', 'M', 'E', 'S', 'H', '1'};
+
+[[noreturn]] void refuse(const std::string& path, const std::string& what) {
+  throw RequestError("mesh", path, what, "convert the mesh again: start a new run");
+}
+
+template <typename T>
+void read_all(std::ifstream& file, const std::string& path, std::vector<T>& values) {
+  const auto bytes = static_cast<std::streamsize>(values.size() * sizeof(T));
+  if (!file.read(reinterpret_cast<char*>(values.data()), bytes)) {
+    refuse(path, "the file of the mesh is cut short");
+  }
+}
+
+// Every face has the same conductance from both sides, and every cell a volume: what the steps rely on.
+void check(const Cells& own, const std::string& path) {
+  const auto count = static_cast<CellId>(own.volumes.size());
+  for (CellId cell = 0; cell < count; ++cell) {
+    const auto at = static_cast<std::size_t>(cell);
+    if (!(own.volumes[at] > 0) || !std::isfinite(own.volumes[at])) {
+      refuse(path, fmt::format("cell {} has no volume", cell));
+    }
+    for (std::size_t face = 0; face < kFaces; ++face) {
+      const CellId other = own.neighbours[at][face];
+      if (other == kWall) {
+        continue;
+      }
+      if (other < 0 || other >= count || !(own.conductances[at][face] > 0)) {
+        refuse(path, fmt::format("face {} of cell {} is not that of two cells", face, cell));
+      }
+      const auto& back = own.neighbours[static_cast<std::size_t>(other)];
+      const auto there = std::find(back.begin(), back.end(), cell);
+      if (there == back.end() ||
+          own.conductances[static_cast<std::size_t>(other)][static_cast<std::size_t>(there - back.begin())] !=
+              own.conductances[at][face]) {
+        refuse(path, fmt::format("cells {} and {} do not agree on their face", cell, other));
+      }
+    }
+  }
+}
+
+Cells read_cells(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, 8> magic{};
+  std::int64_t count = 0;
+  if (!file.read(magic.data(), magic.size()) || magic != kMagic ||
+      !file.read(reinterpret_cast<char*>(&count), sizeof count)) {
+    refuse(path, "cannot be read as the file of a mesh");
+  }
+  if (count < 1 || count > kMostCells) {
+    refuse(path, fmt::format("a mesh has 1 to {} cells", kMostCells));
+  }
+  const auto cells = static_cast<std::size_t>(count);
+  Cells own{std::vector<std::array<CellId, kFaces>>(cells),
+            std::vector<std::array<double, kFaces>>(cells),
+            std::vector<double>(cells),
+            std::vector<Point>(cells),
+            {}};
+  read_all(file, path, own.neighbours);
+  read_all(file, path, own.conductances);
+  read_all(file, path, own.volumes);
+  read_all(file, path, own.centres);
+  std::vector<double> lengths(3);
+  read_all(file, path, lengths);
+  std::copy(lengths.begin(), lengths.end(), own.lengths.begin());
+  check(own, path);
+  return own;
+}
+
 }  // namespace
 
 Mesh::Mesh(const std::array<int, 3>& cubes) : cubes_(cubes), cells_(kPaths), edge_(0) {
@@ -58,10 +132,48 @@ Mesh Mesh::nearest(std::int64_t cells) {
   return Mesh({count, count, count});
 }
 
-double Mesh::length(int axis) const { return edge_ * cubes_[static_cast<std::size_t>(axis)]; }
-double Mesh::conductance(int face) const { return kConductance[static_cast<std::size_t>(face)] * edge_; }
+Mesh Mesh::from_file(const std::string& path) {
+  auto own = std::make_shared<const Cells>(read_cells(path));
+  Mesh mesh({kDivisions, kDivisions, kDivisions});
+  mesh.cells_ = static_cast<std::int64_t>(own->volumes.size());
+  mesh.own_ = std::move(own);
+  return mesh;
+}
+
+double Mesh::length(int axis) const {
+  const auto along = static_cast<std::size_t>(axis);
+  return own_ ? own_->lengths[along] : edge_ * cubes_[along];
+}
+
+double Mesh::volume(CellId cell) const {
+  return own_ ? own_->volumes[static_cast<std::size_t>(cell)] : edge_ * edge_ * edge_ / 6;
+}
+
+double Mesh::volume() const {
+  if (!own_) {
+    return length(0) * length(1) * length(2);
+  }
+  double sum = 0;
+  for (const double one : own_->volumes) {
+    sum += one;
+  }
+  return sum;
+}
+
+double Mesh::conductance(CellId cell, int face) const {
+  const auto at = static_cast<std::size_t>(face);
+  return own_ ? own_->conductances[static_cast<std::size_t>(cell)][at] : kConductance[at] * edge_;
+}
 
 std::array<int, 3> Mesh::cube(CellId cell) const {
+  if (own_) {
+    std::array<int, 3> place{};
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      const double share = own_->centres[static_cast<std::size_t>(cell)][axis] / own_->lengths[axis];
+      place[axis] = std::clamp(static_cast<int>(share * kDivisions), 0, kDivisions - 1);
+    }
+    return place;
+  }
   const CellId number = cell / kPaths;
   return {static_cast<int>(number / cubes_[2] / cubes_[1]), static_cast<int>(number / cubes_[2] % cubes_[1]),
           static_cast<int>(number % cubes_[2])};
@@ -77,6 +189,9 @@ CellId Mesh::cell_in(const std::array<int, 3>& cube, int path) const {
 }
 
 std::array<CellId, kFaces> Mesh::neighbours(CellId cell) const {
+  if (own_) {
+    return own_->neighbours[static_cast<std::size_t>(cell)];
+  }
   const auto path = static_cast<std::size_t>(cell % kPaths);
   const std::array<int, 3> here = cube(cell);
   // Cubes with an odd place along an axis are mirrored: their own coordinate runs the other way.
@@ -92,6 +207,9 @@ std::array<CellId, kFaces> Mesh::neighbours(CellId cell) const {
 }
 
 Point Mesh::centre(CellId cell) const {
+  if (own_) {
+    return own_->centres[static_cast<std::size_t>(cell)];
+  }
   const auto path = static_cast<std::size_t>(cell % kPaths);
   const std::array<int, 3> here = cube(cell);
   Point point{};

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "protocol/request.hpp"
@@ -51,7 +53,7 @@ TEST_CASE("a cell and its neighbour are mirror images in their face, as far apar
         const Point here = mesh.centre(cell);
         const Point there = mesh.centre(neighbours[face]);
         REQUIRE(mirrored(here, there));
-        REQUIRE(mesh.conductance(static_cast<int>(face)) == doctest::Approx(area[face] / distance(here, there)));
+        REQUIRE(mesh.conductance(cell, static_cast<int>(face)) == doctest::Approx(area[face] / distance(here, there)));
       }
     }
   }
@@ -70,7 +72,7 @@ TEST_CASE("walls are as large as the box: each of its six sides is covered by tw
 
 TEST_CASE("cells fill the box, and lie in it") {
   const Mesh mesh({3, 4, 2});
-  CHECK(static_cast<double>(mesh.cells()) * mesh.volume() ==
+  CHECK(static_cast<double>(mesh.cells()) * mesh.volume(0) ==
         doctest::Approx(mesh.length(0) * mesh.length(1) * mesh.length(2)));
   std::set<Point> centres;
   for (CellId cell = 0; cell < mesh.cells(); ++cell) {
@@ -94,6 +96,61 @@ TEST_CASE("a box without cubes and one that no partitioner could count are refus
   CHECK_THROWS_AS(Mesh({4, 0, 4}), RequestError);
   CHECK_THROWS_AS(Mesh({1 << 15, 1 << 15, 1 << 15}), RequestError);
   CHECK_THROWS_AS(Mesh::nearest(5), RequestError);
+}
+
+// Two cells that share the face of place 0 of both, as store/meshes.py writes them.
+struct TwoCells {
+  std::vector<std::array<CellId, kFaces>> neighbours{{1, kWall, kWall, kWall}, {0, kWall, kWall, kWall}};
+  std::vector<std::array<double, kFaces>> conductances{{0.5, 0, 0, 0}, {0.5, 0, 0, 0}};
+  std::vector<double> volumes{0.25, 0.75};
+  std::vector<Point> centres{{0.1, 0.2, 0.3}, {0.9, 0.2, 0.3}};
+
+  std::string write(const std::string& name) const {
+    const std::string path = (std::filesystem::temp_directory_path() / name).string();
+    std::ofstream file(path, std::ios::binary);
+    const std::int64_t count = 2;
+    const Point lengths{1, 1, 1};
+    file.write("ELBMESH1", 8);
+    file.write(reinterpret_cast<const char*>(&count), sizeof count);
+    const auto all = [&file](const auto& values) {
+      file.write(reinterpret_cast<const char*>(values.data()),
+                 static_cast<std::streamsize>(values.size() * sizeof values[0]));
+    };
+    all(neighbours);
+    all(conductances);
+    all(volumes);
+    all(centres);
+    all(lengths);
+    return path;
+  }
+};
+
+TEST_CASE("a mesh of a file has its own neighbours, faces, volumes and centres") {
+  const Mesh mesh = Mesh::from_file(TwoCells{}.write("elbowroom-two-cells"));
+  CHECK(!mesh.regular());
+  CHECK(mesh.cells() == 2);
+  CHECK(mesh.neighbours(0)[0] == 1);
+  CHECK(mesh.conductance(1, 0) == 0.5);
+  CHECK(mesh.volume(1) == 0.75);
+  CHECK(mesh.volume() == 1);
+  CHECK(mesh.length(2) == 1);
+  CHECK(mesh.cube(1)[0] > mesh.cube(0)[0]);
+}
+
+TEST_CASE("a file whose cells do not agree, or that is no mesh, is refused") {
+  TwoCells cells;
+  cells.conductances[1][0] = 0.4;
+  CHECK_THROWS_AS(Mesh::from_file(cells.write("elbowroom-two-cells")), RequestError);
+  cells = {};
+  cells.volumes[0] = 0;
+  CHECK_THROWS_AS(Mesh::from_file(cells.write("elbowroom-two-cells")), RequestError);
+  cells = {};
+  cells.neighbours[0][0] = 7;
+  CHECK_THROWS_AS(Mesh::from_file(cells.write("elbowroom-two-cells")), RequestError);
+  const std::string path = TwoCells{}.write("elbowroom-two-cells");
+  std::filesystem::resize_file(path, 100);
+  CHECK_THROWS_AS(Mesh::from_file(path), RequestError);
+  CHECK_THROWS_AS(Mesh::from_file("/nowhere/mesh"), RequestError);
 }
 
 }  // namespace

@@ -151,7 +151,8 @@ std::string name_of(Order order) {
 
 void arrange(const Mesh& mesh, Order order, std::vector<CellId>& cells) {
   switch (order) {
-    case Order::tiles: return by_strips(mesh, cells);
+    // Cells of a file are in no order that strips could keep.
+    case Order::tiles: return mesh.regular() ? by_strips(mesh, cells) : by_hilbert(mesh, cells);
     case Order::natural: return;
     case Order::hilbert: return by_hilbert(mesh, cells);
     case Order::rcm: return by_cuthill_mckee(mesh, cells);

@@ -51,7 +51,10 @@ bool too_short(const StepTimes& times, bool alone) {
 }  // namespace
 
 Solver::Solver(const Job& job, const program::Settings& settings)
-    : job_(job), config_(read_config(settings.program)), mesh_(config_.cubes), medium_(mesh_, config_.kappa) {
+    : job_(job),
+      config_(read_config(settings.program)),
+      mesh_(config_.mesh.empty() ? Mesh(config_.cubes) : Mesh::from_file(config_.mesh)),
+      medium_(mesh_, config_.kappa) {
   together(job_, [&] {
     check_ranks(settings);
     place_ = program::place_of(settings, job_.hosts(), static_cast<std::size_t>(job_.rank()));
@@ -142,8 +145,7 @@ StepTimes Solver::go(const Steps& steps) {
 
 bool Solver::conserved(std::int64_t step) const {
   const double now = summed(block_->integral(step), job_.headers());
-  const double volume = mesh_.length(0) * mesh_.length(1) * mesh_.length(2);
-  return std::abs(now - initial_) <= kConserved * volume;
+  return std::abs(now - initial_) <= kConserved * mesh_.volume();
 }
 
 // What this rank has of others is what they have, bit by bit: exchanged once more, by one thread.
@@ -227,6 +229,11 @@ json Solver::flags_of(bool holds, bool brief) const {
 }
 
 json Solver::solve(double time) {
+  together(job_, [&] {
+    if (!mesh_.regular()) {
+      throw RequestError("mesh", config_.mesh, "the exact solution is that of a box", "leave out the mesh");
+    }
+  });
   const double longest = kMargin * longest_step(mesh_, medium_);
   const auto count = static_cast<std::int64_t>(std::ceil(time / config_.dt.value_or(longest)));
   together(job_, [&] {
@@ -241,7 +248,7 @@ json Solver::solve(double time) {
   const json flags = flags_of(valid(steps), too_short(own, job_.size() == 1));
   const Block::Error error = block_->error(count, time);
   const double squares = summed(error.squares, job_.headers());
-  const double volume = mesh_.length(0) * mesh_.length(1) * mesh_.length(2);
+  const double volume = mesh_.volume();
   const json answer = {{"record", "solution"},
                        {"cells", mesh_.cells()},
                        {"edge", mesh_.edge()},

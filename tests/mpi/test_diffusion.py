@@ -12,6 +12,8 @@ import pytest
 
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.launch import build
+from elbowroom.store.meshes import check_mesh, write_mesh
+from made_meshes import box
 
 Record = dict[str, Any]
 
@@ -171,3 +173,33 @@ def test_volumes_need_no_mpi_and_refuse_what_cannot_be_partitioned(diffusion: Pa
 def test_an_application_that_does_not_exist_is_refused_by_name() -> None:
     with pytest.raises(UsageError, match="one of: diffusion"):
         build.application("diffussion")
+
+
+def test_steps_on_an_irregular_mesh_of_a_file_are_the_same_on_any_number_of_ranks(
+    diffusion: Path, tmp_path: Path
+) -> None:
+    mesh = box(6, jiggle=0.1)
+    file = tmp_path / "body.mesh"
+    write_mesh(file, mesh, check_mesh(mesh, file))
+    sums = set()
+    for ranks, order in ((1, "hilbert"), (2, "tiles"), (2, "rcm")):
+        settings = config(mesh=str(file), reorder=order)
+        del settings["program"]["resolution"]
+        code, (hello, *answers) = run(
+            diffusion, tmp_path, ranks, settings, ask("overlap", 5), ask("apart", 5)
+        )
+        assert code == 0
+        assert hello["cells"] == 6 * 6**3
+        assert all(answer["validated"] for answer in answers)
+        sums |= {answer["checksum"] for answer in answers}
+    assert len(sums) == 1
+
+
+def test_a_mesh_that_is_none_is_refused(diffusion: Path, tmp_path: Path) -> None:
+    file = tmp_path / "body.mesh"
+    file.write_bytes(b"ELBMESH1")
+    settings = config(mesh=str(file))
+    del settings["program"]["resolution"]
+    code, (error,) = run(diffusion, tmp_path, 2, settings)
+    assert code == 2
+    assert (error["field"], error["value"]) == ("mesh", str(file))

@@ -36,6 +36,7 @@ from elbowroom.measure.manifest import (
     same_machine,
     state_of,
 )
+from elbowroom.measure.meshes import with_mesh
 from elbowroom.measure.progress import Progress, TimedProgress
 from elbowroom.measure.results import Results, evaluate
 from elbowroom.measure.source import RecordedSource, Source, Where, choose, with_starpu
@@ -245,7 +246,10 @@ def resume(
         restore_frequencies(source, tell)
         same_machine(path, source, manifest)
         expansion = Expansion(points=manifest.points, notes=manifest.notes)
-        prepared = concrete(decode(manifest.plan), manifest.machine, expansion, source, manifest.reverse)
+        plan = decode(manifest.plan)
+        if source.live:
+            expansion = with_mesh(expansion, plan, manifest.machine)
+        prepared = concrete(plan, manifest.machine, expansion, source, manifest.reverse)
         if retry_failed:
             journal.drop_failed()
         limit, sentence = allowance(folder, prepared, budget)
@@ -364,6 +368,7 @@ def completed(expansion: Expansion, plan: Plan, machine: Machine) -> Expansion:
     """The points of a plan, with the losses that its model predicts; UsageError for nodes of a simulated
     cluster that no mesh was partitioned for, and as `with_losses`.
     """
+    expansion = with_mesh(expansion, plan, machine)
     if machine.virtual:
         for point in expansion.points:
             point.workload.partition(scaled)

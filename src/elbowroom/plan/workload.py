@@ -166,8 +166,12 @@ class Workload:
     """Why no virtual machine answers it; empty: some do."""
 
     def partition(self, cut: Callable[[int, int], _Mesh]) -> _Mesh | None:
-        """The mesh, cut into the parts of its nodes by `cut(cells, nodes)`; None without a mesh."""
+        """The mesh, cut into the parts of its processes by `cut(cells, processes)`; None without a mesh."""
         return None
+
+    def on_mesh(self, path: str, cells: int) -> Self:
+        """On the mesh of a file with so many cells; unchanged for what has no mesh."""
+        return self
 
     # Times, for the estimate only, on the safe side
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import msgspec
@@ -56,9 +57,10 @@ class ApplicationSteps(Workload, msgspec.Struct, frozen=True, kw_only=True):
     """Steps of the program `name`.
 
     `variant`: `none` computes only, `communication` exchanges only, `apart` does one after the other,
-    `overlap` both at once. `nodes` processes, one a node (or several on one host, which then is labelled),
-    share `cells` cells; a repetition times `steps` steps after `warmup` others. `losses`: where a model
-    predicts them instead of this run measuring them.
+    `overlap` both at once. `nodes` processes, one a node (or several on one host, which then is labelled), or
+    `per_node` of them each, share `cells` cells, of a box or of the `mesh` of a file; a repetition times
+    `steps` steps after `warmup` others. `losses`: where a model predicts them instead of this run measuring
+    them.
     """
 
     key: ClassVar[str] = "application"
@@ -72,14 +74,23 @@ class ApplicationSteps(Workload, msgspec.Struct, frozen=True, kw_only=True):
     steps: int
     warmup: int
     partitioner: str = "metis"
+    per_node: int = 1
+    mesh: str = ""
     losses: Losses | None = None
 
     def id(self, point: Point) -> str:
         """Variant, cores, nodes, cells and communication threads."""
         parts = [self.name, self.variant, f"n{point.n}", f"{self.nodes}nodes", f"{self.cells}cells"]
+        if self.per_node > 1:
+            parts.append(f"{self.per_node}per-node")
         if len(point.comm_cores) > 1:
             parts.append(f"k{len(point.comm_cores)}")
         return "-".join(parts)
+
+    @property
+    def processes(self) -> int:
+        """Of all nodes."""
+        return self.nodes * self.per_node
 
     @property
     def title(self) -> str:
@@ -107,7 +118,7 @@ class ApplicationSteps(Workload, msgspec.Struct, frozen=True, kw_only=True):
     @property
     def turn(self) -> tuple[Any, ...]:
         """After the probe's points, by what they run and on how many nodes."""
-        return (1, self.name, self.nodes, self.cells)
+        return (1, self.name, self.processes, self.cells)
 
     @property
     def overlaps(self) -> bool:
@@ -115,19 +126,20 @@ class ApplicationSteps(Workload, msgspec.Struct, frozen=True, kw_only=True):
         return self.variant == "overlap"
 
     def rank_count(self, point: Point, machine: Machine) -> int:
-        """One per node."""
-        return self.nodes
+        """Those of all nodes."""
+        return self.processes
 
     def group(self, point: Point, ranks: int) -> tuple[Hashable, ...]:
         """Points of one mesh on as many nodes."""
-        return self.name, self.nodes, self.cells
+        return self.name, self.processes, self.cells
 
     def startup(self, point: Point) -> Startup:
         """The mesh, and where processes are (apps/diffusion/README.md)."""
-        program = {"name": self.name, "cells": self.cells, "partitioner": self.partitioner}
+        size = {"mesh": self.mesh} if self.mesh else {"cells": self.cells}
+        program = {"name": self.name, **size, "partitioner": self.partitioner}
         patience = 60.0 + 10.0 * self.cells / SET_UP
         settings = startup_settings(point, program)
-        return Startup(name=self.name, ranks=self.nodes, settings=settings, patience=patience)
+        return Startup(name=self.name, ranks=self.processes, settings=settings, patience=patience)
 
     def request(self, point: Point, unit: Unit, steady: Steady) -> dict[str, object]:
         """Steps of the variant (docs/guide/diffusion.md)."""
@@ -147,7 +159,7 @@ class ApplicationSteps(Workload, msgspec.Struct, frozen=True, kw_only=True):
 
     def validate(self, point: Point, machine: Machine) -> None:
         """Refuses meshes that cannot be partitioned, or do not fit."""
-        cells, nodes = self.cells, self.nodes
+        cells, nodes = self.cells, self.processes
         if cells < nodes:
             hint = f"give at least {LEAST_CELLS * nodes} cells, or fewer nodes"
             raise UsageError(f"{nodes} processes are more than cells", field="cells", value=cells, hint=hint)
@@ -162,8 +174,19 @@ class ApplicationSteps(Workload, msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError("the mesh is larger than memory", field="cells", value=cells, hint=hint)
 
     def partition(self, cut: Callable[[int, int], _Mesh]) -> _Mesh:
-        """A part for each node."""
-        return cut(self.cells, self.nodes)
+        """A part for each process."""
+        return cut(self.cells, self.processes)
+
+    def on_mesh(self, path: str, cells: int) -> Self:
+        """On the mesh of a file; UsageError where it was begun on another one."""
+        if self.mesh and Path(self.mesh).name != Path(path).name:
+            raise UsageError(
+                "the mesh has changed since the run was started",
+                field="mesh",
+                value=path,
+                hint="restore the file, or start a new run",
+            )
+        return msgspec.structs.replace(self, mesh=path, cells=cells)
 
     @property
     def step_seconds(self) -> float:

@@ -26,7 +26,8 @@ NAME = "diffusion"
 class DiffusionKeys(msgspec.Struct, frozen=True, kw_only=True):
     """`cells` of the mesh (0: as many as this experiment chooses), `nodes` of a simulated cluster, `steps`
     timed in a repetition after `warmup` others, `partitioner` of the mesh, and `model`, a file whose loss
-    ratios are used in place of measured ones.
+    ratios are used in place of measured ones. `mesh`: a file in place of a box, which `cavities` may have;
+    `processes_per_node`: each with its share of a node's cores.
     """
 
     cells: Natural = 0
@@ -35,6 +36,9 @@ class DiffusionKeys(msgspec.Struct, frozen=True, kw_only=True):
     warmup: Natural = 3
     partitioner: Literal["metis", "slabs"] = "metis"
     model: str = ""
+    mesh: str = ""
+    cavities: bool = False
+    processes_per_node: Positive = 1
 
 
 CELLS_EACH = 1_500_000
@@ -49,6 +53,13 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
     """The contention benchmark (a ring beside TRIAD) on the application's cores, unless a model gives the
     loss ratios; then the variants of the application, for each number of nodes and communication threads.
     """
+    if plan.keys.mesh and plan.keys.cells:
+        raise UsageError(
+            "cannot be given with a mesh, which has its own",
+            field="cells",
+            value=plan.keys.cells,
+            hint="leave it out",
+        )
     core, node = single_place(plan, machine, ("sizes", plan.sizes))
     threads, notes, seats = _threads(plan, machine, core)
     seats = _even(seats, machine)
@@ -106,7 +117,7 @@ def _nodes(plan: Plan, machine: Machine) -> tuple[int, ...]:
     nodes: tuple[int, ...] = plan.keys.nodes
     if machine.virtual:
         return nodes or PAPER_NODES
-    here = max(2, machine.hosts)
+    here = machine.hosts if machine.hosts > 1 or plan.keys.processes_per_node > 1 else 2
     if nodes not in ((), (here,)):
         raise UsageError(
             f"a run measures the {machine.hosts} host{'s' if machine.hosts > 1 else ''} it has",
@@ -172,18 +183,58 @@ def _steps(
         comp_cores=seats.comp_cores,
         comm_cores=seats.comm_cores[:threads],
         peer_cores=seats.peer_cores[:threads],
-        placements=() if machine.hosts > 1 else _processes(seats, threads, node),
+        placements=_placements(plan, machine, seats, threads, node),
         computing_ranks="all",
         scheduling=False,
         workload=ApplicationSteps(
             name=NAME,
             variant=variant,
-            cells=keys.cells or (PAPER_CELLS if machine.virtual else CELLS_EACH * count),
+            cells=keys.cells
+            or (PAPER_CELLS if machine.virtual else CELLS_EACH * count * keys.processes_per_node),
             nodes=count,
             steps=keys.steps,
             warmup=keys.warmup,
             partitioner=keys.partitioner,
+            per_node=keys.processes_per_node,
         ),
+    )
+
+
+def _placements(
+    plan: Plan, machine: Machine, seats: Seats, threads: int, node: tuple[int, int]
+) -> tuple[Placement, ...]:
+    """Where processes are that share a node; empty where each has its own."""
+    each = plan.keys.processes_per_node
+    if each == 1:
+        return () if machine.hosts > 1 else _processes(seats, threads, node)
+    if machine.virtual:
+        raise UsageError(
+            "a simulated cluster has one process on each node",
+            field="processes_per_node",
+            value=each,
+            hint="measure on a real machine, or leave it out",
+        )
+    # The cores of a node in equal pieces, in logical order: the last of each communicate.
+    cores = placement.usable(machine)
+    share = len(cores) // each
+    if share < threads + 1:
+        raise UsageError(
+            f"leaves {share} cores to a process, and it needs {threads + 1}",
+            field="processes_per_node",
+            value=each,
+            hint=f"give at most {len(cores) // (threads + 1)}",
+        )
+    most = max(len(seats.comm_cores), threads)
+    pieces = [cores[at * share : (at + 1) * share] for at in range(each)]
+    return tuple(
+        Placement(
+            rank=rank,
+            comp_cores=tuple(core.number for core in piece[: max(1, share - most)]),
+            comm_cores=tuple(core.number for core in piece[: -threads - 1 : -1]),
+            comp_node=piece[0].node,
+            comm_node=piece[-1].node,
+        )
+        for rank, piece in enumerate(pieces * machine.hosts)
     )
 
 
