@@ -126,7 +126,7 @@ def _sweep(plan: Plan, sweep: Sweep, machine: Machine) -> Iterator[Point | Note]
 
 
 def _working_set(plan: Plan, kernel: Kernel | None, n: int, node: int, machine: Machine) -> int:
-    """Bytes per computing core; of an array split among the cores (`strong`) its part of those of one core."""
+    """Bytes per computing core; of arrays split among the cores (`strong`) its part of those of one core."""
     if plan.scaling == "weak" or kernel is None or kernel.arrays == 0:
         return plan.working_set or placement.working_set(kernel, n, node, machine)
     whole = plan.working_set or placement.working_set(kernel, 1, node, machine)
