@@ -185,11 +185,11 @@ def check_mesh(mesh: TetraMesh, path: Path, *, cavities: bool = False) -> Ints:
     neighbours = np.full(faces.shape[0], WALL, dtype=np.int64)
     one, other = order[pairs], order[pairs + 1]
     neighbours[one], neighbours[other] = other // 4, one // 4
-    neighbours = neighbours.reshape(-1, 4)
-    _check_parts(neighbours, path)
+    by_cell: Ints = neighbours.reshape(-1, 4)
+    _check_parts(by_cell, path)
     if not cavities:
-        _check_holes(faces[neighbours.reshape(-1) == WALL], path)
-    return neighbours
+        _check_holes(faces[neighbours == WALL], path)
+    return by_cell
 
 
 def _check_volumes(mesh: TetraMesh, path: Path) -> None:
@@ -212,7 +212,7 @@ def _check_parts(neighbours: Ints, path: Path) -> None:
     cells, faces = np.nonzero(neighbours != WALL)
     count = len(neighbours)
     graph = coo_array((np.ones(len(cells)), (cells, neighbours[cells, faces])), shape=(count, count))
-    parts = connected_components(graph, directed=False, return_labels=False)
+    parts, _ = connected_components(graph, directed=False)
     if parts > 1:
         _refuse(path, f"falls into {parts} parts that share no face", "keep one part, or join them")
 
@@ -229,7 +229,7 @@ def _check_holes(boundary: Ints, path: Path) -> None:
     graph = coo_array(
         (np.ones(len(triangles)), (triangles, len(boundary) + which.reshape(-1))), shape=(size, size)
     )
-    surfaces = connected_components(graph, directed=False, return_labels=False)
+    surfaces, _ = connected_components(graph, directed=False)
     if surfaces > 1:
         _refuse(
             path, f"has a hole inside: its boundary is {surfaces} separate surfaces",

@@ -311,12 +311,15 @@ def test_nothing_to_measure_is_refused() -> None:
 
 def test_strong_scaling_splits_the_array_of_one_core_among_all() -> None:
     weak, strong = (
-        {p.n: p.working_set for p in expand(plan(n=("every",), scaling=scaling), HENRI).points}
+        {
+            point.n: point.working_set
+            for point in expand(plan(n=("every",), scaling=scaling), HENRI).points
+            if point.role == "point"
+        }
         for scaling in ("weak", "strong")
     )
     assert strong[1] == weak[1]
-    assert all(abs(n * size - strong[1]) < 64 * n for n, size in strong.items() if size)
-    assert weak[35] == weak[1]
+    assert all(0 <= strong[1] - n * size < 64 * n for n, size in strong.items())
 
 
 def test_strong_scaling_splits_a_named_working_set() -> None:

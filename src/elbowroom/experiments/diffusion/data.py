@@ -74,7 +74,7 @@ def _row(row: StepRow) -> StepTableRow:
         comp_contended=row.step.comp_contended,
         comm_contended=row.step.comm_contended,
         saved=row.saved,
-        gflops=row.gflops(row.measured.median),
+        gflops=row.node_gflops(row.measured.median),
         errors_of_measured={rival: row.error(rival) for rival in RIVALS},
         errors_of_predicted={rival: row.error_of_predicted(rival) for rival in RIVALS},
     )

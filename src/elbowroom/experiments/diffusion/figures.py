@@ -148,7 +148,7 @@ def _one_thread(table: Sequence[StepRow]) -> list[StepRow]:
 
 def _rate(row: StepRow, step: float) -> float:
     """Gflop/s of a node; `step` in us."""
-    return row.gflops(step)
+    return row.node_gflops(step)
 
 
 def _line(

@@ -63,7 +63,7 @@ class StepRow(msgspec.Struct, frozen=True, kw_only=True):
         """The whole step, one after the other."""
         return self.step.naive_sum + self.separator
 
-    def gflops(self, step: float) -> float:
+    def node_gflops(self, step: float) -> float:
         """Gflop/s of a node, of whole steps of `step` us."""
         return self.facts.get("cells", 0.0) * CELL_FLOPS / self.nodes / step / 1e3
 

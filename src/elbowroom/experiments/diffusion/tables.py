@@ -54,7 +54,7 @@ def _performance(table: Sequence[StepRow]) -> TextTable:
     cells = []
     for row in table:
         steps = (row.silent, row.measured, row.apart)
-        rates = ("-" if step is None else number(row.gflops(step.median), 3) for step in steps)
+        rates = ("-" if step is None else number(row.node_gflops(step.median), 3) for step in steps)
         cells.append((str(row.nodes), str(row.comm_threads), *rates))
     return TextTable(
         title="Performance of a node, Gflop/s (Langguth 2018, Fig. 9)",
