@@ -23,6 +23,7 @@ HEAVY = frozenset(
         "contourpy",
         "jinja2",
         "markupsafe",
+        "meshio",
         "matplotlib",
         "msgspec",
         "numpy",

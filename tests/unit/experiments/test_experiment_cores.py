@@ -73,7 +73,9 @@ def test_placement_finds_the_papers_table_1(
     experiment, found = study(
         "placement", HENRI, henri, comp_node=comp_node, comm_node=comp_node, comm_core=comm_core
     )
-    (row,) = experiment.findings(found, HENRI)
+    row, of_copy = experiment.findings(found, HENRI)
+    assert of_copy.values["latency_from"] == first
+    assert "COPY is impacted only beside large messages" in of_copy.text
     data, thread = ("near" if comp_node == 0 else "far"), ("near" if comm_core == 8 else "far")
     assert row.text.startswith(f"Data {data} (node {comp_node}), communication thread {thread}")
     assert latency in row.text

@@ -180,13 +180,17 @@ def test_more_nodes_are_drawn_as_volumes_and_as_performance() -> None:
     here = msgspec.structs.replace(machine(36, 2, 2, hosts=2), virtual=True)
     points = measured(steps_of(expanded(here, nodes="2,4", comm_threads="1,2")))
     outcome = DIFFUSION.figures(points, here)
-    assert [figure.name for figure in outcome] == ["diffusion-volumes", "diffusion-performance"]
+    assert [figure.name for figure in outcome] == [
+        "diffusion-volumes", "diffusion-performance", "diffusion-sides",
+    ]  # fmt: skip
     sound(outcome, {item.id for item in points})
     silent = outcome[1].series[0]
     assert silent.x == (2, 4)
-    assert silent.y == pytest.approx((6400 / 2 / 1010, 6400 / 4 / 510), rel=1e-3)
+    assert silent.y == pytest.approx((12e-3 * 6400 / 2 / 1010, 12e-3 * 6400 / 4 / 510), rel=1e-3)
     keys = [finding.key for finding in DIFFUSION.findings(points, here)]
-    assert keys == ["diffusion-overlap", "diffusion-step", "diffusion-errors", "diffusion-sum"]
+    assert keys == [
+        "diffusion-overlap", "diffusion-step", "diffusion-errors", "diffusion-sum", "diffusion-limit",
+    ]  # fmt: skip
 
 
 def test_one_number_of_nodes_is_drawn_over_communication_threads() -> None:
