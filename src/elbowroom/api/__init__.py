@@ -190,6 +190,8 @@ if TYPE_CHECKING:
     from elbowroom.api.explanation import save_explanation as save_explanation
     from elbowroom.api.factorizations import simulate_factorization as simulate_factorization
     from elbowroom.api.job_calibration import calibrate_for_jobs as calibrate_for_jobs
+    from elbowroom.api.joined import JoinedRuns as JoinedRuns
+    from elbowroom.api.joined import join_runs as join_runs
     from elbowroom.api.machines import doctor as doctor
     from elbowroom.api.machines import machine_from_run as machine_from_run
     from elbowroom.api.machines import machine_names as machine_names
