@@ -27,7 +27,7 @@ def bus(point: Point) -> tuple[float, float, float, float]:
 
 
 def test_traffic_counts_write_allocates_and_each_byte_of_a_message_once() -> None:
-    _, outcome = study("cores", HENRI, bus)
+    _, outcome = study("cores", HENRI, bus, kernels=("triad",))
     item = next(item for item in outcome if item.n == 5 and item.metric == "bandwidth")
     assert traffic(item, "alone") == pytest.approx(30_000, rel=0.02)
     assert traffic(item, "together") == pytest.approx(40_000, rel=0.02)
@@ -38,12 +38,12 @@ def test_traffic_counts_write_allocates_and_each_byte_of_a_message_once() -> Non
 
 
 def test_the_highest_traffic_is_that_of_the_node_of_the_data() -> None:
-    _, outcome = study("cores", HENRI, bus)
+    _, outcome = study("cores", HENRI, bus, kernels=("triad",))
     assert highest(outcome) == {HENRI.nodes[0].number: pytest.approx(PEAK, rel=0.02)}
 
 
 def test_cores_tells_where_points_are_red_and_where_blue() -> None:
-    experiment, outcome = study("cores", HENRI, bus)
+    experiment, outcome = study("cores", HENRI, bus, kernels=("triad",))
     finding = next(
         item for item in experiment.findings(outcome, HENRI) if item.values["metric"] == "bandwidth"
     )
@@ -59,7 +59,7 @@ def test_a_computation_that_slows_where_the_memory_is_saturated_is_not_blue() ->
         comp, _, comm, _ = bus(point)
         return comp, comp * (0.9 if point.n >= 10 else 1.0), comm, comm
 
-    _, outcome = study("cores", HENRI, saturated)
+    _, outcome = study("cores", HENRI, saturated, kernels=("triad",))
     peaks = highest(outcome)
     assert {regime(item, peaks) for item in outcome} == {None}
 
@@ -113,7 +113,7 @@ def test_every_point_has_a_colour_or_a_name(n: int, comp: float, comm: float, ex
         rate = 1.5 if point.metric == "latency" else 100.0
         return alone, alone * kept[0], rate, rate * kept[1]
 
-    _, outcome = study("cores", HENRI, truth, settings={"n": "3,10"}, sizes=(64_000_000,))
+    _, outcome = study("cores", HENRI, truth, kernels=("triad",), settings={"n": "3,10"}, sizes=(64_000_000,))
     peaks = {0: 70_000.0 if expected != "computation only" else 50_000.0}
     (item,) = [item for item in outcome if item.n == n and item.kernel == "triad"]
     assert colour(item, peaks) == expected
