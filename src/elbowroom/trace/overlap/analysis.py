@@ -1,0 +1,187 @@
+"""From events to what overlap hides and what hiding costs (docs/guide/trace-overlap.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from elbowroom.errors import UsageError
+from elbowroom.stats.interval import Interval
+from elbowroom.stats.overlapped_times import OverlappedTimes
+from elbowroom.stats.signed_ranks import CONFIDENCE
+from elbowroom.trace.overlap.costs import cost_of
+from elbowroom.trace.overlap.document import CommunicationKind, ComputationClass, TraceOverlap
+from elbowroom.trace.overlap.events import Events
+from elbowroom.trace.overlap.exposure import SideSlices, by_rank, exposure, of_side
+from elbowroom.trace.overlap.matching import fewest
+from elbowroom.trace.overlap.recognition import COMMUNICATION, COMPUTATION, Patterns, Sides, sides
+from elbowroom.trace.overlap.rows import (
+    communication_kind,
+    communication_rows,
+    computation_class,
+    computation_rows,
+)
+from elbowroom.trace.overlap.slices import slices
+from elbowroom.trace.overlap.verdict import verdict
+
+NS = 1e9
+KNOWN = 0.5
+"""A cost that was measured for less than this part of the shared time is not that of hiding."""
+
+
+def analyse(events: Events, files: Sequence[str], patterns: Patterns | None = None) -> TraceOverlap:
+    """The overlap of a trace. UsageError where it has no communication or no computation."""
+    found = sides(events, patterns)
+    cut = slices(events)
+    computing = of_side(events, found, cut, COMPUTATION)
+    communicating = of_side(events, found, cut, COMMUNICATION)
+    _check_sides(events, found, computing, communicating, files)
+    comp = exposure(events, computing, communicating)
+    comm = exposure(events, communicating, computing)
+    comp_rows, comm_rows = computation_rows(events, comp), communication_rows(events, comm)
+    tested = sum(len(row.comparisons) >= fewest(CONFIDENCE) for row in (*comp_rows, *comm_rows))
+    confidence = 1 - (1 - CONFIDENCE) / max(tested, 1)
+    times = _times(computing, communicating)
+    cost, share = cost_of(events, comp, comp_rows, by_rank(computing), confidence, times.ranks)
+    comm_cost, _ = cost_of(events, comm, comm_rows, by_rank(communicating), confidence, times.ranks)
+    known = _Costs(comp=cost if share >= KNOWN else None, comm=comm_cost, share=share)
+    classes = tuple(computation_class(events, comp, row, confidence) for row in comp_rows)
+    kinds = tuple(communication_kind(comm, row, confidence, len(times.ranks)) for row in comm_rows)
+    return _document(events, files, times, known, classes, kinds)
+
+
+def _check_sides(
+    events: Events, found: Sides, computing: SideSlices, communicating: SideSlices, files: Sequence[str]
+) -> None:
+    for side, word in ((communicating, "communication"), (computing, "computation")):
+        if not len(side.cut.owner):
+            names = [kind.name for kind in events.classes]
+            seen = f"{len(events)} events, such as {_some(names)}" if len(events) else "no events with a duration"
+            raise UsageError(
+                f"has no {word} that is recognised ({seen})",
+                field="trace",
+                value=", ".join(files),
+                hint=f"name it with --{word} PATTERN, or record it"
+                if len(events)
+                else "record it again, with its events",
+            )
+    if not set(computing.rank.tolist()) & set(communicating.rank.tolist()):
+        raise UsageError(
+            "has no rank that both computes and communicates",
+            field="trace",
+            value=", ".join(files),
+            hint="name all files of a rank, or record both",
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(repr(name[:40]) for name in list(dict.fromkeys(names))[:3])
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Times:
+    """Means over ranks, ns, and the ranks."""
+
+    ranks: tuple[int, ...]
+    span: float
+    comp: float
+    comm: float
+    hidden: float
+
+
+def _times(computing: SideSlices, communicating: SideSlices) -> _Times:
+    comp, comm = by_rank(computing), by_rank(communicating)
+    ranks = tuple(sorted(set(comp) | set(comm)))
+    hidden = sum(
+        int(comp[rank].covered(comm[rank].start, comm[rank].end).sum()) for rank in ranks if rank in comp and rank in comm
+    )
+    span = sum(
+        max(int(side[rank].end[-1]) for side in (comp, comm) if rank in side)
+        - min(int(side[rank].start[0]) for side in (comp, comm) if rank in side)
+        for rank in ranks
+    )
+    count = len(ranks)
+    return _Times(
+        ranks=ranks,
+        span=span / count,
+        comp=sum(spans.total for spans in comp.values()) / count,
+        comm=sum(spans.total for spans in comm.values()) / count,
+        hidden=hidden / count,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Costs:
+    """How much longer each side took beside the other, s; None: not measured. `share`: the part of the shared
+    time of computations for which it was.
+    """
+
+    comp: Interval | None
+    comm: Interval | None
+    share: float
+
+
+def _document(
+    events: Events,
+    files: Sequence[str],
+    times: _Times,
+    costs: _Costs,
+    classes: tuple[ComputationClass, ...],
+    kinds: tuple[CommunicationKind, ...],
+) -> TraceOverlap:
+    comp, comm, hidden = times.comp / NS, times.comm / NS, times.hidden / NS
+    document = TraceOverlap(
+        files=tuple(files),
+        format=events.format,
+        events=len(events),
+        ranks=len(times.ranks),
+        steps=events.steps,
+        span_s=times.span / NS,
+        comp_s=comp,
+        comm_s=comm,
+        together_s=comp + comm - hidden,
+        hidden_s=hidden,
+        hidden_share=hidden / comm,
+        exposed_s=comm - hidden,
+        cost_s=None if costs.comp is None else costs.comp.value,
+        cost=costs.comp,
+        cost_share=costs.share,
+        comm_cost=costs.comm,
+        **_shares(comp, comm, hidden, costs),
+        verdict="",
+        classes=tuple(sorted(classes, key=lambda one: -one.shared_s)),
+        communications=tuple(sorted(kinds, key=lambda one: -one.total_s)),
+        partial=bool(events.doubts),
+        notes=_notes(events, costs),
+        doubts=events.doubts,
+    )
+    return msgspec.structs.replace(document, verdict=verdict(document))
+
+
+def _shares(comp: float, comm: float, hidden: float, costs: _Costs) -> dict[str, float | None]:
+    """The overlap, OSU's by its formula, and the fraction of ideal; none of them without a cost."""
+    if costs.comp is None:
+        return {}
+    alone = OverlappedTimes(
+        comp=comp - costs.comp.value,
+        comm=comm - (costs.comm.value if costs.comm is not None else 0.0),
+        together=comp + comm - hidden,
+    )
+    return {
+        "overlap": alone.overlap,
+        "osu_overlap": alone.osu_overlap,
+        "fraction_of_ideal": alone.fraction_of_ideal,
+    }
+
+
+def _notes(events: Events, costs: _Costs) -> tuple[str, ...]:
+    notes = list(events.notes)
+    if costs.comp is not None and costs.share < 1 - 1e-9:
+        notes.append(
+            f"the cost is that of {costs.share:.0%} of the hidden time; the slowdown of the other classes is not known"
+        )
+    if costs.comm is None:
+        notes.append("what communication itself loses beside computation is not known, and counts as 0")
+    return tuple(notes)

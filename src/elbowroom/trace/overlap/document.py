@@ -1,0 +1,127 @@
+"""What `trace overlap` finds, as a document. Times are in s, the mean over the ranks of the trace."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from elbowroom.stats.interval import Interval
+
+SCHEMA = "elbowroom/trace-overlap"
+
+
+class Matched(msgspec.Struct, frozen=True, kw_only=True):
+    """What was compared: instances `alone` and `overlapped`, independent `comparisons` of both, and the
+    `slowdown`, the ratio of durations beside the other side and alone; None with the `reason`.
+    `shared_s`: how long the overlapped ones and the other side were both active, in all.
+    """
+
+    alone: int
+    overlapped: int
+    shared_s: float
+    comparisons: int = 0
+    slowdown: Interval | None = None
+    reason: str = ""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the interval excludes 1: there is an effect."""
+        return self.slowdown is not None and (self.slowdown.low > 1 or self.slowdown.high < 1)
+
+
+class ComputationClass(Matched, frozen=True, kw_only=True):
+    """A class of computation (name; grid or shape as `detail`) beside a kind of communication; None: beside
+    none. `median_s`: of an instance alone, None if there is none.
+    """
+
+    name: str
+    detail: str = ""
+    communication: str | None = None
+    median_s: float | None = None
+
+    @property
+    def label(self) -> str:
+        """Name and detail, as tables show them."""
+        return f"{self.name} [{self.detail}]" if self.detail else self.name
+
+
+class CommunicationKind(Matched, frozen=True, kw_only=True):
+    """A kind of communication: its instances, their time per rank, and the part of it that computation hides.
+    """
+
+    name: str
+    total_s: float
+    hidden_s: float
+
+
+class TraceOverlap(msgspec.Struct, frozen=True, kw_only=True):
+    """What overlap hides in a trace, and what hiding costs (docs/guide/trace-overlap.md).
+
+    `comp_s`, `comm_s`: how long a rank computes, communicates; `together_s`: does either; `hidden_s`: does
+    both; `exposed_s`: only communicates. `cost`: how much longer the computation took, None if it was not
+    measured; `cost_share`: the part of the hidden time for which it was measured; `comm_cost` the same of
+    communication. `overlap`, `osu_overlap` and `fraction_of_ideal` are None without a cost.
+    `steps`: steps that the trace names, on one rank. `doubts`: why the result cannot be trusted.
+    """
+
+    schema: str = SCHEMA
+    version: int = 1
+    files: tuple[str, ...]
+    format: str
+    events: int
+    ranks: int
+    steps: int | None = None
+    span_s: float
+    comp_s: float
+    comm_s: float
+    together_s: float
+    hidden_s: float
+    hidden_share: float
+    exposed_s: float
+    cost_s: float | None = None
+    cost: Interval | None = None
+    cost_share: float
+    comm_cost: Interval | None = None
+    overlap: float | None = None
+    osu_overlap: float | None = None
+    fraction_of_ideal: float | None = None
+    verdict: str
+    classes: tuple[ComputationClass, ...]
+    communications: tuple[CommunicationKind, ...]
+    partial: bool = False
+    notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def effect(self) -> bool:
+        """Whether some computation takes significantly more, or less, time beside communication."""
+        return any(one.changed for one in self.classes)
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """A slowdown that two traces have, and its ratio, second over first."""
+
+    name: str
+    detail: str = ""
+    communication: str
+    first: Interval
+    second: Interval
+    ratio: Interval
+
+    @property
+    def changed(self) -> bool:
+        """Whether the interval of the ratio excludes 1."""
+        return self.ratio.low > 1 or self.ratio.high < 1
+
+
+class OverlapComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Two traces of the same program. Times per step where both name their steps (`per` is `step`)."""
+
+    schema: str = "elbowroom/trace-overlap-comparison"
+    version: int = 1
+    per: Literal["step", "trace"]
+    first: TraceOverlap
+    second: TraceOverlap
+    classes: tuple[Change, ...]
+    verdict: str

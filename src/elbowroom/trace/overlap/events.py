@@ -1,0 +1,81 @@
+"""The events of a trace as columns, whatever its format: what readers give to the analysis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Small = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+NONE = -1
+"""In a column of numbers: not recorded."""
+
+
+class EventClass(msgspec.Struct, frozen=True, kw_only=True):
+    """What events have in common: name, grid or shape (`detail`, may be empty), and the format's category.
+
+    `collective`: the trace itself says that it is a collective operation.
+    """
+
+    name: str
+    detail: str = ""
+    category: str = ""
+    collective: bool = False
+
+    @property
+    def label(self) -> str:
+        """Name and detail, as tables show them."""
+        return f"{self.name} [{self.detail}]" if self.detail else self.name
+
+
+class Lane(msgspec.Struct, frozen=True, kw_only=True):
+    """A thread or a stream. `rank` is an index in the trace's ranks. On a `device` lane events do not nest."""
+
+    rank: int
+    name: str
+    device: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Events:
+    """Events with a begin and an end.
+
+    Columns have shape (events,): `kind` and `lane` are indices in `classes` and `lanes`; times are in ns from
+    any origin, the same for all lanes of a rank. `correlation`: the number that a launch and what it launched
+    share; `launched`: the class of the host's operation that launched it (NONE: not recorded).
+    `steps`: begins of steps on each rank that names them, ns. `doubts`: why the trace cannot be trusted;
+    `notes`: what readers of the result must know.
+    """
+
+    format: str
+    classes: tuple[EventClass, ...]
+    lanes: tuple[Lane, ...]
+    ranks: tuple[str, ...]
+    kind: Small
+    lane: Small
+    start: Ints
+    duration: Ints
+    launched: Small
+    steps: int | None = None
+    doubts: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    @property
+    def end(self) -> Ints:
+        """Of each event, ns."""
+        return self.start + self.duration
+
+    @property
+    def rank(self) -> Small:
+        """Of each event."""
+        of_lanes = np.array([lane.rank for lane in self.lanes], dtype=np.int32)
+        return of_lanes[self.lane]

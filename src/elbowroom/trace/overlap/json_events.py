@@ -1,0 +1,229 @@
+"""The events of a trace in JSON (Trace Event Format), block by block: a file may be larger than memory.
+
+The array is cut between two events, and each block is decoded at once, which is ten times as fast as event by
+event. What cannot be decoded so (NaN, which some profilers write, or damage) is read event by event, up to the
+first one that is not JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from elbowroom.errors import UsageError
+
+BLOCK = 4 << 20
+LARGEST_HEAD = 64 << 20
+"""Bytes in front of the events: properties of devices, and whatever else a profiler writes."""
+LARGEST_TAIL = 16 << 20
+TRIES = 64
+"""Places where a block may be cut: most are between two events, few inside one."""
+
+_ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
+_BETWEEN = re.compile(rb"\}\s*,\s*(?=\{)")
+_SPACE = b" \t\r\n,"
+
+
+class EventArguments(msgspec.Struct, gc=False):
+    """What is read of `args`; as the format has them."""
+
+    stream: Any = None
+    correlation: Any = None
+    external: Any = msgspec.field(name="External id", default=None)
+    collective: Any = msgspec.field(name="Collective name", default=None)
+    grid: msgspec.Raw = msgspec.Raw()
+    dims: msgspec.Raw = msgspec.field(name="Input Dims", default=msgspec.Raw())
+    name: Any = None
+
+
+NO_ARGUMENTS = EventArguments()
+
+
+class JsonEvent(msgspec.Struct, gc=False):
+    """An event; times in us."""
+
+    ph: Any = ""
+    name: Any = ""
+    cat: Any = ""
+    pid: Any = 0
+    tid: Any = 0
+    ts: float | str | None = None
+    dur: float | str | None = None
+    args: EventArguments | None | str | int | float | list[Any] = None
+
+
+_EVENTS = msgspec.json.Decoder(list[JsonEvent])
+
+
+class JsonTrace:
+    """A trace that is read once: `blocks()` first, then what stands around the events (`about`), and why it is
+    not whole (`doubt`; empty: it is).
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.about: dict[str, Any] = {}
+        self.doubt = ""
+
+    def blocks(self) -> Iterator[list[JsonEvent]]:
+        """The events. UsageError for what is no trace in JSON at all."""
+        with open(self._path, "rb") as file:
+            source = _Source(file)
+            buffer = self._head(source)
+            while True:
+                more = source.read()
+                if not more:
+                    break
+                buffer += more
+                events, buffer, ended = self._cut(buffer)
+                if events:
+                    yield events
+                if ended:
+                    if not self.doubt:
+                        self._tail(buffer, source)
+                    return
+            events, buffer, ended = _one_by_one(buffer)
+            if events:
+                yield events
+            if not ended or source.doubt:
+                self.doubt = source.doubt or "ends early"
+            elif not self.doubt:
+                self._tail(buffer, source)
+
+    def _head(self, source: _Source) -> bytes:
+        """What follows the `[` of the events."""
+        buffer = source.read()
+        start = buffer.lstrip(b"\xef\xbb\xbf \t\r\n")
+        if start[:1] == b"[":
+            return start[1:]
+        while (found := _ARRAY.search(buffer)) is None:
+            more = source.read()
+            if not more or len(buffer) > LARGEST_HEAD or start[:1] != b"{":
+                raise UsageError(
+                    "is no trace: it has no array traceEvents",
+                    field="trace",
+                    value=str(self._path),
+                    hint="give a trace in Chrome's or Kineto's JSON",
+                )
+            buffer += more
+        self._keep(buffer[: found.start()].rstrip(_SPACE) + b"}")
+        return buffer[found.end() :]
+
+    def _tail(self, buffer: bytes, source: _Source) -> None:
+        while (more := source.read()) and len(buffer) < LARGEST_TAIL:
+            buffer += more
+        if source.doubt:
+            self.doubt = source.doubt
+        self._keep(b"{" + buffer.lstrip(_SPACE))
+
+    def _keep(self, text: bytes) -> None:
+        try:
+            about = json.loads(text.decode("utf-8", "replace"), strict=False)
+        except (ValueError, RecursionError):
+            return
+        if isinstance(about, dict):
+            self.about |= about
+
+    def _cut(self, buffer: bytes) -> tuple[list[JsonEvent], bytes, bool]:
+        """The events of a block, what is left of it, and whether the array (or what can be read of it) ended."""
+        places = [match.start() for match in _BETWEEN.finditer(buffer, max(0, len(buffer) - (1 << 16)))]
+        for place in reversed(places[-TRIES:]):
+            try:
+                return _EVENTS.decode(b"[" + buffer[: place + 1] + b"]"), buffer[place + 1 :].lstrip(_SPACE), False
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                continue
+        events, rest, ended = _one_by_one(buffer)
+        if not ended and len(rest) > 16 * BLOCK:
+            self.doubt = "is damaged"
+            return events, rest, True
+        if not ended and events and len(rest) > BLOCK:
+            self.doubt = "is damaged"
+            return events, rest, True
+        return events, rest, ended
+
+
+class _Source:
+    """The bytes of a file, decompressed where it is compressed; `doubt`: why they end early."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._inflate = None
+        self.doubt = ""
+        if file.read(2) == b"\x1f\x8b":
+            self._inflate = zlib.decompressobj(31)
+        file.seek(0)
+
+    def read(self) -> bytes:
+        """The next block; empty at the end."""
+        if self._inflate is None:
+            return self._file.read(BLOCK)
+        while not self.doubt:
+            data = self._inflate.unconsumed_tail or self._inflate.unused_data
+            if self._inflate.eof:
+                data = data or self._file.read(BLOCK // 4)
+                if not data.strip(b"\0"):
+                    return b""
+                self._inflate = zlib.decompressobj(31)
+            else:
+                data = data or self._file.read(BLOCK // 4)
+            if not data:
+                self.doubt = "ends early (the compressed data is cut)"
+                return b""
+            try:
+                block = self._inflate.decompress(data, BLOCK)
+            except zlib.error:
+                self.doubt = "is damaged (the compressed data cannot be read)"
+                return b""
+            if block:
+                return block
+        return b""
+
+
+def _one_by_one(buffer: bytes) -> tuple[list[JsonEvent], bytes, bool]:
+    """As JsonTrace._cut, event by event."""
+    text = buffer.decode("utf-8", "surrogateescape")
+    decoder = json.JSONDecoder(strict=False)
+    events: list[JsonEvent] = []
+    at, space = 0, " \t\r\n,"
+    while True:
+        while at < len(text) and text[at] in space:
+            at += 1
+        if at >= len(text) or text[at] == "]":
+            break
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            break
+        if not isinstance(value, dict) and (end == len(text) or not isinstance(value, list | str)):
+            break
+        at = end
+        event = _event(value)
+        if event is not None:
+            events.append(event)
+    ended = at < len(text) and text[at] == "]"
+    rest = text[at + 1 if ended else at :]
+    return events, rest.encode("utf-8", "surrogateescape"), ended
+
+
+def _event(value: Any) -> JsonEvent | None:
+    try:
+        return msgspec.json.decode(json.dumps(value).encode(), type=JsonEvent)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        pass
+    try:
+        # Without what is no number (NaN) or of another type.
+        known = {name: value.get(name) for name in ("ph", "name", "cat", "pid", "tid")} if isinstance(value, dict) else {}
+        return msgspec.convert(known | {"ts": _number(value, "ts"), "dur": _number(value, "dur")}, JsonEvent)
+    except (msgspec.ValidationError, ValueError, RecursionError):
+        return None
+
+
+def _number(value: Any, name: str) -> float | None:
+    found = value.get(name) if isinstance(value, dict) else None
+    return float(found) if isinstance(found, int | float) and abs(found) < 1e300 else None

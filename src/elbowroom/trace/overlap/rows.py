@@ -1,0 +1,159 @@
+"""The table of an analysis: classes of computation beside kinds of communication, and the reverse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from elbowroom.trace.overlap.document import CommunicationKind, ComputationClass, Matched
+from elbowroom.trace.overlap.events import NONE, Events, Flags, Ints, Small
+from elbowroom.trace.overlap.exposure import Exposure
+from elbowroom.trace.overlap.matching import Comparisons, Instances, compare, fewest
+
+NS = 1e9
+LEAST_SHARE = 0.01
+"""Classes with less than this part of the shared time of all are counted, but not compared."""
+WAITS = ("Wait", "Test", "Barrier", "Probe")
+"""Parts of names of calls that take as long as others need: their durations say nothing of contention."""
+
+_NOTHING = Comparisons(logs=np.zeros(0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A class beside a kind of the other side (`other`; NONE: beside none): `all` of its instances, those
+    `alone`, those `overlapped` by this kind, and what was compared, or why nothing was.
+    """
+
+    name: str
+    detail: str = ""
+    other: int
+    all: Ints
+    alone: Ints
+    overlapped: Ints
+    comparisons: Comparisons = _NOTHING
+    reason: str = ""
+
+
+def computation_rows(events: Events, found: Exposure) -> list[Row]:
+    """A row for each class and each kind of communication beside it; one of NONE for a class beside none."""
+    rows = []
+    least = LEAST_SHARE * float(found.shared.sum())
+    for number, members in _groups(events.kind[found.event]):
+        kind = events.classes[number]
+        alone = members[found.shared[members] == 0]
+        beside = sorted(set(found.main[members].tolist()) - {NONE}) or [NONE]
+        for other in beside:
+            overlapped = members[(found.main[members] == other) & (found.shared[members] > 0)]
+            state = found.at_start[members]
+            chosen = members[(state == other) | (state == NONE)] if other != NONE else members[:0]
+            compared, reason = _compared(events, found, chosen, float(found.shared[overlapped].sum()), least)
+            rows.append(
+                Row(
+                    name=kind.name,
+                    detail=kind.detail,
+                    other=other,
+                    all=members,
+                    alone=alone,
+                    overlapped=overlapped,
+                    comparisons=compared,
+                    reason=reason if len(overlapped) else "no communication is active beside it",
+                )
+            )
+    return rows
+
+
+def communication_rows(events: Events, found: Exposure) -> list[Row]:
+    """A row for each name of a communication, beside any computation."""
+    rows = []
+    names: dict[str, int] = {}
+    of_class = np.array([names.setdefault(kind.name, len(names)) for kind in events.classes], dtype=np.int64)
+    texts = list(names)
+    least = LEAST_SHARE * float(found.shared.sum())
+    for number, members in _groups(of_class[events.kind[found.event]]):
+        shared = found.shared[members]
+        compared, reason = _compared(events, found, members, float(shared.sum()), least)
+        if any(word in texts[number] for word in WAITS):
+            compared, reason = _NOTHING, "its duration is that of waiting"
+        rows.append(
+            Row(
+                name=texts[number],
+                other=0,
+                all=members,
+                alone=members[shared == 0],
+                overlapped=members[shared > 0],
+                comparisons=compared,
+                reason=reason,
+            )
+        )
+    return rows
+
+
+def _groups(label: Small | Ints) -> list[tuple[int, Ints]]:
+    """Each label with its members, which keep their order."""
+    order = np.argsort(label, kind="stable")
+    ordered = label[order]
+    cuts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    return [(int(label[part[0]]), part) for part in np.split(order, cuts) if len(part)]
+
+
+def _compared(
+    events: Events, found: Exposure, chosen: Ints, shared: float, least: float
+) -> tuple[Comparisons, str]:
+    if shared == 0:
+        return _NOTHING, "it is never beside the other side"
+    if shared < least:
+        return _NOTHING, f"it has less than {LEAST_SHARE:.0%} of the shared time"
+    beside: Flags = found.at_start[chosen] != NONE
+    if beside.all():
+        return _NOTHING, "it never begins alone"
+    if not beside.any():
+        return _NOTHING, "the other side is never active when it begins"
+    instances = Instances(
+        lane=events.lane[found.event[chosen]],
+        own=found.own[chosen].astype(float),
+        shared=found.shared[chosen].astype(float),
+        beside=beside,
+    )
+    compared = compare(instances)
+    return compared, "" if len(compared) else "its instances alone and overlapped are not neighbours in time"
+
+
+def _matched(found: Exposure, row: Row, confidence: float) -> dict[str, object]:
+    slowdown = row.comparisons.slowdown(confidence)
+    count = len(row.comparisons)
+    reason = row.reason
+    if slowdown is None and not reason:
+        reason = f"{count} comparison{'s' if count != 1 else ''}, but an interval needs {fewest(confidence)}"
+    return {
+        "alone": len(row.alone),
+        "overlapped": len(row.overlapped),
+        "shared_s": float(found.shared[row.overlapped].sum()) / NS,
+        "comparisons": count,
+        "slowdown": slowdown,
+        "reason": "" if slowdown is not None else reason,
+    }
+
+
+def computation_class(events: Events, found: Exposure, row: Row, confidence: float) -> ComputationClass:
+    """A row of computation as it is shown."""
+    base = Matched(**_matched(found, row, confidence))  # type: ignore[arg-type]
+    return ComputationClass(
+        **{name: getattr(base, name) for name in Matched.__struct_fields__},
+        name=row.name,
+        detail=row.detail,
+        communication=None if row.other == NONE else found.kinds[row.other],
+        median_s=float(np.median(found.own[row.alone])) / NS if len(row.alone) else None,
+    )
+
+
+def communication_kind(found: Exposure, row: Row, confidence: float, ranks: int) -> CommunicationKind:
+    """A row of communication as it is shown."""
+    base = Matched(**_matched(found, row, confidence))  # type: ignore[arg-type]
+    return CommunicationKind(
+        **{name: getattr(base, name) for name in Matched.__struct_fields__},
+        name=row.name,
+        total_s=float(found.own[row.all].sum()) / NS / ranks,
+        hidden_s=float(found.shared[row.all].sum()) / NS / ranks,
+    )

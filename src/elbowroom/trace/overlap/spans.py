@@ -1,0 +1,54 @@
+"""Sets of moments as disjoint intervals in order: unions, and how much of an interval they cover."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from elbowroom.trace.overlap.events import Flags, Ints
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Disjoint intervals in order, ns; `before[i]` is the length of the first i."""
+
+    start: Ints
+    end: Ints
+    before: Ints
+
+    @property
+    def total(self) -> int:
+        """ns."""
+        return int(self.before[-1])
+
+    def covered(self, start: Ints, end: Ints) -> Ints:
+        """How much of each interval is in the set, ns."""
+        return self._up_to(end) - self._up_to(start)
+
+    def contains(self, time: Ints) -> Flags:
+        """Whether each moment is in the set."""
+        at = np.searchsorted(self.start, time, side="right") - 1
+        inside: Flags = (at >= 0) & (time < self.end[np.maximum(at, 0)]) if len(self.start) else time < time
+        return inside
+
+    def _up_to(self, time: Ints) -> Ints:
+        if not len(self.start):
+            return np.zeros(len(time), dtype=np.int64)
+        at = np.searchsorted(self.start, time, side="right")
+        last = np.maximum(at - 1, 0)
+        part = np.minimum(time, self.end[last]) - self.start[last]
+        return self.before[last] + np.where(at > 0, part, 0)
+
+
+def union(start: Ints, end: Ints) -> Spans:
+    """The moments of any intervals, which may overlap."""
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], end[order]
+    reach = np.maximum.accumulate(end) if len(end) else end
+    first = np.ones(len(start), dtype=bool)
+    first[1:] = start[1:] > reach[:-1]
+    begins = start[first]
+    ends = reach[np.concatenate([np.flatnonzero(first)[1:] - 1, [len(start) - 1]])] if len(start) else end
+    before = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(ends - begins)])
+    return Spans(begins, ends, before)

@@ -1,0 +1,50 @@
+"""The verdict of an analysis in one sentence."""
+
+from __future__ import annotations
+
+from elbowroom.draw.numbers import number, span
+from elbowroom.stats.interval import Interval
+from elbowroom.trace.overlap.document import TraceOverlap
+
+UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+
+
+def duration(seconds: float) -> str:
+    """Three digits in the unit that reads best: `3.1 ms`."""
+    size = abs(seconds)
+    factor, unit = next(((f, u) for f, u in UNITS if size >= f), UNITS[-1])
+    return f"{number(seconds / factor, 3)} {unit}"
+
+
+def duration_interval(interval: Interval) -> str:
+    """`1.2 ms (1 ms to 1.4 ms)`."""
+    return f"{duration(interval.value)} ({span(duration(interval.low), duration(interval.high))})"
+
+
+def verdict(found: TraceOverlap) -> str:
+    """What hiding saves and costs, or what cannot be said."""
+    per = found.steps or 1
+    step = " a step" if found.steps else ""
+    hidden = f"{duration(found.hidden_s / per)}{step}"
+    if found.hidden_s == 0:
+        return f"Nothing is hidden: all {duration(found.comm_s / per)}{step} of communication is exposed."
+    if found.cost is None:
+        return f"Hiding saves at most {hidden}; what it costs cannot be said: {_why(found)}."
+    cost = Interval(
+        value=found.cost.value / per, low=found.cost.low / per, high=found.cost.high / per
+    )
+    if not found.effect:
+        most = f"no cost is found (at most {duration(max(cost.high, 0.0))})"
+        return f"Hiding saves {hidden}, and {most}."
+    if cost.high <= 0:
+        return f"Hiding saves {hidden}, and computation is not slower beside communication ({duration(cost.value)})."
+    pays = "Hiding saves" if cost.value < found.hidden_s / per else "Hiding does not pay: it saves"
+    return f"{pays} {hidden} and costs {duration_interval(cost)}."
+
+
+def _why(found: TraceOverlap) -> str:
+    """The reason of the class with most shared time that has no slowdown."""
+    unknown = [one for one in found.classes if one.slowdown is None and one.overlapped]
+    if not unknown:
+        return "no class of computation is beside communication"
+    return f"{unknown[0].label[:60]}: {unknown[0].reason}"
