@@ -27,6 +27,10 @@ from elbowroom.trace.overlap.slices import slices
 from elbowroom.trace.overlap.verdict import verdict
 
 NS = 1e9
+FAMILY = (1 - CONFIDENCE) / 2
+"""All intervals of a trace hold together with this probability of an error at most, since any of them may
+claim an effect. Half of the usual 5 %, since noise is not quite symmetric (benchmarks/autopsy.py counts).
+"""
 KNOWN = 0.5
 """A cost that was measured for less than this part of the shared time is not that of hiding."""
 
@@ -42,7 +46,7 @@ def analyse(events: Events, files: Sequence[str], patterns: Patterns | None = No
     comm = exposure(events, communicating, computing)
     comp_rows, comm_rows = computation_rows(events, comp), communication_rows(events, comm)
     tested = sum(len(row.comparisons) >= fewest(CONFIDENCE) for row in (*comp_rows, *comm_rows))
-    confidence = 1 - (1 - CONFIDENCE) / max(tested, 1)
+    confidence = 1 - FAMILY / max(tested, 1)
     times = _times(computing, communicating)
     cost, share = cost_of(events, comp, comp_rows, by_rank(computing), confidence, times.ranks)
     comm_cost, _ = cost_of(events, comm, comm_rows, by_rank(communicating), confidence, times.ranks)

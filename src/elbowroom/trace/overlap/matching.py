@@ -1,15 +1,14 @@
 """The slowdown of a class of events beside the other side's activity, from matched instances.
 
-The instances of a class on one lane, in order of time, form runs: the other side is active when they begin,
-or it is not. Three neighbouring runs are one comparison: the middle one against the mean of the other two. A
-linear drift cancels in it, and so does everything that changes more slowly. No run is in two comparisons, so
-they are independent.
+The instances of a class on one lane are cut, in order of time, into blocks of neighbours. In each block those
+that begin while the other side is active are compared with those that do not. A level and a linear drift are
+fitted in each block, so that what changes more slowly than a block cancels; blocks are independent.
 
 Instances are told apart by what is active when they *begin*. Whether anything is active *during* them depends
-on how long they take: long ones would be taken for disturbed ones. An instance that takes d, of which the other side
-shares o, would take d - o (1 - 1/s) alone. So 1 - 1/s is the difference of the mean durations over that of the
-mean shared times (the estimator of Wald, Annals of Mathematical Statistics 11, 1940, with the state at the
-begin as instrument); s is the ratio of durations of an instance that is beside the other side all the time.
+on how long they take: long ones would be taken for disturbed ones. An instance that takes d, of which the
+other side shares o, would take d - o (1 - 1/s) alone. So 1 - 1/s is the difference of durations over that of
+shared times (the estimator of Wald, Annals of Mathematical Statistics 11, 1940, with the state at the begin as
+instrument); s is the ratio of durations of an instance that is beside the other side all the time.
 """
 
 from __future__ import annotations
@@ -20,13 +19,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from elbowroom.stats.interval import Interval
-from elbowroom.stats.signed_ranks import CONFIDENCE, pseudo_median, rank_interval
+from elbowroom.stats.signed_ranks import CONFIDENCE, FEWEST, MOST, between_ranks, pair_means
 from elbowroom.trace.overlap.events import Flags, Floats, Ints, Small
 
-LEAST_CONTRAST = 0.25
-"""Comparisons whose shared times differ by less than this part of the duration are left out."""
-REACH = 32
-"""Instances of a run, nearest to the middle of a comparison, that enter it."""
+LEAST_CONTRAST = 0.1
+"""If instances that begin beside the other side share less than this part of their duration with it, more than
+the others do, the ratio is not determined.
+"""
+BLOCKS = 40
+"""Blocks that a class is cut into, if they hold enough instances: intervals need tens of comparisons."""
+SMALLEST_BLOCK, LARGEST_BLOCK = 8, 32
+"""Instances. In a block as short as a message, long instances would be over-represented."""
+LEAST_CHANGE = 0.5
+"""Of the sum of squares of the state in a block: with less, the block has hardly both states."""
 NEIGHBOURS = 9
 FAR = 7.0
 """Median deviations from the median of its neighbours: so far is no normal noise (4.7 standard deviations)."""
@@ -50,50 +55,97 @@ class Instances:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparisons:
-    """Of each comparison the logarithm of the slowdown, at full exposure."""
+    """Of each comparison how much `longer` instances beside the other side take, and how much more time they
+    `shared` with it: sums over a block, in units of its mean duration.
+    """
 
-    logs: Floats
+    longer: Floats
+    shared: Floats
 
     def __len__(self) -> int:
-        return len(self.logs)
+        return len(self.longer)
 
     def slowdown(self, confidence: float = CONFIDENCE) -> Interval | None:
-        """The middle of all comparisons with its interval; None where too few can hold it."""
+        """The slowdown with its interval; None where too few comparisons can hold it.
+
+        1 - 1/s is the median of (longer_i + longer_j) / (shared_i + shared_j) of all pairs of comparisons, and
+        its interval lies between ranks of them: those for which signed ranks (stats/signed_ranks.py) find
+        longer - (1 - 1/s) shared to be around 0.
+        """
         if len(self) < fewest(confidence):
             return None
-        ends = rank_interval(self.logs, confidence)
+        longer, shared = _at_most(self.longer), _at_most(self.shared)
+        ratios = pair_means(longer) / pair_means(shared)
+        ends = between_ranks(ratios, len(longer), confidence)
         if ends is None:
             return None
-        middle = pseudo_median(self.logs)
-        value, low, high = (math.exp(end) for end in (middle, *ends))
+        value, low, high = (1 / max(1 - lost, SMALLEST) for lost in (float(np.median(ratios)), *ends))
         return Interval(value=value, low=min(low, value), high=max(high, value))
 
 
+NOTHING = Comparisons(longer=np.zeros(0), shared=np.zeros(0))
+
+
+def _at_most(values: Floats) -> Floats:
+    """The values; means of neighbours in place of more than MOST."""
+    return values if len(values) <= MOST else np.array([part.mean() for part in np.array_split(values, MOST)])
+
+
 def fewest(confidence: float) -> int:
-    """Comparisons whose widest interval has (nearly) this confidence: five for 95 %, more for more."""
-    return max(5, math.floor(1 - math.log2(1 - confidence)))
+    """Comparisons whose widest interval has this confidence: five for (nearly) 95 %, more for more."""
+    return max(FEWEST, math.ceil(1 - math.log2(1 - confidence)) if confidence > CONFIDENCE else FEWEST)
 
 
 def compare(instances: Instances) -> Comparisons:
-    """All comparisons of a class."""
+    """A comparison for each block of a class that has both states."""
     instances = _without_outliers(instances)
-    lane, beside = instances.lane, instances.beside
-    if len(lane) < 3:
-        return Comparisons(logs=np.zeros(0))
-    first = np.concatenate([[True], (lane[1:] != lane[:-1]) | (beside[1:] != beside[:-1])])
+    block = _blocks(instances.lane)
+    if not len(block):
+        return NOTHING
+    sizes = np.bincount(block)
+    count = len(sizes)
+
+    def summed(values: Floats) -> Floats:
+        total: Floats = np.bincount(block, weights=values, minlength=count)
+        return total
+
+    place = np.arange(len(block)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    time = place - (sizes[block] - 1) / 2
+    state = instances.beside.astype(float)
+    slope = summed(state * time) / np.maximum(summed(time * time), 1e-9)
+    state = state - (summed(state) / sizes)[block] - slope[block] * time
+    level = summed(instances.own) / sizes
+    longer, shared = summed(state * instances.own) / level, summed(state * instances.shared) / level
+    kept = (summed(state * state) >= LEAST_CHANGE) & (shared > 0) & (sizes >= SMALLEST_BLOCK // 2)
+    kept &= _even(np.log(instances.own), block, time < 0, count)
+    if not kept.any() or shared[kept].sum() < LEAST_CONTRAST * summed(state * state)[kept].sum():
+        return NOTHING
+    return Comparisons(longer=longer[kept], shared=shared[kept])
+
+
+def _blocks(lane: Small) -> Ints:
+    """The block of each instance: neighbours on one lane."""
+    if not len(lane):
+        return np.zeros(0, dtype=np.int64)
+    size = min(max(len(lane) // BLOCKS, SMALLEST_BLOCK), LARGEST_BLOCK)
+    first = np.concatenate([[True], lane[1:] != lane[:-1]])
     begin = np.flatnonzero(first)
-    end = np.append(begin[1:], len(lane))
-    middle = _middles(lane[begin])
-    if not len(middle):
-        return Comparisons(logs=np.zeros(0))
-    values = (instances.own, instances.shared)
-    before = [_means(value, np.maximum(begin, end - REACH), end)[middle - 1] for value in values]
-    here = [_means(value, begin, end)[middle] for value in values]
-    after = [_means(value, begin, np.minimum(end, begin + REACH))[middle + 1] for value in values]
-    sign = np.where(beside[begin[middle]], 1.0, -1.0)
-    longer, shared = (sign * (here[i] - (before[i] + after[i]) / 2) for i in (0, 1))
-    kept = shared >= LEAST_CONTRAST * here[0]
-    return Comparisons(logs=-np.log(np.maximum(1 - longer[kept] / shared[kept], SMALLEST)))
+    place = np.arange(len(lane)) - np.repeat(begin, np.diff(np.append(begin, len(lane))))
+    return np.cumsum(place % size == 0) - 1
+
+
+def _even(logs: Floats, block: Ints, early: Flags, count: int) -> Flags:
+    """Blocks whose halves take about as long. Where a phase of the program ends inside one, its instances are
+    no neighbours.
+    """
+    means = [
+        np.bincount(block[half], weights=logs[half], minlength=count)
+        / np.maximum(np.bincount(block[half], minlength=count), 1)
+        for half in (early, ~early)
+    ]
+    away = np.abs(means[0] - means[1])
+    kept: Flags = away <= max(FAR * float(np.median(away)), NEAR)
+    return kept
 
 
 def _without_outliers(instances: Instances) -> Instances:
@@ -121,22 +173,3 @@ def _rolling_median(values: Floats) -> Floats:
     medians = np.median(windows, axis=1)
     half = NEIGHBOURS // 2
     return np.concatenate([np.repeat(medians[:1], half), medians, np.repeat(medians[-1:], half)])
-
-
-def _middles(lanes: Small) -> Ints:
-    """The middle run of each comparison: three neighbours of one lane, from its first run on."""
-    first = np.concatenate([[True], lanes[1:] != lanes[:-1]])
-    begin = np.flatnonzero(first)
-    place = np.arange(len(lanes)) - np.repeat(begin, np.diff(np.append(begin, len(lanes))))
-    there = place % 3 == 1
-    there[:-1] &= lanes[1:] == lanes[:-1]
-    there[-1] = False
-    return np.flatnonzero(there)
-
-
-def _means(values: Floats, begin: Ints, end: Ints) -> Floats:
-    """The mean of each range of values."""
-    sums = np.concatenate([[0.0], np.cumsum(values)])
-    means: Floats = (sums[end] - sums[begin]) / (end - begin)
-    return means
-

@@ -9,15 +9,13 @@ import numpy as np
 from elbowroom.trace.overlap.document import CommunicationKind, ComputationClass, Matched
 from elbowroom.trace.overlap.events import NONE, Events, Flags, Ints, Small
 from elbowroom.trace.overlap.exposure import Exposure
-from elbowroom.trace.overlap.matching import Comparisons, Instances, compare, fewest
+from elbowroom.trace.overlap.matching import NOTHING, Comparisons, Instances, compare, fewest
 
 NS = 1e9
 LEAST_SHARE = 0.01
 """Classes with less than this part of the shared time of all are counted, but not compared."""
 WAITS = ("Wait", "Test", "Barrier", "Probe")
 """Parts of names of calls that take as long as others need: their durations say nothing of contention."""
-
-_NOTHING = Comparisons(logs=np.zeros(0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +30,7 @@ class Row:
     all: Ints
     alone: Ints
     overlapped: Ints
-    comparisons: Comparisons = _NOTHING
+    comparisons: Comparisons = NOTHING
     reason: str = ""
 
 
@@ -75,7 +73,7 @@ def communication_rows(events: Events, found: Exposure) -> list[Row]:
         shared = found.shared[members]
         compared, reason = _compared(events, found, members, float(shared.sum()), least)
         if any(word in texts[number] for word in WAITS):
-            compared, reason = _NOTHING, "its duration is that of waiting"
+            compared, reason = NOTHING, "its duration is that of waiting"
         rows.append(
             Row(
                 name=texts[number],
@@ -102,14 +100,14 @@ def _compared(
     events: Events, found: Exposure, chosen: Ints, shared: float, least: float
 ) -> tuple[Comparisons, str]:
     if shared == 0:
-        return _NOTHING, "it is never beside the other side"
+        return NOTHING, "it is never beside the other side"
     if shared < least:
-        return _NOTHING, f"it has less than {LEAST_SHARE:.0%} of the shared time"
+        return NOTHING, f"it has less than {LEAST_SHARE:.0%} of the shared time"
     beside: Flags = found.at_start[chosen] != NONE
     if beside.all():
-        return _NOTHING, "it never begins alone"
+        return NOTHING, "it never begins alone"
     if not beside.any():
-        return _NOTHING, "the other side is never active when it begins"
+        return NOTHING, "the other side is never active when it begins"
     instances = Instances(
         lane=events.lane[found.event[chosen]],
         own=found.own[chosen].astype(float),
@@ -117,7 +115,7 @@ def _compared(
         beside=beside,
     )
     compared = compare(instances)
-    return compared, "" if len(compared) else "its instances alone and overlapped are not neighbours in time"
+    return compared, "" if len(compared) else "its instances alone and overlapped are not neighbours in time, or share too little of it"
 
 
 def _matched(found: Exposure, row: Row, confidence: float) -> dict[str, object]:
