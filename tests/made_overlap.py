@@ -1,9 +1,9 @@
 """Traces with a known cost of overlap: a simulation of ranks whose computation slows beside communication.
 
 Independent of the analysis: communication and the work of each computation are drawn first; a computation
-advances at 1 / slowdown of its speed while the communication that disturbs it is active. Durations have noise,
-outliers, a drift, and phases: in the second phase everything takes twice as long and communication is active
-far more often, so that a comparison of all instances would find an effect that does not exist.
+advances at 1 / slowdown of its speed while the communication that disturbs it is active. Durations have
+noise, outliers, a drift, and phases: in the second phase everything takes twice as long and communication is
+active far more often, so that a comparison of all instances would find an effect that does not exist.
 """
 
 from __future__ import annotations
@@ -146,7 +146,9 @@ def _advance(
             return at + work, number, shared, lost
         at, work = at + free, work - free
         slowdown = recipe.slowdown
-        rate = slowdown if isinstance(slowdown, float | int) else slowdown.get((kernel, COLLECTIVES[which]), 1.0)
+        rate = (
+            slowdown if isinstance(slowdown, float | int) else slowdown.get((kernel, COLLECTIVES[which]), 1.0)
+        )
         room = (last - at) / rate
         if work <= room:
             shared += work * rate
@@ -156,7 +158,12 @@ def _advance(
 
 
 def kineto(
-    made: Made, *, rank: int | None = None, renamed: bool = False, streams: bool = True, launches: bool = False
+    made: Made,
+    *,
+    rank: int | None = None,
+    renamed: bool = False,
+    streams: bool = True,
+    launches: bool = False,
 ) -> bytes:
     """As PyTorch's profiler writes it. `renamed`: collectives have a name that says nothing; without
     `streams` no event says its stream; `launches`: the host's operations that launched the collectives.
@@ -207,8 +214,9 @@ def nsight(made: Made, path: Path, *, renamed: bool = False) -> None:
     with sqlite3.connect(path) as base:
         base.execute("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)")
         base.execute(
-            "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, deviceId INT, contextId INT, streamId INT,"
-            " correlationId INT, globalPid INT, demangledName INT, shortName INT, gridX INT, gridY INT, gridZ INT)"
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, deviceId INT, contextId INT,"
+            " streamId INT, correlationId INT, globalPid INT, demangledName INT, shortName INT,"
+            " gridX INT, gridY INT, gridZ INT)"
         )
         names: dict[str, int] = {}
         rows = []
@@ -221,7 +229,9 @@ def nsight(made: Made, path: Path, *, renamed: bool = False) -> None:
                  span.rank << 24, name, name, len(span.name), 1, 1)
             )  # fmt: skip
         base.executemany(f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({','.join('?' * 12)})", rows)
-        base.executemany("INSERT INTO StringIds VALUES (?, ?)", [(number, name) for name, number in names.items()])
+        base.executemany(
+            "INSERT INTO StringIds VALUES (?, ?)", [(number, name) for name, number in names.items()]
+        )
     base.close()
 
 

@@ -77,6 +77,7 @@ VALUES: dict[str, tuple[str, ...]] = {
         *TEXTS, "=", "x", "=1", "nonesuch=1", "repetitions=nan", "window=inf", "window=", "n=" + "9" * 30
     ),
     "parameter": (*TEXTS, "=", "x", "=1", "nonesuch=1", "line_fill_buffers=nan", "line_fill_buffers=-1"),
+    "pattern": (*TEXTS, "(", "[a", "*", "(?P<a>x)(?P<a>y)"),
     "choice": (*TEXTS, "nonesuch", LONG),
     "hosts": (*TEXTS, ",", "a,,b", "-x", "a b"),
     "mpi": (*TEXTS, LONG, "/nowhere", "bad/folder", "bad/empty", "openmpj"),
@@ -184,6 +185,9 @@ trace:
   trace sync @
   trace merge @ -o new.json
   trace dag @ -o new.dot
+  trace overlap @
+  trace overlap t @
+  trace overlap @ t --compare
   profile show @
 new file:
   colocate calibrate run -o @
@@ -210,6 +214,7 @@ new figure:
   simulate --machine henri --cores 1 -o @
   trace merge t -o @
   trace stat t --figure @
+  trace overlap t -o @
   trace overhead --repeat 1 -o @ -- true
   trace simulate-clocks --clocks 2 -o @
   broadcast areas -o @
@@ -424,6 +429,9 @@ text:
   trace record -o @ -- true
   diagnose --profile p --verify @
   diagnose --profile p --verify {cores} --number @
+pattern:
+  trace overlap t --computation @
+  trace overlap t --communication @
 choice:
   export run -o new --format @
   advise henri --job job.toml --model @
@@ -558,6 +566,10 @@ broadcast simulate --nodes 4 --recipients 3
 broadcast simulate --racks 4
 broadcast simulate --order rack
 run diffusion --set cells=1 --machine henri --out new
+trace overlap
+trace overlap t --compare
+trace overlap t t t --compare
+trace overlap t t --compare -o new.svg
 """
 """Whole command lines that are wrong."""
 

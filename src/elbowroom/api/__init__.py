@@ -98,6 +98,7 @@ PUBLIC = {
             "save_overlap_figure",
         ),
         "elbowroom.api.studies": ("study", "study_names", "study_plan"),
+        "elbowroom.api.trace_overlaps": ("compare_trace_overlaps", "save_trace_overlap", "trace_overlap"),
         "elbowroom.api.trace_recorder": ("record_trace",),
         "elbowroom.api.traces": (
             "check_trace",
@@ -148,6 +149,7 @@ if TYPE_CHECKING:
     from elbowroom.api import step_documents as step_documents
     from elbowroom.api import steps as steps
     from elbowroom.api import studies as studies
+    from elbowroom.api import trace_overlaps as trace_overlaps
     from elbowroom.api import trace_recorder as trace_recorder
     from elbowroom.api import traces as traces
     from elbowroom.api import what_if as what_if
@@ -241,6 +243,9 @@ if TYPE_CHECKING:
     from elbowroom.api.studies import study as study
     from elbowroom.api.studies import study_names as study_names
     from elbowroom.api.studies import study_plan as study_plan
+    from elbowroom.api.trace_overlaps import compare_trace_overlaps as compare_trace_overlaps
+    from elbowroom.api.trace_overlaps import save_trace_overlap as save_trace_overlap
+    from elbowroom.api.trace_overlaps import trace_overlap as trace_overlap
     from elbowroom.api.trace_recorder import record_trace as record_trace
     from elbowroom.api.traces import check_trace as check_trace
     from elbowroom.api.traces import merge_trace as merge_trace

@@ -45,6 +45,7 @@ from elbowroom.store.journal import JournalHeader, WrittenLine
 from elbowroom.studies.document import StudyDocument, StudyPlan
 from elbowroom.trace.documents import Stat, Sync, TraceCheck
 from elbowroom.trace.overhead import Overhead
+from elbowroom.trace.overlap.document import OverlapComparison, TraceOverlap
 
 _DOCUMENTS: dict[str, tuple[str, *tuple[type[msgspec.Struct], ...]]] = {
     "advice": ("advice: what `advise --json` prints and `advise -o` writes", Advice),
@@ -123,6 +124,11 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[type[msgspec.Struct], ...]]] = {
     "trace-check": ("check of a trace: what `trace check --json` prints", TraceCheck),
     "trace-merge": ("merged trace: what `trace merge --json` prints", MergeDocument),
     "trace-overhead": ("cost of recording: what `trace overhead --json` prints", Overhead),
+    "trace-overlap": ("overlap in a trace: what `trace overlap --json` prints", TraceOverlap),
+    "trace-overlap-comparison": (
+        "overlap in two traces: what `trace overlap --compare --json` prints",
+        OverlapComparison,
+    ),
     "trace-record": ("traced program: what `trace record --json` prints", RecordDocument),
     "trace-stat": ("statistics of a trace: what `trace stat --json` prints", Stat),
     "trace-sync": ("clocks of a trace: what `trace sync --json` prints", Sync),

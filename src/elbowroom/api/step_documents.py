@@ -13,12 +13,16 @@ from elbowroom.models.overlap.law import OverlappedStep, WorkSplit, worth
 from elbowroom.models.overlap.predicted import PredictedStep
 from elbowroom.models.prediction import Prediction
 
-_TIMES = ("total", "comp_contended", "comm_contended", "naive_max", "naive_sum", "gain")
+_TIMES = (
+    "total", "comp_contended", "comm_contended", "naive_max", "naive_sum", "gain", "overlap",
+    "fraction_of_ideal",
+)  # fmt: skip
 
 
 class StepSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The step's time, that of each side beside the other, what people assume without a model, and the share
-    that overlapping saves.
+    """The step's time, that of each side beside the other, what people assume without a model, the share
+    that overlapping saves of the time one after the other (`gain`), of the shorter side (`overlap`), and of what it
+    would save without contention (`fraction_of_ideal`); null where a side takes no time.
     """
 
     total: float
@@ -27,6 +31,8 @@ class StepSummary(msgspec.Struct, frozen=True, kw_only=True):
     naive_max: float
     naive_sum: float
     gain: float
+    overlap: float | None
+    fraction_of_ideal: float | None
 
 
 class GivenSplit(msgspec.Struct, frozen=True, kw_only=True):

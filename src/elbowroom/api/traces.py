@@ -73,7 +73,7 @@ def merge_trace(
     be finished leaves no file.
     """
     exporter = exporter_of(out, to)
-    _there(directory)
+    check_folder(directory)
     request = ExportRequest(
         directory=str(directory),
         path=Path(out),
@@ -127,14 +127,14 @@ def check_trace(directory: str | Path) -> Checked:
     """Whether a trace is whole and its times can be trusted: events kept and lost, messages that arrive
     before they left or have ends of different sizes, ranks that are missing, damage.
     """
-    _there(directory)
+    check_folder(directory)
     output = trace_reader.read(["check", str(directory)])
     return Checked(decode(output.document, TraceCheck), output.trusted)
 
 
 def trace_stat(directory: str | Path, bins: int = BINS) -> Stat:
     """Events by type and over time (`bins` of equal length), by thread, and what recording took by rank."""
-    _there(directory)
+    check_folder(directory)
     if bins < 1:
         raise UsageError("there is at least one", field="bins", value=bins, hint="leave it out")
     return decode(trace_reader.read(["stat", str(directory), "--bins", str(bins)]).document, Stat)
@@ -157,7 +157,7 @@ def trace_sync(directory: str | Path) -> Sync:
 
 def sync_document(directory: str | Path) -> bytes:
     """The same as JSON."""
-    _there(directory)
+    check_folder(directory)
     return trace_reader.read(["sync", str(directory)]).document
 
 
@@ -166,7 +166,8 @@ def save_sync_report(directory: str | Path, file: str | Path) -> None:
     write_atomically(Path(file), sync_report(sync_document(directory)).encode())
 
 
-def _there(directory: str | Path) -> None:
+def check_folder(directory: str | Path) -> None:
+    """UsageError where a directory holds no trace, or those of several jobs."""
     path = Path(directory)
     if trace_reader.has_ranks(path):
         return

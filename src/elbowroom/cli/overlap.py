@@ -140,6 +140,11 @@ def _print_numbers(
         totals.add_row(label, number(getattr(step, name)))
     console().print(totals)
     print()
+    if step.fraction_of_ideal is not None:
+        print_wrapped(
+            f"Fraction of ideal: {number(step.fraction_of_ideal, 3)} (1: nothing is lost, 0: overlapping "
+            "saves nothing, below 0: it costs time)."
+        )
     print_wrapped(api.steps.worth(step))
     for split, label in ((best, "Best split"), (chosen, "This split")):
         if split is not None:

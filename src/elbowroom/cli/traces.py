@@ -17,6 +17,7 @@ from elbowroom.api.shell import is_stdout
 from elbowroom.cli import trace_tables
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.options import FIGURE, NOISY, Group, Output, json_option
+from elbowroom.cli.trace_overlap import trace_overlap
 from elbowroom.errors import UsageError
 
 if TYPE_CHECKING:
@@ -333,6 +334,9 @@ def _steps() -> Iterator[Step]:
 
 def _tell(text: str) -> None:
     print(f"elbowroom: {text}", file=sys.stderr, flush=True)
+
+
+trace.add_command(trace_overlap)
 
 
 @trace.command("simulate-clocks")

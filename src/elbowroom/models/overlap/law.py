@@ -12,6 +12,7 @@ import math
 import msgspec
 
 from elbowroom.errors import UsageError
+from elbowroom.stats.overlapped_times import OverlappedTimes
 
 HARDLY = 0.05
 """A gain below this share of the time one after the other is called hardly worth the effort: it is no larger
@@ -86,6 +87,22 @@ class OverlappedStep(msgspec.Struct, frozen=True, kw_only=True):
         together, less that one after the other.
         """
         return 1.0 - self.total / self.naive_sum if self.naive_sum > 0.0 else 0.0
+
+    @property
+    def overlap(self) -> float | None:
+        """(serial - total) / min(T_M, T_N), unclamped; None where a side takes no time."""
+        return self._times.overlap
+
+    @property
+    def fraction_of_ideal(self) -> float | None:
+        """What overlapping saves as a share of what it would save without contention: (serial - total) /
+        (serial - max(T_M, T_N)). None where a side takes no time.
+        """
+        return self._times.fraction_of_ideal
+
+    @property
+    def _times(self) -> OverlappedTimes:
+        return OverlappedTimes(comp=self.t_comp, comm=self.t_comm, together=self.total)
 
     @property
     def pace(self) -> float:

@@ -1,1 +1,1 @@
-"""What overlap hides in a trace, and what hiding costs: readers of traces, and the analysis of their events."""
+"""What overlap hides in a trace, and what hiding costs: readers of traces, and the analysis of events."""

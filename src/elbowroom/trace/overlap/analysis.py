@@ -15,8 +15,9 @@ from elbowroom.trace.overlap.costs import cost_of
 from elbowroom.trace.overlap.document import CommunicationKind, ComputationClass, TraceOverlap
 from elbowroom.trace.overlap.events import Events
 from elbowroom.trace.overlap.exposure import SideSlices, by_rank, exposure, of_side
+from elbowroom.trace.overlap.gaps import with_gaps
 from elbowroom.trace.overlap.matching import fewest
-from elbowroom.trace.overlap.recognition import COMMUNICATION, COMPUTATION, Patterns, Sides, sides
+from elbowroom.trace.overlap.recognition import COMMUNICATION, COMPUTATION, Patterns, sides
 from elbowroom.trace.overlap.rows import (
     communication_kind,
     communication_rows,
@@ -35,13 +36,21 @@ KNOWN = 0.5
 """A cost that was measured for less than this part of the shared time is not that of hiding."""
 
 
-def analyse(events: Events, files: Sequence[str], patterns: Patterns | None = None) -> TraceOverlap:
-    """The overlap of a trace. UsageError where it has no communication or no computation."""
+def analyse(
+    events: Events, files: Sequence[str], patterns: Patterns | None = None, *, between_calls: bool = False
+) -> TraceOverlap:
+    """The overlap of a trace. `between_calls`: time between two communications of a thread is computation.
+
+    UsageError where the trace has no communication or no computation.
+    """
     found = sides(events, patterns)
+    if between_calls:
+        events = with_gaps(events, found == COMMUNICATION)
+        found = sides(events, patterns)
     cut = slices(events)
     computing = of_side(events, found, cut, COMPUTATION)
     communicating = of_side(events, found, cut, COMMUNICATION)
-    _check_sides(events, found, computing, communicating, files)
+    _check_sides(events, computing, communicating, files)
     comp = exposure(events, computing, communicating)
     comm = exposure(events, communicating, computing)
     comp_rows, comm_rows = computation_rows(events, comp), communication_rows(events, comm)
@@ -51,26 +60,27 @@ def analyse(events: Events, files: Sequence[str], patterns: Patterns | None = No
     cost, share = cost_of(events, comp, comp_rows, by_rank(computing), confidence, times.ranks)
     comm_cost, _ = cost_of(events, comm, comm_rows, by_rank(communicating), confidence, times.ranks)
     known = _Costs(comp=cost if share >= KNOWN else None, comm=comm_cost, share=share)
-    classes = tuple(computation_class(events, comp, row, confidence) for row in comp_rows)
+    classes = tuple(computation_class(comp, row, confidence) for row in comp_rows)
     kinds = tuple(communication_kind(comm, row, confidence, len(times.ranks)) for row in comm_rows)
     return _document(events, files, times, known, classes, kinds)
 
 
 def _check_sides(
-    events: Events, found: Sides, computing: SideSlices, communicating: SideSlices, files: Sequence[str]
+    events: Events, computing: SideSlices, communicating: SideSlices, files: Sequence[str]
 ) -> None:
+    """UsageError where nothing is recognised as one of the sides, or no rank has both."""
     for side, word in ((communicating, "communication"), (computing, "computation")):
         if not len(side.cut.owner):
             names = [kind.name for kind in events.classes]
-            seen = f"{len(events)} events, such as {_some(names)}" if len(events) else "no events with a duration"
-            raise UsageError(
-                f"has no {word} that is recognised ({seen})",
-                field="trace",
-                value=", ".join(files),
-                hint=f"name it with --{word} PATTERN, or record it"
+            seen = (
+                f"{len(events)} events, such as {_some(names)}"
                 if len(events)
-                else "record it again, with its events",
+                else "no events with a duration"
             )
+            calls = ", or count the time between calls: --between-calls" if side is computing else ""
+            hint = f"name it with --{word} PATTERN{calls}" if len(events) else "record it again"
+            what = f"has no {word} that is recognised ({seen})"
+            raise UsageError(what, field="trace", value=", ".join(files), hint=hint)
     if not set(computing.rank.tolist()) & set(communicating.rank.tolist()):
         raise UsageError(
             "has no rank that both computes and communicates",
@@ -99,7 +109,9 @@ def _times(computing: SideSlices, communicating: SideSlices) -> _Times:
     comp, comm = by_rank(computing), by_rank(communicating)
     ranks = tuple(sorted(set(comp) | set(comm)))
     hidden = sum(
-        int(comp[rank].covered(comm[rank].start, comm[rank].end).sum()) for rank in ranks if rank in comp and rank in comm
+        int(comp[rank].covered(comm[rank].start, comm[rank].end).sum())
+        for rank in ranks
+        if rank in comp and rank in comm
     )
     span = sum(
         max(int(side[rank].end[-1]) for side in (comp, comm) if rank in side)
@@ -184,7 +196,7 @@ def _notes(events: Events, costs: _Costs) -> tuple[str, ...]:
     notes = list(events.notes)
     if costs.comp is not None and costs.share < 1 - 1e-9:
         notes.append(
-            f"the cost is that of {costs.share:.0%} of the hidden time; the slowdown of the other classes is not known"
+            f"the cost is that of {costs.share:.0%} of the hidden time; other classes have no known slowdown"
         )
     if costs.comm is None:
         notes.append("what communication itself loses beside computation is not known, and counts as 0")

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from elbowroom.errors import UsageError
 from elbowroom.trace.overlap.events import NONE, EventClass, Events, Floats, Ints, Lane
 from elbowroom.trace.overlap.json_events import NO_ARGUMENTS, EventArguments, JsonEvent, JsonTrace
 from elbowroom.trace.overlap.recognition import KERNELS
-from elbowroom.trace.overlap.tables import Columns, Numbering, events
+from elbowroom.trace.overlap.tables import Columns, Numbering, check_memory, events
 
 DEVICE = frozenset((*KERNELS, "gpu_memcpy", "gpu_memset"))
 """Categories of events on a device."""
@@ -53,6 +54,7 @@ class _Table:
             timed += [event for event in map(_with_numbers, whole) if event is not None]
         if not timed:
             return
+        check_memory(len(self.kind) + len(timed))
         arguments = [event.args if type(event.args) is EventArguments else NO_ARGUMENTS for event in timed]
         pairs = list(zip(timed, arguments, strict=True))
         classes, lanes = self.classes, self.lanes
@@ -96,7 +98,10 @@ class _Table:
         unended = sum(map(len, self.open.values()))
         doubts = [f"{path.name} {trace.doubt}: the events before that are analysed"] if trace.doubt else []
         notes = [f"{path.name}: {unended} events have no end, and are left out"] if unended else []
-        launched = _launched(classes, kind, lane, began, lasted, self.correlation.whole(), self.external.whole())
+        _check_one_run(path, classes, lanes, kind[usable], lane[usable])
+        launched = _launched(
+            classes, kind, lane, began, lasted, self.correlation.whole(), self.external.whole()
+        )
         steps = len({one.name for one in classes if STEP.match(one.name)})
         return events(
             format="json",
@@ -109,6 +114,7 @@ class _Table:
             duration=lasted,
             launched=launched,
             steps=steps or None,
+            job=_job(trace),
             doubts=tuple(doubts),
             notes=tuple(notes),
         )
@@ -134,6 +140,31 @@ class _Table:
         return list(ranks), lanes
 
 
+def _job(trace: JsonTrace) -> str:
+    """The size of the job, as the files of all its ranks state it."""
+    stated = trace.about.get("distributedInfo")
+    size = stated.get("world_size") if isinstance(stated, dict) else None
+    return str(size) if isinstance(size, int) else ""
+
+
+def _check_one_run(path: Path, classes: list[EventClass], lanes: list[Lane], kind: Ints, lane: Ints) -> None:
+    """UsageError where a thread has a step twice: files of several runs were put together."""
+    steps = np.array([one.category == "step" for one in classes], dtype=bool)
+    host = np.array([not one.device for one in lanes], dtype=bool)
+    if not steps.any():
+        return
+    chosen = steps[kind] & host[lane]
+    pairs, counts = np.unique(np.stack([kind[chosen], lane[chosen]]), axis=1, return_counts=True)
+    if (counts > 1).any():
+        name = classes[int(pairs[0, int(np.argmax(counts))])].name
+        raise UsageError(
+            f"has {name} twice on one thread: several runs are mixed",
+            field="trace",
+            value=str(path),
+            hint="give the trace of one run",
+        )
+
+
 def _class_key(event: JsonEvent, more: EventArguments) -> tuple[Any, ...]:
     category = event.cat
     if category in DEVICE:
@@ -153,9 +184,8 @@ def _event_class(key: tuple[Any, ...]) -> EventClass:
     if text and category in DEVICE:
         text = "grid " + "x".join(re.findall(r"-?\d+", text))
     return EventClass(
-        name=str(name), category="step" if STEP.match(str(name)) else str(category), detail="".join(text.split("\n")),
-        collective=collective,
-    )  # fmt: skip
+        name=str(name), category="step" if STEP.match(str(name)) else str(category),
+        detail="".join(text.split("\n")), collective=collective, )  # fmt: skip
 
 
 def _with_numbers(event: JsonEvent) -> JsonEvent | None:
@@ -178,12 +208,20 @@ def _whole(value: Any) -> int:
 
 
 def _launched(
-    classes: list[EventClass], kind: Ints, lane: Ints, start: Ints, duration: Ints, correlation: Ints, external: Ints
+    classes: list[EventClass],
+    kind: Ints,
+    lane: Ints,
+    start: Ints,
+    duration: Ints,
+    correlation: Ints,
+    external: Ints,
 ) -> Ints:
     """The class of the host's operation that launched each event of a device: the one with its external id,
     or the one around the launch with its correlation.
     """
-    category = np.array([{"cpu_op": 1, "user_annotation": 1}.get(one.category, 0) for one in classes], dtype=np.int64)
+    category = np.array(
+        [{"cpu_op": 1, "user_annotation": 1}.get(one.category, 0) for one in classes], dtype=np.int64
+    )
     category[[one.category in LAUNCHES for one in classes]] = 2
     category[[one.category in DEVICE for one in classes]] = 3
     found = np.full(len(kind), NONE, dtype=np.int64)
@@ -213,8 +251,8 @@ def _joined(key: Ints, of: Ints, to: Ints) -> Ints:
 
 
 def _around(lane: Ints, start: Ints, duration: Ints, inner: Ints, outer: Ints) -> Ints:
-    """For each event `inner` the event `outer` of the same thread that begins last before it and has not ended,
-    or the one before that; NONE without one.
+    """For each event `inner` the event `outer` of the same thread that begins last before it and has not
+    ended, or the one before that; NONE without one.
     """
     order = outer[np.lexsort((start[outer], lane[outer]))]
     # One number that sorts by thread, then time.

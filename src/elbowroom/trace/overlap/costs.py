@@ -24,8 +24,8 @@ def cost_of(
     confidence: float,
     ranks: Sequence[int],
 ) -> tuple[Interval | None, float]:
-    """The cost in s of a rank's time, the mean over `ranks`, and the part of the shared time whose slowdown is
-    known; None if no slowdown is.
+    """The cost in s of a rank's time, the mean over `ranks`, and the part of the shared time whose slowdown
+    is known; None if no slowdown is.
 
     Of a shared time o the part o (1 - 1/s) is lost. Threads of a rank that are active at once lose the same
     time: what they share is divided by how many of them are active, on average. The rows' intervals are
@@ -52,6 +52,8 @@ def _per_rank(events: Events, found: Exposure, active: Mapping[int, Spans]) -> F
     """Of each instance, one over the mean number of active lanes of its rank."""
     rank = events.rank[found.event]
     busy = np.bincount(rank, weights=found.own.astype(float), minlength=len(events.ranks))
-    union = np.array([active[one].total if one in active else 0 for one in range(len(events.ranks))], dtype=float)
+    union = np.array(
+        [active[one].total if one in active else 0 for one in range(len(events.ranks))], dtype=float
+    )
     weight: Floats = (union / np.maximum(busy, 1))[rank]
     return weight

@@ -47,8 +47,7 @@ class ComputationClass(Matched, frozen=True, kw_only=True):
 
 
 class CommunicationKind(Matched, frozen=True, kw_only=True):
-    """A kind of communication: its instances, their time per rank, and the part of it that computation hides.
-    """
+    """A kind of communication: its instances, their time per rank, and the hidden part of it."""
 
     name: str
     total_s: float

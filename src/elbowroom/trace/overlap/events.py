@@ -35,7 +35,7 @@ class EventClass(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lane(msgspec.Struct, frozen=True, kw_only=True):
-    """A thread or a stream. `rank` is an index in the trace's ranks. On a `device` lane events do not nest."""
+    """A thread or a stream of `rank`, an index in the trace's ranks. Events of a `device` do not nest."""
 
     rank: int
     name: str
@@ -48,9 +48,9 @@ class Events:
 
     Columns have shape (events,): `kind` and `lane` are indices in `classes` and `lanes`; times are in ns from
     any origin, the same for all lanes of a rank. `correlation`: the number that a launch and what it launched
-    share; `launched`: the class of the host's operation that launched it (NONE: not recorded).
-    `steps`: begins of steps on each rank that names them, ns. `doubts`: why the trace cannot be trusted;
-    `notes`: what readers of the result must know.
+    share; `launched`: the class of the host's operation that launched it (NONE: not recorded). `steps`: how
+    many steps a rank names. `job`: what the files of one job agree on. `doubts`: why the trace cannot be
+    trusted; `notes`: what readers of the result must know.
     """
 
     format: str
@@ -63,6 +63,7 @@ class Events:
     duration: Ints
     launched: Small
     steps: int | None = None
+    job: str = ""
     doubts: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
 

@@ -1,8 +1,8 @@
 """The events of a trace in JSON (Trace Event Format), block by block: a file may be larger than memory.
 
 The array is cut between two events, and each block is decoded at once, which is ten times as fast as event by
-event. What cannot be decoded so (NaN, which some profilers write, or damage) is read event by event, up to the
-first one that is not JSON.
+event. What cannot be decoded so (NaN, which some profilers write, or damage) is read event by event, up to
+the first one that is not JSON.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ class JsonEvent(msgspec.Struct, gc=False):
     tid: Any = 0
     ts: float | str | None = None
     dur: float | str | None = None
-    args: EventArguments | None | str | int | float | list[Any] = None
+    args: EventArguments | str | int | float | list[Any] | None = None
 
 
 _EVENTS = msgspec.json.Decoder(list[JsonEvent])
 
 
 class JsonTrace:
-    """A trace that is read once: `blocks()` first, then what stands around the events (`about`), and why it is
-    not whole (`doubt`; empty: it is).
+    """A trace that is read once: `blocks()` first, then what stands around the events (`about`), and why it
+    is not whole (`doubt`; empty: it is).
     """
 
     def __init__(self, path: Path) -> None:
@@ -131,11 +131,15 @@ class JsonTrace:
             self.about |= about
 
     def _cut(self, buffer: bytes) -> tuple[list[JsonEvent], bytes, bool]:
-        """The events of a block, what is left of it, and whether the array (or what can be read of it) ended."""
+        """The events of a block, what is left of it, and whether what can be read of the array ended."""
         places = [match.start() for match in _BETWEEN.finditer(buffer, max(0, len(buffer) - (1 << 16)))]
         for place in reversed(places[-TRIES:]):
             try:
-                return _EVENTS.decode(b"[" + buffer[: place + 1] + b"]"), buffer[place + 1 :].lstrip(_SPACE), False
+                return (
+                    _EVENTS.decode(b"[" + buffer[: place + 1] + b"]"),
+                    buffer[place + 1 :].lstrip(_SPACE),
+                    False,
+                )
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 continue
         events, rest, ended = _one_by_one(buffer)
@@ -218,7 +222,11 @@ def _event(value: Any) -> JsonEvent | None:
         pass
     try:
         # Without what is no number (NaN) or of another type.
-        known = {name: value.get(name) for name in ("ph", "name", "cat", "pid", "tid")} if isinstance(value, dict) else {}
+        known = (
+            {name: value.get(name) for name in ("ph", "name", "cat", "pid", "tid")}
+            if isinstance(value, dict)
+            else {}
+        )
         return msgspec.convert(known | {"ts": _number(value, "ts"), "dur": _number(value, "dur")}, JsonEvent)
     except (msgspec.ValidationError, ValueError, RecursionError):
         return None

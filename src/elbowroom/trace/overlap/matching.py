@@ -7,12 +7,13 @@ fitted in each block, so that what changes more slowly than a block cancels; blo
 Instances are told apart by what is active when they *begin*. Whether anything is active *during* them depends
 on how long they take: long ones would be taken for disturbed ones. An instance that takes d, of which the
 other side shares o, would take d - o (1 - 1/s) alone. So 1 - 1/s is the difference of durations over that of
-shared times (the estimator of Wald, Annals of Mathematical Statistics 11, 1940, with the state at the begin as
-instrument); s is the ratio of durations of an instance that is beside the other side all the time.
+shared times (the estimator of Wald, Annals of Mathematical Statistics 11, 1940, with the state at the begin
+as instrument); s is the ratio of durations of an instance that is beside the other side all the time.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -23,8 +24,8 @@ from elbowroom.stats.signed_ranks import CONFIDENCE, FEWEST, MOST, between_ranks
 from elbowroom.trace.overlap.events import Flags, Floats, Ints, Small
 
 LEAST_CONTRAST = 0.1
-"""If instances that begin beside the other side share less than this part of their duration with it, more than
-the others do, the ratio is not determined.
+"""If instances that begin beside the other side share less than this part of their duration with it, more
+than the others do, the ratio is not determined.
 """
 BLOCKS = 40
 """Blocks that a class is cut into, if they hold enough instances: intervals need tens of comparisons."""
@@ -32,9 +33,12 @@ SMALLEST_BLOCK, LARGEST_BLOCK = 8, 32
 """Instances. In a block as short as a message, long instances would be over-represented."""
 LEAST_CHANGE = 0.5
 """Of the sum of squares of the state in a block: with less, the block has hardly both states."""
+NORMAL = 1.4826
+"""Standard deviation of normal values, in median deviations."""
 NEIGHBOURS = 9
 FAR = 7.0
-"""Median deviations from the median of its neighbours: so far is no normal noise (4.7 standard deviations)."""
+"""Median deviations from the median of its neighbours: so far is no normal noise (4.7 standard deviations).
+"""
 NEAR = 0.01
 """Of the logarithm of a duration: so little is never an outlier."""
 SMALLEST = 0.01
@@ -56,11 +60,13 @@ class Instances:
 @dataclass(frozen=True, kw_only=True)
 class Comparisons:
     """Of each comparison how much `longer` instances beside the other side take, and how much more time they
-    `shared` with it: sums over a block, in units of its mean duration.
+    `shared` with it: sums over a block, in units of its mean duration. `bias`: by how much 1 - 1/s may be too
+    large, since long instances meet more messages.
     """
 
     longer: Floats
     shared: Floats
+    bias: float = 0.0
 
     def __len__(self) -> int:
         return len(self.longer)
@@ -68,7 +74,7 @@ class Comparisons:
     def slowdown(self, confidence: float = CONFIDENCE) -> Interval | None:
         """The slowdown with its interval; None where too few comparisons can hold it.
 
-        1 - 1/s is the median of (longer_i + longer_j) / (shared_i + shared_j) of all pairs of comparisons, and
+        1 - 1/s is the median of (longer_i + longer_j) / (shared_i + shared_j) of all pairs of comparisons;
         its interval lies between ranks of them: those for which signed ranks (stats/signed_ranks.py) find
         longer - (1 - 1/s) shared to be around 0.
         """
@@ -79,7 +85,8 @@ class Comparisons:
         ends = between_ranks(ratios, len(longer), confidence)
         if ends is None:
             return None
-        value, low, high = (1 / max(1 - lost, SMALLEST) for lost in (float(np.median(ratios)), *ends))
+        middle, low, high = float(np.median(ratios)), ends[0] - self.bias, ends[1]
+        value, low, high = (1 / max(1 - lost, SMALLEST) for lost in (middle, low, high))
         return Interval(value=value, low=min(low, value), high=max(high, value))
 
 
@@ -94,6 +101,23 @@ def _at_most(values: Floats) -> Floats:
 def fewest(confidence: float) -> int:
     """Comparisons whose widest interval has this confidence: five for (nearly) 95 %, more for more."""
     return max(FEWEST, math.ceil(1 - math.log2(1 - confidence)) if confidence > CONFIDENCE else FEWEST)
+
+
+def compare_short(instances: Instances) -> Comparisons:
+    """The same for messages that are shorter than the instances, and are active when few or none of them
+    begin: those with a shared time are compared with the others. Of durations with a coefficient of variation
+    c, those that meet a message are at most c^2 / (1 - p) longer on average, where a share p meets one: the
+    bias.
+    """
+    instances = dataclasses.replace(instances, beside=instances.shared > 0)
+    found = compare(instances)
+    alone = np.log(instances.own[~instances.beside])
+    if not len(found) or len(alone) < NEIGHBOURS:
+        return NOTHING
+    variation = NORMAL * float(np.median(np.abs(alone - _rolling_median(alone))))
+    others = len(alone) / len(instances.own)
+    part = float((instances.shared / instances.own)[instances.beside].mean())
+    return dataclasses.replace(found, bias=variation**2 / others / part)
 
 
 def compare(instances: Instances) -> Comparisons:

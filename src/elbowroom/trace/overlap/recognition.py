@@ -76,8 +76,8 @@ STREAM_SHARE = 0.5
 
 
 class Patterns(msgspec.Struct, frozen=True, kw_only=True):
-    """Regular expressions of the user, searched in names: what computes, what communicates, whatever the trace
-    says.
+    """Regular expressions of the user, searched in names: what computes, what communicates, whatever the
+    trace says.
     """
 
     computation: tuple[str, ...] = ()
@@ -95,7 +95,10 @@ def _compiled(field: str, texts: Sequence[str]) -> list[re.Pattern[str]]:
             patterns.append(re.compile(text))
         except (re.error, RecursionError, OverflowError) as error:
             raise UsageError(
-                f"is not a regular expression ({error})", field=field, value=text, hint="for instance 'gemm|conv'"
+                f"is not a regular expression ({error})",
+                field=field,
+                value=text,
+                hint="for instance 'gemm|conv'",
             ) from error
     return patterns
 
@@ -150,8 +153,8 @@ def _set_launched(events: Events, by_class: Sides) -> None:
 
 
 def _of_streams(events: Events, by_class: Sides, found: Sides) -> Sides:
-    """Kernels on streams of a device that communicate become communication, unless the same kernels mostly run
-    on other streams, or no other stream of the rank computes.
+    """Kernels on streams of a device that communicate become communication, unless the same kernels mostly
+    run on other streams, or no other stream of the rank computes.
     """
     kernels = np.array([kind.category in KERNELS for kind in events.classes])
     device = np.array([lane.device for lane in events.lanes])

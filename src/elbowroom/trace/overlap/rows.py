@@ -6,12 +6,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from elbowroom.stats.signed_ranks import FEWEST
 from elbowroom.trace.overlap.document import CommunicationKind, ComputationClass, Matched
 from elbowroom.trace.overlap.events import NONE, Events, Flags, Ints, Small
 from elbowroom.trace.overlap.exposure import Exposure
-from elbowroom.trace.overlap.matching import NOTHING, Comparisons, Instances, compare, fewest
+from elbowroom.trace.overlap.matching import (
+    NOTHING,
+    Comparisons,
+    Instances,
+    compare,
+    compare_short,
+    fewest,
+)
 
 NS = 1e9
+ANY = -2
+"""Any kind of the other side."""
 LEAST_SHARE = 0.01
 """Classes with less than this part of the shared time of all are counted, but not compared."""
 WAITS = ("Wait", "Test", "Barrier", "Probe")
@@ -44,9 +54,7 @@ def computation_rows(events: Events, found: Exposure) -> list[Row]:
         beside = sorted(set(found.main[members].tolist()) - {NONE}) or [NONE]
         for other in beside:
             overlapped = members[(found.main[members] == other) & (found.shared[members] > 0)]
-            state = found.at_start[members]
-            chosen = members[(state == other) | (state == NONE)] if other != NONE else members[:0]
-            compared, reason = _compared(events, found, chosen, float(found.shared[overlapped].sum()), least)
+            compared, reason = _compared(events, found, members, other, least)
             rows.append(
                 Row(
                     name=kind.name,
@@ -71,7 +79,7 @@ def communication_rows(events: Events, found: Exposure) -> list[Row]:
     least = LEAST_SHARE * float(found.shared.sum())
     for number, members in _groups(of_class[events.kind[found.event]]):
         shared = found.shared[members]
-        compared, reason = _compared(events, found, members, float(shared.sum()), least)
+        compared, reason = _compared(events, found, members, ANY, least)
         if any(word in texts[number] for word in WAITS):
             compared, reason = NOTHING, "its duration is that of waiting"
         rows.append(
@@ -97,25 +105,37 @@ def _groups(label: Small | Ints) -> list[tuple[int, Ints]]:
 
 
 def _compared(
-    events: Events, found: Exposure, chosen: Ints, shared: float, least: float
+    events: Events, found: Exposure, members: Ints, other: int, least: float
 ) -> tuple[Comparisons, str]:
-    if shared == 0:
+    """The comparisons of a class beside a kind of the other side, or why there are none."""
+    state, main = found.at_start[members], found.main[members]
+    mine = (lambda kind: kind != NONE) if other == ANY else (lambda kind: kind == other)
+    shared = float(found.shared[members[mine(main)]].sum())
+    if other == NONE or shared == 0:
         return NOTHING, "it is never beside the other side"
     if shared < least:
         return NOTHING, f"it has less than {LEAST_SHARE:.0%} of the shared time"
-    beside: Flags = found.at_start[chosen] != NONE
-    if beside.all():
+    beside: Flags = mine(state)
+    if not (state == NONE).any():
         return NOTHING, "it never begins alone"
-    if not beside.any():
-        return NOTHING, "the other side is never active when it begins"
-    instances = Instances(
+    chosen = beside | (state == NONE)
+    compared = compare(_instances(events, found, members[chosen], beside[chosen]))
+    if len(compared) < FEWEST:
+        chosen = mine(main) | (found.shared[members] == 0)
+        short = compare_short(_instances(events, found, members[chosen], beside[chosen]))
+        compared = short if len(short) > len(compared) else compared
+    if not len(compared):
+        return NOTHING, "its instances alone and overlapped are not neighbours in time, or share too little"
+    return compared, ""
+
+
+def _instances(events: Events, found: Exposure, chosen: Ints, beside: Flags) -> Instances:
+    return Instances(
         lane=events.lane[found.event[chosen]],
         own=found.own[chosen].astype(float),
         shared=found.shared[chosen].astype(float),
         beside=beside,
     )
-    compared = compare(instances)
-    return compared, "" if len(compared) else "its instances alone and overlapped are not neighbours in time, or share too little of it"
 
 
 def _matched(found: Exposure, row: Row, confidence: float) -> dict[str, object]:
@@ -134,7 +154,7 @@ def _matched(found: Exposure, row: Row, confidence: float) -> dict[str, object]:
     }
 
 
-def computation_class(events: Events, found: Exposure, row: Row, confidence: float) -> ComputationClass:
+def computation_class(found: Exposure, row: Row, confidence: float) -> ComputationClass:
     """A row of computation as it is shown."""
     base = Matched(**_matched(found, row, confidence))  # type: ignore[arg-type]
     return ComputationClass(

@@ -46,8 +46,8 @@ def _in_nests(events: Events, device: Flags) -> Flags:
 
 
 def _cut(events: Events, chosen: Ints) -> Slices:
-    """Slices of the `chosen` events. Between two edges of a thread the innermost open event is active: the one
-    that the last begin at this depth opened.
+    """Slices of the `chosen` events. Between two edges of a thread the innermost open event is active: the
+    one that the last begin at this depth opened.
     """
     none = np.zeros(0, dtype=np.int64)
     if not len(chosen):

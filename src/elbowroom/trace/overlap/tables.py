@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from elbowroom.errors import UsageError
 from elbowroom.trace.overlap.events import NONE, EventClass, Events, Ints, Lane
 
 
@@ -18,15 +19,47 @@ class Numbering(dict[Any, int]):
         return number
 
 
+EVENT_BYTES = 300
+"""Memory for each event while a trace is analysed, at most (benchmarks/autopsy.py measures it)."""
+
+
+def check_memory(count: int) -> None:
+    """UsageError where so many events do not fit in the memory that is available."""
+    available = _available()
+    if available is not None and count * EVENT_BYTES > available:
+        raise UsageError(
+            f"is larger than memory: more than {count} events, and {available >> 20} MiB are available",
+            field="trace",
+            hint="record fewer steps, or fewer kinds of events",
+        )
+
+
+def _available() -> int | None:
+    """Bytes that the kernel can give; None where it does not say."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            for line in file:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    return None
+
+
 class Columns:
     """Blocks of numbers that become one column."""
 
     def __init__(self) -> None:
         self._blocks: list[Ints] = []
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
 
     def add(self, values: Sequence[int] | Ints) -> None:
         """Appends a block."""
         self._blocks.append(np.asarray(values, dtype=np.int64))
+        self._length += len(values)
 
     def whole(self) -> Ints:
         """All blocks."""
@@ -58,7 +91,9 @@ def events(
         start=start[there],
         duration=duration[there],
         launched=(
-            np.full(int(there.sum()), NONE, dtype=np.int32) if launched is None else launched[there].astype(np.int32)
+            np.full(int(there.sum()), NONE, dtype=np.int32)
+            if launched is None
+            else launched[there].astype(np.int32)
         ),
         **more,
     )

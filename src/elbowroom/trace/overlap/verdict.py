@@ -30,14 +30,14 @@ def verdict(found: TraceOverlap) -> str:
         return f"Nothing is hidden: all {duration(found.comm_s / per)}{step} of communication is exposed."
     if found.cost is None:
         return f"Hiding saves at most {hidden}; what it costs cannot be said: {_why(found)}."
-    cost = Interval(
-        value=found.cost.value / per, low=found.cost.low / per, high=found.cost.high / per
-    )
+    cost = Interval(value=found.cost.value / per, low=found.cost.low / per, high=found.cost.high / per)
     if not found.effect:
         most = f"no cost is found (at most {duration(max(cost.high, 0.0))})"
         return f"Hiding saves {hidden}, and {most}."
     if cost.high <= 0:
-        return f"Hiding saves {hidden}, and computation is not slower beside communication ({duration(cost.value)})."
+        return (
+            f"Hiding saves {hidden}, and computation is faster beside communication ({duration(cost.value)})."
+        )
     pays = "Hiding saves" if cost.value < found.hidden_s / per else "Hiding does not pay: it saves"
     return f"{pays} {hidden} and costs {duration_interval(cost)}."
 

@@ -1,0 +1,129 @@
+"""Figures of a trace's overlap, and the page with its verdict and table."""
+
+from __future__ import annotations
+
+from elbowroom.draw.figure import Axis, Figure, Series
+from elbowroom.draw.numbers import number, with_span
+from elbowroom.stats.interval import Interval
+from elbowroom.trace.figure_page import figure_page
+from elbowroom.trace.overlap.document import Matched, TraceOverlap
+from elbowroom.trace.overlap.verdict import UNITS, duration
+
+MOST_BARS = 10
+NAME_LETTERS = 24
+COLUMNS = ("computation", "beside", "alone", "overlapped", "both active", "slowdown")
+
+
+def overlap_figures(found: TraceOverlap) -> tuple[Figure, ...]:
+    """The time of a rank, and the slowdown of each class; without slowdowns only the first."""
+    slowed = _slowdowns(found)
+    return (_times(found),) if slowed is None else (_times(found), slowed)
+
+
+def _times(found: TraceOverlap) -> Figure:
+    per = found.steps or 1
+    largest = max(found.comp_s, found.comm_s) / per
+    factor, unit = next(((f, u) for f, u in UNITS if largest >= f), UNITS[-1])
+    parts = [
+        ("computation", found.comp_s),
+        ("communication", found.comm_s),
+        ("hidden", found.hidden_s),
+        ("exposed", found.exposed_s),
+        *([("cost of hiding", found.cost.value)] if found.cost is not None else []),
+    ]
+    values = tuple(value / per / factor for _, value in parts)
+    ends = list(values), list(values)
+    if found.cost is not None:
+        ends[0][-1], ends[1][-1] = found.cost.low / per / factor, found.cost.high / per / factor
+    bars = Series(
+        name="time",
+        hue="blue",
+        style="alone",
+        x=tuple(float(place) for place in range(len(parts))),
+        y=values,
+        low=tuple(ends[0]),
+        high=tuple(ends[1]),
+        drawn="bars",
+        texts=tuple(number(value, 3) for value in values),
+        value="time",
+        band="interval",
+    )
+    return Figure(
+        name="overlap-times",
+        title=f"Time of a rank{' in a step' if found.steps else ''}",
+        x=Axis(label="", names=tuple(name for name, _ in parts)),
+        left=Axis(label=unit),
+        series=(bars,),
+        caption=found.verdict,
+    )
+
+
+def _slowdowns(found: TraceOverlap) -> Figure | None:
+    known = [(one, one.slowdown) for one in found.classes if one.slowdown is not None][:MOST_BARS]
+    if not known:
+        return None
+    series = tuple(
+        Series(
+            name=name,
+            side="computation",
+            style="alone" if changed else "undecided",
+            x=tuple(float(place) for place, (one, _) in enumerate(known) if one.changed == changed),
+            y=tuple(slowdown.value for one, slowdown in known if one.changed == changed),
+            low=tuple(slowdown.low for one, slowdown in known if one.changed == changed),
+            high=tuple(slowdown.high for one, slowdown in known if one.changed == changed),
+            base=tuple(1.0 for one, _ in known if one.changed == changed),
+            drawn="bars",
+            texts=tuple(f"{slowdown.value:.2f}" for one, slowdown in known if one.changed == changed),
+            value="slowdown",
+            band="interval",
+        )
+        for changed, name in ((True, "significant"), (False, "not significant"))
+        if any(one.changed == changed for one, _ in known)
+    )
+    return Figure(
+        name="overlap-slowdowns",
+        title="Slowdown of computations beside communication",
+        x=Axis(label="", names=tuple(_short(f"{one.name} | {one.communication}") for one, _ in known)),
+        left=Axis(label="duration beside / alone", reference=1.0),
+        series=series,
+        caption="Whiskers: all intervals hold together with 95 % confidence.",
+    )
+
+
+def _short(name: str) -> str:
+    first, _, second = name.partition(" | ")
+    cut = [one if len(one) <= NAME_LETTERS else one[: NAME_LETTERS - 1] + "…" for one in (first, second)]
+    return " | ".join(cut)
+
+
+def overlap_page(found: TraceOverlap) -> str:
+    """Verdict, figures and the table as one self-contained page."""
+    return figure_page(
+        "What overlap hides, and what hiding costs",
+        [(found.verdict, (*found.doubts, *found.notes))],
+        overlap_figures(found),
+        (
+            "Classes of computation",
+            COLUMNS,
+            [row(one.label, one.communication, one) for one in found.classes],
+        ),
+        command=" ".join(found.files),
+        note=f"Times are those of a rank, the mean over {found.ranks}.",
+    )
+
+
+def row(name: str, other: str | None, one: Matched) -> tuple[str, ...]:
+    """A row of the table of classes."""
+    return (
+        name,
+        other or "-",
+        str(one.alone),
+        str(one.overlapped),
+        duration(one.shared_s) if one.overlapped else "-",
+        slowdown_text(one.slowdown) if one.slowdown is not None else f"n/a: {one.reason}",
+    )
+
+
+def slowdown_text(interval: Interval) -> str:
+    """`1.14 (1.12 to 1.16)`."""
+    return with_span(*(f"{end:.3f}" for end in (interval.value, interval.low, interval.high)))

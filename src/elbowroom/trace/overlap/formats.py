@@ -1,0 +1,119 @@
+"""Which format a trace has, and several files as one trace."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from elbowroom.errors import UsageError
+from elbowroom.trace.overlap.events import NONE, EventClass, Events, Lane
+from elbowroom.trace.overlap.tables import Numbering
+
+Format = Literal["folder", "otf2", "sqlite", "parquet", "json"]
+
+ANCHOR = ".otf2"
+READABLE = "Kineto or Chrome JSON (also .gz), Nsight Systems' SQLite, OTF2, or a trace of elbowroom"
+
+
+def format_of(path: Path) -> tuple[Format, Path]:
+    """The format of a trace, and what to read: of an OTF2 archive its anchor. UsageError for any other."""
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            return _of_folder(path)
+        if not stat.S_ISREG(mode):
+            raise _wrong(path, "is no regular file")
+        with open(path, "rb") as file:
+            start = file.read(64)
+    except (OSError, ValueError) as error:
+        raise _wrong(path, f"cannot be read ({getattr(error, 'strerror', None) or error})") from error
+    if not start:
+        raise _wrong(path, "is empty")
+    if path.suffix == ANCHOR:
+        return "otf2", path
+    if start.startswith(b"SQLite format 3\0"):
+        return "sqlite", path
+    if start.startswith(b"PAR1"):
+        return "parquet", path
+    if start.startswith(b"\x1f\x8b") or start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
+        return "json", path
+    raise _wrong(path, "is of no format that is read here")
+
+
+def _of_folder(path: Path) -> tuple[Format, Path]:
+    anchors = sorted(one for one in path.glob(f"*{ANCHOR}") if one.is_file())
+    if len(anchors) == 1:
+        return "otf2", anchors[0]
+    if anchors:
+        raise _wrong(path, f"holds {len(anchors)} archives")
+    return "folder", path
+
+
+def _wrong(path: Path, what: str) -> UsageError:
+    return UsageError(what, field="trace", value=str(path), hint=f"give {READABLE}")
+
+
+def joined(parts: Sequence[Events], files: Sequence[str]) -> Events:
+    """Several files, one or more for each rank, as one trace. UsageError where they are of several runs: of
+    two formats, of jobs of different sizes, or twice of the same rank.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    _check_alike(parts, files)
+    classes: Numbering = Numbering()
+    ranks: Numbering = Numbering()
+    lanes: list[Lane] = []
+    columns: dict[str, list[np.ndarray]] = {
+        name: [] for name in ("kind", "lane", "start", "duration", "launched")
+    }
+    for part in parts:
+        numbers = np.array([classes[kind] for kind in part.classes], dtype=np.int32)
+        columns["kind"].append(numbers[part.kind] if len(part) else part.kind)
+        columns["launched"].append(
+            np.where(part.launched == NONE, NONE, numbers[np.maximum(part.launched, 0)])
+            if len(part)
+            else part.launched
+        )
+        columns["lane"].append(part.lane + np.int32(len(lanes)))
+        columns["start"].append(part.start)
+        columns["duration"].append(part.duration)
+        lanes += [
+            Lane(rank=ranks[part.ranks[one.rank]], name=one.name, device=one.device) for one in part.lanes
+        ]
+    whole = {name: np.concatenate(blocks) for name, blocks in columns.items()}
+    kinds: tuple[EventClass, ...] = tuple(classes)
+    return Events(
+        format=parts[0].format,
+        classes=kinds,
+        lanes=tuple(lanes),
+        ranks=tuple(ranks),
+        kind=whole["kind"].astype(np.int32),
+        lane=whole["lane"].astype(np.int32),
+        start=whole["start"],
+        duration=whole["duration"],
+        launched=whole["launched"].astype(np.int32),
+        steps=max((part.steps or 0 for part in parts), default=0) or None,
+        doubts=tuple(dict.fromkeys(text for part in parts for text in part.doubts)),
+        notes=tuple(dict.fromkeys(text for part in parts for text in part.notes)),
+    )
+
+
+def _check_alike(parts: Sequence[Events], files: Sequence[str]) -> None:
+    owners: dict[str, str] = {}
+    for part, file in zip(parts, files, strict=True):
+        if part.format != parts[0].format:
+            what = f"is {part.format}, and {files[0]} is {parts[0].format}: they are of several runs"
+            raise UsageError(what, field="trace", value=file, hint="give the files of one run")
+        if part.job != parts[0].job:
+            what = f"is of a job of {part.job or 'some'} ranks, and {files[0]} of {parts[0].job or 'some'}"
+            raise UsageError(what, field="trace", value=file, hint="give the files of one run")
+        for rank in part.ranks:
+            if owners.setdefault(rank, file) != file or files.count(file) > 1:
+                what = f"has {rank}, as {owners[rank]} has: they are of several runs"
+                raise UsageError(
+                    what, field="trace", value=file, hint="give one file for each rank of one run"
+                )

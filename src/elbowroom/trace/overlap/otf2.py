@@ -1,0 +1,129 @@
+"""OTF2 archives (Score-P, elbowroom): regions, their paradigms and roles, and nonblocking messages of MPI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+import numpy as np
+
+from elbowroom.errors import UsageError
+from elbowroom.trace.columns import BEGIN, END
+from elbowroom.trace.overlap.events import EventClass, Events, Ints, Lane
+from elbowroom.trace.overlap.otf2_library import COMPLETE, DONE, ENTER, IRECV, ISEND, LEAVE
+from elbowroom.trace.overlap.own import IN_FLIGHT, paired
+from elbowroom.trace.overlap.tables import Numbering, check_memory, events
+
+RECORDS = 4
+"""Numbers of a record: location, kind, time, region or request."""
+
+_PARADIGMS = {4: "mpi", 11: "communication", 13: "communication"}
+_ROLES = {
+    **dict.fromkeys((15, 16, 22, 33), "artificial"),  # barriers of OpenMP, waits for tasks and threads
+    **dict.fromkeys((23, 24, 25, 26, 28, 29), "communication"),  # collective, point to point, one-sided
+    30: "memcpy",
+    **dict.fromkeys((21, 31, 32), "artificial"),  # creation of tasks and threads
+}
+_ACCELERATOR = 2
+_HOST_CALLS = (5, 23, 19, 18)
+"""CUDA, HIP, OpenCL, OpenACC: on the host their calls launch what computes."""
+
+
+class _Definitions(msgspec.Struct):
+    resolution: int = 1_000_000_000
+    regions: list[tuple[int, str, int, int]] = []
+    locations: list[tuple[int, str, int, str]] = []
+    error: str = ""
+
+
+def read_otf2(stream: IO[bytes], path: Path) -> Events:
+    """The events that otf2_library writes. UsageError where the archive cannot be read."""
+    wrong: dict[str, Any] = {
+        "field": "trace",
+        "value": str(path),
+        "hint": "name the folder, or its traces.otf2",
+    }
+    try:
+        known = msgspec.json.decode(stream.readline(), type=_Definitions)
+    except msgspec.DecodeError as error:
+        raise UsageError("cannot be read: libotf2 ended early", **wrong) from error
+    if known.error:
+        raise UsageError(f"cannot be read as OTF2: {known.error}", **wrong)
+    data = bytearray()
+    while block := stream.read(1 << 22):
+        data += block
+        check_memory(len(data) // (8 * RECORDS))
+    numbers = np.frombuffer(bytes(data[: len(data) // (8 * RECORDS) * 8 * RECORDS]), dtype=np.int64).reshape(
+        -1, RECORDS
+    )
+    done = len(numbers) > 0 and numbers[-1, 1] == DONE
+    whole = bool(done and numbers[-1, 3])
+    return _events(known, numbers[:-1] if done else numbers, path, whole)
+
+
+def _events(known: _Definitions, numbers: Ints, path: Path, whole: bool) -> Events:
+    classes = [EventClass(name=name, category=_category(role, of)) for _, name, role, of in known.regions]
+    classes.append(EventClass(name=IN_FLIGHT, category="message"))
+    ranks = Numbering()
+    lanes = [
+        Lane(rank=ranks[group], name=name, device=kind == _ACCELERATOR)
+        for _, name, kind, group in known.locations
+    ]
+    threads = len(lanes)
+    lanes += [Lane(rank=rank, name="messages", device=True) for rank in range(len(ranks))]
+    location = _numbered(numbers[:, 0], [one[0] for one in known.locations])
+    region = _numbered(numbers[:, 3], [one[0] for one in known.regions])
+    kind = numbers[:, 1]
+    good = (location >= 0) & ((region >= 0) | (kind > LEAVE))
+    location, region, kind, numbers = location[good], region[good], kind[good], numbers[good]
+    time = np.round((numbers[:, 2] - (numbers[:, 2].min() if len(numbers) else 0)) * (1e9 / known.resolution))
+    time = time.astype(np.int64)
+    state = np.full(len(kind), -1, dtype=np.int64)
+    state[kind == ENTER], state[kind == LEAVE] = BEGIN, END
+    first, last = paired(location, region, state, time)
+    sent, completed = _requests(location, kind, numbers[:, 3])
+    of_threads = np.array([one.rank for one in lanes[:threads]], dtype=np.int64)
+    return events(
+        format="otf2",
+        classes=classes,
+        lanes=lanes,
+        ranks=list(ranks),
+        kind=np.concatenate([region[first], np.full(len(sent), len(classes) - 1)]),
+        lane=np.concatenate([location[first], threads + of_threads[location[sent]]]),
+        start=np.concatenate([time[first], time[sent]]),
+        duration=np.concatenate([time[last] - time[first], time[completed] - time[sent]]),
+        doubts=()
+        if whole
+        else (f"{path.name} ends early or is damaged: the events before that are analysed",),
+        notes=("a message is in flight from its post to its completion, at most",) if len(sent) else (),
+    )
+
+
+def _category(role: int, paradigm: int) -> str:
+    if paradigm in _PARADIGMS:
+        return _PARADIGMS[paradigm]
+    if paradigm in _HOST_CALLS and role in (1, 2):
+        return "host"
+    return _ROLES.get(role, "computation" if paradigm == 3 else "")
+
+
+def _numbered(values: Ints, known: list[int]) -> Ints:
+    """Places of numbers in a list; -1 for one that it lacks."""
+    if not known:
+        return np.full(len(values), -1, dtype=np.int64)
+    order = np.argsort(np.array(known, dtype=np.int64), kind="stable")
+    ordered = np.array(known, dtype=np.int64)[order]
+    at = np.minimum(np.searchsorted(ordered, values), len(known) - 1)
+    return np.where(ordered[at] == values, order[at], -1)
+
+
+def _requests(location: Ints, kind: Ints, request: Ints) -> tuple[Ints, Ints]:
+    """Posts of nonblocking messages and their completions, by request."""
+    chosen = np.flatnonzero(np.isin(kind, (ISEND, IRECV, COMPLETE)))
+    order = chosen[np.lexsort((chosen, request[chosen], location[chosen]))]
+    if len(order) < 2:
+        return order[:0], order[:0]
+    same = (np.diff(location[order]) == 0) & (np.diff(request[order]) == 0)
+    pair = np.flatnonzero(same & (kind[order[:-1]] != COMPLETE) & (kind[order[1:]] == COMPLETE))
+    return order[pair], order[pair + 1]
