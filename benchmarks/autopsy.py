@@ -109,9 +109,8 @@ def main() -> int:
         print(json.dumps({"speed": speed, "recovered": recovered, "claims": claimed, "traces": asked.traces}))
     else:
         print(f"{asked.events} events, {speed['MB']:.0f} MB of JSON:")
-        print(
-            f"  {speed['wall_s']:.2f} s, {speed['cpu_s']:.2f} s of CPU time, {speed['peak_MB']:.0f} MB of memory"
-        )
+        wall, cpu, peak = speed["wall_s"], speed["cpu_s"], speed["peak_MB"]
+        print(f"  {wall:.2f} s, {cpu:.2f} s of CPU time, {peak:.0f} MB of memory")
         print("planted  mean error  mean |error|  intervals that hold it")
         for slowdown, (mean, distance, held) in recovered.items():
             print(f"{slowdown:7.2f}  {mean:+10.4f}  {distance:12.4f}  {held:10.1%}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import json
 import sqlite3
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -188,7 +189,8 @@ def kineto(
     for step_rank, at, begin, length in made.steps:
         if rank is None or step_rank == rank:
             events.append(
-                {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{at}", "pid": 4000, "tid": 1,
+                {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{at}", "pid": 4000 + step_rank,
+                 "tid": 1,
                  "ts": round(begin, 3), "dur": round(length, 3)}
             )  # fmt: skip
     head: dict[str, Any] = {"schemaVersion": 1, "deviceProperties": [{"id": 0}, {"id": 1}]}
@@ -238,3 +240,7 @@ def nsight(made: Made, path: Path, *, renamed: bool = False) -> None:
 def write_gzip(data: bytes, path: Path) -> None:
     """A compressed file."""
     path.write_bytes(gzip.compress(data, compresslevel=1))
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_bytes(kineto(make(Recipe(ranks=2, slowdown=1.15, steps=True)), launches=True))

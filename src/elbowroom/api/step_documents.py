@@ -20,9 +20,9 @@ _TIMES = (
 
 
 class StepSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The step's time, that of each side beside the other, what people assume without a model, the share
-    that overlapping saves of the time one after the other (`gain`), of the shorter side (`overlap`), and of what it
-    would save without contention (`fraction_of_ideal`); null where a side takes no time.
+    """The step's time, that of each side beside the other, what people assume without a model, the share that
+    overlapping saves of the time one after the other (`gain`), of the shorter side (`overlap`), and of what
+    it would save without contention (`fraction_of_ideal`); null where a side takes no time.
     """
 
     total: float

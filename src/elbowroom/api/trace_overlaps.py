@@ -27,6 +27,7 @@ from elbowroom.trace.overlap.otf2 import read_otf2
 from elbowroom.trace.overlap.own import read_columns, read_parquet
 from elbowroom.trace.overlap.recognition import Patterns
 from elbowroom.trace.overlap.verdict import duration as duration
+from elbowroom.trace.overlap.verdict import short_name as short_name
 
 
 def trace_overlap(
@@ -36,8 +37,8 @@ def trace_overlap(
     communication: Sequence[str] = (),
     between_calls: bool = False,
 ) -> TraceOverlap:
-    """The overlap of one trace, in one file, or in one for each rank. Names that match a regular expression in
-    `computation` or `communication` are of that side, whatever the trace says. `between_calls`: the time
+    """The overlap of one trace, in one file, or in one for each rank. Names that match a regular expression
+    in `computation` or `communication` are of that side, whatever the trace says. `between_calls`: the time
     between two communications of a thread is computation, for traces that record MPI only.
 
     UsageError for what is no trace, is damaged at its begin, has no communication or no computation, or is of

@@ -8,15 +8,17 @@ import click
 
 from elbowroom import api
 from elbowroom.api.quantities import number, span
-from elbowroom.cli.console import console, new_table, print_json, print_wrapped
+from elbowroom.cli.console import console, new_table, print_json, print_wrapped, styled
 from elbowroom.cli.options import NOISY, Output, command, json_option
 from elbowroom.errors import UsageError
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from elbowroom.api.trace_overlaps import OverlapComparison, TraceOverlap
 
 MOST_ROWS = 20
-LETTERS = 22
+LETTERS = 21
 
 
 @command("overlap")
@@ -151,5 +153,5 @@ def _print_comparison(compared: OverlapComparison) -> None:
             print_wrapped(f"partial: {text}", style="bold yellow")
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= LETTERS else text[: LETTERS - 3] + "..."
+def _cut(text: str) -> Text:
+    return styled(api.trace_overlaps.short_name(text, LETTERS))

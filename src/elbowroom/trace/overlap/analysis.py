@@ -43,6 +43,10 @@ def analyse(
 
     UsageError where the trace has no communication or no computation.
     """
+    if not len(events):
+        raise UsageError(
+            "has no events with a duration", field="trace", value=", ".join(files), hint="record it again"
+        )
     found = sides(events, patterns)
     if between_calls:
         events = with_gaps(events, found == COMMUNICATION)
@@ -72,14 +76,9 @@ def _check_sides(
     for side, word in ((communicating, "communication"), (computing, "computation")):
         if not len(side.cut.owner):
             names = [kind.name for kind in events.classes]
-            seen = (
-                f"{len(events)} events, such as {_some(names)}"
-                if len(events)
-                else "no events with a duration"
-            )
             calls = ", or count the time between calls: --between-calls" if side is computing else ""
-            hint = f"name it with --{word} PATTERN{calls}" if len(events) else "record it again"
-            what = f"has no {word} that is recognised ({seen})"
+            what = f"has no {word} that is recognised ({len(events)} events, such as {_some(names)})"
+            hint = f"name it with --{word} PATTERN{calls}"
             raise UsageError(what, field="trace", value=", ".join(files), hint=hint)
     if not set(computing.rank.tolist()) & set(communicating.rank.tolist()):
         raise UsageError(

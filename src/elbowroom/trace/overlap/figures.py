@@ -6,11 +6,11 @@ from elbowroom.draw.figure import Axis, Figure, Series
 from elbowroom.draw.numbers import number, with_span
 from elbowroom.stats.interval import Interval
 from elbowroom.trace.figure_page import figure_page
-from elbowroom.trace.overlap.document import Matched, TraceOverlap
-from elbowroom.trace.overlap.verdict import UNITS, duration
+from elbowroom.trace.overlap.document import ComputationClass, Matched, TraceOverlap
+from elbowroom.trace.overlap.verdict import UNITS, duration, short_name
 
-MOST_BARS = 10
-NAME_LETTERS = 24
+MOST_BARS = 8
+NAME_LETTERS = 10
 COLUMNS = ("computation", "beside", "alone", "overlapped", "both active", "slowdown")
 
 
@@ -38,7 +38,7 @@ def _times(found: TraceOverlap) -> Figure:
     bars = Series(
         name="time",
         hue="blue",
-        style="alone",
+        style="line",
         x=tuple(float(place) for place in range(len(parts))),
         y=values,
         low=tuple(ends[0]),
@@ -63,37 +63,39 @@ def _slowdowns(found: TraceOverlap) -> Figure | None:
     if not known:
         return None
     series = tuple(
-        Series(
-            name=name,
-            side="computation",
-            style="alone" if changed else "undecided",
-            x=tuple(float(place) for place, (one, _) in enumerate(known) if one.changed == changed),
-            y=tuple(slowdown.value for one, slowdown in known if one.changed == changed),
-            low=tuple(slowdown.low for one, slowdown in known if one.changed == changed),
-            high=tuple(slowdown.high for one, slowdown in known if one.changed == changed),
-            base=tuple(1.0 for one, _ in known if one.changed == changed),
-            drawn="bars",
-            texts=tuple(f"{slowdown.value:.2f}" for one, slowdown in known if one.changed == changed),
-            value="slowdown",
-            band="interval",
-        )
+        _bars(name, [(place, found) for place, (one, found) in enumerate(known) if one.changed == changed])
         for changed, name in ((True, "significant"), (False, "not significant"))
         if any(one.changed == changed for one, _ in known)
     )
     return Figure(
         name="overlap-slowdowns",
-        title="Slowdown of computations beside communication",
-        x=Axis(label="", names=tuple(_short(f"{one.name} | {one.communication}") for one, _ in known)),
-        left=Axis(label="duration beside / alone", reference=1.0),
+        title="How much longer computations take beside communication",
+        x=Axis(label="", names=tuple(_name(one) for one, _ in known)),
+        left=Axis(label="%", reference=0.0),
         series=series,
         caption="Whiskers: all intervals hold together with 95 % confidence.",
     )
 
 
-def _short(name: str) -> str:
-    first, _, second = name.partition(" | ")
-    cut = [one if len(one) <= NAME_LETTERS else one[: NAME_LETTERS - 1] + "…" for one in (first, second)]
-    return " | ".join(cut)
+def _bars(name: str, known: list[tuple[int, Interval]]) -> Series:
+    return Series(
+        name=name,
+        side="computation",
+        style="line" if name == "significant" else "undecided",
+        x=tuple(float(place) for place, _ in known),
+        y=tuple(100 * (slowdown.value - 1) for _, slowdown in known),
+        low=tuple(100 * (slowdown.low - 1) for _, slowdown in known),
+        high=tuple(100 * (slowdown.high - 1) for _, slowdown in known),
+        drawn="bars",
+        texts=tuple(f"{100 * (slowdown.value - 1):.1f}" for _, slowdown in known),
+        value="longer by",
+        band="interval",
+    )
+
+
+def _name(one: ComputationClass) -> str:
+    """Below a bar, in lines of NAME_LETTERS."""
+    return " ".join(short_name(text, NAME_LETTERS) for text in (one.name, one.communication or ""))
 
 
 def overlap_page(found: TraceOverlap) -> str:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 from elbowroom.draw.numbers import number, span
 from elbowroom.stats.interval import Interval
 from elbowroom.trace.overlap.document import TraceOverlap
 
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+
+
+_NCCL = re.compile(r"^(void )?(nccl|rccl)\w*?Kernel_(?=.)")
+
+
+def short_name(text: str, letters: int) -> str:
+    """A name in so many letters, without the beginning that all kernels of NCCL have."""
+    text = _NCCL.sub("", text)
+    return text if len(text) <= letters else text[: letters - 1] + "…"
 
 
 def duration(seconds: float) -> str:

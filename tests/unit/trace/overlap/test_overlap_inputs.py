@@ -33,7 +33,7 @@ def test_an_empty_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_trace_without_events_is_refused(tmp_path: Path) -> None:
     (tmp_path / "none.json").write_text('{"traceEvents": []}')
-    refused(tmp_path / "none.json", "no communication .*no events with a duration")
+    refused(tmp_path / "none.json", "has no events with a duration")
 
 
 def test_json_that_is_no_trace_is_refused(tmp_path: Path) -> None:
