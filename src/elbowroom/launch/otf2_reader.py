@@ -12,8 +12,8 @@ from typing import IO
 
 from elbowroom.errors import UsageError
 from elbowroom.launch import processes
+from elbowroom.trace.overlap import otf2_library
 
-_MODULE = "elbowroom.trace.overlap.otf2_library"
 _NAMES = ("otf2", "open-trace-format2")
 """Of the library: OTF2's own, and Debian's."""
 
@@ -37,7 +37,8 @@ def records(archive: Path) -> Iterator[IO[bytes]]:
     """What the archive holds (trace.overlap.otf2 reads it). UsageError as `library`, MachineError if the
     process cannot be started. The archive may end the process early: the stream ends then.
     """
-    words = [sys.executable, "-m", _MODULE, library(), str(archive)]
+    # -I: without the folders of the user's own modules; the program needs Python's alone.
+    words = [sys.executable, "-I", str(otf2_library.__file__), library(), str(archive)]
     process = processes.start(
         words,
         field="otf2",

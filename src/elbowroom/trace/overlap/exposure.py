@@ -113,10 +113,9 @@ def _share(
 def _ranks(rank: Small) -> Iterator[tuple[int, Ints]]:
     """Each rank and where it stands in the column."""
     order = np.argsort(rank, kind="stable")
-    ordered = rank[order]
-    first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(order) else []
-    for begin, part in zip(first, np.split(order, first[1:]) if len(order) else [], strict=True):
-        yield int(ordered[begin]), part
+    cuts = np.flatnonzero(np.diff(rank[order])) + 1
+    for part in np.split(order, cuts) if len(order) else ():
+        yield int(rank[part[0]]), part
 
 
 def by_rank(side: SideSlices) -> dict[int, Spans]:

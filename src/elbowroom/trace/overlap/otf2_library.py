@@ -1,6 +1,6 @@
 """Reads an OTF2 archive with libotf2, in a process of its own: the library ends the process on some damage.
 
-    python -m elbowroom.trace.overlap.otf2_library LIBRARY ARCHIVE
+    python otf2_library.py LIBRARY ARCHIVE
 
 writes to stdout a line of JSON (definitions, or an error), then records of trace.overlap.otf2.RECORDS for
 each location, and one of kind DONE. Function names and constants are those of OTF2 2.0 to 3.1.
@@ -17,7 +17,7 @@ from typing import Any
 
 ENTER, LEAVE, ISEND, IRECV, COMPLETE, DONE = range(6)
 FLUSH = 3 << 15
-"""Numbers that are kept before they are written."""
+"""Events that are read before they are written."""
 
 _EVENT = (c_int, c_uint64, c_uint64, c_uint64, c_void_p, c_void_p)
 _REGION = CFUNCTYPE(*_EVENT, c_uint32)
@@ -51,6 +51,7 @@ class Archive:
         self.strings: dict[int, str] = {}
         self.regions: dict[int, tuple[int, int, int]] = {}
         self.locations: dict[int, tuple[int, int, int]] = {}
+        self.counts: dict[int, int] = {}
         self.groups: dict[int, int] = {}
         self.resolution = 1_000_000_000
         self._kept: list[Any] = []  # callbacks that the library holds
@@ -86,8 +87,9 @@ class Archive:
             self.regions[number] = (name, role, paradigm)
             return 0
 
-        def location(_: Any, number: int, name: int, kind: int, _events: int, group: int) -> int:
+        def location(_: Any, number: int, name: int, kind: int, events: int, group: int) -> int:
             self.locations[number] = (name, kind, group)
+            self.counts[number] = events
             return 0
 
         def group(_: Any, number: int, name: int, *_more: int) -> int:
@@ -138,11 +140,13 @@ class Archive:
             if not events:
                 continue
             self.call("Reader_RegisterEvtCallbacks", self.reader, events, table, c_void_p(number))
-            read = c_uint64(1)
-            while read.value:
+            read, left = c_uint64(FLUSH), self.counts[number]
+            # A call at the end of a location fails.
+            while read.value == FLUSH and left > 0:
                 if self.call("Reader_ReadLocalEvents", self.reader, events, c_uint64(FLUSH), byref(read)):
                     whole = False
                     break
+                left -= read.value
                 out.write(records.tobytes())
                 del records[:]
             out.write(records.tobytes())
