@@ -4,6 +4,7 @@
 
 #include "base/clock.hpp"
 #include "exchange/common_clock.hpp"
+#include "exchange/keeper.hpp"
 #include "exchange/station.hpp"
 
 namespace elbowroom {
@@ -35,7 +36,7 @@ class Follower {
   }
 
  private:
-  // check, prepare and pages: answered by an object, with "error" in it when it went wrong.
+  // check, prepare, pages, hold and release: answered by an object, with "error" in it when it went wrong.
   json attempt(const std::string& what, const json& order) {
     try {
       if (what == "check") {
@@ -47,6 +48,10 @@ class Follower {
         std::set<std::string> flags = station_.request_flags();
         const json pages = station_.pages(flags);
         return {{"pages", pages}, {"flags", flags}};
+      } else if (what == "hold" && job_.first_on_host()) {
+        keeper_.hold(request_.settings);
+      } else if (what == "release" && job_.first_on_host()) {
+        return keeper_.release();
       }
       return json::object();
     } catch (const RequestError& error) {
@@ -112,6 +117,7 @@ class Follower {
   const Job& job_;
   Station station_;
   CommonClock clock_;
+  Keeper keeper_;
   Request request_;
 };
 

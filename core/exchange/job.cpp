@@ -104,6 +104,11 @@ int Job::ranks_on_host_of(int rank) const {
   return static_cast<int>(std::count(hosts_.begin(), hosts_.end(), hosts_[static_cast<std::size_t>(rank)]));
 }
 
+bool Job::first_on_host() const {
+  const auto own = hosts_.begin() + rank_;
+  return std::find(hosts_.begin(), own, *own) == own;
+}
+
 std::uint64_t Job::common_number() const {
   std::random_device random;
   std::uint64_t number = (static_cast<std::uint64_t>(random()) << 32) | random();

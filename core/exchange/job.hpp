@@ -27,6 +27,7 @@ class Job {
   const std::vector<std::string>& hosts() const { return hosts_; }
   bool same_host(int rank) const { return hosts_[static_cast<std::size_t>(rank)] == hosts_.front(); }
   int ranks_on_host_of(int rank) const;
+  bool first_on_host() const;  // whether no lower rank is on this rank's host
   int thread_level() const { return thread_level_; }
   const std::string& transport() const { return transport_; }  // as in hello
   const nlohmann::json& ranks() const { return ranks_; }       // as in hello

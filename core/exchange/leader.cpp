@@ -39,6 +39,22 @@ std::string reason_for(const std::string& status, const std::set<std::string>& f
   return reason;
 }
 
+// A setting that did not stay as it was set voids all that was measured; what could not be set back is said.
+void void_if_changed(json& record, const json& released) {
+  if (const json& changed = released.at("changed"); !changed.empty()) {
+    record["status"] = "failed";
+    record["flags"].push_back("settings_changed");
+    record["reason"] = "a setting did not stay as it was set: " + changed.front().get<std::string>();
+    for (json& phase : record["phases"]) {
+      phase["status"] = "void";
+      phase["flags"].push_back("settings_changed");
+    }
+  }
+  if (const json& left = released.at("left"); !left.empty()) {
+    record["not_restored"] = left;
+  }
+}
+
 }  // namespace
 
 Leader::Leader(const Job& job) : job_(job), station_(job), clock_(job.control()) {}
@@ -99,16 +115,61 @@ json Leader::answer(const std::string& line) {
     station_.check(request);
     check_job(request, job_.hosts());
     prepare_all(object, request);
+    hold_all(request);
   } catch (const RequestError& error) {
     return error_record(object, error);
   } catch (const std::exception& error) {
     return error_record(object,
                         RequestError("", "", error.what(), "check the machine, then repeat the request", "machine"));
   }
+  json record = measured(request);
+  if (!request.settings.is_null()) {
+    void_if_changed(record, release_all());
+  }
+  return record;
+}
+
+json Leader::measured(const Request& request) {
   synchronise();
   trace_point(++repetitions_, request.point);
   const TracedSpan span(traced(Traced::repetition), repetitions_);
   return assemble(request, measure(request));
+}
+
+// Every host holds the settings before anything is measured; where one refuses, none does.
+void Leader::hold_all(const Request& request) {
+  if (request.settings.is_null()) {
+    return;
+  }
+  job_.send_to_others({{"order", "hold"}});
+  std::exception_ptr own;
+  try {
+    keeper_.hold(request.settings);
+  } catch (...) {
+    own = std::current_exception();
+  }
+  try {
+    agree(own);
+  } catch (...) {
+    release_all();
+    throw;
+  }
+}
+
+// {"changed": [sentences], "left": [sentences]} of all hosts; empty lists when every host is as it was.
+json Leader::release_all() {
+  job_.send_to_others({{"order", "release"}});
+  json all = {{"changed", json::array()}, {"left", json::array()}};
+  for (int rank = 0; rank < job_.size(); ++rank) {
+    const json reply = rank == 0 ? keeper_.release() : job_.receive(rank);
+    for (const char* what : {"changed", "left"}) {
+      if (reply.contains(what)) {
+        const std::string sentence = reply.at(what);
+        all[what].push_back("host " + job_.hosts()[static_cast<std::size_t>(rank)] + ": " + sentence);
+      }
+    }
+  }
+  return all;
 }
 
 json Leader::measure(const Request& request) {

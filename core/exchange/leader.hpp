@@ -8,6 +8,7 @@
 
 #include "exchange/common_clock.hpp"
 #include "exchange/job.hpp"
+#include "exchange/keeper.hpp"
 #include "exchange/station.hpp"
 #include "protocol/line_source.hpp"
 
@@ -36,11 +37,15 @@ class Leader {
   nlohmann::json finish(Phase phase, const Window& window, bool steady, nlohmann::json record);
   nlohmann::json assemble(const Request& request, nlohmann::json phases);
 
+  nlohmann::json measured(const Request& request);
+  void hold_all(const Request& request);
+  nlohmann::json release_all();
   void synchronise();
 
   const Job& job_;
   Station station_;
   CommonClock clock_;
+  Keeper keeper_;  // of this rank's host
   std::uint64_t repetitions_ = 0;
 };
 

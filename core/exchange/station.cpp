@@ -5,6 +5,7 @@
 
 #include "base/clock.hpp"
 #include "exchange/several_threads.hpp"
+#include "observe/frequency.hpp"
 #include "observe/tracing.hpp"
 #include "protocol/message_layout.hpp"
 #include "protocol/record.hpp"
@@ -176,14 +177,29 @@ std::vector<int> Station::threads_cores() const {
   return cores;
 }
 
+// Cores of this host on which any rank runs a thread.
+std::vector<int> Station::busy_cores() const {
+  std::vector<int> cores;
+  const std::string& host = job_.hosts()[static_cast<std::size_t>(job_.rank())];
+  for (int rank = 0; rank < job_.size(); ++rank) {
+    if (job_.hosts()[static_cast<std::size_t>(rank)] != host) {
+      continue;
+    }
+    const Placement placement = placement_of(request_, rank, job_.same_host(rank));
+    cores.insert(cores.end(), placement.comm_cores.begin(), placement.comm_cores.end());
+    if (rank_computes(request_, rank) || has_bystanders(request_, rank)) {
+      cores.insert(cores.end(), placement.comp_cores.begin(), placement.comp_cores.end());
+    }
+  }
+  return cores;
+}
+
 void Station::begin_phase() {
-  const std::vector<int> cores = threads_cores();
-  const auto& all = machine_.cores();
-  const auto spare = std::find_if(all.begin(), all.end(), [&](const CoreInfo& core) {
-    return core.allowed && std::find(cores.begin(), cores.end(), core.number) == cores.end();
-  });
-  const int trace_core = spare == all.end() ? (cores.empty() ? -1 : cores.front()) : spare->number;
-  observer_ = std::make_unique<PhaseObserver>(cores, request_.observe, trace_core);
+  std::vector<std::string> wanted = request_.observe;
+  if (job_.rank() != 0) {
+    std::erase(wanted, "frequency_trace");  // only rank 0's is kept
+  }
+  observer_ = std::make_unique<PhaseObserver>(threads_cores(), wanted, sampling_core(machine_.cores(), busy_cores()));
   reports_.clear();
   exchanged_ = ExchangeReport{};
   observer_->start();
@@ -238,6 +254,9 @@ json Station::observed(std::set<std::string>& flags) const {
   json record = observer_->result();
   if (record.value("migrations", 0) > 0) {
     flags.insert("migrated");
+  }
+  if (observer_->sampling_disturbs()) {
+    flags.insert("sampling_disturbs");
   }
   if (stolen(record, static_cast<double>(now_ns() - phase_start_) * 1e-9)) {
     flags.insert("steal");

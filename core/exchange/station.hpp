@@ -65,6 +65,7 @@ class Station {
   void prepare_communication();
   char* message_memory(std::size_t bytes);
   std::vector<int> threads_cores() const;
+  std::vector<int> busy_cores() const;
 
   const Job& job_;
   const Machine& machine_;

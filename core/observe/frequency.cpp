@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <stdexcept>
 
 #include "machine/machine.hpp"
@@ -18,6 +19,46 @@ std::string folder_of(int core, const SystemRoots& roots) {
 std::optional<std::int64_t> frequency_khz(int core, const SystemRoots& roots) {
   const auto value = read_number(folder_of(core, roots) + "/scaling_cur_freq");
   return value && *value > 0 ? value : std::nullopt;
+}
+
+std::map<std::string, std::int64_t> uncore_khz(const SystemRoots& roots) {
+  const std::string folder = roots.sys + "/devices/system/cpu/intel_uncore_frequency";
+  std::map<std::string, std::int64_t> values;
+  for (const std::string& part : list_directory(folder)) {
+    std::string path = folder;
+    path += '/';
+    path += part;
+    path += "/current_freq_khz";
+    if (const auto value = read_number(path); value && *value > 0) {
+      values[part] = *value;
+    }
+  }
+  return values;
+}
+
+int sampling_core(const std::vector<CoreInfo>& cores, const std::vector<int>& busy) {
+  const auto has_thread = [&](const CoreInfo& core) {
+    return std::any_of(busy.begin(), busy.end(), [&](int number) {
+      return std::find(core.pus.begin(), core.pus.end(), number) != core.pus.end();
+    });
+  };
+  std::set<int> sockets;
+  for (const CoreInfo& core : cores) {
+    if (has_thread(core)) {
+      sockets.insert(core.package);
+    }
+  }
+  int spare = -1;
+  for (const CoreInfo& core : cores) {
+    if (!core.allowed || has_thread(core)) {
+      continue;
+    }
+    if (!sockets.contains(core.package)) {
+      return core.number;
+    }
+    spare = spare < 0 ? core.number : spare;
+  }
+  return spare;
 }
 
 std::string frequency_refusal(const std::vector<int>& cores, const SystemRoots& roots) {
@@ -58,6 +99,9 @@ void FrequencySampler::run(int bind_to) {
       if (const auto khz = frequency_khz(core, roots_)) {
         samples_[core].push_back(*khz);
       }
+    }
+    for (const auto& [part, khz] : uncore_khz(roots_)) {
+      uncore_[part].push_back(khz);
     }
     next += std::chrono::nanoseconds(interval_ns_);
     std::this_thread::sleep_until(next);

@@ -191,6 +191,44 @@ TEST_CASE("the sampler sees a frequency change") {
   CHECK(changed);
 }
 
+TEST_CASE("the sampler sees the uncore") {
+  FakeTree tree;
+  const std::string part = "sys/devices/system/cpu/intel_uncore_frequency/package_00_die_00/";
+  tree.add(part + "current_freq_khz", "2400000").add(part + "max_freq_khz", "2500000");
+  CHECK(uncore_khz(tree.roots()) == std::map<std::string, std::int64_t>{{"package_00_die_00", 2400000}});
+  FrequencySampler sampler({}, 1'000'000, -1, tree.roots());
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  sampler.stop();
+  CHECK(sampler.uncore().at("package_00_die_00").front() == 2400000);
+}
+
+TEST_CASE("frequencies are sampled from another socket, else from a core without a thread, else from none") {
+  const auto core = [](int number, int package) { return CoreInfo{number, 0, package, {number, number + 8}, true}; };
+  std::vector<CoreInfo> cores = {core(0, 0), core(1, 0), core(2, 1), core(3, 1)};
+  CHECK(sampling_core(cores, {0}) == 2);
+  CHECK(sampling_core(cores, {0, 11}) == 1);  // 11 is a processing unit of core 3
+  CHECK(sampling_core(cores, {0, 1, 2, 3}) == -1);
+  cores[2].allowed = false;
+  CHECK(sampling_core(cores, {0}) == 3);
+}
+
+TEST_CASE("a trace holds every core of the machine, whatever the threads' cores are") {
+  FakeTree tree;
+  const auto& cores = Machine::here().cores();
+  for (const auto& core : cores) {
+    tree.add("sys/devices/system/cpu/cpu" + std::to_string(core.number) + "/cpufreq/scaling_cur_freq", "2000000");
+  }
+  PhaseObserver observer({cores.front().number}, {"frequency_trace"}, -1, tree.roots());
+  observer.start();
+  observer.stop();
+  const json observed = observer.result();
+  CHECK(observer.sampling_disturbs());
+  CHECK(observed["frequency_khz"].size() == 1);
+  for (const auto& core : cores) {
+    CHECK(observed["frequency_trace"].contains(std::to_string(core.number)));
+  }
+}
+
 TEST_CASE("the middle of the samples is taken") {
   CHECK(median_khz({5, 1, 3}) == 3);
   CHECK_FALSE(median_khz({}).has_value());

@@ -12,7 +12,6 @@
 #include <set>
 #include <thread>
 
-#include "base/system_files.hpp"
 #include "machine/machine.hpp"
 #include "observe/counters.hpp"
 #include "observe/frequency.hpp"
@@ -39,6 +38,14 @@ std::vector<int> units_of(const std::vector<int>& cores) {
   return {units.begin(), units.end()};
 }
 
+std::vector<int> every_core() {
+  std::vector<int> numbers;
+  for (const CoreInfo& core : Machine::here().cores()) {
+    numbers.push_back(core.number);
+  }
+  return numbers;
+}
+
 // What the kernel has counted so far.
 struct Counts {
   std::map<int, double> steal;
@@ -47,13 +54,13 @@ struct Counts {
   std::optional<MemoryBytes> memory;
 };
 
-Counts count_now(const std::vector<int>& cores) {
+Counts count_now(const std::vector<int>& cores, const SystemRoots& roots = {}) {
   Counts counts;
   counts.steal = parse_steal(read_text("/proc/stat").value_or(""), ticks_per_second());
   counts.interrupts = parse_interrupts(read_text("/proc/interrupts").value_or(""));
   counts.memory = memory_bytes();
   for (const int core : cores) {
-    if (const auto khz = frequency_khz(core)) {
+    if (const auto khz = frequency_khz(core, roots)) {
       counts.khz[core] = *khz;
     }
   }
@@ -139,6 +146,7 @@ struct PhaseObserver::Impl {
   std::vector<int> cores;
   std::set<std::string> wanted;
   int trace_core = -1;
+  SystemRoots roots;
   std::vector<int> units;
   Counts before;
   Counts after;
@@ -156,22 +164,24 @@ struct PhaseObserver::Impl {
   json frequencies() const;
 };
 
-PhaseObserver::PhaseObserver(std::vector<int> cores, std::vector<std::string> wanted, int trace_core)
+PhaseObserver::PhaseObserver(std::vector<int> cores, std::vector<std::string> wanted, int trace_core, SystemRoots roots)
     : impl_(std::make_unique<Impl>()) {
   impl_->units = units_of(cores);
   impl_->cores = std::move(cores);
   impl_->wanted = {wanted.begin(), wanted.end()};
   impl_->trace_core = trace_core;
+  impl_->roots = std::move(roots);
 }
 
 PhaseObserver::~PhaseObserver() = default;
 
 void PhaseObserver::start() {
   auto& self = *impl_;
-  self.before = count_now(self.cores);
+  self.before = count_now(self.cores, self.roots);
   const bool trace = self.wanted.contains("frequency_trace");
   if ((trace || self.wanted.contains("frequency")) && !self.before.khz.empty()) {
-    self.sampler.emplace(self.cores, trace ? kTraceInterval : kDuringInterval, self.trace_core);
+    const int from = self.trace_core >= 0 ? self.trace_core : self.cores.back();
+    self.sampler.emplace(trace ? every_core() : self.cores, trace ? kTraceInterval : kDuringInterval, from, self.roots);
   }
 }
 
@@ -180,7 +190,7 @@ void PhaseObserver::stop() {
   if (self.sampler) {
     self.sampler->stop();
   }
-  self.after = count_now(self.cores);
+  self.after = count_now(self.cores, self.roots);
   if (const auto load = parse_loadavg(read_text("/proc/loadavg").value_or(""))) {
     self.load = load->one;
   }
@@ -219,6 +229,8 @@ void PhaseObserver::leave() {
   }
   self.members.erase(entry);
 }
+
+bool PhaseObserver::sampling_disturbs() const { return impl_->sampler.has_value() && impl_->trace_core < 0; }
 
 json PhaseObserver::Impl::frequencies() const {
   json table = json::object();
@@ -261,7 +273,7 @@ json PhaseObserver::result() const {
     observed["frequency_khz"] = self.frequencies();
   }
   if (self.sampler && self.wanted.contains("frequency_trace")) {
-    observed["frequency_trace"] = {{"interval_ns", self.sampler->interval_ns()}};
+    observed["frequency_trace"] = {{"interval_ns", self.sampler->interval_ns()}, {"uncore", self.sampler->uncore()}};
     for (const auto& [core, samples] : self.sampler->samples()) {
       observed["frequency_trace"][std::to_string(core)] = samples;
     }

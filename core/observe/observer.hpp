@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/system_files.hpp"
+
 namespace elbowroom {
 
 // Which observers work on this machine: {name: {"status": "ok"} or {"status": "n/a", "reason": "..."}}.
@@ -23,9 +25,10 @@ nlohmann::json machine_state();
 // processing units.
 class PhaseObserver {
  public:
-  // `wanted` may hold "frequency" (before, during, after), "frequency_trace" (also every 2 ms) and "counters". During
-  // and the trace come from a sampling thread on the core `trace_core` (< 0: unbound).
-  PhaseObserver(std::vector<int> cores, std::vector<std::string> wanted, int trace_core);
+  // `wanted` may hold "frequency" (before, during, after), "frequency_trace" (of all cores of the machine and of the
+  // uncore, every 2 ms) and "counters". During and the trace come from a sampling thread on the core `trace_core`; < 0:
+  // there is none without a thread, so it samples from the last of `cores`, which it disturbs.
+  PhaseObserver(std::vector<int> cores, std::vector<std::string> wanted, int trace_core, SystemRoots roots = {});
   ~PhaseObserver();
   PhaseObserver(const PhaseObserver&) = delete;
   PhaseObserver& operator=(const PhaseObserver&) = delete;
@@ -33,6 +36,7 @@ class PhaseObserver {
   void stop();
   void join();   // called by a thread that takes part
   void leave();  // called by the same thread
+  bool sampling_disturbs() const;
   nlohmann::json result() const;
 
  private:

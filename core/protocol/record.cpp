@@ -139,7 +139,7 @@ json pages_record(const std::vector<PageReport>& reports, std::set<std::string>&
 
 bool voids(const std::string& flag) {
   return flag == "not_overlapped" || flag == "validation_failed" || flag == "too_short" || flag == "wrong_node" ||
-         flag == "late" || flag == "clocks_differ";
+         flag == "late" || flag == "clocks_differ" || flag == "settings_changed";
 }
 
 std::string phase_status(bool steady, const std::set<std::string>& flags) {

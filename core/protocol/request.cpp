@@ -180,6 +180,27 @@ void read_protocol(const Reader& reader, Request& request) {
                  "fault", request.fault, "message, early_stop, late or counters");
 }
 
+void read_settings(const Reader& outer, Request& request) {
+  const json* object = outer.find("settings");
+  if (object == nullptr) {
+    return;
+  }
+  outer.require(object->is_object(), "settings", *object, "an object");
+  const Reader reader(*object, "settings.");
+  const json* keeper = reader.find("keeper");
+  const bool words = keeper != nullptr && keeper->is_array() && !keeper->empty() &&
+                     std::all_of(keeper->begin(), keeper->end(), [](const json& word) { return word.is_string(); });
+  reader.require(words, "keeper", keeper == nullptr ? json() : *keeper, "the words of a command");
+  std::int64_t khz = 0;
+  reader.integer("core_khz", khz);
+  reader.integer("uncore_khz", khz);
+  bool turbo = false;
+  reader.truth("turbo", turbo);
+  std::string governor;
+  reader.text("governor", governor);
+  request.settings = *object;
+}
+
 void read_extraneous(const Reader& outer, Request& request) {
   const json* object = outer.find("extraneous");
   if (object == nullptr) {
@@ -280,6 +301,7 @@ Request read_request(const json& object) {
   request.latency = named<bool>({{"latency", true}, {"bandwidth", false}}, "metric", name);
   read_protocol(reader, request);
   read_extraneous(reader, request);
+  read_settings(reader, request);
   if (const json* list = reader.find("placements")) {
     read_placements(*list, request);
   }

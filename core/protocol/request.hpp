@@ -56,6 +56,7 @@ struct Request {
   bool scheduling =
       false;  // a thread beside a computing thread on one core is wanted (flagged, docs/design/method.md, rule 4)
   std::optional<Extraneous> extraneous;  // in place of a kernel: accesses between one-way messages from rank 0 to 1
+  nlohmann::json settings;               // frequencies, turbo and governor that every host holds meanwhile; null: none
   // For tests. "message", "early_stop", "late": breaks a rule on purpose; "counters": counts time in place of misses.
   std::string fault;
 };

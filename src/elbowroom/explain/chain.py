@@ -186,7 +186,7 @@ def _alike(point: ObservedPoint, target: ObservedPoint) -> bool:
     mine, its = point.item, target.item
     same = (
         "n", "comp_cores", "size", "metric", "pattern", "comm_core", "comm_threads", "processes", "reuse",
-        "core_khz", "uncore_khz", "workload",
+        "core_khz", "uncore_khz", "turbo", "governor", "workload",
     )  # fmt: skip
     alike = all(getattr(mine, name) == getattr(its, name) for name in same)
     return alike and point.shares_core == target.shares_core

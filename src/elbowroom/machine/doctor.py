@@ -284,14 +284,19 @@ def _frequencies(facts: Facts) -> _Assessment:
         return _absent(f"not looked at: {facts.machine.reason}", facts.machine.hint)
     machine = facts.machine
     words = {"core_frequency": "core", "uncore_frequency": "uncore"}
-    ranges = [
+    can = [
         f"{words[name]} from {low / 1000:.0f} to {high / 1000:.0f} MHz"
         for name, (low, high) in machine.frequency_ranges.items()
     ]
-    reasons = [f"{words[name]}: {reason}" for name, reason in machine.refused.items()]
-    if not ranges:
+    can += ["turbo"] if "turbo" in machine.permitted else []
+    can += [f"governor ({', '.join(machine.governors)})"] if machine.governors else []
+    refused: dict[str, list[str]] = {}
+    for name, reason in machine.refused.items():
+        refused.setdefault(reason, []).append(words.get(name, name))
+    reasons = [f"{', '.join(names)}: {reason}" for reason, names in refused.items()]
+    if not can:
         return _absent("cannot be held constant; " + "; ".join(reasons))
-    return _ok("can be held constant: " + "; ".join(ranges + reasons))
+    return _ok("can be held constant: " + "; ".join(can + reasons))
 
 
 def _huge_pages(facts: Facts) -> _Assessment:

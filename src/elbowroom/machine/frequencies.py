@@ -1,4 +1,5 @@
-"""Constant core and uncore frequencies (paper, section 3.1): what may be set here, set, and always set back.
+"""Constant core and uncore frequencies (paper, section 3.1), turbo and governor: what may be set here, set,
+and always set back.
 
 The earlier settings are on the disk before anything is changed, in one file per host that lives until the
 next start of the machine, as the settings do. Whoever runs elbowroom next finds what a killed one left.
@@ -21,13 +22,21 @@ from elbowroom.signals import ends_as_interrupt
 
 CORE = "core_frequency"
 UNCORE = "uncore_frequency"
-"""Names in Machine.permitted, Machine.frequency_ranges and Machine.refused."""
+TURBO = "turbo"
+GOVERNOR = "governor"
+"""Names in Machine.permitted, Machine.frequency_ranges, Machine.governors and Machine.refused."""
 
 _CPUFREQ = "devices/system/cpu/cpufreq"
+_TURBO = {
+    "devices/system/cpu/intel_pstate/no_turbo": ("1", "0"),
+    "devices/system/cpu/cpufreq/boost": ("0", "1"),
+}
+"""Files that switch turbo, and their text for off and for on."""
 _UNCORE = "devices/system/cpu/intel_uncore_frequency"
 _NO_CPUFREQ = (
     "no cpufreq (a virtual machine has none; elsewhere its driver, such as intel_pstate, is missing)"
 )
+_NO_TURBO = "the driver has no switch for turbo"
 _NO_UNCORE = "no intel_uncore_frequency (kernel module of that name, Intel only)"
 _ACPI_TURBO = 1000  # acpi-cpufreq names turbo by the highest frequency plus 1 MHz
 
@@ -38,12 +47,25 @@ Writes = tuple[tuple[str, str], ...]
 class Permission(msgspec.Struct, frozen=True, kw_only=True):
     """The lowest and the highest frequency (kHz) that can be held constant, or the reason why none can.
 
-    The highest is the one without turbo: above it the processor chooses by itself.
+    The highest is the one without turbo: above it the processor chooses by itself. `choices`: governors.
     """
 
     low: int = 0
     high: int = 0
+    choices: tuple[str, ...] = ()
     reason: str = ""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is held meanwhile on a host: frequencies in kHz, turbo on or off, the governor; None: as it is."""
+
+    core_khz: int | None = None
+    uncore_khz: int | None = None
+    turbo: bool | None = None
+    governor: str | None = None
+
+
+AS_IT_IS = Settings()
 
 
 class FrequencyRefused(MachineError):
@@ -79,27 +101,29 @@ class Frequencies:
 
     def permitted(self) -> dict[str, Permission]:
         """What this process may hold constant; changes nothing."""
-        return {CORE: self._permission(self._core), UNCORE: self._permission(self._uncore)}
+        looks = {CORE: self._core, UNCORE: self._uncore, TURBO: self._turbo, GOVERNOR: self._governor}
+        return {name: self._permission(look) for name, look in looks.items()}
 
     @contextmanager
-    def constant(self, core_khz: int | None, uncore_khz: int | None) -> Iterator[None]:
-        """Holds all cores and all of the uncore at these frequencies (kHz; None: as it is), then sets back.
+    def constant(self, wanted: Settings) -> Iterator[Callable[[], str]]:
+        """Holds all cores and all of the uncore at these settings, then sets back. The block gets a function
+        that says in a sentence what somebody else has changed of them since; empty when nothing.
 
-        Raises FrequencyRefused before the block when a frequency cannot be set, MachineError after it when
-        one cannot be set back.
+        Raises FrequencyRefused before the block when a setting cannot be set, MachineError after it when one
+        cannot be set back.
         """
-        if core_khz is None and uncore_khz is None:
-            yield
+        if wanted == AS_IT_IS:
+            yield str
             return
         kept = None
         with ends_as_interrupt():
             try:
                 with _undisturbed():
                     kept = self._take()
-                    writes, undo = self._plan(core_khz, uncore_khz)
+                    writes, undo = self._plan(wanted)
                     _keep(kept, EarlierSettings(process=os.getpid(), writes=undo), self._state)
                     self._write(writes, FrequencyRefused)
-                yield
+                yield lambda: self._changed(writes)
             finally:
                 if kept is not None:
                     with _undisturbed():
@@ -142,20 +166,45 @@ class Frequencies:
         high = min(self._extreme(part, "max") for part in parts)
         return self._allowed(files, low, high)
 
+    def _turbo(self) -> Permission:
+        switch = self._turbo_switch()
+        reason = self._unwritable([switch]) if switch else _NO_TURBO
+        return Permission(reason=reason)
+
+    def _governor(self) -> Permission:
+        policies = self._policies()
+        if not policies:
+            return Permission(reason=_NO_CPUFREQ)
+        names = [self._text(f"{policy}/scaling_available_governors").split() for policy in policies]
+        common = tuple(name for name in names[0] if all(name in others for others in names))
+        reason = self._unwritable([f"{policy}/scaling_governor" for policy in policies])
+        return Permission(reason=reason) if reason else Permission(choices=common)
+
+    def _turbo_switch(self) -> str:
+        """The file that switches turbo, below the root; empty where there is none."""
+        return next((name for name in _TURBO if (self._root / name).exists()), "")
+
     def _permission(self, look: Callable[[], Permission]) -> Permission:
         try:
             return look()
         except (OSError, ValueError) as error:
             return Permission(reason=f"the driver's values cannot be read ({error})")
 
-    def _allowed(self, files: list[str], low: int, high: int) -> Permission:
+    def _unwritable(self, files: list[str]) -> str:
+        """Why one of the files cannot be written; empty when all can."""
         for name in files:
             path = self._root / name
             if not path.exists():
-                return Permission(reason=f"the driver has no {path}")
+                return f"the driver has no {path}"
             if not os.access(path, os.W_OK):
                 why = "needs root" if os.geteuid() else "read-only even for root, as in a container"
-                return Permission(reason=f"{path} may not be written ({why})")
+                return f"{path} may not be written ({why})"
+        return ""
+
+    def _allowed(self, files: list[str], low: int, high: int) -> Permission:
+        reason = self._unwritable(files)
+        if reason:
+            return Permission(reason=reason)
         if low >= high:
             return Permission(reason=f"there is one frequency only, {low} kHz")
         return Permission(low=low, high=high)
@@ -196,41 +245,67 @@ class Frequencies:
         there = (self._root / initial).exists()
         return self._number(initial if there else f"{part}/{which}_freq_khz")
 
-    def _plan(self, core_khz: int | None, uncore_khz: int | None) -> tuple[Writes, Writes]:
-        """What to write to set the frequencies, and to set them back."""
-        for name, khz in ((CORE, core_khz), (UNCORE, uncore_khz)):
-            permission = self.permitted()[name]
-            if khz is not None and permission.reason:
-                raise FrequencyRefused(f"cannot be set: {permission.reason}", field=name, value=khz)
+    def _plan(self, wanted: Settings) -> tuple[Writes, Writes]:
+        """What to write to set the settings, and to set them back."""
+        permitted = self.permitted()
+        for name, value in zip((CORE, UNCORE, TURBO, GOVERNOR), msgspec.structs.astuple(wanted), strict=True):
+            if value is not None and permitted[name].reason:
+                raise FrequencyRefused(f"cannot be set: {permitted[name].reason}", field=name, value=value)
         writes: list[tuple[str, str]] = []
         undo: list[tuple[str, str]] = []
         try:
-            for policy in self._policies() if core_khz is not None else ():
-                self._plan_policy(policy, str(core_khz), writes, undo)
-            for part in self._parts() if uncore_khz is not None else ():
+            self._plan_condition(wanted, writes, undo)
+            for policy in self._policies() if wanted.core_khz is not None else ():
+                self._plan_policy(policy, str(wanted.core_khz), writes, undo)
+            for part in self._parts() if wanted.uncore_khz is not None else ():
                 limits = _FrequencyLimits(
                     minimum=f"{part}/min_freq_khz",
                     maximum=f"{part}/max_freq_khz",
                     floor=self._extreme(part, "min"),
                 )
-                writes += limits.pin(str(uncore_khz), str(uncore_khz))
+                writes += limits.pin(str(wanted.uncore_khz), str(wanted.uncore_khz))
                 undo += limits.pin(self._text(limits.minimum), self._text(limits.maximum))
         except (OSError, ValueError) as error:
             raise FrequencyRefused(f"cannot be read ({error})", field="frequency") from error
         return tuple(writes), tuple(undo)
+
+    def _plan_condition(
+        self, wanted: Settings, writes: list[tuple[str, str]], undo: list[tuple[str, str]]
+    ) -> None:
+        """Turbo and governor. Switching turbo changes limits, so these are set back behind it."""
+        policies = self._policies()
+        if wanted.turbo is not None:
+            switch = self._turbo_switch()
+            writes.append((switch, _TURBO[switch][wanted.turbo]))
+            undo.append((switch, self._text(switch)))
+            for policy in policies:
+                undo += self._limits(policy).pin(*self._limits_now(policy))
+        for policy in policies if wanted.governor is not None else ():
+            governor, speed = f"{policy}/scaling_governor", f"{policy}/scaling_setspeed"
+            before = self._text(governor)
+            writes.append((governor, str(wanted.governor)))
+            undo.append((governor, before))
+            if before == "userspace":
+                undo.append((speed, self._text(speed)))
+
+    def _limits(self, policy: str) -> _FrequencyLimits:
+        return _FrequencyLimits(
+            minimum=f"{policy}/scaling_min_freq",
+            maximum=f"{policy}/scaling_max_freq",
+            floor=self._number(f"{policy}/cpuinfo_min_freq"),
+        )
+
+    def _limits_now(self, policy: str) -> tuple[str, str]:
+        return self._text(f"{policy}/scaling_min_freq"), self._text(f"{policy}/scaling_max_freq")
 
     def _plan_policy(
         self, policy: str, khz: str, writes: list[tuple[str, str]], undo: list[tuple[str, str]]
     ) -> None:
         """Equal limits make any governor hold the frequency; `userspace` is what the paper used."""
         governor, speed = f"{policy}/scaling_governor", f"{policy}/scaling_setspeed"
-        limits = _FrequencyLimits(
-            minimum=f"{policy}/scaling_min_freq",
-            maximum=f"{policy}/scaling_max_freq",
-            floor=self._number(f"{policy}/cpuinfo_min_freq"),
-        )
+        limits = self._limits(policy)
         writes += limits.pin(khz, khz)
-        undo += limits.pin(self._text(limits.minimum), self._text(limits.maximum))
+        undo += limits.pin(*self._limits_now(policy))
         if self._has_userspace(policy):
             before = self._text(governor)
             writes += [(governor, "userspace"), (speed, khz)]
@@ -301,15 +376,25 @@ class Frequencies:
                 put(self._root / name, text)
             except OSError as error:
                 failures.append(self._failure(kind, name, final[name], error.strerror or str(error)))
+        for name, text, text_after in self._differences(final):
+            failures.append(self._failure(kind, name, text, f"it holds {text_after!r} afterwards"))
+        if failures:
+            raise failures[0]
+
+    def _differences(self, final: dict[str, str]) -> Iterator[tuple[str, str, str]]:
+        """(file, text wanted, text there) of each file that holds another text."""
         for name, text in final.items():
             try:
                 text_after = self._text(name)
             except OSError as error:
                 text_after = error.strerror or str(error)
             if text_after != text:
-                failures.append(self._failure(kind, name, text, f"it holds {text_after!r} afterwards"))
-        if failures:
-            raise failures[0]
+                yield name, text, text_after
+
+    def _changed(self, writes: Writes) -> str:
+        for name, text, text_after in self._differences(dict(writes)):
+            return f"{self._root / name} was set to {text} and holds {text_after!r}"
+        return ""
 
     def _failure(self, kind: type[MachineError], name: str, text: str, why: str) -> MachineError:
         path = self._root / name

@@ -54,8 +54,9 @@ class Nic(msgspec.Struct, frozen=True, kw_only=True):
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """What plans are expanded against and reports draw. `allowed` are the cores of this process' cpuset.
 
-    `permitted`: what this process may set here, of `core_frequency` and `uncore_frequency`;
-    `frequency_ranges`: the extremes of each (kHz, without turbo); `refused`: why it may not set the others.
+    `permitted`: what this process may set here, of `core_frequency`, `uncore_frequency`, `turbo` and
+    `governor`; `frequency_ranges`: the extremes of frequencies (kHz, without turbo); `governors`: those of
+    every core; `refused`: why it may not set the others.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     virtual: bool = False
     permitted: tuple[str, ...] = ()
     frequency_ranges: dict[str, tuple[int, int]] = {}
+    governors: tuple[str, ...] = ()
     refused: dict[str, str] = {}
 
     @property

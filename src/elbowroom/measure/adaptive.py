@@ -19,8 +19,7 @@ from elbowroom import experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import decode
 from elbowroom.launch.session import Conversation, SessionLost
-from elbowroom.machine.frequencies import Frequencies
-from elbowroom.measure.loop import Loop, as_they_are, groups, remaining
+from elbowroom.measure.loop import Loop, groups, remaining
 from elbowroom.measure.manifest import (
     Tell,
     locked,
@@ -284,7 +283,6 @@ class _AdaptiveLoop:
             self.whole.plan.steady,
             open_probe=self.keeper.open,
             limit=self.patience,
-            constant=Frequencies().constant if self.source.live else as_they_are,
         )
         with stopped_by_signals(self.folder.path, "elbowroom calibrate --resume"):
             with (

@@ -12,7 +12,7 @@ import msgspec
 from elbowroom.errors import ElbowroomError, MachineError
 from elbowroom.launch import build, modes, starpu
 from elbowroom.launch.launcher import LaunchRequest
-from elbowroom.launch.launchers import DEFAULT, build_launch, detect
+from elbowroom.launch.launchers import build_launch, detect
 from elbowroom.launch.mpi import Mpi, find_mpi, loaded_library
 from elbowroom.launch.session import Session
 from elbowroom.machine.doctor import Facts, Failure, MpiLauncher
@@ -96,7 +96,7 @@ def _fallback_state() -> dict[str, Any]:
 def _machine(probe: Path | Failure, memory: int | None) -> Machine | Failure:
     if isinstance(probe, Failure):
         return Failure(reason=f"needs the probe: {probe.reason}", hint=probe.hint)
-    return _attempt(lambda: settable(here(read_topology(modes.topology_xml(probe)), memory=memory), DEFAULT))
+    return _attempt(lambda: settable(here(read_topology(modes.topology_xml(probe)), memory=memory)))
 
 
 def _binding() -> Failure | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -13,7 +12,7 @@ import msgspec
 
 from elbowroom.errors import MachineError
 from elbowroom.launch.session import Conversation, SessionLost, error_of
-from elbowroom.machine.frequencies import FrequencyRefused
+from elbowroom.machine import keeper
 from elbowroom.measure.agenda import Course, InOrder
 from elbowroom.plan.file import Steady
 from elbowroom.plan.order import request
@@ -29,13 +28,6 @@ LOSSES_IN_A_ROW = 5
 
 Opener = Callable[[int, bool, bool], Conversation]
 Starter = Callable[[Point], Conversation]
-Holder = Callable[[int | None, int | None], AbstractContextManager[None]]
-"""Holds core and uncore frequencies (kHz) constant during a block, see machine.frequencies."""
-
-
-def as_they_are(_core_khz: int | None, _uncore_khz: int | None) -> AbstractContextManager[None]:
-    """Nothing is set: a recording was measured at its frequencies."""
-    return nullcontext()
 
 
 class UnitGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +81,6 @@ class Loop:
     open_probe: Opener
     start: Starter | None = None
     limit: float | None = None
-    constant: Holder = as_they_are
 
     def __post_init__(self) -> None:
         self._losses: Counter[str] = Counter()
@@ -123,7 +114,7 @@ class Loop:
                     self._course.give_up(unit.point)
                 else:
                     probe = probe or self._opened(group)
-                    probe = self._at_frequency(unit, probe)
+                    probe = self._measure(unit, probe)
                 tell(unit)
         finally:
             if probe is not None:
@@ -138,16 +129,6 @@ class Loop:
             return self.start(group.started)
         return self.open_probe(group.ranks, group.share_core, group.several_threads)
 
-    def _at_frequency(self, unit: Unit, probe: Conversation) -> Conversation | None:
-        """Measures at the point's constant frequencies; where they cannot be set, that is why it failed."""
-        point = self.points[unit.point]
-        try:
-            with self.constant(point.core_khz, point.uncore_khz):
-                return self._measure(unit, probe)
-        except FrequencyRefused as refused:
-            self._keep(failed_entry(unit, refused.sentence()))
-            return probe
-
     def _measure(self, unit: Unit, probe: Conversation) -> Conversation | None:
         self.units_measured += 1
         self._count(probe)
@@ -155,8 +136,9 @@ class Loop:
         usual = point.workload.patience(point, unit, self.steady) if self.limit is None else self.limit
         wait, steady = self._course.limits(point, usual, self.steady)
         try:
-            answer = probe.ask(unit, request(point, unit, steady), wait)
+            answer = probe.ask(unit, self._request(point, unit, steady), wait)
             self._keep(self._entry(unit, answer))
+            check_restored(answer)
         except SessionLost as lost:
             probe.close()
             if self._course.over():
@@ -181,6 +163,12 @@ class Loop:
         if probe is not self._counted:
             self._counted = probe
             self._start += 1
+    def _request(self, point: Point, unit: Unit, steady: Steady) -> dict[str, object]:
+        """The unit's request; the probe holds the point's settings by a keeper on each host."""
+        message = request(point, unit, steady)
+        if point.settings:
+            message["settings"] = {**point.settings, "keeper": keeper.command()}
+        return message
 
     def _entry(self, unit: Unit, answer: dict[str, Any]) -> Entry:
         if answer.get("record") == "error":
@@ -192,6 +180,17 @@ class Loop:
         # A recorded answer says which start it was from.
         record = {**answer, "start": answer.get("start", self._start)}
         return Entry(point=unit.point, repetition=unit.repetition, closing=unit.closing, record=record)
+
+
+def check_restored(answer: dict[str, Any]) -> None:
+    """Raises MachineError where a host could not set back what it had held for the point."""
+    left = answer.get("not_restored")
+    if left:
+        raise MachineError(
+            f"cannot be set back: {'; '.join(left)}",
+            field="settings",
+            hint="as root on that host: elbowroom doctor, which tries again",
+        )
 
 
 def measured_seconds(record: dict[str, Any]) -> float:

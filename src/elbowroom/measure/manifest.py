@@ -20,12 +20,13 @@ import msgspec
 
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.launch import launchers
-from elbowroom.machine.frequencies import CORE, UNCORE, Frequencies
+from elbowroom.machine.frequencies import CORE, GOVERNOR, TURBO, UNCORE, Frequencies
 from elbowroom.machine.identity import check_same, difference
 from elbowroom.machine.state import unknowns
 from elbowroom.machine.topology import Machine
 from elbowroom.measure.loop import Loop
 from elbowroom.measure.source import Source
+from elbowroom.plan.point import SETTINGS
 from elbowroom.store.folder import Manifest, RunFolder
 from elbowroom.store.journal import Journal
 from elbowroom.version import __version__
@@ -100,11 +101,11 @@ def compared(machine: Machine, manifest: Manifest) -> Machine:
     set_here = {
         name
         for point in manifest.points
-        for name, khz in ((CORE, point.core_khz), (UNCORE, point.uncore_khz))
-        if khz is not None and name in machine.permitted
+        for name, field in zip((CORE, UNCORE, TURBO, GOVERNOR), SETTINGS, strict=True)
+        if field in point.settings and name in machine.permitted
     }
     return msgspec.structs.replace(
-        machine, permitted=tuple(sorted(set_here)), frequency_ranges={}, refused={}
+        machine, permitted=tuple(sorted(set_here)), frequency_ranges={}, governors=(), refused={}
     )
 
 

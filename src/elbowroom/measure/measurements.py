@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median
 from typing import Any, Literal
 
@@ -129,18 +129,21 @@ def _traces(point: Point, record: Mapping[str, Any]) -> tuple[Trace, ...]:
         trace = phase.get("observed", {}).get("frequency_trace")
         if not trace or phase["phase"] in by_phase:
             continue
-        by_phase[phase["phase"]] = [
-            Trace(
-                phase=phase["phase"],
-                core=int(core),
-                role=_role(int(core), point),
-                interval_s=float(trace["interval_ns"]) * 1e-9,
-                khz=tuple(float(value) for value in khz),
-            )
-            for core, khz in trace.items()
-            if core != "interval_ns"
-        ]
+        by_phase[phase["phase"]] = list(_of_phase(phase["phase"], trace, point))
     return tuple(trace for traces in by_phase.values() for trace in traces)
+
+
+def _of_phase(phase: str, trace: Mapping[str, Any], point: Point) -> Iterator[Trace]:
+    """The cores' traces, then those of the uncore."""
+    interval = float(trace["interval_ns"]) * 1e-9
+    for core, khz in trace.items():
+        if core.isdigit():
+            values = tuple(float(value) for value in khz)
+            role = _role(int(core), point)
+            yield Trace(phase=phase, core=int(core), role=role, interval_s=interval, khz=values)
+    for part, khz in trace.get("uncore", {}).items():
+        values = tuple(float(value) for value in khz)
+        yield Trace(phase=phase, core=-1, role="uncore", interval_s=interval, khz=values, part=part)
 
 
 def _role(core: int, point: Point) -> Literal["computing", "communication", "idle"]:

@@ -19,12 +19,11 @@ from elbowroom import experiments
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.experiments.plans import Overrides, apply, decode, load
 from elbowroom.launch.session import Conversation
-from elbowroom.machine.frequencies import Frequencies
 from elbowroom.machine.identity import SHAPE, check_same, difference
 from elbowroom.machine.topology import Machine
 from elbowroom.measure.agenda import BudgetClock
 from elbowroom.measure.budgets import Schedule, allowance, check_budget
-from elbowroom.measure.loop import Loop, UnitGroup, as_they_are, groups, remaining
+from elbowroom.measure.loop import Loop, UnitGroup, groups, remaining
 from elbowroom.measure.manifest import (
     Tell,
     locked,
@@ -293,7 +292,6 @@ def _measure(
         open_probe=source.open,
         start=source.start,
         limit=patience,
-        constant=Frequencies().constant if source.live else as_they_are,
     )
     schedule = Schedule(folder, prepared, clock) if prepared.budget else None
     with stopped_by_signals(folder.path):

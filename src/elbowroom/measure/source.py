@@ -11,14 +11,14 @@ import msgspec
 
 from elbowroom import experiments
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
-from elbowroom.launch import build, launchers, modes, starpu
+from elbowroom.launch import build, modes, starpu
 from elbowroom.launch.launcher import Launch, LaunchRequest
 from elbowroom.launch.launchers import build_launch, detect, host_count, missing_program
 from elbowroom.launch.mpi import find_mpi, refused_threads, spec_of
 from elbowroom.launch.session import PREFIX, Conversation, ProgramSession, RecordedAnswer, Replay, Session
 from elbowroom.launch.simulator import simulate
 from elbowroom.launch.virtual import VirtualCluster, VirtualProbe, load
-from elbowroom.machine.frequencies import CORE, UNCORE, Frequencies
+from elbowroom.machine.frequencies import GOVERNOR, Frequencies
 from elbowroom.machine.layout import topology_xml
 from elbowroom.machine.topology import Machine, here, read_topology
 from elbowroom.plan.file import Plan
@@ -141,7 +141,7 @@ class Live:
     def machine(self) -> Machine:
         """This host, or as many alike as the launcher reaches."""
         this_host = here(read_topology(self.topology()), memory=_kernel_memory())
-        return settable(msgspec.structs.replace(this_host, hosts=self._hosts), self.name)
+        return settable(msgspec.structs.replace(this_host, hosts=self._hosts))
 
     def topology(self) -> str:
         """hwloc's XML of this host."""
@@ -374,21 +374,16 @@ def with_starpu(where: Where, plan: Plan, tell: Callable[[str], object]) -> Wher
     return msgspec.structs.replace(where, mpi=spec_of(mpi))
 
 
-def settable(machine: Machine, launcher: str, frequencies: Frequencies | None = None) -> Machine:
-    """The machine with what may be set there: frequencies, on the host this process runs on."""
-    if not launchers.get(launcher).this_host_only:
-        reason = (
-            f"only on the host elbowroom runs on, and launcher {launcher} may reach others; "
-            "on one host: --launcher local"
-        )
-        return msgspec.structs.replace(machine, refused={CORE: reason, UNCORE: reason})
+def settable(machine: Machine, frequencies: Frequencies | None = None) -> Machine:
+    """The machine with what may be set on this host; other hosts of a job refuse for themselves."""
     settings = (frequencies or Frequencies()).permitted()
     return msgspec.structs.replace(
         machine,
         permitted=tuple(name for name, setting in settings.items() if not setting.reason),
         frequency_ranges={
-            name: (setting.low, setting.high) for name, setting in settings.items() if not setting.reason
+            name: (setting.low, setting.high) for name, setting in settings.items() if setting.high
         },
+        governors=settings[GOVERNOR].choices,
         refused={name: setting.reason for name, setting in settings.items() if setting.reason},
     )
 

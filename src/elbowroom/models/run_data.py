@@ -20,7 +20,7 @@ from elbowroom.plan.point import Point
 from elbowroom.plan.sizes import format_cores, format_size
 from elbowroom.results.result import PointResult, Side, Summary
 
-ALIKE = ("processes", "reuse", "core_khz", "uncore_khz")
+ALIKE = ("processes", "reuse", "core_khz", "uncore_khz", "turbo", "governor")
 """What a load does not say, so that it must be as in the calibrated points."""
 
 TWO_WAYS = ("bidirectional", "ring")
@@ -193,6 +193,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     reuse: str
     core_khz: int | None
     uncore_khz: int | None
+    turbo: bool | None = None
+    governor: str | None = None
 
     def text(self) -> str:
         """For people: what distinguishes it."""
@@ -210,6 +212,10 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
         for name, khz in (("core", self.core_khz), ("uncore", self.uncore_khz)):
             if khz is not None:
                 words.append(f"{name} frequency {khz} kHz")
+        if self.turbo is not None:
+            words.append("with turbo" if self.turbo else "without turbo")
+        if self.governor is not None:
+            words.append(f"governor {self.governor}")
         return ", ".join(words)
 
 

@@ -15,7 +15,10 @@ from elbowroom.models.threshold.part import ThresholdPart
 from elbowroom.plan.sizes import format_size
 from elbowroom.results.result import PointResult
 
-COMMUNICATION = ("pattern", "comm_core", "comm_threads", "processes", "reuse", "core_khz", "uncore_khz")
+COMMUNICATION = (
+    "pattern", "comm_core", "comm_threads", "processes", "reuse", "core_khz", "uncore_khz",
+    "turbo", "governor",
+)  # fmt: skip
 """What points share that communicated alike, whatever their message size and computation."""
 FLOW_MESSAGES = ("comm_first", "comm_second")
 

@@ -17,6 +17,10 @@ Processes = Literal["node", "socket", "core"]
 Variant = Literal["none", "communication", "apart", "overlap"]
 
 
+SETTINGS = ("core_khz", "uncore_khz", "turbo", "governor")
+"""Fields of a point that are held on every host; None: as it is."""
+
+
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
     """Where one rank computes and communicates (used by `ring` with several processes per host)."""
 
@@ -57,6 +61,8 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     placements: tuple[Placement, ...] = ()
     core_khz: int | None = None
     uncore_khz: int | None = None
+    turbo: bool | None = None
+    governor: str | None = None
     role: Literal["point", "control"] = "point"
     sequence: tuple[Phase, ...] = ("A", "B", "AB", "AB", "B", "A")
     window: float = 0.12
@@ -73,6 +79,12 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     def plain(self) -> dict[str, Any]:
         """Plain data, as in a manifest."""
         return stored(self, self.workload)
+
+    @property
+    def settings(self) -> dict[str, int | bool | str]:
+        """What every host of the job holds while the point is measured, by the names of machine.Settings."""
+        held = {name: getattr(self, name) for name in SETTINGS}
+        return {name: value for name, value in held.items() if value is not None}
 
 
 class Unit(msgspec.Struct, frozen=True, kw_only=True):

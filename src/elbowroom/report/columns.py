@@ -112,6 +112,10 @@ def variant_label(result: PointResult) -> str:
         parts.append(f"core {numbers.number(result.core_khz / 1000)} MHz")
     if result.uncore_khz is not None:
         parts.append(f"uncore {numbers.number(result.uncore_khz / 1000)} MHz")
+    if result.turbo is not None:
+        parts.append("turbo" if result.turbo else "no turbo")
+    if result.governor is not None:
+        parts.append(f"governor {result.governor}")
     return ", ".join(parts)
 
 

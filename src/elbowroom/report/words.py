@@ -24,6 +24,12 @@ FLAGS = {
         "The frequency of a core differed by more than 2 % between alone and together: "
         "part of the difference comes from the frequency."
     ),
+    "settings_changed": (
+        "A frequency, turbo or the governor did not stay as it was set on a host; the sample is void."
+    ),
+    "sampling_disturbs": (
+        "Every core had a thread, so frequencies were sampled from one of these cores, which had less time."
+    ),
     "counter_suspect": "A hardware counter differed by more than 20 % from the bytes counted, so it is not "
     "used.",
     "working_set_small": (

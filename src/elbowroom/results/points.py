@@ -151,6 +151,8 @@ def _result(
         arithmetic_intensity=arithmetic_intensity(point.kernel, point.cursor),
         core_khz=point.core_khz,
         uncore_khz=point.uncore_khz,
+        turbo=point.turbo,
+        governor=point.governor,
         traces=traces,
         n_other=point.n_other,
         comp_cores=point.comp_cores,

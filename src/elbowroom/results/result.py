@@ -105,13 +105,16 @@ class WindowSeries(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
-    """Frequency of one core during one phase, in kHz every `interval_s` seconds, and the core's role."""
+    """Frequency of one core during one phase, in kHz every `interval_s` seconds, and the core's role; of a
+    part of the uncore, `part` is its name and `core` -1.
+    """
 
     phase: str
     core: int
-    role: Literal["computing", "communication", "idle"]
+    role: Literal["computing", "communication", "idle", "uncore"]
     interval_s: float
     khz: tuple[float, ...]
+    part: str = ""
 
 
 class MeasuredSteps(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,6 +172,8 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     arithmetic_intensity: float | None = None
     core_khz: int | None = None
     uncore_khz: int | None = None
+    turbo: bool | None = None
+    governor: str | None = None
     traces: tuple[Trace, ...] = ()
     n_other: int = 0
     comp_cores: tuple[int, ...] = ()

@@ -47,9 +47,9 @@ class KernelBesideMessages(ProbeWorkload, msgspec.Struct, frozen=True):
 
     def baseline(self, point: Point) -> frozenset[Hashable]:
         """Every (kernel, cursor, n, node) and every (size, pattern, node, cores), at its frequencies."""
-        frequency = (point.core_khz, point.uncore_khz)
-        comp = (point.kernel, point.cursor, point.n, point.comp_node, point.processes, *frequency)
-        comm = (point.size, point.pattern, point.comm_node, point.comm_cores, point.processes, *frequency)
+        frequency = tuple(sorted(point.settings.items()))
+        comp = (point.kernel, point.cursor, point.n, point.comp_node, point.processes, frequency)
+        comm = (point.size, point.pattern, point.comm_node, point.comm_cores, point.processes, frequency)
         return frozenset((("comp", comp), ("comm", comm)))
 
 

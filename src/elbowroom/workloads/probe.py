@@ -61,6 +61,8 @@ class ProbeWorkload(Workload):
             "steady": {"window": steady.window, "cov": steady.cov, "limit": steady.limit},
             "observe": list(point.observe),
         }
+        if point.settings:
+            message["settings"] = point.settings
         if point.scheduling:
             message["scheduling"] = True
         if self.key:
@@ -124,6 +126,10 @@ def message_id(point: Point) -> list[str]:
         parts.append(f"core{point.core_khz}kHz")
     if point.uncore_khz is not None:
         parts.append(f"uncore{point.uncore_khz}kHz")
+    if point.turbo is not None:
+        parts.append("turbo" if point.turbo else "no-turbo")
+    if point.governor is not None:
+        parts.append(point.governor)
     return parts
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import msgspec
 import pytest
 
@@ -48,7 +50,99 @@ def test_frequency_reads_traces_where_there_are_any() -> None:
     assert "it does not change" in finding.text
     assert (finding.values["computing"], finding.values["asleep"]) == (3000, 1000)
     trace = next(figure for figure in experiment.figures(found, HENRI) if figure.name.startswith("trace"))
-    assert {len(series.x) for series in trace.series} == {4, 3}
+    lengths = {series.name: len(series.x) for series in trace.series}
+    assert lengths == {"core 35 (communication)": 4, "core 3 (idle)": 1, "core 3 (computing)": 2}
+
+
+def test_many_cores_of_a_role_are_one_band_and_the_uncore_is_drawn_too() -> None:
+    experiment, found = study("frequency", HENRI, turbo)
+    cores = [
+        Trace(phase="AB", core=core, role="computing", interval_s=0.002, khz=(2e6 + 1e5 * core, 3e6))
+        for core in range(5)
+    ]
+    uncore = Trace(
+        phase="AB", core=-1, role="uncore", interval_s=0.002, khz=(2.4e6, 2.4e6), part="package_00_die_00"
+    )
+    found = [msgspec.structs.replace(item, traces=(*cores, uncore)) for item in found]
+    trace = next(figure for figure in experiment.figures(found, HENRI) if figure.name.startswith("trace"))
+    band, line = trace.series
+    assert (band.name, band.y, band.low, band.high) == (
+        "5 computing cores",
+        (2200.0, 3000.0),
+        (2000.0, 3000.0),
+        (2400.0, 3000.0),
+    )
+    assert (line.name, line.y, line.side) == ("uncore package_00_die_00", (2400.0, 2400.0), None)
+
+
+def test_figure_1_has_a_curve_over_sizes_for_each_combination_of_frequencies() -> None:
+    plan = apply(load("frequency"), Overrides(settings={"constant_sizes": "4,1KiB,64MB"}))
+    points = experiments.get("frequency").expand(plan, PERMITTED).points
+    found = measured([point for point in points if point.core_khz], turbo)
+    drawn = {figure.name: figure for figure in experiments.get("frequency").figures(found, PERMITTED)}
+    latency = next(figure for name, figure in drawn.items() if name.startswith("constant-latency"))
+    bandwidth = next(figure for name, figure in drawn.items() if name.startswith("constant-bandwidth"))
+    for figure in (latency, bandwidth):
+        assert {series.name for series in figure.series} == {
+            f"core {core} MHz, uncore {uncore} MHz" for core, uncore in product((1000, 2300), (1200, 2400))
+        }
+        assert {series.x for series in figure.series} == {(4.0, 1024.0, 64e6)}
+    slow = next(series for series in latency.series if series.name.startswith("core 1000"))
+    assert slow.y[0] == pytest.approx(1.7 * 2.3, rel=0.05)
+    assert slow.y[2] == pytest.approx(64e6 / 9063, rel=0.05)
+    assert bandwidth.series[0].y[2] == pytest.approx(9063, rel=0.05)
+
+
+def test_conditions_multiply_what_is_measured_beside_computation() -> None:
+    machine = msgspec.structs.replace(
+        HENRI, permitted=("turbo", "governor"), governors=("performance", "powersave")
+    )
+    plan = apply(
+        load("frequency"), Overrides(settings={"turbo": "on,off", "governors": "performance,powersave"})
+    )
+    points = experiments.get("frequency").expand(plan, machine).points
+    held = {(point.turbo, point.governor) for point in points if point.role == "point"}
+    assert held == set(product((True, False), ("performance", "powersave")))
+    assert len({point.id for point in points}) == len(points)
+
+
+def test_conditions_that_may_not_be_set_are_noted_and_the_rest_is_measured() -> None:
+    machine = msgspec.structs.replace(HENRI, refused={"turbo": "the driver has no switch for turbo"})
+    plan = apply(load("frequency"), Overrides(settings={"turbo": "off"}))
+    expansion = experiments.get("frequency").expand(plan, machine)
+    reasons = {note.what: note.reason for note in expansion.notes}
+    assert reasons["turbo as a condition"] == "the driver has no switch for turbo"
+    assert {point.turbo for point in expansion.points} == {None}
+
+
+def test_an_unknown_governor_is_refused_with_those_there_are() -> None:
+    machine = msgspec.structs.replace(HENRI, permitted=("governor",), governors=("performance",))
+    plan = apply(load("frequency"), Overrides(settings={"governors": "perfomance"}))
+    with pytest.raises(UsageError, match="did you mean 'performance'"):
+        experiments.get("frequency").expand(plan, machine)
+
+
+def test_a_core_stays_free_to_sample_frequencies_from() -> None:
+    points = experiments.get("frequency").expand(load("frequency"), HENRI).points
+    assert max(point.n for point in points) == 34
+    untraced = apply(load("frequency"), Overrides(settings={"observe": "frequency"}))
+    points = experiments.get("frequency").expand(untraced, HENRI).points
+    assert max(point.n for point in points) == 35
+
+
+def test_a_frequency_that_the_processor_does_not_hold_is_said() -> None:
+    plan = apply(load("frequency"), Overrides(settings={"constant_sizes": "4"}))
+    points = experiments.get("frequency").expand(plan, PERMITTED).points
+    held = measured([point for point in points if point.core_khz == 1_000_000], turbo)
+    trace = Trace(phase="B", core=35, role="communication", interval_s=0.002, khz=(1_200_000.0,))
+    moved = [msgspec.structs.replace(item, traces=(trace,)) for item in held]
+    text = by_key(experiments.get("frequency").findings(moved, PERMITTED), "not-held").text
+    assert "ran at 1200 MHz while its frequency was set to 1000 MHz" in text
+    kept = msgspec.structs.replace(trace, khz=(1_001_000.0,))
+    found = experiments.get("frequency").findings(
+        [msgspec.structs.replace(item, traces=(kept,)) for item in held], PERMITTED
+    )
+    assert not [item for item in found if item.key.startswith("not-held")]
 
 
 def test_constant_frequencies_are_measured_only_where_permitted() -> None:
@@ -77,13 +171,13 @@ PERMITTED = msgspec.structs.replace(
 
 
 def test_permitted_frequencies_are_measured_at_both_extremes() -> None:
-    """The paper's section 3.1: communication only, one of the two frequencies at a time."""
+    """The paper's Figure 1: communication only, over sizes, core and uncore in all four combinations."""
     expansion = experiments.get("frequency").expand(load("frequency"), PERMITTED)
     held = [point for point in expansion.points if point.core_khz or point.uncore_khz]
     assert {(point.size, point.core_khz, point.uncore_khz) for point in held} == {
         (size, *pair)
-        for size in (4, 64_000_000)
-        for pair in ((1_000_000, None), (2_300_000, None), (None, 1_200_000), (None, 2_400_000))
+        for size in (4, 64, 1024, 16 * 1024, 256 * 1024, 4 << 20, 64_000_000)
+        for pair in product((1_000_000, 2_300_000), (1_200_000, 2_400_000))
     }
     assert {point.kernel for point in held} == {"none"}
     assert not any(note.what.startswith("constant") for note in expansion.notes)

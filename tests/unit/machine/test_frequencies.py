@@ -18,32 +18,24 @@ import pytest
 
 from elbowroom.errors import MachineError
 from elbowroom.machine import frequencies
-from elbowroom.machine.frequencies import CORE, UNCORE, Frequencies, FrequencyRefused
+from elbowroom.machine.frequencies import (
+    CORE,
+    GOVERNOR,
+    TURBO,
+    UNCORE,
+    Frequencies,
+    FrequencyRefused,
+    Settings,
+)
 from elbowroom.machine.topology import Core, Machine, NumaNode
-from elbowroom.measure.loop import Loop, UnitGroup, as_they_are
+from elbowroom.measure.loop import Loop, UnitGroup
 from elbowroom.measure.manifest import compared
 from elbowroom.measure.source import settable
 from elbowroom.plan.file import Steady
 from elbowroom.plan.point import Point, Unit
 from elbowroom.store.journal import HEADER, Journal
-
-POLICY = {
-    "cpuinfo_min_freq": 1_000_000,
-    "cpuinfo_max_freq": 3_700_000,
-    "base_frequency": 2_300_000,
-    "scaling_min_freq": 1_000_000,
-    "scaling_max_freq": 3_700_000,
-    "scaling_available_governors": "performance userspace schedutil",
-    "scaling_governor": "performance",
-    "scaling_setspeed": "<unsupported>",
-}
-DIE = {
-    "initial_min_freq_khz": 1_200_000,
-    "initial_max_freq_khz": 2_400_000,
-    "min_freq_khz": 1_300_000,
-    "max_freq_khz": 2_400_000,
-}
-SETTINGS = ("scaling_min_freq", "scaling_max_freq", "scaling_governor", "min_freq_khz", "max_freq_khz")
+from fake_cpufreq import POLICY, cpufreq_tree
+from fake_cpufreq import setting_values as values
 
 MACHINE = Machine(
     name="made-up",
@@ -57,33 +49,14 @@ MACHINE = Machine(
 )
 
 
-def folder(path: Path, files: dict[str, Any]) -> None:
-    path.mkdir(parents=True)
-    for name, value in files.items():
-        (path / name).write_text(f"{value}\n")
-
-
 @pytest.fixture
 def sys_root(tmp_path: Path) -> Path:
-    """Two policies and two dies of one package each."""
-    root = tmp_path / "sys"
-    for number in (0, 1):
-        folder(root / f"devices/system/cpu/cpufreq/policy{number}", POLICY)
-        folder(root / f"devices/system/cpu/intel_uncore_frequency/package_0{number}_die_00", DIE)
-    return root
+    return cpufreq_tree(tmp_path / "sys")
 
 
 @pytest.fixture
 def held(sys_root: Path, tmp_path: Path) -> Frequencies:
     return Frequencies(sys_root, tmp_path / "run" / "frequencies.json")
-
-
-def values(root: Path, *names: str) -> dict[str, str]:
-    return {
-        str(path.relative_to(root)): path.read_text().strip()
-        for path in sorted(root.rglob("*"))
-        if path.name in (names or SETTINGS)
-    }
 
 
 def change(root: Path, name: str, value: object) -> None:
@@ -157,7 +130,7 @@ def test_cores_are_held_constant_and_set_back(
     change(sys_root, "scaling_min_freq", 1_500_000)
     change(sys_root, "scaling_max_freq", 1_800_000)
     before = values(sys_root)
-    with held.constant(khz, None):
+    with held.constant(Settings(core_khz=khz)):
         for policy in sys_root.rglob("policy*"):
             found = values(policy, *POLICY)
             assert found["scaling_min_freq"] == found["scaling_max_freq"] == str(khz)
@@ -172,7 +145,7 @@ def test_without_the_userspace_governor_equal_limits_hold_the_frequency(
     sys_root: Path, held: Frequencies
 ) -> None:
     change(sys_root, "scaling_available_governors", "performance powersave")
-    with held.constant(1_000_000, None):
+    with held.constant(Settings(core_khz=1_000_000)):
         assert set(values(sys_root, "scaling_max_freq", "scaling_min_freq").values()) == {"1000000"}
         assert set(values(sys_root, "scaling_governor").values()) == {"performance"}
     assert set(values(sys_root, "scaling_max_freq").values()) == {"3700000"}
@@ -181,7 +154,7 @@ def test_without_the_userspace_governor_equal_limits_hold_the_frequency(
 def test_the_speed_that_a_user_had_chosen_comes_back(sys_root: Path, held: Frequencies) -> None:
     change(sys_root, "scaling_governor", "userspace")
     change(sys_root, "scaling_setspeed", 1_700_000)
-    with held.constant(1_000_000, None):
+    with held.constant(Settings(core_khz=1_000_000)):
         assert set(values(sys_root, "scaling_setspeed").values()) == {"1000000"}
     assert set(values(sys_root, "scaling_setspeed").values()) == {"1700000"}
 
@@ -192,14 +165,14 @@ def test_the_uncore_is_held_constant_and_set_back(
     monkeypatch.setattr(frequencies, "put", kernel(sys_root))
     before = values(sys_root)
     for khz in (1_200_000, 2_400_000):
-        with held.constant(None, khz):
+        with held.constant(Settings(uncore_khz=khz)):
             assert set(values(sys_root, "min_freq_khz", "max_freq_khz").values()) == {str(khz)}
             assert set(values(sys_root, "scaling_governor").values()) == {"performance"}
         assert values(sys_root) == before
 
 
 def test_no_frequency_touches_nothing(tmp_path: Path) -> None:
-    with Frequencies(tmp_path / "none", tmp_path / "state").constant(None, None):
+    with Frequencies(tmp_path / "none", tmp_path / "state").constant(Settings()):
         assert not (tmp_path / "state").exists()
 
 
@@ -210,7 +183,10 @@ def test_an_exception_sets_back(sys_root: Path, held: Frequencies) -> None:
         assert values(sys_root) != before
         raise RuntimeError("midway")
 
-    with pytest.raises(RuntimeError, match="midway"), held.constant(1_000_000, 1_200_000):
+    with (
+        pytest.raises(RuntimeError, match="midway"),
+        held.constant(Settings(core_khz=1_000_000, uncore_khz=1_200_000)),
+    ):
         fail()
     assert values(sys_root) == before
 
@@ -223,7 +199,7 @@ def test_a_refused_write_names_the_file_and_sets_the_others_back(
 
     monkeypatch.setattr(frequencies, "put", kernel(sys_root, second_policy_is_busy))
     before = values(sys_root)
-    with pytest.raises(FrequencyRefused) as error, held.constant(1_000_000, None):
+    with pytest.raises(FrequencyRefused) as error, held.constant(Settings(core_khz=1_000_000)):
         pytest.fail("the block must not run")
     assert str(error.value.value).endswith("policy1/scaling_max_freq")
     assert "busy" in str(error.value)
@@ -239,7 +215,10 @@ def test_a_frequency_that_the_driver_rounds_is_refused(
     monkeypatch.setattr(
         frequencies, "put", lambda path, text: write(path, str(int(text) // 100_000 * 100_000))
     )
-    with pytest.raises(FrequencyRefused, match="'1200000' afterwards"), held.constant(None, 1_250_000):
+    with (
+        pytest.raises(FrequencyRefused, match="'1200000' afterwards"),
+        held.constant(Settings(uncore_khz=1_250_000)),
+    ):
         pytest.fail("the block must not run")
     assert set(values(sys_root, "min_freq_khz").values()) == {"1300000"}
 
@@ -249,7 +228,7 @@ def test_what_cannot_be_set_back_is_an_error_and_stays_recorded(
 ) -> None:
     before = values(sys_root)
     with pytest.raises(MachineError, match=r"echo 1000000 > .*policy0/scaling_min_freq") as error:  # noqa: SIM117
-        with held.constant(1_000_000, None):
+        with held.constant(Settings(core_khz=1_000_000)):
             monkeypatch.setattr(
                 frequencies, "put", kernel(sys_root, lambda path, _text: "policy0" in str(path))
             )
@@ -265,8 +244,9 @@ def test_what_cannot_be_set_back_is_an_error_and_stays_recorded(
 HOLDER = """
 import sys, time
 from pathlib import Path
-from elbowroom.machine.frequencies import Frequencies
-with Frequencies(Path(sys.argv[1]), Path(sys.argv[2])).constant(1_000_000, 1_200_000):
+from elbowroom.machine.frequencies import Frequencies, Settings
+settings = Settings(core_khz=1_000_000, uncore_khz=1_200_000)
+with Frequencies(Path(sys.argv[1]), Path(sys.argv[2])).constant(settings):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -320,7 +300,7 @@ def test_a_new_hold_after_a_kill_goes_back_to_the_settings_before_the_kill(
     before = values(sys_root)
     with holder(sys_root, tmp_path / "state") as process:
         process.kill()
-    with Frequencies(sys_root, tmp_path / "state").constant(2_300_000, None):
+    with Frequencies(sys_root, tmp_path / "state").constant(Settings(core_khz=2_300_000)):
         assert set(values(sys_root, "scaling_min_freq").values()) == {"2300000"}
     assert values(sys_root) == before
 
@@ -330,7 +310,10 @@ def test_a_living_holder_is_left_alone(sys_root: Path, tmp_path: Path) -> None:
         during = values(sys_root)
         other = Frequencies(sys_root, tmp_path / "state")
         assert other.restore() == ""
-        with pytest.raises(FrequencyRefused, match="another elbowroom"), other.constant(2_300_000, None):
+        with (
+            pytest.raises(FrequencyRefused, match="another elbowroom"),
+            other.constant(Settings(core_khz=2_300_000)),
+        ):
             pytest.fail("the block must not run")
         assert values(sys_root) == during
         process.terminate()
@@ -340,7 +323,7 @@ def test_a_torn_record_means_that_nothing_had_been_changed(sys_root: Path, tmp_p
     (tmp_path / "state").write_text('{"version":1,"process":7,"writes":[["devices/sys')
     before = values(sys_root)
     assert Frequencies(sys_root, tmp_path / "state").restore() == ""
-    with Frequencies(sys_root, tmp_path / "state").constant(1_000_000, None):
+    with Frequencies(sys_root, tmp_path / "state").constant(Settings(core_khz=1_000_000)):
         pass
     assert values(sys_root) == before
 
@@ -365,7 +348,7 @@ def test_settings_that_cannot_be_kept_are_not_changed(
     monkeypatch.setattr(os, "write", limited)
     with (
         pytest.raises(FrequencyRefused, match="earlier settings must be kept"),
-        held.constant(1_000_000, None),
+        held.constant(Settings(core_khz=1_000_000)),
     ):
         pytest.fail("the block must not run")
     monkeypatch.undo()
@@ -384,7 +367,7 @@ def test_a_short_write_of_earlier_settings_is_gone_on_with(
 
     monkeypatch.setattr(os, "write", short)
     held = Frequencies(sys_root, tmp_path / "state")
-    with held.constant(1_000_000, None):
+    with held.constant(Settings(core_khz=1_000_000)):
         kept = msgspec.json.decode((tmp_path / "state").read_bytes(), type=frequencies.EarlierSettings)
     assert kept.process == os.getpid()
     assert values(sys_root) == before
@@ -394,7 +377,7 @@ def test_nobody_else_can_lock_the_earlier_settings(sys_root: Path, tmp_path: Pat
     """A lock takes nothing but a file that can be opened for reading."""
     state = tmp_path / "state"
     state.touch(0o644)
-    with Frequencies(sys_root, state).constant(1_000_000, None):
+    with Frequencies(sys_root, state).constant(Settings(core_khz=1_000_000)):
         assert state.stat().st_mode & 0o777 == 0o600
 
 
@@ -414,14 +397,12 @@ def test_a_state_file_without_locks_is_used_without(
     assert values(sys_root) == before
 
 
-def test_only_the_local_launcher_sets_frequencies(held: Frequencies) -> None:
-    here = settable(MACHINE, "local", held)
-    assert here.permitted == (CORE, UNCORE)
-    assert here.frequency_ranges[CORE] == (1_000_000, 2_300_000)
-    assert here.refused == {}
-    away = settable(MACHINE, "srun", held)
-    assert (away.permitted, away.frequency_ranges) == ((), {})
-    assert "only on the host elbowroom runs on" in away.refused[CORE]
+def test_a_machine_says_what_may_be_set_on_this_host(held: Frequencies) -> None:
+    here = settable(MACHINE, held)
+    assert here.permitted == (CORE, UNCORE, GOVERNOR)
+    assert here.frequency_ranges == {CORE: (1_000_000, 2_300_000), UNCORE: (1_200_000, 2_400_000)}
+    assert here.governors == ("performance", "userspace", "schedutil")
+    assert here.refused == {TURBO: "the driver has no switch for turbo"}
 
 
 POINT = Point(
@@ -430,61 +411,102 @@ POINT = Point(
 )  # fmt: skip
 
 
-def measured(tmp_path: Path, point: Point, look: Callable[[], object], constant: Any) -> list[Any]:
-    """Records of one unit, asked of a conversation that notes what `look` sees while it answers."""
-    seen = []
+def conversation(tmp_path: Path, point: Point, answer: dict[str, Any]) -> tuple[Any, list[Any]]:
+    """A loop over one unit of the point, and the requests that its probe will have got."""
+    seen: list[Any] = []
 
-    def ask(unit: Unit, _request: object, _wait: float) -> dict[str, Any]:
-        seen.append(look())
-        return {"record": "repetition", "point": unit.point, "repetition": unit.repetition, "phases": []}
+    def ask(unit: Unit, request: object, _wait: float) -> dict[str, Any]:
+        seen.append(request)
+        return {"record": "repetition", "point": unit.point, "repetition": 0, "phases": [], **answer}
 
     path = tmp_path / "samples.jsonl"
     path.write_bytes(HEADER)
-    journal = Journal(path)
     probe: Any = SimpleNamespace(ask=ask, close=lambda: None)
+    work = Loop(Journal(path), {point.id: point}, Steady(), open_probe=lambda _ranks, _share, _several: probe)
+    return work, seen
+
+
+def measure(work: Loop, point: Point) -> None:
     unit = Unit(point=point.id, repetition=0)
-    work = Loop(
-        journal,
-        {point.id: point},
-        Steady(),
-        open_probe=lambda _ranks, _share, _several: probe,
-        constant=constant,
-    )
     work.run(UnitGroup(ranks=2, share_core=True, units=(unit,)), None, lambda _unit: None)
-    assert journal.done == {unit}
-    journal.close()
-    return seen
 
 
-def test_a_unit_is_measured_at_the_frequency_of_its_point(
-    sys_root: Path, held: Frequencies, tmp_path: Path
+HELD = msgspec.structs.replace(POINT, core_khz=1_000_000, turbo=False)
+
+
+def test_the_probe_is_sent_the_settings_of_a_point_and_what_holds_them(tmp_path: Path) -> None:
+    work, seen = conversation(tmp_path, HELD, {})
+    measure(work, HELD)
+    work.journal.close()
+    settings = seen[0]["settings"]
+    assert {key: settings[key] for key in ("core_khz", "turbo")} == {"core_khz": 1_000_000, "turbo": False}
+    assert settings["keeper"][0] == sys.executable
+    work, seen = conversation(tmp_path, POINT, {})
+    measure(work, POINT)
+    assert "settings" not in seen[0]
+
+
+def test_a_host_that_cannot_set_back_ends_the_run_and_the_sample_is_kept(tmp_path: Path) -> None:
+    work, _ = conversation(tmp_path, HELD, {"not_restored": ["host b: policy0 does not take 5"]})
+    with pytest.raises(MachineError, match="host b: policy0 does not take 5"):
+        measure(work, HELD)
+    assert work.journal.done == {Unit(point=HELD.id, repetition=0)}
+
+
+def test_a_run_is_resumed_by_another_user_unless_it_sets_frequencies(
+    held: Frequencies, tmp_path: Path
 ) -> None:
-    before = values(sys_root)
-    point = msgspec.structs.replace(POINT, core_khz=1_000_000)
-    seen = measured(
-        tmp_path, point, lambda: set(values(sys_root, "scaling_min_freq").values()), held.constant
-    )
-    assert seen == [{"1000000"}]
-    assert values(sys_root) == before
-
-
-def test_a_unit_whose_frequency_is_refused_fails_with_the_reason(tmp_path: Path) -> None:
-    nothing = Frequencies(tmp_path / "none", tmp_path / "state")
-    point = msgspec.structs.replace(POINT, core_khz=1_000_000)
-    assert measured(tmp_path, point, lambda: None, nothing.constant) == []
-    assert "no cpufreq" in (tmp_path / "samples.jsonl").read_text()
-
-
-def test_nothing_is_set_for_a_recording(sys_root: Path, tmp_path: Path) -> None:
-    before = values(sys_root)
-    point = msgspec.structs.replace(POINT, core_khz=1_000_000)
-    assert measured(tmp_path, point, lambda: values(sys_root), as_they_are) == [before]
-
-
-def test_a_run_is_resumed_by_another_user_unless_it_sets_frequencies(held: Frequencies) -> None:
-    root, user = settable(MACHINE, "local", held), settable(MACHINE, "srun", held)
+    root, user = settable(MACHINE, held), settable(MACHINE, Frequencies(tmp_path / "none"))
     free: Any = SimpleNamespace(points=(POINT,))
     assert compared(root, free) == compared(user, free)
     bound: Any = SimpleNamespace(points=(POINT, msgspec.structs.replace(POINT, core_khz=1_000_000)))
     assert compared(root, bound) != compared(user, bound)
     assert compared(root, bound) == compared(root, bound)
+
+
+def test_a_governor_is_held_and_set_back(sys_root: Path, held: Frequencies) -> None:
+    before = values(sys_root)
+    with held.constant(Settings(governor="schedutil")):
+        assert set(values(sys_root, "scaling_governor").values()) == {"schedutil"}
+    assert values(sys_root) == before
+    with pytest.raises(FrequencyRefused), held.constant(Settings(turbo=False)):
+        pytest.fail("there is no switch for turbo")
+
+
+@pytest.mark.parametrize(("switch", "text"), [("intel_pstate/no_turbo", "1"), ("cpufreq/boost", "0")])
+def test_turbo_is_switched_off_and_limits_that_it_moved_come_back(
+    sys_root: Path, held: Frequencies, monkeypatch: pytest.MonkeyPatch, switch: str, text: str
+) -> None:
+    """Without turbo, drivers lower the limits to what is left, and do not raise them again."""
+    file = sys_root / "devices/system/cpu" / switch
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(f"{1 - int(text)}\n")
+    before = values(sys_root)
+    write = frequencies.put
+
+    def put(path: Path, written: str) -> None:
+        write(path, written)
+        if path == file and written == text:
+            change(sys_root, "scaling_max_freq", 2_300_000)
+
+    monkeypatch.setattr(frequencies, "put", put)
+    with held.constant(Settings(turbo=False)):
+        assert file.read_text().strip() == text
+        assert set(values(sys_root, "scaling_max_freq").values()) == {"2300000"}
+    assert file.read_text().strip() == str(1 - int(text))
+    assert values(sys_root) == before
+
+
+def test_a_governor_that_reverts_is_noticed(sys_root: Path, held: Frequencies) -> None:
+    with held.constant(Settings(governor="schedutil")) as changed:
+        assert changed() == ""
+        change(sys_root, "scaling_governor", "performance")
+        assert "scaling_governor was set to schedutil and holds 'performance'" in changed()
+
+
+def test_core_and_uncore_are_held_together(sys_root: Path, held: Frequencies) -> None:
+    before = values(sys_root)
+    with held.constant(Settings(core_khz=2_300_000, uncore_khz=1_200_000)):
+        assert set(values(sys_root, "scaling_min_freq").values()) == {"2300000"}
+        assert set(values(sys_root, "max_freq_khz").values()) == {"1200000"}
+    assert values(sys_root) == before
