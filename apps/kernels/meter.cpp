@@ -27,8 +27,10 @@ void Meter::begin(Slot& slot, int core) {
   if (!slot.opened) {
     slot.opened = true;
     slot.counters.emplace_back(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false);
-    slot.counters.emplace_back(PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_BACKEND, false);
-    if (!slot.counters.front().works() || !slot.counters.back().works()) {
+    if (stalls_) {
+      slot.counters.emplace_back(PERF_TYPE_RAW, stalls_->config, false);
+    }
+    if (!stalls_ || !slot.counters.front().works() || !slot.counters.back().works()) {
       slot.counters.clear();
     }
   }

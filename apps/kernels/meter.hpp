@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "observe/counters.hpp"
+#include "observe/processor_events.hpp"
 
 namespace elbowroom::kernels {
 
@@ -32,7 +33,7 @@ struct Tally {
   std::vector<Send> sends;   // of pieces of matrices and vectors; sums of a few numbers are not among them
   std::size_t messages = 0;  // sent, with those
   std::size_t bytes = 0;
-  std::optional<double> stalled;  // share of the tasks' cycles, where counters tell
+  std::optional<double> stalled;  // share of the tasks' cycles that waited for memory, where counters tell
 
   double busy_s() const { return product_s + vector_s; }
 };
@@ -40,7 +41,8 @@ struct Tally {
 // Each computing thread writes to a slot of its own; sends are told by one thread. take() is called when nothing runs.
 class Meter {
  public:
-  explicit Meter(std::vector<int> cores) : slots_(cores.size()), cores_(std::move(cores)) {}
+  explicit Meter(std::vector<int> cores)
+      : slots_(cores.size()), cores_(std::move(cores)), stalls_(processor_events_here().memory_stalls) {}
 
   // Runs a task on thread `thread`, and looks at the clock and at the core.
   template <typename Body>
@@ -57,7 +59,7 @@ class Meter {
     std::size_t tasks = 0;
     bool strayed = false;
     bool opened = false;
-    std::vector<Counter> counters;  // cycles, and those in which nothing could be done; none where they do not work
+    std::vector<Counter> counters;  // cycles, and those stalled on memory; none where they do not work
     double counted[2] = {0, 0};
   };
   void begin(Slot& slot, int core);
@@ -65,6 +67,7 @@ class Meter {
 
   std::vector<Slot> slots_;
   std::vector<int> cores_;
+  std::optional<ProcessorEvent> stalls_;
   Tally tally_;
 };
 

@@ -8,35 +8,60 @@
 namespace elbowroom {
 namespace {
 
-constexpr std::uint64_t read_misses(std::uint64_t cache) {
-  return cache | PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16;
+constexpr std::uint64_t of_cache(std::uint64_t cache, std::uint64_t operation, std::uint64_t result) {
+  return cache | operation << 8 | result << 16;
 }
 
 constexpr int kReadings = 16;  // of which the least is what a reading costs
 
-constexpr std::array<std::uint64_t, 2> kMissEvents = {read_misses(PERF_COUNT_HW_CACHE_L1D),
-                                                      read_misses(PERF_COUNT_HW_CACHE_LL)};
-
 }  // namespace
+
+CountedEvents miss_events(const ProcessorEvents& processor) {
+  const auto misses = [](std::uint64_t cache) {
+    return CountedEvent{PERF_TYPE_HW_CACHE,
+                        of_cache(cache, PERF_COUNT_HW_CACHE_OP_READ, PERF_COUNT_HW_CACHE_RESULT_MISS), ""};
+  };
+  CountedEvent second{PERF_TYPE_RAW, 0, "no event of this processor for misses of this level is known"};
+  if (processor.l2_misses) {
+    second = {PERF_TYPE_RAW, processor.l2_misses->config, ""};
+  }
+  return {misses(PERF_COUNT_HW_CACHE_L1D), misses(PERF_COUNT_HW_CACHE_LL), second};
+}
+
+CountedEvents work_events() {
+  return {CountedEvent{PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, ""},
+          CountedEvent{PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, ""},
+          CountedEvent{
+              PERF_TYPE_HW_CACHE,
+              of_cache(PERF_COUNT_HW_CACHE_L1D, PERF_COUNT_HW_CACHE_OP_WRITE, PERF_COUNT_HW_CACHE_RESULT_ACCESS), ""}};
+}
 
 Counter MissCounters::opened(std::uint32_t type, std::uint64_t config) { return {type, config, false}; }
 
-MissCounters::MissCounters(const std::function<Counter(std::uint32_t, std::uint64_t)>& open) {
-  for (const std::uint64_t event : kMissEvents) {
-    counters_.push_back(open(PERF_TYPE_HW_CACHE, event));
+MissCounters::MissCounters(CountedEvents events, const std::function<Counter(std::uint32_t, std::uint64_t)>& open)
+    : events_(std::move(events)) {
+  for (const CountedEvent& event : events_) {
+    counters_.push_back(event.absent.empty() ? open(event.type, event.config) : Counter(~std::uint32_t{0}, 0, false));
   }
 }
 
 MissCounters MissCounters::of_time() {
   return MissCounters(
-      [](std::uint32_t, std::uint64_t) { return Counter(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, true); });
+      {}, [](std::uint32_t, std::uint64_t) { return Counter(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, true); });
 }
 
-bool MissCounters::works() const { return counters_[nearest].works() || counters_[last].works(); }
+bool MissCounters::works() const {
+  return std::any_of(counters_.begin(), counters_.end(), [](const Counter& counter) { return counter.works(); });
+}
 
-MissCounters::Counts MissCounters::read() const { return {counters_[nearest].read(), counters_[last].read()}; }
+MissCounters::Counts MissCounters::read() const {
+  return {counters_[0].read_whole(), counters_[1].read_whole(), counters_[2].read_whole()};
+}
 
 std::string MissCounters::reason(Which which) const {
+  if (!events_[which].absent.empty()) {
+    return events_[which].absent;
+  }
   return counters_[which].works() ? "" : counter_reason_here(counters_[which].error());
 }
 
@@ -52,7 +77,7 @@ MissCounters::Counts between(const MissCounters::Counts& before, const MissCount
 }
 
 MessageCounter::MessageCounter(MissCounters counters) : counters_(std::move(counters)) {
-  const MissCounters::Counts nothing{0.0, 0.0};
+  const MissCounters::Counts nothing{0.0, 0.0, 0.0};
   for (int i = 0; i < kReadings; ++i) {
     const auto first = counters_.read();
     const auto cost = between(first, counters_.read(), nothing);
@@ -78,7 +103,7 @@ MissCounters::Counts MessageCounter::take() {
       mean[which] = *sum_[which] / messages_;
     }
   }
-  sum_ = {0.0, 0.0};
+  sum_ = {0.0, 0.0, 0.0};
   messages_ = 0;
   return mean;
 }

@@ -10,7 +10,7 @@ TEST_CASE("misses are counted by the processor, or absent with the reason") {
   const auto before = counters.read();
   std::vector<int> memory(1 << 20, 1);
   const auto after = counters.read();
-  for (const auto which : {MissCounters::nearest, MissCounters::last}) {
+  for (const auto which : {MissCounters::nearest, MissCounters::last, MissCounters::second}) {
     if (counters.reason(which).empty()) {
       REQUIRE(after[which].has_value());
       CHECK(*after[which] >= *before[which]);
@@ -21,24 +21,33 @@ TEST_CASE("misses are counted by the processor, or absent with the reason") {
 }
 
 TEST_CASE("a processor without such events has no counts, never zero") {
-  const MissCounters counters([](std::uint32_t, std::uint64_t) { return Counter(~std::uint32_t{0}, 0, false); });
+  const MissCounters counters(work_events(),
+                              [](std::uint32_t, std::uint64_t) { return Counter(~std::uint32_t{0}, 0, false); });
   CHECK_FALSE(counters.works());
   CHECK_FALSE(counters.read()[MissCounters::last].has_value());
   CHECK_FALSE(counters.reason(MissCounters::last).empty());
 }
 
-TEST_CASE("events are those of reads that miss in the nearest and in the last level") {
-  std::vector<std::uint64_t> opened;
-  const MissCounters counters([&](std::uint32_t type, std::uint64_t config) {
-    CHECK(type == PERF_TYPE_HW_CACHE);
-    opened.push_back(config);
-    return Counter(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, true);
-  });
-  CHECK(opened == std::vector<std::uint64_t>{0x10000, 0x10002});
+TEST_CASE("events are those of reads that miss in the nearest, the last and, where it is known, the second level") {
+  for (const bool known : {false, true}) {
+    std::vector<std::uint64_t> opened;
+    ProcessorEvents processor;
+    if (known) {
+      processor.l2_misses = {"L2_RQSTS.MISS", 0x3f24};
+    }
+    const MissCounters counters(miss_events(processor), [&](std::uint32_t type, std::uint64_t config) {
+      CHECK(type == (opened.size() < 2 ? PERF_TYPE_HW_CACHE : PERF_TYPE_RAW));
+      opened.push_back(config);
+      return Counter(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, true);
+    });
+    CHECK(opened == (known ? std::vector<std::uint64_t>{0x10000, 0x10002, 0x3f24}
+                           : std::vector<std::uint64_t>{0x10000, 0x10002}));
+    CHECK(counters.reason(MissCounters::second).empty() == known);
+  }
 }
 
 TEST_CASE("what reading the counters costs is taken off, and what one reading lacks is absent") {
-  const auto counts = between({10.0, 5.0}, {30.0, std::nullopt}, {2.0, 1.0});
+  const auto counts = between({10.0, 5.0, 1.0}, {30.0, std::nullopt, 1.0}, {2.0, 1.0, 0.0});
   CHECK(counts[MissCounters::nearest] == 18.0);
   CHECK_FALSE(counts[MissCounters::last].has_value());
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <limits>
 #include <numeric>
 #include <tuple>
@@ -41,14 +42,15 @@ void ExtraneousExchange::use(const Request& request, const Placement& placement,
     array_.emplace(bytes, placement.comm_node, extraneous_.writes);
   }
   const bool beside = has_bystanders(request, job_.rank());
-  bystanders_.use(beside ? placement.comp_cores : std::vector<int>{}, bytes, placement.comp_node, extraneous_.writes);
+  bystanders_.use(beside ? placement.comp_cores : std::vector<int>{}, bytes, placement.comp_node, extraneous_.writes,
+                  extraneous_.processes);
 }
 
 void ExtraneousExchange::begin(PhaseObserver& observer) {
   observer.join();
   bystanders_.start(observer);
   stamps_.assign(static_cast<std::size_t>(2 * extraneous_.messages()), Stamp{});
-  patience_ns_ = extraneous_.barrier ? kPatienceAfterBarrierNs : kPatienceWithoutNs;
+  patience_ns_ = extraneous_.of_calls() ? 0 : extraneous_.barrier ? kPatienceAfterBarrierNs : kPatienceWithoutNs;
   seed_ = 0;
   holds_ = overlapped_ = true;
   seconds_ = {};
@@ -170,7 +172,9 @@ void ExtraneousExchange::send(const Block& block, bool corrupt, Stamp& stamp) {
     counter_->before();
   }
   stamp.start = host_ticks();
+  const std::int64_t cpu = cpu_ns();
   MPI_Send(message_, static_cast<int>(size), MPI_BYTE, 1, kWindowTag, job_.messages());
+  stamp.cpu_ns = cpu_ns() - cpu;
   stamp.end = host_ticks();
   if (counter_) {
     counter_->after();
@@ -195,12 +199,24 @@ void ExtraneousExchange::receive(const Block& block, bool late, Stamp& stamp) {
     counter_->before();
   }
   stamp.start = host_ticks();
+  const std::int64_t cpu = cpu_ns();
   MPI_Recv(message_, static_cast<int>(size), MPI_BYTE, 0, kWindowTag, job_.messages(), MPI_STATUS_IGNORE);
+  stamp.cpu_ns = cpu_ns() - cpu;
   stamp.end = host_ticks();
   if (counter_) {
     counter_->after();
   }
   stamp.holds = stamp_holds(message_, size, seed_) ? 1 : 0;
+}
+
+// Of this thread; only looked at where it is timed, since that takes longer than the clock.
+std::int64_t ExtraneousExchange::cpu_ns() const {
+  if (!extraneous_.by_cpu()) {
+    return 0;
+  }
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
 }
 
 void ExtraneousExchange::touch(const Block& block) {
@@ -214,6 +230,9 @@ void ExtraneousExchange::touch(const Block& block) {
 void ExtraneousExchange::wait_for_receiver(const Block& block) const {
   const auto accesses = block.accesses ? receiver_ticks_[static_cast<std::size_t>(block.size_index)] : 0;
   const double ticks = static_cast<double>(accesses) * (1 + kAccessMargin) + patience_ns_ / host_tick_ns();
+  if (extraneous_.of_calls() && extraneous_.barrier) {
+    return;
+  }
   const std::int64_t release = sent_ + static_cast<std::int64_t>(ticks);
   while (host_ticks() < release) {
   }
@@ -221,7 +240,7 @@ void ExtraneousExchange::wait_for_receiver(const Block& block) const {
 
 void ExtraneousExchange::tell_stamps() const {
   std::vector<Stamp> all = stamps_;
-  all.push_back({0, 0, holds_ && (!array_ || array_->holds()) ? 1 : 0});
+  all.push_back({0, 0, 0, holds_ && (!array_ || array_->holds()) ? 1 : 0});
   MPI_Send(all.data(), static_cast<int>(all.size() * sizeof(Stamp)), MPI_BYTE, 0, kWindowTag, job_.headers());
 }
 
@@ -254,7 +273,8 @@ std::vector<Stamp> ExtraneousExchange::measure(ExtraneousReport& report) {
   }
   for (int tries = 0;; ++tries) {
     std::vector<Stamp> received = hear_stamps();
-    const std::vector<std::size_t> late = late_slots(stamps_, received);
+    const std::vector<std::size_t> late =
+        extraneous_.of_calls() ? std::vector<std::size_t>{} : late_slots(stamps_, received);
     for (const std::size_t slot : late) {
       ++report.kinds[slot < stamps_.size() / 2 ? 0 : 1].late;
     }
@@ -274,7 +294,7 @@ std::vector<Stamp> ExtraneousExchange::measure(ExtraneousReport& report) {
 }
 
 void ExtraneousExchange::judge(const std::vector<Stamp>& received, ExtraneousReport& report) {
-  const std::vector<double> times = one_way_times(stamps_, received, host_tick_ns());
+  const std::vector<double> times = message_times(stamps_, received, host_tick_ns(), extraneous_.timing);
   const auto middle = static_cast<std::ptrdiff_t>(times.size() / 2);
   const bool holds = received.back().holds == 1 && holds_ && (!array_ || array_->holds());
   for (const std::ptrdiff_t kind : {0, 1}) {
@@ -286,7 +306,9 @@ void ExtraneousExchange::judge(const std::vector<Stamp>& received, ExtraneousRep
     if (!holds || !arrived) {
       own.flags.insert("validation_failed");
     }
-    if (!report.clocks.agrees() || *std::min_element(own.times.begin(), own.times.end()) <= 0) {
+    // A call is timed by one rank's clock alone.
+    const bool agree = report.clocks.agrees() && *std::min_element(own.times.begin(), own.times.end()) > 0;
+    if (!extraneous_.of_calls() && !agree) {
       own.flags.insert("clocks_differ");
     }
     if (std::accumulate(own.times.begin(), own.times.end(), 0.0) * 1e3 < minimum_sample_ns()) {
@@ -300,9 +322,16 @@ void ExtraneousExchange::judge(const std::vector<Stamp>& received, ExtraneousRep
 
 // Once more through all sizes, a few messages each, where a rank's processor counts misses: reading the counters takes
 // longer than a message, so that those that were timed are not counted.
-void ExtraneousExchange::count_misses(CountedMisses& misses) {
-  MessageCounter counter(request_.fault == "counters" ? MissCounters::of_time() : MissCounters());
-  misses.reasons = {counter.reason(MissCounters::nearest), counter.reason(MissCounters::last)};
+void ExtraneousExchange::count_all(CountedMisses& misses) {
+  count(miss_events(processor_events_here()), misses.misses);
+  count(work_events(), misses.work);
+}
+
+void ExtraneousExchange::count(const CountedEvents& events, CountedSet& counted) {
+  MessageCounter counter(request_.fault == "counters" ? MissCounters::of_time() : MissCounters(events));
+  for (const std::size_t which : {0, 1, 2}) {
+    counted.reasons[which] = counter.reason(static_cast<MissCounters::Which>(which));
+  }
   const int other = 1 - job_.rank();
   int counts[2] = {counter.works() ? 1 : 0, 0};
   MPI_Sendrecv(&counts[0], 1, MPI_INT, other, kWindowTag, &counts[1], 1, MPI_INT, other, kWindowTag, job_.headers(),
@@ -326,11 +355,11 @@ void ExtraneousExchange::count_misses(CountedMisses& misses) {
   const auto length = static_cast<int>(flat.size());
   MPI_Sendrecv(flat.data(), length, MPI_DOUBLE, other, kWindowTag, others.data(), length, MPI_DOUBLE, other, kWindowTag,
                job_.headers(), MPI_STATUS_IGNORE);
-  for (std::size_t i = 0; i < flat.size(); i += 2) {
+  for (std::size_t i = 0; i < flat.size(); i += 3) {
     for (const int rank : {0, 1}) {
       const auto& own = rank == job_.rank() ? flat : others;
       const auto value = [&](std::size_t at) { return std::isnan(own[at]) ? std::nullopt : std::optional(own[at]); };
-      misses.sides[static_cast<std::size_t>(rank)][i / 2 % 2].push_back({value(i), value(i + 1)});
+      counted.sides[static_cast<std::size_t>(rank)][i / 3 % 2].push_back({value(i), value(i + 1), value(i + 2)});
     }
   }
 }
@@ -342,7 +371,7 @@ ExtraneousReport ExtraneousExchange::lead(PhaseObserver& observer) {
   calibrate();
   warm_up();
   const std::vector<Stamp> received = measure(report);
-  count_misses(report.misses);
+  count_all(report.misses);
   holds_ = bystanders_.stop() && holds_;
   judge(received, report);
   observer.leave();
@@ -363,7 +392,7 @@ void ExtraneousExchange::follow(PhaseObserver& observer) {
     blocks = schedule_again(extraneous_, ordered());
   }
   CountedMisses own;
-  count_misses(own);
+  count_all(own);
   bystanders_.stop();
   observer.leave();
 }

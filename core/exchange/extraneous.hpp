@@ -27,11 +27,16 @@ struct OneWayReport {
   std::set<std::string> flags;
 };
 
-// Misses of one message that the processor counted: of each side (sender, receiver), kind, and size.
-struct CountedMisses {
+// What the processor counted of one message: of each side (sender, receiver), kind, and size.
+struct CountedSet {
   using Sizes = std::vector<MissCounters::Counts>;
   std::array<std::array<Sizes, 2>, 2> sides;
-  std::array<std::string, 2> reasons;  // why the nearest and the last level are not counted
+  std::array<std::string, 3> reasons;  // why an event is not counted
+};
+
+struct CountedMisses {
+  CountedSet misses;  // miss_events
+  CountedSet work;    // work_events
 };
 
 struct ExtraneousReport {
@@ -65,6 +70,7 @@ class ExtraneousExchange {
   Stamp exchange(const Block& block, bool wrong);
   void send(const Block& block, bool corrupt, Stamp& stamp);
   void receive(const Block& block, bool late, Stamp& stamp);
+  std::int64_t cpu_ns() const;
   void touch(const Block& block);
   void wait_for_receiver(const Block& block) const;
   void tell_stamps() const;
@@ -73,7 +79,8 @@ class ExtraneousExchange {
   std::vector<std::size_t> ordered() const;
   std::vector<Stamp> measure(ExtraneousReport& report);
   void judge(const std::vector<Stamp>& received, ExtraneousReport& report);
-  void count_misses(CountedMisses& misses);
+  void count(const CountedEvents& events, CountedSet& counted);
+  void count_all(CountedMisses& misses);
 
   const Job& job_;
   Bystanders bystanders_;

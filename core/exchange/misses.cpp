@@ -13,38 +13,64 @@ using nlohmann::json;
 
 constexpr std::array<const char*, 2> kSideNames = {"sender", "receiver"};
 
-// The levels that perf_event names: the nearest and the last of a core.
-std::array<std::string, 2> level_names(int core) {
+using Names = std::array<std::string, 3>;
+
+constexpr std::array<const char*, 3> kLevels = {"L1", "L2", "L3"};
+
+// The levels of the events of miss_events: the nearest, the last and the second of a core.
+Names level_names(int core) {
   const auto caches = Machine::here().caches(core);
-  return caches.empty() ? std::array<std::string, 2>{"L1", "L3"}
-                        : std::array{fmt::format("L{}", caches.front().level), fmt::format("L{}", caches.back().level)};
+  if (caches.empty()) {
+    return {"L1", "L3", "L2"};
+  }
+  // Where the second level is the last one, the event that perf_event names counts it.
+  const std::string last = fmt::format("L{}", caches.back().level);
+  return {fmt::format("L{}", caches.front().level), last, last == "L2" ? "" : "L2"};
 }
 
-void add_counted(json& record, const CountedMisses& counted, std::size_t kind,
-                 const std::array<std::string, 2>& levels) {
-  json measured = {{"source", "measured"}};
+const Names kWorkNames = {"instructions", "cycles", "L1_writes"};
+
+void add_counted(json& sides, const CountedSet& counted, std::size_t kind, const Names& names) {
   for (std::size_t side = 0; side < kSideNames.size(); ++side) {
-    const CountedMisses::Sizes& sizes = counted.sides[side][kind];
-    for (std::size_t which = 0; which < levels.size(); ++which) {
+    const CountedSet::Sizes& sizes = counted.sides[side][kind];
+    for (std::size_t which = 0; which < names.size(); ++which) {
       const bool all = std::all_of(sizes.begin(), sizes.end(), [&](const auto& one) { return one[which].has_value(); });
-      for (std::size_t i = 0; all && i < sizes.size(); ++i) {
-        measured[kSideNames[side]][levels[which]].push_back(*sizes[i][which]);
+      for (std::size_t i = 0; all && !names[which].empty() && i < sizes.size(); ++i) {
+        sides[kSideNames[side]][names[which]].push_back(*sizes[i][which]);
       }
     }
   }
-  if (measured.size() > 1) {
+}
+
+void add_measured(json& record, const CountedMisses& counted, std::size_t kind, const Names& levels) {
+  json measured = json::object();
+  add_counted(measured, counted.misses, kind, levels);
+  if (!measured.empty()) {
+    measured["source"] = "measured";
     record["measured"] = std::move(measured);
+  }
+  json work = json::object();
+  add_counted(work, counted.work, kind, kWorkNames);
+  if (!work.empty()) {
+    record["work"] = std::move(work);
   }
 }
 
-json not_measured(const CountedMisses& counted, const std::array<std::string, 2>& levels) {
+json not_measured(const json& record, const CountedMisses& counted, const Names& levels) {
   json reasons = json::object();
-  for (const char* level : {"L1", "L2", "L3"}) {
-    const auto which = static_cast<std::size_t>(std::find(levels.begin(), levels.end(), level) - levels.begin());
-    if (which == levels.size()) {
-      reasons[level] = "perf_event has no name for misses of this level that all processors know";
-    } else if (!counted.reasons[which].empty()) {
-      reasons[level] = counted.reasons[which];
+  const auto add = [&](const std::string& name, const std::string& reason, const char* where) {
+    const json found = record.value(where, json::object()).value("sender", json::object());
+    if (!name.empty() && !found.contains(name)) {
+      reasons[name] = reason.empty() ? "counters shared their registers with others" : reason;
+    }
+  };
+  for (const std::size_t which : {0, 1, 2}) {
+    add(levels[which], counted.misses.reasons[which], "measured");
+    add(kWorkNames[which], counted.work.reasons[which], "work");
+  }
+  for (const char* level : kLevels) {
+    if (std::find(levels.begin(), levels.end(), level) == levels.end()) {
+      reasons[level] = "the cores have no such level";
     }
   }
   return reasons;
@@ -72,9 +98,9 @@ MissAnswer misses_of(const Request& request, const CountedMisses& counted) {
   const MissQuestion question = question_of(request);
   MissAnswer answer = modelled_misses(question);
   const auto levels = level_names(question.sender);
-  add_counted(answer.without, counted, 0, levels);
-  add_counted(answer.after, counted, 1, levels);
-  answer.after["not_measured"] = not_measured(counted, levels);
+  add_measured(answer.without, counted, 0, levels);
+  add_measured(answer.after, counted, 1, levels);
+  answer.after["not_measured"] = not_measured(answer.after, counted, levels);
   return answer;
 }
 

@@ -68,13 +68,34 @@ Counter::~Counter() {
 
 Counter::Counter(Counter&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)), error_(other.error_) {}
 
-std::optional<double> Counter::read() const {
-  struct {
-    std::uint64_t value, enabled, running;
-  } sample{};
-  if (descriptor_ < 0 || ::read(descriptor_, &sample, sizeof sample) != sizeof sample || sample.running == 0) {
+namespace {
+
+struct Reading {
+  std::uint64_t value, enabled, running;
+};
+
+std::optional<Reading> reading_of(int descriptor) {
+  Reading sample{};
+  if (descriptor < 0 || ::read(descriptor, &sample, sizeof sample) != sizeof sample || sample.running == 0) {
     return std::nullopt;
   }
+  return sample;
+}
+
+}  // namespace
+
+std::optional<double> Counter::read_whole() const {
+  const auto sample = reading_of(descriptor_);
+  return sample && sample->running == sample->enabled ? std::optional(static_cast<double>(sample->value))
+                                                      : std::nullopt;
+}
+
+std::optional<double> Counter::read() const {
+  const auto whole = reading_of(descriptor_);
+  if (!whole) {
+    return std::nullopt;
+  }
+  const Reading& sample = *whole;
   return static_cast<double>(sample.value) * static_cast<double>(sample.enabled) / static_cast<double>(sample.running);
 }
 

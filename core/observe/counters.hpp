@@ -30,6 +30,8 @@ class Counter {
   int error() const { return error_; }  // errno when it does not
   // Nothing when it does not work or never ran; scaled up when it shared its register with others.
   std::optional<double> read() const;
+  // Nothing when it shared its register with others meanwhile: of a few microseconds a scaled count says nothing.
+  std::optional<double> read_whole() const;
 
  private:
   int descriptor_ = -1;

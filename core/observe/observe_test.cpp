@@ -10,6 +10,7 @@
 #include "observe/frequency.hpp"
 #include "observe/memory_bandwidth.hpp"
 #include "observe/observer.hpp"
+#include "observe/processor_events.hpp"
 #include "observe/state.hpp"
 
 using namespace elbowroom;
@@ -38,7 +39,7 @@ void check_known_or_reasoned(const json& value, const std::string& where) {
 TEST_CASE("every observer is ok, or n/a with a reason") {
   const auto table = observers_available();
   for (const auto* name : {"steal", "interrupts", "context_switches", "migrations", "load", "frequency", "counters",
-                           "memory_bytes", "pages"}) {
+                           "memory_stalls", "memory_bytes", "pages"}) {
     INFO(name);
     REQUIRE(table.contains(name));
     if (table[name]["status"] != "ok") {
@@ -227,6 +228,26 @@ TEST_CASE("a trace holds every core of the machine, whatever the threads' cores 
   for (const auto& core : cores) {
     CHECK(observed["frequency_trace"].contains(std::to_string(core.number)));
   }
+}
+
+TEST_CASE("events of a processor are found by its vendor, family and model") {
+  const auto x86 = [](const char* vendor, const char* family, const char* model) {
+    return processor_events({{"vendor_id", vendor}, {"cpu family", family}, {"model", model}});
+  };
+  const auto henri = x86("GenuineIntel", "6", "85");  // Xeon Gold 6140
+  REQUIRE(henri.memory_stalls);
+  CHECK(henri.memory_stalls->name == "CYCLE_ACTIVITY.STALLS_MEM_ANY");
+  CHECK(henri.memory_stalls->config == 0x140014a3);
+  CHECK(henri.l2_misses->config == 0x3f24);
+  CHECK(x86("GenuineIntel", "6", "79").memory_stalls->config == 0x060006a3);
+  CHECK(x86("GenuineIntel", "6", "143").memory_stalls->config == 0x050021a6);
+  CHECK_FALSE(x86("GenuineIntel", "6", "42").memory_stalls);  // Sandy Bridge
+  CHECK(x86("AuthenticAMD", "25", "17").memory_stalls->config == 0xa2d6);
+  const auto zen_3 = x86("AuthenticAMD", "25", "1");
+  CHECK_FALSE(zen_3.memory_stalls);
+  CHECK(zen_3.l2_misses->config == 0x0864);
+  CHECK(processor_events({{"CPU implementer", "0x41"}}).memory_stalls->config == 0x4005);
+  CHECK_FALSE(processor_events({}).memory_stalls);
 }
 
 TEST_CASE("the middle of the samples is taken") {

@@ -16,6 +16,7 @@
 #include "observe/counters.hpp"
 #include "observe/frequency.hpp"
 #include "observe/memory_bandwidth.hpp"
+#include "observe/processor_events.hpp"
 
 namespace elbowroom {
 namespace {
@@ -137,6 +138,10 @@ json observers_available() {
       unless(parse_loadavg(read_text("/proc/loadavg").value_or("")).has_value(), "/proc/loadavg cannot be read"));
   table["frequency"] = available(frequency_refusal(cores));
   table["counters"] = available(ThreadCounters().reason());
+  table["memory_stalls"] = available(memory_stalls_refusal());
+  if (const auto event = processor_events_here().memory_stalls) {
+    table["memory_stalls"]["event"] = event->name;
+  }
   table["memory_bytes"] = available(bandwidth_refusal());
   table["pages"] = available(pages_refusal());
   return table;

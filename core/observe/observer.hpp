@@ -11,7 +11,8 @@
 namespace elbowroom {
 
 // Which observers work on this machine: {name: {"status": "ok"} or {"status": "n/a", "reason": "..."}}.
-// Names: steal, interrupts, context_switches, migrations, load, frequency, counters, memory_bytes, pages.
+// Names: steal, interrupts, context_switches, migrations, load, frequency, counters,
+// memory_stalls, memory_bytes, pages.
 nlohmann::json observers_available();
 
 // Machine state that a run records: load, steal, governor, turbo, SMT, frequencies, transparent and reserved huge

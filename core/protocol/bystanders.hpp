@@ -1,9 +1,7 @@
-// Threads on cores of their own that touch memory while others exchange messages.
+// Threads or processes on cores of their own that touch memory while others exchange messages.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -14,7 +12,7 @@
 
 namespace elbowroom {
 
-// Between start() and stop() each thread either goes over its array again and again or rests, yielding: it touches no
+// Between start() and stop() each of them either goes over its array again and again or rests, yielding: it touches no
 // memory but a flag then.
 class Bystanders {
  public:
@@ -24,9 +22,11 @@ class Bystanders {
   Bystanders(const Bystanders&) = delete;
   Bystanders& operator=(const Bystanders&) = delete;
 
-  // One thread per core with an array of `bytes` on `node`, first touched by it. Throws as TouchedArray does.
-  void use(const std::vector<int>& cores, std::size_t bytes, int node, bool writes);
-  // The threads join the observer, and rest.
+  // One thread per core, or with `processes` one process, with an array of `bytes` on `node`, first touched by it. Throws
+  // as TouchedArray does. A process has no MPI and shares no page with this one besides that of the orders; it dies with
+  // this process.
+  void use(const std::vector<int>& cores, std::size_t bytes, int node, bool writes, bool processes = false);
+  // Threads join the observer; all rest.
   void start(PhaseObserver& observer);
   // Returns when each thread has gone over the first `bytes` of its array once, and goes on.
   void sweep(std::size_t bytes);
@@ -39,17 +39,18 @@ class Bystanders {
   std::size_t bytes_on(int node) const;
 
  private:
-  struct Slot;
+  struct Orders;
+  struct Thread;
+  struct Process;
   void order(bool sweeping, std::size_t bytes);
+  void fork_all(const std::vector<int>& cores, std::size_t bytes, int node, bool writes);
 
   std::function<void(int)> bind_;
-  std::vector<std::unique_ptr<Slot>> all_;  // every thread made so far
-  std::vector<Slot*> used_;
+  std::shared_ptr<Orders> orders_;            // in memory that processes share
+  std::vector<std::unique_ptr<Thread>> all_;  // every thread made so far
+  std::vector<Thread*> used_;
+  std::vector<std::unique_ptr<Process>> processes_;
   bool started_ = false;
-  bool sweeping_ = false;                     // what is ordered, as
-  std::size_t bytes_ = 0;                     // is how far a sweep goes
-  std::atomic<std::uint64_t> generation_{0};  // of orders; what it orders is written before
-  std::atomic<bool> quit_{false};
 };
 
 }  // namespace elbowroom

@@ -1,8 +1,12 @@
 #include "protocol/bystanders.hpp"
 
 #include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <fstream>
 #include <stdexcept>
 
 #include "protocol/touched_array.hpp"
@@ -38,11 +42,12 @@ TEST_CASE("an array that somebody else changed does not hold") {
   CHECK_FALSE(written.holds());
 }
 
-TEST_CASE("bystanders go over their arrays until they are told to rest") {
-  for (const bool writes : {true, false}) {
+TEST_CASE("bystanders, threads or processes, go over their arrays until they are told to rest") {
+  for (const int kind : {0, 1, 2, 3}) {
+    const bool writes = kind % 2 == 0;
     PhaseObserver observer({}, {}, -1);
     Bystanders bystanders(on_any_core);
-    bystanders.use({0, 1}, 4096, first_node(), writes);
+    bystanders.use({0, 1}, 4096, first_node(), writes, kind > 1);
     observer.start();
     bystanders.start(observer);
     for (const std::size_t bytes : {4096U, 0U, 400U}) {
@@ -79,6 +84,27 @@ TEST_CASE("bystanders are stopped while they go over their arrays, and start ane
   bystanders.use({}, 0, first_node(), true);
   CHECK(bystanders.bytes_on(first_node()) == 0);
   CHECK(bystanders.pages().empty());
+}
+
+TEST_CASE("a process that cannot be bound says so, and leaves none behind") {
+  Bystanders bystanders([](int) { throw std::runtime_error("no such core"); });
+  CHECK_THROWS_WITH(bystanders.use({7}, 64, first_node(), true, true), "no such core");
+  bystanders.use({}, 0, first_node(), true);
+  CHECK(waitpid(-1, nullptr, WNOHANG) == -1);
+}
+
+TEST_CASE("a process that is killed is noticed") {
+  PhaseObserver observer({}, {}, -1);
+  pid_t child = -1;
+  Bystanders bystanders(on_any_core);
+  bystanders.use({0}, 4096, first_node(), true, true);
+  bystanders.start(observer);
+  std::ifstream("/proc/self/task/" + std::to_string(gettid()) + "/children") >> child;
+  if (child > 0) {
+    kill(child, SIGKILL);
+    CHECK_THROWS_WITH(bystanders.sweep(4096), "a bystander's process has ended");
+  }
+  CHECK_FALSE(bystanders.stop());
 }
 
 TEST_CASE("a bystander that cannot be bound says so") {

@@ -58,13 +58,21 @@ std::vector<std::size_t> late_slots(const std::vector<Stamp>& sender, const std:
   return late;
 }
 
-std::vector<double> one_way_times(const std::vector<Stamp>& sender, const std::vector<Stamp>& receiver,
-                                  double tick_ns) {
+std::vector<double> message_times(const std::vector<Stamp>& sender, const std::vector<Stamp>& receiver, double tick_ns,
+                                  Timing timing) {
   std::vector<double> times;
   times.reserve(sender.size());
   for (std::size_t slot = 0; slot < sender.size(); ++slot) {
-    const std::int64_t ready = std::max(sender[slot].start, receiver[slot].start);
-    times.push_back(static_cast<double>(receiver[slot].end - ready) * tick_ns * 1e-3);
+    const Stamp& sent = sender[slot];
+    const Stamp& received = receiver[slot];
+    const auto us = [&](std::int64_t ticks) { return static_cast<double>(ticks) * tick_ns * 1e-3; };
+    switch (timing) {
+      case Timing::one_way: times.push_back(us(received.end - std::max(sent.start, received.start))); break;
+      case Timing::receive: times.push_back(us(received.end - received.start)); break;
+      case Timing::send: times.push_back(us(sent.end - sent.start)); break;
+      case Timing::receive_cpu: times.push_back(static_cast<double>(received.cpu_ns) * 1e-3); break;
+      case Timing::send_cpu: times.push_back(static_cast<double>(sent.cpu_ns) * 1e-3); break;
+    }
   }
   return times;
 }

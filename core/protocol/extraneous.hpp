@@ -17,6 +17,10 @@ struct Site;
 // Who touches memory: the ranks between two messages, or threads on other cores all the while.
 enum class Who { none, sender, receiver, both, bystanders };
 
+// What is timed of a message: from the later of both calls to the end of the receive, or one rank's call by the clock or
+// by the CPU time of its thread (the paper's "virtual time").
+enum class Timing { one_way, receive, send, receive_cpu, send_cpu };
+
 // A window of sizes: first, first + step ... bytes, `count` of them. For each, `exchanges` timed messages without
 // accesses, then as many with them.
 struct Extraneous {
@@ -28,7 +32,12 @@ struct Extraneous {
   bool different = false;  // the sender writes new contents before the accesses
   bool barrier = true;     // one parts the accesses from the message; else the sender waits by the clock
   std::int64_t exchanges = 16;
+  Timing timing = Timing::one_way;
+  bool processes = false;  // bystanders are processes of their own, not threads of rank 0
 
+  // Both ranks call when they are ready, as programs do; else the sender waits until the receiver has called.
+  bool of_calls() const { return timing != Timing::one_way; }
+  bool by_cpu() const { return timing == Timing::receive_cpu || timing == Timing::send_cpu; }
   std::int64_t bytes(std::int64_t index) const { return first + index * step; }
   std::int64_t largest() const { return bytes(count - 1); }
   std::int64_t messages() const { return count * exchanges; }  // timed, without accesses; as many with them
@@ -53,14 +62,16 @@ std::vector<Block> schedule_again(const Extraneous& extraneous, const std::vecto
 struct Stamp {
   std::int64_t start = 0;
   std::int64_t end = 0;
-  std::int64_t holds = 1;  // 0: what arrived is not what was sent
+  std::int64_t cpu_ns = 0;  // of the thread meanwhile, where that is timed
+  std::int64_t holds = 1;   // 0: what arrived is not what was sent
 };
 
 // Slots of messages that were sent before the receiver had called MPI_Recv.
 std::vector<std::size_t> late_slots(const std::vector<Stamp>& sender, const std::vector<Stamp>& receiver);
 
-// Microseconds from the later of both calls to the end of the receive, for all slots.
-std::vector<double> one_way_times(const std::vector<Stamp>& sender, const std::vector<Stamp>& receiver, double tick_ns);
+// Microseconds of what is timed, for all slots.
+std::vector<double> message_times(const std::vector<Stamp>& sender, const std::vector<Stamp>& receiver, double tick_ns,
+                                  Timing timing);
 
 // What messages in both directions tell of two clocks: the least difference of receiver's and sender's reading is the
 // time of a message plus or minus the clocks' offset.

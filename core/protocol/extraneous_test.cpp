@@ -118,8 +118,17 @@ TEST_CASE("a message sent again has the size, the kind and the slot that it had"
 TEST_CASE("a one-way time begins with the later call and ends with the receive") {
   const std::vector<Stamp> sender = {{1000, 1010}, {1000, 1010}};
   const std::vector<Stamp> receiver = {{900, 1400}, {1200, 1400}};
-  CHECK(one_way_times(sender, receiver, 0.5) == std::vector<double>{0.2, 0.1});
+  CHECK(message_times(sender, receiver, 0.5, Timing::one_way) == std::vector<double>{0.2, 0.1});
   CHECK(late_slots(sender, receiver) == std::vector<std::size_t>{1});
+}
+
+TEST_CASE("a call is timed by the clock of its own rank, or by the CPU time of its thread") {
+  const std::vector<Stamp> sender = {{1000, 1010, 4000}};
+  const std::vector<Stamp> receiver = {{1200, 1600, 7000}};
+  CHECK(message_times(sender, receiver, 0.5, Timing::receive) == std::vector<double>{0.2});
+  CHECK(message_times(sender, receiver, 0.5, Timing::send) == std::vector<double>{0.005});
+  CHECK(message_times(sender, receiver, 0.5, Timing::receive_cpu) == std::vector<double>{7});
+  CHECK(message_times(sender, receiver, 0.5, Timing::send_cpu) == std::vector<double>{4});
 }
 
 TEST_CASE("the record holds all times in their order and their median") {

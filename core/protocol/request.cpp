@@ -28,6 +28,11 @@ const Names<Who> kWhos = {{"none", Who::none},
                           {"receiver", Who::receiver},
                           {"both", Who::both},
                           {"bystanders", Who::bystanders}};
+const Names<Timing> kTimings = {{"one-way", Timing::one_way},
+                                {"recv", Timing::receive},
+                                {"send", Timing::send},
+                                {"recv-cpu", Timing::receive_cpu},
+                                {"send-cpu", Timing::send_cpu}};
 const Names<Reuse> kReuses = {{"same", Reuse::same}, {"rotate", Reuse::rotate}, {"off-cache", Reuse::off_cache}};
 
 template <typename Value>
@@ -221,6 +226,10 @@ void read_extraneous(const Reader& outer, Request& request) {
   reader.integer("count", extraneous.count);
   reader.integer("exchanges", extraneous.exchanges);
   reader.truth("barrier", extraneous.barrier);
+  reader.text("timing", name = "one-way");
+  extraneous.timing = named(kTimings, "extraneous.timing", name);
+  reader.text("bystanders", name = "threads");
+  extraneous.processes = named<bool>({{"threads", false}, {"processes", true}}, "extraneous.bystanders", name);
 }
 
 void check_computation(const Request& request) {

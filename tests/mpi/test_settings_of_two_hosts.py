@@ -1,4 +1,4 @@
-"""Frequencies on both hosts of a job (tests/linked_hosts.py): held on each, refused by one, undone whatever dies."""
+"""Frequencies on both hosts of a job (tests/linked_hosts.py): held, refused by one, undone whatever dies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from elbowroom.launch.build import probe
 from elbowroom.launch.launcher import LaunchRequest
 from elbowroom.launch.launchers import build_launch
 from elbowroom.launch.mpi import find_mpi
-from elbowroom.launch.session import Session
+from elbowroom.launch.session import Session, SessionLost
 from elbowroom.machine.keeper import command
 from elbowroom.plan.point import Unit
 from fake_cpufreq import cpufreq_tree, setting_values
@@ -132,7 +132,7 @@ def test_a_kill_leaves_no_host_changed(two_hosts: LinkedHosts, tmp_path: Path, v
             os._exit(0 if held else 1)
         try:
             answer = ask(live, tmp_path, window=0.5, core_khz=1_000_000)
-        except Exception as error:  # noqa: BLE001 - the rank is gone
+        except SessionLost as error:
             answer = {"lost": str(error)}
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert wait_until(lambda: both(tmp_path) == before), both(tmp_path)

@@ -316,7 +316,11 @@ def _counters(facts: Facts) -> _Assessment:
         return _absent(facts.observers.reason, facts.observers.hint)
     counters = facts.observers.get("counters", {})
     if counters.get("status") == "ok":
-        return _ok("cycles, instructions and cache misses can be counted")
+        stalls = facts.observers.get("memory_stalls", {})
+        memory = f"stalls on memory ({stalls['event']})" if stalls.get("status") == "ok" else ""
+        reason = "" if memory else f"; stalls on memory are modelled: {stalls.get('reason', 'not recorded')}"
+        names = ", ".join(filter(None, ("cycles, instructions, cache misses", memory)))
+        return _ok(f"{names} can be counted{reason}")
     reason = str(counters.get("reason", "not recorded"))
     hint = "as root: sysctl kernel.perf_event_paranoid=1, or give the probe CAP_PERFMON"
     return _absent(reason, hint if "permitted" in reason else "")

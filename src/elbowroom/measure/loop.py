@@ -163,6 +163,7 @@ class Loop:
         if probe is not self._counted:
             self._counted = probe
             self._start += 1
+
     def _request(self, point: Point, unit: Unit, steady: Steady) -> dict[str, object]:
         """The unit's request; the probe holds the point's settings by a keeper on each host."""
         message = request(point, unit, steady)

@@ -88,6 +88,16 @@ class Misses(msgspec.Struct, frozen=True, kw_only=True):
     count: tuple[float, ...]
 
 
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rank's call for a message takes, on average, for each size of a window, as the processor counts:
+    `instructions`, `cycles`, or `L1_writes`.
+    """
+
+    name: str
+    rank: Literal["sender", "receiver"]
+    count: tuple[float, ...]
+
+
 class WindowSeries(msgspec.Struct, frozen=True, kw_only=True):
     """A window of extraneous accesses, size by size: one-way times of messages `after` accesses of that many
     `sizes` bytes, and of the control messages among them `without` any; cache misses where known.
@@ -99,6 +109,7 @@ class WindowSeries(msgspec.Struct, frozen=True, kw_only=True):
     after: Spread
     without: Spread
     misses: tuple[Misses, ...] = ()
+    work: tuple[Work, ...] = ()
     sender: int = -1
     receiver: int = -1
     bystanders: tuple[int, ...] = ()

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elbowroom.plan.point import Point
-from elbowroom.results.result import Misses, Side, Spread, WindowSeries
+from elbowroom.results.result import Misses, Side, Spread, WindowSeries, Work
 from elbowroom.results.summary import side_of
 from elbowroom.stats.bootstrap import weights
 from elbowroom.stats.signed_ranks import Floats, Ints
@@ -36,7 +36,8 @@ Rank = Literal["sender", "receiver"]
 class WindowTimes:
     """Times of the repetitions of one window: one array of shape (sizes, messages of a size) for each
     repetition and phase, after accesses and without; misses per (source, rank, level), one array of shape
-    (sizes,) for each repetition; `starts_…`: which start of the program each array is from.
+    (sizes,) for each repetition; work per (rank, name) likewise; `starts_…`: which start of the program each
+    array is from.
     """
 
     after: list[Floats] = field(default_factory=list)
@@ -44,6 +45,7 @@ class WindowTimes:
     starts_after: list[int] = field(default_factory=list)
     starts_without: list[int] = field(default_factory=list)
     misses: dict[tuple[str, str, str], list[Floats]] = field(default_factory=dict)
+    work: dict[tuple[str, str], list[Floats]] = field(default_factory=dict)
 
 
 def add(times: WindowTimes, sizes: int, record: Mapping[str, object]) -> str:
@@ -66,6 +68,7 @@ def add(times: WindowTimes, sizes: int, record: Mapping[str, object]) -> str:
             misses = cast(Mapping[str, object], phase.get("misses") or {})
             _add_misses(times, sizes, misses)
             _add_misses(times, sizes, cast(Mapping[str, object], misses.get("measured") or {}))
+            _add_work(times, sizes, cast(Mapping[str, Mapping[str, object]], misses.get("work") or {}))
     return ""
 
 
@@ -75,6 +78,13 @@ def _add_misses(times: WindowTimes, sizes: int, counted: Mapping[str, object]) -
             if level in LEVELS and len(counts) == sizes:
                 key = (str(counted.get("source")), rank, level)
                 times.misses.setdefault(key, []).append(np.asarray(counts, dtype=np.float64))
+
+
+def _add_work(times: WindowTimes, sizes: int, counted: Mapping[str, Mapping[str, object]]) -> None:
+    for rank in RANKS:
+        for name, counts in cast(Mapping[str, Sequence[float]], counted.get(rank) or {}).items():
+            if len(counts) == sizes:
+                times.work.setdefault((rank, name), []).append(np.asarray(counts, dtype=np.float64))
 
 
 def series_of(point: Point, times: WindowTimes) -> WindowSeries | None:
@@ -96,6 +106,10 @@ def series_of(point: Point, times: WindowTimes) -> WindowSeries | None:
             for (source, rank, level), counts in sorted(times.misses.items())
             if source == "measured"
             or (source == "modelled" and ("measured", rank, level) not in times.misses)
+        ),
+        work=tuple(
+            Work(name=name, rank=cast(Rank, rank), count=_rounded(np.mean(counts, axis=0)))
+            for (rank, name), counts in sorted(times.work.items())
         ),
         sender=(point.comm_cores or (point.comm_core,))[0],
         receiver=(point.peer_cores or point.comm_cores or (point.comm_core,))[0],

@@ -28,6 +28,17 @@ UNTIMED = 1  # messages of each size with accesses, and as many without, before 
 Who = Literal["none", "sender", "receiver", "both", "bystanders"]
 Access = Literal["read", "write"]
 Data = Literal["same", "different"]
+Timing = Literal["one-way", "recv", "send", "recv-cpu", "send-cpu"]
+BystanderKind = Literal["threads", "processes"]
+
+TIMED: dict[Timing, str] = {
+    "one-way": "one-way time",
+    "recv": "duration of MPI_Recv",
+    "send": "duration of MPI_Send",
+    "recv-cpu": "CPU time of the thread in MPI_Recv",
+    "send-cpu": "CPU time of the thread in MPI_Send",
+}
+"""What a message's time is, by how it is timed."""
 
 
 @register
@@ -37,7 +48,9 @@ class ExtraneousAccesses(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=Tru
     `who` touches memory that no message is in: 64 B lines of `first`, `first + step` ... bytes, `count`
     sizes, read or written. `data`: whether the sender writes new contents before each message; `barrier`:
     whether one parts the accesses from the message, else the sender waits by the clock. Each size has
-    `exchanges` timed messages with accesses, and as many without, interleaved, as a control.
+    `exchanges` timed messages with accesses, and as many without, interleaved, as a control. `timing`: the
+    one-way time of a message, or how long a call lasts, by the clock or by the CPU time of its thread;
+    `bystanders`: threads of the sender's process, or processes of their own.
     """
 
     key: ClassVar[str] = "extraneous"
@@ -54,6 +67,8 @@ class ExtraneousAccesses(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=Tru
     data: Annotated[Data, WRITTEN] = "same"
     barrier: Annotated[bool, WRITTEN] = True
     exchanges: Annotated[int, WRITTEN] = 16
+    timing: Timing = "one-way"
+    bystanders: BystanderKind = "threads"
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -69,6 +84,8 @@ class ExtraneousAccesses(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=Tru
         """The axes of messages, and the accesses."""
         parts = [*message_id(point), self.who, self.access, self.data]
         parts += [] if self.barrier else ["nobarrier"]
+        parts += [] if self.timing == "one-way" else [self.timing]
+        parts += [] if self.bystanders == "threads" else [self.bystanders]
         parts += [f"from{self.first}", f"by{self.step}", f"x{self.count}"]
         return "-".join(parts + role_id(point))
 
@@ -79,7 +96,9 @@ class ExtraneousAccesses(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=Tru
         accesses = "no accesses" if self.who == "none" else f"{self.who} {verb}"
         data = "" if self.data == "same" else ", new data"
         barrier = "" if self.barrier else ", no barrier"
-        return f"{accesses}{data}{barrier}, {self.first} to {self.sizes[-1]} B"
+        timing = "" if self.timing == "one-way" else f", {TIMED[self.timing]}"
+        processes = ", processes" if self.bystanders == "processes" else ""
+        return f"{accesses}{processes}{data}{barrier}{timing}, {self.first} to {self.sizes[-1]} B"
 
     def validate(self, point: Point, machine: Machine) -> None:
         """Refuses messages and accesses that do not fit in memory."""

@@ -22,8 +22,9 @@ from elbowroom.machine.topology import Machine
 from elbowroom.results.result import PointResult
 from elbowroom.schemas import WRITTEN
 from elbowroom.workloads import ExtraneousAccesses, running
+from elbowroom.workloads.accesses import TIMED, Timing
 
-Kind = tuple[str, int, str, bool]
+Kind = tuple[str, int, str, bool, Timing]
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class AccessCase:
     size: int
     data: str
     barrier: bool
+    timing: Timing
+    bystanders: str
     n: int
     windows: tuple[PointResult, ...]
     levels: dict[int, float]
@@ -45,14 +48,16 @@ class AccessCase:
     @property
     def kind(self) -> Kind:
         """What cases that differ in who accesses have in common."""
-        return self.access, self.size, self.data, self.barrier
+        return self.access, self.size, self.data, self.barrier, self.timing
 
     @property
     def key(self) -> str:
         """A name for findings and figures."""
         barrier = [] if self.barrier else ["nobarrier"]
         count = [f"n{self.n}"] if self.n else []
-        return "-".join([self.who, *count, self.access, f"{self.size}B", self.data, *barrier])
+        timing = [] if self.timing == "one-way" else [self.timing]
+        kind = [] if self.bystanders == "threads" else [self.bystanders]
+        return "-".join([self.who, *kind, *count, self.access, f"{self.size}B", self.data, *barrier, *timing])
 
     @property
     def sizes(self) -> int:
@@ -91,9 +96,12 @@ class AccessCase:
 def cases(results: Sequence[PointResult], machine: Machine) -> list[AccessCase]:
     """The cases in the order of the plan; points without values are left out."""
 
-    def key(pair: tuple[PointResult, ExtraneousAccesses]) -> tuple[str, str, int, str, bool, int]:
+    def key(
+        pair: tuple[PointResult, ExtraneousAccesses],
+    ) -> tuple[str, str, int, str, bool, Timing, str, int]:
         item, accesses = pair
-        return accesses.who, accesses.access, item.size, accesses.data, accesses.barrier, item.n
+        kind = (accesses.data, accesses.barrier, accesses.timing)
+        return accesses.who, accesses.access, item.size, *kind, accesses.bystanders, item.n
 
     measured = [item for item in usable(results) if item.series is not None]
     return [
@@ -119,16 +127,21 @@ def who_text(case: AccessCase) -> str:
         "sender": "the sender",
         "receiver": "the receiver",
         "both": "both sides",
-        "bystanders": f"{case.n} bystander{'s' if case.n != 1 else ''}",
+        "bystanders": f"{case.n} bystander{_other(case)}{'s' if case.n != 1 else ''}",
     }[case.who]
     return f"{kind} by {by}"
+
+
+def _other(case: AccessCase) -> str:
+    return " process" + ("e" if case.n != 1 else "") if case.bystanders == "processes" else ""
 
 
 def kind_text(case: AccessCase) -> str:
     """`400 B messages`, with what is not the usual."""
     data = "" if case.data == "same" else ", new data each"
     barrier = "" if case.barrier else ", no barrier"
-    return f"{size_text(case.size)} messages{data}{barrier}"
+    timing = "" if case.timing == "one-way" else f", {TIMED[case.timing]}"
+    return f"{size_text(case.size)} messages{data}{barrier}{timing}"
 
 
 def region_text(case: AccessCase, name: str) -> str:
@@ -159,6 +172,8 @@ class Accesses(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     data: str
     barrier: bool
+    timing: Timing = "one-way"
+    bystanders: str = "threads"
     n: int
     caches: dict[str, float]
     regions: tuple[CacheRegion, ...]
@@ -175,6 +190,7 @@ class AccessDifference(Difference, frozen=True, kw_only=True):
     size: int
     data: str
     barrier: bool
+    timing: Timing = "one-way"
 
 
 class AccessResults(msgspec.Struct, frozen=True, kw_only=True):
@@ -197,6 +213,7 @@ def data(results: Sequence[PointResult], machine: Machine) -> dict[str, AccessRe
             size=sender.size,
             data=sender.data,
             barrier=sender.barrier,
+            timing=sender.timing,
         )
         for sender in every
         for receiver in every
@@ -214,6 +231,8 @@ def _accesses(case: AccessCase) -> Accesses:
         size=case.size,
         data=case.data,
         barrier=case.barrier,
+        timing=case.timing,
+        bystanders=case.bystanders,
         n=case.n,
         caches={f"L{level}": edge for level, edge in case.levels.items()},
         regions=tuple(case.regions),

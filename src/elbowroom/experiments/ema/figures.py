@@ -13,6 +13,7 @@ from elbowroom.experiments.ema import sides
 from elbowroom.experiments.ema.cases import AccessCase, Kind, cases, kind_text, who_text
 from elbowroom.machine.topology import Machine
 from elbowroom.results.result import PointResult, Summary
+from elbowroom.workloads.accesses import TIMED
 
 WIDE = 16_000_000
 """Bytes from which on their axis is logarithmic: the small caches would be one line at its beginning."""
@@ -26,7 +27,6 @@ HUES: dict[str, Hue] = {
 }
 """Colours: what the sender touches is drawn in blues, what the receiver touches in reds."""
 
-TIME = "One-way time (µs)"
 LEVELS: dict[str, Hue] = {
     "L1": "blue",
     "L2": "red",
@@ -45,7 +45,7 @@ def times(every: Sequence[AccessCase]) -> list[Figure]:
                 name=f"ema-{_name(kind)}",
                 title=f"One-way time after accesses: {kind_text(members[0])}, {members[0].access}s",
                 x=_axis(members),
-                left=Axis(label=TIME),
+                left=Axis(label=_time(members[0])),
                 series=tuple(series),
                 marks=_marks(members),
                 caption=(
@@ -55,6 +55,55 @@ def times(every: Sequence[AccessCase]) -> list[Figure]:
             )
         )
     return drawn
+
+
+def scatters(every: Sequence[AccessCase]) -> list[Figure]:
+    """The average of every size, as the paper's Fig. 1a (sender) and 1b (receiver) have it; one figure for
+    each case.
+    """
+    drawn = []
+    for case in every:
+        rows = [
+            (float(size), mean)
+            for item in case.windows
+            if item.series is not None
+            for size, mean in zip(item.series.sizes, item.series.after.mean, strict=True)
+        ]
+        drawn.append(
+            Figure(
+                name=f"ema-scatter-{case.key}",
+                title=f"Average of every size: {who_text(case).lower()}, {kind_text(case)}",
+                x=_axis([case]),
+                left=Axis(label=_time(case)),
+                series=(
+                    Series(
+                        name=_label(case, after=True),
+                        side="communication",
+                        hue=HUES[case.who],
+                        style="line",
+                        x=tuple(x for x, _ in rows),
+                        y=tuple(y for _, y in rows),
+                        drawn="points",
+                        value="average",
+                    ),
+                ),
+                marks=_marks([case]),
+                caption=f"Each point is the average of {_messages(case)} messages of one size.",
+            )
+        )
+    return drawn
+
+
+def _messages(case: AccessCase) -> int:
+    """Messages after accesses of a size, in all repetitions."""
+    series = case.windows[0].series
+    summary = case.windows[0].comm.together
+    return 0 if series is None or summary is None else summary.count // len(series.sizes)
+
+
+def _time(case: AccessCase) -> str:
+    text = TIMED[case.timing]
+    return f"{text[0].upper()}{text[1:]} (µs)"
 
 
 def bound_lines(every: Sequence[AccessCase]) -> list[Figure]:
@@ -69,7 +118,7 @@ def bound_lines(every: Sequence[AccessCase]) -> list[Figure]:
                     name=f"ema-{name}-{_name(kind)}",
                     title=f"{title}: {kind_text(members[0])}, {members[0].access}s",
                     x=_axis(members),
-                    left=Axis(label=TIME, scale=scale),
+                    left=Axis(label=_time(members[0]), scale=scale),
                     series=tuple(series),
                     marks=_marks(members),
                     caption=f"The {'least' if end == 'lower' else 'greatest'} of each window of sizes.",
@@ -96,7 +145,7 @@ def miss_lines(every: Sequence[AccessCase]) -> list[Figure]:
             drawn.append(
                 Figure(
                     name=f"ema-misses-{rank}-{case.key}",
-                    title=f"Misses of a message at the {rank} ({lines[0].source}): {who_text(case).lower()}",
+                    title=f"Misses of a message at the {rank}: {who_text(case).lower()}",
                     x=_axis([case]),
                     left=Axis(label="Misses of a message"),
                     series=tuple(
@@ -112,15 +161,16 @@ def miss_lines(every: Sequence[AccessCase]) -> list[Figure]:
                         for line in lines
                     ),
                     marks=_marks([case]),
-                    caption=f"The least of each window of sizes; {lines[0].source}, {kind_text(case)}.",
+                    caption=f"The least of each window of sizes; {kind_text(case)}.",
                 )
             )
     return drawn
 
 
 def _name(kind: Kind) -> str:
-    access, size, data, barrier = kind
-    return f"{access}-{size}B-{data}{'' if barrier else '-nobarrier'}"
+    access, size, data, barrier, timing = kind
+    timed = "" if timing == "one-way" else f"-{timing}"
+    return f"{access}-{size}B-{data}{'' if barrier else '-nobarrier'}{timed}"
 
 
 def _axis(members: Sequence[AccessCase]) -> Axis:
@@ -182,6 +232,8 @@ def _label(case: AccessCase, after: bool) -> str:
 
 
 def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:
-    """One-way time over bytes accessed (Fig. 1), its lower and upper bounds (Fig. 3), misses (Fig. 2)."""
+    """One-way time over bytes accessed, of windows and of every size (Fig. 1), its lower and upper bounds
+    (Fig. 3), misses (Fig. 2).
+    """
     every = cases(results, machine)
-    return (*times(every), *bound_lines(every), *miss_lines(every))
+    return (*times(every), *scatters(every), *bound_lines(every), *miss_lines(every))

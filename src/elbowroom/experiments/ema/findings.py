@@ -266,12 +266,12 @@ def misses(case: AccessCase) -> list[Finding]:
         lines = sides.miss_lines(case.windows, rank)
         if not any(max(line.lower) for line in lines):
             continue
-        source = lines[0].source
         last = [line for line in lines if max(line.lower)][-1]
         counts = ", ".join(_plateau(line) for line in lines)
-        text = f"{who_text(case)} ({kind_text(case)}): a message causes {counts} at the {rank} ({source})."
-        values: Values = {"source": source, "rank": rank}
+        text = f"{who_text(case)} ({kind_text(case)}): a message causes {counts} at the {rank}."
+        values: Values = {"rank": rank}
         for line in lines:
+            values |= {f"{line.level}_source": line.source}
             values |= {f"{line.level}_most": max(line.lower), f"{line.level}_plateau_bytes": line.plateau}
         follows = sides.follows(case.windows, last)
         if follows is not None:
@@ -285,11 +285,40 @@ def misses(case: AccessCase) -> list[Finding]:
     return findings
 
 
+def work(case: AccessCase) -> list[Finding]:
+    """Instructions, cycles and writes of a message, where they were counted: after the fewest and the most
+    accesses.
+    """
+    findings = []
+    for rank in ("sender", "receiver"):
+        counts: dict[str, list[float]] = {}
+        for item in case.windows:
+            for one in item.series.work if item.series is not None else ():
+                if one.rank == rank:
+                    counts.setdefault(one.name, []).extend(one.count)
+        if not counts:
+            continue
+        values: Values = {"rank": rank, "source": "measured"}
+        parts = []
+        for name, numbers in counts.items():
+            values |= {f"{name}_first": numbers[0], f"{name}_last": numbers[-1]}
+            parts.append(f"{number(numbers[0], 3)} to {number(numbers[-1], 3)} {name.replace('_', ' ')}")
+        text = (
+            f"{who_text(case)} ({kind_text(case)}): from the fewest to the most accesses, the call for a "
+            f"message takes {', '.join(parts)} at the {rank} (measured)."
+        )
+        ids = tuple(item.id for item in case.windows)
+        findings.append(
+            Finding(key=f"work-{rank}-{case.key}", level="note", text=text, values=values, points=ids)
+        )
+    return findings
+
+
 def _plateau(line: sides.MissLine) -> str:
     if line.plateau is None:
-        return f"no {line.level} misses"
+        return f"no {line.level} misses ({line.source})"
     most = f"up to {max(line.lower):.3g} {line.level} misses"
-    return f"{most} (nine tenths of that from {size_text(line.plateau)} on)"
+    return f"{most} ({line.source}; nine tenths of that from {size_text(line.plateau)} on)"
 
 
 def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:
@@ -307,7 +336,7 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
         first_observation(case) for case in every if case.who not in ("none",) and id(case) not in paired
     ]
     findings += [open_question(case) for case in every if case.who == "bystanders"]
-    findings += [finding for case in every for finding in misses(case)]
+    findings += [finding for case in every for finding in (*misses(case), *work(case))]
     return tuple(findings) or (nothing("ema", "Extraneous accesses"),)
 
 

@@ -20,7 +20,7 @@ from elbowroom.plan.file import Plan, Positive, Size, SizeOrNone
 from elbowroom.plan.point import Expansion, Note, Phase, Point
 from elbowroom.plan.sizes import format_size
 from elbowroom.workloads import ExtraneousAccesses, accesses
-from elbowroom.workloads.accesses import Access, Data, Who
+from elbowroom.workloads.accesses import Access, BystanderKind, Data, Timing, Who
 
 PHASES: tuple[Phase, ...] = ("B", "AB")
 """Messages without accesses and after them, interleaved."""
@@ -32,7 +32,7 @@ MOST_WINDOWS = 10_000
 class EmaKeys(msgspec.Struct, frozen=True, kw_only=True):
     """`who` accesses memory, how (`access`), how much (`accesses`: the least, if not 0, and the most, every
     `access_step` bytes, in windows of `window_sizes` sizes), `data` of the messages, `barrier` before each,
-    and `exchanges` timed for each size.
+    and `exchanges` timed for each size, `timing` by which time; `bystanders`: threads or processes.
     """
 
     who: Annotated[tuple[Who, ...], Meta(min_length=1)] = ("sender", "receiver", "both", "bystanders")
@@ -42,7 +42,9 @@ class EmaKeys(msgspec.Struct, frozen=True, kw_only=True):
     window_sizes: Positive = 100
     data: Annotated[tuple[Data, ...], Meta(min_length=1)] = ("same",)
     barrier: Annotated[tuple[bool, ...], Meta(min_length=1)] = (True,)
-    exchanges: Positive = 16
+    exchanges: Positive = 20
+    timing: Annotated[tuple[Timing, ...], Meta(min_length=1)] = ("one-way",)
+    bystanders: Annotated[tuple[BystanderKind, ...], Meta(min_length=1)] = ("threads",)
 
     @property
     def ends(self) -> tuple[int, int]:
@@ -152,12 +154,13 @@ def _sender(plan: Plan, machine: Machine) -> int:
 def _points(plan: Plan, seats: PairSeats, nodes: Sequence[tuple[int, int]]) -> Iterator[Point | Note]:
     keys: EmaKeys = plan.keys
     sizes = windows(keys)
-    for who, access, data, barrier, size, node in product(
-        keys.who, keys.access, keys.data, keys.barrier, plan.sizes, nodes
+    for who, access, data, barrier, timing, size, node in product(
+        keys.who, keys.access, keys.data, keys.barrier, keys.timing, plan.sizes, nodes
     ):
         counts, notes = _bystanders(plan, who, seats)
         yield from notes
-        for n, (first, count) in product(counts, sizes):
+        kinds: tuple[BystanderKind, ...] = keys.bystanders if who == "bystanders" else ("threads",)
+        for kind, n, (first, count) in product(kinds, counts, sizes):
             yield Point(
                 plan=plan.name,
                 kernel="none",
@@ -182,6 +185,8 @@ def _points(plan: Plan, seats: PairSeats, nodes: Sequence[tuple[int, int]]) -> I
                     data=data,
                     barrier=barrier,
                     exchanges=keys.exchanges,
+                    timing=timing,
+                    bystanders=kind,
                 ),
             )
 

@@ -1,0 +1,29 @@
+// Events that perf_event has no name of its own for on every processor: cycles stalled on memory, misses of the second
+// level of cache. Their numbers are those of the vendors' public lists of events.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace elbowroom {
+
+struct ProcessorEvent {
+  std::string name;      // as the vendor writes it
+  std::uint64_t config;  // of PERF_TYPE_RAW
+};
+
+struct ProcessorEvents {
+  std::optional<ProcessorEvent> memory_stalls;  // cycles in which nothing was done because data had not arrived
+  std::optional<ProcessorEvent> l2_misses;
+};
+
+// Of the processor that these lines of /proc/cpuinfo describe; nothing where its events are not known.
+ProcessorEvents processor_events(const std::map<std::string, std::string>& cpuinfo);
+ProcessorEvents processor_events_here();
+
+// Why stalls on memory cannot be counted here; empty when they can.
+std::string memory_stalls_refusal();
+
+}  // namespace elbowroom
