@@ -152,6 +152,32 @@ def test_bystanders_touch_memory_of_their_own_while_messages_pass(live: Session)
     assert answer["pages"]["comp"]["wanted"] == 0
 
 
+def test_bystanders_may_be_processes_of_their_own(live: Session) -> None:
+    answer = ask(live, BESIDE, who="bystanders", bystanders="processes", first=4096, count=1, exchanges=4)
+    sound(answer)
+    assert answer["pages"]["comp"]["wanted"] == 0
+    sound(ask(live, BESIDE, who="bystanders", first=4096, count=1, exchanges=4))
+
+
+@pytest.mark.parametrize("timing", ["recv", "send", "recv-cpu", "send-cpu"])
+def test_calls_are_timed_by_the_clock_or_by_the_cpu_time_of_their_thread(live: Session, timing: str) -> None:
+    answer = ask(live, timing=timing, exchanges=10)
+    assert answer["validated"]
+    assert answer["status"] == "ok", answer["flags"]
+    for phase in answer["phases"]:
+        assert len(phase["comm"]["batches"]) == 3 * 10
+        assert phase["comm"]["late"] == 0
+        assert all(0 <= time < 1e6 for time in phase["comm"]["batches"])
+
+
+def test_a_call_of_recv_contains_the_wait_for_a_sender_who_is_late(live: Session) -> None:
+    """Without a barrier the receiver calls at once, and the sender after its accesses of 8 MB."""
+    there = {"who": "sender", "first": 8_000_000, "count": 1, "exchanges": 5, "barrier": False}
+    called = ask(live, timing="recv", **there)["phases"][1]["comm"]["value"]
+    sent = ask(live, timing="send", **there)["phases"][1]["comm"]["value"]
+    assert called > 10 * sent
+
+
 def test_bystanders_that_end_before_the_messages_void_the_phase(live: Session) -> None:
     answer = ask(live, {**BESIDE, "fault": "early_stop"}, who="bystanders", count=1)
     assert "not_overlapped" not in answer["phases"][0]["flags"]
@@ -180,6 +206,8 @@ REFUSED = [
     ({}, {"who": "nobody"}, "extraneous.who", "nobody"),
     ({}, {"access": "touch"}, "extraneous.access", "touch"),
     ({}, {"data": "other"}, "extraneous.data", "other"),
+    ({}, {"timing": "wall"}, "extraneous.timing", "wall"),
+    ({}, {"bystanders": "fibres"}, "extraneous.bystanders", "fibres"),
     ({}, {"count": 0}, "extraneous.count", "0"),
     ({}, {"step": 0}, "extraneous.step", "0"),
     ({}, {"exchanges": 0}, "extraneous.exchanges", "0"),
@@ -247,5 +275,9 @@ def test_misses_that_are_counted_have_a_number_for_each_size_side_and_kind(live:
             assert set(measured[side]) <= {"L1", "L2", "L3"}
             assert "L1" in measured[side]
             assert all(len(counts) == 3 for counts in measured[side].values())
+        for side in ("sender", "receiver"):
+            work = phase["misses"]["work"][side]
+            assert set(work) == {"instructions", "cycles", "L1_writes"}
+            assert all(len(counts) == 3 for counts in work.values())
         assert phase["misses"]["source"] == "modelled"
         assert len(phase["comm"]["batches"]) == 3 * 10

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import msgspec
 import pytest
 
@@ -17,6 +19,7 @@ from elbowroom.machine.topology import Machine
 from elbowroom.plan.file import Steady
 from elbowroom.plan.order import closing_points, estimate, order_units, request
 from elbowroom.plan.validation import validate
+from elbowroom.results.result import Misses, PointResult, Work
 from elbowroom.workloads import ExtraneousAccesses, running
 from studies import HENRI, by_key, sound
 
@@ -38,10 +41,16 @@ def test_the_plan_has_the_papers_10000_sizes_for_each_side() -> None:
     assert {point.size for point in points} == {400}
 
 
-def test_two_sides_of_10000_sizes_are_expected_to_take_three_minutes_at_most() -> None:
+def test_each_size_has_100_messages_as_in_the_paper() -> None:
+    chosen = load("ema")
+    points = running(ema.expand(chosen, HERE).points, ExtraneousAccesses)
+    assert {one.exchanges * chosen.repetitions for _, one in points} == {100}
+
+
+def test_two_sides_of_10000_sizes_are_expected_to_take_ten_minutes_at_most() -> None:
     chosen = apply(load("ema"), Overrides(settings={"who": "sender,receiver"}))
     points = ema.expand(chosen, HERE).points
-    assert 60 < estimate(points, order_units(points, chosen.repetitions, chosen.seed)) <= 180
+    assert 180 < estimate(points, order_units(points, chosen.repetitions, chosen.seed)) <= 600
 
 
 def test_sender_and_receiver_have_a_core_each_and_bystanders_the_others() -> None:
@@ -78,6 +87,16 @@ def test_every_axis_multiplies() -> None:
     requested = request(points[-1], order_units([points[-1]], 1, 1)[0], Steady())
     assert requested["extraneous"] == msgspec.to_builtins(points[-1].workload)
     assert requested["sequence"] == ["B", "AB"]
+
+
+def test_what_is_timed_and_what_bystanders_are_tell_cases_apart() -> None:
+    settings = {"who": "bystanders", "timing": "one-way,recv-cpu", "bystanders": "threads,processes"}
+    points = ema.expand(plan(**settings), cached(4)).points
+    kinds = {(one.timing, one.bystanders) for _, one in running(points, ExtraneousAccesses)}
+    assert kinds == set(product(("one-way", "recv-cpu"), ("threads", "processes")))
+    assert len({point.id for point in points}) == len(points)
+    with pytest.raises(UsageError, match="timing"):
+        plan(timing="wall")
 
 
 def test_windows_need_no_closing_baselines() -> None:
@@ -170,12 +189,53 @@ def test_figures_show_times_bounds_and_caches() -> None:
     results = study(HERE)
     figures = ema.figures(results, HERE)
     sound(figures, {item.id for item in results})
-    assert [figure.name.split("-")[1] for figure in figures] == ["write", "lower", "upper", "fastest"]
+    assert [figure.name.split("-")[1] for figure in figures] == [
+        "write", "scatter", "scatter", "lower", "upper", "fastest"
+    ]  # fmt: skip
     assert [mark.text for mark in figures[0].marks] == ["L1: 48 KiB", "L2: 2 MiB"]
     assert [series.name for series in figures[0].series] == ["without accesses", "the sender", "the receiver"]
     assert figures[0].x.scale == "linear"
     wide = study(HERE, settings={"accesses": "0,64MiB", "access_step": "1MiB"})
     assert ema.figures(wide, HERE)[0].x.scale == "log2"
+
+
+def test_the_scatter_has_a_point_for_every_size_of_a_side() -> None:
+    results = study(HERE)
+    for who, figure in zip(("sender", "receiver"), ema.figures(results, HERE)[1:3], strict=True):
+        [series] = figure.series
+        assert (series.drawn, series.name) == ("points", f"the {who}")
+        assert series.x == tuple(float(size) for size in range(0, 4_000_001, 8000))
+        assert len(series.y) == 501
+        assert "average of 60 messages" in figure.caption
+
+
+def counted(source: str) -> list[PointResult]:
+    """Windows with L1 misses of one source and L2 misses that are modelled, and work that was counted."""
+    windows = []
+    for item in study(HERE):
+        assert item.series is not None
+        count = tuple(float(size + 1) for size in item.series.sizes)
+        misses = (
+            Misses(level="L1", rank="receiver", source=source, count=count),  # type: ignore[arg-type]
+            Misses(level="L2", rank="receiver", source="modelled", count=count),
+        )
+        work = (Work(name="instructions", rank="receiver", count=count),)
+        series = msgspec.structs.replace(item.series, misses=misses, work=work)
+        windows.append(msgspec.structs.replace(item, series=series))
+    return windows
+
+
+def test_each_level_says_its_own_source() -> None:
+    found = by_key(ema.findings(counted("measured"), HERE), "misses-receiver")
+    assert (found.values["L1_source"], found.values["L2_source"]) == ("measured", "modelled")
+    assert "L1 misses (measured;" in found.text
+    assert "L2 misses (modelled;" in found.text
+
+
+def test_instructions_are_told_where_they_were_counted_and_nothing_where_not() -> None:
+    found = by_key(ema.findings(counted("modelled"), HERE), "work-receiver-sender")
+    assert (found.values["instructions_first"], found.values["instructions_last"]) == (1, 4_000_001)
+    assert not [item for item in ema.findings(study(HERE), HERE) if item.key.startswith("work-")]
 
 
 def test_the_table_has_a_row_for_each_region_and_the_object_every_window() -> None:
