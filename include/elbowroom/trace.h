@@ -54,7 +54,8 @@ enum { ELBOW_TRACE_STOP = 0, ELBOW_TRACE_OVERWRITE = 1, ELBOW_TRACE_DRAIN = 2, E
 /* Zero stands for a default: `directory` "trace", `memory` /dev/shm (where the rings are meanwhile), `bytes` 4 MiB for each
  * thread's events, `text_bytes` 256 KiB for its descriptive records, `job` 0, `policy` ELBOW_TRACE_STOP, `ranks` 1. All
  * processes of a job give the same `job`, any number; traces of different jobs are not merged. `categories`, which may be
- * NULL for all, is a list of names: "task,mpi". `core`, which may be NULL for any, is the number of the core that the
+ * NULL for all, is a list of names: "task,mpi"; `without`, which may be NULL, of types that are off from the start:
+ * "submit,ready". `core`, which may be NULL for any, is the number of the core that the
  * library's own thread keeps to ("3"), which the policies ELBOW_TRACE_DRAIN and ELBOW_TRACE_GROW have. */
 typedef struct elbow_trace_settings {
   const char* directory;
@@ -67,6 +68,7 @@ typedef struct elbow_trace_settings {
   int policy;
   int rank;
   int ranks;
+  const char* without;
 } elbow_trace_settings;
 
 /* Of all threads: events recorded = kept + lost; `fullest` events of the fullest ring (of ELBOW_TRACE_DRAIN the most that
@@ -95,7 +97,7 @@ typedef struct elbow_trace_type {
 } elbow_trace_type;
 
 ELBOW_API int elbow_trace_start(const elbow_trace_settings* settings);
-/* The same with the settings of `elbowroom trace record`: ELBOW_TRACE_DIRECTORY, _MEMORY, _CATEGORIES, _BYTES, _TEXT_BYTES,
+/* The same with the settings of `elbowroom trace record`: ELBOW_TRACE_DIRECTORY, _MEMORY, _CATEGORIES, _WITHOUT, _BYTES, _TEXT_BYTES,
  * _POLICY (stop, overwrite, drain, grow), _CORE (drain's), _JOB; rank and ranks as the launcher told them (ELBOW_TRACE_RANK and
  * _RANKS, else those of Open MPI, PMI, PMIx or Slurm; 0 of 1 without). 0 also where the process is traced already; -1
  * (EINVAL) where ELBOW_TRACE_DIRECTORY is not set. */

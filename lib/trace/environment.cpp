@@ -107,6 +107,7 @@ Environment::Environment(const Variable& variable) {
   }
   memory_ = value_of(variable, "ELBOW_TRACE_MEMORY").value_or("");
   categories_ = value_of(variable, "ELBOW_TRACE_CATEGORIES").value_or("");
+  without_ = value_of(variable, "ELBOW_TRACE_WITHOUT").value_or("");
   const auto core = number_of(variable, "ELBOW_TRACE_CORE", std::numeric_limits<int>::max(), "core");
   core_ = core ? std::to_string(*core) : "";
   constexpr std::uint64_t kMostBytes = 1ULL << 46;
@@ -114,6 +115,7 @@ Environment::Environment(const Variable& variable) {
   settings_.directory = directory_.c_str();
   settings_.memory = text_or_null(memory_);
   settings_.categories = text_or_null(categories_);
+  settings_.without = text_or_null(without_);
   settings_.core = text_or_null(core_);
   settings_.bytes = number_of(variable, "ELBOW_TRACE_BYTES", kMostBytes, "number of bytes").value_or(0);
   settings_.text_bytes = number_of(variable, "ELBOW_TRACE_TEXT_BYTES", kMostBytes, "number of bytes").value_or(0);

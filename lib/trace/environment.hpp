@@ -22,6 +22,7 @@ class Environment {
   std::string directory_;
   std::string memory_;
   std::string categories_;
+  std::string without_;
   std::string core_;
   elbow_trace_settings settings_{};
 };

@@ -45,6 +45,7 @@ TEST_CASE("All settings are read from the environment") {
   const Environment read{Variables{{{"ELBOW_TRACE_DIRECTORY", "there"},
                                     {"ELBOW_TRACE_MEMORY", "/dev/shm"},
                                     {"ELBOW_TRACE_CATEGORIES", "task,mpi"},
+                                    {"ELBOW_TRACE_WITHOUT", "submit,ready"},
                                     {"ELBOW_TRACE_BYTES", "65536"},
                                     {"ELBOW_TRACE_TEXT_BYTES", "4096"},
                                     {"ELBOW_TRACE_POLICY", "grow"},
@@ -54,6 +55,7 @@ TEST_CASE("All settings are read from the environment") {
   CHECK(std::string(settings.directory) == "there");
   CHECK(std::string(settings.memory) == "/dev/shm");
   CHECK(std::string(settings.categories) == "task,mpi");
+  CHECK(std::string(settings.without) == "submit,ready");
   CHECK(std::string(settings.core) == "3");
   CHECK(settings.bytes == 65536);
   CHECK(settings.text_bytes == 4096);
@@ -66,6 +68,7 @@ TEST_CASE("What the environment does not say is the default, also where it is se
   CHECK(read.settings().memory == nullptr);
   CHECK(read.settings().core == nullptr);
   CHECK(read.settings().categories == nullptr);
+  CHECK(read.settings().without == nullptr);
   CHECK(read.settings().bytes == 0);
   CHECK(read.settings().policy == ELBOW_TRACE_STOP);
   CHECK(read.settings().rank == 0);

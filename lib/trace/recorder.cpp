@@ -63,7 +63,8 @@ std::string numbered(const char* what, int number) {
 
 std::string ring_name(int thread) { return numbered("thread-", thread) + ".ring"; }
 
-Recorder::Recorder(const elbow_trace_settings& settings) : settings_(settings), wanted_(split(settings.categories)) {
+Recorder::Recorder(const elbow_trace_settings& settings)
+    : settings_(settings), wanted_(split(settings.categories)), without_(split(settings.without)) {
   take_settings(settings);
   clock_ = clock_of(nullptr);
   make_memory(settings);
@@ -225,7 +226,8 @@ const elbow_trace_type* Recorder::type(const std::string& name, int category, co
   line.add_json("fields", json_array(3, [&](std::size_t i) {
                   return fields[i] == nullptr ? std::string("null") : json_text(fields[i]);
                 }));
-  types_.push_back({{1ULL << category, number}, name, category});
+  const bool off = !own && std::find(without_.begin(), without_.end(), name) != without_.end();
+  types_.push_back({{off ? 0 : 1ULL << category, number}, name, category});
   try {
     write_down(line);
   } catch (...) {

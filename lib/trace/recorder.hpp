@@ -112,7 +112,8 @@ class Recorder {
   std::string stem_;    // of the process's files: rank-00003
   elbow_trace_settings settings_;
   HostClock clock_;
-  std::vector<std::string> wanted_;  // categories named at the start; empty: all
+  std::vector<std::string> wanted_;   // categories named at the start; empty: all
+  std::vector<std::string> without_;  // types that are off from the start
   std::vector<std::string> categories_;
   // Deques, since handles and rings keep their places.
   std::deque<Type> types_;

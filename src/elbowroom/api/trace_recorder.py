@@ -118,6 +118,7 @@ def record_trace(
     directory: str | Path = "trace",
     *,
     categories: Sequence[str] | None = None,
+    without: Sequence[str] = (),
     buffer: int | str | None = None,
     policy: Policy = "stop",
     core: int | None = None,
@@ -128,11 +129,11 @@ def record_trace(
 ) -> Recorded:
     """Runs `command` with the recorder preloaded, and reads what it recorded.
 
-    `categories` (default: all), `buffer` bytes of events for each thread (default: what memory allows, 1 to
-    32 MiB), `policy` where that is full; `core` is the draining thread's; `adapters` by default those that
-    fit; `mpi` where the command's cannot be told. Where no process recorded anything there are no jobs, and a
-    note says why that may be. UsageError for what cannot be asked, MachineError where the command cannot be
-    started.
+    `categories` (default: all), types of events `without` which it records, `buffer` bytes of events for
+    each thread (default: what memory allows, 1 to 32 MiB), `policy` where that is full; `core` is the
+    draining thread's; `adapters` by default those that fit; `mpi` where the command's cannot be told. Where
+    no process recorded anything there are no jobs, and a note says why that may be. UsageError for what
+    cannot be asked, MachineError where the command cannot be started.
     """
     where = Path(directory)
     if trace_reader.started(where):
@@ -143,6 +144,7 @@ def record_trace(
         directory=str(where),
         job=secrets.randbits(63) + 1,
         categories=None if categories is None else _names(categories),
+        without=_types(without),
         bytes=recorder.default_bytes() if buffer is None else parse_size(buffer, "buffer"),
         policy=_policy(policy, core),
         core=core,
@@ -155,7 +157,8 @@ def record_trace(
     code = recorder.run(prepared, stdout)
     seconds = time.monotonic() - begun
     jobs = tuple(_job(folder) for folder in trace_reader.settle(where))
-    notes = [*prepared.notes, *_unknown(settings.categories, [job.stat for job in jobs])]
+    stats = [job.stat for job in jobs]
+    notes = [*prepared.notes, *_unknown(settings.categories, stats), *_unknown_types(without, stats)]
     if not jobs:
         notes.append(_nothing(where, tried=trace_reader.started(where)))
     return Recorded(
@@ -191,6 +194,26 @@ def _names(categories: Sequence[str]) -> tuple[str, ...]:
                 hint="for instance mpi,message,task",
             )
     return tuple(dict.fromkeys(categories))
+
+
+def _types(without: Sequence[str]) -> tuple[str, ...]:
+    """Names of types of events, which may have blanks; a list of the environment parts them by commas."""
+    for name in without:
+        if not name.strip() or "," in name or not name.isprintable():
+            raise UsageError(
+                "is not a name of a type of events",
+                field="without",
+                value=name,
+                hint="for instance submit,ready; `elbowroom trace stat` lists the types of a trace",
+            )
+    return tuple(dict.fromkeys(without))
+
+
+def _unknown_types(without: Sequence[str], stats: Sequence[Stat]) -> list[str]:
+    """What is to be said of types that no process has, and so were not left out."""
+    there = {one.name for stat in stats for one in stat.types}
+    absent = [name for name in without if stats and name not in there]
+    return [f"No process has a type of events {' or '.join(map(repr, absent))}."] if absent else []
 
 
 def _policy(policy: Policy, core: int | None) -> Policy:

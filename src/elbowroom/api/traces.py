@@ -11,10 +11,16 @@ import msgspec
 
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
-from elbowroom.files import is_stdout, write_atomically
+from elbowroom.files import is_stdout, make_folder, write_atomically
 from elbowroom.launch import trace_reader
 from elbowroom.launch.trace_reader import Tell as Tell
+from elbowroom.store.activity_parquet import write_tables
 from elbowroom.store.exporters import exporter_of
+from elbowroom.store.folder import refuse_existing
+from elbowroom.trace.activity import Activity, read_activity
+from elbowroom.trace.activity_figures import ActivityOverTime as ActivityOverTime
+from elbowroom.trace.activity_figures import activity_figures, over_time
+from elbowroom.trace.columns import TraceColumns
 from elbowroom.trace.documents import Stat as Stat
 from elbowroom.trace.documents import Sync as Sync
 from elbowroom.trace.documents import TraceCheck as TraceCheck
@@ -143,6 +149,61 @@ def trace_stat(directory: str | Path, bins: int = BINS) -> Stat:
 def save_trace_figure(stat: Stat, file: str | Path, *, title: str = "") -> None:
     """These figures below each other, as .svg or .png."""
     save_panels(trace_figures(stat), Path(file), columns=1, title=title, shared=False)
+
+
+class TraceActivity(NamedTuple):
+    """What tasks, workers and messages did, and whether the trace's times can be trusted."""
+
+    activity: Activity
+    over_time: ActivityOverTime
+    trusted: bool
+
+    def save_figure(self, file: str | Path, *, title: str = "") -> None:
+        """The figures below each other, as .svg or .png; UsageError where there are none."""
+        figures = activity_figures(self.activity, self.over_time)
+        if not figures:
+            raise UsageError(
+                "there is nothing to draw: the trace has no task and no message",
+                field="figure",
+                value=str(file),
+                hint="record with the categories task and message",
+            )
+        save_panels(figures, Path(file), columns=1, title=title, shared=False)
+
+    def save_tables(self, folder: str | Path) -> tuple[Path, Path]:
+        """`tasks.parquet` and `communications.parquet` in that folder, which is made; UsageError where there
+        is something of that name.
+        """
+        _new_tables(Path(folder))
+        return write_tables(self.activity, Path(folder))
+
+
+def _new_tables(folder: Path) -> None:
+    """Makes the folder; UsageError where there is something of that name, or it cannot be made."""
+    try:
+        refuse_existing(folder, "tables", "name another")
+    except OSError as error:
+        raise UsageError(
+            f"cannot be looked at ({error.strerror})", field="tables", value=str(folder), hint="name another"
+        ) from error
+    make_folder(folder, field="tables", hint="name another")
+
+
+def trace_activity(
+    directory: str | Path, bins: int = BINS, tell: Tell | None = None, tables: str | Path | None = None
+) -> TraceActivity:
+    """Tasks submitted, ready and running, states of workers, utilisation and imbalance in `bins` of equal
+    length; durations of messages. `tables`: the folder for save_tables, made at once so that one that cannot
+    be is refused before the trace is read.
+    """
+    _there(directory)
+    if tables is not None:
+        _new_tables(Path(tables))
+    if bins < 1:
+        raise UsageError("there is at least one", field="bins", value=bins, hint="leave it out")
+    with trace_reader.columns(directory, tell) as columns:
+        activity = read_activity(TraceColumns(columns.stream))
+    return TraceActivity(activity, over_time(activity, bins), columns.trusted)
 
 
 def trace_dag(directory: str | Path, out: str | Path) -> Merged:

@@ -13,7 +13,7 @@ from elbowroom.cli.console import console, new_table, print_wrapped
 if TYPE_CHECKING:
     from elbowroom.api.recording_cost import Overhead
     from elbowroom.api.trace_recorder import Recorded
-    from elbowroom.api.traces import Merged, Stat, Sync, TraceCheck
+    from elbowroom.api.traces import ActivityOverTime, Merged, Stat, Sync, TraceCheck
 
 
 _MANY = 12
@@ -153,6 +153,31 @@ def print_stat(stat: Stat) -> None:
 
 def _bins(stat: Stat) -> int:
     return max((len(one.per_bin) for one in stat.types), default=0)
+
+
+def print_activity(shown: ActivityOverTime, *, trusted: bool) -> None:
+    """Counts, and utilisation and imbalance of the whole trace."""
+    if not trusted:
+        print_wrapped("Its times cannot be trusted: elbowroom trace check says why.", style="bold yellow")
+    table = new_table(("", ""), ("", "right"))
+    table.show_header = False
+    rows = [
+        ("duration", _time(shown.duration_ns)),
+        ("tasks", str(shown.tasks)),
+        ("workers", str(shown.workers)),
+        ("messages", str(shown.messages)),
+    ]
+    for name, counts in (("submitted", shown.submitted), ("ready", shown.ready)):
+        most = "n/a: not recorded" if counts is None else str(max(counts))
+        rows.append((f"- most {name}, not begun", most if shown.tasks else "n/a: no tasks"))
+    for name, value in (
+        ("utilisation of the workers", shown.whole_utilisation),
+        ("imbalance (busiest / mean - 1)", shown.whole_imbalance),
+    ):
+        rows.append((name, "n/a: no tasks" if value is None else f"{value:.1%}"))
+    for row in rows:
+        table.add_row(*row)
+    console().print(table)
 
 
 def print_check(check: TraceCheck, *, trusted: bool) -> None:

@@ -41,6 +41,7 @@ def trace() -> None:
 @click.option(
     "--categories", metavar="C,C", help="Categories to record: mpi,message,task; default: all but poll."
 )
+@click.option("--without", metavar="T,T", help="Types of events to leave out, as `trace stat` names them.")
 @click.option(
     "--buffer",
     metavar="SIZE",
@@ -80,6 +81,7 @@ def record(command: tuple[str, ...], **options: Any) -> int:
         command,
         options["out"],
         categories=_list(options["categories"]),
+        without=_list(options["without"]) or (),
         buffer=options["buffer"],
         policy=options["policy"],
         core=options["core"],
@@ -159,6 +161,37 @@ def stat(directory: str, bins: int, figure: str | None, as_json: bool) -> int:
         if figure is not None:
             click.echo(f"figure: {figure}")
     return NOISY if counted.doubts else 0
+
+
+@trace.command()
+@click.argument("directory", metavar="DIR")
+@click.option(
+    "--bins",
+    type=int,
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Number of intervals that the time is divided into.",
+)
+@click.option(
+    "-o", "--out", "--figure", "figure", type=FIGURE, metavar="FIGURE", help="Draw figures: .png or .svg."
+)
+@click.option("--tables", metavar="FOLDER", help="Write tasks.parquet and communications.parquet there.")
+@json_option
+def activity(directory: str, bins: int, figure: str | None, tables: str | None, as_json: bool) -> int:
+    """Show tasks, states of workers and durations of messages over time."""
+    with _bar("reading") as tell:
+        shown = api.trace_activity(directory, bins, tell, tables)
+    if figure is not None:
+        shown.save_figure(figure, title=directory)
+    written = shown.save_tables(tables) if tables is not None else ()
+    if as_json:
+        print_json(shown.over_time)
+    else:
+        trace_tables.print_activity(shown.over_time, trusted=shown.trusted)
+        for name in (*((figure,) if figure is not None else ()), *map(str, written)):
+            click.echo(f"written: {name}")
+    return 0 if shown.trusted else NOISY
 
 
 @trace.command()

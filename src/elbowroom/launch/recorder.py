@@ -84,13 +84,15 @@ class Preloaded(Protocol):
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of the recorder in each process.
 
-    `categories`: None for all; `bytes` and `text_bytes`: buffers of each thread; `core`: of the thread that
-    drains them; `sync_seconds`: time between comparisons of clocks at barriers, 0 for begin and end only.
+    `categories`: None for all; `without`: types of events that are not recorded; `bytes` and `text_bytes`:
+    buffers of each thread; `core`: of the thread that drains them; `sync_seconds`: time between comparisons
+    of clocks at barriers, 0 for begin and end only.
     """
 
     directory: str
     job: int
     categories: tuple[str, ...] | None = None
+    without: tuple[str, ...] = ()
     bytes: int = DEFAULT_BYTES
     text_bytes: int = 256 << 10
     policy: Policy = "stop"
@@ -109,6 +111,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         }
         if self.categories is not None:
             variables["ELBOW_TRACE_CATEGORIES"] = ",".join(self.categories)
+        if self.without:
+            variables["ELBOW_TRACE_WITHOUT"] = ",".join(self.without)
         if self.core is not None:
             variables["ELBOW_TRACE_CORE"] = str(self.core)
         return variables

@@ -211,16 +211,18 @@ def _fill(folder: Path, files: dict[str, bytes]) -> None:
     sync_folder(folder)
 
 
-def refuse_existing(path: Path) -> None:
+def refuse_existing(
+    path: Path, field: str = "out", hint: str = "choose another --out, or continue it with --resume"
+) -> None:
     """Raises UsageError when something with content is at `path`, or it is the current folder."""
     if not path.name or os.path.realpath(path) == os.getcwd():
-        raise UsageError("names no new folder", field="out", value=str(path), hint="name one, such as runs/a")
+        raise UsageError("names no new folder", field=field, value=str(path), hint="name one, such as runs/a")
     if path.is_dir() and not any(path.iterdir()):
         return
     if path.exists() or path.is_symlink():
         raise UsageError(
             "already exists and is never overwritten",
-            field="out",
+            field=field,
             value=str(path),
-            hint="choose another --out, or continue it with --resume",
+            hint=hint,
         )

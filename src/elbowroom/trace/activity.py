@@ -1,0 +1,222 @@
+"""What tasks, workers and messages of a merged trace did over time (thesis, Figs. 3.1 and 3.16).
+
+Times are ns since the start of the job; what is not known is -1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from elbowroom.trace.columns import (
+    BEGIN,
+    END,
+    EVENT,
+    EVENTS,
+    MESSAGES,
+    Block,
+    Rank,
+    TraceColumns,
+    TracedJob,
+)
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+UNKNOWN = -1
+TASK = "task"
+COMMUNICATING = ("mpi", "message")
+_SUBMIT, _READY = "submit", "ready"
+_FIELDS = ("small", "first", "second")
+_UNORDERED = np.int64(1) << 48
+
+
+class Tasks(NamedTuple):
+    """A row for each task: its process and number there, the index of its type (-1: never run), the worker
+    and thread that ran it, and when it was submitted, became ready, began and ended.
+    """
+
+    rank: Ints
+    task: Ints
+    type: Ints
+    worker: Ints
+    thread: Ints
+    submitted: Ints
+    ready: Ints
+    start: Ints
+    end: Ints
+
+
+class Communications(NamedTuple):
+    """A row for each message of which both ends are known: threads, times on one clock, and the times that
+    one offset for the whole job gives.
+    """
+
+    message: Ints
+    sender: Ints
+    receiver: Ints
+    sent: Ints
+    received: Ints
+    bytes: Ints
+    tag: Ints
+    flags: Ints
+    sent_once: Ints
+    received_once: Ints
+
+
+class Activity(NamedTuple):
+    """A trace's tasks and communications, and for each thread and category when it was inside a span: sorted
+    begins and ends that do not overlap.
+    """
+
+    job: TracedJob
+    tasks: Tasks
+    communications: Communications
+    spans: dict[tuple[int, str], tuple[Ints, Ints]]
+
+    @property
+    def workers(self) -> list[int]:
+        """Threads that ran tasks, in order."""
+        return [int(thread) for thread in np.unique(self.tasks.thread) if thread != UNKNOWN]
+
+    @property
+    def duration(self) -> int:
+        """To the last end of a span, task or message."""
+        ends = [self.tasks.end, self.tasks.submitted, self.communications.received]
+        ends += [ends for _, ends in self.spans.values()]
+        return max((int(one.max()) for one in ends if one.size), default=0)
+
+
+def read_activity(columns: TraceColumns) -> Activity:
+    """Reads a merged trace to its end. MachineError where it ends early."""
+    events: list[Block] = []
+    messages: list[Block] = []
+    for name, block in columns.blocks():
+        if name == "events":
+            events.append(block[np.isin(block["kind"], (EVENT, BEGIN, END))])
+        elif name == "messages":
+            messages.append(block)
+    every = np.concatenate(events) if events else np.zeros(0, dtype=EVENTS)
+    sent = np.concatenate(messages) if messages else np.zeros(0, dtype=MESSAGES)
+    job = columns.job
+    return Activity(job, _tasks(job, every), _communications(job, sent), _spans(job, every))
+
+
+def _tasks(job: TracedJob, events: Block) -> Tasks:
+    """Joins what was recorded of each task, by its process and number."""
+    kinds = {
+        name: [i for i, one in enumerate(job.types) if one.name == name and "task" in one.fields]
+        for name in (_SUBMIT, _READY)
+    }
+    runs = [
+        index
+        for index, one in enumerate(job.types)
+        if job.category(one) == TASK and "task" in one.fields and one.name not in (_SUBMIT, _READY)
+    ]
+    run = np.isin(events["type"], runs) & np.isin(events["kind"], (BEGIN, END))
+    parts = {
+        "submitted": events[np.isin(events["type"], kinds[_SUBMIT])],
+        "ready": events[np.isin(events["type"], kinds[_READY])],
+        "start": events[run & (events["kind"] == BEGIN)],
+        "end": events[run & (events["kind"] == END)],
+    }
+    keys = {name: _keys(job, part) for name, part in parts.items()}
+    every = np.unique(np.concatenate(list(keys.values())))
+    times = {}
+    for name, part in parts.items():
+        times[name] = np.full(len(every), UNKNOWN, dtype=np.int64)
+        # The first submission, readiness and begin; the last end (a task may be suspended).
+        order = slice(None) if name == "end" else slice(None, None, -1)
+        times[name][np.searchsorted(every, keys[name])[order]] = part["time"][order]
+    started = parts["start"][::-1]
+    place = np.searchsorted(every, keys["start"])[::-1]
+    of_run = {name: np.full(len(every), UNKNOWN, dtype=np.int64) for name in ("type", "worker", "thread")}
+    of_run["type"][place] = started["type"]
+    of_run["thread"][place] = started["thread"]
+    of_run["worker"][place] = _field(job, started, "worker")
+    return Tasks(rank=every // _UNORDERED, task=every % _UNORDERED, **of_run, **times)
+
+
+def _keys(job: TracedJob, events: Block) -> Ints:
+    """One number for process and task."""
+    ranks = np.array([job.ranks[thread.rank].rank for thread in job.threads] or [0], dtype=np.int64)
+    return ranks[events["thread"]] * _UNORDERED + _field(job, events, "task")
+
+
+def _field(job: TracedJob, events: Block, name: str) -> Ints:
+    """The field of that name of each event; unknown where its type has none."""
+    values = np.full(len(events), UNKNOWN, dtype=np.int64)
+    for column, field in enumerate(_FIELDS):
+        types = [index for index, one in enumerate(job.types) if one.fields[column] == name]
+        chosen = np.isin(events["type"], types)
+        values[chosen] = events[field][chosen].astype(np.int64)
+    return values
+
+
+def _spans(job: TracedJob, events: Block) -> dict[tuple[int, str], tuple[Ints, Ints]]:
+    """When each thread was inside a span of each category, nested spans as one."""
+    categories = np.array([kind.category for kind in job.types] or [0], dtype=np.int64)
+    both = events[np.isin(events["kind"], (BEGIN, END))]
+    keys = both["thread"].astype(np.int64) * len(job.categories) + categories[both["type"]]
+    order = np.lexsort((both["time"], keys))
+    both, keys = both[order], keys[order]
+    spans = {}
+    for part in np.split(np.arange(len(both)), np.flatnonzero(np.diff(keys)) + 1):
+        if not part.size:
+            continue
+        steps = np.where(both["kind"][part] == BEGIN, 1, -1)
+        depth = np.cumsum(steps)
+        # An end without its begin (lost, or before the part that was read) does not count.
+        depth -= np.minimum(np.minimum.accumulate(depth), 0)
+        before = np.concatenate([[0], depth[:-1]])
+        begins = both["time"][part][(before == 0) & (depth == 1)]
+        ends = both["time"][part][(before == 1) & (depth == 0)]
+        thread, category = divmod(int(keys[part[0]]), len(job.categories))
+        whole = min(len(begins), len(ends))
+        spans[thread, job.categories[category]] = begins[:whole].copy(), ends[:whole].copy()
+    return spans
+
+
+def _communications(job: TracedJob, messages: Block) -> Communications:
+    once = {
+        end: _with_one_offset(job, messages[end], messages[thread])
+        for end, thread in (("sent", "from"), ("received", "to"))
+    }
+    return Communications(
+        message=messages["message"].astype(np.int64),
+        sender=messages["from"].astype(np.int64),
+        receiver=messages["to"].astype(np.int64),
+        sent=messages["sent"].copy(),
+        received=messages["received"].copy(),
+        bytes=messages["bytes"].astype(np.int64),
+        tag=messages["tag"].astype(np.int64),
+        flags=messages["flags"].astype(np.int64),
+        sent_once=once["sent"],
+        received_once=once["received"],
+    )
+
+
+def _with_one_offset(job: TracedJob, times: npt.NDArray[np.int64], threads: Iterable[int]) -> Ints:
+    """The times that each clock's first comparison alone gives, as a trace with one comparison has them."""
+    of_thread = np.asarray(threads)
+    result = times.astype(np.int64)
+    for index, rank in enumerate(job.ranks):
+        mine = [number for number, thread in enumerate(job.threads) if thread.rank == index]
+        chosen = np.isin(of_thread, mine)
+        used = [point for point in rank.syncs if point.used]
+        if len(used) > 1 and chosen.any():
+            result[chosen] += used[0].offset - _offsets(rank, job.start, result[chosen])
+    return result
+
+
+def _offsets(rank: Rank, start: int, times: Ints) -> Ints:
+    """The offset of the clock at times of the job: linear between comparisons, constant outside of them."""
+    used = [point for point in rank.syncs if point.used]
+    at = np.array([point.local + point.offset - start for point in used], dtype=np.float64)
+    first = used[0].offset
+    # From the first offset on: offsets of two hosts have more digits than a double.
+    change = np.array([point.offset - first for point in used], dtype=np.float64)
+    return first + np.rint(np.interp(times, at, change)).astype(np.int64)

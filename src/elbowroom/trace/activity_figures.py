@@ -1,0 +1,228 @@
+"""Tasks, workers and messages over time (thesis, Figs. 3.1 and 3.16)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from elbowroom.draw.figure import Axis, Figure, Hue, Series
+from elbowroom.trace.activity import COMMUNICATING, TASK, UNKNOWN, Activity, Floats, Ints
+
+_SECOND = 1e9
+_TIME = Axis(label="Time (s)")
+MOST_MESSAGES = 4000
+"""Messages that are drawn, evenly chosen among all."""
+
+
+class ActivityOverTime(msgspec.Struct, frozen=True, kw_only=True):
+    """Over bins of `bin_ns`: at their ends the tasks that are submitted and not yet begun, ready and not yet
+    begun (None: not recorded), and running; the workers' share of time in tasks, in communication and in
+    neither; `imbalance`: the busiest worker's time in tasks over the mean of all, less 1 (None: no task).
+    """
+
+    schema: str = "elbowroom/trace-activity"
+    version: int = 1
+    workers: int
+    tasks: int
+    messages: int
+    duration_ns: int
+    bin_ns: float
+    submitted: tuple[int, ...] | None
+    ready: tuple[int, ...] | None
+    running: tuple[int, ...]
+    in_tasks: tuple[float, ...]
+    in_communication: tuple[float, ...]
+    elsewhere: tuple[float, ...]
+    imbalance: tuple[float | None, ...]
+    whole_utilisation: float | None
+    whole_imbalance: float | None
+
+
+def over_time(activity: Activity, bins: int) -> ActivityOverTime:
+    """What the tasks and workers did in each of so many bins of time."""
+    edges = np.linspace(0, max(activity.duration, 1), bins + 1)
+    tasks = activity.tasks
+    begun = _before(tasks.start, edges[1:])
+    busy = _shares(activity, edges, (TASK,))
+    communicating = np.clip(_shares(activity, edges, COMMUNICATING), 0, 1 - np.clip(busy, 0, 1))
+    means = busy.mean(axis=0) if len(busy) else np.zeros(bins)
+    imbalances = _imbalance(busy)
+    whole = busy.mean(axis=1)
+    return ActivityOverTime(
+        workers=len(activity.workers),
+        tasks=len(tasks.task),
+        messages=len(activity.communications.message),
+        duration_ns=activity.duration,
+        bin_ns=float(edges[1] - edges[0]),
+        submitted=_waiting(tasks.submitted, begun, edges),
+        ready=_waiting(tasks.ready, begun, edges),
+        running=tuple((begun - _before(tasks.end, edges[1:])).tolist()),
+        in_tasks=tuple(means.tolist()),
+        in_communication=tuple(_mean(communicating, bins)),
+        elsewhere=tuple((1 - means - np.array(_mean(communicating, bins))).tolist()) if len(busy) else (),
+        imbalance=tuple(imbalances),
+        whole_utilisation=float(whole.mean()) if len(whole) else None,
+        whole_imbalance=float(whole.max() / whole.mean() - 1) if len(whole) and whole.mean() else None,
+    )
+
+
+def _mean(shares: Floats, bins: int) -> list[float]:
+    values: list[float] = shares.mean(axis=0).tolist() if len(shares) else [0.0] * bins
+    return values
+
+
+def _before(times: Ints, moments: Floats) -> Ints:
+    """How many of the known times are at or before each moment."""
+    return np.searchsorted(np.sort(times[times != UNKNOWN]), moments, side="right").astype(np.int64)
+
+
+def _waiting(times: Ints, begun: Ints, edges: Floats) -> tuple[int, ...] | None:
+    """How many have that time behind them and have not begun; None where it was not recorded."""
+    if not (times != UNKNOWN).any():
+        return None
+    return tuple(np.maximum(_before(times, edges[1:]) - begun, 0).tolist())
+
+
+def _shares(activity: Activity, edges: Floats, categories: Sequence[str]) -> Floats:
+    """Of each worker (row) and bin, the share of time inside spans of the categories."""
+    rows = []
+    for worker in activity.workers:
+        inside = np.zeros(len(edges) - 1)
+        for category in categories:
+            if (worker, category) in activity.spans:
+                inside += _inside(*activity.spans[worker, category], edges)
+        rows.append(inside / np.diff(edges))
+    return np.array(rows).reshape(len(rows), len(edges) - 1)
+
+
+def _inside(begins: Ints, ends: Ints, edges: Floats) -> Floats:
+    """ns of each bin inside the spans, which do not overlap."""
+    if not len(begins):
+        return np.zeros(len(edges) - 1)
+    bounds = np.column_stack([begins, ends]).ravel().astype(np.float64)
+    until = np.column_stack([np.zeros(len(begins)), ends - begins]).ravel()
+    until = np.cumsum(until)
+    return np.diff(np.interp(edges, bounds, until))
+
+
+def _imbalance(busy: Floats) -> list[float | None]:
+    if not len(busy):
+        return [None] * busy.shape[1]
+    means = busy.mean(axis=0)
+    return [
+        float(most / mean - 1) if mean > 0 else None
+        for most, mean in zip(busy.max(axis=0), means, strict=True)
+    ]
+
+
+def activity_figures(activity: Activity, told: ActivityOverTime) -> list[Figure]:
+    """Tasks, states of workers, utilisation and imbalance, durations of messages."""
+    figures = []
+    if told.tasks:
+        figures += [_task_figure(told), _state_figure(told), _balance_figure(told)]
+    if told.messages:
+        figures.append(_message_figure(activity))
+    return figures
+
+
+def _middles(told: ActivityOverTime) -> tuple[float, ...]:
+    return tuple((place + 0.5) * told.bin_ns / _SECOND for place in range(len(told.running)))
+
+
+def _task_figure(told: ActivityOverTime) -> Figure:
+    ends = tuple((place + 1) * told.bin_ns / _SECOND for place in range(len(told.running)))
+    curves = (
+        ("submitted, not begun", "black", told.submitted),
+        ("ready, not begun", "blue", told.ready),
+        ("running", "red", told.running),
+    )
+    return Figure(
+        name="tasks",
+        title="Tasks over time",
+        x=_TIME,
+        left=Axis(label="Tasks"),
+        series=tuple(
+            _line(name, hue, ends, [float(value) for value in values])
+            for name, hue, values in curves
+            if values is not None
+        ),
+    )
+
+
+def _state_figure(told: ActivityOverTime) -> Figure:
+    states: tuple[tuple[str, Hue, Sequence[float]], ...] = (
+        ("in tasks", "red", told.in_tasks),
+        ("in communication", "blue", told.in_communication),
+        ("elsewhere: runtime, waiting, idle", "black", told.elsewhere),
+    )
+    return Figure(
+        name="states",
+        title=f"States of {told.workers} workers over time",
+        x=_TIME,
+        left=Axis(label="Share of the workers' time"),
+        series=tuple(
+            Series(
+                name=name,
+                hue=hue,
+                style="line",
+                drawn="area",
+                x=_middles(told),
+                y=tuple(values),
+                value="share",
+            )
+            for name, hue, values in states
+        ),
+    )
+
+
+def _balance_figure(told: ActivityOverTime) -> Figure:
+    known = [(x, y) for x, y in zip(_middles(told), told.imbalance, strict=True) if y is not None]
+    return Figure(
+        name="balance",
+        title="Utilisation and imbalance over time",
+        x=_TIME,
+        left=Axis(label="Utilisation of the workers", reach=1.0),
+        right=Axis(label="Imbalance: busiest worker / mean - 1"),
+        series=(
+            _line("utilisation", "blue", _middles(told), told.in_tasks),
+            msgspec.structs.replace(
+                _line("imbalance", "red", [x for x, _ in known], [y for _, y in known]), axis="right"
+            ),
+        ),
+    )
+
+
+def _line(name: str, hue: Hue, x: Sequence[float], y: Sequence[float]) -> Series:
+    return Series(name=name, hue=hue, style="line", drawn="smooth", x=tuple(x), y=tuple(y), value=name)
+
+
+def _message_figure(activity: Activity) -> Figure:
+    """Durations by one offset for the whole job, and by offsets between comparisons (Fig. 3.16)."""
+    every = activity.communications
+    chosen = np.unique(np.linspace(0, len(every.sent) - 1, MOST_MESSAGES).astype(np.int64))
+    x = tuple((every.sent[chosen] / _SECOND).tolist())
+    curves: tuple[tuple[str, Hue, Ints], ...] = (
+        ("one offset for the whole job", "black", every.received_once - every.sent_once),
+        ("corrected between comparisons", "blue", every.received - every.sent),
+    )
+    return Figure(
+        name="durations",
+        title="Durations of messages over time",
+        x=Axis(label="Time of the send (s)"),
+        left=Axis(label="Duration of a message (µs)", reference=0.0),
+        series=tuple(
+            Series(
+                name=name,
+                hue=hue,
+                style="line",
+                drawn="points",
+                x=x,
+                y=tuple((durations[chosen] / 1e3).tolist()),
+                value="duration",
+            )
+            for name, hue, durations in curves
+        ),
+        caption="Below 0 a message arrives before it was sent.",
+    )
