@@ -63,7 +63,7 @@ Seats seats_of(const Job& job, const Settings& settings, Task task) {
   }
   // As in the probe, computing cores are of the first rank of a host where placements do not say otherwise.
   const bool has_workers = job.rank() == 0 || !job.same_host(job.rank()) || !settings.placements.empty();
-  if (task == Task::polling && has_workers) {
+  if (has_workers) {
     seats.worker_cores = own.comp_cores;
   }
   return seats;
@@ -140,7 +140,7 @@ Runtime::Runtime(const Job& job, const Settings& settings) : job_(job), task_(ta
     flags_.insert(settings.scheduling ? "scheduling" : "shared_comm_core");
   }
   const std::optional<unsigned> backoff = backoff_of(settings.program);
-  polls_ = task_ == Task::polling && backoff != 0u && !seats_.worker_cores.empty();
+  polls_ = backoff != 0u && !seats_.worker_cores.empty();
   program::together(job_, [&] {
     starpu_.emplace(program::StarpuThreads{seats_.mpi_core, seats_.worker_cores, polls_ ? backoff : std::nullopt});
   });

@@ -118,3 +118,34 @@ def test_what_cannot_be_measured_is_refused(here: Machine, settings: dict[str, s
         points(here, **settings)
     assert caught.value.field == field
     assert caught.value.hint
+
+
+def test_polling_workers_are_on_every_core_that_no_other_thread_has() -> None:
+    found = points(HENRI, sizes="4,1KiB")
+    polling = [point for point in found if point.n]
+    assert len(polling) * 2 == len(found)
+    for point in polling:
+        assert (point.n, point.computing_ranks) == (34, "all")
+        assert set(point.comp_cores).isdisjoint(point.comm_cores)
+        assert point.workload == PROGRAM
+    eight = machine(8)
+    [point] = [point for point in points(eight, sizes="4") if point.n]
+    assert [place.comp_cores for place in point.placements] == [point.comp_cores, ()]
+    assert set(point.comp_cores).isdisjoint((*point.comm_cores, *point.peer_cores))
+
+
+def test_without_a_core_for_polling_workers_a_note_says_so() -> None:
+    expansion = experiments.get("runtime-overhead").expand(load("runtime-overhead"), SMALL)
+    assert "polling workers" in {note.what for note in expansion.notes}
+    with pytest.raises(UsageError, match="no core is left"):
+        points(SMALL, workers="polling")
+
+
+def test_paused_and_polling_workers_have_a_curve_over_the_size_each() -> None:
+    experiment, found = study("runtime-overhead", machine(8), added(38.0))  # type: ignore[arg-type]
+    names = [figure.name for figure in experiment.figures(found, SMALL)]
+    assert {"runtime-overhead-0-7", "runtime-overhead-0-7-n4"} <= set(names)
+    keys = {finding.key: finding for finding in experiment.findings(found, SMALL)}
+    assert "beside 4 polling workers" in keys["overhead-0-7-n4"].text
+    [table] = experiment.tables(found, SMALL)
+    assert "polling" in table.columns

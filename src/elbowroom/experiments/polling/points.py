@@ -10,6 +10,7 @@ import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.experiments.common.notes import machine_notes, with_notes
+from elbowroom.experiments.common.ranks import places
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.axes import with_control
@@ -119,14 +120,4 @@ def _starpu(plan: Plan, points: Sequence[Point], machine: Machine) -> tuple[Poin
 
 def _ranks(point: Point) -> tuple[Placement, ...]:
     peer = point.peer_cores or point.comm_cores
-    seats = ((point.comp_cores, point.comm_cores), ((), peer))
-    return tuple(
-        Placement(
-            rank=rank,
-            comp_cores=computing,
-            comm_cores=communicating,
-            comp_node=point.comp_node,
-            comm_node=point.comm_node,
-        )
-        for rank, (computing, communicating) in enumerate(seats)
-    )
+    return places(point, ((point.comp_cores, point.comm_cores), ((), peer)))

@@ -18,4 +18,5 @@ EXPERIMENT = Experiment(
     figures=figures.figures,
     tables=tables.tables,
     needs_starpu=lambda plan: True,
+    keys=points.OverheadKeys,
 )

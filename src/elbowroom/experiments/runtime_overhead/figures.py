@@ -10,7 +10,7 @@ import msgspec
 from elbowroom.draw.figure import Axis, Figure, Mark, Series
 from elbowroom.experiments.common.panels import as_latency, curve
 from elbowroom.experiments.common.sentences import size_text
-from elbowroom.experiments.runtime_overhead.rows import LatencyCase, cases, ends
+from elbowroom.experiments.runtime_overhead.rows import LatencyCase, cases, ends, workers_text
 from elbowroom.machine.topology import Machine
 from elbowroom.results.result import Added, PointResult, Summary
 
@@ -40,11 +40,12 @@ def latency_figure(case: LatencyCase, machine: Machine) -> Figure | None:
 def place_name(case: LatencyCase) -> str:
     """Data and communication thread in a few words."""
     item = case.smallest
-    return f"data on node {item.comp_node}, thread on {item.comm_node} (core {item.comm_core})"
+    place = f"data on node {item.comp_node}, thread on {item.comm_node} (core {item.comm_core})"
+    return place + workers_text(item)
 
 
 def _where(case: LatencyCase, machine: Machine) -> str:
-    return f", {place_name(case)}" if len(machine.nodes) > 1 else ""
+    return f", {place_name(case)}" if len(machine.nodes) > 1 else workers_text(case.smallest)
 
 
 def _mark(size: int) -> Mark:

@@ -4,12 +4,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import product
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from elbowroom.errors import UsageError
 from elbowroom.experiments.common.notes import machine_notes, with_notes
+from elbowroom.experiments.common.ranks import places
 from elbowroom.machine.topology import Machine
 from elbowroom.plan import placement
 from elbowroom.plan.axes import comm_cores, metric_of, node_pairs, with_neighbours
@@ -22,6 +26,14 @@ PHASES: tuple[Phase, ...] = ("B", "AB", "AB", "B")
 """By MPI and through StarPU-MPI, in the same processes, threads and memory."""
 
 PROGRAM = RuntimeProgram(task="overhead")
+
+
+class OverheadKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """`workers`: StarPU's are paused while messages are measured, or poll on all cores that are left, as they
+    do by default.
+    """
+
+    workers: Annotated[tuple[Literal["paused", "polling"], ...], Meta(min_length=1)] = ("paused",)
 
 
 OWN_CORES = 2
@@ -40,15 +52,43 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
         seats = _seats(plan, machine, core)
         for size in with_neighbours(plan.sizes, plan.around):
             point = _point(plan, machine, core, data, size)
-            points.setdefault(
-                point.id, msgspec.structs.replace(point, comm_cores=seats[0], peer_cores=seats[1])
-            )
-    notes = [*machine_notes(machine), *notes, *more]
+            point = msgspec.structs.replace(point, comm_cores=seats[0], peer_cores=seats[1])
+            for item in _with_workers(point, plan, machine):
+                points.setdefault(item.id, item)
+    notes = [*machine_notes(machine), *notes, *more, *_no_workers(points.values(), plan)]
+    if not points:
+        raise UsageError(
+            "no core is left for them", field="workers", value="polling", hint="workers=paused needs none"
+        )
     if len(machine.nodes) < 2:
         reason = "this machine has one NUMA node"
         notes.append(Note(what="data away from the communication thread's node", reason=reason))
     control = _control(plan, machine) if plan.control else ()
     return with_notes(Expansion(points=(*points.values(), *control), notes=()), notes)
+
+
+def _with_workers(point: Point, plan: Plan, machine: Machine) -> Iterator[Point]:
+    """The point with paused workers, and with one that polls on each core without another thread."""
+    if "paused" in plan.keys.workers:
+        yield point
+    busy = {*point.comm_cores, *(point.peer_cores if machine.hosts < 2 else ())}
+    free = tuple(core.number for core in placement.usable(machine) if core.number not in busy)
+    if "polling" not in plan.keys.workers or not free:
+        return
+    ends = ((free, point.comm_cores), ((), point.peer_cores))
+    yield msgspec.structs.replace(
+        point,
+        n=len(free),
+        comp_cores=free,
+        computing_ranks="all" if machine.hosts > 1 else "first",
+        placements=() if machine.hosts > 1 else places(point, ends),
+    )
+
+
+def _no_workers(points: Iterable[Point], plan: Plan) -> tuple[Note, ...]:
+    if "polling" not in plan.keys.workers or any(point.n for point in points):
+        return ()
+    return (Note(what="polling workers", reason="every core has a thread that communicates"),)
 
 
 def _refuse(plan: Plan, machine: Machine) -> None:

@@ -28,8 +28,9 @@ class LatencyCase(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """Of findings and figures: data's node, then the thread's core."""
-        return f"{self.smallest.comp_node}-{self.smallest.comm_core}"
+        """Of findings and figures: data's node, then the thread's core, then the workers that poll."""
+        workers = f"-n{self.smallest.n}" if self.smallest.n else ""
+        return f"{self.smallest.comp_node}-{self.smallest.comm_core}{workers}"
 
 
 class Recovered(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +50,7 @@ class PlacedLatency(WithInterval, msgspec.Struct, frozen=True, kw_only=True):
     id: str
     data: int
     core: int
+    workers: int
     together: float
     low: float | None
     high: float | None
@@ -65,14 +67,23 @@ class Nearness(msgspec.Struct, frozen=True, kw_only=True):
 def cases(results: Sequence[PointResult]) -> tuple[LatencyCase, ...]:
     """The placements, in order of first appearance."""
     measured = [item for item, _ in running(usable(results), RuntimeProgram)]
-    groups = grouped(measured, lambda item: (item.comp_node, item.comm_core))
+    groups = grouped(measured, lambda item: (item.comp_node, item.comm_core, item.n))
     return tuple(
         LatencyCase(items=tuple(sorted(group, key=lambda item: item.size))) for group in groups.values()
     )
 
 
+def workers_text(item: PointResult) -> str:
+    """`, beside 34 polling workers`; empty where they are paused."""
+    return f", beside {item.n} polling worker{'s' if item.n > 1 else ''}" if item.n else ""
+
+
 def data_text(item: PointResult, machine: Machine) -> str:
-    """Where the data is, seen from the communication thread."""
+    """Where the data is, seen from the communication thread, and whether workers poll."""
+    return _place_text(item, machine) + workers_text(item)
+
+
+def _place_text(item: PointResult, machine: Machine) -> str:
     if len(machine.nodes) <= 1:
         return "data and communication thread on the one NUMA node"
     same = item.comp_node == item.comm_node
@@ -123,11 +134,12 @@ def nearness(every: Sequence[LatencyCase]) -> Nearness:
         (same, away)
         for same, at_home in places
         for away, elsewhere in places
-        if at_home and not elsewhere and same.core == away.core
+        if at_home and not elsewhere and (same.core, same.workers) == (away.core, away.workers)
     ]
     values: Values = {}
     for same, away in pairs:
-        values[f"core_{same.core}_data_{away.data}"] = away.together / same.together
+        workers = f"_workers_{same.workers}" if same.workers else ""
+        values[f"core_{same.core}_data_{away.data}{workers}"] = away.together / same.together
     verdict = unanimous([larger(away, same) for same, away in pairs])
     return Nearness(pairs=tuple(pairs), verdict=verdict, values=values)
 
@@ -141,6 +153,7 @@ def _place(case: LatencyCase) -> tuple[PlacedLatency, bool]:
         id=item.id,
         data=item.comp_node,
         core=item.comm_core,
+        workers=item.n,
         together=summary.median,
         low=summary.low,
         high=summary.high,

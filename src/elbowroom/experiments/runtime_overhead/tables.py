@@ -17,13 +17,24 @@ def tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable,
     shown = [(item, added) for item, added in measured if added is not None]
     if not shown:
         return ()
+    polled = any(item.n for item, _ in shown)
     placed = len({(item.comp_node, item.comm_node, item.comm_core) for item, _ in shown}) > 1
-    columns = ("size", *["data/thread"] * placed, "by MPI", "StarPU-MPI", "unit", "added", "95 %", "kept")
+    columns = (
+        "size",
+        *["data/thread"] * placed,
+        *["polling"] * polled,
+        "by MPI",
+        "StarPU-MPI",
+        "unit",
+        "added",
+        "95 %",
+        "kept",
+    )
     return (
         TextTable(
             title="Latency by MPI and through StarPU-MPI",
             columns=columns,
-            rows=tuple(_cells(item, added, placed) for item, added in shown),
+            rows=tuple(_cells(item, added, placed, polled) for item, added in shown),
             left=tuple(at for at, name in enumerate(columns) if name in ("data/thread", "unit", "95 %")),
             marked=tuple(
                 (at, columns.index("added")) for at, (_, added) in enumerate(shown) if added.above(0.0)
@@ -33,12 +44,13 @@ def tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable,
     )
 
 
-def _cells(item: PointResult, added: Added, placed: bool) -> tuple[str, ...]:
+def _cells(item: PointResult, added: Added, placed: bool, polled: bool) -> tuple[str, ...]:
     side = item.comm
     times = ["-" if summary is None else number(summary.median, 4) for summary in (side.alone, side.together)]
     return (
         size(item.size),
         *[f"{item.comp_node}/{item.comm_node} c{item.comm_core}"] * placed,
+        *[str(item.n)] * polled,
         *times,
         added.unit,
         number(added.value, 4),
