@@ -1,4 +1,4 @@
-// Products of blocks by OpenBLAS, in the thread that calls it.
+// Products of blocks by a library of linear algebra, in the thread that calls it.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,8 @@ namespace elbowroom::program {
 
 // Call before anything else of it: it has no threads of its own then.
 void one_thread_each();
-std::string blas();  // which OpenBLAS, for which processor
+// Which library, with its version, and for which processor, as far as it says; "unknown" where it does not.
+std::string blas();
 // An OpenBLAS that is older than the processor takes its oldest kernels (Prescott), a tenth as fast as those that would run. It
 // looks at the environment when it is loaded, so this program starts itself anew with a better name there.
 void choose_blas_kernels(char** argv);

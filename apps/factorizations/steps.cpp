@@ -1,6 +1,10 @@
 #include "factorizations/steps.hpp"
 
+#if __has_include(<cblas.h>)
 #include <cblas.h>
+#else
+#include <mkl_cblas.h>
+#endif
 
 #include <algorithm>
 #include <array>
@@ -10,20 +14,19 @@
 #include "base/clock.hpp"
 #include "common/uniform.hpp"
 
-// LAPACK's own interface: OpenBLAS has its code, not its C header.
+// LAPACK's own interface: libraries of linear algebra have its code, not all its C header. Integers have 32 bits.
 extern "C" {
-void dpotrf_(const char* half, const blasint* n, double* a, const blasint* lda, blasint* info, std::size_t);
-void dgeqrt_(const blasint* m, const blasint* n, const blasint* nb, double* a, const blasint* lda, double* t,
-             const blasint* ldt, double* work, blasint* info);
-void dgemqrt_(const char* side, const char* trans, const blasint* m, const blasint* n, const blasint* k,
-              const blasint* nb, const double* v, const blasint* ldv, const double* t, const blasint* ldt, double* c,
-              const blasint* ldc, double* work, blasint* info, std::size_t, std::size_t);
-void dtpqrt_(const blasint* m, const blasint* n, const blasint* l, const blasint* nb, double* a, const blasint* lda,
-             double* b, const blasint* ldb, double* t, const blasint* ldt, double* work, blasint* info);
-void dtpmqrt_(const char* side, const char* trans, const blasint* m, const blasint* n, const blasint* k,
-              const blasint* l, const blasint* nb, const double* v, const blasint* ldv, const double* t,
-              const blasint* ldt, double* a, const blasint* lda, double* b, const blasint* ldb, double* work,
-              blasint* info, std::size_t, std::size_t);
+void dpotrf_(const char* half, const int* n, double* a, const int* lda, int* info, std::size_t);
+void dgeqrt_(const int* m, const int* n, const int* nb, double* a, const int* lda, double* t, const int* ldt,
+             double* work, int* info);
+void dgemqrt_(const char* side, const char* trans, const int* m, const int* n, const int* k, const int* nb,
+              const double* v, const int* ldv, const double* t, const int* ldt, double* c, const int* ldc, double* work,
+              int* info, std::size_t, std::size_t);
+void dtpqrt_(const int* m, const int* n, const int* l, const int* nb, double* a, const int* lda, double* b,
+             const int* ldb, double* t, const int* ldt, double* work, int* info);
+void dtpmqrt_(const char* side, const char* trans, const int* m, const int* n, const int* k, const int* l,
+              const int* nb, const double* v, const int* ldv, const double* t, const int* ldt, double* a,
+              const int* lda, double* b, const int* ldb, double* work, int* info, std::size_t, std::size_t);
 }
 
 namespace elbowroom::factorizations {
@@ -31,9 +34,9 @@ namespace elbowroom::factorizations {
 using taskflow::Step;
 
 bool compute(Step step, std::size_t block, std::size_t inner_block, void* const* tiles) {
-  const auto n = static_cast<blasint>(block);
-  const auto nb = static_cast<blasint>(inner_block);
-  constexpr blasint kNone = 0;
+  const auto n = static_cast<int>(block);
+  const auto nb = static_cast<int>(inner_block);
+  constexpr int kNone = 0;
   std::array<double*, 4> tile{};
   const std::size_t count = step == Step::kPotrf                                                 ? 1
                             : step == Step::kTrsm || step == Step::kSyrk || step == Step::kGeqrt ? 2
@@ -42,7 +45,7 @@ bool compute(Step step, std::size_t block, std::size_t inner_block, void* const*
   for (std::size_t i = 0; i < count; ++i) tile[i] = static_cast<double*>(tiles[i]);
   thread_local std::vector<double> work;
   work.resize(block * inner_block);
-  blasint info = 0;
+  int info = 0;
   switch (step) {
     case Step::kPotrf: dpotrf_("L", &n, tile[0], &n, &info, 1); break;
     case Step::kTrsm:

@@ -36,6 +36,28 @@ class AppBuild(NamedTuple):
     libraries: tuple[str, ...] = ()
 
 
+BLAS_FOLDERS = ("kernels", "factorizations", "broadcast")
+"""Programs of apps/ that compute by a library of linear algebra."""
+
+
+def blas_library() -> str:
+    """The library of linear algebra by the name that pkg-config knows: ELBOWROOM_BLAS, or OpenBLAS."""
+    return os.environ.get("ELBOWROOM_BLAS") or "openblas"
+
+
+def blas_option() -> str:
+    """The option of CMake that chooses it; UsageError where a library that was asked for is not there."""
+    name = blas_library()
+    if "ELBOWROOM_BLAS" in os.environ and not starpu.installed(name):
+        raise UsageError(
+            "is not known to pkg-config",
+            field="ELBOWROOM_BLAS",
+            value=name,
+            hint="name another (pkg-config --list-all), or add its folder to PKG_CONFIG_PATH",
+        )
+    return f"-DELBOWROOM_BLAS={name}"
+
+
 TASKFLOW_FOLDERS = ("lib/broadcast", "lib/taskflow")
 """The libraries of programs that are task graphs."""
 
@@ -286,14 +308,15 @@ def _with_mpi(name: str, mpi: Mpi | None, app: AppBuild | None = None) -> Path:
     extra = "" if app is None else app.packages
     packages = f"{DEBIAN_PACKAGES} {extra}".rstrip()
     folders = () if app is None else (folder, "apps/common", *app.libraries)
-    key = build_key(
-        sources, mpi, native.compiler_identity(name, packages), folders, app.options if app else ()
-    )
+    chosen = () if app is None else app.options
+    if app is not None and app.folder in BLAS_FOLDERS:
+        chosen = (*chosen, blas_option())
+    key = build_key(sources, mpi, native.compiler_identity(name, packages), folders, chosen)
     options = (
         "-DELBOWROOM_TESTS=OFF",
         "-DELBOWROOM_LIBRARIES=OFF",
         "-DELBOWROOM_APPS=OFF",
-        *(() if app is None else app.options),
+        *chosen,
         f"-DMPI_CXX_COMPILER={mpi.compiler}",
     )
     called = "the probe" if app is None else name

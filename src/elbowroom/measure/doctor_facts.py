@@ -56,13 +56,14 @@ def _starpu() -> str:
 
 
 def _openblas() -> str:
-    version = starpu.installed("openblas")
+    name = build.blas_library()
+    version = starpu.installed(name)
     if not version:
         raise MachineError(
-            "OpenBLAS is not installed (kernels needs it)",
-            hint="on Debian or Ubuntu `apt-get install libopenblas-dev`",
+            f"{'OpenBLAS' if name == 'openblas' else name} is not installed (kernels needs it)",
+            hint="on Debian or Ubuntu `apt-get install libopenblas-dev`; another library: ELBOWROOM_BLAS",
         )
-    return f"OpenBLAS {version}"
+    return f"{'OpenBLAS' if name == 'openblas' else name} {version}"
 
 
 def _attempt(action: Callable[[], Answer]) -> Answer | Failure:
