@@ -181,6 +181,7 @@ hostfile:
   study tan2012 --launcher mpiexec -o new --hostfile @
 trace:
   trace stat @
+  trace activity @
   trace check @
   trace sync @
   trace merge @ -o new.json
@@ -215,6 +216,7 @@ new figure:
   trace merge t -o @
   trace stat t --figure @
   trace overlap t -o @
+  trace activity t --figure @
   trace overhead --repeat 1 -o @ -- true
   trace simulate-clocks --clocks 2 -o @
   broadcast areas -o @
@@ -224,6 +226,7 @@ new figure:
 new folder:
   profile record -o @ -- true
   diagnose --profile-out @ -- true
+  trace activity t --tables @
   run sizes --machine henri --no-report --out @
   import curves.csv -o @
   calibrate --machine henri --budget 3 --no-report --run @
@@ -241,6 +244,7 @@ count:
   explain run --cores @
   simulate --machine henri --comm-threads @
   trace stat t --bins @
+  trace activity t --bins @
   profile record -o new --records @ -- true
   trace overhead --repeat @ -- true
   trace simulate-clocks --clocks @
@@ -424,6 +428,7 @@ text:
   profile record -o new --nic 50MB/s --nic-name @ -- mpirun true
   nic run --bandwidth 50MB/s --name @ -- true
   {RECORD} --categories @ -- true
+  {RECORD} --without @ -- true
   trace overhead --repeat 1 --categories @ -- true
   trace overhead --repeat 1 --metric @ -- true
   trace record -o @ -- true
@@ -511,6 +516,7 @@ trace overhead
 trace merge t
 trace dag t
 trace stat
+trace activity
 run quick --seed
 run quick --seed 1 --seed 2
 show run --json=yes

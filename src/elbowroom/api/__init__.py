@@ -105,6 +105,7 @@ PUBLIC = {
             "merge_trace",
             "save_sync_report",
             "save_trace_figure",
+            "trace_activity",
             "trace_dag",
             "trace_figures",
             "trace_stat",
@@ -251,6 +252,7 @@ if TYPE_CHECKING:
     from elbowroom.api.traces import merge_trace as merge_trace
     from elbowroom.api.traces import save_sync_report as save_sync_report
     from elbowroom.api.traces import save_trace_figure as save_trace_figure
+    from elbowroom.api.traces import trace_activity as trace_activity
     from elbowroom.api.traces import trace_dag as trace_dag
     from elbowroom.api.traces import trace_figures as trace_figures
     from elbowroom.api.traces import trace_stat as trace_stat

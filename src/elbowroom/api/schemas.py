@@ -43,6 +43,7 @@ from elbowroom.schemas import json_schema
 from elbowroom.store.folder import Manifest
 from elbowroom.store.journal import JournalHeader, WrittenLine
 from elbowroom.studies.document import StudyDocument, StudyPlan
+from elbowroom.trace.activity_figures import ActivityOverTime
 from elbowroom.trace.documents import Stat, Sync, TraceCheck
 from elbowroom.trace.overhead import Overhead
 from elbowroom.trace.overlap.document import OverlapComparison, TraceOverlap
@@ -121,6 +122,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[type[msgspec.Struct], ...]]] = {
     "study": ("study of a paper: what `study --json` prints", StudyDocument),
     "study-folder": ("study.json of a study's folder", StudyFolder),
     "study-plan": ("what a study would measure: what `study --dry-run --json` prints", StudyPlan),
+    "trace-activity": ("activity in a trace: what `trace activity --json` prints", ActivityOverTime),
     "trace-check": ("check of a trace: what `trace check --json` prints", TraceCheck),
     "trace-merge": ("merged trace: what `trace merge --json` prints", MergeDocument),
     "trace-overhead": ("cost of recording: what `trace overhead --json` prints", Overhead),
