@@ -17,6 +17,8 @@ FEWEST = 5
 
 PERCENT = 100.0
 
+ALONE: tuple[tuple[Mode, str], ...] = (("exclusive", "on all cores"), ("half", "on half of the cores"))
+
 NOISY = 5.0
 """Percent of the median by which runs of an application alone may differ (median absolute deviation)."""
 
@@ -181,8 +183,8 @@ def _noise(names: Sequence[str], lines: Sequence[SharedTime]) -> tuple[str, ...]
     """
     found = []
     for name in names:
-        for mode, what in (("exclusive", "on all cores"), ("half", "on half of the cores")):
-            times = np.asarray(_times(lines, mode, name))  # type: ignore[arg-type]  # Literal
+        for mode, what in ALONE:
+            times = np.asarray(_times(lines, mode, name))
             median = np.median(times)
             spread = PERCENT * float(np.median(np.abs(times - median)) / median)
             if spread > NOISY:

@@ -37,7 +37,8 @@ MOST_LINES = 4
 
 def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:  # noqa: ARG001
     """Latency and bandwidth over the size at constant frequencies (Figures 1a, 1b); network and computation
-    over n (Figure 3a), by rates and by durations; frequencies over time, phase after phase (Figures 2, 3b, 3c).
+    over n (Figure 3a), by rates and by durations; frequencies over time, phase after phase (Figures 2, 3b,
+    3c).
     """
     points = usable(results)
     constants = [item for item in points if is_constant(item)]
