@@ -127,8 +127,8 @@ if TYPE_CHECKING:
     from elbowroom.api import colocation as colocation
     from elbowroom.api import colocation_forecast as colocation_forecast
     from elbowroom.api import colocation_measurement as colocation_measurement
-    from elbowroom.api import emulated_nic as emulated_nic
     from elbowroom.api import diagnosis as diagnosis
+    from elbowroom.api import emulated_nic as emulated_nic
     from elbowroom.api import explanation as explanation
     from elbowroom.api import factorizations as factorizations
     from elbowroom.api import failure as failure
@@ -185,9 +185,9 @@ if TYPE_CHECKING:
     from elbowroom.api.colocation_forecast import save_forecast as save_forecast
     from elbowroom.api.colocation_measurement import measure_pairs as measure_pairs
     from elbowroom.api.colocation_measurement import plan_colocation as plan_colocation
+    from elbowroom.api.diagnosis import diagnose as diagnose
     from elbowroom.api.emulated_nic import NicSettings as NicSettings
     from elbowroom.api.emulated_nic import run_behind_nic as run_behind_nic
-    from elbowroom.api.diagnosis import diagnose as diagnose
     from elbowroom.api.explanation import explain as explain
     from elbowroom.api.explanation import explanation_figures as explanation_figures
     from elbowroom.api.explanation import save_explanation as save_explanation

@@ -196,7 +196,7 @@ def trace_activity(
     length; durations of messages. `tables`: the folder for save_tables, made at once so that one that cannot
     be is refused before the trace is read.
     """
-    _there(directory)
+    check_folder(directory)
     if tables is not None:
         _new_tables(Path(tables))
     if bins < 1:
