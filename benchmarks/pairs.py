@@ -28,7 +28,6 @@ import msgspec
 import numpy as np
 
 from elbowroom.api.colocation_measurement import measure_pairs, read_applications
-from elbowroom.api.network_calibration import calibrate_network, load_curve, save_calibration
 from elbowroom.api.profiles import record_profile
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import ElbowroomError
@@ -37,7 +36,6 @@ from elbowroom.launch.mpi import find_mpi
 from elbowroom.measure.colocation import JOURNAL
 from elbowroom.measure.colocation_commands import nic_settings
 from elbowroom.profile.analysis import Analysis, analyse
-from elbowroom.profile.curve import NicCurve
 from elbowroom.profile.forecast import forecast
 from elbowroom.profile.manifest import FILE
 from elbowroom.profile.profile import read_profile
@@ -62,7 +60,6 @@ KERNELS = {
 
 CORES, NODES = 2, 4
 BANDWIDTH = "25MB/s"
-CALIBRATED_SIZES = (1024, 16384, 65536, 262144, 1048576)
 BURST = 4096
 """Bytes that an idle NIC passes on at once. A NIC of hardware sends a message at its bandwidth, too."""
 OFFSETS = 48
@@ -107,17 +104,7 @@ def environment(apps: Applications) -> Iterator[None]:
         os.environ.update(before)
 
 
-def calibrated(apps: Applications, folder: Path) -> NicCurve:
-    """The NIC of two nodes, measured unless it is there."""
-    file = folder / "nic.json"
-    if not file.exists():
-        with environment(apps):
-            nic = None if apps.nic is None else nic_settings(apps.nic, CORES)
-            save_calibration(calibrate_network(CALIBRATED_SIZES, nic=nic), file)
-    return load_curve(file)
-
-
-def profiles(apps: Applications, folder: Path, mode: Mode, curve: NicCurve) -> dict[str, Analysis]:
+def profiles(apps: Applications, folder: Path, mode: Mode) -> dict[str, Analysis]:
     """Each application alone, recorded unless it is there."""
     found = {}
     for name in apps.names:
@@ -126,7 +113,7 @@ def profiles(apps: Applications, folder: Path, mode: Mode, curve: NicCurve) -> d
             with environment(apps):
                 nic = None if apps.nic is None else nic_settings(apps.nic, apps.place(mode)[0])
                 record_profile(apps.words(name, mode), where, nic=nic, stdout=sys.stderr.fileno())
-        found[name] = analyse(read_profile(where), curve)
+        found[name] = analyse(read_profile(where))
     return found
 
 
@@ -222,11 +209,7 @@ def answers(options: argparse.Namespace) -> dict[str, Any]:
     kernels = options.kernels.split(",")
     file = applications(folder, kernels, options.bandwidth)
     apps = read_applications(file)
-    curve = calibrated(apps, folder)
-    jobs = {
-        "half": profiles(apps, folder, "exclusive", curve),
-        "ranks": profiles(apps, folder, "half", curve),
-    }
+    jobs = {"half": profiles(apps, folder, "exclusive"), "ranks": profiles(apps, folder, "half")}
     out = folder / "measured"
     matrix = measure_pairs(
         file,
