@@ -51,7 +51,11 @@ def trace_overlap(
     TRACE is Kineto's or Chrome's JSON, Nsight Systems' SQLite export, OTF2, or a trace of elbowroom; several
     files are the ranks of one run. Exit code 3 means that the trace is incomplete.
     """
-    chosen = {"computation": computation, "communication": communication, "between_calls": between_calls}
+    chosen: dict[str, Any] = {
+        "computation": computation,
+        "communication": communication,
+        "between_calls": between_calls,
+    }
     if compare:
         return _compare(files, chosen, out, as_json)
     found = api.trace_overlap(files, **chosen)

@@ -147,6 +147,7 @@ def _document(
     kinds: tuple[CommunicationKind, ...],
 ) -> TraceOverlap:
     comp, comm, hidden = times.comp / NS, times.comm / NS, times.hidden / NS
+    shares = _shares(comp, comm, hidden, costs)
     document = TraceOverlap(
         files=tuple(files),
         format=events.format,
@@ -164,7 +165,9 @@ def _document(
         cost=costs.comp,
         cost_share=costs.share,
         comm_cost=costs.comm,
-        **_shares(comp, comm, hidden, costs),
+        overlap=None if shares is None else shares.overlap,
+        osu_overlap=None if shares is None else shares.osu_overlap,
+        fraction_of_ideal=None if shares is None else shares.fraction_of_ideal,
         verdict="",
         classes=tuple(sorted(classes, key=lambda one: -one.shared_s)),
         communications=tuple(sorted(kinds, key=lambda one: -one.total_s)),
@@ -175,20 +178,15 @@ def _document(
     return msgspec.structs.replace(document, verdict=verdict(document))
 
 
-def _shares(comp: float, comm: float, hidden: float, costs: _Costs) -> dict[str, float | None]:
-    """The overlap, OSU's by its formula, and the fraction of ideal; none of them without a cost."""
+def _shares(comp: float, comm: float, hidden: float, costs: _Costs) -> OverlappedTimes | None:
+    """The times of both sides alone and of both together; None without a cost."""
     if costs.comp is None:
-        return {}
-    alone = OverlappedTimes(
+        return None
+    return OverlappedTimes(
         comp=comp - costs.comp.value,
         comm=comm - (costs.comm.value if costs.comm is not None else 0.0),
         together=comp + comm - hidden,
     )
-    return {
-        "overlap": alone.overlap,
-        "osu_overlap": alone.osu_overlap,
-        "fraction_of_ideal": alone.fraction_of_ideal,
-    }
 
 
 def _notes(events: Events, costs: _Costs) -> tuple[str, ...]:

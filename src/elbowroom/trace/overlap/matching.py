@@ -130,8 +130,7 @@ def compare(instances: Instances) -> Comparisons:
     count = len(sizes)
 
     def summed(values: Floats) -> Floats:
-        total: Floats = np.bincount(block, weights=values, minlength=count)
-        return total
+        return np.bincount(block, values, count).astype(np.float64)
 
     place = np.arange(len(block)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     time = place - (sizes[block] - 1) / 2

@@ -77,8 +77,8 @@ def _events(known: _Definitions, numbers: Ints, path: Path, whole: bool) -> Even
     kind = numbers[:, 1]
     good = (location >= 0) & ((region >= 0) | (kind > LEAVE))
     location, region, kind, numbers = location[good], region[good], kind[good], numbers[good]
-    time = np.round((numbers[:, 2] - (numbers[:, 2].min() if len(numbers) else 0)) * (1e9 / known.resolution))
-    time = time.astype(np.int64)
+    first_time = numbers[:, 2].min() if len(numbers) else 0
+    time: Ints = np.round((numbers[:, 2] - first_time) * (1e9 / known.resolution)).astype(np.int64)
     state = np.full(len(kind), -1, dtype=np.int64)
     state[kind == ENTER], state[kind == LEAVE] = BEGIN, END
     first, last = paired(location, region, state, time)

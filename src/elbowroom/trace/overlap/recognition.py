@@ -178,6 +178,5 @@ def _of_streams(events: Events, by_class: Sides, found: Sides) -> Sides:
 
 def _sums(events: Events, chosen: Flags) -> npt.NDArray[np.float64]:
     """Busy time of each lane, ns."""
-    return np.bincount(
-        events.lane[chosen], weights=events.duration[chosen].astype(float), minlength=len(events.lanes)
-    )
+    weights = events.duration[chosen].astype(float)
+    return np.bincount(events.lane[chosen], weights, len(events.lanes)).astype(np.float64)

@@ -109,24 +109,28 @@ def _compared(
 ) -> tuple[Comparisons, str]:
     """The comparisons of a class beside a kind of the other side, or why there are none."""
     state, main = found.at_start[members], found.main[members]
-    mine = (lambda kind: kind != NONE) if other == ANY else (lambda kind: kind == other)
-    shared = float(found.shared[members[mine(main)]].sum())
+    shared = float(found.shared[members[_is(main, other)]].sum())
     if other == NONE or shared == 0:
         return NOTHING, "it is never beside the other side"
     if shared < least:
         return NOTHING, f"it has less than {LEAST_SHARE:.0%} of the shared time"
-    beside: Flags = mine(state)
+    beside = _is(state, other)
     if not (state == NONE).any():
         return NOTHING, "it never begins alone"
     chosen = beside | (state == NONE)
     compared = compare(_instances(events, found, members[chosen], beside[chosen]))
     if len(compared) < FEWEST:
-        chosen = mine(main) | (found.shared[members] == 0)
+        chosen = _is(main, other) | (found.shared[members] == 0)
         short = compare_short(_instances(events, found, members[chosen], beside[chosen]))
         compared = short if len(short) > len(compared) else compared
     if not len(compared):
         return NOTHING, "its instances alone and overlapped are not neighbours in time, or share too little"
     return compared, ""
+
+
+def _is(kind: Small, other: int) -> Flags:
+    found: Flags = kind != NONE if other == ANY else kind == other
+    return found
 
 
 def _instances(events: Events, found: Exposure, chosen: Ints, beside: Flags) -> Instances:
