@@ -21,7 +21,7 @@ from elbowroom.trace.overlap.events import Events
 from elbowroom.trace.overlap.figures import overlap_figures as overlap_figures
 from elbowroom.trace.overlap.figures import overlap_page
 from elbowroom.trace.overlap.figures import slowdown_text as slowdown_text
-from elbowroom.trace.overlap.formats import format_of, joined
+from elbowroom.trace.overlap.formats import Format, format_of, joined
 from elbowroom.trace.overlap.nsight import read_nsight
 from elbowroom.trace.overlap.otf2 import read_otf2
 from elbowroom.trace.overlap.own import read_columns, read_parquet
@@ -50,7 +50,8 @@ def trace_overlap(
     patterns = Patterns(computation=tuple(computation), communication=tuple(communication))
     patterns.compiled()
     try:
-        events = joined([_read(Path(name)) for name in names], names)
+        places = [_place(Path(name)) for name in names]
+        events = joined([_read(*place) for place in places], names)
         return analyse(events, names, patterns, between_calls=between_calls)
     except MemoryError as error:
         raise UsageError(
@@ -61,8 +62,15 @@ def trace_overlap(
         ) from error
 
 
-def _read(path: Path) -> Events:
+def _place(path: Path) -> tuple[Format, Path]:
+    """The format of a trace, and what to read; all are known before the first is read."""
     kind, place = format_of(path)
+    if kind == "folder":
+        check_folder(place)
+    return kind, place
+
+
+def _read(kind: Format, place: Path) -> Events:
     if kind == "json":
         return read_json(place)
     if kind == "sqlite":
@@ -72,7 +80,6 @@ def _read(path: Path) -> Events:
     if kind == "otf2":
         with otf2_reader.records(place) as stream:
             return read_otf2(stream, place)
-    check_folder(place)
     with trace_reader.columns(place) as columns:
         read = read_columns(columns.stream)
     doubts = () if columns.trusted else decode(columns.summary, TraceCheck).doubts
@@ -90,6 +97,8 @@ def compare_trace_overlaps(
     """Two traces of one program beside each other; raises as `trace_overlap`, and if they have no class of
     computation in common.
     """
+    for file in (first, second):
+        _place(Path(file))
     found = [
         trace_overlap(file, computation=computation, communication=communication, between_calls=between_calls)
         for file in (first, second)
