@@ -82,10 +82,10 @@ def flows(name: str, members: Floats, local: Floats) -> Floats:
     """To how many processes of other nodes a process sends at once in this operation, and receives from.
 
     A NIC that is shared serves each connection alike, so an operation with three of them gets three times as
-    much of it as one message beside it. Of a large alltoall Open MPI and MPICH post everything at once (basic
-    linear, scattered). In rings, trees and Open MPI's alltoallv (pairwise) a process has one partner at once.
+    much of it as one message beside it. Large exchanges between all post everything at once in Open MPI and
+    in MPICH (basic linear, scattered); in rings and trees a process has one partner at a time.
     """
-    if name == "Alltoall":
+    if name in ("Alltoall", "Alltoallv", "Alltoallw"):
         return np.maximum(members - local, 1.0)
     return np.ones_like(members)
 

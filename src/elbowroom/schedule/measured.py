@@ -17,8 +17,6 @@ FEWEST = 5
 
 PERCENT = 100.0
 
-ALONE: tuple[tuple[Mode, str], ...] = (("exclusive", "on all cores"), ("half", "on half of the cores"))
-
 NOISY = 5.0
 """Percent of the median by which runs of an application alone may differ (median absolute deviation)."""
 
@@ -182,9 +180,10 @@ def _noise(names: Sequence[str], lines: Sequence[SharedTime]) -> tuple[str, ...]
     they meet at another offset each time.
     """
     found = []
+    places: tuple[tuple[Mode, str], ...] = (("exclusive", "on all cores"), ("half", "on half of the cores"))
     for name in names:
-        for mode, what in ALONE:
-            times = np.asarray(_times(lines, mode, name))
+        for mode, what in places:
+            times = np.array(_times(lines, mode, name), dtype=float)
             median = np.median(times)
             spread = PERCENT * float(np.median(np.abs(times - median)) / median)
             if spread > NOISY:
