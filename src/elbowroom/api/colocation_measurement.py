@@ -82,7 +82,7 @@ def measure_pairs(
     timeout: float | None = None,
     resume: bool = False,
     curve: Path | str | None = None,
-    tell: Tell = lambda _: None,
+    tell: Tell | None = None,
 ) -> MeasuredMatrix:
     """Runs all applications of a file alone, on half of the cores, and in pairs, into the folder `out`; the
     matrix, which is written there too (matrix.csv, half.csv, matrix.json).
@@ -103,7 +103,7 @@ def measure_pairs(
         repetitions=repetitions,
         seed=seed,
         patience=timeout,
-        tell=tell,
+        tell=tell or (lambda _line: None),
         again=resume,
     )
     matrix = measured_matrix(applications.names, lines)
