@@ -22,7 +22,7 @@ Function* function_of(const char* name) {
 }
 
 std::string text_of(const char* name) {
-  const auto* text = function_of<const char*()>(name);
+  auto* text = function_of<const char*()>(name);
   const char* found = text == nullptr ? nullptr : text();
   return found == nullptr ? "" : found;
 }

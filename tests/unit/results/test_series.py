@@ -87,7 +87,7 @@ def test_a_point_says_what_its_messages_took_alone_and_after_accesses() -> None:
     assert point.comm.alone is not None
     assert point.comm.together is not None
     assert point.comm.kept is not None
-    assert point.comm.alone.count == point.comm.together.count == len(_series(point).sizes) * 5 * 3
+    assert point.comm.alone.count == point.comm.together.count == len(_series(point).sizes) * 20 * 3
     assert point.comm.alone.median == pytest.approx(FLOOR, rel=0.03)
     assert point.comm.kept.value == pytest.approx(1 / 1.5, abs=0.02)
     assert point.comm.kept.low <= point.comm.kept.value <= point.comm.kept.high

@@ -42,7 +42,8 @@ def _added(case: LatencyCase, machine: Machine) -> Finding | None:
         return None
     more = side.added
     judgement = above(more)
-    if judgement == "undecided" and suffers(side.kept) == "refuted":
+    if suffers(side.kept) == "refuted":
+        # Less than 5 % of the latency is no effect, however narrow the interval.
         judgement = "refuted"
     claim = Claim(statement="StarPU adds to the latency", judgement=judgement, paper=PAPER)
     before = (
