@@ -169,7 +169,8 @@ def test_every_study_runs_to_its_end_on_a_virtual_machine(
     out = capfd.readouterr().out
     assert only in out
     assert "no evidence for or against the paper" in out.replace("\n", " ")
-    assert max(map(len, out.splitlines())) <= 80
+    # A path is never broken.
+    assert max(len(line) for line in out.splitlines() if "/" not in line) <= 80
 
 
 def test_a_model_is_not_tested_on_a_machine_that_answers_from_it(folder: str) -> None:
