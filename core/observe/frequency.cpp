@@ -94,7 +94,7 @@ void FrequencySampler::run(int bind_to) {
     }
   }
   auto next = std::chrono::steady_clock::now();
-  while (!stopping_) {
+  do {  // once at least, however short the phase
     for (const int core : cores_) {
       if (const auto khz = frequency_khz(core, roots_)) {
         samples_[core].push_back(*khz);
@@ -104,8 +104,10 @@ void FrequencySampler::run(int bind_to) {
       uncore_[part].push_back(khz);
     }
     next += std::chrono::nanoseconds(interval_ns_);
-    std::this_thread::sleep_until(next);
-  }
+    if (!stopping_) {
+      std::this_thread::sleep_until(next);
+    }
+  } while (!stopping_);
 }
 
 std::optional<std::int64_t> median_khz(std::vector<std::int64_t> samples) {

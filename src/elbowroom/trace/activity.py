@@ -143,7 +143,8 @@ def _tasks(job: TracedJob, events: Block) -> Tasks:
 def _keys(job: TracedJob, events: Block) -> Ints:
     """One number for process and task."""
     ranks = np.array([job.ranks[thread.rank].rank for thread in job.threads] or [0], dtype=np.int64)
-    return ranks[events["thread"]] * _UNORDERED + _field(job, events, "task")
+    keys: Ints = ranks[events["thread"]] * _UNORDERED + _field(job, events, "task")
+    return keys
 
 
 def _field(job: TracedJob, events: Block, name: str) -> Ints:

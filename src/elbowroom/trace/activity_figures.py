@@ -133,7 +133,7 @@ def _middles(told: ActivityOverTime) -> tuple[float, ...]:
 
 def _task_figure(told: ActivityOverTime) -> Figure:
     ends = tuple((place + 1) * told.bin_ns / _SECOND for place in range(len(told.running)))
-    curves = (
+    curves: tuple[tuple[str, Hue, tuple[int, ...] | None], ...] = (
         ("submitted, not begun", "black", told.submitted),
         ("ready, not begun", "blue", told.ready),
         ("running", "red", told.running),
