@@ -19,6 +19,8 @@ SMALL = 10_000
 """Bytes of an allreduce up to which libraries use recursive doubling (Open MPI's and MPICH's defaults)."""
 
 EXACT = ("Alltoall", "Barrier")
+TO_ALL = ("Alltoall", "Alltoallv", "Alltoallw")
+"""Operations in which each process sends to all others."""
 WAITING = ("Alltoall", "Alltoallv", "Alltoallw", "Allgather", "Allgatherv", "Allreduce", "Barrier",
            "Reduce_scatter", "Reduce_scatter_block")  # fmt: skip
 """Operations of which no process can have the result before all have called them."""
@@ -85,7 +87,7 @@ def flows(name: str, members: Floats, local: Floats) -> Floats:
     much of it as one message beside it. Large exchanges between all post everything at once in Open MPI and
     in MPICH (basic linear, scattered); in rings and trees a process has one partner at a time.
     """
-    if name in ("Alltoall", "Alltoallv", "Alltoallw"):
+    if name in TO_ALL:
         return np.maximum(members - local, 1.0)
     return np.ones_like(members)
 

@@ -1,7 +1,7 @@
 """One or two profiled jobs replayed on shared NICs, event by event.
 
 Each rank computes, calls, and waits as in its profile, so a message that comes late delays who waits for it,
-and so on. Messages of both jobs that use a NIC at once share it, as in fluid.py.
+and so on. Messages of both jobs that use a NIC at once share it (replay_nic.py).
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from elbowroom.profile.replay_job import Ints, Links, ReplayJob
+from elbowroom.profile.replay_job import Flows, Ints, Links, ReplayJob
+from elbowroom.profile.replay_nic import ROUNDING, Nics
 
 _ARRIVE, _NIC, _RELEASE = range(3)
 
@@ -33,8 +34,9 @@ class Stretch(msgspec.Struct, frozen=True, kw_only=True):
     needs: list[int]
     groups: list[list[int]]
     left: list[int]
-    units: list[list[tuple[int, int, int, float, float]]]
-    """Of each gate: NIC (2 * node, + 1 into it), rank, group, bytes, connections."""
+    units: list[list[tuple[int, float, tuple[int, ...]]]]
+    """Of each gate: flow, bytes, groups that wait for it."""
+    flows: Flows
 
 
 def stretch(job: ReplayJob, start: float, length: float) -> Stretch:
@@ -55,21 +57,17 @@ def stretch(job: ReplayJob, start: float, length: float) -> Stretch:
     ranks = np.repeat(np.arange(job.size), counts)
     some = np.flatnonzero(np.isin(job.units.gate, gates))
     unit_gate = job.units.gate[some]
-    # Both ends of a message are complete together; of a collective operation each rank has its own part.
-    unit_key = _keys(job, unit_gate, job.units.rank[some])
+    row, unit_key = _waiting(job, some)
     keys, key_at = np.unique(
         np.concatenate([unit_key, _keys(job, wait_gate, ranks[wait_call])]), return_inverse=True
     )
-    unit_group, wait_group = key_at[: len(some)], key_at[len(some) :]
+    row_group, wait_group = key_at[: len(row)], key_at[len(row) :]
     gate_of_group = np.searchsorted(gates, keys // (job.size + 1))
-    nic = 2 * job.units.node[some] + ~job.units.out[some]
-    units: list[list[tuple[int, int, int, float, float]]] = [[] for _ in gates]
-    columns = (
-        np.searchsorted(gates, unit_gate), nic, job.units.rank[some], unit_group, job.units.work[some],
-        job.units.flows[some],
-    )  # fmt: skip
-    for gate, *unit in zip(*(column.tolist() for column in columns), strict=True):
-        units[gate].append(tuple(unit))
+    groups_of = _lists(row, row_group, len(some))
+    units: list[list[tuple[int, float, tuple[int, ...]]]] = [[] for _ in gates]
+    columns = (np.searchsorted(gates, unit_gate), job.units.flow[some], job.units.work[some])
+    for at, (gate, flow, work) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+        units[gate].append((flow, work, tuple(groups_of[at])))
     ended = np.where(counts > 0, job.end[calls[np.maximum(lasts - 1, 0)]] if len(calls) else start, start)
     return Stretch(
         length=length,
@@ -81,8 +79,9 @@ def stretch(job: ReplayJob, start: float, length: float) -> Stretch:
         waits=_lists(wait_call, wait_group, len(calls)),
         needs=np.bincount(post_at, minlength=len(gates)).tolist(),
         groups=_lists(gate_of_group, np.arange(len(keys)), len(gates)),
-        left=(1 + np.bincount(unit_group, minlength=len(keys))).tolist(),
+        left=(1 + np.bincount(row_group, minlength=len(keys))).tolist(),
         units=units,
+        flows=job.flows,
     )
 
 
@@ -90,6 +89,16 @@ def _within(job: ReplayJob, rank: int, start: float, until: float) -> tuple[int,
     first, last = int(job.first[rank]), int(job.first[rank + 1])
     low, high = np.searchsorted(job.begin[first:last], (start, until))
     return first + int(low), first + int(high)
+
+
+def _waiting(job: ReplayJob, units: Ints) -> tuple[Ints, Ints]:
+    """Place in `units` and key of each group that waits for one. A message is one for both ranks; of a
+    collective operation each rank has its own part.
+    """
+    row, rank = _rows(job.flows.ranks, job.units.flow[units])
+    key = _keys(job, job.units.gate[units][row], rank)
+    both = np.unique(np.stack([row, key]), axis=1)
+    return both[0], both[1]
 
 
 def _keys(job: ReplayJob, gate: Ints, rank: Ints) -> Ints:
@@ -109,54 +118,6 @@ def _lists(rows: Ints, values: Ints, count: int) -> list[list[int]]:
     for row, value in zip(rows.tolist(), values.tolist(), strict=True):
         lists[row].append(value)
     return lists
-
-
-class _Nic:
-    """One direction of a node's NIC, which the connections of all units in it share (fluid.py): a unit's
-    virtual time is bytes of each of its connections.
-    """
-
-    __slots__ = ("flows", "heap", "last", "rate", "senders", "totals", "version", "virtual")
-
-    def __init__(self, totals: Sequence[float]) -> None:
-        self.totals = totals
-        self.heap: list[tuple[float, int, int, int, float]] = []
-        self.virtual = self.last = self.flows = 0.0
-        self.version = 0
-        self.senders: dict[tuple[int, int], int] = {}
-        self.rate = 1.0
-
-    def add(self, now: float, unit: tuple[int, int, int], work: float, flows: float) -> float:
-        """Adds (job, rank, group); when the next unit is complete."""
-        self._advance(now)
-        heapq.heappush(self.heap, (self.virtual + work / flows, *unit, flows))
-        self.flows += flows
-        who = unit[:2]
-        self.senders[who] = self.senders.get(who, 0) + 1
-        return self._next(now)
-
-    def take(self, now: float) -> tuple[tuple[int, int, int], float]:
-        """The unit that is complete now, and when the next one is."""
-        self._advance(now)
-        virtual, job, rank, group, flows = heapq.heappop(self.heap)
-        self.virtual = virtual
-        self.flows -= flows
-        self.senders[job, rank] -= 1
-        if not self.senders[job, rank]:
-            del self.senders[job, rank]
-        return (job, rank, group), self._next(now) if self.heap else -1.0
-
-    def _advance(self, now: float) -> None:
-        if self.heap:
-            self.virtual += (now - self.last) * self.rate
-        else:
-            self.virtual = self.flows = 0.0
-        self.last = now
-        self.version += 1
-
-    def _next(self, now: float) -> float:
-        self.rate = self.totals[min(len(self.senders), len(self.totals) - 1)] / self.flows
-        return now + max(0.0, self.heap[0][0] - self.virtual) / self.rate
 
 
 class _State:
@@ -186,8 +147,8 @@ class Replay:
         latency: float = 0.0,
         factors: Sequence[float] = (1.0, 1.0),
     ) -> None:
-        nics = 1 + max((unit[0] for part in parts for units in part.units for unit in units), default=1)
-        self._nics = [_Nic(totals) for _ in range(nics)]
+        self._nics = Nics(totals)
+        self._flows = [self._opened(job, part.flows) for job, part in enumerate(parts)]
         self._latency, self._factors = latency, factors
         self._parts = list(parts)
         self._jobs = [_State(part) for part in parts]
@@ -195,12 +156,22 @@ class Replay:
         self._events: list[tuple[float, int, int, int]] = []
         self._ended: list[float | None] = [None] * len(parts)
 
+    def _opened(self, job: int, flows: Flows) -> list[int]:
+        """Numbers of the flows of a job."""
+        return [
+            self._nics.open(ends, [[(job, rank) for rank in ranks] for ranks in users], weight)
+            for ends, users, weight in flows.rows()
+        ]
+
     def run(self) -> list[float]:
         """When each job ended first, seconds after its start."""
         for job in range(len(self._jobs)):
             self._start(0.0, job)
         now = 0.0
         while None in self._ended:
+            if self._nics.dirty and not (self._events and self._events[0][0] <= now + ROUNDING):
+                for then, flow, version in self._nics.share(now):
+                    heapq.heappush(self._events, (then, _NIC, flow, version))
             if not self._events:
                 self._release_blocked(now)
                 continue
@@ -209,12 +180,16 @@ class Replay:
                 self._arrive(now, a, b)
             elif kind == _RELEASE:
                 self._release(now, a, b)
-            elif b == self._nics[a].version:
-                (job, _, group), then = self._nics[a].take(now)
-                if then >= 0:
-                    heapq.heappush(self._events, (then, _NIC, a, self._nics[a].version))
-                self._complete(now, job, group)
+            elif b == self._nics.version(a):
+                job, groups, next_one = self._nics.take(now, a)
+                self._expect(a, next_one)
+                for group in groups:
+                    self._complete(now, job, group)
         return [ended if ended is not None else now for ended in self._ended]
+
+    def _expect(self, flow: int, then: float | None) -> None:
+        if then is not None:
+            heapq.heappush(self._events, (then, _NIC, flow, self._nics.version(flow)))
 
     def _start(self, now: float, job: int) -> None:
         self._jobs[job] = _State(self._parts[job])
@@ -274,9 +249,10 @@ class Replay:
 
     def _transfer(self, now: float, job: int, gate: int) -> None:
         first = self._rounds[job] * len(self._parts[job].left)
-        for nic, rank, group, work, flows in self._parts[job].units[gate]:
-            then = self._nics[nic].add(now, (job, rank, first + group), work, flows)
-            heapq.heappush(self._events, (then, _NIC, nic, self._nics[nic].version))
+        for flow, work, groups in self._parts[job].units[gate]:
+            number = self._flows[job][flow]
+            shifted = tuple([first + group for group in groups])
+            self._expect(number, self._nics.add(now, number, work, job, shifted))
 
     def _complete(self, now: float, job: int, group: int) -> None:
         """A unit is there; one of an earlier round is not waited for."""

@@ -2,11 +2,15 @@
 
 A *gate* opens when all that it needs was posted: a message's send (and its receive, where the message is
 larger than the eager limit), or the calls of all ranks of a collective operation. Then its *units* are
-transferred: bytes of one rank that leave its node or come to it. A call ends when the units that it waits for
-are there, and its residual is over: what it took in the profile after that. Between calls a rank computes.
+transferred: a message; what a rank sends to a node in an MPI_Alltoall or MPI_Alltoallv of all ranks; of other
+collective operations bytes of one rank that leave its node or come to it, since their other end is not known.
+A call ends when the units that it waits for are there, and its residual is over: what it took in the profile
+after that. Between calls a rank computes.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import msgspec
 import numpy as np
@@ -17,7 +21,7 @@ from elbowroom.profile import rank_file as f
 from elbowroom.profile.analysis import Analysis
 from elbowroom.profile.intervals import COLLECTIVES, RECEIVES, SENDS
 from elbowroom.profile.matching import matched_messages, operations
-from elbowroom.profile.profile import Events, Profile
+from elbowroom.profile.profile import Events
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -29,18 +33,52 @@ class Links(msgspec.Struct, frozen=True):
     first: Ints
     values: Ints
 
+    def of(self, row: int) -> list[int]:
+        """The numbers of one row."""
+        found: list[int] = self.values[self.first[row] : self.first[row + 1]].tolist()
+        return found
+
+
+class Flows(msgspec.Struct, frozen=True, kw_only=True):
+    """F flows: connections that leave a node (`out`), reach one (`into`), or both; -1 where that is none, or
+    not known. `weight`: how many connections; `senders`, `receivers`: whose they are; `ranks`: both.
+    """
+
+    out: Ints
+    into: Ints
+    weight: Floats
+    senders: Links
+    receivers: Links
+    ranks: Links
+
+    def rows(self) -> Iterator[tuple[list[int], list[list[int]], float]]:
+        """Of each flow its ends (2 * node, + 1 into it), the ranks that use each of them, and its weight."""
+        for at, (out, into, weight) in enumerate(
+            zip(self.out.tolist(), self.into.tolist(), self.weight.tolist(), strict=True)
+        ):
+            both = ((2 * out, out, self.senders), (2 * into + 1, into, self.receivers))
+            there = [(end, links.of(at)) for end, node, links in both if node >= 0]
+            yield [end for end, _ in there], [ranks for _, ranks in there], weight
+
 
 class Units(msgspec.Struct, frozen=True, kw_only=True):
-    """U units: `work` bytes of `rank`, `out` of `node` or into it, over `flows` connections at once; `gate`:
-    which one they wait for.
+    """U units: `work` bytes over `weight` connections from a `source` to a `target`, when `gate` is open. A
+    number below `size` is a rank; size + n are all ranks of node n; -1 is not known.
     """
 
     gate: Ints
-    rank: Ints
-    node: Ints
-    out: npt.NDArray[np.bool_]
+    source: Ints
+    target: Ints
     work: Floats
-    flows: Floats
+    weight: Floats
+
+
+class FlowUnits(msgspec.Struct, frozen=True, kw_only=True):
+    """U units: `work` bytes in a `flow`, when `gate` is open."""
+
+    gate: Ints
+    flow: Ints
+    work: Floats
 
 
 class ReplayJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +97,8 @@ class ReplayJob(msgspec.Struct, frozen=True, kw_only=True):
     residual: Floats
     posts: Links
     waits: Links
-    units: Units
+    units: FlowUnits
+    flows: Flows
     gates: int
     messages: int
     computing: float
@@ -80,12 +119,12 @@ def replay_job(analysis: Analysis, *, half: bool = False) -> ReplayJob:
     """The job of an analysis; with `half`, on twice the nodes, each with half of the ranks."""
     profile, events = analysis.profile, analysis.profile.events
     nodes_of = half_nodes(profile.nodes_of) if half else profile.nodes_of
-    parts = [_messages(analysis, nodes_of), _collective(profile, nodes_of)]
+    parts = [_messages(analysis, nodes_of), _collective(analysis, nodes_of)]
     shifts = [0, parts[0].count]
     posts = _pairs([part.posts for part in parts], shifts)
     waits = _pairs([part.waits for part in parts], shifts)
     units = _joined([part.units for part in parts], shifts)
-    work = analysis.network.curve.work(units.work)
+    flows, flow = _flows(units, nodes_of)
     call_of_post, call_of_wait, calls = _calls(events, posts[0], waits[0])
     ready = _ready(analysis, posts, waits, call_of_wait, len(calls.begin))
     order = np.lexsort((calls.end, calls.begin, calls.rank))
@@ -103,7 +142,8 @@ def replay_job(analysis: Analysis, *, half: bool = False) -> ReplayJob:
         residual=np.maximum(end - np.maximum(begin, ready[order]), 0.0),
         posts=_links(place[call_of_post], posts[1], len(order)),
         waits=_links(place[call_of_wait], waits[1], len(order)),
-        units=msgspec.structs.replace(units, work=work),
+        units=FlowUnits(gate=units.gate, flow=flow, work=units.work),
+        flows=flows,
         gates=sum(part.count for part in parts),
         messages=parts[0].count,
         computing=float(np.clip(outside, 0.0, 1.0)),
@@ -141,18 +181,18 @@ def _messages(analysis: Analysis, nodes_of: Ints) -> _Gates:
         posts=(np.concatenate([a, b[large]]), np.concatenate([gate, large])),
         waits=(np.concatenate([a[large], b]), np.concatenate([large, gate])),
         units=Units(
-            gate=np.concatenate([far, far]),
-            rank=np.concatenate([source[far], target[far]]),
-            node=np.concatenate([nodes_of[source[far]], nodes_of[target[far]]]),
-            out=np.repeat([True, False], len(far)),
-            work=np.concatenate([size[far], size[far]]),
-            flows=np.ones(2 * len(far)),
+            gate=far,
+            source=source[far],
+            target=target[far],
+            work=analysis.network.curve.work(size[far]),
+            weight=np.ones(len(far)),
         ),
     )
 
 
-def _collective(profile: Profile, nodes_of: Ints) -> _Gates:
+def _collective(analysis: Analysis, nodes_of: Ints) -> _Gates:
     """One gate for each operation that waits for all ranks or for its root, one for each call of others."""
+    profile, curve = analysis.profile, analysis.network.curve
     events = profile.events
     which = np.flatnonzero(np.isin(events.kind, (*COLLECTIVES, f.BARRIER)))
     names = [collectives.base_name(name) for name in events.names] or [""]
@@ -170,6 +210,12 @@ def _collective(profile: Profile, nodes_of: Ints) -> _Gates:
     units = []
     for number in np.unique(events.call[which]):
         at = np.flatnonzero(events.call[which] == number)
+        if names[number] in collectives.TO_ALL:
+            own = which[at[together[at]]]
+            size = events.bytes[own].astype(np.float64)
+            each = size if names[number] == "Alltoall" else size / profile.size
+            units.append(_to_nodes(gate[at[together[at]]], events.rank[own], curve.work(each), nodes_of))
+            at = at[~together[at]]
         own, rank = which[at], events.rank[which[at]]
         members = np.where(events.members[own] > 0, events.members[own], profile.size).astype(np.float64)
         local = np.maximum(1.0, np.round(members * sizes[rank] / profile.size))
@@ -179,22 +225,61 @@ def _collective(profile: Profile, nodes_of: Ints) -> _Gates:
         at_once = collectives.flows(names[number], members, local)
         for out, size in ((True, moved.out), (False, moved.into)):
             some = size > 0
-            units.append(
-                Units(
-                    gate=gate[at[some]],
-                    rank=rank[some],
-                    node=nodes_of[rank[some]],
-                    out=np.full(int(some.sum()), out),
-                    work=size[some],
-                    flows=at_once[some],
-                )
-            )
+            units.append(_one_end(gate[at[some]], rank[some], out, curve.work(size[some]), at_once[some]))
     return _Gates(
         count=count + len(which),
         posts=(which[needed], gate[needed]),
         waits=(which, gate),
         units=_joined(units, [0] * len(units)),
     )
+
+
+def _one_end(gate: Ints, rank: Ints, out: bool, work: Floats, weight: Floats) -> Units:
+    """Bytes of a rank that leave its node, or come to it, of which the other end is not known."""
+    unknown = np.full(len(rank), -1)
+    source, target = (rank, unknown) if out else (unknown, rank)
+    return Units(gate=gate, source=source, target=target, work=work, weight=weight)
+
+
+def _to_nodes(gate: Ints, rank: Ints, each: Floats, nodes_of: Ints) -> Units:
+    """What ranks send to all others at once, a unit for each other node; `each`: bytes for each receiver."""
+    sizes = np.bincount(nodes_of)
+    row, node = np.nonzero((nodes_of[rank, np.newaxis] != np.arange(len(sizes))) & (each > 0)[:, np.newaxis])
+    weight = sizes[node].astype(np.float64)
+    return Units(
+        gate=gate[row],
+        source=rank[row],
+        target=len(nodes_of) + node,
+        work=each[row] * weight,
+        weight=weight,
+    )
+
+
+def _flows(units: Units, nodes_of: Ints) -> tuple[Flows, Ints]:
+    """The flows, and which one each unit is in: units with the same source and target share one."""
+    ranks, nodes = len(nodes_of), int(nodes_of.max()) + 1
+    columns = np.stack([units.source, units.target, units.weight.astype(np.int64)])
+    found, flow = np.unique(columns, axis=1, return_inverse=True)
+    # Who is meant by each number, and on which node that is; the last row is -1.
+    who = [[rank] for rank in range(ranks)] + [np.flatnonzero(nodes_of == n).tolist() for n in range(nodes)]
+    node = np.concatenate([nodes_of, np.arange(nodes), [-1]])
+    senders = [who[one] if one >= 0 else [] for one in found[0].tolist()]
+    receivers = [who[one] if one >= 0 else [] for one in found[1].tolist()]
+    flows = Flows(
+        out=node[found[0]],
+        into=node[found[1]],
+        weight=found[2].astype(np.float64),
+        senders=_rows_of(senders),
+        receivers=_rows_of(receivers),
+        ranks=_rows_of([a + b for a, b in zip(senders, receivers, strict=True)]),
+    )
+    return flows, flow.ravel().astype(np.int64)
+
+
+def _rows_of(lists: list[list[int]]) -> Links:
+    counts = [len(one) for one in lists]
+    values = np.array([value for one in lists for value in one], dtype=np.int64)
+    return Links(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), values)
 
 
 def _pairs(parts: list[tuple[Ints, Ints]], shifts: list[int]) -> tuple[Ints, Ints]:
@@ -208,11 +293,10 @@ def _joined(parts: list[Units], shifts: list[int]) -> Units:
     none = np.zeros(0, dtype=np.int64)
     return Units(
         gate=np.concatenate([none, *(part.gate + by for part, by in zip(parts, shifts, strict=True))]),
-        rank=np.concatenate([none, *(part.rank for part in parts)]),
-        node=np.concatenate([none, *(part.node for part in parts)]),
-        out=np.concatenate([none > 0, *(part.out for part in parts)]),
+        source=np.concatenate([none, *(part.source for part in parts)]),
+        target=np.concatenate([none, *(part.target for part in parts)]),
         work=np.concatenate([none / 1.0, *(part.work for part in parts)]),
-        flows=np.concatenate([none / 1.0, *(part.flows for part in parts)]),
+        weight=np.concatenate([none / 1.0, *(part.weight for part in parts)]),
     )
 
 
