@@ -27,6 +27,12 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
+HELD = 0.5
+"""Small blocking sends wait for their transfer if at least this share of them take at least this share of
+what their bytes take alone.
+"""
+
+
 class Links(msgspec.Struct, frozen=True):
     """For each of some rows a list of numbers: those of row i are `values[first[i] : first[i + 1]]`."""
 
@@ -175,19 +181,37 @@ def _messages(analysis: Analysis, nodes_of: Ints) -> _Gates:
     large = np.flatnonzero(events.bytes[a] > analysis.network.curve.eager)
     source, target = events.rank[a], events.rank[b]
     far = np.flatnonzero(nodes_of[source] != nodes_of[target])
-    size = events.bytes[a].astype(np.float64)
+    work = analysis.network.curve.work(events.bytes[a].astype(np.float64))
+    waiting = np.union1d(large, _held(analysis, a, work))
     return _Gates(
         count=len(a),
         posts=(np.concatenate([a, b[large]]), np.concatenate([gate, large])),
-        waits=(np.concatenate([a[large], b]), np.concatenate([large, gate])),
+        waits=(np.concatenate([a[waiting], b]), np.concatenate([waiting, gate])),
         units=Units(
             gate=far,
             source=source[far],
             target=target[far],
-            work=analysis.network.curve.work(size[far]),
+            work=work[far],
             weight=np.ones(len(far)),
         ),
     )
+
+
+def _held(analysis: Analysis, sends: Ints, work: Floats) -> Ints:
+    """Which of the messages with these sends and this work their senders wait for, whatever their size.
+
+    An MPI library copies a small message, or its send lasts until the message is on its way. The profile
+    shows which: how long blocking sends to other nodes took. What is so between its nodes is so between those
+    that the job is replayed on.
+    """
+    profile, events = analysis.profile, analysis.profile.events
+    blocking = np.isin(events.kind[sends], (f.SEND, f.SENDRECV))
+    nodes_of = profile.nodes_of
+    far = blocking & (nodes_of[events.rank[sends]] != nodes_of[events.peer[sends]])
+    took = (events.end[sends] - events.begin[sends]) / 1e9
+    long = took >= HELD * work / analysis.network.curve.bandwidth
+    held: Ints = np.flatnonzero(blocking if far.any() and long[far].mean() >= HELD else far & False)
+    return held
 
 
 def _collective(analysis: Analysis, nodes_of: Ints) -> _Gates:
