@@ -51,10 +51,10 @@ DENIS2021: list[Effect] = [
      "comm": [[1, 1], [2, 1], [3, 0.4], [35, 0.35]],
      "comp": [[1, 0.95], [3, 0.85], [5, 0.75], [12, 0.9], [35, 0.92]]},
     # Figure 6: over the message size, with 5 and with 35 computing cores.
-    {"of": ["triad"], "data": "near", "thread": "far", "n": [5], "over": "size",
+    {"of": COPY_TRIAD, "data": "near", "thread": "far", "n": [5], "over": "size",
      "comm": [[4, 1], [32768, 1], [65536, 0.92], [64000000, 0.89]],
      "comp": [[4, 1], [2048, 1], [4096, 0.93], [64000000, 0.75]]},
-    {"of": ["triad"], "data": "near", "thread": "far", "n": [35], "over": "size",
+    {"of": COPY_TRIAD, "data": "near", "thread": "far", "n": [35], "over": "size",
      "comm": [[4, 0.5], [128, 0.5], [64000000, 0.36]],
      "comp": [[4, 1], [2048, 1], [4096, 0.93], [64000000, 0.92]]},
     # Figure 7: up to 6 flop/B.
@@ -86,9 +86,9 @@ OPPOSITE: list[Effect] = [
      "comm": [[1, 1], [29, 1], [30, 0.65], [35, 0.6]], "comp": [[1, 0.9], [10, 0.65]]},
     {"of": COPY_TRIAD, "metric": "bandwidth", "data": "far", "comm": [[1, 1], [2, 1], [35, 0.7]],
      "comp": [[1, 1.1], [35, 1.1]]},
-    {"of": ["triad"], "data": "near", "thread": "far", "n": [5], "over": "size",
+    {"of": COPY_TRIAD, "data": "near", "thread": "far", "n": [5], "over": "size",
      "comm": [[4, 1]], "comp": [[4, 1]]},
-    {"of": ["triad"], "data": "near", "thread": "far", "n": [35], "over": "size",
+    {"of": COPY_TRIAD, "data": "near", "thread": "far", "n": [35], "over": "size",
      "comm": [[4, 1]], "comp": [[4, 0.8]]},
     {"of": ["triad_cursor"], "metric": "bandwidth", "over": "intensity",
      "comm": [[0.08, 1], [4, 1], [6, 0.8]], "comp": [[1, 1]]},
@@ -107,9 +107,9 @@ OPPOSITE: list[Effect] = [
 
 OTHER_OPPOSITE: list[Effect] = [
     # What cannot be the opposite on the same machine.
-    {"of": ["triad"], "data": "near", "thread": "far", "n": [5], "over": "size",
+    {"of": COPY_TRIAD, "data": "near", "thread": "far", "n": [5], "over": "size",
      "comm": [[4, 1], [63, 1], [64, 0.9]], "comp": [[4, 1], [65535, 1], [65536, 0.9]]},
-    {"of": ["triad"], "data": "near", "thread": "far", "n": [35], "over": "size",
+    {"of": COPY_TRIAD, "data": "near", "thread": "far", "n": [35], "over": "size",
      "comm": [[4, 1], [65535, 1], [65536, 0.9]], "comp": [[4, 0.8]]},
     {"of": ["overhead"], "over": "size", "added": [[4, 38], [4194304, 38], [64000000, 1000]]},
     {"of": ["polling"], "over": "cursor", "added": [[2, 0.3], [32, 0.6], [1000, 1.0]]},

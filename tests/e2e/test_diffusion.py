@@ -188,6 +188,7 @@ def test_a_cluster_is_simulated_and_says_so(run: Any, tmp_path: Path) -> None:
     assert run("export", "r", "--format", "svg", "-o", "figures")[0] == 0
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == [
         "diffusion-performance.svg",
+        "diffusion-sides.svg",
         "diffusion-volumes.svg",
     ]
 

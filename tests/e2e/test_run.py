@@ -136,7 +136,14 @@ def test_resuming_measures_only_what_is_missing(
     assert code == 0, err
     assert len(log.read_text().splitlines()) == len(whole) - 4
     assert journal.read_bytes().startswith(b"".join(whole[:4]))
-    assert sorted(journal.read_bytes().splitlines()) == sorted(line.rstrip() for line in whole)
+    assert sorted(map(_of_any_start, journal.read_bytes().splitlines())) == sorted(map(_of_any_start, whole))
+
+
+def _of_any_start(line: bytes) -> str:
+    """A line without the start of the program that it is from: going on is another one."""
+    entry = json.loads(line)
+    entry["record"] = {key: value for key, value in entry.get("record", {}).items() if key != "start"}
+    return json.dumps(entry)
 
 
 def test_a_finished_run_resumes_without_measuring(

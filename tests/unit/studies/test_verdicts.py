@@ -35,7 +35,7 @@ def kept(comm: float, comp: float = 1.0, from_n: int = 1) -> list[PointResult]:
     """TRIAD on 1 to 35 cores beside 64 MB; both sides keep these shares from so many cores on."""
 
     def truth(point: Point) -> tuple[float, float, float, float]:
-        lost = point.n >= from_n and point.kernel == "triad"
+        lost = point.n >= from_n and point.kernel in ("triad", "copy")
         return 1e4, 1e4 * (comp if lost else 1.0), 1e4, 1e4 * (comm if lost else 1.0)
 
     return study("cores", HENRI, truth, sizes=(64_000_000,))[1]
