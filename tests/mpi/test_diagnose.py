@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import socket
 import subprocess
@@ -58,13 +57,10 @@ def test_bytes_are_those_that_the_program_counts_and_times_are_near(
     printed = re.fullmatch(r"bytes (\d+) computes (\S+)\n", said.out)
     assert printed is not None
     job = decode((tmp_path / "job.toml").read_text(), "job.toml")
-    assert float(printed[1]) == ranks * BYTES
-    if ranks <= len(os.sched_getaffinity(0)):
-        assert job.step.comm_bytes == ranks * BYTES
-    else:
-        assert_near_bytes(job.step.comm_bytes, ranks * BYTES)
+    assert job.step.comm_bytes == float(printed[1]) == ranks * BYTES
     assert job.step.t_comp is not None
-    assert job.step.t_comp.seconds == pytest.approx(float(printed[2]), rel=0.5)
+    # Each step computes for 4 ms at least; on a busy machine its mean is far above what most steps take.
+    assert 0.0039 <= job.step.t_comp.seconds <= 1.5 * float(printed[2])
     assert job.now.cores == ranks
     assert "Change" in said.err or "No advice" in said.err
     found = f"{STEPS - 1} steps by marks" if mode == "marks" else f"{STEPS - 2} steps by a pattern of calls"
@@ -78,13 +74,7 @@ def test_messages_between_emulated_nodes_are_those_of_one_node(
     code = diagnosed(mpi, folder, "plain", tmp_path, ranks=4)
     assert code == 0
     job = decode((tmp_path / "job.toml").read_text(), "job.toml")
-    assert job.now.cores == 2
-    assert_near_bytes(job.step.comm_bytes, 2 * BYTES)
-
-
-def assert_near_bytes(found: float, exact: float) -> None:
-    """Ranks that share cores are in different steps at one time: a message may count to the next step."""
-    assert exact / 2 <= found <= 1.25 * exact
+    assert (job.step.comm_bytes, job.now.cores) == (2 * BYTES, 2)
 
 
 def test_json_has_the_exit_code_of_the_program_and_the_advice(

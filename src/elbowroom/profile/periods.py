@@ -34,11 +34,18 @@ def find_period(codes: Ints) -> Period | None:
     count = len(codes)
     if count < REPETITIONS:
         return None
-    for length in _candidates(codes):
-        first, end = _longest_run(codes, length)
-        if end - first >= max(REPETITIONS * length, COVERED * count):
-            return Period(length, first, end)
-    return None
+    found = (repeats(codes, length) for length in _candidates(codes))
+    return next((period for period in found if period is not None), None)
+
+
+def repeats(codes: Ints, length: int) -> Period | None:
+    """The part of (N,) codes that repeats after `length` of them; None where most codes do not."""
+    if length >= len(codes):
+        return None
+    first, end = _longest_run(codes, length)
+    if end - first < max(REPETITIONS * length, COVERED * len(codes)):
+        return None
+    return Period(length, first, end)
 
 
 def _longest_run(codes: Ints, length: int) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from elbowroom.profile.analysis import Analysis
 from elbowroom.profile.collectives import base_name
 from elbowroom.profile.intervals import COLLECTIVES, SENDS
 from elbowroom.profile.matching import codes
-from elbowroom.profile.periods import find_period
+from elbowroom.profile.periods import find_period, repeats
 from elbowroom.profile.profile import Events
 from elbowroom.profile.spans import complement, union
 
@@ -96,8 +96,9 @@ def find_steps(analysis: Analysis, *, of_all_ranks: bool = False) -> StepSearch:
     own = analysis.profile.events.of_rank(ranks[0])
     edges = _marked(own)
     if edges is not None:
-        return StepSearch(steps=_steps(analysis, seen, edges, "marks", ()))
-    tokens = own.part(np.flatnonzero(np.isin(own.kind, _TOKENS))[-LONGEST:])
+        marks = {rank: _marked(analysis.profile.events.of_rank(rank)) for rank in ranks}
+        return StepSearch(steps=_steps(analysis, seen, _Edges(edges, marks), "marks", ()))
+    tokens = _tokens(own)
     if not len(tokens.rank):
         return StepSearch(steps=None, reason=f"rank {ranks[0]} never communicated")
     found = find_period(_codes(tokens))
@@ -111,7 +112,9 @@ def find_steps(analysis: Analysis, *, of_all_ranks: bool = False) -> StepSearch:
     if len(edges) < 3:
         return StepSearch(steps=None, reason="fewer than two whole steps were recorded")
     names = tuple(tokens.names[call] for call in tokens.call[first : first + found.length])
-    return StepSearch(steps=_steps(analysis, seen, edges, "pattern", names))
+    repeated = {rank: _repeated(analysis.profile.events.of_rank(rank), found.length) for rank in ranks[1:]}
+    each = _Edges(edges, {ranks[0]: edges, **repeated})
+    return StepSearch(steps=_steps(analysis, seen, each, "pattern", names))
 
 
 class _View(NamedTuple):
@@ -119,6 +122,28 @@ class _View(NamedTuple):
 
     node: int
     ranks: Ints
+
+
+class _Edges(NamedTuple):
+    """Times where steps begin and end: those of the rank that shows them, and of each rank by its own calls,
+    because a rank may be ahead of another. None: a rank whose calls do not show them.
+    """
+
+    shown: Floats
+    of_ranks: dict[int, Floats | None]
+
+    def of(self, rank: int) -> Floats:
+        own = self.of_ranks.get(rank)
+        return self.shown if own is None or len(own) < 2 else own
+
+    @property
+    def steps(self) -> int:
+        """Steps that every rank has."""
+        return min(len(self.of(rank)) for rank in self.of_ranks) - 1
+
+    def last(self, rank: int) -> Floats:
+        """The edges of the last `steps` steps of a rank."""
+        return self.of(rank)[-self.steps - 1 :]
 
 
 def _busiest(analysis: Analysis) -> int:
@@ -133,6 +158,18 @@ def _marked(own: Events) -> Floats | None:
     """Edges of steps by marks: from each mark above 0 to the next one; None with fewer than three."""
     marks = own.part((own.kind == f.MARK) & (own.bytes > 0))
     return marks.begin / 1e9 if len(marks.begin) >= 3 else None
+
+
+def _tokens(own: Events) -> Events:
+    """The calls that communicate, of which a pattern consists."""
+    return own.part(np.flatnonzero(np.isin(own.kind, _TOKENS))[-LONGEST:])
+
+
+def _repeated(own: Events, length: int) -> Floats | None:
+    """Edges of the steps of a rank whose calls repeat after `length`; None where they do not."""
+    tokens = _tokens(own)
+    found = repeats(_codes(tokens), length)
+    return None if found is None else _boundaries(own, tokens, found.length, found.first, found.end)[0]
 
 
 def _codes(tokens: Events) -> Ints:
@@ -161,11 +198,11 @@ def _boundaries(own: Events, tokens: Events, length: int, first: int, end: int) 
 def _steps(
     analysis: Analysis,
     seen: _View,
-    edges: Floats,
+    each: _Edges,
     found_by: Literal["marks", "pattern"],
     pattern: tuple[str, ...],
 ) -> Steps:
-    network, spans = analysis.network, analysis.on_network
+    network, spans, edges = analysis.network, analysis.on_network, each.shown
     outside = complement(analysis.in_mpi, seen.ranks, float(edges[0]), float(edges[-1]))
     own = np.isin(spans.group, seen.ranks)
     sent, received = (np.isin(network.rank, seen.ranks) & (network.out == out) for out in (True, False))
@@ -185,10 +222,12 @@ def _steps(
         computing=_typical(_any(outside.begin, outside.end, edges)),
         imbalance=float(of_each.max() / of_each.mean() - 1) if of_each.mean() > 0 else 0.0,
         network=_typical(_any(spans.begin[own], spans.end[own], edges)),
-        sent=_typical(_amounts(network.begin[sent], network.bytes[sent], edges)),
-        received=_typical(_amounts(network.begin[received], network.bytes[received], edges)),
-        inside=_typical(_inside(analysis, seen.ranks, edges)),
-        sizes=_sizes(network.bytes[sent], network.begin[sent], edges),
+        sent=_typical(_of_ranks(network.rank[sent], network.posted[sent], network.bytes[sent], each)),
+        received=_typical(
+            _of_ranks(network.rank[received], network.posted[received], network.bytes[received], each)
+        ),
+        inside=_typical(_inside(analysis, seen.ranks, each)),
+        sizes=_sizes(network.rank[sent], network.bytes[sent], network.posted[sent], each),
     )
 
 
@@ -198,27 +237,37 @@ def _any(begin: Floats, end: Floats, edges: Floats) -> Floats:
     return from_all.covered(np.zeros(len(edges) - 1, dtype=np.int64), edges[:-1], edges[1:])
 
 
-def _inside(analysis: Analysis, ranks: Ints, edges: Floats) -> Floats:
+def _inside(analysis: Analysis, ranks: Ints, each: _Edges) -> Floats:
     """Bytes of messages inside the node, by the time of their send; without collective operations."""
     events = analysis.profile.events
     sends = np.isin(events.kind, SENDS) & ~events.between & np.isin(events.rank, ranks)
-    return _amounts(events.begin[sends] / 1e9, events.bytes[sends], edges)
+    return _of_ranks(events.rank[sends], events.begin[sends] / 1e9, events.bytes[sends], each)
 
 
 def _amounts(begin: Floats, amount: npt.NDArray[Any], edges: Floats) -> Floats:
-    """(edges - 1,) how much begins between two edges each: a message belongs to the step that sends it."""
+    """(edges - 1,) how much begins between two edges each."""
     at = np.searchsorted(edges, begin, side="right") - 1
     good = (at >= 0) & (at < len(edges) - 1)
     return np.bincount(at[good], weights=amount[good], minlength=len(edges) - 1).astype(np.float64)
 
 
-def _sizes(sizes: Floats, begin: Floats, edges: Floats) -> tuple[MessageCount, ...]:
-    within = (begin >= edges[0]) & (begin < edges[-1])
+def _of_ranks(rank: Ints, begin: Floats, amount: npt.NDArray[Any], each: _Edges) -> Floats:
+    """(each.steps,) the amounts of all ranks. A message belongs to the step of its rank that posts it."""
+    result = np.zeros(each.steps)
+    for one in np.unique(rank):
+        own = rank == one
+        result += _amounts(begin[own], amount[own], each.last(int(one)))
+    return result
+
+
+def _sizes(rank: Ints, sizes: Floats, begin: Floats, each: _Edges) -> tuple[MessageCount, ...]:
+    within = np.zeros(len(sizes), dtype=bool)
+    for one in np.unique(rank):
+        edges = each.last(int(one))
+        within |= (rank == one) & (begin >= edges[0]) & (begin < edges[-1])
     values, counts = np.unique(sizes[within].astype(np.int64), return_counts=True)
     order = np.argsort(-(values * counts), kind="stable")[:SIZES]
-    return tuple(
-        MessageCount(bytes=int(values[at]), per_step=float(counts[at] / (len(edges) - 1))) for at in order
-    )
+    return tuple(MessageCount(bytes=int(values[at]), per_step=float(counts[at] / each.steps)) for at in order)
 
 
 def _typical(values: Floats) -> Typical:

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from elbowroom.profile import rank_file as f
 from elbowroom.profile.analysis import analyse
 from elbowroom.profile.curve import NicCurve
 from elbowroom.profile.periods import find_period
 from elbowroom.profile.profile import read_profile
 from elbowroom.profile.steps import Steps, StepSearch, find_steps
-from made_profiles import MS, MadeJob
+from made_profiles import MS, MadeJob, write_profile
 
 NIC = NicCurve(total=(1e9,))
 
@@ -93,6 +94,21 @@ def test_marks_of_the_program_are_the_steps(tmp_path: Path) -> None:
             job.alltoall(int(generator.integers(1, 100_000)))
     steps = found(job, tmp_path)
     assert (steps.found_by, steps.count, steps.pattern) == ("marks", 9, ())
+
+
+@pytest.mark.parametrize("is_marked", [False, True])
+def test_a_message_of_a_rank_that_is_ahead_belongs_to_its_own_step(tmp_path: Path, is_marked: bool) -> None:
+    rows: list[list[tuple[object, ...]]] = []
+    for step_ns in (10 * MS, 8 * MS):
+        begins = [step * step_ns for step in range(1, 31)]
+        sends = [(at, at + MS, 70_000, 2, "MPI_Send", f.SEND, f.CALL | f.BETWEEN) for at in begins]
+        marks = [(at - 2, at - 1, 1, -1, "MPI_Pcontrol", f.MARK, f.CALL) for at in begins]
+        rows.append(sorted([*sends, *(marks if is_marked else [])]))
+    folder = write_profile(tmp_path, rows, (0, 0, 1), end=400 * MS)
+    steps = find_steps(analyse(read_profile(folder), NIC)).steps
+    assert steps is not None
+    assert (steps.sent.d1, steps.sent.d9) == (140_000, 140_000)
+    assert [(one.bytes, one.per_step) for one in steps.sizes] == [(70_000, 2)]
 
 
 def test_a_random_job_has_no_steps_and_a_reason(tmp_path: Path) -> None:
