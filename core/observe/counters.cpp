@@ -68,15 +68,22 @@ Counter::~Counter() {
 
 Counter::Counter(Counter&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)), error_(other.error_) {}
 
+std::optional<double> CounterReading::scaled() const {
+  if (running == 0) {
+    return std::nullopt;
+  }
+  return static_cast<double>(value) * static_cast<double>(enabled) / static_cast<double>(running);
+}
+
+std::optional<double> CounterReading::whole() const {
+  return running > 0 && running == enabled ? std::optional(static_cast<double>(value)) : std::nullopt;
+}
+
 namespace {
 
-struct Reading {
-  std::uint64_t value, enabled, running;
-};
-
-std::optional<Reading> reading_of(int descriptor) {
-  Reading sample{};
-  if (descriptor < 0 || ::read(descriptor, &sample, sizeof sample) != sizeof sample || sample.running == 0) {
+std::optional<CounterReading> reading_of(int descriptor) {
+  CounterReading sample{};
+  if (descriptor < 0 || ::read(descriptor, &sample, sizeof sample) != sizeof sample) {
     return std::nullopt;
   }
   return sample;
@@ -86,17 +93,12 @@ std::optional<Reading> reading_of(int descriptor) {
 
 std::optional<double> Counter::read_whole() const {
   const auto sample = reading_of(descriptor_);
-  return sample && sample->running == sample->enabled ? std::optional(static_cast<double>(sample->value))
-                                                      : std::nullopt;
+  return sample ? sample->whole() : std::nullopt;
 }
 
 std::optional<double> Counter::read() const {
-  const auto whole = reading_of(descriptor_);
-  if (!whole) {
-    return std::nullopt;
-  }
-  const Reading& sample = *whole;
-  return static_cast<double>(sample.value) * static_cast<double>(sample.enabled) / static_cast<double>(sample.running);
+  const auto sample = reading_of(descriptor_);
+  return sample ? sample->scaled() : std::nullopt;
 }
 
 ThreadCounters::ThreadCounters() {

@@ -16,6 +16,16 @@ std::string counter_reason(int error, int paranoid, bool hypervisor);
 
 std::string counter_reason_here(int error);  // on this machine
 
+// What the kernel says of a counter: events, and the times in which it was wanted and in which it had a register.
+struct CounterReading {
+  std::uint64_t value, enabled, running;
+
+  // Scaled up where it shared its register with others; nothing where it never had one.
+  std::optional<double> scaled() const;
+  // Nothing where it shared its register: of a few microseconds a scaled count says nothing.
+  std::optional<double> whole() const;
+};
+
 // Counts one event for the thread that made it, from then on.
 class Counter {
  public:
@@ -28,9 +38,8 @@ class Counter {
 
   bool works() const { return descriptor_ >= 0; }
   int error() const { return error_; }  // errno when it does not
-  // Nothing when it does not work or never ran; scaled up when it shared its register with others.
+  // Nothing when it does not work; else CounterReading::scaled and CounterReading::whole.
   std::optional<double> read() const;
-  // Nothing when it shared its register with others meanwhile: of a few microseconds a scaled count says nothing.
   std::optional<double> read_whole() const;
 
  private:

@@ -155,6 +155,14 @@ TEST_CASE("counters are present with a value, or absent") {
   }
 }
 
+TEST_CASE("a counter that shared its register is scaled, and one that never had it says nothing") {
+  CHECK(CounterReading{1000, 400, 100}.scaled() == 4000);
+  CHECK_FALSE(CounterReading{1000, 400, 100}.whole());
+  CHECK(CounterReading{1000, 400, 400}.whole() == 1000);
+  CHECK_FALSE(CounterReading{0, 400, 0}.scaled());
+  CHECK_FALSE(CounterReading{0, 0, 0}.whole());
+}
+
 TEST_CASE("a refused counter says which permission is missing, or that the machine is virtual") {
   CHECK(counter_reason(EACCES, 3, false).find("perf_event_paranoid is 3") != std::string::npos);
   CHECK(counter_reason(EACCES, 3, false).find("CAP_PERFMON") != std::string::npos);
