@@ -154,17 +154,24 @@ def profile_page(analysis: Analysis, summary: ProfileSummary) -> str:
 
 def sentences(summary: ProfileSummary) -> list[tuple[str, tuple[str, ...]]]:
     """What the profile says in words, each with its notes."""
-    total = summary.curve.total[0] / MEGA
+    nodes = len(summary.nodes)
+    where = "one node" if nodes == 1 else f"{nodes} nodes"
     return [
         (
-            f"{summary.ranks} ranks on {len(summary.nodes)} nodes made {summary.calls} MPI calls in "
-            f"{summary.duration_s:.3g} s.",
+            f"{summary.ranks} ranks on {where} made {summary.calls} MPI calls in {summary.duration_s:.3g} s.",
             summary.notes,
         ),
         (_overlap(summary.overlap), ()),
-        (f"Times on the network rest on a bandwidth of {total:.4g} MB/s ({summary.curve.source}).", ()),
+        (_network(summary), ()),
         (memory_sentence(summary.memory), ()),
     ]
+
+
+def _network(summary: ProfileSummary) -> str:
+    if len(summary.nodes) == 1:
+        return "Network: n/a (all ranks are on one node)."
+    total = summary.curve.total[0] / MEGA
+    return f"Times on the network rest on a bandwidth of {total:.4g} MB/s ({summary.curve.source})."
 
 
 def memory_sentence(memory: MemorySummary) -> str:

@@ -11,7 +11,7 @@ from elbowroom.draw.svg import svg
 from elbowroom.profile.analysis import Analysis, analyse, summarise
 from elbowroom.profile.columns import write_intervals, write_windows
 from elbowroom.profile.curve import NicCurve
-from elbowroom.profile.figures import profile_figures, profile_page
+from elbowroom.profile.figures import profile_figures, profile_page, sentences
 from elbowroom.profile.profile import read_profile
 from made_profiles import MS, MadeJob
 
@@ -48,6 +48,16 @@ def test_a_profile_without_communication_has_a_page(tmp_path: Path) -> None:
     job.compute(8 * MS)
     silent = analyse(read_profile(job.write(tmp_path)))
     assert "the program sent no data by MPI" in profile_page(silent, summarise(silent))
+
+
+def test_a_job_on_one_node_has_no_network_and_no_bandwidth(tmp_path: Path) -> None:
+    job = MadeJob(2, nodes=1)
+    job.compute(8 * MS)
+    alone = analyse(read_profile(job.write(tmp_path)))
+    text = " ".join(sentence for sentence, _ in sentences(summarise(alone)))
+    assert "2 ranks on one node" in text
+    assert "Network: n/a (all ranks are on one node)." in text
+    assert "MB/s" not in text
 
 
 def test_intervals_are_rows_of_a_parquet_file(analysis: Analysis, tmp_path: Path) -> None:
