@@ -89,6 +89,7 @@ EXPLAINED = {
     "n_par_above_n_seq": "both streams together peak at more cores than computations alone do",
     "negative_slope": "more cores get more bandwidth where the model expects less",
     "unstable_network": "communications alone vary with n, which no model here follows",
+    "nodes_differ": "its nodes have different bandwidths alone, and the model takes them for equal",
     "missing_counts": "some numbers of cores were not measured: the true peaks may lie between",
     "interpolated": "both streams at the peak of computations alone were not measured but interpolated",
 }
