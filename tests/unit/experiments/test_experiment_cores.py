@@ -90,13 +90,34 @@ def test_placement_has_a_row_for_every_pair_of_nodes_and_both_threads() -> None:
     plan = apply(load("placement"), Overrides(settings={"n": "1,2,3"}))
     experiment = experiments.get("placement")
     found = measured(experiment.expand(plan, HENRI).points, henri, repetitions=3)
-    rows = experiment.findings(found, HENRI)
+    rows = [row for row in experiment.findings(found, HENRI) if row.key.startswith("table")]
     assert {(row.values["comp_node"], row.values["comm_node"], row.values["comm_core"]) for row in rows} == {
         (comp, comm, core) for comp in range(4) for comm in range(4) for core in (8, 35)
     }
     mixed = next(row for row in rows if (row.values["comp_node"], row.values["comm_node"]) == (0, 3))
     assert "data of computations near" in mixed.text.lower()
     assert "of communications far" in mixed.text
+
+
+def test_nodes_of_a_socket_that_are_not_alike_are_named_with_the_network_of_each() -> None:
+    billy = machine(64, 8, 2, nic=3, hosts=2)
+
+    def uneven(point: Point) -> tuple[float, float, float, float]:
+        comp, together, comm, beside = henri(point)
+        factor = 1.4 if point.metric == "bandwidth" and point.comm_node == 2 else 1.0
+        return comp, together, comm * factor, beside * factor
+
+    experiment, found = study(
+        "placement", billy, uneven, settings={"n": "2", "comp_nodes": "0", "kernels": "triad"}
+    )
+    (nodes,) = (item for item in experiment.findings(found, billy) if item.key == "nodes")
+    assert nodes.values["odd_sockets"] == "0"
+    assert nodes.values["node2"] == pytest.approx(14_700, rel=0.02)
+    assert "MB/s into near node 3" in nodes.text
+    assert "nodes of socket 0 are not alike" in nodes.text
+    drawn = next(figure for figure in experiment.figures(found, billy) if figure.name == "nodes")
+    assert drawn.x.names[2] == "2 (socket 0)"
+    sound([drawn], {item.id for item in found})
 
 
 def test_a_machine_without_numa_and_nic_says_what_it_cannot_answer() -> None:

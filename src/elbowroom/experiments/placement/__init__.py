@@ -23,6 +23,7 @@ from elbowroom.experiments.common.sentences import (
     usable,
 )
 from elbowroom.experiments.experiment import Experiment
+from elbowroom.experiments.placement.nodes import node_figures, node_findings
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand as multiply
 from elbowroom.plan.file import Plan
@@ -135,14 +136,15 @@ def _row(group: Sequence[PointResult], machine: Machine) -> Finding:
 
 
 def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:
-    """The paper's Table 1, row by row, found from the data."""
-    groups = grouped(usable(results), _place)
-    return tuple(_row(group, machine) for group in groups.values()) or (nothing("table", "Placement"),)
+    """The paper's Table 1, row by row, found from the data; then the network alone by node."""
+    points = usable(results)
+    rows = tuple(_row(group, machine) for group in grouped(points, _place).values())
+    return (*rows, *node_findings(points, machine)) or (nothing("table", "Placement"),)
 
 
 def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:
-    """The panels of Figure 5: those of `cores`, one per placement and size."""
-    return cores.figures(results, machine)
+    """The panels of Figure 5: those of `cores`, one per placement and size; the network alone by node."""
+    return (*cores.figures(results, machine), *node_figures(usable(results), machine))
 
 
 EXPERIMENT = Experiment(
