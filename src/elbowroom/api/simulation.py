@@ -15,8 +15,8 @@ from elbowroom.launch import simulator
 from elbowroom.launch.virtual import load
 from elbowroom.models.curves import Shape
 from elbowroom.models.load import Computing, Copy, Load, Messages, check_load
+from elbowroom.trace.simulated_clock_figures import simulated_clock_figures as simulated_clock_figures
 from elbowroom.trace.simulated_clocks import SimulatedClocks as SimulatedClocks
-from elbowroom.trace.simulated_clocks import simulated_clock_figures as simulated_clock_figures
 from elbowroom.trace.sync_figures import sync_report
 from elbowroom.virtual import simulated_figures as figures
 from elbowroom.virtual.request_calibration import scaled

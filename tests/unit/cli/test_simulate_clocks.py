@@ -11,7 +11,9 @@ import pytest
 from elbowroom import api, cli
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.launch import build, simulator
-from elbowroom.trace.simulated_clocks import SimulatedClocks, simulated_clock_figures
+from elbowroom.trace.ring_durations import MESSAGE_NS, ring_durations
+from elbowroom.trace.simulated_clock_figures import simulated_clock_figures
+from elbowroom.trace.simulated_clocks import SimulatedClocks
 
 SMALL = ["--clocks", "4", "--seconds", "60"]
 
@@ -55,8 +57,18 @@ def test_clocks_told_one_by_one_mark_the_points_that_were_left_out(found: Simula
 
 def test_figures_show_methods_errors_and_drift(found: SimulatedClocks) -> None:
     figures = {figure.name: figure for figure in simulated_clock_figures(found)}
-    assert {"methods", "simulated-errors", "drifts", "errors"} <= set(figures)
+    assert {"methods", "ring", "simulated-errors", "drifts", "errors"} <= set(figures)
     assert len(figures["simulated-errors"].series) == 3
+
+
+def test_durations_in_a_ring_drift_with_one_comparison_and_stay_with_all() -> None:
+    clocks = api.simulate_clocks(4, seconds=120, clock="affine").ranks
+    at, (one, two, every) = ring_durations(clocks)
+    late = at > 60e9
+    assert abs(one[late] - MESSAGE_NS).max() > 100_000  # up to 100 ppm of a minute
+    assert abs(two - MESSAGE_NS).max() < 1000
+    assert abs(every - MESSAGE_NS).max() < 500
+    assert at.shape == one.shape == (4 * len(clocks[0].errors),)
 
 
 def test_the_command_prints_a_table_and_draws(
