@@ -19,11 +19,13 @@
 namespace elbowroom {
 namespace {
 
-std::int64_t raw_ns() {
+std::int64_t kernel_ns(clockid_t id) {
   timespec time{};
-  clock_gettime(CLOCK_MONOTONIC_RAW, &time);
+  clock_gettime(id, &time);
   return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
+
+std::int64_t raw_ns() { return kernel_ns(CLOCK_MONOTONIC_RAW); }
 
 #if defined(__x86_64__)
 // The fence keeps the read from moving before the work it ends.
@@ -153,7 +155,9 @@ std::string counter_refusal() {
       read_text("/sys/devices/system/clocksource/clocksource0/current_clocksource").value_or("unknown"), kArchitecture);
 }
 
-std::int64_t HostClock::now() const { return counter ? at(elbowroom::counter()) : raw_ns(); }
+std::int64_t HostClock::now() const {
+  return counter ? at(elbowroom::counter()) : kernel_ns(steered ? CLOCK_MONOTONIC : CLOCK_MONOTONIC_RAW);
+}
 
 const HostClock& host_clock() {
   static const HostClock chosen = calibrate();

@@ -7,12 +7,13 @@
 namespace elbowroom {
 
 // The processor's counter read `start_ticks` at `start_ns` of CLOCK_MONOTONIC_RAW, and goes on by `scale` / 2^32 ns a tick.
-// Without a counter that can be trusted, CLOCK_MONOTONIC_RAW itself.
+// Without a counter that can be trusted, CLOCK_MONOTONIC_RAW itself, or CLOCK_MONOTONIC where `steered`.
 struct HostClock {
   bool counter = false;
   std::uint64_t start_ticks = 0;
   std::int64_t start_ns = 0;
   std::uint64_t scale = 0;
+  bool steered = false;
 
   std::int64_t now() const;  // ns
   // ns when the counter reads that, before the start, too

@@ -9,7 +9,8 @@
  * kernel trusts it, else CLOCK_MONOTONIC_RAW). Processes of one host share a clock, which is found out (boot identifier,
  * time namespace); between hosts the clocks are compared by messages there and back, over a tree of hosts: log2 rounds.
  * `error` is a bound, not a guess: the half width of what the exchanges leave possible, and what the clocks may have
- * drifted apart since. Environment: ELBOW_CLOCK=raw keeps to CLOCK_MONOTONIC_RAW.
+ * drifted apart since. Environment: ELBOW_CLOCK=raw keeps to CLOCK_MONOTONIC_RAW,
+ * ELBOW_CLOCK=monotonic to CLOCK_MONOTONIC, which NTP steers: to compare with.
  *
  * The library needs no MPI: `elbow_peers` says how processes send and receive. elbowroom/clock_mpi.h does it with MPI.
  *
@@ -82,17 +83,18 @@ ELBOW_API int elbow_clock_due(elbow_clock* clock, double seconds, int* due);
 /* This host's clock now, ns: that of the sync points' `local`, the same for all processes of a host. */
 ELBOW_API int64_t elbow_clock_local(const elbow_clock* clock);
 
-/* How many clocks there are in the job, hosts as a rule; and where local times come from: "tsc" or "raw". */
+/* How many clocks there are in the job, hosts as a rule; and where local times come from: "tsc", "raw" or "monotonic". */
 ELBOW_API int elbow_clock_count(const elbow_clock* clock);
 ELBOW_API const char* elbow_clock_source(const elbow_clock* clock);
 
 /* Local times as numbers: the processor's counter read `start_ticks` at `start_ns` of CLOCK_MONOTONIC_RAW, and goes on by
- * `scale` / 2^32 ns a tick. `counter` 0: local times are CLOCK_MONOTONIC_RAW's. */
+ * `scale` / 2^32 ns a tick. `counter` 0: local times are CLOCK_MONOTONIC_RAW's, or CLOCK_MONOTONIC's where `steered`. */
 typedef struct elbow_calibration {
   int counter;
   uint64_t start_ticks;
   int64_t start_ns;
   uint64_t scale;
+  int steered;
 } elbow_calibration;
 
 /* How `clock` turns the counter into local times; of NULL, how this process does by itself (found out on first use, 40 ms).

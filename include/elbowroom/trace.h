@@ -13,7 +13,7 @@
  * recorded; a signal handler may record, too. The rings are files in memory, which outlive a process that is killed; when
  * the trace is stopped they move to `directory`. A ring that is full loses the events that follow (ELBOW_TRACE_STOP: what
  * was recorded stays undisturbed) or the oldest (ELBOW_TRACE_OVERWRITE: a flight recorder). What was lost is counted to the
- * event: recorded = kept + lost.
+ * event: recorded = kept + lost. ELBOW_TRACE_FLUSH is there to compare with: its thread writes a full ring to the disk and waits.
  *
  * Each event has a type, each type a category; categories are switched on and off at any time by a mask, types by
  * themselves. What is off costs a load and a branch; with ELBOW_TRACE_OFF defined before this header, nothing. Events
@@ -49,14 +49,15 @@ extern "C" {
 /* The version of the files that this library writes. */
 #define ELBOW_TRACE_FORMAT 1
 
-enum { ELBOW_TRACE_STOP = 0, ELBOW_TRACE_OVERWRITE = 1, ELBOW_TRACE_DRAIN = 2, ELBOW_TRACE_GROW = 3 };
+enum { ELBOW_TRACE_STOP = 0, ELBOW_TRACE_OVERWRITE = 1, ELBOW_TRACE_DRAIN = 2, ELBOW_TRACE_GROW = 3, ELBOW_TRACE_FLUSH = 4 };
 
 /* Zero stands for a default: `directory` "trace", `memory` /dev/shm (where the rings are meanwhile), `bytes` 4 MiB for each
  * thread's events, `text_bytes` 256 KiB for its descriptive records, `job` 0, `policy` ELBOW_TRACE_STOP, `ranks` 1. All
  * processes of a job give the same `job`, any number; traces of different jobs are not merged. `categories`, which may be
  * NULL for all, is a list of names: "task,mpi"; `without`, which may be NULL, of types that are off from the start:
  * "submit,ready". `core`, which may be NULL for any, is the number of the core that the
- * library's own thread keeps to ("3"), which the policies ELBOW_TRACE_DRAIN and ELBOW_TRACE_GROW have. */
+ * library's own thread keeps to ("3"), which the policies ELBOW_TRACE_DRAIN and ELBOW_TRACE_GROW have. `flush_at`, of
+ * ELBOW_TRACE_FLUSH, is the number of events after which each ring is written for the first time (0: when it is full). */
 typedef struct elbow_trace_settings {
   const char* directory;
   const char* memory;
@@ -69,6 +70,7 @@ typedef struct elbow_trace_settings {
   int rank;
   int ranks;
   const char* without;
+  size_t flush_at;
 } elbow_trace_settings;
 
 /* Of all threads: events recorded = kept + lost; `fullest` events of the fullest ring (of ELBOW_TRACE_DRAIN the most that
@@ -98,7 +100,7 @@ typedef struct elbow_trace_type {
 
 ELBOW_API int elbow_trace_start(const elbow_trace_settings* settings);
 /* The same with the settings of `elbowroom trace record`: ELBOW_TRACE_DIRECTORY, _MEMORY, _CATEGORIES, _WITHOUT, _BYTES, _TEXT_BYTES,
- * _POLICY (stop, overwrite, drain, grow), _CORE (drain's), _JOB; rank and ranks as the launcher told them (ELBOW_TRACE_RANK and
+ * _POLICY (stop, overwrite, drain, grow, flush), _CORE (drain's), _FLUSH_AT (flush's), _JOB; rank and ranks as the launcher told them (ELBOW_TRACE_RANK and
  * _RANKS, else those of Open MPI, PMI, PMIx or Slurm; 0 of 1 without). 0 also where the process is traced already; -1
  * (EINVAL) where ELBOW_TRACE_DIRECTORY is not set. */
 ELBOW_API int elbow_trace_start_from_environment(void);
@@ -164,7 +166,7 @@ typedef struct elbow_trace_ring {
   uint64_t limit;    /* events from this number on are lost */
   uint64_t wrap;     /* number of slots - 1, a power of two less one */
   elbow_trace_slot* slots;
-  int counter;    /* times are the processor's counter, else ns of CLOCK_MONOTONIC_RAW */
+  int counter;    /* times are the processor's counter, else ns of the kernel's clock (elbow_trace_raw) */
   uint32_t shift; /* number >> shift: how often the ring was full before */
 } elbow_trace_ring;
 

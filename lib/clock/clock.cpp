@@ -53,11 +53,17 @@ int needs_synchronising(const elbow_clock* clock) {
 }
 
 // Which clock ELBOW_CLOCK asks for.
-int read_wanted(bool& raw) {
-  const char* wanted = std::getenv("ELBOW_CLOCK");
-  raw = wanted != nullptr && *wanted != '\0';
-  if (raw && std::strcmp(wanted, "raw") != 0) {
-    std::snprintf(last_error, sizeof last_error, "ELBOW_CLOCK '%.100s': no such clock; raw, or unset it", wanted);
+int read_wanted(Wanted& wanted) {
+  const char* name = std::getenv("ELBOW_CLOCK");
+  if (name == nullptr || *name == '\0') {
+    wanted = Wanted::best;
+  } else if (std::strcmp(name, "raw") == 0) {
+    wanted = Wanted::raw;
+  } else if (std::strcmp(name, "monotonic") == 0) {
+    wanted = Wanted::steered;
+  } else {
+    std::snprintf(last_error, sizeof last_error, "ELBOW_CLOCK '%.100s': no such clock; raw or monotonic, or unset it",
+                  name);
     errno = EINVAL;
     return -1;
   }
@@ -99,12 +105,12 @@ elbow_clock* elbow_clock_new(const elbow_peers* peers) {
     errno = EINVAL;
     return nullptr;
   }
-  bool raw = false;
-  if (read_wanted(raw) != 0) {
+  Wanted wanted = Wanted::best;
+  if (read_wanted(wanted) != 0) {
     return nullptr;
   }
   std::unique_ptr<elbow_clock> opened;
-  if (guarded([&] { opened.reset(new elbow_clock{JobClock(wrapped(*peers), source_of_host(raw))}); }) != 0) {
+  if (guarded([&] { opened.reset(new elbow_clock{JobClock(wrapped(*peers), source_of_host(wanted))}); }) != 0) {
     return nullptr;
   }
   return opened.release();
@@ -171,21 +177,23 @@ int64_t elbow_clock_local(const elbow_clock* clock) { return clock->job.local();
 
 int elbow_clock_count(const elbow_clock* clock) { return clock->job.clocks(); }
 
-const char* elbow_clock_source(const elbow_clock* clock) { return clock->job.counter() ? "tsc" : "raw"; }
+const char* elbow_clock_source(const elbow_clock* clock) {
+  const elbowroom::HostClock& own = clock->job.calibration();
+  const char* const kernels = own.steered ? "monotonic" : "raw";
+  return own.counter ? "tsc" : kernels;
+}
 
 int elbow_clock_calibrated(const elbow_clock* clock, elbow_calibration* calibration) {
-  bool raw = false;
+  Wanted wanted = Wanted::best;
   if (calibration == nullptr) {
     return refuse(EINVAL, "calibration: is NULL");
   }
-  if (clock == nullptr && read_wanted(raw) != 0) {
+  if (clock == nullptr && read_wanted(wanted) != 0) {
     return -1;
   }
   return guarded([&] {
-    const elbowroom::HostClock own = clock != nullptr ? clock->job.calibration()
-                                     : raw            ? elbowroom::HostClock{}
-                                                      : elbowroom::host_clock();
-    *calibration = {own.counter ? 1 : 0, own.start_ticks, own.start_ns, own.scale};
+    const elbowroom::HostClock own = clock != nullptr ? clock->job.calibration() : calibration_of(wanted);
+    *calibration = {own.counter ? 1 : 0, own.start_ticks, own.start_ns, own.scale, own.steered ? 1 : 0};
   });
 }
 

@@ -49,15 +49,21 @@ struct JobClock::Message {
   Offset offset;
 };
 
-Source source_of_host(bool raw) {
+HostClock calibration_of(Wanted wanted) {
   HostClock calibration;
-  if (!raw) {
+  if (wanted == Wanted::best) {
     calibration = host_clock();
   }
+  calibration.steered = wanted == Wanted::steered;
+  return calibration;
+}
+
+Source source_of_host(Wanted wanted) {
+  const HostClock calibration = calibration_of(wanted);
   // A counter is the processor's; the kernel's clock may be another one in each time namespace.
   const std::string boot = first_line("/proc/sys/kernel/random/boot_id");
   const std::string name = calibration.counter ? boot + " counter" : boot + " " + link("/proc/self/ns/time");
-  return {name, calibration, {}};
+  return {calibration.steered ? name + " steered" : name, calibration, {}};
 }
 
 JobClock::JobClock(Peers peers, Source source) : peers_(std::move(peers)), source_(std::move(source)) {

@@ -38,8 +38,13 @@ struct Source {
   std::function<std::int64_t()> now;  // of tests; empty: that of the calibration
 };
 
-// This host's clock: boot identifier and, where the kernel's clock is read, time namespace. `raw` keeps to that one.
-Source source_of_host(bool raw);
+// The best clock that there is, or one of the kernel's: CLOCK_MONOTONIC_RAW, or CLOCK_MONOTONIC, which NTP steers.
+enum class Wanted { best, raw, steered };
+
+HostClock calibration_of(Wanted wanted);
+
+// This host's clock: boot identifier and, where the kernel's clock is read, time namespace.
+Source source_of_host(Wanted wanted);
 
 // What a barrier was left with.
 struct Left {

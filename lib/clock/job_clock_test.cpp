@@ -83,7 +83,7 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 TEST_CASE("Processes of one host share a clock, and are right to the ns without a message in between") {
   Job job(4);
   job.run([&](int rank) {
-    JobClock clock(job.peers(rank), source_of_host(false));
+    JobClock clock(job.peers(rank), source_of_host(Wanted::best));
     CHECK(clock.clocks() == 1);
     const SyncPoint point = clock.synchronise();
     CHECK(point.offset.low == 0);

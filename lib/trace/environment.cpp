@@ -39,7 +39,7 @@ std::optional<std::uint64_t> number_of(const Variable& variable, const char* nam
 
 int policy_of(const Variable& variable) {
   constexpr const char* kName = "ELBOW_TRACE_POLICY";
-  constexpr std::array<const char*, 4> kNames = {"stop", "overwrite", "drain", "grow"};
+  constexpr std::array<const char*, 5> kNames = {"stop", "overwrite", "drain", "grow", "flush"};
   const std::string wanted = value_of(variable, kName).value_or("stop");
   for (std::size_t policy = 0; policy < kNames.size(); ++policy) {
     if (wanted == kNames[policy]) {
@@ -47,7 +47,7 @@ int policy_of(const Variable& variable) {
     }
   }
   throw Refusal(EINVAL, std::string(kName) + " '" + wanted.substr(0, 100) +
-                            "': there is no such policy; stop, overwrite, drain or grow");
+                            "': there is no such policy; stop, overwrite, drain, grow or flush");
 }
 
 struct Place {
@@ -121,6 +121,7 @@ Environment::Environment(const Variable& variable) {
   settings_.text_bytes = number_of(variable, "ELBOW_TRACE_TEXT_BYTES", kMostBytes, "number of bytes").value_or(0);
   settings_.job = number_of(variable, "ELBOW_TRACE_JOB", ~0ULL, "number of a job").value_or(0);
   settings_.policy = policy_of(variable);
+  settings_.flush_at = number_of(variable, "ELBOW_TRACE_FLUSH_AT", ~0ULL, "number of events").value_or(0);
   settings_.rank = place.rank;
   settings_.ranks = place.ranks;
 }

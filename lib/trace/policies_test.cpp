@@ -1,4 +1,4 @@
-// Rings that the library's own thread looks after: drained to a file, or growing.
+// Rings that the library's own thread looks after, drained to a file or growing, and rings that their own thread flushes.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -115,6 +115,69 @@ TEST_CASE("Of a process that is killed while it is drained, file and ring togeth
     CHECK(rest.events.front().first == file.header.drained);
     CHECK(rest.events.back().first == 10'099);
   }
+}
+
+TEST_CASE("A ring that its own thread flushes keeps all events, and says when it was flushed") {
+  Traced traced;
+  traced.settings.policy = ELBOW_TRACE_FLUSH;
+  traced.settings.bytes = 1024 * 32;
+  CHECK(traced.run([] {
+    record_quickly(type_of("a", "i"), kMany);
+    const elbow_trace_summary summary = stopped();
+    MUST(summary.lost == 0 && summary.threads == 1 && summary.advised >= kMany * sizeof(elbow_trace_slot));
+  }) == 0);
+  const RingContents contents = traced.ring(0);
+  // The event that finds the ring full is stamped after the flush, as one that a signal handler interrupts.
+  CHECK(contents.damage.find("the clock goes back at") == 0);
+  CHECK(contents.lost == 0);
+  std::uint64_t next = 0;
+  std::uint64_t flushes = 0;
+  for (const elbow_trace_slot& slot : contents.events) {
+    if (slot.kind == ELBOW_TRACE_EVENT) {
+      CHECK(slot.first == next++);
+    }
+    flushes += slot.kind == ELBOW_TRACE_BEGIN ? 1 : 0;
+  }
+  CHECK(next == kMany);
+  // Each time the ring held 1024 events, of which two are those of the flush before.
+  CHECK(flushes == (kMany - 1024) / 1022 + 1);
+}
+
+TEST_CASE("A ring is flushed for the first time after the number of events that was given") {
+  Traced traced;
+  traced.settings.policy = ELBOW_TRACE_FLUSH;
+  traced.settings.bytes = 4096 * 32;
+  traced.settings.flush_at = 100;
+  CHECK(traced.run([] {
+    record_quickly(type_of("a", "i"), 1000);
+    stopped();
+  }) == 0);
+  std::vector<std::uint64_t> before;
+  std::uint64_t events = 0;
+  for (const elbow_trace_slot& slot : traced.ring(0).events) {
+    if (slot.kind == ELBOW_TRACE_BEGIN) {
+      before.push_back(events);
+    }
+    ++events;
+  }
+  CHECK(before == std::vector<std::uint64_t>{101});  // event 100 has its number, and is written afterwards
+}
+
+TEST_CASE("Of a process that is killed, a flushed file and the ring together hold all events") {
+  Traced traced;
+  traced.settings.policy = ELBOW_TRACE_FLUSH;
+  traced.settings.bytes = 1024 * 32;
+  const int status = traced.run([] {
+    record_quickly(type_of("a", "i"), 10'100);
+    kill(getpid(), SIGKILL);
+  });
+  CHECK(WIFSIGNALED(status));
+  const RingContents file = traced.ring(0);
+  const auto memory = traced.lines("trace").at(0).at("memory").get<std::string>();
+  const auto bytes = bytes_of(memory + "/thread-00000.ring");
+  const RingContents rest = contents_of(bytes);
+  CHECK(file.lost + rest.lost == 0);
+  CHECK(rest.events.back().first == 10'099);
 }
 
 TEST_CASE("A ring that grows keeps all events of a thread that does not outrun it, and says when it grew") {

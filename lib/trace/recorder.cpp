@@ -20,7 +20,7 @@ constexpr std::size_t kMostTypes = 65535;
 constexpr std::size_t kDefaultBytes = 4U << 20;
 constexpr std::size_t kDefaultTextBytes = 256U << 10;
 constexpr std::size_t kLeastBytes = 32U * 64;
-constexpr const char* kPolicyNames[] = {"stop", "overwrite", "drain", "grow"};
+constexpr const char* kPolicyNames[] = {"stop", "overwrite", "drain", "grow", "flush"};
 
 void copy_name(char (&field)[kNameBytes], const std::string& name) {
   std::memset(field, 0, kNameBytes);
@@ -44,7 +44,7 @@ HostClock clock_of(const elbow_clock* clock) {
   if (elbow_clock_calibrated(clock, &result) != 0) {
     throw Refusal(errno, elbow_clock_error());
   }
-  return {result.counter != 0, result.start_ticks, result.start_ns, result.scale};
+  return {result.counter != 0, result.start_ticks, result.start_ns, result.scale, result.steered != 0};
 }
 
 // The counter when `clock` says that time; its own times are rounded to ns, and so is this.
@@ -87,9 +87,9 @@ void Recorder::take_settings(const elbow_trace_settings& settings) {
     throw Refusal(EINVAL, "rank " + std::to_string(settings_.rank) + " of " + std::to_string(settings_.ranks) +
                               ": there is no such rank; ranks are 0 to ranks - 1");
   }
-  if (settings_.policy < ELBOW_TRACE_STOP || settings_.policy > ELBOW_TRACE_GROW) {
+  if (settings_.policy < ELBOW_TRACE_STOP || settings_.policy > ELBOW_TRACE_FLUSH) {
     throw Refusal(EINVAL, "policy " + std::to_string(settings_.policy) +
-                              ": there is no such policy; ELBOW_TRACE_STOP, _OVERWRITE, _DRAIN or _GROW");
+                              ": there is no such policy; ELBOW_TRACE_STOP, _OVERWRITE, _DRAIN, _GROW or _FLUSH");
   }
   if (settings_.bytes < kLeastBytes) {
     throw Refusal(EINVAL, "bytes " + std::to_string(settings_.bytes) + ": too few for a ring; give 2048 or more");
@@ -133,7 +133,7 @@ void Recorder::prepare() {
   flush_type_ = type("flush", kOwnCategory, flush_fields);
   lost_type_ = type("lost", kOwnCategory, lost_fields);
   cost_ = calibrated();
-  if (settings_.policy >= ELBOW_TRACE_DRAIN) {
+  if (settings_.policy == ELBOW_TRACE_DRAIN || settings_.policy == ELBOW_TRACE_GROW) {
     start_helper();
   }
 }
@@ -141,7 +141,7 @@ void Recorder::prepare() {
 void Recorder::append_first() {
   Line clock;
   clock.add("counter", clock_.counter).add("start_ticks", clock_.start_ticks);
-  clock.add("start_ns", clock_.start_ns).add("scale", clock_.scale);
+  clock.add("start_ns", clock_.start_ns).add("scale", clock_.scale).add("steered", clock_.steered);
   Line line("trace");
   line.add("format", ELBOW_TRACE_FORMAT).add("job", settings_.job);
   line.add("rank", settings_.rank).add("ranks", settings_.ranks).add("pid", getpid());
@@ -266,7 +266,9 @@ RingHeader Recorder::header_of(const std::string& name, int thread) const {
   header.version = ELBOW_TRACE_FORMAT;
   header.header_bytes = kHeaderBytes;
   header.slot_bytes = sizeof(elbow_trace_slot);
-  header.policy = static_cast<std::uint32_t>(settings_.policy);
+  const bool flushes = settings_.policy == ELBOW_TRACE_FLUSH;
+  header.policy = static_cast<std::uint32_t>(flushes ? ELBOW_TRACE_DRAIN : settings_.policy);
+  header.flush = flushes ? flush_own_ring : nullptr;
   header.capacity = std::bit_floor(settings_.bytes / sizeof(elbow_trace_slot));
   header.stored = header.capacity;
   header.text_capacity = settings_.text_bytes;
@@ -285,6 +287,9 @@ RingHeader Recorder::header_of(const std::string& name, int thread) const {
   header.scale = clock_.scale;
   const bool grows = settings_.policy == ELBOW_TRACE_GROW;
   header.ring.limit = settings_.policy == ELBOW_TRACE_OVERWRITE ? ~0ULL : header.capacity;
+  if (flushes && settings_.flush_at > 0) {
+    header.ring.limit = std::min<std::uint64_t>(settings_.flush_at, header.capacity);
+  }
   header.ring.wrap = grows ? ~0ULL : header.capacity - 1;
   header.ring.counter = clock_.counter ? 1 : 0;
   header.ring.shift = grows ? 63 : static_cast<std::uint32_t>(std::countr_zero(header.capacity));
@@ -308,7 +313,7 @@ Ring& Recorder::attach(const std::string& name) {
 
 void Recorder::sync(const elbow_clock* clock, const elbow_sync_point& point) {
   const HostClock theirs = clock_of(clock);
-  const bool same = theirs.counter == clock_.counter;
+  const bool same = theirs.counter == clock_.counter && theirs.steered == clock_.steered;
   // Another process's calibration of the same counter: the instant is the same, this process's time of it is another.
   const std::int64_t shift = same && clock_.counter ? clock_.at(ticks_at(theirs, point.local)) - point.local : 0;
   const std::lock_guard lock(mutex_);

@@ -36,6 +36,9 @@ struct EventCost {
   double lost = 0;
 };
 
+// What a ring of FLUSH calls: writes the full ring of the calling thread to its file (trace.cpp).
+void flush_own_ring();
+
 class Recorder {
  public:
   // Makes the folders, and writes the first line of the process's file.
@@ -52,6 +55,8 @@ class Recorder {
   Ring& attach(const std::string& name);
   // Its thread has ended: saves the events and gives the memory back. Where that fails they stay in memory until the stop.
   void detach(Ring& ring);
+  // Its thread waits until what the ring holds is in the file. Where that fails its events are lost until it succeeds.
+  void flush_full(Ring& ring);
   void sync(const elbow_clock* clock, const elbow_sync_point& point);
   void region(bool on);
   // May be called again where it failed: what is in memory stays there until then.
@@ -66,6 +71,8 @@ class Recorder {
   void cost(int category, std::uint64_t& events, double& overhead_ns) const;
 
   const elbow_trace_type* own_mask() const { return mask_type_; }
+  // Times are CLOCK_MONOTONIC's.
+  bool steered() const { return clock_.steered; }
 
  private:
   struct Type {
@@ -87,6 +94,7 @@ class Recorder {
   void prepare();
   RingHeader header_of(const std::string& name, int thread) const;
   std::vector<Thread*> threads();
+  Thread* thread_of(const Ring& ring);
   std::int64_t now() const;
   void append_first();
   void append_clock(const char* when);

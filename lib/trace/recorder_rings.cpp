@@ -168,14 +168,50 @@ bool Recorder::help() {
   return false;
 }
 
-void Recorder::detach(Ring& ring) {
-  Thread* thread = nullptr;
+Recorder::Thread* Recorder::thread_of(const Ring& ring) {
+  const std::lock_guard lock(mutex_);
+  const auto entry =
+      std::find_if(threads_.rbegin(), threads_.rend(), [&](const Thread& one) { return &one.ring == &ring; });
+  return entry == threads_.rend() ? nullptr : &*entry;
+}
+
+// By the ring's own thread. The span of the flush is added when there is room for it, with the times that it had.
+void Recorder::flush_full(Ring& ring) {
   {
-    const std::lock_guard lock(mutex_);
-    const auto entry =
-        std::find_if(threads_.rbegin(), threads_.rend(), [&](const Thread& one) { return &one.ring == &ring; });
-    thread = entry == threads_.rend() ? nullptr : &*entry;
+    const std::lock_guard lock(trouble_mutex_);
+    if (steady_clock::now() < not_before_) {
+      return;
+    }
   }
+  Thread* const thread = thread_of(ring);
+  if (thread == nullptr) {
+    return;
+  }
+  const std::lock_guard lock(thread->saving);
+  if (thread->saved.finished()) {
+    return;
+  }
+  const RingHeader& header = ring.header();
+  elbow_trace_slot event{};
+  event.time = stamp(clock_.counter);
+  event.type = flush_type_->number;
+  event.kind = ELBOW_TRACE_BEGIN;
+  event.small = static_cast<std::uint32_t>(header.thread);
+  try {
+    thread->saved.drain();
+  } catch (const std::exception& error) {
+    failed(error.what());
+  }
+  if (header.drained >= header.ring.limit) {
+    ring.add_past(event);
+    event.time = stamp(clock_.counter);
+    event.kind = ELBOW_TRACE_END;
+    ring.add_past(event);
+  }
+}
+
+void Recorder::detach(Ring& ring) {
+  Thread* const thread = thread_of(ring);
   if (thread == nullptr) {
     return;
   }

@@ -161,6 +161,21 @@ bool Ring::copy(std::uint64_t number, elbow_trace_slot& slot) const {
   return whole;
 }
 
+void Ring::add_past(const elbow_trace_slot& event) {
+  elbow_trace_ring& ring = header_->ring;
+  const std::uint64_t number = elbow_trace_take(&ring);
+  elbow_trace_slot& slot = slots()[number & ring.wrap];
+  const std::uint64_t time = event.time;
+  __atomic_store_n(&slot.time, 0, __ATOMIC_RELEASE);
+  slot.type = event.type;
+  slot.kind = event.kind;
+  slot.lap = static_cast<std::uint8_t>(number >> ring.shift);
+  slot.small = event.small;
+  slot.first = event.first;
+  slot.second = event.second;
+  __atomic_store_n(&slot.time, time, __ATOMIC_RELEASE);
+}
+
 bool Ring::add_text(std::uint16_t type, std::uint64_t key, std::string_view text) {
   const std::size_t needed = padded(sizeof(TextHeader) + text.size());
   if (header_->text_capacity - header_->text_bytes < needed) {
@@ -265,7 +280,7 @@ bool take_drained(RingHeader& header, std::uint64_t number) {
 }  // namespace
 }  // namespace elbowroom::trace
 
-// Called by the thread itself where its ring seems full. No lock, no system call.
+// Called by the thread itself where its ring seems full. No lock, no system call, but for FLUSH.
 extern "C" int elbow_trace_more(elbow_trace_ring* ring, std::uint64_t number) {
   using elbowroom::trace::RingHeader;
   auto& header = *reinterpret_cast<RingHeader*>(reinterpret_cast<char*>(ring) - offsetof(RingHeader, ring));
@@ -274,6 +289,9 @@ extern "C" int elbow_trace_more(elbow_trace_ring* ring, std::uint64_t number) {
   }
   if (number < __atomic_load_n(&ring->limit, __ATOMIC_RELAXED)) {
     return 1;
+  }
+  if (header.flush != nullptr) {
+    header.flush();
   }
   const bool more = header.policy == ELBOW_TRACE_GROW ? elbowroom::trace::take_grown(header, number)
                                                       : elbowroom::trace::take_drained(header, number);

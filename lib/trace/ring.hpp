@@ -44,6 +44,8 @@ class Ring {
   // The event of that number; false where it is not whole, be it that it is written now, or lost.
   bool copy(std::uint64_t number, elbow_trace_slot& slot) const;
 
+  // By its own thread, in a ring with room: an event whose time is over.
+  void add_past(const elbow_trace_slot& event);
   bool add_text(std::uint16_t type, std::uint64_t key, std::string_view text);
   std::string_view texts() const;
 

@@ -12,6 +12,8 @@
 //   DRAIN      number n in slot n modulo the capacity, of the numbers from `drained` on, which are below `ring.limit` and not
 //              `lost_from` to `lost_to`, the last of that excluded. Those before `drained` are in the file in the directory:
 //
+//   FLUSH      in files it is DRAIN; the thread itself writes what its full ring holds (`flush`).
+//
 //   in_order   (every file in the directory) slots in the order of events, `stored` of them, of which `marks`
 //              are no events but say how many are missing there (ELBOW_TRACE_LOST, with the time of what follows): kept are
 //              stored - marks, and recorded less these are lost. It grows while events are recorded (DRAIN; `ended` 0,
@@ -74,6 +76,8 @@ struct RingHeader {
   std::uint64_t present;              // GROW: there is memory for events up to this number,
   std::uint64_t present_from;         // and from this one on
   std::uint64_t closed;               // 1: the trace was stopped
+  // FLUSH: what the thread calls where its ring is full, else NULL. The recording process's own.
+  void (*flush)();
 };
 static_assert(sizeof(RingHeader) <= kHeaderBytes);
 static_assert(sizeof(elbow_trace_slot) == 32);

@@ -56,6 +56,7 @@ SavedRing::SavedRing(Ring& ring, std::string path, std::uint16_t lost_type)
   front_.texts_at = 0;
   front_.in_order = 1;
   front_.ring.slots = nullptr;
+  front_.flush = nullptr;
 }
 
 // Each event may bring a mark with it.
@@ -254,7 +255,9 @@ void SavedRing::finish(Deadline deadline) {
   const bool drained = ring_.header().policy == ELBOW_TRACE_DRAIN;
   ring_.close();
   recorded_ = ring_.recorded();
-  fullest_ = std::max(fullest_, drained ? recorded_ - std::min(recorded_, next_) : recorded_);
+  // A ring as large as all its events is never flushed.
+  const bool waits = drained && ring_.header().flush == nullptr;
+  fullest_ = std::max(fullest_, waits ? recorded_ - std::min(recorded_, next_) : recorded_);
   const std::string path = drained ? path_ : path_ + ".tmp";
   try {
     const int truncated = drained && stored_ > 0 ? 0 : O_TRUNC;

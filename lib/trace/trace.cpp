@@ -37,6 +37,9 @@ thread_local RingHeader nowhere{};
 thread_local bool inside = false;
 thread_local Ring* own_ring = nullptr;
 
+// What is read where times are not the processor's counter.
+clockid_t kernel_clock = CLOCK_MONOTONIC_RAW;
+
 std::mutex starting;
 // Never destroyed: threads may hold rings of it until the process ends.
 Recorder* current_recorder = nullptr;
@@ -167,6 +170,21 @@ void stop_at_exit() {
 
 }  // namespace
 
+namespace elbowroom::trace {
+
+void flush_own_ring() {
+  Recorder* const traced = recorder;
+  // A signal came while this thread was in the library: its event is lost.
+  if (traced == nullptr || own_ring == nullptr || inside) {
+    return;
+  }
+  const int error = errno;  // the program's own
+  guarded([&] { traced->flush_full(*own_ring); });
+  errno = error;
+}
+
+}  // namespace elbowroom::trace
+
 extern "C" {
 
 int elbow_trace_start(const elbow_trace_settings* settings) {
@@ -184,6 +202,7 @@ int elbow_trace_start(const elbow_trace_settings* settings) {
       hear_ends_of_threads();
     }
     auto fresh = std::make_unique<Recorder>(*settings);
+    kernel_clock = fresh->steered() ? CLOCK_MONOTONIC : CLOCK_MONOTONIC_RAW;
     const std::uint64_t mask = fresh->initial_mask();
     pthread_atfork(lock_before_fork, unlock_after_fork, forget_after_fork);
     std::atexit(stop_at_exit);
@@ -392,7 +411,7 @@ void elbow_trace_record(const elbow_trace_type* type, int kind, uint32_t small, 
 
 uint64_t elbow_trace_raw(void) {
   timespec time{};
-  clock_gettime(CLOCK_MONOTONIC_RAW, &time);
+  clock_gettime(kernel_clock, &time);
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000U + static_cast<uint64_t>(time.tv_nsec);
 }
 

@@ -229,7 +229,7 @@ TEST_CASE("What cannot be is refused with a sentence, and leaves nothing in memo
     settings.bytes = 100;
     MUST(elbow_trace_start(&settings) == -1);
     settings = traced.settings;
-    settings.policy = 4;
+    settings.policy = 5;
     MUST(elbow_trace_start(&settings) == -1 && errno == EINVAL);
     settings.policy = ELBOW_TRACE_DRAIN;
     for (const char* core : {"1023", "two", "-1", ""}) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 // The clock's messages are nobody's business, nor other tools'.
 #define MPI_Send PMPI_Send
@@ -21,10 +22,18 @@ void complain(const char* what) {
   std::fprintf(stderr, "elbowroom: clocks of the trace's processes are not compared: %s\n", what);
 }
 
-// ELBOW_TRACE_SYNC_SECONDS; below 0 where it is not a number.
-double seconds_wanted() {
+const char* wanted_text() {
   const char* text = std::getenv("ELBOW_TRACE_SYNC_SECONDS");
-  if (text == nullptr || *text == '\0') {
+  return text == nullptr ? "" : text;
+}
+
+// One comparison, at the begin: to compare with.
+bool once_wanted() { return std::strcmp(wanted_text(), "once") == 0; }
+
+// ELBOW_TRACE_SYNC_SECONDS.
+double seconds_wanted() {
+  const char* text = wanted_text();
+  if (*text == '\0' || once_wanted()) {
     return kSeconds;
   }
   char* end = nullptr;
@@ -64,6 +73,7 @@ MPI_Comm communicator_of(const std::vector<int>& members) {
 
 void JobClockOfTrace::begin(const std::vector<int>& members) {
   seconds_ = seconds_wanted();
+  once_ = once_wanted();
   const int category = elbow_trace_category("clock");
   type_ = category < 0 ? nullptr : elbow_trace_type_new("clocks compared", category, nullptr, nullptr, nullptr);
   own_ = communicator_of(members);
@@ -92,7 +102,7 @@ void JobClockOfTrace::compare() {
 }
 
 void JobClockOfTrace::barrier() {
-  if (clock_ == nullptr) {
+  if (clock_ == nullptr || once_) {
     return;
   }
   int due = 0;
@@ -106,7 +116,9 @@ void JobClockOfTrace::end() {
   if (clock_ == nullptr) {
     return;
   }
-  compare();
+  if (!once_) {
+    compare();
+  }
   elbow_clock_free(clock_);
   clock_ = nullptr;
   PMPI_Comm_free(&own_);

@@ -25,6 +25,7 @@ class JobClockOfTrace {
   const elbow_trace_type* type_ = nullptr;
   MPI_Comm own_ = MPI_COMM_NULL;
   double seconds_ = 0;
+  bool once_ = false;
   bool wanted_ = false;
 };
 

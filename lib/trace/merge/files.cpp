@@ -128,12 +128,23 @@ class Finder {
         recover(rank, files);
       }
     }
+    warn_of_steered_clocks();
     files_.job = job_.value_or(0);
     files_.ranks = std::max(ranks_.value_or(0), files_.by_rank.rbegin()->first + 1);
     return std::move(files_);
   }
 
  private:
+  void warn_of_steered_clocks() {
+    const auto steered = std::count_if(files_.by_rank.begin(), files_.by_rank.end(),
+                                       [](const auto& rank) { return rank.second.lines.clock.steered; });
+    if (steered > 0) {
+      files_.warnings.push_back("times of " + std::to_string(steered) +
+                                (steered == 1 ? " rank" : " ranks") +
+                                " are CLOCK_MONOTONIC's, whose rate NTP changes: use them for comparisons only");
+    }
+  }
+
   // Jobs of one directory are read one at a time.
   void name_other_jobs(const std::vector<std::string>& names) {
     std::string others;

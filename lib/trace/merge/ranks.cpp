@@ -79,6 +79,7 @@ bool read_clock(const json& line, HostClock& clock) {
   clock.start_ticks = fields.number<std::uint64_t>("start_ticks", 0, ~0ULL);
   clock.start_ns = fields.number<std::int64_t>("start_ns", -kMostTime, kMostTime);
   clock.scale = fields.number<std::uint64_t>("scale", 0, ~0ULL);
+  clock.steered = fields.has("steered") && fields.flag("steered");  // older files do not say it
   return fields.sound() && (!clock.counter || clock.scale > 0);
 }
 

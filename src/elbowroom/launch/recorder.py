@@ -37,10 +37,12 @@ from elbowroom.launch.mpi import (
 )
 
 Adapter = Literal["mpi", "starpu", "omp"]
-Policy = Literal["stop", "overwrite", "drain", "grow"]
+Policy = Literal["stop", "overwrite", "drain", "grow", "flush"]
+TraceClock = Literal["best", "monotonic"]
 
 ADAPTERS: tuple[Adapter, ...] = ("mpi", "starpu", "omp")
-POLICIES: tuple[Policy, ...] = ("stop", "overwrite", "drain", "grow")
+POLICIES: tuple[Policy, ...] = ("stop", "overwrite", "drain", "grow", "flush")
+CLOCKS: tuple[TraceClock, ...] = ("best", "monotonic")
 _NEEDS = {
     # Which library of a program an adapter is for; GCC's libgomp has no OMPT.
     "mpi": r"^\s*libmpi(?:ch|cxx)?\.so",
@@ -86,7 +88,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     `categories`: None for all; `without`: types of events that are not recorded; `bytes` and `text_bytes`:
     buffers of each thread; `core`: of the thread that drains them; `sync_seconds`: time between comparisons
-    of clocks at barriers, 0 for begin and end only.
+    of clocks at barriers, 0 for begin and end only, None for the begin only; `flush_at`: events of a thread
+    after which the policy `flush` writes them for the first time (0: when the buffer is full); `clock`:
+    `monotonic` is CLOCK_MONOTONIC, which NTP steers.
     """
 
     directory: str
@@ -97,7 +101,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     text_bytes: int = 256 << 10
     policy: Policy = "stop"
     core: int | None = None
-    sync_seconds: float = 10.0
+    sync_seconds: float | None = 10.0
+    flush_at: int = 0
+    clock: TraceClock = "best"
 
     def environment(self) -> dict[str, str]:
         """As the environment of a process."""
@@ -107,7 +113,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "ELBOW_TRACE_TEXT_BYTES": str(self.text_bytes),
             "ELBOW_TRACE_POLICY": self.policy,
             "ELBOW_TRACE_JOB": str(self.job),
-            "ELBOW_TRACE_SYNC_SECONDS": f"{self.sync_seconds:g}",
+            "ELBOW_TRACE_SYNC_SECONDS": "once" if self.sync_seconds is None else f"{self.sync_seconds:g}",
         }
         if self.categories is not None:
             variables["ELBOW_TRACE_CATEGORIES"] = ",".join(self.categories)
@@ -115,6 +121,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             variables["ELBOW_TRACE_WITHOUT"] = ",".join(self.without)
         if self.core is not None:
             variables["ELBOW_TRACE_CORE"] = str(self.core)
+        if self.flush_at:
+            variables["ELBOW_TRACE_FLUSH_AT"] = str(self.flush_at)
+        if self.clock != "best":
+            variables["ELBOW_CLOCK"] = self.clock
         return variables
 
     def library(self, adapter: Adapter) -> str:
