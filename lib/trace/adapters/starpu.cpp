@@ -5,6 +5,7 @@
 #include <cstdarg>
 #include <vector>
 
+#include "trace/adapters/starpu_scheduler.hpp"
 #include "trace/adapters/starpu_tasks.hpp"
 
 using elbowroom::trace::StarpuTasks;
@@ -22,6 +23,7 @@ void started(int result, const starpu_conf* conf) {
     return;
   }
   elbow_trace_thread(nullptr);
+  elbowroom::trace::watch_scheduler();
   // Workers that the application will drive itself do not run yet.
   if (conf == nullptr || conf->n_not_launched_drivers == 0) {
     own_task = true;
@@ -151,6 +153,15 @@ ELBOW_PRELOADED void starpu_data_set_reduction_methods(starpu_data_handle_t hand
                                                        struct starpu_codelet* initialise) {
   StarpuTasks::all().reduction(reduce, initialise);
   ELBOW_STARPU(starpu_data_set_reduction_methods)(handle, reduce, initialise);
+}
+
+// Registrations of vectors, matrices and the like call this one.
+ELBOW_PRELOADED void starpu_data_register(starpu_data_handle_t* handle, int node, void* interface,
+                                          struct starpu_data_interface_ops* operations) {
+  ELBOW_STARPU(starpu_data_register)(handle, node, interface, operations);
+  if (StarpuTasks::all().recording() && !own_task) {
+    StarpuTasks::all().registered(ELBOW_STARPU(starpu_data_get_size)(*handle));
+  }
 }
 
 ELBOW_PRELOADED void starpu_data_unregister(starpu_data_handle_t handle) {

@@ -174,8 +174,9 @@ bool StarpuTasks::start() {
   submit_ = elbow_trace_type_new("submit", starpu_category_, "priority", "task", "bytes");
   refused_ = elbow_trace_type_new("refused", starpu_category_, nullptr, "task", nullptr);
   ready_ = elbow_trace_type_new("ready", starpu_category_, nullptr, "task", nullptr);
-  recording_ =
-      empty_ != nullptr && dependency_ != nullptr && submit_ != nullptr && refused_ != nullptr && ready_ != nullptr;
+  registered_ = elbow_trace_type_new("register data", starpu_category_, nullptr, "bytes", nullptr);
+  recording_ = empty_ != nullptr && dependency_ != nullptr && submit_ != nullptr && refused_ != nullptr &&
+               ready_ != nullptr && registered_ != nullptr;
   if (!recording_) {
     std::fprintf(stderr, "elbow_trace: StarPU is not traced: %s\n", elbow_trace_error());
   }
@@ -227,6 +228,11 @@ std::uint64_t StarpuTasks::number_of(const starpu_task* task, bool to_submit) {
   const std::uint64_t number = next_task();
   table_.set(task, {number, nullptr, TaskState::kNamed});
   return number;
+}
+
+std::uint64_t StarpuTasks::known_number(const starpu_task* task) {
+  const auto known = table_.find(task);
+  return known && known->state == TaskState::kSubmitted ? known->number : 0;
 }
 
 void StarpuTasks::depends(std::uint64_t waiting, std::uint64_t task) const {

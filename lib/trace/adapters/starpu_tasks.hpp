@@ -54,6 +54,10 @@ class StarpuTasks {
   void reduction(const starpu_codelet* reduce, const starpu_codelet* initialise);
   void forget_all();
 
+  // The number of a task that was submitted; 0 of others.
+  std::uint64_t known_number(const starpu_task* task);
+  void registered(std::uint64_t bytes) const { elbow_trace_event(registered_, 0, bytes, 0); }
+
   // Around a codelet's function.
   void run(void (*function)(void**, void*), void** buffers, void* argument);
   // A task is ready; one without a function is done with it.
@@ -78,6 +82,7 @@ class StarpuTasks {
   const elbow_trace_type* submit_ = nullptr;
   const elbow_trace_type* refused_ = nullptr;
   const elbow_trace_type* ready_ = nullptr;
+  const elbow_trace_type* registered_ = nullptr;
   const elbow_trace_type* dependency_ = nullptr;
   const elbow_trace_type* empty_ = nullptr;
   TaskTable table_;
