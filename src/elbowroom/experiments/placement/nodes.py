@@ -35,9 +35,9 @@ def node_bandwidths(results: Sequence[PointResult], machine: Machine) -> list[No
         points = [item for item in results if item.size == largest and item.comm_node == node.number]
         rows = [as_bandwidth(item, item.comm.alone) for item in points if item.comm.alone is not None]
         if rows and largest:
-            middle = [sorted(column)[len(rows) // 2] for column in zip(*rows, strict=True)]
+            median, d1, d9 = (sorted(column)[len(rows) // 2] for column in zip(*rows, strict=True))
             ids = tuple(item.id for item in points)
-            found.append(NodeBandwidth(node.number, node.package, *middle, ids))
+            found.append(NodeBandwidth(node.number, node.package, median, d1, d9, ids))
     return found
 
 
