@@ -175,6 +175,13 @@ def print_activity(shown: ActivityOverTime, *, trusted: bool) -> None:
         ("imbalance (busiest / mean - 1)", shown.whole_imbalance),
     ):
         rows.append((name, "n/a: no tasks" if value is None else f"{value:.1%}"))
+    if shown.barriers is None:
+        rows.append(("barriers of all ranks", "n/a: none is known"))
+    else:
+        exits = shown.barriers
+        rows.append(("barriers of all ranks", str(exits.barriers)))
+        spread = f"{_time(exits.median_ns)}, {_time(exits.d9_ns)}, {_time(exits.most_ns)}"
+        rows.append(("- last exit after the first: median, d9, most", spread))
     for row in rows:
         table.add_row(*row)
     console().print(table)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from elbowroom.trace.barriers import barrier_exits
 from elbowroom.trace.columns import (
     BEGIN,
     END,
@@ -29,6 +30,7 @@ Floats = npt.NDArray[np.float64]
 UNKNOWN = -1
 TASK = "task"
 COMMUNICATING = ("mpi", "message")
+IDLE = "idle"
 _SUBMIT, _READY = "submit", "ready"
 _FIELDS = ("small", "first", "second")
 _UNORDERED = np.int64(1) << 48
@@ -69,13 +71,20 @@ class Communications(NamedTuple):
 
 class Activity(NamedTuple):
     """A trace's tasks and communications, and for each thread and category when it was inside a span: sorted
-    begins and ends that do not overlap.
+    begins and ends that do not overlap; `exits`: how much later than the first process each leaves each
+    barrier (barriers.py).
     """
 
     job: TracedJob
     tasks: Tasks
     communications: Communications
     spans: dict[tuple[int, str], tuple[Ints, Ints]]
+    exits: Ints
+
+    @property
+    def ranks(self) -> list[int]:
+        """The numbers of the processes, in the order of `exits`."""
+        return [rank.rank for rank in self.job.ranks]
 
     @property
     def workers(self) -> list[int]:
@@ -92,6 +101,11 @@ class Activity(NamedTuple):
 
 def read_activity(columns: TraceColumns) -> Activity:
     """Reads a merged trace to its end. MachineError where it ends early."""
+    return read_events(columns)[0]
+
+
+def read_events(columns: TraceColumns) -> tuple[Activity, Block]:
+    """The same, and the events that it was made of."""
     events: list[Block] = []
     messages: list[Block] = []
     for name, block in columns.blocks():
@@ -102,7 +116,14 @@ def read_activity(columns: TraceColumns) -> Activity:
     every = np.concatenate(events) if events else np.zeros(0, dtype=EVENTS)
     sent = np.concatenate(messages) if messages else np.zeros(0, dtype=MESSAGES)
     job = columns.job
-    return Activity(job, _tasks(job, every), _communications(job, sent), _spans(job, every))
+    activity = Activity(
+        job=job,
+        tasks=_tasks(job, every),
+        communications=_communications(job, sent),
+        spans=_spans(job, every),
+        exits=barrier_exits(job, every),
+    )
+    return activity, every
 
 
 def _tasks(job: TracedJob, events: Block) -> Tasks:
@@ -158,7 +179,10 @@ def _field(job: TracedJob, events: Block, name: str) -> Ints:
 
 
 def _spans(job: TracedJob, events: Block) -> dict[tuple[int, str], tuple[Ints, Ints]]:
-    """When each thread was inside a span of each category, nested spans as one."""
+    """When each thread was inside a span of each category, nested spans as one; one without an end lasts to
+    the end of the trace.
+    """
+    last = int(events["time"].max(initial=0))
     categories = np.array([kind.category for kind in job.types] or [0], dtype=np.int64)
     both = events[np.isin(events["kind"], (BEGIN, END))]
     keys = both["thread"].astype(np.int64) * len(job.categories) + categories[both["type"]]
@@ -176,9 +200,20 @@ def _spans(job: TracedJob, events: Block) -> dict[tuple[int, str], tuple[Ints, I
         begins = both["time"][part][(before == 0) & (depth == 1)]
         ends = both["time"][part][(before == 1) & (depth == 0)]
         thread, category = divmod(int(keys[part[0]]), len(job.categories))
-        whole = min(len(begins), len(ends))
-        spans[thread, job.categories[category]] = begins[:whole].copy(), ends[:whole].copy()
+        if len(ends) < len(begins):
+            ends = np.append(ends, last)
+        spans[thread, job.categories[category]] = begins.copy(), ends.copy()
     return spans
+
+
+def ns_inside(begins: Ints, ends: Ints, edges: Floats) -> Floats:
+    """ns of each part between neighbouring edges that are inside the spans, which do not overlap."""
+    if not len(begins):
+        return np.zeros(len(edges) - 1)
+    bounds = np.column_stack([begins, ends]).ravel().astype(np.float64)
+    until = np.column_stack([np.zeros(len(begins)), ends - begins]).ravel()
+    until = np.cumsum(until)
+    return np.diff(np.interp(edges, bounds, until))
 
 
 def _communications(job: TracedJob, messages: Block) -> Communications:

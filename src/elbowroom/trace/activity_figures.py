@@ -8,7 +8,8 @@ import msgspec
 import numpy as np
 
 from elbowroom.draw.figure import Axis, Figure, Hue, Series
-from elbowroom.trace.activity import COMMUNICATING, TASK, UNKNOWN, Activity, Floats, Ints
+from elbowroom.trace.activity import COMMUNICATING, IDLE, TASK, UNKNOWN, Activity, Floats, Ints, ns_inside
+from elbowroom.trace.barriers import BarrierExits, exits_figure, exits_summary
 
 _SECOND = 1e9
 _TIME = Axis(label="Time (s)")
@@ -18,8 +19,9 @@ MOST_MESSAGES = 4000
 
 class ActivityOverTime(msgspec.Struct, frozen=True, kw_only=True):
     """Over bins of `bin_ns`: at their ends the tasks that are submitted and not yet begun, ready and not yet
-    begun (None: not recorded), and running; the workers' share of time in tasks, in communication and in
-    neither; `imbalance`: the busiest worker's time in tasks over the mean of all, less 1 (None: no task).
+    begun (None: not recorded), and running; the workers' share of time in tasks, in communication, idle
+    (without a task to run; None: not recorded) and elsewhere; `imbalance`: the busiest worker's time in tasks
+    over the mean of all, less 1 (None: no task); `barriers`: when processes leave them (None: not known).
     """
 
     schema: str = "elbowroom/trace-activity"
@@ -34,10 +36,12 @@ class ActivityOverTime(msgspec.Struct, frozen=True, kw_only=True):
     running: tuple[int, ...]
     in_tasks: tuple[float, ...]
     in_communication: tuple[float, ...]
+    idle: tuple[float, ...] | None = None
     elsewhere: tuple[float, ...]
     imbalance: tuple[float | None, ...]
     whole_utilisation: float | None
     whole_imbalance: float | None
+    barriers: BarrierExits | None = None
 
 
 def over_time(activity: Activity, bins: int) -> ActivityOverTime:
@@ -47,7 +51,11 @@ def over_time(activity: Activity, bins: int) -> ActivityOverTime:
     begun = _before(tasks.start, edges[1:])
     busy = _shares(activity, edges, (TASK,))
     communicating = np.clip(_shares(activity, edges, COMMUNICATING), 0, 1 - np.clip(busy, 0, 1))
+    idle = None
+    if any((worker, IDLE) in activity.spans for worker in activity.workers):
+        idle = np.clip(_shares(activity, edges, (IDLE,)), 0, 1 - np.clip(busy + communicating, 0, 1))
     means = busy.mean(axis=0) if len(busy) else np.zeros(bins)
+    others = np.array(_mean(communicating, bins)) + (0 if idle is None else np.array(_mean(idle, bins)))
     imbalances = _imbalance(busy)
     whole = busy.mean(axis=1)
     return ActivityOverTime(
@@ -61,10 +69,12 @@ def over_time(activity: Activity, bins: int) -> ActivityOverTime:
         running=tuple((begun - _before(tasks.end, edges[1:])).tolist()),
         in_tasks=tuple(means.tolist()),
         in_communication=tuple(_mean(communicating, bins)),
-        elsewhere=tuple((1 - means - np.array(_mean(communicating, bins))).tolist()) if len(busy) else (),
+        idle=None if idle is None else tuple(_mean(idle, bins)),
+        elsewhere=tuple((1 - means - others).tolist()) if len(busy) else (),
         imbalance=tuple(imbalances),
         whole_utilisation=float(whole.mean()) if len(whole) else None,
         whole_imbalance=float(whole.max() / whole.mean() - 1) if len(whole) and whole.mean() else None,
+        barriers=exits_summary(activity.exits, activity.ranks),
     )
 
 
@@ -92,19 +102,9 @@ def _shares(activity: Activity, edges: Floats, categories: Sequence[str]) -> Flo
         inside = np.zeros(len(edges) - 1)
         for category in categories:
             if (worker, category) in activity.spans:
-                inside += _inside(*activity.spans[worker, category], edges)
+                inside += ns_inside(*activity.spans[worker, category], edges)
         rows.append(inside / np.diff(edges))
     return np.array(rows).reshape(len(rows), len(edges) - 1)
-
-
-def _inside(begins: Ints, ends: Ints, edges: Floats) -> Floats:
-    """ns of each bin inside the spans, which do not overlap."""
-    if not len(begins):
-        return np.zeros(len(edges) - 1)
-    bounds = np.column_stack([begins, ends]).ravel().astype(np.float64)
-    until = np.column_stack([np.zeros(len(begins)), ends - begins]).ravel()
-    until = np.cumsum(until)
-    return np.diff(np.interp(edges, bounds, until))
 
 
 def _imbalance(busy: Floats) -> list[float | None]:
@@ -118,12 +118,14 @@ def _imbalance(busy: Floats) -> list[float | None]:
 
 
 def activity_figures(activity: Activity, told: ActivityOverTime) -> list[Figure]:
-    """Tasks, states of workers, utilisation and imbalance, durations of messages."""
+    """Tasks, states of workers, utilisation and imbalance, durations of messages, exits of barriers."""
     figures = []
     if told.tasks:
         figures += [_task_figure(told), _state_figure(told), _balance_figure(told)]
     if told.messages:
         figures.append(_message_figure(activity))
+    if activity.exits.size:
+        figures.append(exits_figure(activity.exits, activity.ranks))
     return figures
 
 
@@ -152,10 +154,15 @@ def _task_figure(told: ActivityOverTime) -> Figure:
 
 
 def _state_figure(told: ActivityOverTime) -> Figure:
+    rest: tuple[tuple[str, Hue, Sequence[float]], ...] = (
+        (("elsewhere: runtime, waiting, idle", "black", told.elsewhere),)
+        if told.idle is None
+        else (("idle", "black", told.idle), ("elsewhere: runtime, waiting", "blue", told.elsewhere))
+    )
     states: tuple[tuple[str, Hue, Sequence[float]], ...] = (
         ("in tasks", "red", told.in_tasks),
         ("in communication", "blue", told.in_communication),
-        ("elsewhere: runtime, waiting, idle", "black", told.elsewhere),
+        *rest,
     )
     return Figure(
         name="states",

@@ -103,6 +103,29 @@ def test_an_end_without_its_begin_is_no_span() -> None:
     assert (spans[0].tolist(), spans[1].tolist()) == ([100], [200])
 
 
+def test_a_span_without_an_end_lasts_to_the_end_of_the_trace() -> None:
+    events = [
+        *made.task(1, 0, 100),
+        made.event(200, 0, c.BEGIN, made.SOLVE, first=2),
+        *made.task(3, 0, 400, 1),
+    ]
+    spans = read(head(ranks=1, threads=2), sorted(events, key=lambda event: event[0])).spans[0, "task"]
+    assert (spans[0].tolist(), spans[1].tolist()) == ([0, 200], [100, 400])
+
+
+def test_idle_workers_are_told_from_those_elsewhere_where_they_were_recorded() -> None:
+    line = msgspec.json.decode(head(ranks=1))
+    line["categories"].append("idle")
+    line["types"].append({"name": "idle", "category": len(line["categories"]) - 1, "fields": ["", "", ""]})
+    idle = len(line["types"]) - 1
+    events = [*made.task(1, 0, 100), made.event(150, 0, c.BEGIN, idle), made.event(300, 0, c.END, idle)]
+    events += made.task(2, 300, 400)
+    shown = over_time(read(msgspec.json.encode(line) + b"\n", events), 4)
+    assert shown.idle == pytest.approx((0, 0.5, 1, 0))
+    assert shown.elsewhere == pytest.approx((0, 0.5, 0, 0))
+    assert over_time(two_workers(), 4).idle is None
+
+
 def test_a_trace_without_submissions_says_that_they_are_unknown() -> None:
     activity = read(made.job(ranks=1), [*made.task(1, 0, 10)])
     assert activity.tasks.submitted.tolist() == [UNKNOWN]
@@ -162,3 +185,30 @@ def test_tables_hold_every_task_and_message_with_null_for_the_unknown(tmp_path: 
     )
     assert (row["bytes"], row["tag"], row["tachyon"]) == (400, 3, False)
     assert communications.schema.metadata[b"schema"] == b"elbowroom/trace-communications"
+
+
+def exits(counts: tuple[int, int]) -> Activity:
+    """Barriers of two ranks: rank 1 leaves the n-th one 10 n later than rank 0."""
+    line = msgspec.json.decode(made.job(ranks=2))
+    line["types"].append({"name": "MPI_Barrier", "category": 2, "fields": ["", "", ""]})
+    barrier = len(line["types"]) - 1
+    events = [
+        made.event(1000 * number + 10 * number * thread, thread, c.END, barrier)
+        for thread, count in enumerate(counts)
+        for number in range(1, count + 1)
+    ]
+    return read(msgspec.json.encode(line) + b"\n", sorted(events, key=lambda event: event[0]))
+
+
+def test_exits_of_barriers_are_a_distribution_by_rank() -> None:
+    shown = over_time(exits((4, 4)), 1).barriers
+    assert shown is not None
+    assert (shown.barriers, shown.median_ns, shown.most_ns) == (4, 25, 40)
+    assert [(rank.rank, rank.most_ns) for rank in shown.ranks] == [(0, 0), (1, 40)]
+    (figure,) = activity_figures(exits((4, 4)), over_time(exits((4, 4)), 1))
+    assert figure.series[1].x == (0.01, 0.02, 0.03, 0.04)
+    assert figure.series[1].y == (0.25, 0.5, 0.75, 1)
+
+
+def test_barriers_that_not_all_ranks_record_are_unknown() -> None:
+    assert over_time(exits((4, 3)), 1).barriers is None
