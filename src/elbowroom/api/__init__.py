@@ -77,6 +77,7 @@ PUBLIC = {
             "save_panels",
         ),
         "elbowroom.api.profiles": ("record_profile", "save_profile", "show_profile"),
+        "elbowroom.api.flush_cost": ("save_flush_figure", "trace_flushes"),
         "elbowroom.api.recording_cost": ("overhead_figures", "save_overhead_figure", "trace_overhead"),
         "elbowroom.api.joined": ("JoinedRuns", "join_runs"),
         "elbowroom.api.runs": ("ListedRun", "Run", "list_runs", "open", "step_table"),
@@ -192,6 +193,8 @@ if TYPE_CHECKING:
     from elbowroom.api.explanation import explanation_figures as explanation_figures
     from elbowroom.api.explanation import save_explanation as save_explanation
     from elbowroom.api.factorizations import simulate_factorization as simulate_factorization
+    from elbowroom.api.flush_cost import save_flush_figure as save_flush_figure
+    from elbowroom.api.flush_cost import trace_flushes as trace_flushes
     from elbowroom.api.job_calibration import calibrate_for_jobs as calibrate_for_jobs
     from elbowroom.api.joined import JoinedRuns as JoinedRuns
     from elbowroom.api.joined import join_runs as join_runs

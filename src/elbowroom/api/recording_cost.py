@@ -69,7 +69,7 @@ def trace_overhead(
     size = parse_size(buffer, "buffer")
     counts: list[int | None] = list(threads) if threads else [None]
     chosen = None if categories is None else overhead.parse_sets(categories)
-    with tempfile.TemporaryDirectory(prefix=".elbowroom-trace-", dir=_place()) as folder:
+    with tempfile.TemporaryDirectory(prefix=".elbowroom-trace-", dir=shared_place()) as folder:
         bench = _Bench(words, Path(folder), size, adapters, mpi, metric)
         first = bench.run(counts[-1], overhead.Set(overhead.ALL, None), -1)
         sets = chosen or overhead.sets_of(bench.categories)
@@ -129,7 +129,7 @@ class _Bench:
             threads=threads,
             set=one.name,
             repetition=repetition,
-            value=done.wall_s if self.metric == WALL else _number(self.metric, done.stdout),
+            value=done.wall_s if self.metric == WALL else number_printed(self.metric, done.stdout),
             seconds=done.wall_s,
             events=sum(end.recorded for end in ends),
             lost=sum(end.lost for end in ends),
@@ -155,7 +155,7 @@ class _Bench:
         )
 
 
-def _number(metric: str, output: str) -> float:
+def number_printed(metric: str, output: str) -> float:
     """The number that the expression finds last."""
     matches = list(re.finditer(metric, output, re.MULTILINE))
     text = "" if not matches else matches[-1][1 if matches[-1].re.groups else 0]
@@ -173,10 +173,7 @@ def _number(metric: str, output: str) -> float:
 def _check(
     words: Sequence[str], repeat: int, threads: Sequence[int] | None, metric: str, limit: float
 ) -> None:
-    if repeat < LEAST:
-        raise UsageError(
-            "is too few to estimate the uncertainty", field="repeat", value=repeat, hint=f"at least {LEAST}"
-        )
+    check_runs(repeat, metric)
     if any(count < 1 for count in threads or ()):
         raise UsageError(
             "is not a number of threads", field="threads", value=min(threads or ()), hint="1,2,4"
@@ -185,6 +182,14 @@ def _check(
         raise UsageError("is not a share", field="limit", value=limit, hint="above 0, below 100 percent")
     if any(THREADS in word for word in words) and not threads:
         raise UsageError("stands in the command without numbers", field="threads", hint="add --threads 1,2")
+
+
+def check_runs(repeat: int, metric: str) -> None:
+    """UsageError where there are too few repetitions, or the metric is no expression."""
+    if repeat < LEAST:
+        raise UsageError(
+            "is too few to estimate the uncertainty", field="repeat", value=repeat, hint=f"at least {LEAST}"
+        )
     try:
         re.compile(metric)
     except re.error as error:
@@ -193,7 +198,7 @@ def _check(
         ) from error
 
 
-def _place() -> str | None:
+def shared_place() -> str | None:
     """Traces of these runs are beside the program's other files (hosts share them), else where temporary ones
     are.
     """

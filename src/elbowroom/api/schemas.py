@@ -45,6 +45,7 @@ from elbowroom.store.journal import JournalHeader, WrittenLine
 from elbowroom.studies.document import StudyDocument, StudyPlan
 from elbowroom.trace.activity_figures import ActivityOverTime
 from elbowroom.trace.documents import Stat, Sync, TraceCheck
+from elbowroom.trace.flushes import FlushCosts
 from elbowroom.trace.overhead import Overhead
 from elbowroom.trace.overlap.document import OverlapComparison, TraceOverlap
 
@@ -125,6 +126,7 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[type[msgspec.Struct], ...]]] = {
     "trace-activity": ("activity in a trace: what `trace activity --json` prints", ActivityOverTime),
     "trace-check": ("check of a trace: what `trace check --json` prints", TraceCheck),
     "trace-merge": ("merged trace: what `trace merge --json` prints", MergeDocument),
+    "trace-flushes": ("cost of flushes: what `trace flushes --json` prints", FlushCosts),
     "trace-overhead": ("cost of recording: what `trace overhead --json` prints", Overhead),
     "trace-overlap": ("overlap in a trace: what `trace overlap --json` prints", TraceOverlap),
     "trace-overlap-comparison": (

@@ -16,13 +16,16 @@ from elbowroom.api.traces import check_trace, trace_stat
 from elbowroom.errors import UsageError
 from elbowroom.files import make_folder
 from elbowroom.launch import build, recorder, trace_reader
-from elbowroom.launch.recorder import ADAPTERS, POLICIES
+from elbowroom.launch.recorder import ADAPTERS, CLOCKS, POLICIES
 from elbowroom.plan.sizes import parse_size
 from elbowroom.trace.documents import Stat, TraceCheck
 
 if TYPE_CHECKING:
-    from elbowroom.launch.recorder import Adapter, Policy
+    from elbowroom.launch.recorder import Adapter, Policy, TraceClock
 
+
+SYNC_SECONDS = 10.0
+"""Between comparisons of clocks at barriers, by default: some 0.2 us of drift."""
 
 _SLOT_BYTES = 32
 _NAME = r"[\w.+-]+"
@@ -122,18 +125,20 @@ def record_trace(
     buffer: int | str | None = None,
     policy: Policy = "stop",
     core: int | None = None,
-    sync_seconds: float = 10.0,
+    sync_seconds: float | None = None,
+    clock: TraceClock = "best",
     adapters: Sequence[Adapter] | None = None,
     mpi: str | None = None,
     stdout: IO[bytes] | int | None = None,
 ) -> Recorded:
     """Runs `command` with the recorder preloaded, and reads what it recorded.
 
-    `categories` (default: all), types of events `without` which it records, `buffer` bytes of events for
-    each thread (default: what memory allows, 1 to 32 MiB), `policy` where that is full; `core` is the
-    draining thread's; `adapters` by default those that fit; `mpi` where the command's cannot be told. Where
-    no process recorded anything there are no jobs, and a note says why that may be. UsageError for what
-    cannot be asked, MachineError where the command cannot be started.
+    `categories` (default: all), types of events `without` which it records, `buffer` bytes of events for each
+    thread (default: what memory allows, 1 to 32 MiB), `policy` where that is full; `core` is the draining
+    thread's; clocks are compared every `sync_seconds` (default: 10); `clock` `monotonic` stamps events with
+    CLOCK_MONOTONIC and compares clocks once, at the begin; `adapters` by default those that fit; `mpi` where
+    the command's cannot be told. Where no process recorded anything there are no jobs, and a note says why
+    that may be. UsageError for what cannot be asked, MachineError where the command cannot be started.
     """
     where = Path(directory)
     if trace_reader.started(where):
@@ -148,7 +153,8 @@ def record_trace(
         bytes=recorder.default_bytes() if buffer is None else parse_size(buffer, "buffer"),
         policy=_policy(policy, core),
         core=core,
-        sync_seconds=_seconds(sync_seconds),
+        sync_seconds=_seconds(sync_seconds, clock),
+        clock=clock,
     )
     prepared = recorder.prepare(command, settings, adapters=_adapters(adapters), mpi=mpi)
     build.trace_reader()  # before the program runs, which may take long
@@ -239,7 +245,21 @@ def _adapters(adapters: Sequence[Adapter] | None) -> Sequence[Adapter] | None:
     return adapters
 
 
-def _seconds(seconds: float) -> float:
+def _seconds(seconds: float | None, clock: TraceClock) -> float | None:
+    """Seconds between comparisons of clocks; None: one comparison."""
+    if clock not in CLOCKS:
+        raise UsageError("no such clock", field="clock", value=clock, hint=f"one of: {', '.join(CLOCKS)}")
+    if clock == "monotonic":
+        if seconds is not None:
+            raise UsageError(
+                "clocks are compared once with --clock monotonic",
+                field="sync",
+                value=seconds,
+                hint="leave one of the two out",
+            )
+        return None
+    if seconds is None:
+        return SYNC_SECONDS
     if not 0 <= seconds < float("inf"):
         raise UsageError(
             "is not a time", field="sync", value=seconds, hint="seconds, 0 for begin and end only"

@@ -5,25 +5,25 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from elbowroom import api
 from elbowroom.api.choices import format_names
-from elbowroom.api.quantities import Progress, number, parse_cores
+from elbowroom.api.quantities import number, parse_cores
 from elbowroom.api.shell import is_stdout
 from elbowroom.cli import trace_tables
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
 from elbowroom.cli.options import FIGURE, NOISY, Group, Output, json_option
+from elbowroom.cli.trace_flushes import trace_flushes
 from elbowroom.cli.trace_overlap import trace_overlap
+from elbowroom.cli.trace_progress import name_list, progress_bar, run_steps
 from elbowroom.errors import UsageError
 
 if TYPE_CHECKING:
-    from elbowroom.api.recording_cost import Step
     from elbowroom.api.simulation import SimulatedClocks
-    from elbowroom.api.traces import Merged, Tell
+    from elbowroom.api.traces import Merged
 
 
 _COMMAND: Any = {"nargs": -1, "metavar": "-- CMD...", "type": click.UNPROCESSED}
@@ -52,17 +52,22 @@ def trace() -> None:
     metavar="NAME",
     default="stop",
     show_default=True,
-    help="What to do when a buffer is full: stop, overwrite, drain or grow.",
+    help="What to do when a buffer is full: stop, overwrite, drain, grow or flush.",
 )
 @click.option("--core", type=int, metavar="N", help="Core of the thread that drains the buffers.")
 @click.option(
     "--sync",
     "sync_seconds",
     type=float,
-    default=10.0,
-    show_default=True,
     metavar="SECONDS",
-    help="Compare the clocks again at a barrier after this time; 0: only at start and end.",
+    help="Compare the clocks again at a barrier after this time; 0: only at start and end; default: 10.",
+)
+@click.option(
+    "--clock",
+    metavar="NAME",
+    default="best",
+    show_default=True,
+    help="best, or monotonic: CLOCK_MONOTONIC, compared once, as a reference.",
 )
 @click.option(
     "--adapters",
@@ -80,13 +85,14 @@ def record(command: tuple[str, ...], **options: Any) -> int:
     done = api.record_trace(
         command,
         options["out"],
-        categories=_list(options["categories"]),
-        without=_list(options["without"]) or (),
+        categories=name_list(options["categories"]),
+        without=name_list(options["without"]) or (),
         buffer=options["buffer"],
         policy=options["policy"],
         core=options["core"],
         sync_seconds=options["sync_seconds"],
-        adapters=_list(options["adapters"]),
+        clock=options["clock"],
+        adapters=name_list(options["adapters"]),
         mpi=options["mpi"],
         # With --json what the program says is chatter: stdout is for the object.
         stdout=sys.stderr.fileno() if options["as_json"] else None,
@@ -123,8 +129,12 @@ def record(command: tuple[str, ...], **options: Any) -> int:
 @json_option
 def merge(directory: str, out: str, to: str | None, as_json: bool, **part: Any) -> int:
     """Merge the traces of all ranks into one file, on one clock."""
-    shown = {"begin_s": part["begin"], "end_s": part["end"], "categories": _list(part["categories"]) or ()}
-    with _bar("merging") as tell:
+    shown = {
+        "begin_s": part["begin"],
+        "end_s": part["end"],
+        "categories": name_list(part["categories"]) or (),
+    }
+    with progress_bar("merging") as tell:
         done = api.merge_trace(directory, out, to=to, tell=tell, **shown)
     return _show_merged(done, as_json)
 
@@ -180,7 +190,7 @@ def stat(directory: str, bins: int, figure: str | None, as_json: bool) -> int:
 @json_option
 def activity(directory: str, bins: int, figure: str | None, tables: str | None, as_json: bool) -> int:
     """Show tasks, states of workers and durations of messages over time."""
-    with _bar("reading") as tell:
+    with progress_bar("reading") as tell:
         shown = api.trace_activity(directory, bins, tell, tables)
     if figure is not None:
         shown.save_figure(figure, title=directory)
@@ -213,7 +223,7 @@ def check(directory: str, as_json: bool) -> int:
 @json_option
 def dag(directory: str, out: str, as_json: bool) -> int:
     """Write the graph of tasks and their dependencies as DOT."""
-    with _bar("merging") as tell:
+    with progress_bar("merging") as tell:
         done = api.merge_trace(directory, out, to="dot", tell=tell)
     return _show_merged(done, as_json)
 
@@ -294,7 +304,7 @@ def overhead(command: tuple[str, ...], **options: Any) -> int:
     Runs CMD alternately with and without a recorder. Exit code 3 means that the machine is too noisy.
     """
     threads = options["threads"]
-    with _steps() as step:
+    with run_steps() as step:
         costs = api.trace_overhead(
             command,
             repeat=options["repeat"],
@@ -304,7 +314,7 @@ def overhead(command: tuple[str, ...], **options: Any) -> int:
             rate=options["rate"],
             limit=options["limit"] / 100,
             buffer=options["buffer"],
-            adapters=_list(options["adapters"]),
+            adapters=name_list(options["adapters"]),
             mpi=options["mpi"],
             seed=options["seed"],
             step=step,
@@ -331,45 +341,8 @@ def _show_merged(done: Merged, as_json: bool) -> int:
     return 0 if done.trusted else NOISY
 
 
-def _list(text: str | None) -> Any:
-    return None if text is None else [word.strip() for word in text.split(",")]
-
-
-@contextlib.contextmanager
-def _bar(what: str) -> Iterator[Tell | None]:
-    """A bar with an ETA on a terminal; None, and nothing to be seen, elsewhere."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(what), BarColumn(bar_width=30), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-@contextlib.contextmanager
-def _steps() -> Iterator[Step]:
-    """The same bar for runs, drawn between them only: it must not disturb what is measured."""
-    with contextlib.ExitStack() as stack:
-        shown: list[Progress] = []
-
-        def step(done: int, total: int, seconds: float) -> None:
-            if not done:
-                shown.append(stack.enter_context(Progress(total, seconds, _tell)))
-            else:
-                shown[0].step("")
-
-        yield step
-
-
-def _tell(text: str) -> None:
-    print(f"elbowroom: {text}", file=sys.stderr, flush=True)
-
-
 trace.add_command(trace_overlap)
+trace.add_command(trace_flushes)
 
 
 @trace.command("simulate-clocks")

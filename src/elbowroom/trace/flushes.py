@@ -1,0 +1,195 @@
+"""What an application loses where the recorder writes full buffers while it runs (thesis, Figs. 3.2, 3.3).
+
+Runs without and with flushes alternate. Those with flushes write each buffer for the first time after
+another number of events, so that flushes meet the application at different times. Pure: runs in, a document
+out.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from elbowroom.results.summary import summarise
+from elbowroom.stats.interval import Interval
+from elbowroom.trace.activity import TASK, Activity, Floats, ns_inside
+from elbowroom.trace.columns import BEGIN, END, Block
+from elbowroom.trace.overhead import TimedRun, overhead
+
+FLUSH = "flush"
+"""Type of the recorder's events around a flush, and the policy that has them."""
+
+PLAIN = "without flushes"
+
+
+class Flush(msgspec.Struct, frozen=True, kw_only=True):
+    """A thread wrote its buffer at `begin_s` after the start of the trace, for `seconds`: `inside` which span
+    (its type; None: between spans), of which `category`; `others_in_tasks`: the share of that time which the
+    other threads that run tasks spent in them (None: there are none).
+    """
+
+    rank: int
+    thread: str
+    begin_s: float
+    seconds: float
+    inside: str | None = None
+    category: str | None = None
+    others_in_tasks: float | None = None
+
+
+class FlushRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One run: its metric, the share of performance that it lost to the median of the runs without flushes
+    (negative: it gained), and its flushes.
+    """
+
+    repetition: int
+    with_flushes: bool
+    value: float
+    lost: float
+    events: int
+    trace_s: float
+    flushes: tuple[Flush, ...] = ()
+
+
+class FlushCosts(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs in the order in which they ran; `undisturbed`: the median metric of those without flushes; `cost`:
+    how much slower those with flushes are (0.03: 3 %; None: unknown); `buffer`: bytes of each thread.
+    """
+
+    schema: str = "elbowroom/trace-flushes"
+    version: int = 1
+    command: tuple[str, ...]
+    metric: str
+    rate: bool
+    repeat: int
+    seed: int
+    buffer: int
+    undisturbed: Interval
+    cost: Interval | None
+    runs: tuple[FlushRun, ...]
+
+    @property
+    def worst(self) -> FlushRun:
+        """The run with flushes that lost most."""
+        return max((run for run in self.runs if run.with_flushes), key=lambda run: run.lost)
+
+
+class RecordedRun(NamedTuple):
+    """A run with the flushes of its trace."""
+
+    timed: TimedRun
+    trace_s: float
+    flushes: tuple[Flush, ...]
+
+
+def flush_order(repeat: int, seed: int) -> Iterator[tuple[int, float | None]]:
+    """Repetition of each run, and after which share of the events buffers are flushed first (None: never).
+
+    Both kinds of run are in each repetition, in random order; the shares are the middles of `repeat` equal
+    parts, each used once.
+    """
+    rng = random.Random(seed)
+    shares = [(place + 0.5) / repeat for place in range(repeat)]
+    rng.shuffle(shares)
+    for repetition, share in enumerate(shares):
+        pair: list[float | None] = [None, share]
+        rng.shuffle(pair)
+        yield from ((repetition, one) for one in pair)
+
+
+def find_flushes(activity: Activity, events: Block) -> tuple[Flush, ...]:
+    """The flushes of a trace in order of time, with what their threads and the others did meanwhile."""
+    job = activity.job
+    own = [index for index, kind in enumerate(job.types) if kind.name == FLUSH]
+    spans = events[np.isin(events["kind"], (BEGIN, END))]
+    is_flush = np.isin(spans["type"], own)
+    found = []
+    for thread in np.unique(spans["thread"][is_flush]):
+        of_thread = spans["thread"] == thread
+        begins = spans["time"][of_thread & is_flush & (spans["kind"] == BEGIN)]
+        ends = spans["time"][of_thread & is_flush & (spans["kind"] == END)]
+        for begin, end in zip(begins, ends, strict=False):
+            before = spans[of_thread & ~is_flush & (spans["time"] <= begin)]
+            kind = _innermost(before)
+            found.append(
+                Flush(
+                    rank=job.ranks[job.threads[thread].rank].rank,
+                    thread=job.threads[thread].name,
+                    begin_s=int(begin) / 1e9,
+                    seconds=int(end - begin) / 1e9,
+                    inside=None if kind is None else job.types[kind].name,
+                    category=None if kind is None else job.category(job.types[kind]),
+                    others_in_tasks=_others_in_tasks(activity, int(thread), np.array([begin, end], float)),
+                )
+            )
+    return tuple(sorted(found, key=lambda flush: flush.begin_s))
+
+
+def _innermost(spans: Block) -> int | None:
+    """The type of the span that is open after these begins and ends of a thread."""
+    depth = np.cumsum(np.where(spans["kind"] == BEGIN, 1, -1))
+    # An end without its begin closes nothing.
+    depth = depth - np.minimum(np.minimum.accumulate(depth), 0) if len(depth) else depth
+    if not len(depth) or depth[-1] <= 0:
+        return None
+    opened = np.flatnonzero((spans["kind"] == BEGIN) & (depth == depth[-1]))
+    return int(spans["type"][opened[-1]])
+
+
+def _others_in_tasks(activity: Activity, thread: int, edges: Floats) -> float | None:
+    others = [worker for worker in activity.workers if worker != thread]
+    if not others or edges[1] <= edges[0]:
+        return None
+    spans = [activity.spans.get((worker, TASK)) for worker in others]
+    inside = sum(float(ns_inside(*span, edges)[0]) for span in spans if span is not None)
+    return inside / (len(others) * float(edges[1] - edges[0]))
+
+
+def analyse_flushes(
+    runs: Sequence[RecordedRun],
+    *,
+    command: Sequence[str],
+    metric: str,
+    rate: bool,
+    repeat: int,
+    seed: int,
+    buffer: int,
+) -> FlushCosts:
+    """The document of these runs, of which both kinds are in each repetition."""
+    plain = [run.timed for run in runs if run.timed.set == PLAIN]
+    flushed = [run.timed for run in runs if run.timed.set == FLUSH]
+    summary = summarise([run.value for run in plain], "", seed, [run.repetition for run in plain])
+    low, high = summary.ends(summary.median)
+    return FlushCosts(
+        command=tuple(command),
+        metric=metric,
+        rate=rate,
+        repeat=repeat,
+        seed=seed,
+        buffer=buffer,
+        undisturbed=Interval(value=summary.median, low=low, high=high),
+        cost=overhead(plain, flushed, rate=rate),
+        runs=tuple(
+            FlushRun(
+                repetition=run.timed.repetition,
+                with_flushes=run.timed.set == FLUSH,
+                value=run.timed.value,
+                lost=_lost(run.timed.value, summary.median, rate=rate),
+                events=run.timed.events,
+                trace_s=run.trace_s,
+                flushes=run.flushes,
+            )
+            for run in runs
+        ),
+    )
+
+
+def _lost(value: float, undisturbed: float, *, rate: bool) -> float:
+    """The share of performance, which is the metric where it is a rate and its inverse where it is a time."""
+    if rate:
+        return 1 - value / undisturbed if undisturbed else 0.0
+    return 1 - undisturbed / value if value else 0.0
