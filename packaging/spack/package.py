@@ -1,4 +1,6 @@
-"""A Spack recipe: put it into a repository of yours as packages/elbowroom/package.py."""
+"""A Spack recipe, filled with addresses and checksums by fill.py; or put it into a repository as
+packages/elbowroom/package.py and name your site's repository below.
+"""
 
 # ruff: noqa: F403, F405 - recipes take all of Spack's directives at once
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -99,6 +101,59 @@ def test_the_spack_recipe_takes_the_embedded_mpi_out_of_pyproject_with_a_pattern
     lines = [line for line in before.splitlines(keepends=True) if re.search(pattern, line)]
     assert len(lines) == 1
     assert "openmpi" in lines[0]
+
+
+def filled(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    for version in ("0.2.0", "0.10.0"):
+        (folder / f"elbowroom-{version}.tar.gz").write_bytes(version.encode())
+    script = str(PACKAGING / "spack" / "fill.py")
+    addresses = ["--homepage", "https://a.example/", "--url", "https://a.example/elbowroom-0.10.0.tar.gz"]
+    return subprocess.run(
+        [sys.executable, script, *addresses, *words], cwd=folder, capture_output=True, text=True
+    )
+
+
+@pytest.mark.parametrize("git", [(), ("--git", "https://a.example/e.git")])
+def test_the_recipe_is_filled_with_addresses_and_checksums(tmp_path: Path, git: tuple[str, ...]) -> None:
+    done = filled(tmp_path, *git, "elbowroom-0.2.0.tar.gz", "elbowroom-0.10.0.tar.gz")
+    assert done.returncode == 0, done.stderr
+    (recipe,) = [node for node in ast.parse(done.stdout).body if isinstance(node, ast.ClassDef)]
+    fields = {
+        node.targets[0].id: ast.literal_eval(node.value)
+        for node in recipe.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+    assert fields["homepage"] == "https://a.example/"
+    assert fields["url"].endswith("elbowroom-0.10.0.tar.gz")
+    assert fields.get("git") == (git[1] if git else None)
+    versions = re.findall(r'version\("([^"]*)", sha256="([0-9a-f]{64})"\)', done.stdout)
+    assert versions == [(name, hashlib.sha256(name.encode()).hexdigest()) for name in ("0.10.0", "0.2.0")]
+    assert ('branch="main"' in done.stdout) is bool(git)
+    assert "example.org" not in done.stdout
+
+
+def test_an_archive_without_a_version_in_its_name_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "main.zip").write_bytes(b"")
+    done = filled(tmp_path, "main.zip")
+    assert done.returncode == 2
+    assert "main.zip: is not named elbowroom-VERSION.tar.gz" in done.stderr
+
+
+def test_the_lock_file_pins_every_dependency_of_pyproject_with_hashes() -> None:
+    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    assert "://" not in text
+    pins = {
+        found.group(1): found.group(2)
+        for found in re.finditer(r"(?m)^([a-z0-9-]+)==([0-9a-z.+]+)(?: ; .*)? \\\n    --hash=sha256:", text)
+    }
+    assert len(pins) >= len(set(re.findall(r"(?m)^([a-z0-9-]+)==", text)))
+    optional = [line for lines in project()["optional-dependencies"].values() for line in lines]
+    for line in (*project()["dependencies"], *optional):
+        name, *limits = re.split(r"\s*[<>=, ]+\s*", line)
+        assert name in pins, name
+        if limits:
+            lowest = [int(part) for part in limits[0].split(".")]
+            assert [int(part) for part in re.findall(r"\d+", pins[name])][: len(lowest)] >= lowest, line
 
 
 def test_debian_deps_are_those_that_the_bootstrap_installs() -> None:
