@@ -90,7 +90,7 @@ void Leader::serve(LineSource& requests, std::ostream& answers) {
 json Leader::hello() const {
   return {{"record", "hello"},       {"protocol", kProtocolVersion}, {"version", ELBOWROOM_VERSION},
           {"ranks", job_.ranks()},   {"mpi", job_.mpi_facts()},      {"hwloc", hwloc_record()},
-          {"clock", clock_record()}, {"kernels", kernels_record()}};
+          {"clock", clock_record()}, {"kernels", kernels_record()},  {"build", build_record()}};
 }
 
 // One line of answer; null when the request was to quit. What goes wrong before anything is measured is an answer; what

@@ -7,6 +7,8 @@ namespace elbowroom {
 
 using nlohmann::json;
 
+json build_record() { return {{"compiler", ELBOWROOM_COMPILER}, {"flags", ELBOWROOM_FLAGS}}; }
+
 json clock_record() {
   const ClockInfo& clock = clock_info();
   return {{"source", clock.source}, {"resolution_ns", clock.resolution_ns}, {"call_ns", clock.call_ns}};

@@ -25,6 +25,7 @@ from elbowroom.machine.identity import check_same, difference
 from elbowroom.machine.state import unknowns
 from elbowroom.machine.topology import Machine
 from elbowroom.measure.loop import Loop
+from elbowroom.measure.software import software
 from elbowroom.measure.source import Source
 from elbowroom.plan.point import SETTINGS
 from elbowroom.store.folder import Manifest, RunFolder
@@ -209,6 +210,7 @@ def manifest_of(
     hello: dict[str, Any],
 ) -> Manifest:
     """What is written before the first unit is asked for."""
+    known, missing = software()
     return Manifest(
         elbowroom=__version__,
         created=now(),
@@ -227,7 +229,8 @@ def manifest_of(
         kernels=tuple(hello.get("kernels", ())),
         observers=source.observers(),
         state=state,
-        unknown=unknowns(state["before"]),
+        software=known,
+        unknown=unknowns(state["before"]) | missing,
     )
 
 

@@ -52,8 +52,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What a run was asked for and where it ran.
 
     `plan` is the plan after all options, as plain data; `machine` what it was expanded against; `state` the
-    machine `before` and `after`; `unknown` says for each thing that could not be read, why. `wall_s` and
-    `measured_s` (seconds) sum over all resumed parts: `measured_share` is their ratio.
+    machine `before` and `after`; `software` the commit, Python and the versions of its packages (how the
+    program was compiled is in `hello`); `unknown` says for each thing that could not be read, why. `wall_s`
+    and `measured_s` (seconds) sum over all resumed parts: `measured_share` is their ratio.
     """
 
     schema: str = SCHEMA
@@ -74,6 +75,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     hello: dict[str, Any] = {}
     kernels: tuple[dict[str, Any], ...] = ()
     state: dict[str, dict[str, Any]] = {}
+    software: dict[str, Any] = {}
     observers: dict[str, Any] = {}
     unknown: dict[str, str] = {}
     finished: str = ""
