@@ -98,6 +98,52 @@ def test_clocks_of_its_ranks_are_told(recorded: Recorded) -> None:
     assert all(len(rank.points) >= 2 for rank in found.ranks)
 
 
+def test_activity_of_a_recorded_program_has_its_messages_and_the_exits_of_its_barrier(
+    recorded: Recorded, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    outputs = ["--figure", str(tmp_path / "a.svg"), "--tables", str(tmp_path / "tables"), "--json"]
+    assert cli.run(["trace", "activity", str(recorded.directory), *outputs]) == 0
+    told = json.loads(capfd.readouterr().out)
+    assert (told["messages"], told["tasks"], told["barriers"]["barriers"]) == (50, 0, 1)
+    assert "Durations of messages" in (tmp_path / "a.svg").read_text()
+    import pyarrow.parquet
+
+    rows = pyarrow.parquet.read_table(tmp_path / "tables" / "communications.parquet").to_pylist()
+    assert [(row["from_rank"], row["to_rank"], row["bytes"]) for row in rows] == [(0, 1, 4)] * 50
+    assert not any(row["tachyon"] for row in rows)
+
+
+@pytest.fixture(scope="module")
+def compared(program: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same program, recorded in the ways that are there to compare with."""
+    directory = tmp_path_factory.mktemp("compared") / "t"
+    words = ["--without", "MPI_Send", "--clock", "monotonic", "--policy", "flush", "--buffer", "2KiB"]
+    assert (
+        cli.run(["trace", "record", "-o", str(directory), "--mpi", "embedded", *words, "--", *program]) == 0
+    )
+    return directory
+
+
+def test_types_that_are_left_out_have_no_events(compared: Path) -> None:
+    counts = {one.name: one.events for one in api.trace_stat(compared).types}
+    assert counts.get("MPI_Send", 0) == 0
+    assert counts["MPI_Recv"] == 100
+    assert api.check_trace(compared).check.messages == 50
+
+
+def test_rings_that_are_flushed_lose_nothing_and_show_when(compared: Path) -> None:
+    checked = api.check_trace(compared)
+    assert (checked.check.lost, checked.check.damage) == (0, ())
+    counts = {one.name: one.events for one in api.trace_stat(compared).types}
+    assert counts["flush"] >= 4  # begun and ended, on both ranks
+
+
+def test_the_clock_that_ntp_steers_is_compared_once_and_named(compared: Path) -> None:
+    clocks = api.trace_sync(compared)
+    assert [len(rank.points) for rank in clocks.ranks] == [1, 1]
+    assert any("CLOCK_MONOTONIC" in warning for warning in clocks.warnings)
+
+
 def test_a_killed_ranks_events_are_recovered(
     program: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,15 +154,30 @@ def test_a_killed_ranks_events_are_recovered(
     assert told["check"]["messages"] == 50
 
 
-def test_what_recording_costs_a_program_of_its_own_probes(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    libraries = build.trace_libraries(find_mpi())
-    (tmp_path / "own.c").write_text(OWN)
-    words = ["cc", f"-I{ROOT / 'include'}", str(tmp_path / "own.c"), "-o", str(tmp_path / "own")]
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A program that records its own events."""
+    libraries, folder = build.trace_libraries(find_mpi()), tmp_path_factory.mktemp("own")
+    (folder / "own.c").write_text(OWN)
+    words = ["cc", f"-I{ROOT / 'include'}", str(folder / "own.c"), "-o", str(folder / "own")]
     words += [str(libraries / f"libelbow_{name}.so.0") for name in ("trace", "clock")]
     subprocess.run([*words, f"-Wl,-rpath,{libraries}"], check=True)
-    assert cli.run(["trace", "overhead", "--repeat", "5", "--json", "--", str(tmp_path / "own")]) in (0, 3)
+    return str(folder / "own")
+
+
+def test_each_run_with_flushes_has_one_at_another_time(own: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["trace", "flushes", "--repeat", "5", "--json", "--", own]) in (0, 3)
+    runs = json.loads(capfd.readouterr().out)["runs"]
+    assert len(runs) == 10
+    for run in runs:
+        assert len(run["flushes"]) == run["with_flushes"]
+    assert {flush["inside"] for run in runs for flush in run["flushes"]} <= {"solve", None}
+
+
+def test_what_recording_costs_a_program_of_its_own_probes(
+    own: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["trace", "overhead", "--repeat", "5", "--json", "--", own]) in (0, 3)
     told = json.loads(capfd.readouterr().out)
     events = {case["set"]: case["events"] for case in told["cases"]}
     assert events == {"none": 0, "off": 0, "task": 200, "noise": 100, "all": 300}

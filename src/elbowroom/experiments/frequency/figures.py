@@ -26,7 +26,7 @@ from elbowroom.experiments.common.sentences import (
     size_text,
     usable,
 )
-from elbowroom.experiments.frequency.cases import case_of, condition_text, is_constant
+from elbowroom.experiments.frequency.cases import case_of, condition_text, is_constant, spread
 from elbowroom.machine.topology import Machine
 from elbowroom.results.result import PointResult, Summary, Trace
 
@@ -37,8 +37,8 @@ MOST_LINES = 4
 
 def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, ...]:  # noqa: ARG001
     """Latency and bandwidth over the size at constant frequencies (Figures 1a, 1b); network and computation
-    over n (Figure 3a), by rates and by durations; frequencies over time, phase after phase (Figures 2, 3b,
-    3c).
+    over n (Figure 3a), by rates and by durations; frequencies over time, phase after phase, with the fewest,
+    the middle and the most cores (Figures 2, 3b, 3c).
     """
     points = usable(results)
     constants = [item for item in points if is_constant(item)]
@@ -56,7 +56,8 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
             comp_transform=per_core,
         )
         drawn += with_durations(rates, group, cores_of)
-    return (*drawn, *(_traces(item) for item in points if item.traces))
+    traced = grouped([item for item in points if item.traces], case_of)
+    return (*drawn, *(_traces(item) for group in traced.values() for item in spread(group)))
 
 
 def _place(item: PointResult) -> tuple[int, int, bool | None, str | None]:

@@ -19,7 +19,7 @@ from elbowroom.experiments.common.sentences import (
     size_text,
     usable,
 )
-from elbowroom.experiments.frequency.cases import case_of, condition_text, is_constant
+from elbowroom.experiments.frequency.cases import case_of, condition_text, is_constant, spread
 from elbowroom.machine.topology import Machine
 from elbowroom.results.result import Finding, PointResult, mean_mhz
 
@@ -29,11 +29,14 @@ SIDES = {"core": "core_khz", "uncore": "uncore_khz"}
 
 
 def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:  # noqa: ARG001
-    """What communication kept at each n, per kernel and size; then the frequencies, if they were readable."""
+    """What communication kept with few, half, all cores and where a side suffers, by kernel and size; then
+    the frequencies, if they were readable.
+    """
     findings = []
     points = usable(results)
     for group in grouped([item for item in points if item.n], case_of).values():
-        findings += [_effect(item) for item in sorted(group, key=cores_of)]
+        told = [item for item in group if item in spread(group) or hit(item, "comm") or hit(item, "comp")]
+        findings += [_effect(item) for item in sorted(told, key=cores_of)]
         findings += list(_frequencies(group))
     constants = [item for item in points if is_constant(item)]
     findings += list(_constants(constants))
@@ -65,7 +68,7 @@ def _effect(item: PointResult) -> Finding:
 
 def _frequencies(group: Sequence[PointResult]) -> Iterator[Finding]:
     """Whether the communication core's frequency moves when others compute."""
-    for item in sorted(group, key=cores_of):
+    for item in sorted(spread(group), key=cores_of):
         alone, together = mean_mhz([item], "B", "communication"), mean_mhz([item], "AB", "communication")
         if alone is None or together is None:
             continue

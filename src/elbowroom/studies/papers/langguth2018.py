@@ -23,8 +23,8 @@ MEASUREMENTS = (
     Measurement(
         name=RING,
         plan="ring",
-        settings={"n": "every", "sizes": "4MB"},
-        quick={"n": "1,2,4,6,8,12,16,24,all", "comm_threads": "1"},
+        settings={"n": "every", "sizes": "4MB", "processes": "node,socket,core"},
+        quick={"n": "1,2,4,6,8,12,16,24,all", "comm_threads": "1", "processes": "node,socket"},
     ),
     Measurement(
         name=DIFFUSION,
@@ -47,7 +47,8 @@ FIGURE_2 = Exhibit(
     title="MPI and STREAM bandwidths under contention (Cartesius)",
     runs=(RING,),
     draw=panels(RING, names="ring-"),
-    differs="the bandwidth of rank 0; per socket and per node in figures of their own",
+    tables=run_tables(RING),
+    differs="one process per core is measured as well; the table has the slowest processes of the ring",
     statements=(
         Statement(
             text="the MPI bandwidth declines steadily with the number of contending threads",

@@ -34,22 +34,25 @@ MEASUREMENTS = (
 )
 
 FASTER = "confirmed if the interval of every tree's gain is above 1, refuted if below"
-TRACED = "a figure of traces: `elbowroom trace record -o t -- APP`, then"
+TRACED = "needs a trace of your application: `elbowroom trace record -o t -- APP`, then"
+FLUSHES = "needs your application: `elbowroom trace flushes"
 
 
 CHAPTER_3 = (
     Exhibit(
-        label="Fig. 3.1", title="An execution of Cholesky", instead=f"{TRACED} `trace merge t -o t.html`"
+        label="Fig. 3.1",
+        title="An execution of Cholesky",
+        instead=f"{TRACED} `trace activity t --figure activity.svg`, and `trace merge t -o t.html`",
     ),
     Exhibit(
         label="Fig. 3.2",
         title="Impact of buffer flushes on performance",
-        instead="not made: this recorder writes no file while the program runs (`trace record --policy`)",
+        instead=f"{FLUSHES} -o flushes.html -- APP`: each run, and where it was flushed",
     ),
     Exhibit(
         label="Fig. 3.3, 3.4",
         title="Several runs with and without flushes",
-        instead=f"{TRACED} `trace merge`: spans in which the recorder was busy are marked",
+        instead=f"{FLUSHES} -- APP`: what each flush interrupted, and the runs without flushes",
     ),
     Exhibit(
         label="Fig. 3.5 to 3.7",
@@ -59,12 +62,14 @@ CHAPTER_3 = (
     Exhibit(
         label="Fig. 3.8 to 3.12",
         title="Overhead of recording by events and by threads",
-        instead="`elbowroom trace overhead --threads 1,2,4 -- APP`",
+        instead="needs your application: `elbowroom trace overhead --threads 1,2,4 -- APP`",
     ),
     Exhibit(
         label="Fig. 3.13 to 3.18",
         title="Clocks of several nodes",
-        instead=f"{TRACED} `trace sync t --report clocks.html`; Fig. 3.16 is not drawn",
+        instead=f"{TRACED} `trace activity t --figure activity.svg` (exits of barriers, durations of "
+        "messages), `trace check t` and `trace sync t --report clocks.html`; simulated clocks: "
+        "`elbowroom trace simulate-clocks -o clocks.svg`",
     ),
 )
 
