@@ -17,7 +17,7 @@ from elbowroom.errors import MachineError
 from elbowroom.files import write_atomically
 from elbowroom.launch import trace_reader
 from elbowroom.launch.processes import run_program
-from elbowroom.launch.recorder import DEFAULT_BYTES, Settings, prepare
+from elbowroom.launch.recorder import DEFAULT_BYTES, Settings, default_bytes, prepare
 from elbowroom.trace.activity import read_events
 from elbowroom.trace.columns import TraceColumns
 from elbowroom.trace.flush_figures import flush_figures as flush_figures
@@ -89,11 +89,12 @@ class _Bench:
     adapters: Sequence[Adapter] | None
     mpi: str | None
     metric: str
-    buffer: int = 16 * DEFAULT_BYTES
+    buffer: int = DEFAULT_BYTES
     fullest: int = 0
 
     def measure(self) -> RecordedRun:
         """The first run, after which buffers hold all events of a thread."""
+        self.buffer = default_bytes()
         first = self.run(-1, None)
         if not self.fullest:
             raise MachineError(

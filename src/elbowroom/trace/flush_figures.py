@@ -106,9 +106,19 @@ def flush_sentences(costs: FlushCosts) -> list[str]:
     else:
         ends = (f"{end:.1%}" for end in (costs.cost.value, costs.cost.low, costs.cost.high))
         first = f"Runs with flushes are {with_span(*ends)} slower than runs without.".replace("-", "\u2212")
-    if not worst.flushes:
-        return [first, "No buffer was flushed: no thread recorded enough events."]
-    return [first, f"The slowest of them had {_flushed(worst)} of its performance."]
+        if costs.cost.low <= 0 <= costs.cost.high:
+            first += " Whether flushes cost anything is undecided: use more repetitions on a quiet machine."
+    sentences = [first]
+    if not any(run.flushes for run in costs.runs):
+        sentences.append("No buffer was flushed: no thread recorded enough events.")
+    elif worst.flushes:
+        sentences.append(f"The slowest of them had {_flushed(worst)} of its performance.")
+    missing = sum(run.missing for run in costs.runs)
+    if missing:
+        sentences.append(
+            f"{missing} events did not fit into the buffers, so runs without flushes recorded less."
+        )
+    return sentences
 
 
 def flush_page(costs: FlushCosts) -> str:

@@ -43,7 +43,7 @@ class Flush(msgspec.Struct, frozen=True, kw_only=True):
 
 class FlushRun(msgspec.Struct, frozen=True, kw_only=True):
     """One run: its metric, the share of performance that it lost to the median of the runs without flushes
-    (negative: it gained), and its flushes.
+    (negative: it gained), how many events were recorded and did not fit, and its flushes.
     """
 
     repetition: int
@@ -51,6 +51,7 @@ class FlushRun(msgspec.Struct, frozen=True, kw_only=True):
     value: float
     lost: float
     events: int
+    missing: int = 0
     trace_s: float
     flushes: tuple[Flush, ...] = ()
 
@@ -180,6 +181,7 @@ def analyse_flushes(
                 value=run.timed.value,
                 lost=_lost(run.timed.value, summary.median, rate=rate),
                 events=run.timed.events,
+                missing=run.timed.lost,
                 trace_s=run.trace_s,
                 flushes=run.flushes,
             )

@@ -110,3 +110,10 @@ def test_runs_that_recorded_too_few_events_say_that_nothing_was_flushed() -> Non
         result, runs=tuple(msgspec.structs.replace(run, flushes=()) for run in result.runs)
     )
     assert flush_sentences(bare)[1].startswith("No buffer was flushed")
+
+
+def test_events_that_did_not_fit_are_told() -> None:
+    result = costs(True, 1)
+    short = msgspec.structs.replace(result.runs[0], missing=7)
+    told = flush_sentences(msgspec.structs.replace(result, runs=(short, *result.runs[1:])))
+    assert told[-1].startswith("7 events did not fit")
