@@ -163,6 +163,28 @@ def test_types_are_codelets_and_names_are_the_tasks_own(traced: Traced) -> None:
     assert sum(name == "again" for name in traced.names.values()) == 2
 
 
+def test_the_scheduler_pushes_and_pops_each_task_where_its_categories_are_named(
+    libraries: Path, starpu_program: Path, traced: Traced, tmp_path: Path
+) -> None:
+    preload = str(libraries / "libelbow_trace_starpu.so")
+    named = "task,starpu,scheduler,idle"
+    said = run([str(starpu_program)], tmp_path, LD_PRELOAD=preload, ELBOW_TRACE_CATEGORIES=named)
+    assert said.startswith("ran 132 callbacks")
+    recorded = read_rings(tmp_path / "trace")
+    pushed = {event.first for event in recorded.of("push", BEGIN)}
+    popped = [event.first for event in recorded.of("pop") if event.first]
+    begun = {event.first for event in recorded.events if event.category == "task" and event.kind == BEGIN}
+    assert len(pushed) > 100
+    assert set(popped) == pushed <= begun
+    assert len(popped) == len(pushed)
+    assert recorded.of("idle", BEGIN)
+    assert not traced.recorded.of("push")
+
+
+def test_registered_data_have_their_bytes(traced: Traced) -> None:
+    assert {event.first for event in traced.recorded.of("register data")} == {4}  # of an int
+
+
 def test_waiting_in_starpu_is_recorded_on_the_thread_that_waits(traced: Traced) -> None:
     for name in ("wait for all tasks", "wait for a task", "wait for a tag", "unregister data", "shut down"):
         begun, ended = traced.recorded.of(name, BEGIN), traced.recorded.of(name, END)
