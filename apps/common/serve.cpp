@@ -30,8 +30,8 @@ void say(const Job& job, const json& record) {
 }
 
 json hello(const Job& job, const Program& program) {
-  json record = {{"record", "hello"},      {"protocol", kProtocolVersion}, {"version", ELBOWROOM_VERSION},
-                 {"ranks", job.ranks()},   {"mpi", job.mpi_facts()},       {"hwloc", hwloc_record()},
+  json record = {{"record", "hello"},       {"protocol", kProtocolVersion}, {"version", ELBOWROOM_VERSION},
+                 {"ranks", job.ranks()},    {"mpi", job.mpi_facts()},       {"hwloc", hwloc_record()},
                  {"clock", clock_record()}, {"build", build_record()}};
   record.update(program.facts());
   return record;

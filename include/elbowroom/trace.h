@@ -49,7 +49,13 @@ extern "C" {
 /* The version of the files that this library writes. */
 #define ELBOW_TRACE_FORMAT 1
 
-enum { ELBOW_TRACE_STOP = 0, ELBOW_TRACE_OVERWRITE = 1, ELBOW_TRACE_DRAIN = 2, ELBOW_TRACE_GROW = 3, ELBOW_TRACE_FLUSH = 4 };
+enum {
+  ELBOW_TRACE_STOP = 0,
+  ELBOW_TRACE_OVERWRITE = 1,
+  ELBOW_TRACE_DRAIN = 2,
+  ELBOW_TRACE_GROW = 3,
+  ELBOW_TRACE_FLUSH = 4
+};
 
 /* Zero stands for a default: `directory` "trace", `memory` /dev/shm (where the rings are meanwhile), `bytes` 4 MiB for each
  * thread's events, `text_bytes` 256 KiB for its descriptive records, `job` 0, `policy` ELBOW_TRACE_STOP, `ranks` 1. All

@@ -159,6 +159,8 @@ def test_hello_tells_ranks_library_and_clock(probe: Probe) -> None:
     assert hello["mpi"]["library"]
     assert "\x00" not in hello["mpi"]["library"]
     assert hello["mpi"]["transport"] in {"shm", "shm+cma", "tcp", "verbs", "unknown"}
+    assert hello["build"]["compiler"].split()[0] in {"GNU", "Clang"}
+    assert "-O" in hello["build"]["flags"]
     assert hello["clock"]["source"] in {"tsc", "CLOCK_MONOTONIC_RAW"}
     assert hello["clock"]["call_ns"] > 0
     assert {"prime", "triad"} <= {kernel["name"] for kernel in hello["kernels"]}

@@ -76,7 +76,8 @@ void watch_scheduler() {
   }
   starpu_sched_policy* const policy = ELBOW_STARPU(starpu_sched_ctx_get_sched_policy)(0);
   if (policy == nullptr || policy->push_task == nullptr || policy->pop_task == nullptr) {
-    std::fprintf(stderr, "elbow_trace: this scheduler of StarPU does not push and pop tasks one by one: it is not traced\n");
+    std::fprintf(stderr,
+                 "elbow_trace: this scheduler of StarPU does not push and pop tasks one by one: it is not traced\n");
     return;
   }
   if (policy->pop_task == pop || (scheduler.idle == nullptr && !make_types(category, idle))) {

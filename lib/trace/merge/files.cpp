@@ -139,8 +139,7 @@ class Finder {
     const auto steered = std::count_if(files_.by_rank.begin(), files_.by_rank.end(),
                                        [](const auto& rank) { return rank.second.lines.clock.steered; });
     if (steered > 0) {
-      files_.warnings.push_back("times of " + std::to_string(steered) +
-                                (steered == 1 ? " rank" : " ranks") +
+      files_.warnings.push_back("times of " + std::to_string(steered) + (steered == 1 ? " rank" : " ranks") +
                                 " are CLOCK_MONOTONIC's, whose rate NTP changes: use them for comparisons only");
     }
   }
