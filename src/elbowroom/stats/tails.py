@@ -1,146 +1,277 @@
-"""The tail of latencies: high percentiles with intervals, open-loop correction, and periodic disturbances."""
+"""The tail of latencies: high percentiles with intervals, and disturbances with their length and period."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from elbowroom.stats.interval import Interval, WithInterval
 from elbowroom.stats.signed_ranks import CONFIDENCE, Floats
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9)
+BLOCKS = 50
+"""Parts of the latencies, in their order, that show how much neighbours depend on each other."""
+CLUSTERED = 1.75
+"""Design effect that one in a thousand sequences of independent latencies exceeds: chi2(49) / 49."""
 FAR = 12.0
-"""Median deviations above the median: latencies beyond are disturbed."""
+"""Median deviations above the median, and once the median: latencies beyond are disturbed."""
+APART = 2.0
+"""Sorted lengths of stalls are of two classes where one is more than so many times the one before."""
+CLASSES = 4
+"""Most classes of stalls that are told apart: the longest ones; shorter stalls are one class."""
 FEWEST = 5
-"""Disturbances that a period is determined from."""
-COHERENT = 0.9
-"""Length of the mean of the phases' unit vectors (Rayleigh) from which disturbances have a period."""
+"""Stalls of a class that a length has an interval from, and a period is looked for in."""
+CHANCE = 1e-3
+"""Probability that stalls at random times are given a period."""
+IN_STEP = 0.15
+"""Distance from the period's phase, in periods, up to which a stall follows the period."""
+
+Begins = Sequence[Floats]
 
 
 class TailValue(WithInterval, msgspec.Struct, frozen=True, kw_only=True):
-    """A percentile in the unit of the latencies; an end is None where too few samples are beyond it."""
+    """A percentile in the unit of the latencies. Where the latencies are too few for an interval, `value` is
+    None too; `needed`: the independent latencies that the percentile needs.
+    """
 
     percent: float
-    value: float
+    value: float | None
     low: float | None
     high: float | None
+    needed: int
 
 
 class Tail(msgspec.Struct, frozen=True, kw_only=True):
-    """Percentiles of `count` latencies, and the largest one, which has no upper bound."""
+    """Percentiles of `count` latencies, which hold as much as `independent` ones, and the largest latency,
+    which has no upper bound.
+    """
 
     count: int
+    independent: int
     percentiles: tuple[TailValue, ...]
     maximum: float
 
 
-class Disturbances(msgspec.Struct, frozen=True, kw_only=True):
-    """Stalls: how many, how much `longer` the latency is in one, and the time from one to the next where they
-    have a `period`; both in the unit of the latencies and times.
+class Disturbance(msgspec.Struct, frozen=True, kw_only=True):
+    """Stalls of one class: how many, their length, the time from one to the next where they have a `period`,
+    and how many follow it; in the unit of the latencies and times.
     """
 
     count: int
-    length: Interval | None
+    length: Interval
     period: Interval | None
+    in_step: int
+
+
+class Window(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages that were due one `period` after the other: when, and their latencies from then on, shape
+    (n,) each; `round_trips` from their actual start. All in one unit.
+    """
+
+    period: float
+    due: Floats
+    latencies: Floats
+    round_trips: Floats
 
 
 def tail(latencies: Floats, confidence: float = CONFIDENCE) -> Tail:
-    """The tail of latencies, shape (n,). Intervals lie between order statistics, whose ranks are binomial:
-    they hold for any distribution of independent samples (Hahn and Meeker, Statistical Intervals, 2017,
-    section 5.2).
+    """The tail of latencies, shape (n,), in the order of measuring; ValueError where there are none.
+
+    Intervals lie between order statistics, whose ranks are binomial: they hold for any distribution of
+    independent samples (Hahn and Meeker, Statistical Intervals, 2017, section 5.2). Latencies of one stall
+    are not independent; n is divided by the design effect of the latencies beyond each percentile (Kish,
+    Survey Sampling, 1965, section 5.4), with BLOCKS parts of the sequence as clusters.
     """
-    ordered = np.sort(latencies[np.isfinite(latencies)])
-    if not len(ordered):
+    measured = latencies[np.isfinite(latencies)]
+    if not len(measured):
         raise ValueError("there are no latencies")
+    ordered = np.sort(measured)
+    sizes = [_independent(measured, _order_statistic(ordered, percent)) for percent in PERCENTILES]
     return Tail(
         count=len(ordered),
-        percentiles=tuple(_percentile(ordered, percent, confidence) for percent in PERCENTILES),
+        independent=min(sizes),
+        percentiles=tuple(
+            _percentile(ordered, percent, size, confidence)
+            for percent, size in zip(PERCENTILES, sizes, strict=True)
+        ),
         maximum=float(ordered[-1]),
     )
 
 
-def _percentile(ordered: Floats, percent: float, confidence: float) -> TailValue:
+def _order_statistic(ordered: Floats, percent: float) -> float:
+    return float(ordered[min(math.ceil(percent / 100 * len(ordered)), len(ordered)) - 1])
+
+
+def _independent(measured: Floats, limit: float) -> int:
+    """The number of independent latencies whose share above `limit` would scatter as much."""
+    size = len(measured) // BLOCKS
+    beyond = measured > limit
+    share = float(beyond.mean())
+    if size < 2 or not 0 < share < 1:
+        return len(measured)
+    shares = beyond[: size * BLOCKS].reshape(BLOCKS, size).mean(axis=1)
+    effect = float(shares.var(ddof=1)) * size / (share * (1 - share))
+    return int(len(measured) / effect) if effect > CLUSTERED else len(measured)
+
+
+def needed(percent: float, confidence: float = CONFIDENCE) -> int:
+    """The fewest independent latencies from which a percentile has an interval: one of them is beyond it with
+    the probability that the interval's end requires.
+    """
+    share = max(percent, 100 - percent) / 100
+    return math.ceil(math.log((1 - confidence) / 2) / math.log(share))
+
+
+def _percentile(ordered: Floats, percent: float, size: int, confidence: float) -> TailValue:
+    """`size`: as many independent latencies; their ranks are scaled to those of all."""
     from scipy.special import bdtr
 
-    count, share = len(ordered), percent / 100
+    least = needed(percent, confidence)
+    ranks = np.arange(size)
+    chances = bdtr(ranks, size, percent / 100)  # P(at most so many latencies are below the percentile)
     each = (1 - confidence) / 2
-    ranks = np.arange(count)
-    chances = bdtr(ranks, count, share)  # P(at most so many samples are below the percentile)
     below = np.flatnonzero(chances <= each)
     above = np.flatnonzero(chances >= 1 - each)
-    value = float(ordered[min(math.ceil(share * count) - 1, count - 1)])
-    low = float(ordered[below[-1]]) if len(below) else None
-    at = int(above[0]) + 1 if len(above) else count
-    high = float(ordered[at]) if at < count else None
-    return TailValue(percent=percent, value=value, low=low, high=high)
-
-
-def open_loop(latencies: Floats, period: float) -> Floats:
-    """Latencies of requests that arrive every `period`, from those of a loop that waits for each answer.
-
-    While the loop waits for a latency L, requests that were due are not sent: they would have waited
-    L - period, L - 2 period … (the correction for coordinated omission of HdrHistogram, by Gil Tene).
-    """
-    if not (period > 0 and math.isfinite(period)):
-        raise ValueError("the period is above 0")
-    missed = np.maximum(np.ceil(latencies / period - 1e-12).astype(np.int64) - 1, 0)
-    waited = np.repeat(latencies, missed)
-    number = np.arange(len(waited)) - np.repeat(np.cumsum(missed) - missed, missed) + 1
-    return np.concatenate([latencies, waited - number * period])
-
-
-def disturbances(times: Floats, latencies: Floats) -> Disturbances:
-    """Stalls among latencies that begin at `times`, in one unit and in order.
-
-    Neighbours that are disturbed are one stall. Its length is by how much its latencies exceed the median.
-    """
-    middle = float(np.median(latencies))
-    scatter = float(np.median(np.abs(latencies - middle)))
-    disturbed = latencies > middle + FAR * max(scatter, 1e-3 * middle)
-    first = np.flatnonzero(disturbed & ~np.concatenate([[False], disturbed[:-1]]))
-    if not len(first):
-        return Disturbances(count=0, length=None, period=None)
-    excess = np.where(disturbed, latencies - middle, 0.0)
-    lengths = np.add.reduceat(excess, first)
-    ends = np.sort(lengths)
-    value = float(np.median(lengths))
-    low, high = _median_ends(ends)
-    return Disturbances(
-        count=len(first),
-        length=Interval(value=value, low=min(low, value), high=max(high, value)),
-        period=_period(times[first]),
+    if not len(below) or not len(above):
+        return TailValue(percent=percent, value=None, low=None, high=None, needed=least)
+    scale = len(ordered) / size
+    high = min(math.ceil((int(above[0]) + 1) * scale) - 1, len(ordered) - 1)
+    return TailValue(
+        percent=percent,
+        value=_order_statistic(ordered, percent),
+        low=float(ordered[int(below[-1] * scale)]),
+        high=float(ordered[high]),
+        needed=least,
     )
 
 
-def _median_ends(ordered: Floats) -> tuple[float, float]:
-    found = _percentile(ordered, 50.0, CONFIDENCE)
-    low = ordered[0] if found.low is None else found.low
-    high = ordered[-1] if found.high is None else found.high
-    return float(low), float(high)
+def disturbances(windows: Sequence[Window]) -> tuple[Disturbance, ...]:
+    """Classes of stalls in windows that are measured on one clock, the longest stalls first."""
+    windows = [window for window in windows if len(window.due)]
+    if not windows:
+        return ()
+    middle = float(np.median(np.concatenate([window.latencies for window in windows])))
+    scatter = float(np.median(np.concatenate([np.abs(window.latencies - middle) for window in windows])))
+    limit = middle + max(FAR * scatter, middle)
+    stalls = [_stalls(window, middle, limit) for window in windows]
+    lengths = np.concatenate([found for _, found in stalls])
+    if not len(lengths):
+        return ()
+    bounds = _boundaries(lengths)
+    classes = []
+    for low, high in zip(bounds[:-1], bounds[1:], strict=True):
+        chosen = [(found >= low) & (found < high) for _, found in stalls]
+        begins = [begin[mask] for (begin, _), mask in zip(stalls, chosen, strict=True)]
+        of_class = np.concatenate([found[mask] for (_, found), mask in zip(stalls, chosen, strict=True)])
+        classes.append(_disturbance(begins, of_class))
+    return tuple(classes[::-1])
 
 
-def _period(begins: Floats) -> Interval | None:
-    """The period of begins, some of which may be missing or extra; None where they have none."""
-    gaps = np.diff(begins)
-    if len(begins) < FEWEST:
+def _stalls(window: Window, middle: float, limit: float) -> tuple[Floats, Floats]:
+    """When stalls begin, and how long they are. Messages that follow each other and are late belong to one.
+
+    The first message that a stall delays waits from its due time on, which is anywhere between the begin of
+    the stall and one idle time between messages later: the largest delay is short by half of that on average.
+    """
+    late = window.latencies > limit
+    first = np.flatnonzero(late & ~np.concatenate([[False], late[:-1]]))
+    if not len(first):
+        return np.empty(0), np.empty(0)
+    excess = np.where(late, window.latencies - middle, 0.0)
+    idle = max(0.0, window.period - float(np.median(window.round_trips)))
+    return window.due[first], np.maximum.reduceat(excess, first) + idle / 2 * (idle / window.period)
+
+
+def _boundaries(lengths: Floats) -> Floats:
+    """Lengths at which classes begin, rising, and infinity."""
+    ordered = np.sort(lengths)
+    steps = ordered[1:][ordered[1:] > APART * ordered[:-1]]
+    return np.concatenate([[0.0], steps[max(0, len(steps) - CLASSES + 1) :], [np.inf]])
+
+
+def _disturbance(begins: Begins, lengths: Floats) -> Disturbance:
+    found = _period(begins)
+    period, follows = (None, np.ones(len(lengths), dtype=bool)) if found is None else found
+    return Disturbance(
+        count=len(lengths),
+        length=_median(np.sort(lengths[follows])),
+        period=period,
+        in_step=0 if period is None else int(follows.sum()),
+    )
+
+
+def _median(ordered: Floats) -> Interval:
+    """The median, from end to end of the lengths where they are too few for an interval."""
+    found = _percentile(ordered, 50.0, len(ordered), CONFIDENCE)
+    value = float(np.median(ordered))
+    low = float(ordered[0]) if found.low is None else min(found.low, value)
+    high = float(ordered[-1]) if found.high is None else max(found.high, value)
+    return Interval(value=value, low=low, high=high)
+
+
+def _period(begins: Begins) -> tuple[Interval, NDArray[np.bool_]] | None:
+    """The period of begins, some of which may be missing or extra, and which of them follow it; None where
+    begins at random times look alike in more than CHANCE of the cases.
+
+    Rayleigh's test for each possible period: the begins as phases of the period, in each window for itself
+    (Mardia and Jupp, Directional Statistics, 2000, section 6.3); its level is divided by their number.
+    """
+    from scipy.special import gammaincc
+
+    used = [times for times in begins if len(times) > 1]
+    if sum(map(len, used)) < FEWEST:
         return None
-    guess = float(np.median(gaps))
-    for _ in range(4):
-        number = np.concatenate([[0.0], np.cumsum(np.maximum(np.round(gaps / guess), 0))])
-        if number[-1] <= 0:
-            return None
-        slope, intercept = np.polyfit(number, begins, 1)
-        guess = float(slope)
-        if not guess > 0:
-            return None
-    away = begins - intercept - slope * number
-    phases = np.exp(2j * np.pi * away / guess)
-    if abs(phases.mean()) < COHERENT:
+    candidates = _candidates(used)
+    scores = [
+        sum(abs(_resultant(times, period)) ** 2 / len(times) for times in used) for period in candidates
+    ]
+    best = max((score, period) for score, period in zip(scores, candidates, strict=True))
+    if gammaincc(len(used), best[0]) * len(candidates) > CHANCE:
         return None
-    spread = float(np.sqrt((away**2).sum() / (len(begins) - 2) / ((number - number.mean()) ** 2).sum()))
+    return _fitted(begins, best[1])
+
+
+def _resultant(times: Floats, period: float) -> complex:
+    return complex(np.exp(2j * np.pi * times / period).sum())
+
+
+def _candidates(begins: Begins) -> list[float]:
+    """Times between begins that are one to three apart, each as the median of those that differ by less than
+    10 %.
+    """
+    gaps = np.sort(np.concatenate([times[lag:] - times[:-lag] for times in begins for lag in (1, 2, 3)]))
+    chosen = []
+    for gap in np.unique(gaps):
+        low, high = np.searchsorted(gaps, [0.9 * gap, 1.1 * gap])
+        chosen.append(float(np.median(gaps[low : high + 1])))
+    return sorted(set(chosen))
+
+
+def _fitted(begins: Begins, guess: float) -> tuple[Interval, NDArray[np.bool_]] | None:
+    """The period by least squares over the begins in step, with an origin of each window."""
     from scipy.special import stdtrit
 
-    half = float(stdtrit(len(begins) - 2, (1 + CONFIDENCE) / 2)) * spread
-    return Interval(value=guess, low=guess - half, high=guess + half)
+    follows: list[NDArray[np.bool_]] = []
+    for _ in range(3):
+        follows = []
+        products = squares = 0.0
+        residuals, freedom = 0.0, -1
+        for times in begins:
+            origin = float(np.angle(_resultant(times, guess))) / (2 * np.pi) * guess if len(times) else 0.0
+            number = np.round((times - origin) / guess)
+            near = np.abs(times - origin - number * guess) <= IN_STEP * guess
+            follows.append(near)
+            if near.sum() > 1:
+                numbers, own = number[near] - number[near].mean(), times[near] - times[near].mean()
+                products, squares = products + float(numbers @ own), squares + float(numbers @ numbers)
+                residuals, freedom = residuals + float(own @ own), freedom + int(near.sum()) - 1
+        if not squares or freedom < 1:
+            return None
+        guess = products / squares
+    spread = math.sqrt(max(0.0, residuals - guess**2 * squares) / freedom / squares)
+    half = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * spread
+    return Interval(value=guess, low=guess - half, high=guess + half), np.concatenate(follows)
