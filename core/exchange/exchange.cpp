@@ -126,7 +126,12 @@ bool Exchange::run(const Header& header, Batch& batch) {
   const TracedSpan span(traced_batch(name_of(lanes_.front().pattern)), static_cast<std::uint64_t>(lanes_.front().size),
                         static_cast<std::uint64_t>(header.iterations));
   batch = {now_ns(), 0, header.iterations};
-  bool holds = on_lanes([&](std::size_t i) { return run_batch(lanes_[i], header.iterations, seed); });
+  bool holds = true;
+  if (due_.empty()) {
+    holds = on_lanes([&](std::size_t i) { return run_batch(lanes_[i], header.iterations, seed); });
+  } else {
+    ping_when_due(lanes_.front(), period_ns_, due_);
+  }
   batch.end = now_ns();
   for (const Lane& lane : lanes_) {
     holds = batch_holds(lane, header.iterations, header.seed) && holds;
@@ -197,12 +202,28 @@ void Exchange::measure(const Request& request, ExchangeReport& report) {
   report.window = {report.batches.front().start, report.batches.back().end};
 }
 
+// One batch whose messages are due at fixed times: a delay of one of them must not put off those that follow. There is no
+// steady state to wait for, since what disturbs a window is what is looked for.
+void Exchange::measure_due(const Request& request, ExchangeReport& report) {
+  const Batch& warm = done_.back();
+  const double round_trip = static_cast<double>(warm.end - warm.start) / static_cast<double>(warm.iterations);
+  const std::int64_t count = due_messages(request.window, request.period, round_trip);
+  period_ns_ = request.period * 1e9;
+  due_.assign(static_cast<std::size_t>(count), DueMessage{});
+  report.holds = batch(count) && report.holds;
+  report.due.swap(due_);
+  due_.clear();
+  report.steady = true;
+  report.batches = {done_.back()};
+  report.window = {done_.back().start, done_.back().end};
+}
+
 ExchangeReport Exchange::lead(const Request& request, double minimum_ns, PhaseObserver& observer) {
   ExchangeReport report;
   done_.clear();
   start_lanes(observer);
   report.holds = warm_up(request, batch_target_ns(request.window, minimum_ns));
-  measure(request, report);
+  request.period > 0 ? measure_due(request, report) : measure(request, report);
   const auto first = static_cast<std::int64_t>(done_.size() - report.batches.size());
   report.holds = announce({Header::end, first, 0}) && report.holds;
   finish_lanes();

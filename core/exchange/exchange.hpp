@@ -22,8 +22,9 @@ struct Batch {
 };
 
 struct ExchangeReport {
-  std::vector<Batch> batches;  // the measured ones
-  Window window{};             // from the first measured batch to the end of the last
+  std::vector<Batch> batches;   // the measured ones
+  std::vector<DueMessage> due;  // on rank 0, where messages have a period: all of the one measured batch
+  Window window{};              // from the first measured batch to the end of the last
   bool steady = false;
   bool holds = true;  // every check of contents succeeded
 };
@@ -49,6 +50,7 @@ class Exchange {
   bool batch(std::int64_t iterations);
   bool whole_message();
   void measure(const Request& request, ExchangeReport& report);
+  void measure_due(const Request& request, ExchangeReport& report);
   void start_lanes(PhaseObserver& observer);
   void finish_lanes();
   bool on_lanes(const std::function<bool(std::size_t)>& task);
@@ -64,6 +66,8 @@ class Exchange {
   std::uint64_t seed_ = 0;
   std::int64_t iterations_ = 1;  // of a batch, as calibrated last
   std::vector<Batch> done_;      // all batches of this phase
+  double period_ns_ = 0;         // of the messages in due_
+  std::vector<DueMessage> due_;  // empty: the next batch runs as fast as it can
 
   const std::function<bool(std::size_t)>* task_ = nullptr;
   std::atomic<std::uint64_t> generation_{0};

@@ -1,7 +1,9 @@
 #include "exchange/pattern.hpp"
 
 #include <array>
+#include <cmath>
 
+#include "base/clock.hpp"
 #include "protocol/payload.hpp"
 
 namespace elbowroom {
@@ -108,6 +110,22 @@ bool run_batch(const Lane& lane, std::int64_t iterations, std::uint64_t seed) {
     case Pattern::ring: shift(lane, iterations, seed); return true;
   }
   return false;
+}
+
+void ping_when_due(const Lane& lane, double period_ns, std::vector<DueMessage>& messages) {
+  const std::int64_t begin = now_ns();
+  const auto count = static_cast<std::int64_t>(messages.size());
+  for (std::int64_t i = 0; i < count; ++i) {
+    DueMessage& times = messages[static_cast<std::size_t>(i)];
+    times.due = begin + std::llround(period_ns * static_cast<double>(i + 1));
+    do {
+      times.start = now_ns();
+    } while (times.start < times.due);
+    char* message = lane.buffers.sent(i);
+    MPI_Send(message, lane.size, MPI_BYTE, 1, lane.tag, lane.comm);
+    MPI_Recv(message, lane.size, MPI_BYTE, 1, lane.tag, lane.comm, MPI_STATUS_IGNORE);
+    times.end = now_ns();
+  }
 }
 
 bool batch_holds(const Lane& lane, std::int64_t iterations, std::uint64_t seed) {

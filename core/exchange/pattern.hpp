@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "machine/machine.hpp"
+#include "protocol/due_message.hpp"
 #include "protocol/message_layout.hpp"
 #include "protocol/request.hpp"
 
@@ -48,6 +49,10 @@ struct Lane {
 void prepare_batch(const Lane& lane, std::int64_t iterations, std::uint64_t seed);
 bool run_batch(const Lane& lane, std::int64_t iterations, std::uint64_t seed);
 bool batch_holds(const Lane& lane, std::int64_t iterations, std::uint64_t seed);
+
+// As run_batch() on rank 0 of a ping-pong, with messages.size() iterations: message i starts `period_ns` after message
+// i - 1 was due, or at once when that time is over. Fills in the times; between two messages it reads the clock only.
+void ping_when_due(const Lane& lane, double period_ns, std::vector<DueMessage>& messages);
 
 // Exchanges one message and checks every byte of it, on all ranks that take part.
 bool whole_message_holds(const Lane& lane, std::uint64_t seed);

@@ -246,6 +246,9 @@ json Station::communicated(std::set<std::string>& flags) const {
   if (!exchanged_.holds) {
     flags.insert("validation_failed");
   }
+  if (!exchanged_.due.empty()) {
+    return due_record(exchanged_.due, request_, minimum_sample_ns(), flags);
+  }
   const std::size_t lanes = request_.pattern == Pattern::ring ? placement_.comm_cores.size() : 1;
   return communication_record(batches, request_, lanes, minimum_sample_ns(), flags);
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "protocol/due_message.hpp"
+
 namespace elbowroom {
 
 double batch_target_ns(double window_s, double minimum_ns) { return std::max(minimum_ns, window_s * 1e9 / 64); }
@@ -16,6 +18,11 @@ std::int64_t next_iterations(std::int64_t iterations, double took_ns, double tar
 
 bool batch_fits(std::int64_t iterations, double took_ns, double target_ns, std::int64_t least) {
   return took_ns >= target_ns / 2 && (took_ns <= 4 * target_ns || iterations <= least);
+}
+
+std::int64_t due_messages(double window_s, double period_s, double round_trip_ns) {
+  const double interval = std::max(period_s * 1e9, round_trip_ns);
+  return std::max<std::int64_t>(2, static_cast<std::int64_t>(std::ceil(window_s * 1e9 / interval)));
 }
 
 }  // namespace elbowroom

@@ -4,6 +4,8 @@
 
 #include <initializer_list>
 
+#include "protocol/due_message.hpp"
+
 using namespace elbowroom;
 
 TEST_CASE("a batch lasts a 64th of the window, or what the clock needs if that is longer") {
@@ -27,4 +29,10 @@ TEST_CASE("a message longer than the batch makes batches of the fewest iteration
   CHECK(batch_fits(1, 1e9, 2e6, 1));
   CHECK_FALSE(batch_fits(8, 1e9, 2e6, 1));
   CHECK(next_iterations(8, 1e9, 2e6, 2) == 2);
+}
+
+TEST_CASE("as many messages are due as the window has periods, fewer when a round trip is longer") {
+  CHECK(due_messages(1.0, 1e-3, 5e3) == 1000);
+  CHECK(due_messages(1.0, 1e-3, 4e6) == 250);
+  CHECK(due_messages(1e-6, 1.0, 5e3) == 2);
 }

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/clock.hpp"
+
 namespace elbowroom {
 namespace {
 
@@ -99,6 +101,27 @@ json communication_record(const std::vector<BatchTime>& batches, const Request& 
           {"batches", values},
           {"messages", messages},
           {"bytes", messages * request.size}};
+}
+
+json due_record(const std::vector<DueMessage>& messages, const Request& request, double minimum_ns,
+                std::set<std::string>& flags) {
+  std::vector<BatchTime> batches;
+  json late = json::array();
+  double seconds = 0;
+  for (const DueMessage& message : messages) {
+    batches.push_back({static_cast<double>(message.end - message.start) * 1e-9, 1});
+    late.push_back(rounded(static_cast<double>(message.start - message.due) * 1e-3));
+    seconds += batches.back().seconds;
+  }
+  if (seconds * 1e9 < minimum_ns) {
+    flags.insert("too_short");
+  }
+  json record = communication_record(batches, request, 1, 0, flags);
+  record["due"] = {{"period_us", request.period * 1e6},
+                   {"first_ns", messages.front().due},
+                   {"clock_call_ns", clock_info().call_ns},
+                   {"late_us", std::move(late)}};
+  return record;
 }
 
 json bytes_record(const KernelInfo& kernel, int cursor) {

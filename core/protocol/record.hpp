@@ -9,6 +9,7 @@
 #include "kernels/kernel.hpp"
 #include "machine/machine.hpp"
 #include "protocol/chunk_log.hpp"
+#include "protocol/due_message.hpp"
 #include "protocol/pool.hpp"
 #include "protocol/request.hpp"
 
@@ -31,6 +32,11 @@ nlohmann::json computation_record(const std::vector<ComputingReport>& reports, c
 // "comm" of a phase; `lanes` communication threads took part. Flags: too_short.
 nlohmann::json communication_record(const std::vector<BatchTime>& batches, const Request& request, std::size_t lanes,
                                     double minimum_ns, std::set<std::string>& flags);
+
+// "comm" of a phase whose messages were due at fixed times: `batches` has one value per message, `due` how late each one
+// started. A single message cannot last 100 calls of the clock, so that all of them together must. Flags: too_short.
+nlohmann::json due_record(const std::vector<DueMessage>& messages, const Request& request, double minimum_ns,
+                          std::set<std::string>& flags);
 
 // "bytes" of a repetition.
 nlohmann::json bytes_record(const KernelInfo& kernel, int cursor);

@@ -64,6 +64,8 @@ std::string name_in(const Names<Value>& names, Value wanted) {
   return "";
 }
 
+constexpr double kMostDue = 250000;  // messages of one phase, 20 bytes of JSON each
+
 std::string shown(const json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
 // Reads object[field] into `out` when it is there; the type must fit exactly.
@@ -162,6 +164,7 @@ void read_placements(const json& list, Request& request) {
 
 void read_protocol(const Reader& reader, Request& request) {
   reader.positive("window", request.window);
+  reader.positive("period", request.period);
   if (const json* steady = reader.find("steady")) {
     reader.require(steady->is_object(), "steady", *steady, "an object");
     const Reader inner(*steady, "steady.");
@@ -277,6 +280,23 @@ void check_communication(const Request& request) {
   }
 }
 
+void check_period(const Request& request) {
+  if (request.period == 0) {
+    return;
+  }
+  const std::string value = fmt::format("{}", request.period);
+  if (request.pattern != Pattern::pingpong || !request.latency || request.extraneous) {
+    throw RequestError("period", value, "only the round trips of a pingpong are due at fixed times",
+                       "ask for the pattern pingpong and the metric latency, or leave the period out");
+  }
+  if (request.window / request.period > kMostDue) {
+    throw RequestError(
+        "period", value,
+        fmt::format("a window of {} s has more than {} messages, and each is kept", request.window, kMostDue),
+        fmt::format("give at least {} s, or a shorter window and more repetitions", request.window / kMostDue));
+  }
+}
+
 }  // namespace
 
 std::string name_of(Phase phase) { return name_in(kPhases, phase); }
@@ -322,6 +342,7 @@ void check_request(const Request& request) {
   check_computation(request);
   check_communication(request);
   check_extraneous(request);
+  check_period(request);
 }
 
 }  // namespace elbowroom

@@ -47,6 +47,7 @@ struct Request {
   Reuse reuse = Reuse::same;
   bool latency = false;
   double window = 0.12;  // s
+  double period = 0;     // s from one message's due time to the next; 0: batches as fast as they go
   std::size_t steady_window = 7;
   double steady_cov = 0.05;
   double steady_limit = 1.0;  // s

@@ -105,6 +105,16 @@ TEST_CASE("kernel none cannot compute, but can leave the communication alone") {
   CHECK_NOTHROW(read_request(alone));
 }
 
+TEST_CASE("only round trips are due at fixed times, and not more than can be kept") {
+  CHECK(refused("period", 1e-4, unchecked).field == "period");
+  json request = good();
+  request["metric"] = "latency";
+  request["period"] = 1e-4;
+  CHECK(read_request(request).period == 1e-4);
+  request["period"] = 1e-7;
+  CHECK_THROWS_AS(read_request(request), RequestError);
+}
+
 TEST_CASE("only round trips have a latency") {
   json request = good();
   request["pattern"] = "receive";

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -18,7 +19,9 @@ BLOCKS = 50
 CLUSTERED = 1.75
 """Design effect that one in a thousand sequences of independent latencies exceeds: chi2(49) / 49."""
 FAR = 12.0
-"""Median deviations above the median, and once the median: latencies beyond are disturbed."""
+"""Median deviations above the median of the lower half of latencies, which is undisturbed also on a busy
+machine, and once this median: latencies beyond are disturbed.
+"""
 APART = 2.0
 """Sorted lengths of stalls are of two classes where one is more than so many times the one before."""
 CLASSES = 4
@@ -154,8 +157,10 @@ def disturbances(windows: Sequence[Window]) -> tuple[Disturbance, ...]:
     windows = [window for window in windows if len(window.due)]
     if not windows:
         return ()
-    middle = float(np.median(np.concatenate([window.latencies for window in windows])))
-    scatter = float(np.median(np.concatenate([np.abs(window.latencies - middle) for window in windows])))
+    every = np.sort(np.concatenate([window.latencies for window in windows]))
+    lower = every[: (len(every) + 1) // 2]
+    middle = float(np.median(lower))
+    scatter = float(np.median(np.abs(lower - middle)))
     limit = middle + max(FAR * scatter, middle)
     stalls = [_stalls(window, middle, limit) for window in windows]
     lengths = np.concatenate([found for _, found in stalls])
@@ -163,7 +168,7 @@ def disturbances(windows: Sequence[Window]) -> tuple[Disturbance, ...]:
         return ()
     bounds = _boundaries(lengths)
     classes = []
-    for low, high in zip(bounds[:-1], bounds[1:], strict=True):
+    for low, high in itertools.pairwise(bounds.tolist()):
         chosen = [(found >= low) & (found < high) for _, found in stalls]
         begins = [begin[mask] for (begin, _), mask in zip(stalls, chosen, strict=True)]
         of_class = np.concatenate([found[mask] for (_, found), mask in zip(stalls, chosen, strict=True)])
