@@ -117,7 +117,7 @@ json due_record(const std::vector<DueMessage>& messages, const Request& request,
     flags.insert("too_short");
   }
   json record = communication_record(batches, request, 1, 0, flags);
-  record["due"] = {{"period_us", request.period * 1e6},
+  record["due"] = {{"period_us", rounded(request.period * 1e6)},
                    {"first_ns", messages.front().due},
                    {"clock_call_ns", clock_info().call_ns},
                    {"late_us", std::move(late)}};

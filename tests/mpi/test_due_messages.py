@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from elbowroom.errors import UsageError
 from elbowroom.launch.build import probe
 from elbowroom.launch.launcher import LaunchRequest
 from elbowroom.launch.launchers import build_launch

@@ -55,7 +55,7 @@ def page_of(
         job=job,
         uses={point.id: use_of(point, results.machine.hosts) for point in manifest.points},
         drifts=results.drifts,
-        tables=results.tables(),
+        tables=(*results.tables(), *results.tail_tables()),
         method=(
             ("repetitions", str(plan["repetitions"])),
             (

@@ -112,6 +112,16 @@ class Run:
         """The tables of the experiment, as text; none where those of the points are enough."""
         return self._results.tables()
 
+    @cached_property
+    def tail_tables(self) -> tuple[TextTable, ...]:
+        """Percentiles and stalls of messages that were due at fixed times; if empty, see `no_tails`."""
+        return self._results.tail_tables()
+
+    @property
+    def no_tails(self) -> str:
+        """Why the run has no tails; empty where it has."""
+        return self._results.no_tails
+
     def observed(self) -> ObservedRun:
         """The run as `explain` takes it: results, and resamples of the raw samples."""
         return observed(self._folder, self._results)

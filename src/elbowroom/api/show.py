@@ -12,6 +12,7 @@ from elbowroom.machine.topology import Machine
 from elbowroom.measure.results import Results
 from elbowroom.plan.point import Note
 from elbowroom.results.result import Finding, PointResult, Verdict
+from elbowroom.results.tails import PointTail
 from elbowroom.store.folder import Manifest
 
 SCHEMA, VERSION = "elbowroom/show", 1
@@ -41,6 +42,7 @@ class Show(msgspec.Struct, frozen=True, kw_only=True):
     points: tuple[PointResult, ...]
     findings: tuple[Finding, ...]
     notes: tuple[Note, ...]
+    tails: tuple[PointTail, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 def show_type() -> type[msgspec.Struct]:
@@ -70,6 +72,7 @@ def document(path: Path, manifest: Manifest, results: Results) -> dict[str, Any]
         points=results.points,
         findings=results.findings,
         notes=results.notes,
+        tails=results.tails or msgspec.UNSET,
     )
     plain: dict[str, Any] = msgspec.to_builtins(whole) | msgspec.to_builtins(results.data())
     plain["points"] = [point.plain() for point in results.points]

@@ -71,6 +71,16 @@ def print_run(run: Run) -> None:
     _print_notes(run.notes)
 
 
+def print_tails(run: Run) -> None:
+    """Machine, verdict, and the tails of the messages of each point; or why there are none."""
+    print_wrapped(f"{run.manifest.plan['name']} on {machine_line(run.machine)}", style="bold")
+    print_wrapped(run.verdict.text)
+    print()
+    print_tables(run.tail_tables)
+    if run.no_tails:
+        print_wrapped(f"Tails: n/a, {run.no_tails}")
+
+
 def print_joined(joined: JoinedRuns) -> None:
     """The verdict of joined runs, what they show, and their tables."""
     verdict = joined.verdict

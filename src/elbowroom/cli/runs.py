@@ -192,12 +192,17 @@ def _open_browser(report: Path, options: dict[str, Any]) -> None:
 
 @command()
 @click.argument("path", metavar="RUN")
+@click.option(
+    "--tails", is_flag=True, help="Print percentiles of latencies and stalls in place of the points."
+)
 @json_option
-def show(path: str, as_json: bool) -> int:
+def show(path: str, tails: bool, as_json: bool) -> int:
     """Print a run: verdict, table of points, findings and notes."""
     opened = api.open(path)
     if as_json:
         print_json(opened.show())
+    elif tails:
+        run_tables.print_tails(opened)
     else:
         run_tables.print_run(opened)
     return 0

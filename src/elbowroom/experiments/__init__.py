@@ -8,6 +8,7 @@ from importlib import import_module
 from elbowroom import plugins
 from elbowroom.experiments.experiment import Experiment
 from elbowroom.machine.topology import Machine
+from elbowroom.plan.due_messages import due_messages
 from elbowroom.plan.file import Plan
 from elbowroom.plan.point import Expansion
 
@@ -38,4 +39,5 @@ names, get, all = EXPERIMENTS.names, EXPERIMENTS.get, EXPERIMENTS.all
 
 def expand(plan: Plan, machine: Machine) -> Expansion:
     """The points and notes of a plan on a machine."""
-    return get(plan.experiment).expand(plan, machine)
+    expansion = get(plan.experiment).expand(plan, machine)
+    return due_messages(expansion, plan.message_period) if plan.message_period else expansion

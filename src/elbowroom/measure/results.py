@@ -12,12 +12,14 @@ from elbowroom.draw.figure import Figure
 from elbowroom.draw.table import TextTable
 from elbowroom.experiments.common import starts
 from elbowroom.machine.topology import Machine
+from elbowroom.measure import tails
 from elbowroom.measure.measurements import Measurements, collect, observations
 from elbowroom.plan.point import Note, Point
 from elbowroom.plan.sizes import format_size
 from elbowroom.results.points import results
 from elbowroom.results.quiet import Drift, drifts, imported, tentative, verdict
 from elbowroom.results.result import Finding, PointResult, Verdict
+from elbowroom.results.tails import PointTail
 from elbowroom.store.folder import Manifest, RunFolder
 from elbowroom.store.journal import Entry
 
@@ -37,6 +39,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     notes: tuple[Note, ...]
     drifts: tuple[Drift, ...] = ()
+    tails: tuple[PointTail, ...] = ()
 
     @property
     def experiment(self) -> experiments.Experiment:
@@ -48,6 +51,17 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
         of_starts = starts.table(self.points) if starts_of(self.manifest) > 1 else None
         tables = self.experiment.tables(self.points, self.machine)
         return tables if of_starts is None else (*tables, of_starts)
+
+    def tail_tables(self) -> tuple[TextTable, ...]:
+        """Percentiles and stalls of messages that were due at fixed times; if empty, see `no_tails`."""
+        return tails.tables(self.tails, self.manifest.points)
+
+    @property
+    def no_tails(self) -> str:
+        """Why there are no tails; empty where there are."""
+        if self.tails:
+            return ""
+        return "no message is sent on a virtual machine" if self.machine.virtual else tails.NO_PERIOD
 
     def data(self) -> dict[str, Any]:
         """What the run's experiment adds to `show --json`, by key."""
@@ -119,6 +133,7 @@ def evaluate(folder: RunFolder) -> Results:
         verdict=judged,
         notes=(*manifest.notes, *left_out_notes(manifest)),
         drifts=drifts(points, collected.samples),
+        tails=tails.tails(entries, manifest.points),
     )
 
 

@@ -13,7 +13,7 @@ from elbowroom.documents import check_keys, convert
 from elbowroom.errors import UsageError, closest
 from elbowroom.plan.kernels import find
 from elbowroom.plan.point import Metric, Pattern, Phase, Reuse
-from elbowroom.plan.sizes import LONGEST, MOST_REPETITIONS, parse_duration, parse_size
+from elbowroom.plan.sizes import LONGEST, MOST_REPETITIONS, parse_duration, parse_period, parse_size
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -65,8 +65,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     `comm_cores`: cores of the communication thread, or `last`, `near`, `far`. `around`: adds each power of
     two from 64 B minus and plus that many bytes (method.md, rule 13). `pool`: where computing cores come from
     when `comp_cores` does not name them. `scaling`: each core has arrays of its own (`weak`), or all cores
-    share those of one (`strong`). `computing_ranks`: rank 0 alone computes, or all ranks. `keys`: those of
-    the plan's experiment, as its own type.
+    share those of one (`strong`). `computing_ranks`: rank 0 alone computes, or all ranks. `message_period`:
+    seconds from the time at which a message is due to that of the next one, 0 for messages in batches, each
+    sent as soon as the one before is answered. `keys`: those of the plan's experiment, as its own type.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     budget: Annotated[float, Meta(ge=0, le=LONGEST)] = 0.0
     precision: Annotated[float, Meta(ge=0, lt=1)] = 0.0
     window: Annotated[float, Meta(gt=0, le=600)] = 0.12
+    message_period: Annotated[float, Meta(ge=0, le=60)] = 0.0
     steady: Steady = Steady()
     seed: Natural = 1
     control: bool = True
@@ -213,6 +215,8 @@ def _normal(raw: Mapping[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any
         data[key] = _bytes(data[key], key, sizes[key])
     if data.get("budget") not in (None, 0):
         data["budget"] = parse_duration(data["budget"], "budget")
+    if data.get("message_period") not in (None, 0):
+        data["message_period"] = parse_period(data["message_period"], "message_period")
     return data
 
 

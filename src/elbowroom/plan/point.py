@@ -66,6 +66,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     role: Literal["point", "control"] = "point"
     sequence: tuple[Phase, ...] = ("A", "B", "AB", "AB", "B", "A")
     window: float = 0.12
+    message_period: float = 0.0
     observe: tuple[str, ...] = ()
     scheduling: bool = False
     n_other: int = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from elbowroom.errors import UsageError
@@ -84,6 +84,8 @@ def format_cores(cores: Sequence[int]) -> str:
 
 
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_SHORT = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
+_SHORT_HINT = "write seconds or a unit: 20us, 1ms, 0.001"
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", re.ASCII)
 _TIME_HINT = "write seconds or a unit: 90, 60s, 2min, 1.5h"
 MOST_REPETITIONS = 10_000
@@ -94,11 +96,24 @@ LONGEST = 30 * 86400.0
 
 def parse_duration(text: str | float, field: str) -> float:
     """Seconds of `90`, `60s`, `2min`, `1.5h`; UsageError where it is none, zero, or above a month."""
-    match = None if isinstance(text, bool) else _DURATION.fullmatch(str(text))
-    factor = _SECONDS.get(match[2].lower()) if match else None
-    if match is None or factor is None:
-        raise UsageError("is not a duration", field=field, value=text, hint=_TIME_HINT)
-    seconds = float(match[1]) * factor
+    seconds = _seconds(text, field, _SECONDS, _TIME_HINT)
     if not 0 < seconds <= LONGEST or not math.isfinite(seconds):
         raise UsageError("is not between 0 and 30 days", field=field, value=text, hint=_TIME_HINT)
     return seconds
+
+
+def parse_period(text: str | float, field: str) -> float:
+    """Seconds of `20us`, `1ms`, `0.001`; UsageError where it is none, zero, or above a minute."""
+    # Plain data has numbers such as 2e-05, which people do not write.
+    seconds = float(text) if isinstance(text, float) else _seconds(text, field, _SHORT, _SHORT_HINT)
+    if not 0 < seconds <= 60:
+        raise UsageError("is not between 0 and a minute", field=field, value=text, hint=_SHORT_HINT)
+    return seconds
+
+
+def _seconds(text: str | float, field: str, units: Mapping[str, float], hint: str) -> float:
+    match = None if isinstance(text, bool) else _DURATION.fullmatch(str(text))
+    factor = units.get(match[2].lower()) if match else None
+    if match is None or factor is None:
+        raise UsageError("is not a duration", field=field, value=text, hint=hint)
+    return float(match[1]) * factor

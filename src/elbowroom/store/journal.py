@@ -40,12 +40,24 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True):
     batches: list[float | None] = []
 
 
+class Due(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages that were due at fixed times, each a batch: the first of them in ns of the probe's clock, the
+    time from one to the next, what a call of the clock takes, and how late each message started.
+    """
+
+    period_us: float
+    first_ns: int
+    clock_call_ns: float
+    late_us: list[float]
+
+
 class Value(msgspec.Struct, frozen=True, kw_only=True):
     """What the messages, or whole steps, did in a phase."""
 
     value: float | None
     unit: str
     batches: list[float | None] = []
+    due: Due | msgspec.UnsetType = msgspec.UNSET
 
 
 class Phase(msgspec.Struct, frozen=True, kw_only=True):

@@ -61,6 +61,8 @@ class ProbeWorkload(Workload):
             "steady": {"window": steady.window, "cov": steady.cov, "limit": steady.limit},
             "observe": list(point.observe),
         }
+        if point.message_period:
+            message["period"] = point.message_period
         if point.settings:
             message["settings"] = point.settings
         if point.scheduling:
@@ -120,6 +122,8 @@ def message_id(point: Point) -> list[str]:
         parts.append(f"k{len(point.comm_cores)}")
     if point.reuse != "same":
         parts.append(point.reuse)
+    if point.message_period:
+        parts.append(f"every{point.message_period * 1e6:g}us")
     if point.processes != "node":
         parts.append(f"per-{point.processes}")
     if point.core_khz is not None:
