@@ -20,6 +20,8 @@ from elbowroom.files import write_atomically
 from elbowroom.machine.topology import Machine as Machine
 from elbowroom.measure import export, results
 from elbowroom.measure.explanation import observed
+from elbowroom.measure.export import FORMATS as FORMATS
+from elbowroom.measure.export import Format as Format
 from elbowroom.measure.measurements import collect
 from elbowroom.plan.point import Note as Note
 from elbowroom.report.page import render
@@ -42,8 +44,6 @@ if TYPE_CHECKING:
     from elbowroom.explain.explainer import ObservedRun
     from elbowroom.results.result import Finding, Verdict
     from elbowroom.store.folder import Manifest
-
-Format = Literal["parquet", "csv", "json", "png", "svg", "curves"]
 
 
 class Run:
@@ -176,14 +176,13 @@ class Run:
         return target
 
     def export(self, kind: Format, path: Path | str) -> list[Path]:
-        """Writes raw samples (parquet, csv), results (json), figures (png, svg: `path` is a folder), or the
-        bandwidths that models learn from (curves: what `import_curves` reads).
+        """Writes raw samples (parquet, csv), results (json, osu, bmf, openmetrics, junit), figures (png, svg:
+        `path` is a folder), the topology with measured memory attributes (hwloc), or the bandwidths that
+        models learn from (curves: what `import_curves` reads). See docs/reference/exports.md.
         """
         if kind == "curves":
             return self._export_curves(Path(path))
-        return export.export(
-            self._folder, self.figures if kind in ("png", "svg") else (), self.show, kind, Path(path)
-        )
+        return export.export(self._folder, self._results, self.show, kind, Path(path))
 
     def _export_curves(self, path: Path) -> list[Path]:
         collected = curves_of(self)

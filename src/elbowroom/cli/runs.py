@@ -252,7 +252,7 @@ def report(
 @click.option(
     "--format",
     "kind",
-    type=click.Choice(["parquet", "csv", "json", "png", "svg", "curves"]),
+    type=click.Choice(api.runs.FORMATS),
     default="parquet",
     show_default=True,
 )
@@ -261,7 +261,12 @@ def report(
 )
 @json_option
 def export(path: str, kind: Any, out: str, as_json: bool) -> int:
-    """Write raw samples (parquet, csv), results (json), figures (png, svg), or curves to `import`."""
+    """Write samples, results or figures in a format that other programs read.
+
+    Raw samples: parquet, csv. Results: json, osu (tables of the OSU micro-benchmarks), bmf (Bencher),
+    openmetrics (Prometheus), junit (CI servers). Figures: png, svg. The topology with measured memory
+    attributes: hwloc. Curves to `import`: curves.
+    """
     _print_files(api.open(path).export(kind, out), as_json)
     return 0
 

@@ -4,36 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from elbowroom.documents import encode
 from elbowroom.draw.figure import Figure
 from elbowroom.draw.files import save
 from elbowroom.errors import UsageError
 from elbowroom.files import disk_error, write_atomically, write_with
+from elbowroom.measure.formats import bmf, hwloc, junit, openmetrics, osu
+from elbowroom.measure.results import Results
 from elbowroom.store.folder import RunFolder
 from elbowroom.store.sealed import seal, table
 
+Format = Literal[
+    "parquet", "csv", "json", "png", "svg", "osu", "bmf", "openmetrics", "junit", "hwloc", "curves"
+]
+FORMATS: tuple[Format, ...] = get_args(Format)
+
 
 def export(
-    folder: RunFolder, figures: tuple[Figure, ...], show: Callable[[], dict[str, Any]], kind: str, path: Path
+    folder: RunFolder, results: Results, show: Callable[[], dict[str, Any]], kind: Format, path: Path
 ) -> list[Path]:
     """Writes `kind` to `path` and returns the files written. CSV has no lists: batches are separated by
-    blanks.
+    blanks. `curves` are written elsewhere (store.curves).
     """
     if kind in ("png", "svg"):
-        return _figures(figures, kind, path)
+        return _figures(results.figures(), kind, path)
     if kind == "parquet":
         seal(path, folder.entries(), folder.manifest.points)
     elif kind == "csv":
         _csv(folder, path)
     elif kind == "json":
         write_atomically(path, encode(show()))
+    elif kind == "hwloc":
+        write_atomically(path, hwloc.text(results, folder.topology()))
+    elif kind in _TEXTS:
+        text = _TEXTS[kind](results)
+        write_atomically(path, text.encode() if isinstance(text, str) else text)
     else:
-        raise UsageError(
-            "no such format", field="format", value=kind, hint="one of: parquet, csv, json, png, svg, curves"
-        )
+        raise UsageError("no such format", field="format", value=kind, hint=f"one of: {', '.join(FORMATS)}")
     return [path]
+
+
+_TEXTS: dict[str, Callable[[Results], str | bytes]] = {
+    "osu": osu.text,
+    "bmf": bmf.text,
+    "openmetrics": openmetrics.text,
+    "junit": junit.text,
+}
+"""Formats that are made from the results alone."""
 
 
 def _figures(figures: tuple[Figure, ...], kind: str, path: Path) -> list[Path]:

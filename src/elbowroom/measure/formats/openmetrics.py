@@ -1,0 +1,140 @@
+"""OpenMetrics 1.0 text: gauges in base units, for Prometheus and what reads its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from elbowroom.measure.formats.values import NAMES, SIDES, measured, side_of, values
+from elbowroom.measure.results import Results
+from elbowroom.results.result import PointResult
+
+_UNITS = {
+    "us": ("duration_seconds", "seconds", 1e-6, "Duration"),
+    "MB/s": ("bandwidth_bytes_per_second", "bytes_per_second", 1e6, "Bandwidth"),
+    "M/s": ("rate_items_per_second", "items_per_second", 1e6, "Rate"),
+    "Mflop/s": ("rate_flops_per_second", "flops_per_second", 1e6, "Rate"),
+}
+"""By unit: the family, its base unit, the factor, and what it is."""
+
+Sample = tuple[str, Mapping[str, object], float]
+
+
+class _Families:
+    """Samples by family, in the order of their first sample; the format wants each family in one piece."""
+
+    def __init__(self) -> None:
+        self._heads: dict[str, tuple[str, str, str]] = {}
+        self._samples: dict[str, list[Sample]] = {}
+
+    def add(
+        self,
+        family: str,
+        kind: str,
+        unit: str,
+        text: str,
+        labels: Mapping[str, object],
+        value: float,
+        end: str = "",
+    ) -> None:
+        self._heads.setdefault(family, (kind, unit, text))
+        self._samples.setdefault(family, []).append((family + end, labels, value))
+
+    def lines(self) -> Iterator[str]:
+        for family, (kind, unit, text) in self._heads.items():
+            yield f"# TYPE {family} {kind}"
+            if unit:
+                yield f"# UNIT {family} {unit}"
+            yield f"# HELP {family} {_escaped(text)}"
+            for name, labels, value in self._samples[family]:
+                inside = ",".join(f'{key}="{_escaped(str(label))}"' for key, label in labels.items())
+                yield f"{name}{{{inside}}} {value:.10g}" if inside else f"{name} {value:.10g}"
+        yield "# EOF"
+
+
+def text(results: Results) -> str:
+    """Medians with their intervals, what each side kept, percentiles of tails, and the verdict. What was not
+    measured has no sample: the format has no comments.
+    """
+    points = measured(results, "openmetrics")
+    manifest = results.manifest
+    families = _Families()
+    run = {
+        "version": manifest.elbowroom,
+        "plan": manifest.plan["name"],
+        "machine": results.machine.name,
+        "virtual": str(results.machine.virtual).lower(),
+        "created": manifest.created,
+    }
+    families.add("elbowroom_run", "info", "", "The run that the samples are of.", run, 1, "_info")
+    families.add(
+        "elbowroom_trusted",
+        "gauge",
+        "",
+        "1 if the machine was quiet enough for the results to be trusted.",
+        {},
+        int(results.verdict.trusted),
+    )
+    for one in values(points):
+        family, unit, factor, what = _UNITS.get(one.summary.unit, ("value", "", 1.0, "Value"))
+        labels = _labels(one.point) | {"side": NAMES[one.side], "style": one.style}
+        summary = one.summary
+        for statistic, value in (("median", summary.median), ("low", summary.low), ("high", summary.high)):
+            if value is not None:
+                families.add(
+                    f"elbowroom_{family}",
+                    "gauge",
+                    unit,
+                    f"{what} of a side alone or together: median, and the ends of its 95 % interval.",
+                    labels | {"statistic": statistic},
+                    value * factor,
+                )
+    for point in points:
+        _add_kept(families, point)
+    _add_tails(families, results)
+    return "\n".join([*families.lines(), ""])
+
+
+def _add_kept(families: _Families, point: PointResult) -> None:
+    for side in SIDES:
+        kept = side_of(point, side).kept
+        if kept is None:
+            continue
+        for statistic, value in (("value", kept.value), ("low", kept.low), ("high", kept.high)):
+            if value is not None:
+                families.add(
+                    "elbowroom_kept_ratio",
+                    "gauge",
+                    "ratio",
+                    "Share of its performance that a side keeps together, and the ends of its 95 % interval.",
+                    _labels(point) | {"side": NAMES[side], "statistic": statistic},
+                    value,
+                )
+
+
+def _add_tails(families: _Families, results: Results) -> None:
+    known = {point.id: point for point in results.points}
+    for one in results.tails:
+        if one.tail is None or one.point not in known:
+            continue
+        name = "elbowroom_due_latency_seconds"
+        labels = _labels(known[one.point]) | {"style": one.style}
+        text = "Latency of messages that were due at fixed times, from the due time to the answer."
+        for percentile in one.tail.percentiles:
+            if percentile.value is not None:
+                quantile = {"quantile": f"{percentile.percent / 100:g}"}
+                families.add(name, "summary", "seconds", text, labels | quantile, percentile.value * 1e-6)
+        families.add(name, "summary", "seconds", text, labels, one.tail.count, "_count")
+
+
+def _labels(point: PointResult) -> dict[str, object]:
+    return {
+        "point": point.id,
+        "kernel": point.workload.title or point.kernel,
+        "cores": point.n,
+        "size_bytes": point.size,
+        "role": point.role,
+    }
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
