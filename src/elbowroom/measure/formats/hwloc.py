@@ -127,7 +127,7 @@ def _attribute(
 def bitmap(numbers: Iterable[int]) -> str:
     """A set of processing units as hwloc writes it: words of 32 bits, the highest first."""
     mask = sum(1 << number for number in set(numbers))
-    words = []
+    words: list[str] = []
     while mask or not words:
         words.append(f"0x{mask & 0xFFFFFFFF:08x}")
         mask >>= 32
