@@ -1,6 +1,7 @@
 """What options accept: the names of launchers, models and formats, elbowroom's own and those of packages."""
 
 from elbowroom.launch.launchers import names as launcher_names
+from elbowroom.measure.formats import FORMATS as FORMATS
 from elbowroom.models.registry import choices as model_names
 from elbowroom.store.exporters import names as format_names
 

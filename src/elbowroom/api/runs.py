@@ -20,8 +20,7 @@ from elbowroom.files import write_atomically
 from elbowroom.machine.topology import Machine as Machine
 from elbowroom.measure import export, results
 from elbowroom.measure.explanation import observed
-from elbowroom.measure.export import FORMATS as FORMATS
-from elbowroom.measure.export import Format as Format
+from elbowroom.measure.formats import Format as Format
 from elbowroom.measure.measurements import collect
 from elbowroom.plan.point import Note as Note
 from elbowroom.report.page import render

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elbowroom import api
-from elbowroom.api.choices import launcher_names
+from elbowroom.api.choices import FORMATS, launcher_names
 from elbowroom.api.quantities import number
 from elbowroom.api.shell import is_stdout
 from elbowroom.cli import run_tables
@@ -252,7 +252,7 @@ def report(
 @click.option(
     "--format",
     "kind",
-    type=click.Choice(api.runs.FORMATS),
+    type=click.Choice(FORMATS),
     default="parquet",
     show_default=True,
 )

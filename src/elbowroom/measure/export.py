@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from elbowroom.documents import encode
 from elbowroom.draw.figure import Figure
 from elbowroom.draw.files import save
 from elbowroom.errors import UsageError
 from elbowroom.files import disk_error, write_atomically, write_with
-from elbowroom.measure.formats import bmf, hwloc, junit, openmetrics, osu
+from elbowroom.measure.formats import FORMATS, Format, bmf, hwloc, junit, openmetrics, osu
 from elbowroom.measure.results import Results
 from elbowroom.store.folder import RunFolder
 from elbowroom.store.sealed import seal, table
-
-Format = Literal[
-    "parquet", "csv", "json", "png", "svg", "osu", "bmf", "openmetrics", "junit", "hwloc", "curves"
-]
-FORMATS: tuple[Format, ...] = get_args(Format)
 
 
 def export(

@@ -16,8 +16,8 @@ import pytest
 from elbowroom import api
 from elbowroom.errors import UsageError
 from elbowroom.measure import results as evaluation
-from elbowroom.measure.export import FORMATS, export
-from elbowroom.measure.formats import bmf, hwloc, junit, openmetrics, osu
+from elbowroom.measure.export import export
+from elbowroom.measure.formats import FORMATS, bmf, hwloc, junit, openmetrics, osu
 from elbowroom.measure.results import Results
 from elbowroom.results.result import Kept, Side
 from elbowroom.store.folder import RunFolder

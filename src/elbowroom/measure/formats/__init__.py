@@ -1,1 +1,12 @@
 """Results of a run in the formats of other programs; a module for each, with its text of `Results`."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+Format = Literal[
+    "parquet", "csv", "json", "png", "svg", "osu", "bmf", "openmetrics", "junit", "hwloc", "curves"
+]
+"""What `export` writes; here, so that the command line knows the names without loading what writes them."""
+
+FORMATS: tuple[Format, ...] = get_args(Format)
