@@ -24,7 +24,7 @@ NO_PERIOD = (
 """Why most runs have no tails."""
 
 _STYLES: dict[str, Style] = {"B": "alone", "AB": "together"}
-_SHOWN = 3
+_SHOWN = 5
 """Classes of stalls that are printed, the longest ones."""
 
 

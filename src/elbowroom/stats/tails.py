@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 
@@ -22,10 +21,14 @@ FAR = 12.0
 """Median deviations above the median of the lower half of latencies, which is undisturbed also on a busy
 machine, and once this median: latencies beyond are disturbed.
 """
-APART = 2.0
-"""Sorted lengths of stalls are of two classes where one is more than so many times the one before."""
-CLASSES = 4
-"""Most classes of stalls that are told apart: the longest ones; shorter stalls are one class."""
+OCTAVE = 2.0
+"""Stalls are first sorted by length into bins that are so many times as long at their end."""
+SAME = 0.02
+"""Relative difference up to which two periods are the same."""
+FILLED = (0.5, 1.5)
+"""Begins in step in each cycle of a period, at least and at most."""
+NEARLY = 0.9
+"""Part of the best score from which a longer period is preferred: a part of a period scores as well."""
 FEWEST = 5
 """Stalls of a class that a length has an interval from, and a period is looked for in."""
 CHANCE = 1e-3
@@ -166,14 +169,38 @@ def disturbances(windows: Sequence[Window]) -> tuple[Disturbance, ...]:
     lengths = np.concatenate([found for _, found in stalls])
     if not len(lengths):
         return ()
-    bounds = _boundaries(lengths)
-    classes = []
-    for low, high in itertools.pairwise(bounds.tolist()):
-        chosen = [(found >= low) & (found < high) for _, found in stalls]
-        begins = [begin[mask] for (begin, _), mask in zip(stalls, chosen, strict=True)]
-        of_class = np.concatenate([found[mask] for (_, found), mask in zip(stalls, chosen, strict=True)])
-        classes.append(_disturbance(begins, of_class))
-    return tuple(classes[::-1])
+    return tuple(_disturbance(stalls, low, high) for low, high in _classes(stalls, lengths))
+
+
+def _classes(stalls: Sequence[tuple[Floats, Floats]], lengths: Floats) -> list[tuple[float, float]]:
+    """From and to which length the stalls of a class are, the longest class first.
+
+    Neighbouring octaves of lengths are one class if both have the same period, or none.
+    """
+    octaves = np.unique(np.floor(np.log(lengths) / math.log(OCTAVE)))
+    classes: list[tuple[float, float, float | None]] = []
+    for octave in octaves[::-1].tolist():
+        low, high = OCTAVE**octave, OCTAVE ** (octave + 1)
+        found = _period(_chosen(stalls, low, high)[0])
+        period = None if found is None else found[0].value
+        if classes and classes[-1][0] == high and _same(classes[-1][2], period):
+            classes[-1] = (low, classes[-1][1], period)
+        else:
+            classes.append((low, high, period))
+    return [(low, high) for low, high, _ in classes]
+
+
+def _same(first: float | None, second: float | None) -> bool:
+    if first is None or second is None:
+        return first is second
+    return abs(first - second) <= SAME * first
+
+
+def _chosen(stalls: Sequence[tuple[Floats, Floats]], low: float, high: float) -> tuple[list[Floats], Floats]:
+    """Begins, by window, and lengths of stalls that are `low` to `high` long."""
+    masks = [(found >= low) & (found < high) for _, found in stalls]
+    begins = [begin[mask] for (begin, _), mask in zip(stalls, masks, strict=True)]
+    return begins, np.concatenate([found[mask] for (_, found), mask in zip(stalls, masks, strict=True)])
 
 
 def _stalls(window: Window, middle: float, limit: float) -> tuple[Floats, Floats]:
@@ -191,14 +218,8 @@ def _stalls(window: Window, middle: float, limit: float) -> tuple[Floats, Floats
     return window.due[first], np.maximum.reduceat(excess, first) + idle / 2 * (idle / window.period)
 
 
-def _boundaries(lengths: Floats) -> Floats:
-    """Lengths at which classes begin, rising, and infinity."""
-    ordered = np.sort(lengths)
-    steps = ordered[1:][ordered[1:] > APART * ordered[:-1]]
-    return np.concatenate([[0.0], steps[max(0, len(steps) - CLASSES + 1) :], [np.inf]])
-
-
-def _disturbance(begins: Begins, lengths: Floats) -> Disturbance:
+def _disturbance(stalls: Sequence[tuple[Floats, Floats]], low: float, high: float) -> Disturbance:
+    begins, lengths = _chosen(stalls, low, high)
     found = _period(begins)
     period, follows = (None, np.ones(len(lengths), dtype=bool)) if found is None else found
     return Disturbance(
@@ -223,21 +244,35 @@ def _period(begins: Begins) -> tuple[Interval, NDArray[np.bool_]] | None:
     begins at random times look alike in more than CHANCE of the cases.
 
     Rayleigh's test for each possible period: the begins as phases of the period, in each window for itself
-    (Mardia and Jupp, Directional Statistics, 2000, section 6.3); its level is divided by their number.
+    (Mardia and Jupp, Directional Statistics, 2000, section 6.3); its level is divided by their number. Bursts
+    fail the test too; a period also has about one begin in step in each cycle.
     """
     from scipy.special import gammaincc
 
     used = [times for times in begins if len(times) > 1]
     if sum(map(len, used)) < FEWEST:
         return None
+    span = sum(float(times[-1] - times[0]) for times in used)
     candidates = _candidates(used)
-    scores = [
-        sum(abs(_resultant(times, period)) ** 2 / len(times) for times in used) for period in candidates
-    ]
-    best = max((score, period) for score, period in zip(scores, candidates, strict=True))
-    if gammaincc(len(used), best[0]) * len(candidates) > CHANCE:
+    scores = []
+    for period in candidates:
+        follows = sum(int(_in_step(times, period).sum()) for times in used)
+        filled = follows / (span / period + len(used))
+        score = sum(abs(_resultant(times, period)) ** 2 / len(times) for times in used)
+        scores.append(score if FILLED[0] <= filled <= FILLED[1] else 0.0)
+    best = max(scores)
+    if not best or gammaincc(len(used), best) * len(candidates) > CHANCE:
         return None
-    return _fitted(begins, best[1])
+    chosen = max(period for score, period in zip(scores, candidates, strict=True) if score >= NEARLY * best)
+    return _fitted(begins, chosen)
+
+
+def _in_step(times: Floats, period: float) -> NDArray[np.bool_]:
+    """Which times are near the mean phase of the period."""
+    origin = float(np.angle(_resultant(times, period))) / (2 * np.pi) if len(times) else 0.0
+    cycles = times / period - origin
+    near: NDArray[np.bool_] = np.abs(cycles - np.round(cycles)) <= IN_STEP
+    return near
 
 
 def _resultant(times: Floats, period: float) -> complex:
@@ -245,15 +280,10 @@ def _resultant(times: Floats, period: float) -> complex:
 
 
 def _candidates(begins: Begins) -> list[float]:
-    """Times between begins that are one to three apart, each as the median of those that differ by less than
-    10 %.
-    """
-    gaps = np.sort(np.concatenate([times[lag:] - times[:-lag] for times in begins for lag in (1, 2, 3)]))
-    chosen = []
-    for gap in np.unique(gaps):
-        low, high = np.searchsorted(gaps, [0.9 * gap, 1.1 * gap])
-        chosen.append(float(np.median(gaps[low : high + 1])))
-    return sorted(set(chosen))
+    """Times between begins that are one to three apart, of those that differ by less than 2 % the median."""
+    gaps = np.concatenate([times[lag:] - times[:-lag] for times in begins for lag in (1, 2, 3)])
+    number = np.round(np.log(gaps) / SAME)
+    return [float(np.median(gaps[number == one])) for one in np.unique(number)]
 
 
 def _fitted(begins: Begins, guess: float) -> tuple[Interval, NDArray[np.bool_]] | None:
@@ -266,9 +296,8 @@ def _fitted(begins: Begins, guess: float) -> tuple[Interval, NDArray[np.bool_]] 
         products = squares = 0.0
         residuals, freedom = 0.0, -1
         for times in begins:
-            origin = float(np.angle(_resultant(times, guess))) / (2 * np.pi) * guess if len(times) else 0.0
-            number = np.round((times - origin) / guess)
-            near = np.abs(times - origin - number * guess) <= IN_STEP * guess
+            near = _in_step(times, guess)
+            number = np.round(times / guess - (times[near][0] / guess if near.any() else 0.0))
             follows.append(near)
             if near.sum() > 1:
                 numbers, own = number[near] - number[near].mean(), times[near] - times[near].mean()
