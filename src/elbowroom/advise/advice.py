@@ -19,8 +19,9 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """One way to run a job and its predicted step. `setup.w` is a number, also where the best was asked for.
 
     Times in s: `separator` before the communication, then `t_comp` (T_M) and `t_comm` (T_N), each alone, with
-    the loss ratios `l_comp`, `l_comm` where they overlap, and `t_acc` of the accelerators; `total` with its
-    90 % interval. Bandwidths (MB/s) of the four streams; `flags` of the prediction.
+    the loss ratios `l_comp`, `l_comm` where they overlap, `t_acc` of the accelerators, and what of the
+    `collective` is exposed; `total` with its 90 % interval. Bandwidths (MB/s) of the four streams; `flags` of
+    the prediction.
     """
 
     setup: Setup
@@ -31,6 +32,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     l_comp: float
     l_comm: float
     t_acc: float
+    collective: float = 0.0
     total: Interval
     comp_alone: float
     comm_alone: float

@@ -333,6 +333,7 @@ def _configuration(document: Document, job: Job, name: str, predicted: Predicted
         l_comp=predicted.l_comp,
         l_comm=predicted.l_comm,
         t_acc=predicted.t_acc,
+        collective=predicted.collective,
         total=predicted.interval,
         comp_alone=comp_alone,
         comm_alone=comm_alone,
@@ -364,7 +365,7 @@ def _node_limit(job: Job, advised: Configuration) -> list[str]:
     does.
     """
     shrinks = 1 - job.step.comm_exponent
-    if job.may.nodes is None or not shrinks or not advised.setup.overlap:
+    if job.may.nodes is None or not shrinks or not advised.setup.overlap or not advised.t_comm:
         return []
     ratio = advised.l_comp * advised.t_comp / (advised.l_comm * advised.t_comm)
     if not ratio > 0:

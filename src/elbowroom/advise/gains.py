@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from elbowroom.advise.collectives import spread, way_of
 from elbowroom.advise.job import Job, Setup
 from elbowroom.advise.setups import load_of, reference_of
 from elbowroom.advise.steps import SetupRates, SetupTimes, rates, slopes, steps
@@ -40,6 +41,7 @@ class Predicted(msgspec.Struct, frozen=True, kw_only=True):
     l_comp: float
     l_comm: float
     t_acc: float
+    collective: float
     w: float
     logs: Array
     errors: dict[Hashable, float]
@@ -101,11 +103,13 @@ def predicted(job: Job, setups: Sequence[Setup], given: SetupRates) -> list[Pred
     """The steps of these setups at these rates."""
     times = steps(job, setups, given)
     slope = slopes(job, setups, given, times.w)
+    deviation = spread(job, setups, times.t_comp[0]) / times.total[0]
     return [
         Predicted(
             setup=setup,
             streams=tuple(given.streams[:, 0, index].tolist()),
-            errors=_errors(job, setup, slope[:, index], given.discrepancy[:, index]),
+            errors=_errors(job, setup, slope[:, index], given.discrepancy[:, index])
+            | {("collective", *way_of(setup)): float(deviation[index])},
             w=float(times.w[index]),
             logs=np.log(times.total[:, index]),
             **_step(times, index),
@@ -115,7 +119,7 @@ def predicted(job: Job, setups: Sequence[Setup], given: SetupRates) -> list[Pred
 
 
 def _step(times: SetupTimes, index: int) -> dict[str, float]:
-    names = ("separator", "t_comp", "t_comm", "l_comp", "l_comm", "t_acc")
+    names = ("separator", "t_comp", "t_comm", "l_comp", "l_comm", "t_acc", "collective")
     return {name: float(getattr(times, name)[0, index]) for name in names}
 
 

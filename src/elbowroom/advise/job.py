@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Union
 import msgspec
 from msgspec import Meta
 
+from elbowroom.advise.collectives import FORMS, POLICIES, Collective, Form, Progress, check_collective
 from elbowroom.documents import check_keys, convert, parse_toml
 from elbowroom.errors import UsageError
 from elbowroom.models.load import Direction
@@ -75,7 +76,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     (those of the second on `comp_node_other`, where given); messages of `size` bytes (None: the model's) go
     by `comm_threads` threads on cores of `comm_socket` (None: the last one) between the network and
     `comm_node`. `overlap`: both at once. `w`: share of the computation on the accelerator; best: whatever
-    takes least; `nodes`: how many share the job.
+    takes least; `nodes`: how many share the job. `form` and `progress`: how the collective is called, and
+    what makes it proceed.
     """
 
     cores: Count
@@ -89,6 +91,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     overlap: bool = True
     w: Share | Best = 0.0
     nodes: Annotated[int, Meta(ge=1)] = 1
+    form: Form = "blocking"
+    progress: Progress = "none"
 
 
 AXES = tuple(field.name for field in msgspec.structs.fields(Setup))
@@ -109,6 +113,8 @@ class May(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     overlap: tuple[bool, ...] | None = None
     w: tuple[Share, ...] | Best | None = None
     nodes: tuple[Annotated[int, Meta(ge=1)], ...] | None = None
+    form: tuple[Form, ...] | Every | None = None
+    progress: tuple[Progress, ...] | Every | None = None
 
 
 class Accelerator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -132,13 +138,14 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A job; `accelerator` None: there is none."""
+    """A job; `accelerator`, `collective` None: there is none."""
 
     name: str
     step: JobStep
     now: Setup
     may: May
     accelerator: Accelerator | None = None
+    collective: Collective | None = None
     verify: Verification = Verification()
 
 
@@ -147,8 +154,10 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "now": Setup,
     "may": May,
     "accelerator": Accelerator,
+    "collective": Collective,
     "verify": Verification,
 }
+_WORDS = {"form": " or ".join(FORMS), "progress": " or ".join(POLICIES)}
 _NUMBERS = (
     "cores",
     "cores_other",
@@ -170,7 +179,7 @@ def decode(text: str, where: str) -> Job:
 def of_data(data: Mapping[str, Any], where: str = "the job") -> Job:
     """A job from plain data, as TOML gives it: sizes may be `64MB`, counts `1-8`."""
     normal = _normal(data, where)
-    job = convert(normal, Job, where=where, subject="job", page=PAGE)
+    job = convert(normal, Job, where=where, subject="job", page=PAGE, words=_WORDS)
     check(job)
     return job
 
@@ -189,6 +198,9 @@ def _normal(data: Mapping[str, Any], where: str) -> dict[str, Any]:
         for key in ("comp_bytes", "comm_bytes"):
             if isinstance(step.get(key), str):
                 step[key] = _bytes(step[key], f"step.{key}")
+    collective = normal.get("collective")
+    if isinstance(collective, dict) and isinstance(collective.get("size"), str):
+        collective["size"] = _bytes(collective["size"], "collective.size")
     if isinstance(now, dict) and isinstance(now.get("size"), str):
         now["size"] = parse_size(now["size"], "now.size")
     if isinstance(may, dict):
@@ -230,9 +242,10 @@ def _values(axis: str, value: Any) -> Any:
 
 def check(job: Job) -> None:
     """Refuses a job that is incomplete or contradictory or has nothing to choose, on any machine."""
-    _check_step(job.step)
+    _check_step(job)
     _check_now(job)
     _check_may(job)
+    check_collective(job)
     _check_verify(job.verify)
 
 
@@ -267,7 +280,8 @@ def _check_verify(verify: Verification) -> None:
             )
 
 
-def _check_step(step: JobStep) -> None:
+def _check_step(job: Job) -> None:
+    step = job.step
     given = [key for key in ("comp_bytes", "comp_flops", "t_comp") if getattr(step, key) is not None]
     if len(given) != 1:
         problem = (
@@ -279,6 +293,8 @@ def _check_step(step: JobStep) -> None:
         raise UsageError("is missing", field="step.intensity", hint="give flop/B beside comp_flops")
     for key, what in (("comp_bytes", "computes"), ("comp_flops", "computes"), ("comm_bytes", "communicates")):
         value = getattr(step, key)
+        if key == "comm_bytes" and value == 0 and job.collective is not None:
+            continue
         if value is not None and not (value > 0 and math.isfinite(value)):
             raise UsageError(
                 f"a step that {what} nothing has nothing to overlap" if value == 0 else "is not an amount",
@@ -365,7 +381,10 @@ JobFile: type[msgspec.Struct] = _as_written(
             nodes=_one_or_more(Annotated[int, Meta(ge=1)], CountText),
             size=_one_or_more(int, SizeText),
             overlap=_one_or_more(bool),
+            form=_one_or_more(Form, Every),
+            progress=_one_or_more(Progress, Every),
             w=(tuple[Share, ...] | Share | Best | None, None),
         ),
     ),
+    collective=(_as_written(Collective, size=(int | SizeText,)) | None, None),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from elbowroom.advise.advice import Choice
+from elbowroom.advise.collectives import FORMS, POLICIES
 from elbowroom.advise.gains import Predicted
 from elbowroom.draw.numbers import number
 from elbowroom.plan.sizes import format_size
@@ -83,6 +84,10 @@ def _value_text(axis: str, predicted: Predicted) -> str:
     setup, value = predicted.setup, getattr(predicted.setup, axis)
     if axis == "overlap":
         return "overlap" if value else "no overlap"
+    if axis == "form":
+        return FORMS[value]
+    if axis == "progress":
+        return POLICIES[value]
     if axis == "w":
         return f"{predicted.w:.3f} of the work on the accelerators"
     if axis == "size":
@@ -97,6 +102,11 @@ def _because(axis: str, back: Predicted, advised: Predicted, counted: Sequence[f
         return _pace(back, advised)
     if axis == "nodes":
         return _scaled(back, advised)
+    if axis in ("form", "progress"):
+        return (
+            f"{seconds(advised.collective)} of the collective are exposed in a step instead of "
+            f"{seconds(back.collective)}"
+        )
     if axis == "w":
         return (
             f"the accelerators take {seconds(advised.t_acc)}, and the cores and the communication "

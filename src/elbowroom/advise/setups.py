@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from elbowroom.advise.collectives import way_of
 from elbowroom.advise.job import AXES, Job, JobStep, Setup
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import Shape
@@ -35,9 +36,10 @@ def setups(job: Job, shape: Shape) -> list[Setup]:
             field="may",
             hint=f"list fewer values, first of {widest} (now {len(axes[widest])})",
         )
-    fitting = [setup for setup in _product(axes) if not misfit(setup, job.step, shape)]
+    possible = [setup for setup in _product(axes) if _measured(setup, job)]
+    fitting = [setup for setup in possible if not misfit(setup, job.step, shape)]
     if len(fitting) < 2:
-        refused = next((setup for setup in _product(axes) if misfit(setup, job.step, shape)), job.now)
+        refused = next((setup for setup in possible if misfit(setup, job.step, shape)), job.now)
         reason = misfit(refused, job.step, shape)
         raise UsageError(
             f"leaves nothing to choose: only the present setup fits {shape.name}"
@@ -53,13 +55,21 @@ def _product(axes: dict[str, tuple[object, ...]]) -> Iterator[Setup]:
         yield Setup(**dict(zip(axes, combination, strict=True)))  # type: ignore[arg-type]
 
 
+def _measured(setup: Setup, job: Job) -> bool:
+    """Whether the collective was measured in the setup's form and with its progress policy."""
+    return job.collective is None or job.collective.find(way_of(setup)) is not None
+
+
 def values(job: Job, axis: str, shape: Shape) -> tuple[object, ...]:
     """The allowed values of an axis: the present one first, then the others in the order listed."""
     now = getattr(job.now, axis)
     allowed = getattr(job.may, axis)
     if allowed is None:
         return (now,)
-    if allowed == "every":
+    if allowed == "every" and axis in ("form", "progress"):
+        measured = () if job.collective is None else job.collective.measured
+        allowed = tuple(getattr(one, axis) for one in measured)
+    elif allowed == "every":
         allowed = tuple(_every(axis, shape))
     elif isinstance(allowed, str):
         allowed = (allowed,)
@@ -111,7 +121,7 @@ def misfit(setup: Setup, step: JobStep, shape: Shape) -> tuple[str, str, str] | 
         return "cores", "there is no computing core", "give at least one"
     for socket, axis in enumerate(("cores", "cores_other")):
         most = shape.cores_first_socket if socket < shape.sockets else 0
-        threads = setup.comm_threads if socket == comm_socket(setup, shape) and setup.overlap else 0
+        threads = _busy_cores(setup) if socket == comm_socket(setup, shape) else 0
         count = getattr(setup, axis)
         if count > most - threads:
             return axis, _too_many(most, threads, shape, socket), f"give at most {max(most - threads, 0)}"
@@ -126,6 +136,11 @@ def misfit(setup: Setup, step: JobStep, shape: Shape) -> tuple[str, str, str] | 
             f"give at most {most_bytes}",
         )
     return None
+
+
+def _busy_cores(setup: Setup) -> int:
+    """Cores that cannot compute: those that communicate at the same time, and that of the progress thread."""
+    return (setup.comm_threads if setup.overlap else 0) + (setup.progress == "thread")
 
 
 def _too_many(most: int, threads: int, shape: Shape, socket: int) -> str:

@@ -5,6 +5,7 @@ shared with the accelerators, which would take T_A for all of it:
     separator = s W / comp_alone,  T_M = (1 - s)(1 - w) W / comp_alone,  T_N = N / comm_alone,
     total = separator + max(w T_A, both),
 where both is T_tot of models/overlap/law.py with L_M and L_N alone/together, or T_M + T_N without overlap.
+A collective operation adds what of it is exposed (collectives.py).
 On r times as many nodes as the job has now W is a share 1/r of that, and N a share 1/r^e.
 All computing cores share the work so that they end together. Sources: Langguth 2018, sections IV and VI.
 """
@@ -17,6 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from elbowroom.advise.collectives import exposed
 from elbowroom.advise.job import BEST, Accelerator, Job, JobStep, Setup
 from elbowroom.advise.setups import load_of, reference_of
 from elbowroom.errors import UsageError
@@ -45,7 +47,9 @@ class SetupRates(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SetupTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """Times (s) and loss ratios of S setups, each (1 + D, S); `w`: the accelerators' share, (S,)."""
+    """Times (s) and loss ratios of S setups, each (1 + D, S); `collective`: what of it is exposed; `w`: the
+    accelerators' share, (S,).
+    """
 
     separator: Array
     t_comp: Array
@@ -53,6 +57,7 @@ class SetupTimes(msgspec.Struct, frozen=True, kw_only=True):
     l_comp: Array
     l_comm: Array
     t_acc: Array
+    collective: Array
     total: Array
     w: Array
 
@@ -95,7 +100,7 @@ def steps(job: Job, setups: Sequence[Setup], given: SetupRates) -> SetupTimes:
     overlap = np.array([setup.overlap for setup in setups])
     fixed = np.array([np.nan if setup.w == BEST else setup.w for setup in setups], dtype=float)
     more = more_nodes(job, setups)
-    return _steps(job, more, overlap, fixed, given.streams, given.moved[:, None] / more)
+    return _steps(job, setups, more, overlap, fixed, given.streams, given.moved[:, None] / more)
 
 
 def more_nodes(job: Job, setups: Sequence[Setup]) -> Array:
@@ -104,7 +109,13 @@ def more_nodes(job: Job, setups: Sequence[Setup]) -> Array:
 
 
 def _steps(
-    job: Job, more: Array, overlap: NDArray[np.bool_], fixed: Array, streams: Array, moved: Array
+    job: Job,
+    setups: Sequence[Setup],
+    more: Array,
+    overlap: NDArray[np.bool_],
+    fixed: Array,
+    streams: Array,
+    moved: Array,
 ) -> SetupTimes:
     """`more`: of nodes; `fixed`: the accelerators' share, nan for the best one; `moved`: (1 + D or 1, S)."""
     comp_alone, comm_alone, comp, comm = np.maximum(streams, 1e-9) * MEGA
@@ -120,6 +131,7 @@ def _steps(
     separator = step.separator * moved / comp_alone
     # Without accelerator t_acc is infinite and w is 0.
     busy = np.where(w > 0, w * np.where(w > 0, t_acc, 0.0), 0.0)
+    collective = exposed(job, setups, t_comp)
     both = np.where(overlap, overlapped(t_comp, t_comm, l_comp, l_comm), t_comp + t_comm)
     return SetupTimes(
         separator=separator,
@@ -128,7 +140,8 @@ def _steps(
         l_comp=l_comp,
         l_comm=l_comm,
         t_acc=busy,
-        total=separator + np.maximum(busy, both),
+        collective=collective,
+        total=separator + np.maximum(busy, both) + collective,
         w=w,
     )
 
@@ -179,6 +192,6 @@ def slopes(job: Job, setups: Sequence[Setup], given: SetupRates, w: Array) -> Ar
         for sign in (1.0, -1.0):
             streams, moved = given.streams[:, :1].copy(), given.moved[:1, None] / more
             (streams[k] if k < 4 else moved)[...] *= np.exp(sign * STEP)
-            ends.append(_steps(job, more, overlap, w, streams, moved).total[0])
+            ends.append(_steps(job, setups, more, overlap, w, streams, moved).total[0])
         relative[k] = np.log(ends[0] / ends[1]) / (2 * STEP)
     return relative

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from elbowroom.advise import job as jobs
 from elbowroom.advise.advisor import advise as advised
 from elbowroom.advise.job import Job
+from elbowroom.api.measured_collectives import with_measurements
+from elbowroom.documents import parse_toml
 from elbowroom.draw import files
 from elbowroom.errors import UsageError, closest
 from elbowroom.files import read_text
@@ -344,30 +346,42 @@ def save_panels(model: Model, panels: Sequence[Figure], path: Path | str) -> Pat
     return Path(path)
 
 
-def load_job(source: Job | Mapping[str, Any] | Path | str) -> Job:
+def load_job(source: Job | Mapping[str, Any] | Path | str, *, collectives: Run | None = None) -> Job:
     """A job from its file (docs/guide/advise.md), or from plain data as that file would give it.
 
-    UsageError tells field, value and hint of what is wrong.
+    `collectives`: a run of the plan `collectives`, which says how long the job's collective takes. UsageError
+    tells field, value and hint of what is wrong.
     """
     if isinstance(source, Job):
+        if collectives is not None:
+            raise UsageError("is for a job's file or data", field="collectives", hint="leave it out")
         return source
     if isinstance(source, Mapping):
-        return jobs.of_data(source)
+        return jobs.of_data(
+            source if collectives is None else with_measurements(source, collectives.points())
+        )
     path = Path(source)
-    return jobs.decode(
-        read_text(path, field="job", hint="name a TOML file, see `elbowroom help advise`"), path.name
-    )
+    text = read_text(path, field="job", hint="name a TOML file, see `elbowroom help advise`")
+    if collectives is None:
+        return jobs.decode(text, path.name)
+    data = parse_toml(text, field="job", where=path.name)
+    return jobs.of_data(with_measurements(data, collectives.points()), path.name)
 
 
 def advise(
-    model: Model | Path | str, job: Job | Mapping[str, Any] | Path | str, *, name: str | None = None
+    model: Model | Path | str,
+    job: Job | Mapping[str, Any] | Path | str,
+    *,
+    name: str | None = None,
+    collectives: Run | None = None,
 ) -> Advice:
     """How a job should run on the machine of a model (M.json, or a published machine): the best setup of all
     that it may choose, what each change gains with its 90 % interval, and why.
 
-    See `sentence`, `now`, `advised`, `choices`, `configurations` of what is returned. UsageError where the
-    job does not fit the machine, leaves nothing to choose, or asks what the model has no runs for.
+    `collectives`: a run of the plan `collectives`, for a job with a collective operation. See `sentence`,
+    `now`, `advised`, `choices`, `configurations` of what is returned. UsageError where
+    the job does not fit the machine, leaves nothing to choose, or asks what the model has no runs for.
     """
     loaded = load_model(model)
     source = str(loaded.path) if loaded.path is not None else loaded.machine.name
-    return advised(loaded.document, load_job(job), model=source, name=name)
+    return advised(loaded.document, load_job(job, collectives=collectives), model=source, name=name)

@@ -36,6 +36,11 @@ REPETITIONS = 9
     help="Default: flow if it was fitted; threshold for a published machine.",
 )
 @click.option(
+    "--collectives",
+    metavar="RUN",
+    help="Run of the plan `collectives`: how long the job's collective takes each way.",
+)
+@click.option(
     "-o",
     "--out",
     type=Output(),
@@ -70,7 +75,8 @@ def advise(source: str, as_json: bool, **options: Any) -> int:
     """
     _check(options)
     save = _saver(options["out"])
-    advice = api.advise(source, options["job"], name=options["name"])
+    run = None if options["collectives"] is None else api.open(options["collectives"])
+    advice = api.advise(source, options["job"], name=options["name"], collectives=run)
     if options["out"] is not None:
         save(advice, options["out"])
     if not as_json:

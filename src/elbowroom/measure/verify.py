@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from elbowroom.advise.advice import Advice, Configuration
+from elbowroom.advise.collectives import way_of
 from elbowroom.advise.job import Job, JobStep, Setup
 from elbowroom.advise.setups import comm_socket
 from elbowroom.advise.verification import Column, Compared, compare, compared_with, steps_of_rates
@@ -77,6 +78,7 @@ def placed(advice: Advice, document: Document, machine: Machine) -> Placed:
     kernel, cursor, scale = _kernel(advice.job, document)
     builder = _PointBuilder(machine, local_layout, advice, kernel, cursor, document.calibration.size)
     other = compared_with(advice)
+    _same_collective(advice, other)
     return Placed(
         now=builder.point(advice.now.setup),
         other=builder.point(other.setup),
@@ -84,6 +86,17 @@ def placed(advice: Advice, document: Document, machine: Machine) -> Placed:
         control=builder.control(advice.now.setup),
         scale=scale,
     )
+
+
+def _same_collective(advice: Advice, other: Configuration) -> None:
+    """Refuses to check by bandwidths what is no matter of bandwidths."""
+    if way_of(advice.now.setup) != way_of(other.setup):
+        raise UsageError(
+            "the probe does not measure form and progress of a collective here",
+            field="verify",
+            value="/".join(way_of(other.setup)),
+            hint="verify with the program itself (verify.command in the job), or: elbowroom run collectives",
+        )
 
 
 def _same_machine(advice: Advice, local_layout: Layout) -> None:

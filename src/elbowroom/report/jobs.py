@@ -9,6 +9,7 @@ import msgspec
 
 from elbowroom.advise.advice import Advice, Choice, Configuration
 from elbowroom.advise.contention_map import ContentionMap, Spot
+from elbowroom.advise.job import Setup
 from elbowroom.advise.reasons import percent, seconds
 from elbowroom.draw import numbers
 from elbowroom.draw.figure import Figure
@@ -27,6 +28,8 @@ AXES = {
     "overlap": "overlap",
     "w": "accelerators' share of the work",
     "nodes": "nodes",
+    "form": "form of the collective",
+    "progress": "progress of the collective",
 }
 """Names of a setup's fields on the page, in the order of its table."""
 ALWAYS = ("cores", "comp_node", "comm_node", "size", "comm_threads", "overlap")
@@ -92,7 +95,7 @@ def _between(interval: Interval, text: Callable[[float], str]) -> str:
 
 def _setup_rows(advice: Advice, columns: Sequence[Spot]) -> list[dict[str, Any]]:
     rows = []
-    default = {"cores_other": 0, "comp_node_other": None, "comm_socket": None, "w": 0.0, "nodes": 1}
+    default = {field.name: field.default for field in msgspec.structs.fields(Setup)}
     for axis, name in AXES.items():
         values = [getattr(column.setup, axis) for column in columns]
         if axis not in ALWAYS and all(value == default[axis] for value in values):
@@ -138,6 +141,8 @@ def _step_rows(columns: Sequence[Configuration], spots: Sequence[Spot]) -> list[
         row("kept by computation", [_kept(s.kept_comp) if s.setup.overlap else "all" for s in spots]),
         row("kept by communication", [_kept(s.kept_comm) if s.setup.overlap else "all" for s in spots]),
     ]
+    if any(column.collective for column in columns):
+        rows.append(row("collective, exposed", [seconds(column.collective) for column in columns]))
     if any(column.t_acc for column in columns):
         rows.append(row("accelerators", [seconds(column.t_acc) for column in columns]))
     totals = [f"{seconds(column.total.value)} ({_between(column.total, seconds)})" for column in columns]

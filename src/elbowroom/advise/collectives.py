@@ -1,0 +1,163 @@
+"""A collective operation of a step: how it is called, who makes it proceed, and what of it is exposed.
+
+What a form and a progress policy hide cannot be predicted from bandwidths: it is a property of the MPI
+library. It is measured (`run collectives`), and carried over: a measured overlap o of an operation that takes
+T alone saves o min(T, T_M) of a step that computes for T_M (models/overlap; the measurement's computation is
+as long as the operation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+from numpy.typing import NDArray
+
+from elbowroom.errors import UsageError
+from elbowroom.stats.interval import Interval
+from elbowroom.stats.signed_ranks import NORMAL_95
+
+if TYPE_CHECKING:
+    from elbowroom.advise.job import Job, Setup
+
+Array = NDArray[np.float64]
+Form = Literal["blocking", "nonblocking", "persistent"]
+Progress = Literal["none", "test", "thread", "library"]
+Way = tuple[Form, Progress]
+
+FORMS: dict[str, str] = {
+    "blocking": "a blocking call",
+    "nonblocking": "a non-blocking call",
+    "persistent": "a persistent request",
+}
+POLICIES: dict[str, str] = {
+    "none": "progress only in the final wait",
+    "test": "MPI_Test from the computing thread",
+    "thread": "a progress thread",
+    "library": "the library's own progress",
+}
+"""How each value is called in sentences."""
+
+
+class MeasuredCollective(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One form and progress policy as measured: time alone in s, and overlap, with 95 % intervals.
+
+    `overlap` None: nothing can overlap, as in the blocking form.
+    """
+
+    form: Form
+    progress: Progress = "none"
+    seconds: Interval
+    overlap: Interval | None = None
+
+    @property
+    def way(self) -> Way:
+        """What distinguishes it from the others."""
+        return self.form, self.progress
+
+
+class Collective(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The collective of a step: `operation` of `size` bytes, `count` times; how long it takes each way."""
+
+    operation: str
+    size: Annotated[int, Meta(ge=0)]
+    count: Annotated[int, Meta(ge=1)] = 1
+    measured: tuple[MeasuredCollective, ...] = ()
+
+    def find(self, way: Way) -> MeasuredCollective | None:
+        """What was measured of a form and policy."""
+        return next((one for one in self.measured if one.way == way), None)
+
+
+def way_of(setup: Setup) -> Way:
+    """The form and policy of a setup."""
+    return setup.form, setup.progress
+
+
+def check_collective(job: Job) -> None:
+    """Refuses choices without a collective, and a collective without or with contradictory measurements."""
+    given = job.collective
+    if given is None:
+        for table, values, usual in (("now", job.now, ("blocking", "none")), ("may", job.may, (None, None))):
+            for axis, default in zip(("form", "progress"), usual, strict=True):
+                if (value := getattr(values, axis)) != default:
+                    hint = "add [collective] with operation and size"
+                    raise UsageError(
+                        "no collective is described", field=f"{table}.{axis}", value=value, hint=hint
+                    )
+        return
+    if not given.measured:
+        raise UsageError(
+            "has no measurements",
+            field="collective",
+            value=given.operation,
+            hint="measure it: elbowroom run collectives --out RUN; elbowroom advise ... --collectives RUN",
+        )
+    for one in given.measured:
+        if [other.way for other in given.measured].count(one.way) > 1:
+            raise UsageError(
+                "is listed twice",
+                field="collective.measured",
+                value="/".join(one.way),
+                hint="keep one of them",
+            )
+        if not one.seconds.low > 0:
+            hint = "give the time of the operation alone, in s"
+            raise UsageError("is no time", field="collective.measured", value=one.seconds.low, hint=hint)
+    _check_measured(job, given)
+
+
+def _check_measured(job: Job, given: Collective) -> None:
+    known = ", ".join("/".join(one.way) for one in given.measured)
+    if given.find(way_of(job.now)) is None:
+        raise UsageError(
+            "was not measured", field="now.form", value="/".join(way_of(job.now)), hint=f"measured: {known}"
+        )
+    for position, axis in enumerate(("form", "progress")):
+        values = getattr(job.may, axis)
+        for value in () if values is None or values == "every" else values:
+            if value not in {one.way[position] for one in given.measured}:
+                raise UsageError(
+                    "was not measured", field=f"may.{axis}", value=value, hint=f"measured: {known}"
+                )
+
+
+def exposed(job: Job, setups: Sequence[Setup], t_comp: Array) -> Array:
+    """What the collective adds to each step (s), like `t_comp` (1 + D, S), the computation alone: its time
+    alone less what the computation hides. 0 without a collective.
+    """
+    if job.collective is None:
+        return np.zeros_like(t_comp)
+    alone, overlap, _ = _columns(job.collective, setups)
+    hidable = np.minimum(alone, t_comp / job.collective.count)
+    added: Array = job.collective.count * (alone - overlap * hidable)
+    return added
+
+
+def spread(job: Job, setups: Sequence[Setup], t_comp: Array) -> Array:
+    """Standard deviation (s) of what `exposed` adds, from the measured intervals: (S,) of (S,)."""
+    if job.collective is None:
+        return np.zeros_like(t_comp)
+    alone, overlap, errors = _columns(job.collective, setups)
+    hidable = np.minimum(alone, t_comp / job.collective.count)
+    whole = np.where(alone < t_comp / job.collective.count, 1 - overlap, 1.0)
+    deviation: Array = job.collective.count * np.hypot(whole * errors[0], hidable * errors[1])
+    return deviation
+
+
+def _columns(given: Collective, setups: Sequence[Setup]) -> tuple[Array, Array, Array]:
+    """Time alone and overlap of each setup's way (S,), and the standard deviations of both (2, S)."""
+    table = {one.way: _row(one) for one in given.measured}
+    rows = np.array([table[way_of(setup)] for setup in setups]).T
+    return rows[0], rows[1], rows[2:]
+
+
+def _row(one: MeasuredCollective) -> tuple[float, float, float, float]:
+    seconds, overlap = one.seconds, one.overlap
+    error = (seconds.high - seconds.low) / 2 / NORMAL_95
+    if overlap is None:
+        return seconds.value, 0.0, error, 0.0
+    return seconds.value, overlap.value, error, (overlap.high - overlap.low) / 2 / NORMAL_95
