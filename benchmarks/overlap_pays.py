@@ -81,7 +81,7 @@ def compared(name: str, out: Path, program: Path, options: Any, hosts: LinkedHos
     found = measured(out / name, options.size, hosts)
     size = parse_size(options.size, "size")
     # As long as the collective takes alone.
-    alone = found["blocking", "none"]["comm"]["alone"]["median"] * 1e-6
+    alone = found["blocking", "none"]["overlapped"]["message"]["value"]
     each = np.median(steps(program, 64, size, 1, hosts)["none", "none"]) / 64
     times = steps(program, max(1, round(alone / each)), size, options.rounds, hosts)
     now = np.array(times[WAYS[0]])
@@ -90,7 +90,8 @@ def compared(name: str, out: Path, program: Path, options: Any, hosts: LinkedHos
     for way in WAYS:
         point, own = found[way], np.array(times[way])
         gains = np.percentile(1 - own / now, (10, 50, 90))
-        figures = f"{point['overlap']:7.2f}  {point['osu_overlap']:5.2f}  {point['comp']['kept']:11.2f}"
+        kept = point["overlapped"]["kept_comp"]["value"]
+        figures = f"{point['overlap']:7.2f}  {point['osu_overlap']:5.2f}  {kept:11.2f}"
         print(
             f"{way[0]:12s} {way[1]:8s} {figures}  {point['reason']:12s} {np.median(own) * 1e3:6.2f} ms "
             f"{gains[1]:7.1%} ({gains[0]:.1%} to {gains[2]:.1%})"
