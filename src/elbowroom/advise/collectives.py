@@ -27,6 +27,8 @@ Array = NDArray[np.float64]
 Form = Literal["blocking", "nonblocking", "persistent"]
 Progress = Literal["none", "test", "thread", "library"]
 Way = tuple[Form, Progress]
+WAY = ("form", "progress")
+"""The fields of a setup that say how its collective is called."""
 
 FORMS: dict[str, str] = {
     "blocking": "a blocking call",
@@ -82,7 +84,7 @@ def check_collective(job: Job) -> None:
     given = job.collective
     if given is None:
         for table, values, usual in (("now", job.now, ("blocking", "none")), ("may", job.may, (None, None))):
-            for axis, default in zip(("form", "progress"), usual, strict=True):
+            for axis, default in zip(WAY, usual, strict=True):
                 if (value := getattr(values, axis)) != default:
                     hint = "add [collective] with operation and size"
                     raise UsageError(
@@ -116,7 +118,7 @@ def _check_measured(job: Job, given: Collective) -> None:
         raise UsageError(
             "was not measured", field="now.form", value="/".join(way_of(job.now)), hint=f"measured: {known}"
         )
-    for position, axis in enumerate(("form", "progress")):
+    for position, axis in enumerate(WAY):
         values = getattr(job.may, axis)
         for value in () if values is None or values == "every" else values:
             if value not in {one.way[position] for one in given.measured}:

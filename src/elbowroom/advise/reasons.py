@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from elbowroom.advise.advice import Choice
-from elbowroom.advise.collectives import FORMS, POLICIES
+from elbowroom.advise.collectives import FORMS, POLICIES, WAY
 from elbowroom.advise.gains import Predicted
 from elbowroom.draw.numbers import number
 from elbowroom.plan.sizes import format_size
@@ -102,7 +102,7 @@ def _because(axis: str, back: Predicted, advised: Predicted, counted: Sequence[f
         return _pace(back, advised)
     if axis == "nodes":
         return _scaled(back, advised)
-    if axis in ("form", "progress"):
+    if axis in WAY:
         return (
             f"{seconds(advised.collective)} of the collective are exposed in a step instead of "
             f"{seconds(back.collective)}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from elbowroom.advise.collectives import way_of
+from elbowroom.advise.collectives import WAY, way_of
 from elbowroom.advise.job import AXES, Job, JobStep, Setup
 from elbowroom.errors import UsageError
 from elbowroom.models.curves import Shape
@@ -66,7 +66,7 @@ def values(job: Job, axis: str, shape: Shape) -> tuple[object, ...]:
     allowed = getattr(job.may, axis)
     if allowed is None:
         return (now,)
-    if allowed == "every" and axis in ("form", "progress"):
+    if allowed == "every" and axis in WAY:
         measured = () if job.collective is None else job.collective.measured
         allowed = tuple(getattr(one, axis) for one in measured)
     elif allowed == "every":

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from elbowroom.advise.collectives import WAY
 from elbowroom.advise.job import AXES
 from elbowroom.api.models import Model
 from elbowroom.api.profiles import analyse_nodes
@@ -20,6 +21,9 @@ from elbowroom.profile.analysis import Analysis, summarise
 from elbowroom.profile.job import JobFacts, ProfiledJob, job_of_steps, overlaps
 from elbowroom.profile.steps import Steps, find_steps
 from elbowroom.profile.summary import OverlapSummary
+
+CHOICES = tuple(axis for axis in AXES if axis not in WAY)
+"""What a profiled job may choose: a profile does not measure other forms of its collectives."""
 
 
 class DiagnosisOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,16 +182,16 @@ def choices_of_command(command: str) -> tuple[str, ...]:
         raise UsageError(
             f"has braces that do not close ({error})", field="verify", value=command, hint="write {{ for {"
         ) from error
-    unknown = sorted(named - set(AXES))
+    unknown = sorted(named - set(CHOICES))
     if unknown or not named:
         problem = f"names {{{unknown[0]}}}, which is no choice of a job" if unknown else "names no choice"
         raise UsageError(
             problem,
             field="verify",
             value=command,
-            hint=f'write one in braces: "./app --threads {{cores}}"; known: {", ".join(AXES)}',
+            hint=f'write one in braces: "./app --threads {{cores}}"; known: {", ".join(CHOICES)}',
         )
-    return tuple(axis for axis in AXES if axis in named)
+    return tuple(axis for axis in CHOICES if axis in named)
 
 
 def may_change(command: str, has_other_cores: bool) -> dict[str, Any]:
