@@ -1,6 +1,6 @@
 """Overlaps with a planted truth: how often the reason of the loss is named, and how near OSU's figure is.
 
-    python benchmarks/overlap_reasons.py [--runs 200] [--json]
+    python benchmarks/overlap_reasons.py [--runs 200] [--json] [-o account.svg]
 
 Of 200 simulated points each, a library without progress, a late rank, a slow link (token bucket) and
 contention are named at 95 % at least, and no reason is named at 95 % of points where nothing was planted.
@@ -115,6 +115,31 @@ def measured(name: str, seed: int) -> OverlapMeasures:
     return measures(simulate(ALL[name](*common(seed))))
 
 
+def draw(path: Path) -> None:
+    """Where a step's time goes in one point for each planted truth, as shares of the computation alone."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    mpl.rcParams["svg.hashsalt"] = "overlap"
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(8, 3), layout="constrained")
+    names = list(PLANTED)
+    found = [measured(name, 1003) for name in names]
+    left = np.ones(len(names))
+    axes.barh(names, left, color="0.85", label="computation alone")
+    colours = ("tab:red", "tab:orange", "tab:purple", "tab:blue")
+    for place, colour in enumerate(colours):
+        alone = np.array([one.computation.value for one in found])
+        parts = np.maximum([one.losses[place].seconds.value for one in found], 0.0) / alone
+        axes.barh(names, parts, left=left, color=colour, label=found[0].losses[place].reason)
+        left = left + parts
+    axes.invert_yaxis()
+    axes.set(xlabel="time of a rank's step / computation alone", ylabel="planted")
+    axes.legend(loc="upper right", fontsize="small")
+    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
 def main() -> int:
     """Simulates all, and compares with the bars."""
     parser = argparse.ArgumentParser(
@@ -122,7 +147,11 @@ def main() -> int:
     )
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("-o", "--out", type=Path, help="draw one point for each planted truth, and end")
     options = parser.parse_args()
+    if options.out is not None:
+        draw(options.out)
+        return 0
     with multiprocessing.Pool(2) as pool:
         points = {
             name: pool.map(partial(measured, name), range(1000, 1000 + options.runs), chunksize=8)
