@@ -1,8 +1,9 @@
 """Stalls planted into a rank, and what is recovered of them: python benchmarks/planted_stalls.py.
 
 Two ranks exchange messages of 64 B, one every 20 us for 3 s. Rank 1 is stopped (SIGSTOP) for 1 ms every
-100 ms. Printed are length and period as planted, and as recovered from the latencies alone. The length of a stop is
-the one that a process notices that only reads the clock: until it runs again, later than SIGCONT is sent.
+100 ms. Printed are length and period as planted, and as recovered from the latencies alone. The length of a
+stop is the one that a process notices that only reads the clock: until it runs again, later than SIGCONT is
+sent.
 Needs two cores that nothing else uses, or --real-time as root.
 """
 
