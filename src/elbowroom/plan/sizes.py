@@ -103,12 +103,14 @@ def parse_duration(text: str | float, field: str) -> float:
 
 
 def parse_period(text: str | float, field: str) -> float:
-    """Seconds of `20us`, `1ms`, `0.001`; UsageError where it is none, zero, or above a minute."""
+    """Seconds of `20us`, `1ms`, `0.001`; UsageError where it is none, below 1 ns, or above a minute."""
     # Plain data has numbers such as 2e-05, which people do not write.
     seconds = float(text) if isinstance(text, float) else _seconds(text, field, _SHORT, _SHORT_HINT)
-    if not 0 < seconds <= 60:
-        raise UsageError("is not between 0 and a minute", field=field, value=text, hint=_SHORT_HINT)
-    return seconds
+    if not 1e-9 <= seconds <= 60:
+        raise UsageError(
+            "is not between a nanosecond and a minute", field=field, value=text, hint=_SHORT_HINT
+        )
+    return round(seconds, 12)  # 20us is 2e-05, not 1.9999999999999998e-05
 
 
 def _seconds(text: str | float, field: str, units: Mapping[str, float], hint: str) -> float:

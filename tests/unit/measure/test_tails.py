@@ -93,7 +93,9 @@ def test_periods_have_short_units(text: str | float, seconds: float) -> None:
     assert parse_period(text, "message_period") == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("text", ["", "fast", "0", "-1us", "20 ns", "2min", "1e400", float("nan"), True])
+@pytest.mark.parametrize(
+    "text", ["", "fast", "0", "0.0001us", "-1us", "20 ns", "2min", "1e400", float("nan"), True]
+)
 def test_other_periods_are_refused(text: str | float) -> None:
     with pytest.raises(UsageError, match="message_period"):
         parse_period(text, "message_period")
