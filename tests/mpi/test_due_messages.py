@@ -18,7 +18,7 @@ from elbowroom.launch.launchers import build_launch
 from elbowroom.launch.mpi import Mpi
 from elbowroom.launch.session import Session
 from elbowroom.plan.point import Unit
-from elbowroom.stats.tails import Window, disturbances
+from elbowroom.stats.tails import Window
 
 CORES = sorted(os.sched_getaffinity(0))
 PATIENCE = 60.0  # seconds that a busy machine may take for anything
@@ -30,7 +30,9 @@ Record = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def live(embedded_mpi: Mpi) -> Iterator[Session]:
-    wanted = LaunchRequest(ranks=2, ranks_per_host=2, probe=str(probe(embedded_mpi)), mpi=embedded_mpi)
+    """Ranks that do not yield: on a busy machine one that does waits for a time slice in each round trip."""
+    program = str(probe(embedded_mpi))
+    wanted = LaunchRequest(ranks=2, ranks_per_host=2, probe=program, mpi=embedded_mpi, share_core=False)
     session = Session(build_launch("local", wanted, {}), ranks=2, mpi=embedded_mpi)
     try:
         yield session
@@ -75,7 +77,7 @@ def test_each_message_is_kept_with_how_late_it_started(live: Session) -> None:
     assert min(due["late_us"]) >= 0
     assert due["period_us"] == pytest.approx(1000)
     assert due["clock_call_ns"] > 0
-    assert phase["measured_s"] >= 0.19
+    assert phase["measured_s"] >= 0.9 * 1e-3 * len(due["late_us"])
 
 
 def test_a_phase_ends_also_when_messages_are_due_faster_than_they_are_exchanged(live: Session) -> None:
@@ -113,4 +115,4 @@ def test_all_messages_that_are_due_while_a_rank_is_stopped_are_late(live: Sessio
     # A message that is due in the first 20 ms of a stop is answered 10 ms later at the earliest.
     assert inside > 0
     assert (found.latencies >= 0.01).sum() >= 15 * inside
-    assert disturbances([found])[0].length.value > 0.01
+    assert found.latencies.max() >= 0.02
