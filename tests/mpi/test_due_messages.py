@@ -106,7 +106,7 @@ def test_all_messages_that_are_due_while_a_rank_is_stopped_are_late(live: Sessio
     stopper = threading.Thread(target=stop)
     stopper.start()
     try:
-        (phase,) = ask(live, period=1e-3, window=1.0)["phases"]
+        (phase,) = ask(live, period=2e-3, window=1.0)["phases"]
     finally:
         ended.set()
         stopper.join()
@@ -114,5 +114,5 @@ def test_all_messages_that_are_due_while_a_rank_is_stopped_are_late(live: Sessio
     inside = sum(stops[0] <= at < stops[0] + found.due[-1] - found.due[0] for at in stops) - 2
     # A message that is due in the first 20 ms of a stop is answered 10 ms later at the earliest.
     assert inside > 0
-    assert (found.latencies >= 0.01).sum() >= 15 * inside
+    assert (found.latencies >= 0.01).sum() >= 7 * inside
     assert found.latencies.max() >= 0.02
