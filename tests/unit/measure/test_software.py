@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from elbowroom.launch.checkout import commit
 from elbowroom.measure import software as module
 from elbowroom.measure.software import PACKAGES, software
 
@@ -41,6 +42,7 @@ def test_a_changed_checkout_is_marked(monkeypatch: pytest.MonkeyPatch, tmp_path:
     clean = software()[0]["commit"]
     assert re.fullmatch(r"[0-9a-f]{40}", clean)
     (tmp_path / "file").write_text("two")
+    commit.cache_clear()
     assert software()[0]["commit"] == f"{clean}+"
 
 
