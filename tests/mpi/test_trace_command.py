@@ -135,7 +135,7 @@ def test_rings_that_are_flushed_lose_nothing_and_show_when(compared: Path) -> No
     checked = api.check_trace(compared)
     assert (checked.check.lost, checked.check.damage) == (0, ())
     counts = {one.name: one.events for one in api.trace_stat(compared).types}
-    assert counts["flush"] >= 4  # begun and ended, on both ranks
+    assert counts["flush"] >= 2  # begun and ended
 
 
 def test_the_clock_that_ntp_steers_is_compared_once_and_named(compared: Path) -> None:
