@@ -9,12 +9,12 @@
 namespace elbowroom {
 namespace {
 
-[[noreturn]] void fail(const char* why) { throw std::runtime_error(std::string("trace: ") + why); }
+[[noreturn]] void fail(const char* why) { throw std::runtime_error(std::string("clocks: ") + why); }
 
 }  // namespace
 
-CommonClock::CommonClock(MPI_Comm all) {
-  if (!tracing()) return;
+CommonClock::CommonClock(MPI_Comm all, Use use) : use_(use) {
+  if (use == Use::trace && !tracing()) return;
   MPI_Comm_dup(all, &own_);
   const elbow_peers peers = elbow_peers_of_mpi(&own_);
   clock_ = elbow_clock_new(&peers);
@@ -26,11 +26,12 @@ CommonClock::~CommonClock() {
   if (own_ != MPI_COMM_NULL) MPI_Comm_free(&own_);
 }
 
-void CommonClock::synchronise() {
-  if (clock_ == nullptr) return;
+elbow_sync_point CommonClock::synchronise() {
   elbow_sync_point point{};
+  if (clock_ == nullptr) return point;
   if (elbow_clock_synchronise(clock_, &point) != 0) fail(elbow_clock_error());
-  if (elbow_trace_sync(clock_, &point) != 0) fail(elbow_trace_error());
+  if (use_ == Use::trace && elbow_trace_sync(clock_, &point) != 0) fail(elbow_trace_error());
+  return point;
 }
 
 }  // namespace elbowroom

@@ -29,6 +29,8 @@ class Follower {
         phase(order);
       } else if (what == "extraneous") {
         extraneous();
+      } else if (what == "overlap") {
+        overlap();
       } else {
         job_.send(0, attempt(what, order));
       }
@@ -94,6 +96,15 @@ class Follower {
   void extraneous() {
     station_.begin_phase();
     station_.follow_extraneous();
+    station_.end_phase();
+    std::set<std::string> flags;
+    station_.observed(flags);
+    job_.send(0, {{"flags", flags}});
+  }
+
+  void overlap() {
+    station_.begin_phase();
+    station_.run_overlap();
     station_.end_phase();
     std::set<std::string> flags;
     station_.observed(flags);

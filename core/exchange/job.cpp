@@ -10,6 +10,7 @@
 #include <random>
 #include <stdexcept>
 
+#include "exchange/operation.hpp"
 #include "exchange/transport.hpp"
 
 namespace elbowroom {
@@ -131,6 +132,7 @@ nlohmann::json Job::mpi_facts() const {
   return {{"library", library()},
           {"standard", std::to_string(version) + "." + std::to_string(subversion)},
           {"thread_level", level_name(thread_level_)},
+          {"persistent_collectives", has_persistent_collectives()},
           {"transport", transport_},
           {"prefix", library_prefix()}};
 }

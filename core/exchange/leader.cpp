@@ -133,7 +133,12 @@ json Leader::measured(const Request& request) {
   synchronise();
   trace_point(++repetitions_, request.point);
   const TracedSpan span(traced(Traced::repetition), repetitions_);
-  return assemble(request, measure(request));
+  json arrays;
+  json record = assemble(request, measure(request, arrays));
+  if (!arrays.is_null()) {
+    record["overlap"] = std::move(arrays);
+  }
+  return record;
 }
 
 // Every host holds the settings before anything is measured; where one refuses, none does.
@@ -172,9 +177,13 @@ json Leader::release_all() {
   return all;
 }
 
-json Leader::measure(const Request& request) {
+// The phases; `arrays` is what does not belong to any one of them.
+json Leader::measure(const Request& request, json& arrays) {
   if (request.extraneous) {
     return extraneous(request);
+  }
+  if (request.overlap) {
+    return overlap(arrays);
   }
   json phases = json::array();
   for (std::size_t i = 0; i < request.sequence.size(); ++i) {
@@ -217,6 +226,36 @@ json Leader::extraneous(const Request& request) {
                       {"comm", std::move(comm)},
                       {"misses", kind == 0 ? misses.without : misses.after},
                       {"observed", observed}});
+  }
+  return phases;
+}
+
+// Iterations of all kinds are measured in turn: all phases have the beginning and the end of the repetition, and what was
+// observed in it.
+json Leader::overlap(json& arrays) {
+  job_.send_to_others({{"order", "overlap"}});
+  station_.begin_phase();
+  const std::int64_t start = now_ns();
+  const OverlapReport report = station_.run_overlap();
+  const std::int64_t end = now_ns();
+  station_.end_phase();
+  std::set<std::string> flags;
+  const json observed = station_.observed(flags);
+  for (int rank = 1; rank < job_.size(); ++rank) {
+    for (const json& flag : job_.receive(rank).at("flags")) {
+      flags.insert(flag.get<std::string>());
+    }
+  }
+  if (!report.holds) {
+    flags.insert("validation_failed");
+  }
+  arrays = overlap_record(report.visits, report.clock_bound);
+  json phases = overlap_phases(report.visits, minimum_sample_ns() * 1e-9, flags);
+  for (json& phase : phases) {
+    phase["index"] = &phase - &phases.front();
+    phase["start_ns"] = start;
+    phase["end_ns"] = end;
+    phase["observed"] = observed;
   }
   return phases;
 }

@@ -27,9 +27,10 @@ class Leader {
   nlohmann::json answer(const std::string& line);
   void prepare_all(const nlohmann::json& json, const Request& request);
   void agree(const std::exception_ptr& own);
-  nlohmann::json measure(const Request& request);
+  nlohmann::json measure(const Request& request, nlohmann::json& arrays);
   nlohmann::json phase(const Request& request, Phase phase, int index);
   nlohmann::json extraneous(const Request& request);
+  nlohmann::json overlap(nlohmann::json& arrays);
   Window computation_alone(const Request& request, bool& steady);
   Window communication(const Request& request, Phase phase, bool& steady);
   bool start_all_computing(const Request& request);

@@ -46,7 +46,8 @@ Station::Station(const Job& job)
       pool_([](int core) { Machine::here().bind_this_thread(core); }),
       cache_(cache_cap(machine_)),
       exchange_(job, [](int core) { Machine::here().bind_this_thread(core); }),
-      extraneous_(job, [](int core) { Machine::here().bind_this_thread(core); }) {}
+      extraneous_(job, [](int core) { Machine::here().bind_this_thread(core); }),
+      overlap_(job, pool_, [](int core) { Machine::here().bind_this_thread(core); }) {}
 
 // What this rank may use: free memory, and what its own caches would give back.
 Site Station::site(const Placement& placement) const {
@@ -81,6 +82,8 @@ void Station::check(const Request& request) const {
   if (job_.ranks_on_host_of(job_.rank()) == job_.size()) {
     check_extraneous_site(request, placement, site(placement));
   }
+  check_overlap_site(request, placement, site(placement), job_.rank(), job_.size(), sharers);
+  check_mpi(request);
   if (job_.thread_level() == MPI_THREAD_SINGLE && (request.kernel != "none" || bystanders)) {
     throw RequestError("kernel", request.kernel, "the MPI was started for programs of one thread",
                        "start the probe without --threads single, or leave the kernel out");
@@ -91,6 +94,23 @@ void Station::check(const Request& request) const {
                          "only a ring has several communication threads", "name one core, or the pattern ring");
     }
     check_several_threads(job_, "comm_cores", placement.comm_cores.size());
+  }
+}
+
+// What an operation needs of the MPI.
+void Station::check_mpi(const Request& request) const {
+  if (!request.overlap) {
+    return;
+  }
+  if (request.overlap->progress == Progress::thread && job_.thread_level() < MPI_THREAD_MULTIPLE) {
+    throw RequestError("overlap.progress", "thread",
+                       "a progress thread needs MPI_THREAD_MULTIPLE, which this MPI does not grant",
+                       "start the probe with --threads multiple, or use another MPI");
+  }
+  if (request.overlap->form == Form::persistent && is_collective(request.overlap->operation) &&
+      !has_persistent_collectives()) {
+    throw RequestError("overlap.form", "persistent", "this MPI has no persistent collectives (MPI_Allreduce_init)",
+                       "use an MPI with MPI 4, or the form nonblocking");
   }
 }
 
@@ -142,7 +162,18 @@ char* Station::message_memory(std::size_t bytes) {
   return static_cast<char*>(memory);
 }
 
+// Bytes of the arena that this request uses.
+std::size_t Station::message_bytes() const {
+  return static_cast<std::size_t>(request_.overlap ? overlap_bytes(*request_.overlap, request_.size, job_.size()).all()
+                                                   : layout_.bytes());
+}
+
 void Station::prepare_communication() {
+  if (request_.overlap) {
+    layout_ = MessageLayout{};
+    overlap_.use(request_, workers_, message_memory(std::max<std::size_t>(message_bytes(), 1)));
+    return;
+  }
   const auto lanes = static_cast<std::int64_t>(request_.pattern == Pattern::ring ? placement_.comm_cores.size() : 1);
   const auto sharers = static_cast<std::int64_t>(job_.ranks_on_host_of(job_.rank()));
   const auto free = static_cast<std::int64_t>(machine_.available_memory(placement_.comm_node));
@@ -288,7 +319,7 @@ json Station::pages(std::set<std::string>& flags) const {
   for (const Arena& arena : message_arenas_) {
     if (arena.node() == placement_.comm_node) {
       reports = extraneous ? extraneous_.own_pages() : std::vector<PageReport>{};
-      reports.push_back(arena.verify(static_cast<std::size_t>(layout_.bytes())));
+      reports.push_back(arena.verify(message_bytes()));
       record["comm"] = pages_record(reports, flags);
     }
   }

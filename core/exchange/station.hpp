@@ -11,6 +11,7 @@
 #include "exchange/exchange.hpp"
 #include "exchange/extraneous.hpp"
 #include "exchange/job.hpp"
+#include "exchange/overlap.hpp"
 #include "machine/machine.hpp"
 #include "observe/observer.hpp"
 #include "observe/tracing.hpp"
@@ -48,6 +49,7 @@ class Station {
   const ExchangeReport& exchanged() const { return exchanged_; }
   ExtraneousReport lead_extraneous() { return extraneous_.lead(*observer_); }
   void follow_extraneous() { extraneous_.follow(*observer_); }
+  OverlapReport run_overlap() { return overlap_.run(*observer_); }
   void end_phase();
 
   // "comp" and "comm" of the phase that ended, and what they flag. `window` is this rank's own.
@@ -64,6 +66,8 @@ class Station {
   void prepare_computation();
   void prepare_communication();
   char* message_memory(std::size_t bytes);
+  std::size_t message_bytes() const;
+  void check_mpi(const Request& request) const;
   std::vector<int> threads_cores() const;
   std::vector<int> busy_cores() const;
 
@@ -73,6 +77,7 @@ class Station {
   WorkerCache cache_;
   Exchange exchange_;
   ExtraneousExchange extraneous_;
+  OverlapExchange overlap_;
   std::vector<Arena> message_arenas_;  // at most one for each node
 
   Request request_;

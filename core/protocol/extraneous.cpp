@@ -4,21 +4,14 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "protocol/median.hpp"
+
 namespace elbowroom {
 namespace {
 
 constexpr double kDigits = 1e4;  // a tenth of a nanosecond, in microseconds
 
 double tenths_of_ns(double us) { return std::round(us * kDigits) / kDigits; }
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) {
-    return *middle;
-  }
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
 
 }  // namespace
 

@@ -43,13 +43,6 @@ void check_window(const Extraneous& extraneous) {
                      fmt::format("give {}", wanted));
 }
 
-bool same_core(const Site& site, int one, int other) {
-  return std::any_of(site.cores.begin(), site.cores.end(), [&](const SiteCore& core) {
-    const auto has = [&](int pu) { return std::find(core.pus.begin(), core.pus.end(), pu) != core.pus.end(); };
-    return has(one) && has(other);
-  });
-}
-
 // Bytes that this window needs on a node of the host, of both ranks and the bystanders.
 std::int64_t bytes_needed(const Request& request, int node) {
   const Extraneous& extraneous = *request.extraneous;
@@ -125,7 +118,7 @@ void check_extraneous_site(const Request& request, const Placement& placement, c
   }
   const std::vector<int> sender = placement_of(request, 0, true).comm_cores;
   const std::vector<int> receiver = placement_of(request, 1, true).comm_cores;
-  if (!sender.empty() && !receiver.empty() && same_core(site, sender.front(), receiver.front())) {
+  if (!sender.empty() && !receiver.empty() && site.same_core(sender.front(), receiver.front())) {
     throw RequestError("peer_cores", std::to_string(receiver.front()),
                        "sender and receiver would share a core, where one sleeps while the other works: that times the "
                        "scheduler and not the message",

@@ -170,11 +170,17 @@ void ComputingPool::use(const std::vector<int>& cores) {
 }
 
 void ComputingPool::each(const std::function<void(std::size_t)>& task) {
-  for (std::size_t i = 0; i < used_.size(); ++i) {
-    used_[i]->thread.post([&task, i] { task(i); });
-  }
-  wait_for_all(used_);
+  begin(task);
+  finish();
 }
+
+void ComputingPool::begin(const std::function<void(std::size_t)>& task) {
+  for (std::size_t i = 0; i < used_.size(); ++i) {
+    used_[i]->thread.post([task, i] { task(i); });
+  }
+}
+
+void ComputingPool::finish() { wait_for_all(used_); }
 
 void ComputingPool::start(const std::vector<ComputingJob*>& jobs, const SteadyRule& rule, PhaseObserver* observer) {
   stop_.store(false);

@@ -90,6 +90,9 @@ class ComputingPool {
   void use(const std::vector<int>& cores);
   // Runs `task(i)` on the i-th computing thread, on all at once; returns when all are done.
   void each(const std::function<void(std::size_t)>& task);
+  // The same in two parts: posts, and waits until all are done.
+  void begin(const std::function<void(std::size_t)>& task);
+  void finish();
   // Starts computing: jobs[i] on the i-th thread. The jobs stay the caller's and must outlive stop(), as must the
   // observer (may be null), which the threads join.
   void start(const std::vector<ComputingJob*>& jobs, const SteadyRule& rule, PhaseObserver* observer);

@@ -33,6 +33,10 @@ const Names<Timing> kTimings = {{"one-way", Timing::one_way},
                                 {"send", Timing::send},
                                 {"recv-cpu", Timing::receive_cpu},
                                 {"send-cpu", Timing::send_cpu}};
+const Names<Form> kForms = {
+    {"blocking", Form::blocking}, {"nonblocking", Form::nonblocking}, {"persistent", Form::persistent}};
+const Names<Progress> kProgresses = {
+    {"none", Progress::none}, {"test", Progress::test}, {"thread", Progress::thread}, {"library", Progress::library}};
 const Names<Reuse> kReuses = {{"same", Reuse::same}, {"rotate", Reuse::rotate}, {"off-cache", Reuse::off_cache}};
 
 template <typename Value>
@@ -235,6 +239,42 @@ void read_extraneous(const Reader& outer, Request& request) {
   extraneous.processes = named<bool>({{"threads", false}, {"processes", true}}, "extraneous.bystanders", name);
 }
 
+Names<Operation> operations() {
+  Names<Operation> names;
+  for (int number = 0; number <= static_cast<int>(Operation::barrier); ++number) {
+    names.emplace_back(name_of(static_cast<Operation>(number)), static_cast<Operation>(number));
+  }
+  return names;
+}
+
+void read_overlap(const Reader& outer, Request& request) {
+  const json* object = outer.find("overlap");
+  if (object == nullptr) {
+    return;
+  }
+  outer.require(object->is_object(), "overlap", *object, "an object");
+  const Reader reader(*object, "overlap.");
+  Overlap& overlap = request.overlap.emplace();
+  std::string name;
+  reader.text("operation", name);
+  overlap.operation = named(operations(), "overlap.operation", name);
+  reader.text("form", name = "nonblocking");
+  overlap.form = named(kForms, "overlap.form", name);
+  reader.text("progress", name = "none");
+  overlap.progress = named(kProgresses, "overlap.progress", name);
+  reader.integer("neighbours", overlap.neighbours);
+  reader.positive("period", overlap.period);
+  reader.cores("progress_cores", overlap.progress_cores);
+  reader.positive("ratio", overlap.ratio);
+  reader.integer("iterations", overlap.iterations);
+  if (const json* late = reader.find("late")) {
+    reader.require(late->is_object(), "late", *late, "an object");
+    const Reader inner(*late, "overlap.late.");
+    inner.integer("rank", overlap.late_rank);
+    inner.positive("seconds", overlap.late_seconds);
+  }
+}
+
 void check_computation(const Request& request) {
   const bool wanted = std::any_of(request.sequence.begin(), request.sequence.end(), computes);
   if (request.kernel == "none") {
@@ -266,7 +306,8 @@ void check_communication(const Request& request) {
   if (std::none_of(request.sequence.begin(), request.sequence.end(), communicates)) {
     return;
   }
-  if (request.size <= 0) {
+  const bool empty = request.overlap && request.overlap->operation == Operation::barrier;
+  if (request.size <= 0 && !empty) {
     throw RequestError("size", fmt::format("{}", request.size), "a message has at least one byte",
                        "give a size of 1 or more");
   }
@@ -330,6 +371,7 @@ Request read_request(const json& object) {
   request.latency = named<bool>({{"latency", true}, {"bandwidth", false}}, "metric", name);
   read_protocol(reader, request);
   read_extraneous(reader, request);
+  read_overlap(reader, request);
   read_settings(reader, request);
   if (const json* list = reader.find("placements")) {
     read_placements(*list, request);
@@ -343,6 +385,7 @@ void check_request(const Request& request) {
   check_communication(request);
   check_extraneous(request);
   check_period(request);
+  check_overlap(request);
 }
 
 }  // namespace elbowroom

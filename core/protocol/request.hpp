@@ -11,6 +11,7 @@
 
 #include "base/request_error.hpp"
 #include "protocol/extraneous.hpp"
+#include "protocol/overlap.hpp"
 
 namespace elbowroom {
 
@@ -57,6 +58,7 @@ struct Request {
   bool scheduling =
       false;  // a thread beside a computing thread on one core is wanted (flagged, docs/design/method.md, rule 4)
   std::optional<Extraneous> extraneous;  // in place of a kernel: accesses between one-way messages from rank 0 to 1
+  std::optional<Overlap> overlap;        // in place of a pattern: an operation of MPI beside a fixed computation
   nlohmann::json settings;               // frequencies, turbo and governor that every host holds meanwhile; null: none
   // For tests. "message", "early_stop", "late": breaks a rule on purpose; "counters": counts time in place of misses.
   std::string fault;
@@ -80,6 +82,9 @@ struct SiteNode {
 struct Site {
   std::vector<SiteCore> cores;
   std::vector<SiteNode> nodes;
+  // The core of a processing unit, nullptr if there is none.
+  const SiteCore* core(int pu) const;
+  bool same_core(int one, int other) const { return core(one) != nullptr && core(one) == core(other); }
 };
 
 // Placement of one rank. `same_host` says whether it shares rank 0's host.

@@ -14,15 +14,6 @@
 namespace elbowroom {
 namespace {
 
-const SiteCore* site_core(const Site& site, int number) {
-  for (const SiteCore& core : site.cores) {
-    if (std::find(core.pus.begin(), core.pus.end(), number) != core.pus.end()) {
-      return &core;
-    }
-  }
-  return nullptr;
-}
-
 std::string core_list(const Site& site, bool allowed_only) {
   std::string all;
   for (const SiteCore& core : site.cores) {
@@ -37,7 +28,7 @@ std::string core_list(const Site& site, bool allowed_only) {
 void check_cores(const std::vector<int>& cores, const std::string& field, const Site& site, bool may_share,
                  std::map<int, std::string>& used) {
   for (const int number : cores) {
-    const SiteCore* core = site_core(site, number);
+    const SiteCore* core = site.core(number);
     const std::string value = std::to_string(number);
     if (core == nullptr) {
       throw RequestError(field, value, fmt::format("core {} does not exist", number),
@@ -87,6 +78,15 @@ std::int64_t computing_bytes(const Request& request, const Placement& placement)
 
 }  // namespace
 
+const SiteCore* Site::core(int pu) const {
+  for (const SiteCore& core : cores) {
+    if (std::find(core.pus.begin(), core.pus.end(), pu) != core.pus.end()) {
+      return &core;
+    }
+  }
+  return nullptr;
+}
+
 Placement placement_of(const Request& request, int rank, bool same_host) {
   for (const auto& [number, placement] : request.placements) {
     if (number == rank) {
@@ -101,12 +101,12 @@ Placement placement_of(const Request& request, int rank, bool same_host) {
 }
 
 bool rank_computes(const Request& request, int rank) {
-  return request.kernel != "none" && (rank == 0 || request.all_compute) &&
+  return request.kernel != "none" && (rank == 0 || request.all_compute || request.overlap) &&
          std::any_of(request.sequence.begin(), request.sequence.end(), computes);
 }
 
 bool rank_communicates(const Request& request, int rank) {
-  return (request.pattern == Pattern::ring || rank < 2) &&
+  return (request.pattern == Pattern::ring || rank < 2 || request.overlap) &&
          std::any_of(request.sequence.begin(), request.sequence.end(), communicates);
 }
 
@@ -120,7 +120,9 @@ void check_placement(const Request& request, const Placement& placement, bool co
       throw RequestError("comp_cores", "", "a computation needs at least one core", "name one or more computing cores");
     }
   }
-  check_cores(placement.comm_cores, "comm_cores", site, request.scheduling, used);
+  // Beside an operation with a computation of its own, the communicating thread computes too.
+  const bool same_thread = computing && request.overlap.has_value();
+  check_cores(placement.comm_cores, "comm_cores", site, request.scheduling || same_thread, used);
   if (communicating && placement.comm_cores.empty()) {
     throw RequestError("comm_cores", "", "a communication needs a core on every rank",
                        "name the core of the communication thread");
@@ -137,6 +139,9 @@ void check_placement(const Request& request, const Placement& placement, bool co
     return;
   }
   const SiteNode& comm_node = check_node(placement.comm_node, "comm_node", site);
+  if (request.overlap) {
+    return;  // how much memory its operation needs depends on the number of ranks
+  }
   const std::int64_t besides = comp_node == &comm_node ? computing_need : 0;
   const std::int64_t need = least_message_bytes(request, placement.comm_cores.size()) * std::max(sharers, 1);
   if (need > comm_node.memory - besides) {
@@ -167,7 +172,8 @@ std::vector<Claim> claims(const Request& request, const std::vector<std::string>
         all.push_back({hosts[r], core, true, "comp_cores"});
       }
     }
-    if (rank_communicates(request, rank)) {
+    const bool same_thread = request.overlap && rank_computes(request, rank);
+    if (rank_communicates(request, rank) && !same_thread) {
       for (const int core : placement.comm_cores) {
         all.push_back({hosts[r], core, false, rank == 0 ? "comm_cores" : "peer_cores"});
       }
@@ -199,6 +205,7 @@ void check_job(const Request& request, const std::vector<std::string>& hosts) {
     throw RequestError("ranks", std::to_string(ranks), "a communication needs two ranks", "start the probe with -n 2");
   }
   check_extraneous_job(request, hosts);
+  check_overlap_job(request, hosts);
   const auto distinct = static_cast<int>(std::set<std::string>(hosts.begin(), hosts.end()).size());
   if (request.hosts > distinct) {
     throw RequestError("hosts", std::to_string(request.hosts),
