@@ -53,7 +53,11 @@ def hello():
             "protocol": int(os.environ.get("FAKE_PROTOCOL", "1")),
             "version": "0.1.0",
             "ranks": [{"rank": rank, "host": "fake", "pid": os.getpid()} for rank in range(count)],
-            "mpi": {"library": os.environ.get("FAKE_LIBRARY", "Open MPI v9.9.9, fake"), "transport": "shm"},
+            "mpi": {
+                "library": os.environ.get("FAKE_LIBRARY", "Open MPI v9.9.9, fake"),
+                "transport": "shm",
+                **json.loads(os.environ.get("FAKE_MPI", "{}")),
+            },
             "kernels": [],
         }
     )

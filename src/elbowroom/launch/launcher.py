@@ -19,7 +19,8 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True):
     """`ranks` processes of the probe, `ranks_per_host` on each host.
 
     `hosts` and `hostfile` say where (both empty: this host, or the hosts of the allocation). `share_core`
-    means that communication threads of several ranks share a core and must yield it while they wait.
+    means that communication threads of several ranks share a core and must yield it while they wait;
+    `library_progress` that the MPI starts a progress thread of its own.
     """
 
     ranks: int
@@ -29,6 +30,7 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...] = ()
     hostfile: str | None = None
     share_core: bool = True
+    library_progress: bool = False
     arguments: tuple[str, ...] = ("measure",)
 
     @property

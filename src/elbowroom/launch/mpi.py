@@ -277,6 +277,22 @@ def refused_threads(mpi: Mpi, hosts: int) -> str:
     return "several communication threads crash or hang in Open MPI's ob1; use --mpi mpich"
 
 
+def refused_progress(mpi: Mpi, hosts: int) -> str:
+    """Why the library has no progress thread of its own for messages here; empty where it has one."""
+    if mpi.kind == "openmpi" and hosts < 2:
+        return f"{mpi.name} has no progress thread for messages through shared memory"
+    return ""
+
+
+def refused_persistent(mpi: Mpi, call: str) -> str:
+    """Why a persistent collective cannot be trusted; empty where it can. A plain loop that starts
+    MPI_Allgather_init's request twice crashes with MPICH 4.0.2, or receives what was sent the first time.
+    """
+    if mpi.kind == "mpich" and mpi.version.startswith("4.0") and call == "MPI_Allgather_init":
+        return f"{call} of {mpi.name} crashes, or gives wrong results, from its second start on"
+    return ""
+
+
 def _folders(compiler: Path, ask: Ask) -> list[str]:
     """Where a wrapper looks for libraries; those beside it where it names none."""
     named = re.findall(r"-L\s*(\S+)", ask(str(compiler), "-show"))

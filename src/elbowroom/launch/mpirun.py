@@ -44,6 +44,8 @@ def _openmpi(request: LaunchRequest) -> dict[str, str]:
     wanted = launch_environment()
     if request.share_core:
         wanted["OMPI_MCA_mpi_yield_when_idle"] = "1"
+    if request.library_progress:
+        wanted["OMPI_MCA_btl_tcp_progress_thread"] = "1"
     if not request.one_host:
         return wanted
     # One host: shared memory with two copies. A single copy by the kernel (CMA) is slower and noisier on
@@ -59,6 +61,8 @@ def _openmpi(request: LaunchRequest) -> dict[str, str]:
 def _mpich(request: LaunchRequest) -> dict[str, str]:
     # One poll before yielding is the least: zero would switch yielding off.
     wanted = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"} if request.share_core else {}
+    if request.library_progress:
+        wanted["MPIR_CVAR_ASYNC_PROGRESS"] = "1"
     if request.one_host:
         # Shared memory with two copies, as for Open MPI above.
         wanted["UCX_TLS"] = "posix,sysv,self"

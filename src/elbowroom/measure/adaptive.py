@@ -86,12 +86,14 @@ class Keeper:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._kind: tuple[int, bool, bool] | None = None
+        self._kind: tuple[int, bool, bool, bool] | None = None
         self._lent: _Lent | None = None
 
-    def open(self, ranks: int, share_core: bool, several_threads: bool) -> Conversation:
+    def open(
+        self, ranks: int, share_core: bool, several_threads: bool, library_progress: bool = False
+    ) -> Conversation:
         """The probe that is up where it is of that kind; a second, idle one would poll beside it."""
-        kind = (ranks, share_core, several_threads)
+        kind = (ranks, share_core, several_threads, library_progress)
         if self._lent is None or self._lent.lost or self._kind != kind:
             self.close()
             self._lent, self._kind = _Lent(self._source.open(*kind)), kind

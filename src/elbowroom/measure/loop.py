@@ -26,7 +26,7 @@ LOSSES_OF_A_POINT = 2
 LOSSES_IN_A_ROW = 5
 """So many lost probes one after the other are no longer the points' fault."""
 
-Opener = Callable[[int, bool, bool], Conversation]
+Opener = Callable[[int, bool, bool, bool], Conversation]
 Starter = Callable[[Point], Conversation]
 
 
@@ -40,6 +40,7 @@ class UnitGroup(msgspec.Struct, frozen=True, kw_only=True):
     share_core: bool
     units: tuple[Unit, ...]
     several_threads: bool = False
+    library_progress: bool = False
     started: Point | None = None
 
 
@@ -66,6 +67,7 @@ def _group(units: Sequence[Unit], points: dict[str, Point], ranks: Callable[[Poi
         share_core=shares_core(most),
         units=tuple(units),
         several_threads=several_threads(most),
+        library_progress=most.workload.library_progress,
         started=most if most.workload.program else None,
     )
 
@@ -127,7 +129,7 @@ class Loop:
     def _opened(self, group: UnitGroup) -> Conversation:
         if group.started is not None and self.start is not None:
             return self.start(group.started)
-        return self.open_probe(group.ranks, group.share_core, group.several_threads)
+        return self.open_probe(group.ranks, group.share_core, group.several_threads, group.library_progress)
 
     def _measure(self, unit: Unit, probe: Conversation) -> Conversation | None:
         self.units_measured += 1

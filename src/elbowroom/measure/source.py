@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.launch import build, modes, starpu
 from elbowroom.launch.launcher import Launch, LaunchRequest
 from elbowroom.launch.launchers import build_launch, detect, host_count, missing_program
-from elbowroom.launch.mpi import find_mpi, refused_threads, spec_of
+from elbowroom.launch.mpi import find_mpi, refused_persistent, refused_progress, refused_threads, spec_of
 from elbowroom.launch.session import PREFIX, Conversation, ProgramSession, RecordedAnswer, Replay, Session
 from elbowroom.launch.simulator import simulate
 from elbowroom.launch.virtual import VirtualCluster, VirtualProbe, load
@@ -87,10 +88,22 @@ class Source(Protocol):
         ...; raises UsageError where nothing is started.
         """
 
-    def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
+    def command(
+        self,
+        ranks: int,
+        share_core: bool = True,
+        several_threads: bool = False,
+        library_progress: bool = False,
+    ) -> str:
         """The exact command line that answers points of that many ranks; empty when nothing is started."""
 
-    def open(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> Conversation:
+    def open(
+        self,
+        ranks: int,
+        share_core: bool = True,
+        several_threads: bool = False,
+        library_progress: bool = False,
+    ) -> Conversation:
         """Starts a conversation."""
 
     def application_command(self, point: Point) -> str:
@@ -133,6 +146,7 @@ class Live:
         self.probe = build.probe(self._mpi)
         self._topology: str | None = None
         self._no_starpu: str | None = None
+        self._facts: dict[str, Any] | None = None
         self._traces: Path | None = None
         self._traced = 0
         # A wrong launcher is refused before anything is measured or written.
@@ -161,9 +175,35 @@ class Live:
         """The probe says itself what it cannot measure; what an application cannot is known before."""
         if point.workload.needs_starpu:
             return self._without_starpu()
-        if not point.workload.program or len(point.comm_cores) < 2:
+        if not point.workload.program:
+            return self._without_features(point)
+        if len(point.comm_cores) < 2:
             return ""
         return refused_threads(self._mpi, self._hosts)
+
+    def _without_features(self, point: Point) -> str:
+        """Why the MPI cannot make the point's calls; empty where it can, or where that is not known."""
+        workload = point.workload
+        if workload.library_progress and (reason := refused_progress(self._mpi, self._hosts)):
+            return reason
+        if not (workload.needs_several_threads or workload.needs_persistent_collectives):
+            return ""
+        facts = self._mpi_facts()
+        if workload.needs_several_threads and facts.get("thread_level", "multiple") != "multiple":
+            return f"{self._mpi.name} does not grant MPI_THREAD_MULTIPLE; choose another --mpi"
+        if workload.needs_persistent_collectives and not facts.get("persistent_collectives", True):
+            return f"{self._mpi.name} has no persistent collectives (MPI_Allreduce_init)"
+        return refused_persistent(self._mpi, workload.call)
+
+    def _mpi_facts(self) -> dict[str, Any]:
+        """What the MPI says of itself when one rank of the probe starts; empty where none does."""
+        if self._facts is None:
+            self._facts = {}
+            with contextlib.suppress(ElbowroomError):
+                probe = self.open(1, False, True)
+                self._facts = dict(probe.hello.get("mpi", {}))
+                probe.close()
+        return self._facts
 
     def _without_starpu(self) -> str:
         """Why programs over StarPU cannot run here; empty where they can."""
@@ -175,16 +215,29 @@ class Live:
         """From now on each probe that is opened is recorded."""
         self._traces = folder
 
-    def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
+    def command(
+        self,
+        ranks: int,
+        share_core: bool = True,
+        several_threads: bool = False,
+        library_progress: bool = False,
+    ) -> str:
         """The exact command line for that many ranks."""
-        return build_launch(self.name, self._request(ranks, share_core, several_threads), self._env).line()
+        request = self._request(ranks, share_core, several_threads, library_progress)
+        return build_launch(self.name, request, self._env).line()
 
-    def open(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> Conversation:
+    def open(
+        self,
+        ranks: int,
+        share_core: bool = True,
+        several_threads: bool = False,
+        library_progress: bool = False,
+    ) -> Conversation:
         """Starts the probe with that many ranks."""
         missing = missing_program(self.name, self._mpi)
         if missing:
             raise MachineError(missing, field="launcher", value=self.name, hint="choose another --launcher")
-        request = self._request(ranks, share_core, several_threads)
+        request = self._request(ranks, share_core, several_threads, library_progress)
         if self._traces is not None:
             self._traced += 1
             folder = (self._traces / str(self._traced)).absolute()
@@ -217,7 +270,9 @@ class Live:
         request = msgspec.structs.replace(base, probe=program, arguments=arguments)
         return build_launch(self.name, request, self._env)
 
-    def _request(self, ranks: int, share_core: bool, several_threads: bool) -> LaunchRequest:
+    def _request(
+        self, ranks: int, share_core: bool, several_threads: bool, library_progress: bool = False
+    ) -> LaunchRequest:
         return LaunchRequest(
             ranks=ranks,
             ranks_per_host=-(-ranks // self._hosts),
@@ -226,6 +281,7 @@ class Live:
             hosts=self._where.hosts,
             hostfile=self._where.hostfile,
             share_core=share_core,
+            library_progress=library_progress,
             arguments=("measure", "--threads", "multiple") if several_threads else ("measure",),
         )
 
@@ -244,7 +300,13 @@ class _NothingStarted:
             hint="measure on a real machine, or leave --trace out",
         )
 
-    def command(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> str:
+    def command(
+        self,
+        ranks: int,
+        share_core: bool = True,
+        several_threads: bool = False,
+        library_progress: bool = False,
+    ) -> str:
         """No command line."""
         return ""
 
@@ -288,7 +350,13 @@ class RecordedSource(_NothingStarted):
         """What is not in the recording is answered as failed."""
         return ""
 
-    def open(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> Conversation:
+    def open(
+        self,
+        ranks: int,
+        share_core: bool = True,
+        several_threads: bool = False,
+        library_progress: bool = False,
+    ) -> Conversation:
         """A conversation with the recording."""
         recorded = (RecordedAnswer(unit=entry.unit, record=entry.record) for entry in self._run.entries())
         manifest = self._run.manifest
@@ -337,7 +405,13 @@ class VirtualSource(_NothingStarted):
         """What its laws say nothing about."""
         return self._virtual.refuse(point)
 
-    def open(self, ranks: int, share_core: bool = True, several_threads: bool = False) -> Conversation:
+    def open(
+        self,
+        ranks: int,
+        share_core: bool = True,
+        several_threads: bool = False,
+        library_progress: bool = False,
+    ) -> Conversation:
         """A conversation with the virtual machine."""
         return VirtualProbe(self._virtual, ranks)
 

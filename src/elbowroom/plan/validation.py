@@ -94,6 +94,8 @@ def _cores(point: Point, machine: Machine, scheduling: bool) -> None:
         return
     for cores, field in ((comm, "comm_cores"), (point.comp_cores, "comp_cores")):
         _once(cores, field)
+    if point.workload.computes_on_comm_core:
+        return
     _apart(point.comp_cores, comm, "comm_core")
     if machine.hosts < 2:
         _apart(point.comp_cores, point.peer_cores, "peer_core")

@@ -215,6 +215,37 @@ class Workload:
     """Whether the program's `facts` belong to the point."""
 
     @property
+    def needs_several_threads(self) -> bool:
+        """Whether MPI must be started with MPI_THREAD_MULTIPLE."""
+        return False
+
+    @property
+    def needs_persistent_collectives(self) -> bool:
+        """Whether the MPI needs the persistent collectives of MPI 4."""
+        return False
+
+    @property
+    def call(self) -> str:
+        """The function of MPI that it measures; empty for most."""
+        return ""
+
+    @property
+    def library_progress(self) -> bool:
+        """Whether the MPI is started with a progress thread of its own."""
+        return False
+
+    @property
+    def shares_cores(self) -> bool:
+        """Whether two ranks of a host compute on one core, if each communicates from one that computes."""
+        return False
+
+    computes_on_comm_core: ClassVar[bool] = False
+    """Whether the thread that communicates is one of those that compute."""
+
+    overlaps_calls: ClassVar[bool] = False
+    """Whether its answers have the times of all ranks in each iteration (stats/overlap)."""
+
+    @property
     def overlaps(self) -> bool:
         """Whether it is a step whose communication is overlapped with its computation."""
         return False

@@ -93,12 +93,16 @@ def placements(point: Point) -> list[dict[str, Any]]:
 
 
 def shares_core(point: Point) -> bool:
-    """Whether a communication thread of another rank may sit on the core of rank 0's."""
+    """Whether communication threads of two ranks may sit on one core."""
+    if point.workload.computes_on_comm_core:
+        return point.workload.shares_cores
     return not point.peer_cores or bool(set(point.peer_cores) & set(point.comm_cores or (point.comm_core,)))
 
 
 def several_threads(point: Point) -> bool:
-    """Whether a rank communicates from more than one thread: MPI is then started for that, and is slower."""
+    """Whether more than one thread of a rank may call MPI: it is then started for that, and is slower."""
+    if point.workload.needs_several_threads:
+        return True
     return len(point.comm_cores) > 1 or any(len(place.comm_cores) > 1 for place in point.placements)
 
 

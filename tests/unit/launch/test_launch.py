@@ -9,7 +9,14 @@ import pytest
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.launch.launcher import LaunchRequest, read_hostfile
 from elbowroom.launch.launchers import build_launch, detect, host_count, names
-from elbowroom.launch.mpi import Mpi, find_mpi, launcher_identity, wrapper_of
+from elbowroom.launch.mpi import (
+    Mpi,
+    find_mpi,
+    launcher_identity,
+    refused_persistent,
+    refused_progress,
+    wrapper_of,
+)
 from elbowroom.launch.session import check_hello, library_matches
 
 OPENMPI5 = Mpi(
@@ -62,6 +69,26 @@ def test_on_one_host_messages_are_copied_twice_whatever_the_mpi(mpi: Mpi, settin
 def test_ranks_yield_only_where_they_share_a_core() -> None:
     assert build_launch("local", request(), {}).env["OMPI_MCA_mpi_yield_when_idle"] == "1"
     assert "OMPI_MCA_mpi_yield_when_idle" not in build_launch("local", request(share_core=False), {}).env
+
+
+@pytest.mark.parametrize(
+    ("mpi", "variable"),
+    [(OPENMPI5, "OMPI_MCA_btl_tcp_progress_thread"), (MPICH, "MPIR_CVAR_ASYNC_PROGRESS")],
+)
+def test_the_librarys_own_progress_thread_is_started_only_where_it_is_wanted(mpi: Mpi, variable: str) -> None:
+    assert build_launch("local", request(mpi, library_progress=True), {}).env[variable] == "1"
+    assert variable not in build_launch("local", request(mpi), {}).env
+
+
+def test_open_mpi_has_no_progress_thread_for_messages_in_shared_memory() -> None:
+    assert "shared memory" in refused_progress(OPENMPI5, 1)
+    assert refused_progress(OPENMPI5, 2) == refused_progress(MPICH, 1) == ""
+
+
+def test_the_persistent_allgather_of_mpich_4_0_is_not_trusted() -> None:
+    assert "wrong results" in refused_persistent(MPICH, "MPI_Allgather_init")
+    assert refused_persistent(MPICH, "MPI_Allreduce_init") == ""
+    assert refused_persistent(OPENMPI5, "MPI_Allgather_init") == ""
 
 
 def test_a_setting_of_the_user_is_left_alone() -> None:

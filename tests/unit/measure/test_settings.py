@@ -33,7 +33,7 @@ def conversation(tmp_path: Path, point: Point, answer: dict[str, Any]) -> tuple[
     path = tmp_path / "samples.jsonl"
     path.write_bytes(HEADER)
     probe: Any = SimpleNamespace(ask=ask, close=lambda: None)
-    work = Loop(Journal(path), {point.id: point}, Steady(), open_probe=lambda _ranks, _share, _several: probe)
+    work = Loop(Journal(path), {point.id: point}, Steady(), open_probe=lambda *_start: probe)
     return work, seen
 
 
