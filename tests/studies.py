@@ -19,7 +19,14 @@ from elbowroom.results.points import results
 from elbowroom.results.result import Finding, PointResult
 from elbowroom.results.series import WindowTimes
 from elbowroom.results.summary import Samples
-from elbowroom.workloads import AppProgram, ExtraneousAccesses, FactorizationProgram, Forwarding
+from elbowroom.workloads import (
+    AppProgram,
+    CallBesideComputation,
+    ExtraneousAccesses,
+    FactorizationProgram,
+    Forwarding,
+)
+from simulated_overlaps import Overlap, answers
 
 MIB = 2**20
 
@@ -66,6 +73,7 @@ def measured(
     rng = np.random.default_rng(0)
     rows = []
     times = {}
+    calls = {}
     for index, point in enumerate(points):
         kernel = find(point.kernel)
         computes = kernel is not None or isinstance(point.workload, (Forwarding, FactorizationProgram))
@@ -76,6 +84,9 @@ def measured(
         if isinstance(point.workload, ExtraneousAccesses):
             times[point.id] = accessed(point.workload, comm_alone, comm_together, rng)
             cells += [("AB", "comm", comm_together, comm_unit)]
+        if isinstance(point.workload, CallBesideComputation):
+            ratio = comp_together / comp_alone
+            calls[point.id] = answers(Overlap(seed=index, iterations=20, kept_comp=ratio))
         if computes:
             cells += [("A", "comp", comp_alone, comp_unit), ("AB", "comp", comp_together, comp_unit)]
         if computes or isinstance(point.workload, AppProgram):
@@ -85,7 +96,7 @@ def measured(
                 rows.append(
                     (index, sample // 2, False, phase, side, value * rng.normal(1, noise), unit, "ok")
                 )
-    return results(points, Samples(*zip(*rows, strict=True)), times=times)
+    return results(points, Samples(*zip(*rows, strict=True)), times=times, calls=calls)
 
 
 def accessed(

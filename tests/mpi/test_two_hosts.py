@@ -108,6 +108,34 @@ def test_a_small_message_crosses_the_link_as_a_packet(two_hosts: LinkedHosts) ->
     assert crossed >= measured["messages"] // 2 * 54
 
 
+def test_a_collective_between_two_hosts_crosses_the_link_and_has_times_of_both(
+    two_hosts: LinkedHosts,
+) -> None:
+    cores = sorted(os.sched_getaffinity(0))
+    places = [
+        {"rank": rank, "comp_cores": [core], "comm_cores": [core], "comp_node": 0, "comm_node": 0}
+        for rank, core in enumerate((cores[0], cores[-1]))
+    ]
+    request = {
+        "op": "measure",
+        "point": "allreduce",
+        "repetition": 0,
+        "sequence": ["B", "A", "AB"],
+        "kernel": "prime",
+        "size": 65536,
+        "placements": places,
+        "overlap": {"operation": "allreduce", "form": "nonblocking", "iterations": 5},
+    }
+    with session(two_hosts) as live:
+        before = {host: two_hosts.sent(host) for host in "ab"}
+        answer = live.ask(Unit(point="allreduce", repetition=0), request, patience=60.0)
+        crossed = {host: two_hosts.sent(host) - before[host] for host in "ab"}
+    assert answer["validated"] is True, answer
+    assert all(len(row) == 2 for row in answer["overlap"]["together"]["leave"])
+    # Ten operations at least: of every one half of the vector, or more, goes to the other host.
+    assert min(crossed.values()) > 10 * 65536 // 2
+
+
 def test_one_way_times_between_two_hosts_are_refused(two_hosts: LinkedHosts) -> None:
     """Both have the same clock here, which nobody could know of two hosts."""
     request = {

@@ -24,7 +24,8 @@ SIDES = {"comp": "rate", "comm": "value", "total": "value", "separator": "value"
 
 class Measurements(msgspec.Struct, frozen=True, kw_only=True):
     """What a journal says: samples; by point id flags, failures, frequency traces, facts of
-    applications, one-way times of windows of extraneous accesses, what each of several processes did.
+    applications, one-way times of windows of extraneous accesses, what each of several processes did,
+    and the times of calls beside computations, one mapping for each repetition.
     """
 
     samples: Samples
@@ -34,6 +35,7 @@ class Measurements(msgspec.Struct, frozen=True, kw_only=True):
     facts: dict[str, dict[str, float]]
     times: dict[str, WindowTimes] = {}
     processes: dict[str, tuple[ProcessResult, ...]] = {}
+    calls: dict[str, list[Mapping[str, Any]]] = {}
 
 
 def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Measurements:
@@ -48,6 +50,7 @@ def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Measurements:
     agreement: dict[str, dict[str, list[float]]] = {}
     times: dict[str, WindowTimes] = {}
     ranks: dict[str, RankValues] = {}
+    calls: dict[str, list[Mapping[str, Any]]] = {}
     for entry in entries:
         if entry.point not in index:
             continue
@@ -65,6 +68,8 @@ def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Measurements:
             wrong = series.add(times.setdefault(entry.point, WindowTimes()), len(sizes), record)
             if wrong:
                 failures.setdefault(entry.point, wrong)
+        if by_id[entry.point].workload.overlaps_calls and record.get("status") != "failed":
+            calls.setdefault(entry.point, []).append(record.get("overlap") or {})
         facts.setdefault(entry.point, dict(record.get("facts", {})))
         if entry.repetition == 0 and not entry.closing:
             traces[entry.point] = _traces(by_id[entry.point], record)
@@ -80,6 +85,7 @@ def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Measurements:
         traces={point: several for point, several in traces.items() if several},
         facts={point: values for point, values in facts.items() if values},
         times=times,
+        calls=calls,
         processes={point: _processes(values) for point, values in ranks.items() if values},
     )
 

@@ -100,6 +100,7 @@ def point_results(manifest: Manifest, entries: Sequence[Entry]) -> tuple[list[Po
         seed=manifest.seed,
         starts=starts_of(manifest) > 1,
         processes=collected.processes,
+        calls=collected.calls,
     )
     return computed, collected
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from elbowroom.plan.kernels import arithmetic_intensity
 from elbowroom.plan.point import Point
+from elbowroom.results.overlaps import with_overlaps
 from elbowroom.results.result import MeasuredSteps, PointResult, ProcessResult, Side, Summary, Trace
 from elbowroom.results.series import WindowTimes, series_of, side_of_window
 from elbowroom.results.summary import Samples, side_of, summarise
@@ -35,6 +37,7 @@ def results(
     seed: int = 0,
     starts: bool = False,
     processes: Mapping[str, tuple[ProcessResult, ...]] | None = None,
+    calls: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
 ) -> list[PointResult]:
     """One result per point, in the points' order.
 
@@ -43,11 +46,12 @@ def results(
     `incomplete`; `traces`: frequency traces by id; `facts`: what applications report, by id;
     `times`: all one-way times of windows of extraneous accesses, by id. Void samples are left out and counted
     in the flag `void:N`; samples not stable are kept and counted likewise. `starts`: the run has several
-    starts of the program, and intervals hold for others too; `processes`: what each of several did, by id.
+    starts of the program, and intervals hold for others too; `processes`: what each of several did, by id;
+    `calls`: the times of calls beside computations, by id.
     """
     columns = _SampleColumns(samples, len(points), starts)
     drawn: dict[int, NDArray[np.int16]] = {}
-    return [
+    computed = [
         _with_processes(
             _result(
                 index,
@@ -66,6 +70,7 @@ def results(
         )
         for index, point in enumerate(points)
     ]
+    return with_overlaps(computed, calls or {}, seed)
 
 
 def _with_processes(result: PointResult, processes: tuple[ProcessResult, ...] | None) -> PointResult:

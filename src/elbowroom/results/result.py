@@ -10,6 +10,7 @@ import msgspec
 
 from elbowroom.plan.workload import Workload, kernel_beside_messages, stored
 from elbowroom.stats.interval import WithInterval
+from elbowroom.stats.overlap.measures import OverlapMeasures
 from elbowroom.stats.starts import StartVariation
 
 
@@ -158,6 +159,9 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     accesses `comm` is the one-way time, alone without them and together after them, and `series` each size's.
     Of a program, `facts` are its own figures of its work and results. Where several processes compute, or
     form a ring, `comp` and `comm` are means over them, and `by_process` has each.
+    Of a call beside a computation, `comp` and `comm` are durations, `steps` is the whole of both, `overlap`,
+    `osu_overlap` and `fraction_of_ideal` are shares, and `overlapped` has them with intervals, and what is
+    lost; all None where nothing was computed beside it. Documents have the reason of the loss as `reason`.
     """
 
     id: str
@@ -193,6 +197,10 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     series: WindowSeries | None = None
     facts: dict[str, float] = {}
     by_process: tuple[ProcessResult, ...] | msgspec.UnsetType = msgspec.UNSET
+    overlap: float | msgspec.UnsetType | None = msgspec.UNSET
+    osu_overlap: float | msgspec.UnsetType | None = msgspec.UNSET
+    fraction_of_ideal: float | msgspec.UnsetType | None = msgspec.UNSET
+    overlapped: OverlapMeasures | msgspec.UnsetType | None = msgspec.UNSET
 
     @property
     def processes_of_node(self) -> int:
@@ -206,7 +214,10 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     def plain(self) -> dict[str, Any]:
         """Plain data, as `show --json` prints it."""
         plain = stored(self, self.workload)
-        return plain | {key: plain.pop(key) for key in _LAST_KEYS}
+        plain |= {key: plain.pop(key) for key in _LAST_KEYS}
+        if isinstance(self.overlapped, OverlapMeasures):
+            plain["reason"] = self.overlapped.reason
+        return plain
 
 
 _LAST_KEYS = ("application", "steps", "extraneous", "series", "program", "facts")

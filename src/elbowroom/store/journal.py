@@ -133,7 +133,9 @@ class WrittenPhase(Phase, frozen=True, kw_only=True):
 
 
 class WrittenRecord(Record, frozen=True, kw_only=True):
-    """A probe's answer; `facts`: what an application reports of its mesh and messages."""
+    """A probe's answer; `facts`: what an application reports of its mesh and messages; `overlap`: of a call
+    beside a computation, the times of each rank in each iteration (docs/reference/protocol.md).
+    """
 
     record: Literal["repetition"] = "repetition"
     point: str
@@ -141,6 +143,7 @@ class WrittenRecord(Record, frozen=True, kw_only=True):
     status: Literal["ok", "not_stable", "failed"]
     phases: list[WrittenPhase]  # type: ignore[assignment]
     facts: dict[str, float] = {}
+    overlap: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
 class WrittenLine(JournalLine, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 from elbowroom.plan.workload import Workload
 from elbowroom.workloads.accesses import ExtraneousAccesses
 from elbowroom.workloads.broadcasts import Forwarding
+from elbowroom.workloads.calls import CallBesideComputation
 from elbowroom.workloads.factorizations import FactorizationProgram
 from elbowroom.workloads.kernel import KernelBesideMessages
 from elbowroom.workloads.matrices import MatrixProgram
@@ -17,6 +18,7 @@ from elbowroom.workloads.steps import ApplicationSteps, Losses
 __all__ = [
     "AppProgram",
     "ApplicationSteps",
+    "CallBesideComputation",
     "ExtraneousAccesses",
     "FactorizationProgram",
     "Forwarding",

@@ -1,0 +1,229 @@
+"""Points of calls beside a computation: every call, form, policy, size, kernel, cores and number of ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from elbowroom.errors import UsageError
+from elbowroom.experiments.common.calls.seats import RankCores, progress_cores, rank_cores
+from elbowroom.experiments.common.controls import control_of
+from elbowroom.experiments.common.notes import machine_notes, with_notes
+from elbowroom.machine.topology import Machine
+from elbowroom.plan import placement
+from elbowroom.plan.axes import core_counts, node_pairs, with_neighbours
+from elbowroom.plan.file import Natural, Plan
+from elbowroom.plan.kernels import find
+from elbowroom.plan.point import Expansion, Note, Placement, Point
+from elbowroom.workloads.calls import (
+    COLLECTIVES,
+    NEIGHBOURS,
+    CallBesideComputation,
+    Collective,
+    Form,
+    Late,
+    Messages,
+    Operation,
+    Progress,
+)
+
+Duration = Annotated[float, Meta(gt=0, le=60)]
+Neighbours = Annotated[int, Meta(ge=NEIGHBOURS[0], le=NEIGHBOURS[1])]
+
+
+class CallKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """`forms` of a call, policies of `progress`, `ranks` (0: one a host, two at least), seconds of `periods`
+    between two calls of MPI_Test, `progress_cores` of a host's progress threads (empty: chosen), `ratio` of
+    the computation alone over the call alone, `iterations` in a repetition (0: as the window has room), and
+    `late_rank`, which starts each call `late` seconds after the others (0: none is late).
+    """
+
+    forms: tuple[Form, ...] = ("blocking", "nonblocking", "persistent")
+    progress: tuple[Progress, ...] = ("none", "test", "thread", "library")
+    ranks: tuple[Natural, ...] = (0,)
+    periods: tuple[Duration, ...] = (20e-6,)
+    progress_cores: tuple[Natural, ...] = ()
+    ratio: Annotated[float, Meta(gt=0, le=1000)] = 1.0
+    iterations: Natural = 0
+    late_rank: Natural = 0
+    late: Annotated[float, Meta(ge=0, le=10)] = 0.0
+
+
+class CollectiveKeys(CallKeys, frozen=True, kw_only=True):
+    """`operations`: the collectives; and the keys of all calls."""
+
+    operations: tuple[Collective, ...] = COLLECTIVES
+
+
+class MessageKeys(CallKeys, frozen=True, kw_only=True):
+    """`operations`: ping-pong of pairs of ranks, exchange with `neighbours`; and the keys of all calls."""
+
+    operations: tuple[Messages, ...] = ("pingpong", "exchange")
+    neighbours: tuple[Neighbours, ...] = (2, 6)
+
+
+class Axes(msgspec.Struct, frozen=True, kw_only=True):
+    """One combination of what all calls have: where the ranks are, kernel, cursor and size."""
+
+    cores: RankCores
+    kernel: str
+    cursor: int
+    size: int
+    node: tuple[int, int]
+
+
+def expand(plan: Plan, machine: Machine) -> Expansion:
+    """Every call that the plan names; notes for policies that this machine has no core for; and a
+    register-only control.
+    """
+    _refuse(plan)
+    notes: dict[str, Note] = {}
+    points: dict[str, Point] = {}
+    pairs, node_notes = node_pairs(plan, machine)
+    for ranks in dict.fromkeys(count or max(2, machine.hosts) for count in plan.keys.ranks):
+        most = _most_cores(plan, machine, ranks)
+        counts, count_notes = core_counts(plan.n, most)
+        notes |= {note.what: note for note in (*node_notes, *count_notes)}
+        for kernel, cursor, node in product(plan.kernels, plan.cursors, pairs):
+            fact = find(kernel)
+            if cursor != 1 and (fact is None or not fact.uses_cursor):
+                continue
+            for n in counts if fact is not None else (0,):
+                cores = rank_cores(machine, ranks, n, plan.comp_cores, plan.scheduling)
+                for size in with_neighbours(plan.sizes, plan.around):
+                    axes = Axes(cores=cores, kernel=kernel, cursor=cursor, size=size, node=node)
+                    for item in _calls(plan, machine, axes):
+                        if isinstance(item, Note):
+                            notes.setdefault(item.what, item)
+                        else:
+                            points.setdefault(item.id, item)
+    expansion = Expansion(points=(*_control(plan, machine, pairs[0]), *points.values()), notes=())
+    return with_notes(expansion, (*machine_notes(machine), *notes.values()))
+
+
+def _control(plan: Plan, machine: Machine, node: tuple[int, int]) -> tuple[Point, ...]:
+    core = placement.default_comm_core(machine, plan.comp_cores)
+    seats = placement.seats(machine, core) if plan.control else None
+    return () if seats is None else control_of(plan, seats, node)
+
+
+def _refuse(plan: Plan) -> None:
+    """UsageError for keys that place communication threads: here a rank communicates where it computes."""
+    for field, value, default in (
+        ("comm_cores", plan.comm_cores, ("last",)),
+        ("peer_core", plan.peer_core, None),
+        ("sweeps", plan.sweeps, ()),
+        ("comm_threads", plan.comm_threads, (1,)),
+    ):
+        if value != default:
+            raise UsageError(
+                "is no key of this plan: each rank communicates from its first computing core",
+                field=field,
+                value=",".join(map(str, value)) if isinstance(value, tuple) else value,
+                hint="leave it out; --comp-cores names the cores of all ranks",
+            )
+    keys: CallKeys = plan.keys
+    for ranks in keys.ranks:
+        if keys.late and keys.late_rank >= (ranks or 2):
+            raise UsageError(
+                f"there is no such rank among {ranks or 2}",
+                field="late_rank",
+                value=keys.late_rank,
+                hint=f"give 0 to {(ranks or 2) - 1}",
+            )
+        if ranks == 1:
+            raise UsageError(
+                "one rank has no other to communicate with", field="ranks", value=ranks, hint="give 2 or more"
+            )
+
+
+def _most_cores(plan: Plan, machine: Machine, ranks: int) -> int:
+    """Computing cores that each rank can have."""
+    cores = len(plan.comp_cores or placement.usable(machine))
+    return max(1, cores // -(-ranks // machine.hosts))
+
+
+def _calls(plan: Plan, machine: Machine, axes: Axes) -> Iterator[Point | Note]:
+    keys: CallKeys = plan.keys
+    forms = dict.fromkeys(keys.forms)
+    for operation, neighbours, form in ((*op, form) for op in _operations(keys) for form in forms):
+        if operation == "barrier" and axes.size != min(plan.sizes):
+            continue
+        policies: tuple[Progress, ...] = ("none",) if form == "blocking" else keys.progress
+        for progress in dict.fromkeys(policies):
+            cores: tuple[int, ...] = ()
+            if progress == "thread":
+                chosen = progress_cores(machine, axes.cores, keys.progress_cores)
+                if isinstance(chosen, Note):
+                    yield chosen
+                    continue
+                cores = chosen
+            for period in dict.fromkeys(keys.periods if progress == "test" else keys.periods[:1]):
+                workload = CallBesideComputation(
+                    operation=operation,
+                    form=form,
+                    progress=progress,
+                    ranks=axes.cores.ranks,
+                    neighbours=neighbours,
+                    period=period,
+                    progress_cores=cores,
+                    ratio=keys.ratio,
+                    iterations=keys.iterations,
+                    late=Late(rank=keys.late_rank, seconds=keys.late) if keys.late else None,
+                    shared=axes.cores.shared,
+                )
+                yield _point(plan, machine, axes, workload)
+
+
+def _operations(keys: CallKeys) -> Iterator[tuple[Operation, int]]:
+    """Each operation with its numbers of neighbours, 2 where it has none."""
+    assert isinstance(keys, CollectiveKeys | MessageKeys)
+    operations: tuple[Operation, ...] = keys.operations
+    for operation in dict.fromkeys(operations):
+        several: tuple[int, ...] = (2,)
+        if operation == "exchange" and isinstance(keys, MessageKeys):
+            several = keys.neighbours
+        for neighbours in dict.fromkeys(several):
+            yield operation, neighbours
+
+
+def _point(plan: Plan, machine: Machine, axes: Axes, workload: CallBesideComputation) -> Point:
+    fact, first = find(axes.kernel), axes.cores.of_rank[0]
+    n = 0 if fact is None else len(first)
+    node = axes.node
+    cores = axes.cores.of_rank if machine.hosts < 2 or axes.cores.per_host > 1 else ()
+    return Point(
+        plan=plan.name,
+        kernel=axes.kernel,
+        n=n,
+        size=0 if workload.operation == "barrier" else axes.size,
+        comp_node=node[0],
+        comm_node=node[1],
+        comm_core=first[0],
+        metric="latency",
+        comp_cores=first[:n],
+        comm_cores=first[:1],
+        peer_cores=axes.cores.of_rank[1][:1],
+        cursor=axes.cursor,
+        working_set=_working_set(plan, axes, machine),
+        computing_ranks="all",
+        placements=tuple(
+            Placement(rank=rank, comp_cores=own[:n], comm_cores=own[:1], comp_node=node[0], comm_node=node[1])
+            for rank, own in enumerate(cores)
+        ),
+        sequence=("B",) if fact is None else ("B", "A", "AB"),
+        window=plan.window,
+        observe=plan.observe,
+        scheduling=plan.scheduling,
+        workload=workload,
+    )
+
+
+def _working_set(plan: Plan, axes: Axes, machine: Machine) -> int:
+    """Bytes per computing core, so that those of all ranks of a host fit in memory."""
+    threads = axes.cores.per_host * max(1, len(axes.cores.of_rank[0]))
+    return plan.working_set or placement.working_set(find(axes.kernel), threads, axes.node[0], machine)
