@@ -1,0 +1,60 @@
+/* A loop of one blocking collective, as anybody would write it: benchmarks/collectives.py runs it beside the probe.
+ *
+ * Rank 0 reads lines "OPERATION BYTES ITERATIONS" and prints, for each, the mean over ranks and iterations of the time of
+ * a call (osu_*), the largest mean of a rank (IMB's t_max) and the median of the slowest rank's, all in seconds.
+ * Ranks that have nothing to do sleep. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int by_value(const void* a, const void* b) {
+  return *(const double*)a < *(const double*)b ? -1 : *(const double*)a > *(const double*)b;
+}
+
+static void call(const char* name, void* in, void* out, int bytes) {
+  const int n = bytes / 4;
+  if (!strcmp(name, "bcast")) MPI_Bcast(in, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+  if (!strcmp(name, "reduce")) MPI_Reduce(in, out, n, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (!strcmp(name, "allreduce")) MPI_Allreduce(in, out, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  if (!strcmp(name, "allgather")) MPI_Allgather(in, bytes, MPI_BYTE, out, bytes, MPI_BYTE, MPI_COMM_WORLD);
+  if (!strcmp(name, "alltoall")) MPI_Alltoall(in, bytes, MPI_BYTE, out, bytes, MPI_BYTE, MPI_COMM_WORLD);
+}
+
+int main(int argc, char** argv) {
+  int rank, ranks, there, job[2];
+  char name[32], line[128];
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  for (;;) {
+    if (rank == 0) {
+      if (!fgets(line, sizeof line, stdin) || sscanf(line, "%31s %d %d", name, job, job + 1) != 3) job[1] = 0;
+      for (int r = 1; r < ranks; r++) MPI_Send(name, sizeof name, MPI_BYTE, r, 0, MPI_COMM_WORLD);
+    } else {
+      for (there = 0; !there; there || usleep(2000)) MPI_Iprobe(0, 0, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+      MPI_Recv(name, sizeof name, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    MPI_Bcast(job, 2, MPI_INT, 0, MPI_COMM_WORLD);
+    if (job[1] == 0) break;
+    char* in = calloc((size_t)ranks, (size_t)job[0]);
+    char* out = calloc((size_t)ranks, (size_t)job[0]);
+    double* own = calloc((size_t)job[1], sizeof *own);
+    double *worst = calloc((size_t)job[1], sizeof *worst), sum = 0, mean = 0, most = 0;
+    for (int i = -6; i < job[1]; i++) {
+      MPI_Barrier(MPI_COMM_WORLD);
+      const double start = MPI_Wtime();
+      call(name, in, out, job[0]);
+      if (i >= 0) sum += own[i] = MPI_Wtime() - start;
+    }
+    sum /= job[1];
+    MPI_Reduce(&sum, &mean, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    MPI_Reduce(&sum, &most, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    MPI_Reduce(own, worst, job[1], MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    qsort(worst, (size_t)job[1], sizeof *worst, by_value);
+    if (rank == 0) printf("%.9g %.9g %.9g\n", mean / ranks, most, worst[job[1] / 2]), fflush(stdout);
+    free(in), free(out), free(own), free(worst);
+  }
+  MPI_Finalize();
+}
