@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -12,8 +13,8 @@ namespace elbowroom {
 namespace {
 
 constexpr int kWarmUps = 5;
-constexpr int kFits = 3;       // of the computation to its duration, at least
-constexpr int kMostFits = 16;  // of one that starts from a single item
+constexpr int kFits = 9;            // of the computation to its duration, from a single item
+constexpr double kMostGrowth = 16;  // of its items, from one fit to the next
 constexpr double kLeastSlice = 1;
 constexpr std::uint64_t kIterationStep = 8;  // from one seed to the next
 constexpr std::size_t kFields = sizeof(Visit) / sizeof(std::int64_t);
@@ -219,27 +220,28 @@ double OverlapExchange::message_seconds() {
 void OverlapExchange::warm_up(Course& course) {
   double wanted = request_.overlap->ratio * message_seconds();
   MPI_Bcast(&wanted, 1, MPI_DOUBLE, 0, job_.headers());
-  double took = wanted;
+  double each = std::numeric_limits<double>::max();  // s of an item, in the fastest of all computations
   if (!workers_.empty()) {
     const auto known = items_.find(request_.point);
     course.items = known == items_.end() ? 1 : known->second;
-    for (int fit = 0; fit < kFits || (fit < kMostFits && took < wanted / 2); ++fit) {
+    for (int fit = 0; fit < kFits; ++fit) {
       MPI_Bcast(&course.items, 1, MPI_INT64_T, 0, job_.headers());
       const Visit one = visit(Kind::computation, course, false);
-      took = std::max(static_cast<double>(one.leave - one.enter) * 1e-9, 1e-9);
+      double took = std::max(static_cast<double>(one.leave - one.enter) * 1e-9, 1e-9);
       MPI_Bcast(&took, 1, MPI_DOUBLE, 0, job_.headers());
+      each = std::min(each, took / static_cast<double>(course.items));
       if (known != items_.end()) {
         break;
       }
-      const double scale = std::clamp(wanted / took, 1e-3, 16.0);
-      course.items = std::max<std::int64_t>(1, std::llround(static_cast<double>(course.items) * scale));
+      const double fitting = std::min(wanted / each, static_cast<double>(course.items) * kMostGrowth);
+      course.items = std::max<std::int64_t>(1, std::llround(fitting));
     }
     items_[request_.point] = course.items;
   }
-  const double slice = static_cast<double>(course.items) * request_.overlap->period / std::max(took, 1e-9);
-  course.slice = std::llround(std::max(slice, kLeastSlice));
+  const double computation = each * static_cast<double>(course.items);
+  course.slice = std::llround(std::max(request_.overlap->period / each, kLeastSlice));
   const std::int64_t fixed = request_.overlap->iterations;
-  course.iterations = fixed > 0 ? fixed : iterations_in(request_.window, std::max(wanted, took));
+  course.iterations = fixed > 0 ? fixed : iterations_in(request_.window, std::max(wanted, computation));
 }
 
 OverlapExchange::Course OverlapExchange::decide() {
