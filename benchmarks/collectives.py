@@ -6,7 +6,7 @@ The probe measures each collective in a repetition; then benchmarks/collectives.
 between the same barriers, does. Both run in turns, each in processes of its own that sleep meanwhile. Printed
 are, in us and as ratios of medians over repetitions with 95 % intervals:
 
-- ours: median from the last arrival to the last departure, on one clock;
+- ours: mean over iterations from the last arrival to the last departure, on one clock;
 - OSU: mean over ranks and iterations of the time of the call; IMB: the largest mean of a rank (t_max), both
   from the same samples as ours;
 - slowest: the median of the slowest rank's time of the call, by the probe and by the loop.
@@ -92,7 +92,7 @@ def of_probe(session: Session, ranks: int) -> Ask:
         enter, leave = (np.asarray(times[name], dtype=float) for name in ("enter", "leave"))
         spent = leave - enter
         return {
-            "ours": float(np.median(collective_time(enter, leave))),
+            "ours": float(collective_time(enter, leave).mean()),
             "OSU": float(spent.mean()),
             "IMB": float(spent.mean(axis=0).max()),
             "slowest": float(np.median(spent.max(axis=1))),
