@@ -201,7 +201,8 @@ class Guest:
         words += ["-fsdev", f"local,id=share,path={self.share},security_model=none,multidevs=remap"]
         words += ["-device", "virtio-9p-pci,fsdev=share,mount_tag=host,bus=pcie.0,addr=0x11"]
         words += ["-kernel", f"{self.image}/vmlinuz", "-initrd", f"{self.image}/initrd.img"]
-        words += ["-append", "root=/dev/vda rw console=ttyS0 init=/sbin/emulated-first panic=-1 quiet"]
+        boot = ["root=/dev/vda rw console=ttyS0 init=/sbin/emulated-first panic=-1 quiet mitigations=off"]
+        words += ["-append", " ".join([*boot, *_clock_words(self.accelerator)])]
         words += ["-vga", "none", "-display", "none", "-monitor", "none"]
         return [*words, "-serial", f"file:{self.console}", "-no-reboot"]
 
@@ -220,12 +221,15 @@ class Guest:
         pack_checkout(self.share / "checkout.tar")
 
     def _make_disk(self) -> None:
-        disk = self.folder / "disk.qcow2"
-        if not disk.exists():
-            base = (self.image / "disk.img").resolve()
-            subprocess.run(
-                ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", base, disk], check=True
-            )
+        """The layer over the image's disk; one over a disk that was made again since is worthless."""
+        disk, over = self.folder / "disk.qcow2", self.folder / "disk.over"
+        base = (self.image / "disk.img").resolve()
+        identity = str(base.stat().st_mtime_ns)
+        if disk.exists() and over.exists() and over.read_text() == identity:
+            return
+        words = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(base), str(disk)]
+        subprocess.run(words, check=True)
+        over.write_text(identity)
 
     def _last_lines(self) -> str:
         texts = [
@@ -274,6 +278,21 @@ def _accelerator_words(name: str) -> list[str]:
     # The capability is one that a nested host may offer and then refuse to set.
     processor = "host,-arch-capabilities" if name == "kvm" else "max"
     return ["-accel", "kvm" if name == "kvm" else "tcg,thread=multi", "-cpu", processor]
+
+
+def _clock_words(accelerator: str) -> list[str]:
+    """The processor's counter as the clock of an emulated processor. The kernel distrusts it, and each look at
+    the other clock, the HPET, takes QEMU's one lock: threads that poll and look at the clock then stop the guest.
+    """
+    if accelerator == "kvm":
+        return []
+    words = ["clocksource=tsc", "tsc=reliable", "hpet=disable"]
+    # The counter is the host's, whose kernel derives BogoMIPS from its frequency; measured in the guest it is wrong
+    # on a busy host.
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("bogomips"):
+            return [*words, f"tsc_early_khz={float(line.split(':')[1]) * 500:.0f}"]
+    return words
 
 
 def find_accelerator(image: Path) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.identity import HARDWARE, SHAPE, STRICT_SHAPE, check_same, difference
 from elbowroom.machine.layout import regular_machine
+from elbowroom.machine.topology import Machine
 from elbowroom.models.curves import Shape
 
 
@@ -35,3 +37,25 @@ def test_machines_of_other_cores_are_refused_without_a_list_of_them() -> None:
     check_same(difference(one, one, HARDWARE), field="run", value="r", hint="go there")
     with pytest.raises(UsageError, match="run 'r': is from another machine: its cores differ; go there"):
         check_same(difference(one, other, HARDWARE), field="run", value="r", hint="go there")
+
+
+def machine_with(*memories: int) -> Machine:
+    machine = regular_machine(name="a", model="m", cores_per_socket=4, numa_per_socket=2, sockets=1)
+    nodes = [
+        msgspec.structs.replace(node, memory=memory)
+        for node, memory in zip(machine.nodes, memories, strict=True)
+    ]
+    return msgspec.structs.replace(machine, nodes=tuple(nodes), memory=sum(memories))
+
+
+def test_memory_that_the_kernel_keeps_on_another_node_after_a_boot_is_no_other_machine() -> None:
+    # As seen of a guest of 1 GiB a node, before and after a boot.
+    before, after = machine_with(962 << 20, 1007 << 20), machine_with(1007 << 20, 943 << 20)
+    assert difference(before, after, (*HARDWARE, "memory")) is None
+
+
+def test_a_node_that_lost_a_memory_module_is_another_machine() -> None:
+    before, after = machine_with(8 << 30, 8 << 30), machine_with(8 << 30, 6 << 30)
+    found = difference(before, after, HARDWARE)
+    assert found is not None
+    assert found.text() == "its nodes differ"

@@ -1,0 +1,166 @@
+"""One emulated machine with two sockets, four NUMA nodes and a network card behind node 2: does elbowroom see
+it, does every plan end, are pages and messages where they should be, does a run survive a power failure?
+
+    tests/emulated/image.sh && python3 tests/emulated/numa.py        # as root; about an hour
+
+Every check is a line of numa.log in the guest's folder; the exit code is 0 only if all passed. Rates mean nothing
+here: the processor is emulated, and its cores share fewer real ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from guest import REPOSITORY, Done, Guest, GuestError, Shape
+
+ELBOWROOM = "cd /root/elbowroom && .elbowroom/venv/bin/python -m elbowroom"
+NIC_NODE = 2
+
+SHORT = ("window=0.02", "steady.limit=0.05", "working_set=1MB")
+"""Of plans with the probe: short phases and small arrays, since every access is emulated."""
+
+PLANS: dict[str, tuple[str, ...]] = {
+    "quick": (*SHORT, "sizes=4,64KiB", "budget=0"),
+    "placement": (*SHORT, "kernels=triad", "n=1", "sizes=4,64KiB"),
+    "cores": (*SHORT, "kernels=triad", "sizes=4,64KiB"),
+    "sizes": (*SHORT, "kernels=triad", "n=1", "sizes=4,4KiB,64KiB", "around=0"),
+    "model": (*SHORT, "sizes=64KiB", "n=1,all"),
+    "ring": (*SHORT, "sizes=64KiB", "n=1", "comm_threads=1"),
+    "intensity": (*SHORT, "sizes=4,64KiB", "cursors=1,64", "n=1"),
+    "frequency": (*SHORT, "sizes=4,64KiB", "n=few,all"),
+    "contrast": (*SHORT, "sizes=4,64KiB", "n=1"),
+    "polling": (*SHORT, "n=1", "cursors=2,10000", "backoffs=2,0"),
+    "ema": ("who=sender,receiver", "accesses=0,64KiB", "access_step=16KiB", "window_sizes=4", "exchanges=3"),
+    "kernels": ("order=96", "block=32", "n=1", "window=0.02"),
+    "forwarding": (*SHORT, "ranks=4", "n=1", "trees=flat,chain"),
+    "cholesky": ("tiles=4", "block=16", "trees=none,binary"),
+    "qr": ("tiles=4", "block=16", "trees=none,binary"),
+    "runtime-overhead": ("window=0.02", "steady.limit=0.05", "sizes=4,64KiB"),
+    "diffusion": (*SHORT, "cells=4000", "steps=3", "warmup=1", "sizes=64KiB", "comm_threads=1"),
+}
+"""Every named plan, with what makes it end soon: few points, one repetition."""
+
+
+class Checks:
+    """What was checked, written down as it is."""
+
+    def __init__(self, log: TextIO) -> None:
+        self._log = log
+        self.failed = 0
+
+    def note(self, text: str) -> None:
+        """A line of the log that is no check."""
+        print(text, flush=True)
+        print(text, file=self._log, flush=True)
+
+    def check(self, passed: bool, what: str, detail: str = "") -> bool:
+        """Counts and notes one; `detail` is what was seen."""
+        self.failed += 0 if passed else 1
+        self.note(f"{'ok' if passed else 'FAILED':7}{what}{f': {detail}' if detail else ''}")
+        return passed
+
+
+def elbowroom(guest: Guest, *words: str, patience: float = 1800.0) -> Done:
+    """One command of elbowroom in the guest."""
+    return guest.run(f"{ELBOWROOM} {shlex.join(words)}", patience)
+
+
+def answer(done: Done) -> dict[str, Any]:
+    """The JSON object on stdout; what came before it is messages. GuestError where there is none."""
+    start = done.output.find("{")
+    try:
+        found, _ = json.JSONDecoder().raw_decode(done.output[max(start, 0) :])
+    except json.JSONDecodeError as error:
+        raise GuestError(f"no JSON: {done.output[-2000:]}") from error
+    return dict(found)
+
+
+def run_words(plan: str, out: str) -> list[str]:
+    """`run PLAN` as briefly as it can be measured. Debian's MPI is the one that StarPU has."""
+    words = ["run", plan, "--mpi", "openmpi", "--repeat", "1", "--no-report", "--out", out]
+    return [*words, *(word for setting in PLANS[plan] for word in ("--set", setting))]
+
+
+def journal(guest: Guest, run: str) -> list[dict[str, Any]]:
+    """The entries of a run's journal, without its first line."""
+    text = guest.run(f"cat {run}/samples.jsonl").output
+    entries = [json.loads(line) for line in text.splitlines() if line.endswith("}")]
+    return [entry for entry in entries if "point" in entry]
+
+
+def check_doctor(guest: Guest, checks: Checks) -> None:
+    """Sockets, nodes, distances and the card's node, as `doctor` prints them."""
+    done = elbowroom(guest, "doctor", "--mpi", "openmpi")
+    checks.note(done.output.rstrip())
+    checks.check(done.status == 0, "doctor ends", f"exit {done.status}")
+    text = " ".join(done.output.split())
+    for wanted in ("2 sockets", "4 NUMA nodes", "node 2"):
+        checks.check(wanted in text, f"doctor prints {wanted!r}")
+
+
+def check_plan(guest: Guest, checks: Checks, plan: str) -> None:
+    """A plan ends with exit code 0 or 3, and every repetition was measured."""
+    run = f"/root/runs/{plan}"
+    begun = time.monotonic()
+    guest.run(f"rm -rf {run}")
+    done = elbowroom(guest, *run_words(plan, run))
+    took = time.monotonic() - begun
+    ended = checks.check(done.status in (0, 3), f"run {plan}", f"exit {done.status} after {took:.0f} s")
+    if not ended:
+        checks.note(done.output[-3000:])
+
+
+def pages_of(entries: Iterable[dict[str, Any]]) -> dict[tuple[str, int], list[float]]:
+    """Shares of pages on the wanted node, by side and node, of all repetitions."""
+    shares: dict[tuple[str, int], list[float]] = {}
+    for entry in entries:
+        for side, pages in ((entry.get("record") or {}).get("pages") or {}).items():
+            if pages and "share" in pages:
+                shares.setdefault((side, pages["wanted"]), []).append(pages["share"])
+    return shares
+
+
+def check_pages(guest: Guest, checks: Checks) -> None:
+    """Both sides' pages were on each of the four nodes when that was wanted."""
+    shares = pages_of(journal(guest, "/root/runs/placement"))
+    for side in ("comp", "comm"):
+        for node in range(guest.shape.nodes):
+            found = shares.get((side, node), [])
+            detail = f"{len(found)} repetitions, share {min(found, default=0):.3f} or more"
+            checks.check(bool(found) and min(found) > 0.99, f"pages of {side} are on node {node}", detail)
+
+
+def main(words: Sequence[str]) -> int:
+    """Boots, checks, switches off; 0 only if every check passed."""
+    parser = argparse.ArgumentParser(description="Checks elbowroom on one emulated machine.")
+    parser.add_argument("--image", type=Path, default=REPOSITORY / "build" / "emulated")
+    parser.add_argument("--plans", default=",".join(PLANS), help="names, separated by commas; default: all")
+    given = parser.parse_args(words)
+    folder = given.image.absolute() / "guests" / "numa"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    guest = Guest(given.image.absolute(), folder, Shape(), "numa")
+    with (folder / "numa.log").open("w") as log:
+        checks = Checks(log)
+        try:
+            with guest:
+                check_doctor(guest, checks)
+                for plan in given.plans.split(","):
+                    check_plan(guest, checks, plan)
+                check_pages(guest, checks)
+        except GuestError as error:
+            checks.check(False, "the guest answers", str(error))
+        checks.note(f"{checks.failed} checks failed")
+    return 1 if checks.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
