@@ -203,7 +203,7 @@ class Guest:
         words += ["-kernel", f"{self.image}/vmlinuz", "-initrd", f"{self.image}/initrd.img"]
         boot = ["root=/dev/vda rw console=ttyS0 init=/sbin/emulated-first panic=-1 quiet mitigations=off"]
         words += ["-append", " ".join([*boot, *_clock_words(self.accelerator)])]
-        words += ["-vga", "none", "-display", "none", "-monitor", "none"]
+        words += ["-vga", "none", "-display", "none", "-monitor", f"unix:{self.folder}/monitor,server,nowait"]
         return [*words, "-serial", f"file:{self.console}", "-no-reboot"]
 
     def _make_share(self) -> None:
@@ -281,14 +281,14 @@ def _accelerator_words(name: str) -> list[str]:
 
 
 def _clock_words(accelerator: str) -> list[str]:
-    """The processor's counter as the clock of an emulated processor. The kernel distrusts it, and each look at
-    the other clock, the HPET, takes QEMU's one lock: threads that poll and look at the clock then stop the guest.
+    """The processor's counter as the clock of an emulated processor. The kernel distrusts it, and a look at
+    the other clock, the HPET, takes QEMU's one lock and 1.2 us.
     """
     if accelerator == "kvm":
         return []
     words = ["clocksource=tsc", "tsc=reliable", "hpet=disable"]
-    # The counter is the host's, whose kernel derives BogoMIPS from its frequency; measured in the guest it is wrong
-    # on a busy host.
+    # The counter is the host's, whose kernel derives BogoMIPS from its frequency. A guest on a busy host
+    # measures it wrongly.
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("bogomips"):
             return [*words, f"tsc_early_khz={float(line.split(':')[1]) * 500:.0f}"]

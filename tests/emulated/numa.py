@@ -3,8 +3,8 @@ it, does every plan end, are pages and messages where they should be, does a run
 
     tests/emulated/image.sh && python3 tests/emulated/numa.py        # as root; about an hour
 
-Every check is a line of numa.log in the guest's folder; the exit code is 0 only if all passed. Rates mean nothing
-here: the processor is emulated, and its cores share fewer real ones.
+Every check is a line of numa.log in the guest's folder; the exit code is 0 only if all passed. Rates mean
+nothing here: the processor is emulated, and its cores share fewer real ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,12 @@ from typing import Any, TextIO
 
 from guest import REPOSITORY, Done, Guest, GuestError, Shape
 
-ELBOWROOM = "cd /root/elbowroom && .elbowroom/venv/bin/python -m elbowroom"
+PREPARE = "cc -O1 -shared -fPIC -o /root/patient.so /root/elbowroom/tests/emulated/patient.c"
+ELBOWROOM = (
+    "cd /root/elbowroom && export LD_PRELOAD=/root/patient.so OMPI_MCA_mpi_yield_when_idle=1 && "
+    "exec .elbowroom/venv/bin/python -m elbowroom"
+)
+"""What waits sleeps (patient.c): ranks that poll would take the real cores from those that they wait for."""
 NIC_NODE = 2
 
 SHORT = ("window=0.02", "steady.limit=0.05", "working_set=1MB")
@@ -71,16 +76,6 @@ class Checks:
 def elbowroom(guest: Guest, *words: str, patience: float = 1800.0) -> Done:
     """One command of elbowroom in the guest."""
     return guest.run(f"{ELBOWROOM} {shlex.join(words)}", patience)
-
-
-def answer(done: Done) -> dict[str, Any]:
-    """The JSON object on stdout; what came before it is messages. GuestError where there is none."""
-    start = done.output.find("{")
-    try:
-        found, _ = json.JSONDecoder().raw_decode(done.output[max(start, 0) :])
-    except json.JSONDecodeError as error:
-        raise GuestError(f"no JSON: {done.output[-2000:]}") from error
-    return dict(found)
 
 
 def run_words(plan: str, out: str) -> list[str]:
@@ -138,6 +133,85 @@ def check_pages(guest: Guest, checks: Checks) -> None:
             checks.check(bool(found) and min(found) > 0.99, f"pages of {side} are on node {node}", detail)
 
 
+def check_places(guest: Guest, checks: Checks) -> None:
+    """The communication thread was on the card's node, and on the other socket, by what the PCI tree says."""
+    points = {
+        entry["point"]: entry
+        for entry in journal(guest, "/root/runs/placement")
+        if (entry.get("record") or {}).get("status") != "failed"
+    }
+    cores = {int(point.rsplit("-core", 1)[1].split("-")[0]) for point in points if "-core" in point}
+    near = {core for core in cores if core // 2 == NIC_NODE // 2}
+    checks.check(bool(near), "messages were sent from a core near the card", f"cores {sorted(cores)}")
+    checks.check(bool(cores - near), "and from a far one", f"cores {sorted(cores)}")
+
+
+def check_wrong_node(guest: Guest, checks: Checks) -> None:
+    """Pages that are moved to another node in mid-run are noticed: their samples are void."""
+    run = "/root/runs/moved"
+    settings = [*SHORT[:2], "working_set=1MB", "kernels=triad", "n=1", "sizes=64KiB", "control=false"]
+    settings += ["comp_nodes=0", "comm_nodes=0", "comm_cores=near"]
+    words = ["run", "placement", "--mpi", "openmpi", "--repeat", "30", "--no-report", "--out", run]
+    words += [word for setting in settings for word in ("--set", setting)]
+    measuring = guest.begin(f"{ELBOWROOM} {shlex.join(words)}")
+    wait_for_repetitions(guest, run, 3)
+    guest.run("for pid in $(pgrep -x probe); do migratepages $pid 0 1; done")
+    done = measuring.wait(1800)
+    entries = journal(guest, run)
+    flagged = [entry for entry in entries if "wrong_node" in (entry.get("record") or {}).get("flags", ())]
+    void = [entry for entry in flagged if entry["record"]["status"] == "failed"]
+    clean = len(entries) - len(flagged)
+    detail = f"{len(flagged)} of {len(entries)} repetitions, {len(void)} void, exit {done.status}"
+    checks.check(bool(flagged) and len(void) == len(flagged), "moved pages are flagged wrong_node", detail)
+    checks.check(clean >= 3, "repetitions before are not", f"{clean} clean")
+
+
+def wait_for_repetitions(guest: Guest, run: str, count: int, patience: float = 900.0) -> int:
+    """Waits until a run has so many repetitions in its journal; how many there are then."""
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        found = len(journal(guest, run))
+        if found >= count:
+            return found
+        time.sleep(2)
+    raise GuestError(f"{run} has fewer than {count} repetitions after {patience:.0f} s")
+
+
+def check_power_failure(guest: Guest, checks: Checks) -> None:
+    """A guest that is killed in mid-run leaves a run that resumes after the next boot, with nothing lost."""
+    run = "/root/runs/killed"
+    words = run_words("placement", run)
+    guest.begin(f"{ELBOWROOM} {shlex.join(words)}")
+    before = wait_for_repetitions(guest, run, 5)
+    guest.kill()
+    checks.note(f"       killed after {before} repetitions")
+    guest.start()
+    guest.run(PREPARE)
+    kept = journal(guest, run)
+    # What was written last may be lost with the power, not more.
+    checks.check(
+        len(kept) >= before - 1, "the journal is there after the next boot", f"{len(kept)} repetitions"
+    )
+    done = elbowroom(guest, "run", "--resume", run, "--no-report")
+    checks.check(done.status in (0, 3), "run --resume", f"exit {done.status}")
+    if done.status not in (0, 3):
+        checks.note(done.output[-3000:])
+    entries = journal(guest, run)
+    keys = {(entry["point"], entry["repetition"], entry.get("closing", False)) for entry in entries}
+    same = entries[: len(kept)] == kept
+    checks.check(same, "what was measured before the failure is unchanged", f"{len(kept)} repetitions")
+    checks.check(len(keys) == len(entries), "no repetition was measured twice", f"{len(entries)} in all")
+
+
+def check_study(guest: Guest, checks: Checks) -> None:
+    """The dry run of the study names the figures of near and far as ones that this machine shows."""
+    done = elbowroom(guest, "study", "denis2021", "--quick", "--dry-run", "--mpi", "openmpi")
+    checks.note(done.output.rstrip())
+    for figure in ("Fig. 4a", "Fig. 4b", "Table 1"):
+        line = next((line for line in done.output.splitlines() if line.startswith(f"{figure}:")), "")
+        checks.check(": shown" in line, f"study denis2021 can show {figure}", line)
+
+
 def main(words: Sequence[str]) -> int:
     """Boots, checks, switches off; 0 only if every check passed."""
     parser = argparse.ArgumentParser(description="Checks elbowroom on one emulated machine.")
@@ -152,10 +226,16 @@ def main(words: Sequence[str]) -> int:
         checks = Checks(log)
         try:
             with guest:
+                checks.note(f"{guest.accelerator}, {guest.run('uname -r').output.strip()}")
+                guest.run(PREPARE)
                 check_doctor(guest, checks)
+                check_study(guest, checks)
                 for plan in given.plans.split(","):
                     check_plan(guest, checks, plan)
                 check_pages(guest, checks)
+                check_places(guest, checks)
+                check_wrong_node(guest, checks)
+                check_power_failure(guest, checks)
         except GuestError as error:
             checks.check(False, "the guest answers", str(error))
         checks.note(f"{checks.failed} checks failed")

@@ -60,7 +60,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     `state`, `observers` and `clock` are the probe's answers (docs/reference/protocol.md); `binding` is None
     when this process may bind itself; `restored` tells of frequencies that a killed run had left constant.
-    `starpu` and `openblas` say which there is.
+    `starpu` and `openblas` say which there is; `distances`: those between NUMA nodes, by firmware.
     """
 
     probe: str | Failure
@@ -71,6 +71,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     clock: dict[str, Any] | Failure = Failure(reason="not looked at")
     binding: Failure | None = None
     restored: str = ""
+    distances: tuple[int, ...] = ()
     starpu: str | Failure = Failure(reason="not looked at")
     openblas: str | Failure = Failure(reason="not looked at")
 
@@ -230,6 +231,8 @@ def _numa(facts: Facts) -> _Assessment:
     if len(facts.machine.nodes) == 1:
         return _absent("one NUMA node: near and far, local and remote are the same here")
     text = f"{len(facts.machine.nodes)} NUMA nodes on {_count(facts.machine.packages, 'socket')}"
+    if facts.distances:
+        text += f" at distances {', '.join(map(str, facts.distances))}"
     if pages.get("status") == "n/a":
         return _warn(
             f"{text}, but where pages are cannot be verified: {pages.get('reason', 'no reason given')}",

@@ -8,6 +8,8 @@ import msgspec
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _CPUS = "sys/devices/system/cpu"
+_NODES = "sys/devices/system/node"
+_LOCAL = 10
 
 
 class HostIdentity(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +46,16 @@ def read_host(root: Path = Path("/")) -> HostIdentity:
         ways=0 if one is None else _number(_text(one / "ways_of_associativity")),
         caches=len(caches),
     )
+
+
+def node_distances(root: Path = Path("/")) -> tuple[int, ...]:
+    """The distances between different NUMA nodes that the firmware states (ACPI SLIT: a node is 10 from
+    itself), each once and in order; empty where there is one node, or none is stated.
+    """
+    found = set()
+    for folder in (root / _NODES).glob("node[0-9]*"):
+        found |= {_number(word) for word in _text(folder / "distance").split()}
+    return tuple(sorted(found - {0, _LOCAL}))
 
 
 def _model(root: Path) -> str:

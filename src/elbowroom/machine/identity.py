@@ -20,8 +20,8 @@ HARDWARE = ("name", "model", "cores", "nodes", "hosts", "virtual")
 """What a machine is compared by; memory and what a process may set can change between two runs."""
 
 BOOT_MEMORY = 0.1
-"""How far the memory of a node may differ between two starts of one machine: its kernel keeps some of it, now on
-this node and now on that one (seen: 6 % of a node of 1 GiB).
+"""How far the memory of a node may differ between two starts of one machine: its kernel keeps some of it, now
+on this node and now on that one (seen: 6 % of a node of 1 GiB).
 """
 
 
@@ -44,8 +44,8 @@ def difference(
 ) -> MachineDifference | None:
     """The first of the fields in which two machines differ; None for the same machine.
 
-    With `cluster`, names may differ in their numbers: nodes of a cluster count as one machine. Memory may differ as
-    between two starts (BOOT_MEMORY).
+    With `cluster`, names may differ in their numbers: nodes of a cluster count as one machine. Memory may
+    differ as between two starts (BOOT_MEMORY).
     """
     for field in fields:
         values = getattr(one, field), getattr(other, field)

@@ -17,6 +17,7 @@ from elbowroom.launch.mpi import Mpi, find_mpi, loaded_library
 from elbowroom.launch.session import Session
 from elbowroom.machine.doctor import Facts, Failure, MpiLauncher
 from elbowroom.machine.frequencies import Frequencies
+from elbowroom.machine.host import node_distances
 from elbowroom.machine.state import known
 from elbowroom.machine.topology import Machine, here, read_topology
 from elbowroom.measure.source import settable
@@ -44,6 +45,7 @@ def gather(probe: Path | None = None, mpi: str | None = None) -> Facts:
         clock=_probe_output(built, "clock"),
         binding=_binding(),
         restored=restored,
+        distances=node_distances(),
         starpu=_attempt(_starpu),
         openblas=_attempt(_openblas),
     )

@@ -8,6 +8,8 @@ import os
 import time
 from pathlib import Path
 
+import pytest
+
 from elbowroom.launch.memory_counters import Counters, Reader, Sampler, find_counters
 
 MISSES = (0, 3, None)
@@ -58,8 +60,9 @@ def test_resctrl_is_summed_over_the_caches(tmp_path: Path) -> None:
     assert (found.source, found.scope, found.read()) == ("resctrl", "host", 1010.0)
 
 
-def test_one_silent_cache_silences_resctrl(tmp_path: Path) -> None:
-    found = find_counters(with_resctrl(tmp_path, "1000", "Unavailable"), FakePerf(MISSES))
+@pytest.mark.parametrize("text", ["Unavailable", "Error", ""])
+def test_one_silent_cache_silences_resctrl(tmp_path: Path, text: str) -> None:
+    found = find_counters(with_resctrl(tmp_path, "1000", text), FakePerf(MISSES))
     assert isinstance(found, Counters)
     assert found.source == "last-level cache misses"
 
@@ -86,6 +89,16 @@ def test_without_counters_each_reason_is_given(tmp_path: Path) -> None:
     assert isinstance(found, str)
     assert "resctrl is not mounted" in found
     assert found.count("perf_event_paranoid") == 2
+
+
+def test_counters_that_another_tool_holds_are_busy_and_the_next_source_is_taken(tmp_path: Path) -> None:
+    perf = FakePerf(MISSES, code=errno.EBUSY)
+    found = find_counters(with_controllers(tmp_path), perf)
+    assert isinstance(found, Counters)
+    assert found.source == "last-level cache misses"
+    assert "Device or resource busy" in str(
+        find_counters(with_controllers(tmp_path), FakePerf(code=errno.EBUSY))
+    )
 
 
 def test_an_event_with_an_unknown_format_is_not_guessed(tmp_path: Path) -> None:

@@ -221,6 +221,7 @@ FINE = [
     ("oversubscription", _machine(allowed=(0, 1, 2)), "3 cores: each of two ranks has its own, 1 compute"),
     ("cgroup", _state(cgroup={"cpu_max": 36, "memory_max": 10**11}), "time for 36 cores, memory limited"),
     ("numa", GOOD, "4 NUMA nodes on 2 sockets"),
+    ("numa", _with(distances=(12, 21)), "4 NUMA nodes on 2 sockets at distances 12, 21"),
     ("smt", _state(smt=True), "on:"),
     ("smt", _state(hypervisor="KVM"), "virtual machine"),
     ("memory", GOOD, "96.0 GB"),

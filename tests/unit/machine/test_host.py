@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from elbowroom.machine.host import HostIdentity, read_host
+from elbowroom.machine.host import HostIdentity, node_distances, read_host
 
 
 def cpu(root: Path, number: int, *, core: int, socket: int, cache: tuple[str, str, str]) -> None:
@@ -38,3 +38,18 @@ def test_threads_of_a_core_count_once_and_each_cache_too(tmp_path: Path) -> None
 
 def test_an_empty_tree_says_nothing(tmp_path: Path) -> None:
     assert read_host(tmp_path) == HostIdentity()
+
+
+def test_distances_of_nodes_are_those_that_the_firmware_states(tmp_path: Path) -> None:
+    for number, line in enumerate(("10 12 21 21", "12 10 21 21", "21 21 10 12", "21 21 12 10")):
+        folder = tmp_path / f"sys/devices/system/node/node{number}"
+        folder.mkdir(parents=True)
+        (folder / "distance").write_text(f"{line}\n")
+    assert node_distances(tmp_path) == (12, 21)
+
+
+def test_one_node_has_no_distances(tmp_path: Path) -> None:
+    folder = tmp_path / "sys/devices/system/node/node0"
+    folder.mkdir(parents=True)
+    (folder / "distance").write_text("10\n")
+    assert node_distances(tmp_path) == ()
