@@ -19,9 +19,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from guest import REPOSITORY, Done, Guest, GuestError, Shape
+from guest import REPOSITORY, Done, Guest, GuestError, Shape, find_accelerator
 
-PREPARE = "cc -O1 -shared -fPIC -o /root/patient.so /root/elbowroom/tests/emulated/patient.c"
 ELBOWROOM = (
     "cd /root/elbowroom && export LD_PRELOAD=/root/patient.so OMPI_MCA_mpi_yield_when_idle=1 && "
     "exec .elbowroom/venv/bin/python -m elbowroom"
@@ -186,7 +185,6 @@ def check_power_failure(guest: Guest, checks: Checks) -> None:
     guest.kill()
     checks.note(f"       killed after {before} repetitions")
     guest.start()
-    guest.run(PREPARE)
     kept = journal(guest, run)
     # What was written last may be lost with the power, not more.
     checks.check(
@@ -221,14 +219,15 @@ def main(words: Sequence[str]) -> int:
     folder = given.image.absolute() / "guests" / "numa"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    guest = Guest(given.image.absolute(), folder, Shape(), "numa")
+    found = find_accelerator(given.image.absolute())
+    accelerator = "kvm" if found == "kvm" else "counted"
+    guest = Guest(given.image.absolute(), folder, Shape(), "numa", accelerator)
     with (folder / "numa.log").open("w") as log:
         checks = Checks(log)
         try:
             with guest:
                 checks.note(f"{guest.accelerator}, {guest.run('uname -r').output.strip()}")
-                guest.run(PREPARE)
-                check_doctor(guest, checks)
+                            check_doctor(guest, checks)
                 check_study(guest, checks)
                 for plan in given.plans.split(","):
                     check_plan(guest, checks, plan)

@@ -3,7 +3,7 @@
 #include <time.h>
 
 int sched_yield(void) {
-  const struct timespec pause = {0, 100000};
+  const struct timespec pause = {0, 1000000};
   nanosleep(&pause, 0);
   return 0;
 }
