@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from guest import REPOSITORY, Done, Guest, GuestError, Shape, find_accelerator
+from guest import REPOSITORY, Done, Guest, GuestError, Shape
 
 ELBOWROOM = (
     "cd /root/elbowroom && export LD_PRELOAD=/root/patient.so OMPI_MCA_mpi_yield_when_idle=1 && "
@@ -215,19 +215,20 @@ def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="Checks elbowroom on one emulated machine.")
     parser.add_argument("--image", type=Path, default=REPOSITORY / "build" / "emulated")
     parser.add_argument("--plans", default=",".join(PLANS), help="names, separated by commas; default: all")
+    parser.add_argument(
+        "--accelerator", default="", help="of guest.py; default: kvm where it works, else tcg"
+    )
     given = parser.parse_args(words)
     folder = given.image.absolute() / "guests" / "numa"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    found = find_accelerator(given.image.absolute())
-    accelerator = "kvm" if found == "kvm" else "counted"
-    guest = Guest(given.image.absolute(), folder, Shape(), "numa", accelerator)
+    guest = Guest(given.image.absolute(), folder, Shape(), "numa", given.accelerator)
     with (folder / "numa.log").open("w") as log:
         checks = Checks(log)
         try:
             with guest:
                 checks.note(f"{guest.accelerator}, {guest.run('uname -r').output.strip()}")
-                            check_doctor(guest, checks)
+                check_doctor(guest, checks)
                 check_study(guest, checks)
                 for plan in given.plans.split(","):
                     check_plan(guest, checks, plan)
