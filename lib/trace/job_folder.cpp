@@ -89,7 +89,8 @@ bool is_occupied(const std::string& folder) {
 std::string own_command() {
   std::string command = command_of("self");
   for (char& letter : command) {
-    letter = letter >= 0 && letter < ' ' ? ' ' : letter;
+    // Unsigned: whether a char can be negative depends on the processor.
+    letter = static_cast<unsigned char>(letter) < ' ' ? ' ' : letter;
   }
   return command.substr(0, command.substr(0, kMostCommand).find_last_not_of(' ') + 1);
 }
