@@ -42,7 +42,10 @@ TEST_CASE("events are those of reads that miss in the nearest, the last and, whe
     });
     CHECK(opened == (known ? std::vector<std::uint64_t>{0x10000, 0x10002, 0x3f24}
                            : std::vector<std::uint64_t>{0x10000, 0x10002}));
-    CHECK(counters.reason(MissCounters::second).empty() == known);
+    // Stands for the processor's own; where the kernel counts nothing (qemu-user, some containers) there is none.
+    if (Counter(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, true).works()) {
+      CHECK(counters.reason(MissCounters::second).empty() == known);
+    }
   }
 }
 

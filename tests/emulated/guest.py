@@ -97,7 +97,9 @@ class Command:
 
 @dataclass
 class Guest:
-    """One machine. `folder` is made if it is not there; `hosts` is appended to the guest's /etc/hosts."""
+    """One machine. `folder` is made if it is not there; `hosts` is appended to the guest's /etc/hosts;
+    several guests may mount the folder `common` of this host (9p, tag `common`).
+    """
 
     image: Path
     folder: Path
@@ -105,6 +107,7 @@ class Guest:
     name: str = "guest"
     accelerator: str = ""
     hosts: str = ""
+    common: Path | None = None
     qemu: subprocess.Popen[bytes] | None = None
     begun: int = 0
 
@@ -202,6 +205,9 @@ class Guest:
         words += ["-device", "virtio-blk-pci,drive=disk,bus=pcie.0,addr=0x10"]
         words += ["-fsdev", f"local,id=share,path={self.share},security_model=none,multidevs=remap"]
         words += ["-device", "virtio-9p-pci,fsdev=share,mount_tag=host,bus=pcie.0,addr=0x11"]
+        if self.common is not None:
+            words += ["-fsdev", f"local,id=common,path={self.common},security_model=none,multidevs=remap"]
+            words += ["-device", "virtio-9p-pci,fsdev=common,mount_tag=common,bus=pcie.0,addr=0x12"]
         words += ["-kernel", f"{self.image}/vmlinuz", "-initrd", f"{self.image}/initrd.img"]
         boot = ["root=/dev/vda rw console=ttyS0 init=/sbin/emulated-first panic=-1 quiet mitigations=off"]
         words += ["-append", " ".join([*boot, *_clock_words(self.accelerator)])]

@@ -114,6 +114,14 @@ def test_mpiexec_names_hosts_in_the_spelling_of_the_mpi(tmp_path: Path) -> None:
     assert read_hostfile(str(hostfile)) == ("a", "b")
 
 
+def test_open_mpi_sends_the_users_settings_of_the_network_to_other_hosts() -> None:
+    two = {"ranks_per_host": 1, "hosts": ("a", "b")}
+    env = {"UCX_TLS": "rc_verbs,self", "FI_PROVIDER": "verbs", "PATH": "/bin"}
+    assert "-x FI_PROVIDER -x UCX_TLS /p/probe" in words("mpiexec", request(**two), env)
+    assert "-x" not in words("mpiexec", request(MPICH, **two), env)
+    assert "-x" not in words("local", request(), env)
+
+
 def test_slots_written_into_a_hostfile_are_kept_to(tmp_path: Path) -> None:
     hostfile = tmp_path / "hosts"
     hostfile.write_text("a slots=1\n")
