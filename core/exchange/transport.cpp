@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 namespace elbowroom {
@@ -75,20 +77,21 @@ bool exists(const std::string& variable) { return control_variable(variable.c_st
 
 // Open MPI closes the components it does not select: a component still mapped is in use. Where components are built
 // into the library nothing is mapped, and only an explicit selection tells.
-bool uses_ob1() {
-  if (control_variable("pml") == "ob1") {
+bool uses_pml(const std::string& name) {
+  if (control_variable("pml") == name) {
     return true;
   }
   std::ifstream maps("/proc/self/maps");
-  bool ob1 = false;
+  const std::string file = "/mca_pml_" + name + ".";
+  bool used = false;
   bool other = false;
   for (std::string line; std::getline(maps, line);) {
     const auto at = line.find("/mca_pml_");
     if (at != std::string::npos) {
-      (line.compare(at, 13, "/mca_pml_ob1.") == 0 ? ob1 : other) = true;
+      (line.compare(at, file.size(), file) == 0 ? used : other) = true;
     }
   }
-  return ob1 && !other;
+  return used && !other;
 }
 
 // Open MPI 4 writes into its variable what it really uses; Open MPI 5 has one component for each mechanism.
@@ -107,8 +110,9 @@ std::string single_copy() {
 
 // Unused with other MPIs.
 [[maybe_unused]] std::string open_mpi_transport(bool one_host) {
-  if (!uses_ob1()) {
-    return "unknown";
+  if (!uses_pml("ob1")) {
+    const char* list = std::getenv("UCX_TLS");
+    return !one_host && list != nullptr && uses_pml("ucx") ? ucx_transport(list) : "unknown";
   }
   const std::string btl = control_variable("btl").value_or("");
   if (one_host) {
@@ -126,7 +130,32 @@ std::string single_copy() {
   return tcp ? "tcp" : "verbs";
 }
 
+// UCX's transports and their short names (UCX 1.13, ucx_info -f), and those that never leave the host.
+constexpr std::array<std::string_view, 14> kUcxVerbs = {"rc", "rc_v", "rc_verbs", "rc_x", "rc_mlx5",
+                                                        "ud", "ud_v", "ud_verbs", "ud_x", "ud_mlx5",
+                                                        "dc", "dc_x", "dc_mlx5",  "ib"};
+constexpr std::array<std::string_view, 10> kUcxOwnHost = {"self", "sm",  "shm",  "mm",    "posix",
+                                                          "sysv", "cma", "knem", "xpmem", "memory"};
+
 }  // namespace
+
+std::string ucx_transport(std::string_view list) {
+  bool tcp = false;
+  bool verbs = false;
+  while (!list.empty()) {
+    const auto end = std::min(list.find(','), list.size());
+    const std::string_view name = list.substr(0, end);
+    list.remove_prefix(std::min(end + 1, list.size()));
+    if (name == "tcp") {
+      tcp = true;
+    } else if (std::ranges::find(kUcxVerbs, name) != kUcxVerbs.end()) {
+      verbs = true;
+    } else if (std::ranges::find(kUcxOwnHost, name) == kUcxOwnHost.end()) {
+      return "unknown";
+    }
+  }
+  return tcp == verbs ? "unknown" : tcp ? "tcp" : "verbs";
+}
 
 std::string transport_name(bool one_host) {
 #ifdef OPEN_MPI

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from elbowroom.launch.launcher import LaunchRequest
 from elbowroom.launch.mpi import launch_environment
 
+_NETWORK_SETTINGS = ("UCX_", "FI_", "PSM2_", "PSM3_")
+"""Prefixes of the variables of UCX, libfabric and the PSMs."""
+
 
 def mpirun(request: LaunchRequest) -> tuple[str, ...]:
     """The part of the command that says how many; binding is the probe's own business."""
@@ -29,6 +32,17 @@ def where(request: LaunchRequest) -> tuple[str, ...]:
         return ("-hosts", ",".join(request.hosts))
     names = [host if ":" in host else f"{host}:{request.ranks_per_host}" for host in request.hosts]
     return ("--host", ",".join(names))
+
+
+def forwarded(request: LaunchRequest, env: Mapping[str, str]) -> tuple[str, ...]:
+    """Options that give the ranks of other hosts the user's settings of the network.
+
+    Open MPI's launcher sends its own variables only; Hydra and srun send the whole environment.
+    """
+    if request.mpi.kind == "mpich":
+        return ()
+    names = sorted(name for name in env if name.startswith(_NETWORK_SETTINGS))
+    return tuple(word for name in names for word in ("-x", name))
 
 
 def mpi_environment(request: LaunchRequest, env: Mapping[str, str]) -> dict[str, str]:

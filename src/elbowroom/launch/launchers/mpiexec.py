@@ -13,7 +13,7 @@ from elbowroom.launch.launcher import (
     program_words,
     too_few,
 )
-from elbowroom.launch.mpirun import mpi_environment, mpirun, where
+from elbowroom.launch.mpirun import forwarded, mpi_environment, mpirun, where
 
 
 def build(request: LaunchRequest, env: Mapping[str, str]) -> Launch:
@@ -23,7 +23,7 @@ def build(request: LaunchRequest, env: Mapping[str, str]) -> Launch:
         raise too_few(request, len(hosts))
     check_slots(request)
     return Launch(
-        command=(*mpirun(request), *where(request), *program_words(request)),
+        command=(*mpirun(request), *where(request), *forwarded(request, env), *program_words(request)),
         env=mpi_environment(request, env),
     )
 
