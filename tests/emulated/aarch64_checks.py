@@ -50,13 +50,13 @@ class Machine:
             "mpi_yield_when_idle": "1",
         }  # fmt: skip
         options = [word for key, value in mca.items() for word in ("--mca", key, value)]
-        self.mpirun = ("mpirun", "--allow-run-as-root", "--oversubscribe", *options)
+        self.mpirun = ("mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", *options)
 
     def run(
         self,
         *words: str,
         cpu: str = "max",
-        patience: float = 600,
+        patience: float = 1800,
         text: str = "",
         codes: Sequence[int] = (0,),
     ) -> str:
@@ -192,7 +192,13 @@ def run_kernel(machine: Machine, name: str, cpu: str) -> str:
         "--repeat",
         "2",
     )
-    said = list(lines(machine.run(machine.probe, *words, cpu=cpu)))
+    try:
+        said = list(lines(machine.run(machine.probe, *words, cpu=cpu)))
+    except AssertionError as error:
+        # fma256 and fma512 ask for vectors that not every processor has.
+        if name.startswith("fma") and "of this core has none" in str(error):
+            return "refused: " + last_line(str(error))
+        raise
     expect(len(said) == 2, f"{len(said)} records of 2")
     return json.dumps(said[0])[:160]
 

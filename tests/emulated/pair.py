@@ -38,7 +38,7 @@ SelectTypeParameters=CR_Core
 SchedulerType=sched/builtin
 ReturnToService=2
 MessageTimeout=60
-NodeName=a,b CPUs=2 State=UNKNOWN
+NodeName=a,b CPUs=3 State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
@@ -79,10 +79,12 @@ class Pair:
         self.common = folder / "common"
         self.key = folder / "key"
         known = "".join(f"{address} {name}\n" for name, address in ADDRESSES.items())
+        self.environment = ""
         self.guests: dict[str, Guest] = {}
         for name, way in (("a", "listen"), ("b", "connect")):
             card = Card(None, f"{way}:{port}", f"{ADDRESSES[name]}/24")
-            shape = Shape(sockets=1, cores=2, nodes=1, memory_mib=2560, cards=(card,))
+            # The third core is free: root's probe has the highest priority, and the launcher would starve.
+            shape = Shape(sockets=1, cores=3, nodes=1, memory_mib=2560, cards=(card,))
             self.guests[name] = Guest(image, folder / name, shape, name, hosts=known, common=self.common)
 
     def start(self, names: str = "ab") -> None:
@@ -112,6 +114,16 @@ class Pair:
         for guest in self.guests.values():
             guest.stop()
 
+    def use_programs(self, folder: Path) -> None:
+        """Programs that were built on this host, instead of the image's: probe, trace-reader, preload/."""
+        shutil.copytree(folder, self.common / "programs", symlinks=True)
+        for name in ("probe", "trace-reader", "preload"):
+            if (folder / name).exists():
+                variable = "trace-libraries" if name == "preload" else name
+                self.environment += (
+                    f"ELBOWROOM_{variable.upper().replace('-', '_')}={COMMON}/programs/{name} "
+                )
+
     def run(self, line: str, name: str = "a", patience: float = 900, codes: Sequence[int] = (0,)) -> str:
         """What a shell line on a host prints; AssertionError unless it ends with one of `codes`."""
         done = self.guests[name].run(line, patience)
@@ -122,7 +134,11 @@ class Pair:
 
     def elbowroom(self, words: str, patience: float = 1800, codes: Sequence[int] = (0,)) -> str:
         """The same of elbowroom on host a."""
-        return self.run(f"{ELBOWROOM} {words}", "a", patience, codes)
+        return self.run(self.line(words), "a", patience, codes)
+
+    def line(self, words: str, settings: str = "") -> str:
+        """The line of a shell that starts elbowroom, with variables of its environment."""
+        return f"env {self.environment}{settings} {ELBOWROOM} {words}"
 
     def start_slurm(self, name: str) -> str:
         """Slurm's daemons on a host; the controller is on a."""

@@ -2,8 +2,9 @@
 
     python3 tests/emulated/two_hosts.py [--image FOLDER] [--only NAME,NAME]     as root; about an hour
 
-The image is image.sh's. IMAGE/two-hosts gets the guests, and summary.log with a line for each check. The exit
-code is 0 only if every check passed. Both hosts share this machine's cores, so that no rate means anything.
+The image is image.sh's; --programs names native programs, built for Debian's Open MPI, that are newer than
+those of the image. IMAGE/two-hosts gets the guests, and summary.log with a line for each check. The exit code
+is 0 only if every check passed. Both hosts share this machine's cores, so that no rate means anything.
 """
 
 from __future__ import annotations
@@ -16,19 +17,20 @@ from pathlib import Path
 from typing import Any
 
 from checks import Checks, expect
-from pair import ADDRESSES, COMMON, ELBOWROOM, Pair, running
+from pair import ADDRESSES, COMMON, Pair, running
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 TINY = (
     "--sizes 4,64KiB --kernels triad --repeat 2 --set window=0.05 --set working_set=4MiB"
+    " --comp-cores 0 --comm-core 1"
     " --no-report --no-open --json"
 )
 """The least that a run measures: what it measures means nothing here."""
-TCP = "env OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self"
+TCP = "OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self"
 """Named, so that the probe can name the transport."""
 VERBS = (
-    "env OMPI_MCA_pml=ucx UCX_TLS=rc_verbs,ud_verbs,self UCX_NET_DEVICES=rxe0:1 UCX_IB_GID_INDEX=1"
+    "OMPI_MCA_pml=ucx UCX_TLS=rc_verbs,ud_verbs,self UCX_NET_DEVICES=rxe0:1 UCX_IB_GID_INDEX=1"
     # Of a datagram over IPv4, UCX 1.13 finds no destination where rxe writes it, and drops it.
     " UCX_UD_ETH_DGID_CHECK=n"
 )
@@ -55,7 +57,7 @@ def measured(text: str) -> str:
 
 def run(pair: Pair, environment: str, plan: str, name: str) -> str:
     """Measures a plan on both hosts."""
-    line = f"{environment} {ELBOWROOM} {RUN.format(plan=plan, name=name)}"
+    line = pair.line(RUN.format(plan=plan, name=name), environment)
     return measured(pair.run(line, patience=1800, codes=(0, 3)))
 
 
@@ -109,7 +111,7 @@ def check_trace(checks: Checks, pair: Pair) -> None:
 def record(pair: Pair, name: str) -> str:
     mpirun = "mpirun.openmpi --allow-run-as-root --host a,b -n 2"
     program = f"{COMMON}/stepped 400 20000 plain"
-    text = pair.run(f"{TCP} {ELBOWROOM} trace record --sync 1 -o {COMMON}/{name} -- {mpirun} {program}")
+    text = pair.run(pair.line(f"trace record --sync 1 -o {COMMON}/{name} -- {mpirun} {program}", TCP))
     return next((line.strip() for line in text.splitlines() if "preloaded" in line), "recorded")
 
 
@@ -139,7 +141,7 @@ def half_width(point: dict[str, Any]) -> float:
 
 def agreement(synced: Sequence[dict[str, Any]]) -> str:
     """Both jobs determined the offset of the same two clocks, some time apart: the line through the first
-    job's comparisons, extended to the second job, must meet it. The errors of the comparisons grow with the reach.
+    job's comparisons, extended to the second job, must meet it. Errors grow with the reach.
     """
     expect(len(synced) == 2, "there are not two jobs")
     begin, end, later = synced[0]["points"][0], synced[0]["points"][-1], synced[1]["points"][0]
@@ -174,7 +176,7 @@ def check_slurm(checks: Checks, pair: Pair) -> None:
         checks.run(f"Slurm's daemons on {name}", lambda name=name: pair.start_slurm(name))
     checks.run("srun starts a task on each node", both)
     words = f"run cores --mpi openmpi --launcher srun {TINY} --out /root/slurm"
-    line = f"{TCP} salloc -N2 --exclusive {ELBOWROOM} {words}"
+    line = f"salloc -N2 --exclusive {pair.line(words, TCP)}"
     checks.run("run cores by srun", lambda: measured(pair.run(line, patience=1800, codes=(0, 3))))
 
 
@@ -216,7 +218,7 @@ def check_power(checks: Checks, pair: Pair) -> None:
 
     def cut() -> str:
         words = RUN.format(plan="cores", name="cut").replace("--repeat 2", "--repeat 40 --timeout 60")
-        begun = pair.guests["a"].begin(f"{TCP} {ELBOWROOM} {words}")
+        begun = pair.guests["a"].begin(pair.line(words, TCP))
         pair.run(f"until [ -s {journal} ] && [ $(wc -l <{journal}) -ge 6 ]; do sleep 1; done")
         pair.guests["b"].kill()
         done = begun.wait(1800)
@@ -228,7 +230,7 @@ def check_power(checks: Checks, pair: Pair) -> None:
         before = int(pair.run(f"wc -l <{journal}"))
         pair.start("b")
         words = "run --resume /root/cut --retry-failed --no-report --no-open --json"
-        seen = measured(pair.run(f"{TCP} {ELBOWROOM} {words}", patience=3600, codes=(0, 3)))
+        seen = measured(pair.run(pair.line(words, TCP), patience=3600, codes=(0, 3)))
         after = int(pair.run(f"wc -l <{journal} || echo 0"))
         return f"{seen}; {before} lines of the journal before, {after} after"
 
@@ -251,9 +253,12 @@ def main() -> int:
     default = REPOSITORY / "build" / "emulated"
     parser.add_argument("--image", type=Path, default=default, help="folder of image.sh")
     parser.add_argument("--only", default=",".join(GROUPS), help=f"groups of checks: {','.join(GROUPS)}")
+    parser.add_argument("--programs", type=Path, help="a folder with probe, trace-reader and preload/ to use")
     given = parser.parse_args()
     image = given.image.absolute()
     with running(image, image / "two-hosts") as pair:
+        if given.programs:
+            pair.use_programs(given.programs)
         title = f"two hosts under {pair.guests['a'].accelerator}"
         with Checks(image / "two-hosts" / "summary.log", title) as checks:
             for name in given.only.split(","):
