@@ -7,9 +7,28 @@ namespace {
 
 constexpr std::size_t kElement = sizeof(std::uint64_t);
 
+// Less than an element, by copies of constant sizes: of any other size GCC calls the C library on aarch64.
+void copy_part(void* to, const void* from, std::size_t bytes) {
+  auto* out = static_cast<char*>(to);
+  const auto* in = static_cast<const char*>(from);
+  if ((bytes & 4) != 0) {
+    std::memcpy(out, in, 4);
+    out += 4;
+    in += 4;
+  }
+  if ((bytes & 2) != 0) {
+    std::memcpy(out, in, 2);
+    out += 2;
+    in += 2;
+  }
+  if ((bytes & 1) != 0) {
+    *out = *in;
+  }
+}
+
 std::uint64_t part_of(const void* from, std::size_t bytes) {
   std::uint64_t part = 0;
-  std::memcpy(&part, from, bytes);
+  copy_part(&part, from, bytes);
   return part;
 }
 
@@ -22,7 +41,7 @@ void write_elements(void* array, std::size_t bytes, std::uint64_t value) {
   for (std::size_t i = 0; i < whole; ++i) {
     elements[i] = value;
   }
-  std::memcpy(elements + whole, &value, bytes % kElement);
+  copy_part(elements + whole, &value, bytes % kElement);
 }
 
 std::uint64_t read_elements(const void* array, std::size_t bytes) {
