@@ -198,11 +198,19 @@ static inline uint64_t elbow_trace_time(const elbow_trace_ring* ring) {
   return elbow_trace_raw();
 }
 
-/* One instruction takes a number, so that a signal handler in between takes another; no other thread takes any. */
+/* One instruction takes a number, so that a signal handler in between takes another; no other thread takes any. On
+ * aarch64 a handler in between makes the store fail, and the number is taken anew; what compilers make of an atomic
+ * addition is a call there. */
 static inline uint64_t elbow_trace_take(elbow_trace_ring* ring) {
 #if defined(__x86_64__)
   uint64_t number = 1;
   __asm__ volatile("xaddq %0, %1" : "+r"(number), "+m"(ring->recorded)::"cc", "memory");
+  return number;
+#elif defined(__aarch64__)
+  uint64_t number, next;
+  uint32_t failed;
+  __asm__ volatile("1: ldxr %0, %3\n add %1, %0, #1\n stxr %w2, %1, %3\n cbnz %w2, 1b"
+                   : "=&r"(number), "=&r"(next), "=&r"(failed), "+Q"(ring->recorded)::"memory");
   return number;
 #else
   return __atomic_fetch_add(&ring->recorded, 1, __ATOMIC_RELAXED);

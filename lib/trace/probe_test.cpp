@@ -104,6 +104,9 @@ TEST_CASE("No locked instruction and no system call is in the machine code of an
 #if defined(__x86_64__)
   CHECK(emit.find("xadd") != std::string::npos);
   CHECK(emit.find("rdtsc") != std::string::npos);
+#elif defined(__aarch64__)
+  CHECK(emit.find("stxr") != std::string::npos);
+  CHECK(emit.find("cntvct_el0") != std::string::npos);
 #endif
   // The first event of a thread makes its ring; the kernel's clock is read by the vDSO.
   for (const std::string& name : called(emit)) {
