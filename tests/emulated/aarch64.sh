@@ -78,6 +78,10 @@ build() {
   AARCH64_ROOT=$root cmake --build "$work/native"
   configure "$work/recorder" -S "$repository/lib/preload" -DMPI_C_COMPILER=aarch64-linux-gnu-gcc
   AARCH64_ROOT=$root cmake --build "$work/recorder"
+  # The program that is traced.
+  openmpi=$root/usr/lib/aarch64-linux-gnu/openmpi
+  aarch64-linux-gnu-gcc --sysroot="$root" -O1 -I"$openmpi/include" -o "$work/stepped" \
+    "$repository/tests/mpi/stepped.c" -L"$openmpi/lib" -lmpi
 }
 
 step() {
