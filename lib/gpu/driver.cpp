@@ -1,0 +1,61 @@
+#include "gpu/driver.hpp"
+
+#include <cstdlib>
+
+namespace elbowroom::gpu {
+namespace {
+
+const char* const kHint = "install NVIDIA's driver on a machine with a GPU, or name its libcuda.so.1 by ELBOWROOM_CUDA";
+
+std::vector<std::string> driver_paths() {
+  const char* const given = std::getenv("ELBOWROOM_CUDA");
+  return {given != nullptr && *given != '\0' ? given : "libcuda.so.1"};
+}
+
+}  // namespace
+
+bool GpuError::lost() const {
+  return code_ == kDeinitialized || code_ == kEccUncorrectable || code_ == kUnknown ||
+         (code_ >= kIllegalAddress && code_ <= kLaunchFailed && code_ != 701 && code_ != 704 && code_ != 705 &&
+          code_ != 708 && code_ != 709 && code_ != 712 && code_ != 713);
+}
+
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+Driver::Driver() : library_(driver_paths(), kHint) {
+#define ELBOW_CUDA_LOAD(name, symbol, parameters) \
+  name = reinterpret_cast<decltype(name)>(reinterpret_cast<std::uintptr_t>(library_.need(symbol)));
+  ELBOW_CUDA_CALLS(ELBOW_CUDA_LOAD)
+#undef ELBOW_CUDA_LOAD
+  cuMemcpyBatchAsync = reinterpret_cast<decltype(cuMemcpyBatchAsync)>(
+      reinterpret_cast<std::uintptr_t>(library_.find("cuMemcpyBatchAsync")));
+  if (cuDriverGetVersion(&version_) == kSuccess && version_ < kOldest) {
+    throw Unavailable(
+        "the driver supports CUDA " + version_text(version_) + ", and " + version_text(kOldest) + " or newer is needed",
+        "update NVIDIA's driver");
+  }
+  const Result started = cuInit(0);
+  if (started == kNoDevice)
+    throw Unavailable("the driver finds no device", "see `nvidia-smi` and CUDA_VISIBLE_DEVICES");
+  try {
+    check(started, "starting the driver");
+    check(cuDeviceGetCount(&devices_), "counting the devices");
+  } catch (const GpuError& error) {
+    throw Unavailable(error.what(), "see `nvidia-smi`");
+  }
+  if (devices_ == 0) throw Unavailable("the driver finds no device", "see `nvidia-smi` and CUDA_VISIBLE_DEVICES");
+}
+
+void Driver::check(Result result, const std::string& what) const {
+  if (result == kSuccess) return;
+  const char* name = nullptr;
+  const char* text = nullptr;
+  const bool named = cuGetErrorName(result, &name) == kSuccess && name != nullptr;
+  const bool described = cuGetErrorString(result, &text) == kSuccess && text != nullptr;
+  throw GpuError(result, what + ": " + (named ? name : "CUDA error " + std::to_string(result)) +
+                             (described ? std::string(" (") + text + ")" : ""));
+}
+
+}  // namespace elbowroom::gpu

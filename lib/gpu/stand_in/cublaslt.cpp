@@ -1,0 +1,105 @@
+// The calls of libcublasLt.so that elbowroom uses, for tests without a device: a product is the kernel "gemm", or
+// "gemm_target" where it is planned for fewer SMs, and takes its planted time.
+#include <cstdint>
+#include <cstring>
+
+#include "gpu/stand_in/kernels.hpp"
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+constexpr int kInvalid = 7;       // CUBLAS_STATUS_INVALID_VALUE
+constexpr int kFailed = 13;       // CUBLAS_STATUS_EXECUTION_FAILED
+constexpr int kUnsupported = 15;  // CUBLAS_STATUS_NOT_SUPPORTED
+constexpr int kSmCountTarget = 15;
+
+struct Product {
+  int sm_target = 0;
+};
+
+struct Layout {
+  std::uint64_t rows;
+  std::uint64_t columns;
+};
+
+struct HeuristicResult {  // cublasLtMatmulHeuristicResult_t
+  std::uint64_t algorithm[8];
+  std::size_t workspace;
+  int state;
+  float waves;
+  int reserved[4];
+};
+
+int context_of_library = 0;
+
+}  // namespace
+
+EXPORTED int cublasLtCreate(void** handle) {
+  *handle = &context_of_library;
+  return 0;
+}
+
+EXPORTED int cublasLtDestroy(void* handle) { return handle == &context_of_library ? 0 : kInvalid; }
+
+EXPORTED int cublasLtMatmulDescCreate(void** product, int, int) {
+  *product = new Product;
+  return 0;
+}
+
+EXPORTED int cublasLtMatmulDescSetAttribute(void* product, int attribute, const void* value, std::size_t size) {
+  if (attribute != kSmCountTarget || size != sizeof(int)) return kInvalid;
+  std::memcpy(&static_cast<Product*>(product)->sm_target, value, size);
+  return 0;
+}
+
+EXPORTED int cublasLtMatmulDescDestroy(void* product) {
+  delete static_cast<Product*>(product);
+  return 0;
+}
+
+EXPORTED int cublasLtMatrixLayoutCreate(void** layout, int, std::uint64_t rows, std::uint64_t columns, std::int64_t) {
+  *layout = new Layout{rows, columns};
+  return 0;
+}
+
+EXPORTED int cublasLtMatrixLayoutDestroy(void* layout) {
+  delete static_cast<Layout*>(layout);
+  return 0;
+}
+
+EXPORTED int cublasLtMatmulPreferenceCreate(void** preference) {
+  *preference = new int;
+  return 0;
+}
+
+EXPORTED int cublasLtMatmulPreferenceSetAttribute(void*, int, const void*, std::size_t) { return 0; }
+
+EXPORTED int cublasLtMatmulPreferenceDestroy(void* preference) {
+  delete static_cast<int*>(preference);
+  return 0;
+}
+
+EXPORTED int cublasLtMatmulAlgoGetHeuristic(void*, void*, void* a, void*, void*, void*, void*, int,
+                                            HeuristicResult* result, int* found) {
+  *found = 0;
+  if (static_cast<Layout*>(a)->rows % 8 != 0) return kUnsupported;
+  *result = {};
+  *found = 1;
+  return 0;
+}
+
+EXPORTED int cublasLtMatmul(void*, void* product, const void*, const void* a, void* a_layout, const void*, void*,
+                            const void*, const void*, void*, void*, void*, const void*, void*, std::size_t,
+                            elbowroom::gpu::StreamHandle stream) {
+  using namespace elbowroom::stand_in;
+  const auto* const layout = static_cast<const Layout*>(a_layout);
+  const auto* const bytes = static_cast<const char*>(a);
+  const std::size_t size = 2 * layout->rows * layout->columns;
+  const bool zeros = bytes[0] == 0 && std::memcmp(bytes, bytes + 1, size - 1) == 0;
+  const int target = static_cast<Product*>(product)->sm_target;
+  double gain = zeros ? settings().zeros_gain : 1;
+  if (target > 0) gain *= static_cast<double>(target) / settings().sms;
+  const auto result = put_kernel(target > 0 ? "gemm_target" : "gemm", 1, gain, nullptr, stream);
+  return result == 0 ? 0 : kFailed;
+}

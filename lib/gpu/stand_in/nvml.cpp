@@ -1,0 +1,75 @@
+// The calls of libnvidia-ml.so.1 that elbowroom uses, for tests without a device.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "gpu/stand_in/settings.hpp"
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+using elbowroom::stand_in::Settings;
+
+struct ProcessInfo {  // nvmlProcessInfo_t
+  unsigned pid;
+  unsigned long long memory;
+  unsigned gpu_instance;
+  unsigned compute_instance;
+};
+
+static const Settings& planted() {
+  static const Settings kSettings = elbowroom::stand_in::settings_from_environment();
+  return kSettings;
+}
+
+EXPORTED int nvmlInit_v2() { return 0; }
+EXPORTED int nvmlShutdown() { return 0; }
+
+EXPORTED int nvmlSystemGetDriverVersion(char* text, unsigned size) {
+  std::snprintf(text, size, "0.0 (stand-in)");
+  return 0;
+}
+
+EXPORTED int nvmlDeviceGetHandleByPciBusId_v2(const char* pci, void** device) {
+  static int handle = 0;
+  *device = &handle;
+  return std::strcmp(pci, "ffff:ff:00.0") == 0 ? 0 : 6;  // NVML_ERROR_NOT_FOUND
+}
+
+EXPORTED int nvmlDeviceGetCurrPcieLinkGeneration(void*, unsigned* value) {
+  *value = 5;
+  return 0;
+}
+
+EXPORTED int nvmlDeviceGetMaxPcieLinkGeneration(void*, unsigned* value) {
+  *value = 5;
+  return 0;
+}
+
+EXPORTED int nvmlDeviceGetCurrPcieLinkWidth(void*, unsigned* value) {
+  *value = static_cast<unsigned>(planted().link_width);
+  return 0;
+}
+
+EXPORTED int nvmlDeviceGetMaxPcieLinkWidth(void*, unsigned* value) {
+  *value = 16;
+  return 0;
+}
+
+EXPORTED int nvmlDeviceGetClockInfo(void*, int which, unsigned* value) {
+  *value = which == 1 ? 1700 : 3200;
+  return 0;
+}
+
+EXPORTED int nvmlDeviceGetMaxClockInfo(void*, int which, unsigned* value) {
+  *value = which == 1 ? 1980 : 3200;
+  return 0;
+}
+
+EXPORTED int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count, ProcessInfo* infos) {
+  unsigned filled = 0;
+  infos[filled++] = {static_cast<unsigned>(getpid()), 0, 0, 0};
+  for (const unsigned pid : planted().processes) infos[filled++] = {pid, 0, 0, 0};
+  *count = filled;
+  return 0;
+}
