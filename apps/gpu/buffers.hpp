@@ -1,0 +1,33 @@
+// Random contents of buffers, and their check: values of a hash of their position, so that nothing has to be kept.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "gpu/device.hpp"
+
+namespace elbowroom::gpu_bench {
+
+enum class Content {
+  bytes,   // any bits
+  reals,   // float in [-1, 1)
+  brains,  // BF16 in [-1, 1)
+};
+
+void fill(void* data, std::size_t bytes, Content content, std::uint64_t seed);
+// By a pinned buffer, piece by piece.
+void fill_device(const gpu::Context& context, gpu::DevicePointer to, std::size_t bytes, Content content,
+                 std::uint64_t seed);
+
+void read_device(const gpu::Context& context, void* to, gpu::DevicePointer from, std::size_t bytes);
+void write_device(const gpu::Context& context, gpu::DevicePointer to, const void* from, std::size_t bytes);
+
+// "" or a sentence, if the first and last 4 KiB are not those of fill() for `bytes` bytes.
+std::string check_device(const gpu::Context& context, gpu::DevicePointer data, std::size_t bytes, Content content,
+                         std::uint64_t seed);
+std::string check_host(const void* data, std::size_t bytes, Content content, std::uint64_t seed);
+
+// "" or a sentence, if most of the first 64 KiB are zeros: kernels run faster on them than on data.
+std::string check_not_zeros(const gpu::Context& context, gpu::DevicePointer data, std::size_t bytes);
+
+}  // namespace elbowroom::gpu_bench

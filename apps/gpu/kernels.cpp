@@ -1,0 +1,91 @@
+#include "kernels.hpp"
+
+namespace elbowroom::gpu_bench {
+
+// elbow_hold and elbow_copy poll a flag in device memory: polling one in host memory slows all other kernels down.
+// elbow_copy: each block copies its own part over and over, in pieces of 256 KiB, no faster than `pace` bytes/s (0: as fast
+// as it can), and counts the bytes that it read.
+const char* const kKernelSource = R"(
+extern "C" __global__ void elbow_triad(float4* c, const float4* a, const float4* b, unsigned long long n, float s) {
+  const unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
+  for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
+    const float4 x = a[i], y = b[i];
+    c[i] = make_float4(x.x + s * y.x, x.y + s * y.y, x.z + s * y.z, x.w + s * y.w);
+  }
+}
+
+extern "C" __global__ void elbow_small(unsigned* count) {
+  if (threadIdx.x == 0) *count += 1;
+}
+
+__device__ unsigned this_sm() {
+  unsigned sm;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+  return sm;
+}
+
+__device__ unsigned long long nanoseconds() {
+  unsigned long long now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
+extern "C" __global__ void elbow_hold(volatile unsigned* stop, unsigned* where) {
+  if (threadIdx.x != 0) return;
+  where[blockIdx.x] = this_sm();
+  __threadfence();
+  while (*stop == 0) __nanosleep(500);
+}
+
+extern "C" __global__ void elbow_copy(volatile unsigned* stop, unsigned* where, unsigned long long* moved, uint4* to,
+                                      const uint4* from, unsigned long long bytes, double pace) {
+  __shared__ unsigned stopped;
+  const unsigned long long own = bytes / sizeof(uint4) / gridDim.x;
+  const unsigned long long piece = 16384;
+  const unsigned long long begun = nanoseconds();
+  to += own * blockIdx.x;
+  from += own * blockIdx.x;
+  unsigned long long done = 0;
+  if (threadIdx.x == 0) {
+    where[blockIdx.x] = this_sm();
+    __threadfence();
+  }
+  for (unsigned long long at = 0;; at = at + piece < own ? at + piece : 0) {
+    if (threadIdx.x == 0) {
+      while (pace > 0 && *stop == 0 && done * 1e9 > pace * (nanoseconds() - begun)) __nanosleep(100);
+      stopped = *stop;
+    }
+    __syncthreads();
+    if (stopped != 0) break;
+    const unsigned long long end = at + piece < own ? at + piece : own;
+    for (unsigned long long i = at + threadIdx.x; i < end; i += blockDim.x) to[i] = from[i];
+    done += (end - at) * sizeof(uint4);
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) moved[blockIdx.x] = done;
+}
+)";
+
+Kernels::Kernels(const gpu::Context& context, const std::vector<std::string>& folders)
+    : context_(context), module_(context, gpu::Compiler(folders).compile(kKernelSource, context.facts().capability)) {
+  for (const char* const name : {"elbow_triad", "elbow_small", "elbow_hold", "elbow_copy"}) {
+    functions_[name] = module_.function(name);
+  }
+}
+
+void Kernels::launch(const Launch& launch, const gpu::Stream& stream, std::vector<void*> arguments) const {
+  const gpu::Driver& driver = context_.driver();
+  const gpu::FunctionHandle function = functions_.at(launch.kernel);
+  // elbow_copy has static shared memory, which counts too.
+  const auto shared = launch.alone_on_its_sm ? static_cast<unsigned>(context_.facts().shared_memory - 1024) : 0U;
+  if (shared > 0) {
+    driver.check(driver.cuFuncSetAttribute(function, gpu::kDynamicSharedMemory, static_cast<int>(shared)),
+                 "the shared memory of a whole SM");
+  }
+  driver.check(
+      driver.cuLaunchKernel(function, static_cast<unsigned>(launch.blocks), 1, 1, static_cast<unsigned>(launch.threads),
+                            1, 1, shared, stream.handle(), arguments.data(), nullptr),
+      std::string("starting kernel ") + launch.kernel);
+}
+
+}  // namespace elbowroom::gpu_bench

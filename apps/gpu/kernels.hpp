@@ -1,0 +1,36 @@
+// The kernels of gpu-bench, compiled by NVRTC. lib/gpu/stand_in knows them by name and by the order of their arguments.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpu/compiler.hpp"
+#include "gpu/device.hpp"
+
+namespace elbowroom::gpu_bench {
+
+extern const char* const kKernelSource;
+
+class Kernels {
+ public:
+  // Throws Unavailable where there is no compiler or it does not know the device.
+  Kernels(const gpu::Context& context, const std::vector<std::string>& folders);
+
+  struct Launch {
+    const char* kernel;
+    int blocks;
+    int threads;
+    bool alone_on_its_sm = false;  // takes the shared memory of a whole SM, so that no two blocks share one
+  };
+  void launch(const Launch& launch, const gpu::Stream& stream, std::vector<void*> arguments) const;
+  const gpu::Context& context() const { return context_; }
+
+ private:
+  const gpu::Context& context_;
+  gpu::Module module_;
+  std::map<std::string_view, gpu::FunctionHandle> functions_;  // found once: looking takes longer than a launch
+};
+
+}  // namespace elbowroom::gpu_bench

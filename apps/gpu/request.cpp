@@ -1,0 +1,170 @@
+#include "request.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "kernels/kernel.hpp"
+
+namespace elbowroom::gpu_bench {
+namespace {
+
+using nlohmann::json;
+using Names = std::vector<std::string>;
+
+std::string listed(const Names& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+void allow(const json& object, const std::string& where, const Names& keys) {
+  if (!object.is_object()) throw WrongRequest(where + " is no object");
+  for (const auto& [key, value] : object.items()) {
+    if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
+      throw WrongRequest(where + " has no key " + key + "; it takes " + listed(keys));
+    }
+  }
+}
+
+template <class Value>
+void read(const json& object, const std::string& where, const char* key, Value& value) {
+  if (!object.contains(key)) return;
+  try {
+    value = object.at(key).get<Value>();
+  } catch (const json::exception&) {
+    throw WrongRequest(where + ": " + key + " is of the wrong type");
+  }
+}
+
+void read_size(const json& object, const std::string& where, const char* key, std::size_t& value) {
+  const auto given = object.find(key);
+  if (given == object.end()) return;
+  if (!given->is_number_unsigned() || *given == 0U)
+    throw WrongRequest(where + ": " + key + " must be a number above 0");
+  value = *given;
+}
+
+void require(bool right, const std::string& sentence) {
+  if (!right) throw WrongRequest(sentence);
+}
+
+void one_of(const std::string& where, const char* key, const std::string& value, const Names& values) {
+  require(std::find(values.begin(), values.end(), value) != values.end(),
+          where + ": " + key + " " + value + " is not one of " + listed(values));
+}
+
+struct KindKeys {
+  Work::Kind kind;
+  Names keys;
+};
+
+const std::map<std::string, KindKeys>& kinds() {
+  static const std::map<std::string, KindKeys> kKinds = {
+      {"copy", {Work::Kind::copy, {"kind", "direction", "engine", "bytes", "node"}}},
+      {"cores", {Work::Kind::cores, {"kind", "kernel", "cores", "bytes", "node", "cursor"}}},
+      {"triad", {Work::Kind::triad, {"kind", "bytes"}}},
+      {"gemm", {Work::Kind::gemm, {"kind", "m", "n", "k", "sm_target"}}},
+      {"chain", {Work::Kind::chain, {"kind", "launches"}}},
+      {"sm_copy", {Work::Kind::sm_copy, {"kind", "sms", "direction", "bytes", "pace_mb_s", "node"}}},
+      {"sm_idle", {Work::Kind::sm_idle, {"kind", "sms"}}},
+  };
+  return kKinds;
+}
+
+void check_values(const Work& work, const std::string& where) {
+  const bool sm_copy = work.kind == Work::Kind::sm_copy;
+  one_of(where, "direction", work.direction, sm_copy ? Names{"hbm", "host"} : Names{"h2d", "d2h", "both", "d2d"});
+  one_of(where, "engine", work.engine, {"batch", "plain"});
+  require(work.sms >= 1, where + ": sms must be above 0");
+  require(work.sm_target >= 0, where + ": sm_target must not be below 0");
+  require(work.launches >= 1, where + ": launches must be above 0");
+  require(work.pace_mb_s >= 0, where + ": pace_mb_s must not be below 0");
+  require(work.node >= -1, where + ": node must not be below 0");
+  require(work.kind != Work::Kind::cores || !work.cores.empty(), where + ": cores must name at least one core");
+  require(work.cursor >= 1, where + ": cursor must be above 0");
+  require(find_kernel(work.kernel) != nullptr, where + ": there is no kernel " + work.kernel);
+  std::vector<int> sorted = work.cores;
+  std::sort(sorted.begin(), sorted.end());
+  require(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(), where + ": a core is named twice");
+}
+
+Work read_work(const json& object, const std::string& where) {
+  require(object.is_object(), where + " is no object");
+  std::string name;
+  read(object, where, "kind", name);
+  Names names;
+  for (const auto& [known, unused] : kinds()) names.push_back(known);
+  one_of(where, "kind", name, names);
+  const KindKeys& kind = kinds().at(name);
+  allow(object, where, kind.keys);
+  Work work;
+  work.kind = kind.kind;
+  if (work.kind == Work::Kind::sm_copy) work.direction = "hbm";
+  read_size(object, where, "bytes", work.bytes);
+  read(object, where, "direction", work.direction);
+  read(object, where, "engine", work.engine);
+  read(object, where, "node", work.node);
+  read(object, where, "kernel", work.kernel);
+  read(object, where, "cores", work.cores);
+  read(object, where, "cursor", work.cursor);
+  read(object, where, "sms", work.sms);
+  read(object, where, "pace_mb_s", work.pace_mb_s);
+  read_size(object, where, "m", work.m);
+  read_size(object, where, "n", work.n);
+  read_size(object, where, "k", work.k);
+  read(object, where, "sm_target", work.sm_target);
+  read(object, where, "launches", work.launches);
+  check_values(work, where);
+  return work;
+}
+
+Case read_case(const json& object, std::size_t number, const Request& request) {
+  const std::string where = "case " + std::to_string(number);
+  allow(object, where, {"name", "a", "b", "first"});
+  Case one;
+  one.name = where;
+  read(object, where, "name", one.name);
+  require(object.contains("a"), where + " has no side a");
+  for (const char* const side : {"a", "b"}) {
+    if (object.contains(side)) one.sides.push_back(read_work(object.at(side), where + ", side " + side));
+  }
+  std::string first = "a";
+  read(object, where, "first", first);
+  one_of(where, "first", first, {"a", "b"});
+  one.b_first = first == "b" && one.sides.size() > 1;
+  std::vector<int> cores;
+  for (const Work& work : one.sides) cores.insert(cores.end(), work.cores.begin(), work.cores.end());
+  require(std::find(cores.begin(), cores.end(), request.core) == cores.end(),
+          where + ": core " + std::to_string(request.core) + " submits, and cannot compute");
+  std::sort(cores.begin(), cores.end());
+  require(std::adjacent_find(cores.begin(), cores.end()) == cores.end(), where + ": both sides compute on one core");
+  return one;
+}
+
+}  // namespace
+
+Request parse_request(const std::string& text) {
+  const json document = json::parse(text, nullptr, false);
+  if (document.is_discarded()) throw WrongRequest("the request is no JSON");
+  const std::string where = "the request";
+  allow(document, where, {"device", "repeat", "seconds", "patience", "core", "libraries", "cases"});
+  Request request;
+  read(document, where, "device", request.device);
+  read(document, where, "repeat", request.repeat);
+  read(document, where, "seconds", request.seconds);
+  read(document, where, "patience", request.patience);
+  read(document, where, "core", request.core);
+  read(document, where, "libraries", request.libraries);
+  require(request.repeat >= 1, "repeat must be above 0");
+  require(request.seconds > 0 && request.patience > 0, "seconds and patience must be above 0");
+  require(document.contains("cases") && document.at("cases").is_array() && !document.at("cases").empty(),
+          "the request has no cases");
+  for (const json& object : document.at("cases")) {
+    request.cases.push_back(read_case(object, request.cases.size(), request));
+  }
+  return request;
+}
+
+}  // namespace elbowroom::gpu_bench

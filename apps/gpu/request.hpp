@@ -1,0 +1,52 @@
+// What gpu-bench is asked to measure: a JSON document (docs/reference/gpu.md).
+#pragma once
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace elbowroom::gpu_bench {
+
+// A request that is wrong as such: exit code 2.
+class WrongRequest : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct Work {
+  enum class Kind { copy, cores, triad, gemm, chain, sm_copy, sm_idle };
+  Kind kind = Kind::copy;
+  std::size_t bytes = std::size_t{64} << 20U;  // copy, sm_copy: of a copy; triad, cores: of the working set (of a core)
+  std::string direction = "h2d";               // copy: h2d, d2h, both, d2d; sm_copy: hbm, host
+  std::string engine = "batch";                // copy d2d: batch (meant for the copy engine), plain
+  int node = -1;                               // NUMA node of host memory; -1: anywhere
+  std::string kernel = "triad";                // cores: as the probe names kernels
+  std::vector<int> cores;
+  int cursor = 1;                            // cores: as the probe has it (polling: most nops between two polls)
+  int sms = 1;                               // sm_copy, sm_idle: k
+  double pace_mb_s = 0;                      // sm_copy: of all blocks; 0: unpaced
+  std::size_t m = 8192, n = 8192, k = 8192;  // gemm
+  int sm_target = 0;                         // gemm: SMs that it is planned for; 0 all
+  int launches = 50;                         // chain: kernels of a unit
+};
+
+struct Case {
+  std::string name;
+  std::vector<Work> sides;  // one or two: a, b
+  bool b_first = false;     // together, b starts first
+};
+
+struct Request {
+  int device = 0;
+  int repeat = 5;
+  double seconds = 0.1;                // of each phase
+  double patience = 10;                // s until a load that does not get on is given up
+  int core = -1;                       // of the thread that submits; -1: not bound
+  std::vector<std::string> libraries;  // folders with NVRTC and cuBLASLt
+  std::vector<Case> cases;
+};
+
+Request parse_request(const std::string& text);  // WrongRequest
+
+}  // namespace elbowroom::gpu_bench

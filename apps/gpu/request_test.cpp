@@ -1,0 +1,62 @@
+#include "request.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace elbowroom::gpu_bench;
+
+namespace {
+
+std::string refusal(const std::string& text) {
+  try {
+    parse_request(text);
+  } catch (const WrongRequest& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string refusal_of_case(const std::string& text) { return refusal(R"({"core": 1, "cases": [)" + text + "]}"); }
+
+}  // namespace
+
+TEST_CASE("a request with defaults") {
+  const Request request = parse_request(R"({"cases": [{"a": {"kind": "copy"}}]})");
+  CHECK(request.repeat == 5);
+  REQUIRE(request.cases.size() == 1);
+  CHECK(request.cases[0].name == "case 0");
+  CHECK(request.cases[0].sides[0].direction == "h2d");
+}
+
+TEST_CASE("wrong requests are refused with a sentence") {
+  CHECK(refusal("{") == "the request is no JSON");
+  CHECK(refusal("[]") == "the request is no object");
+  CHECK(refusal("{}") == "the request has no cases");
+  CHECK(refusal(R"({"cases": [], "repeat": 1})") == "the request has no cases");
+  CHECK(refusal(R"({"repeat": 0})") == "repeat must be above 0");
+  CHECK(refusal(R"({"repeat": "x"})") == "the request: repeat is of the wrong type");
+  CHECK(refusal(R"({"seconds": 0})") == "seconds and patience must be above 0");
+  CHECK(refusal(R"({"case": []})").find("the request has no key case; it takes device, repeat") == 0);
+}
+
+TEST_CASE("wrong cases are refused with a sentence") {
+  CHECK(refusal_of_case(R"({"b": {"kind": "triad"}})") == "case 0 has no side a");
+  CHECK(refusal_of_case(R"({"a": 1})") == "case 0, side a is no object");
+  CHECK(refusal_of_case(R"({"a": {"kind": "spin"}})").find("kind spin is not one of chain, copy") != std::string::npos);
+  CHECK(refusal_of_case(R"({"a": {"kind": "triad", "sms": 1}})") ==
+        "case 0, side a has no key sms; it takes kind, bytes");
+  CHECK(refusal_of_case(R"({"a": {"kind": "copy", "bytes": 0}})") == "case 0, side a: bytes must be a number above 0");
+  CHECK(refusal_of_case(R"({"a": {"kind": "copy", "direction": "up"}})") ==
+        "case 0, side a: direction up is not one of h2d, d2h, both, d2d");
+  CHECK(refusal_of_case(R"({"a": {"kind": "sm_idle", "sms": 0}})") == "case 0, side a: sms must be above 0");
+  CHECK(refusal_of_case(R"({"a": {"kind": "cores"}})") == "case 0, side a: cores must name at least one core");
+  CHECK(refusal_of_case(R"({"a": {"kind": "cores", "cores": [0], "kernel": "x"}})") ==
+        "case 0, side a: there is no kernel x");
+  CHECK(refusal_of_case(R"({"a": {"kind": "cores", "cores": [2, 2]}})") == "case 0, side a: a core is named twice");
+  CHECK(refusal_of_case(R"({"a": {"kind": "cores", "cores": [0, 1]}})") ==
+        "case 0: core 1 submits, and cannot compute");
+  CHECK(refusal_of_case(R"({"a": {"kind": "cores", "cores": [2]}, "b": {"kind": "cores", "cores": [2]}})") ==
+        "case 0: both sides compute on one core");
+  CHECK(refusal_of_case(R"({"a": {"kind": "triad"}, "first": "c"})") == "case 0: first c is not one of a, b");
+}
