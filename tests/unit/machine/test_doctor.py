@@ -11,7 +11,9 @@ import pytest
 
 from elbowroom.errors import MachineError
 from elbowroom.launch.mpi import loaded_library
-from elbowroom.machine.doctor import Diagnosis, Facts, Failure, MpiLauncher, diagnose
+from elbowroom.machine.assessment import Failure
+from elbowroom.machine.doctor import Diagnosis, Facts, MpiLauncher, diagnose
+from elbowroom.machine.gpu import parse_gpu_facts
 from elbowroom.machine.state import known, unknowns, why_unknown
 from elbowroom.machine.topology import Machine, here, read_topology
 from elbowroom.measure import doctor_facts
@@ -63,6 +65,12 @@ GOOD = Facts(
     clock=CLOCK,
     starpu="StarPU 1.3.10, of Open MPI 4.1.4 in /usr",
     openblas="OpenBLAS 0.3.21",
+    gpu=parse_gpu_facts(
+        """{"cuda": "12.8", "devices": 1, "stand_in": false, "batch_copies": true,
+        "device": {"name": "H200", "pci": "0000:65:00.0", "sms": 132, "capability": 90, "memory": 150},
+        "management": {"driver": "570.86", "link": {"generation": 5, "width": 16}, "processes": [],
+        "clocks_mhz": {"sm": 345, "memory": 3201}}, "compiler": {"path": "x"}, "gemm": {"path": "x"}}"""
+    ),
 )
 NO_STARPU = Failure(reason="StarPU is not installed", hint="apt-get install libstarpu-dev")
 BARE = Facts(
@@ -73,6 +81,7 @@ BARE = Facts(
     clock=NO_PROBE,
     starpu=NO_STARPU,
     openblas=NO_STARPU,
+    gpu=NO_STARPU,
 )
 
 
