@@ -10,7 +10,6 @@
 #include <random>
 #include <stdexcept>
 
-#include "exchange/operation.hpp"
 #include "exchange/transport.hpp"
 
 namespace elbowroom {
@@ -132,7 +131,6 @@ nlohmann::json Job::mpi_facts() const {
   return {{"library", library()},
           {"standard", std::to_string(version) + "." + std::to_string(subversion)},
           {"thread_level", level_name(thread_level_)},
-          {"persistent_collectives", has_persistent_collectives()},
           {"transport", transport_},
           {"prefix", library_prefix()}};
 }

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <optional>
 #include <ostream>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "exchange/misses.hpp"
+#include "exchange/operation.hpp"
 #include "kernels/kernel.hpp"
 #include "observe/tracing.hpp"
 #include "protocol/describe.hpp"
@@ -88,8 +90,10 @@ void Leader::serve(LineSource& requests, std::ostream& answers) {
 }
 
 json Leader::hello() const {
+  json mpi = job_.mpi_facts();
+  mpi["persistent_collectives"] = has_persistent_collectives();
   return {{"record", "hello"},       {"protocol", kProtocolVersion}, {"version", ELBOWROOM_VERSION},
-          {"ranks", job_.ranks()},   {"mpi", job_.mpi_facts()},      {"hwloc", hwloc_record()},
+          {"ranks", job_.ranks()},   {"mpi", std::move(mpi)},        {"hwloc", hwloc_record()},
           {"clock", clock_record()}, {"kernels", kernels_record()},  {"build", build_record()}};
 }
 
