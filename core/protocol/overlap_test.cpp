@@ -28,8 +28,9 @@ void any_call(const Request&) {}
 RequestError refusal(const json& call, const json& outside,
                      const std::function<void(const Request&)>& check = any_call) {
   json changed = call_request();
-  changed.update(outside);
-  changed["overlap"].update(call);
+  const json none = json::object();  // what {} means here is null to json
+  changed.update(outside.is_null() ? none : outside);
+  changed["overlap"].update(call.is_null() ? none : call);
   try {
     check(read_request(changed));
   } catch (const RequestError& error) {
