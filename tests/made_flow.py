@@ -31,7 +31,7 @@ def parameters(draw: st.DrawFn) -> NDArray[np.float64]:
         if name in ("remote_weight", "remote_cost"):
             return draw(st.floats(0.3, 3.0))
         low, high = RANGES.get(name.split("_")[0], RANGES["MB/s"])
-        return draw(st.floats(low, high))
+        return draw(st.floats(low, high, allow_subnormal=False))
 
     return np.array([[one(name) for name in NAMES]])
 

@@ -202,6 +202,6 @@ def test_the_scripts_pass_shellcheck() -> None:
         pytest.skip("shellcheck is not installed")
     scripts = ["elbowroom", ".ci/run", "tests/bootstrap/debian12.sh"]
     done = subprocess.run(
-        ["shellcheck", *scripts], cwd=ROOT, capture_output=True, text=True, env={**os.environ}
+        ["shellcheck", "-x", *scripts], cwd=ROOT, capture_output=True, text=True, env={**os.environ}
     )
     assert done.returncode == 0, done.stdout
