@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from elbowroom.draw.figure import Axis, Figure, Series
+from elbowroom.draw.figure import Axis, Figure, Hue, Series
 from elbowroom.experiments.common.calls.rows import CallRow, rows
 from elbowroom.experiments.common.sentences import cores_text, grouped, kernel_name
 from elbowroom.machine.topology import Machine
@@ -16,6 +16,7 @@ SIZE = Axis(label="Size", scale="log2", bytes=True)
 HIDDEN = Axis(label="Overlap (1 hides the shorter side)", reference=1.0)
 KEPT = Axis(label="Kept by the computation (1 = undisturbed)", reference=1.0)
 CAPTION = "The band is the 95 % interval."
+HUES: dict[str, Hue] = {"blocking": "black", "nonblocking": "blue", "persistent": "red"}
 
 Value = Callable[[OverlapMeasures], Interval]
 
@@ -57,7 +58,8 @@ def _series(form: str, policy: str, group: Sequence[CallRow], value: Value) -> S
     ends = [interval.ends(interval.value) for interval in values]
     return Series(
         name=form if form == "blocking" else f"{form}, {policy}",
-        style="alone" if form == "blocking" else "line",
+        style="line",
+        hue=HUES[form],
         x=tuple(float(row.item.size) for row in ordered),
         y=tuple(interval.value for interval in values),
         low=tuple(low for low, _ in ends),
