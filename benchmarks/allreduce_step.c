@@ -31,8 +31,10 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int rank;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (argc != 5) {
-    if (rank == 0) fprintf(stderr, "usage: allreduce_step FORM PROGRESS BYTES PARTS\n");
+  const int known = argc == 5 && (!strcmp(argv[1], "none") || !strcmp(argv[1], "blocking") ||
+                                  !strcmp(argv[1], "nonblocking"));
+  if (!known || (strcmp(argv[2], "none") && strcmp(argv[2], "test"))) {
+    if (rank == 0) fprintf(stderr, "usage: allreduce_step none|blocking|nonblocking none|test BYTES PARTS\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   const int blocking = !strcmp(argv[1], "blocking"), starting = !strcmp(argv[1], "nonblocking");
