@@ -10,11 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from elbowroom.api.recording_cost import WALL, check_runs, number_printed, shared_place
+from elbowroom.api.recording_cost import (
+    WALL,
+    check_runs,
+    number_printed,
+    recorded_nothing,
+    save_costs,
+    shared_place,
+)
 from elbowroom.api.traces import trace_stat
-from elbowroom.draw.files import save_panels
-from elbowroom.errors import MachineError
-from elbowroom.files import write_atomically
 from elbowroom.launch import trace_reader
 from elbowroom.launch.processes import run_program
 from elbowroom.launch.recorder import DEFAULT_BYTES, Settings, default_bytes, prepare
@@ -73,11 +77,7 @@ def trace_flushes(
 
 def save_flush_figure(costs: FlushCosts, file: str | Path) -> None:
     """The figures as .svg or .png, or with the table of flushes as one .html page."""
-    path = Path(file)
-    if path.suffix.lower() == ".html":
-        write_atomically(path, flush_page(costs).encode())
-        return
-    save_panels(flush_figures(costs), path, columns=1, title=" ".join(costs.command), shared=False)
+    save_costs(Path(file), flush_figures(costs), lambda: flush_page(costs), costs.command)
 
 
 @dataclass
@@ -97,12 +97,7 @@ class _Bench:
         self.buffer = default_bytes()
         first = self.run(-1, None)
         if not self.fullest:
-            raise MachineError(
-                "recorded nothing: no process started the recorder, or none recorded an event",
-                field="command",
-                value=" ".join(self.words),
-                hint="see `elbowroom trace record --help`",
-            )
+            raise recorded_nothing(self.words)
         self.buffer = max(2 << (self.fullest * _SLOT_BYTES).bit_length(), DEFAULT_BYTES)
         return first
 

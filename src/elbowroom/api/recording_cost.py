@@ -27,6 +27,7 @@ from elbowroom.trace.overhead_figures import overhead_figures as overhead_figure
 from elbowroom.trace.overhead_figures import page
 
 if TYPE_CHECKING:
+    from elbowroom.draw.figure import Figure
     from elbowroom.launch.recorder import Adapter, RecordedCommand
     from elbowroom.trace.overhead import Set
 
@@ -74,12 +75,7 @@ def trace_overhead(
         first = bench.run(counts[-1], overhead.Set(overhead.ALL, None), -1)
         sets = chosen or overhead.sets_of(bench.categories)
         if not first.events:
-            raise MachineError(
-                "recorded nothing: no process started the recorder, or none recorded an event",
-                field="command",
-                value=" ".join(words),
-                hint="see `elbowroom trace record --help`",
-            )
+            raise recorded_nothing(words)
         turns = list(overhead.order(sets, counts, repeat, seed))
         runs = []
         tell = step or (lambda *_: None)
@@ -94,11 +90,27 @@ def trace_overhead(
 
 def save_overhead_figure(costs: Overhead, file: str | Path) -> None:
     """These figures as .svg or .png, or with the verdicts as one .html page."""
-    path = Path(file)
+    save_costs(Path(file), overhead_figures(costs), lambda: page(costs), costs.command)
+
+
+def save_costs(
+    path: Path, figures: Sequence[Figure], make_page: Callable[[], str], command: Sequence[str]
+) -> None:
+    """The page where the path ends in .html, else the figures one below the other."""
     if path.suffix.lower() == ".html":
-        write_atomically(path, page(costs).encode())
+        write_atomically(path, make_page().encode())
         return
-    save_panels(overhead_figures(costs), path, columns=1, title=" ".join(costs.command), shared=False)
+    save_panels(figures, path, columns=1, title=" ".join(command), shared=False)
+
+
+def recorded_nothing(command: Sequence[str]) -> MachineError:
+    """What is said of a command whose first run left no event."""
+    return MachineError(
+        "recorded nothing: no process started the recorder, or none recorded an event",
+        field="command",
+        value=" ".join(command),
+        hint="see `elbowroom trace record --help`",
+    )
 
 
 @dataclass

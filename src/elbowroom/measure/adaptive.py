@@ -53,6 +53,7 @@ from elbowroom.plan.point import Expansion, Point, Unit
 from elbowroom.plan.validation import ranks_needed
 from elbowroom.store.folder import Manifest, RunFolder, refuse_existing
 from elbowroom.store.journal import Journal
+from elbowroom.workloads.probe import ProbeStart
 
 
 class _Lent:
@@ -86,17 +87,14 @@ class Keeper:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._kind: tuple[int, bool, bool, bool] | None = None
+        self._kind: ProbeStart | None = None
         self._lent: _Lent | None = None
 
-    def open(
-        self, ranks: int, share_core: bool, several_threads: bool, library_progress: bool = False
-    ) -> Conversation:
+    def open(self, kind: ProbeStart) -> Conversation:
         """The probe that is up where it is of that kind; a second, idle one would poll beside it."""
-        kind = (ranks, share_core, several_threads, library_progress)
         if self._lent is None or self._lent.lost or self._kind != kind:
             self.close()
-            self._lent, self._kind = _Lent(self._source.open(*kind)), kind
+            self._lent, self._kind = _Lent(self._source.open(kind)), kind
         return self._lent
 
     def close(self) -> None:
@@ -166,7 +164,7 @@ def start(
     keeper = Keeper(source)
     try:
         group = whole.groups[0]
-        probe = keeper.open(group.ranks, group.share_core, group.several_threads)
+        probe = keeper.open(group.probe)
         manifest = manifest_of(request, begun, source, state, probe.hello)
         journal = RunFolder.create(out, manifest, source.topology()).journal()
     except BaseException:
@@ -197,7 +195,7 @@ def resume(
         keeper = Keeper(source)
         try:
             group = whole.groups[0]
-            probe = keeper.open(group.ranks, group.share_core, group.several_threads)
+            probe = keeper.open(group.probe)
             note_resumed(folder, probe.hello)
         except BaseException:
             keeper.close()

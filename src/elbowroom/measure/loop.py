@@ -18,7 +18,7 @@ from elbowroom.plan.file import Steady
 from elbowroom.plan.order import request
 from elbowroom.plan.point import Point, Unit
 from elbowroom.store.journal import Entry, Journal, failed_entry
-from elbowroom.workloads.probe import several_threads, shares_core
+from elbowroom.workloads.probe import ProbeStart, several_threads, shares_core
 
 LOSSES_OF_A_POINT = 2
 """A point that took the probe down this often is not asked again in this run."""
@@ -26,7 +26,7 @@ LOSSES_OF_A_POINT = 2
 LOSSES_IN_A_ROW = 5
 """So many lost probes one after the other are no longer the points' fault."""
 
-Opener = Callable[[int, bool, bool, bool], Conversation]
+Opener = Callable[[ProbeStart], Conversation]
 Starter = Callable[[Point], Conversation]
 
 
@@ -36,11 +36,8 @@ class UnitGroup(msgspec.Struct, frozen=True, kw_only=True):
     For a program, `started` is the point of the group with most communication threads.
     """
 
-    ranks: int
-    share_core: bool
+    probe: ProbeStart
     units: tuple[Unit, ...]
-    several_threads: bool = False
-    library_progress: bool = False
     started: Point | None = None
 
 
@@ -63,11 +60,13 @@ def groups(
 def _group(units: Sequence[Unit], points: dict[str, Point], ranks: Callable[[Point], int]) -> UnitGroup:
     most = max((points[unit.point] for unit in units), key=lambda point: len(point.comm_cores))
     return UnitGroup(
-        ranks=ranks(most),
-        share_core=shares_core(most),
+        probe=ProbeStart(
+            ranks=ranks(most),
+            share_core=shares_core(most),
+            several_threads=several_threads(most),
+            library_progress=most.workload.library_progress,
+        ),
         units=tuple(units),
-        several_threads=several_threads(most),
-        library_progress=most.workload.library_progress,
         started=most if most.workload.program else None,
     )
 
@@ -129,7 +128,7 @@ class Loop:
     def _opened(self, group: UnitGroup) -> Conversation:
         if group.started is not None and self.start is not None:
             return self.start(group.started)
-        return self.open_probe(group.ranks, group.share_core, group.several_threads, group.library_progress)
+        return self.open_probe(group.probe)
 
     def _measure(self, unit: Unit, probe: Conversation) -> Conversation | None:
         self.units_measured += 1

@@ -161,9 +161,7 @@ def concrete(plan: Plan, machine: Machine, expansion: Expansion, source: Source,
         for group in groups(block, by_id, lambda point: ranks_needed(point, machine))
     )
     commands = (
-        source.command(group.ranks, group.share_core, group.several_threads, group.library_progress)
-        if group.started is None
-        else source.application_command(group.started)
+        source.command(group.probe) if group.started is None else source.application_command(group.started)
         for group in sorted_units
     )
     return Prepared(
@@ -188,7 +186,7 @@ def opened(source: Source, group: UnitGroup) -> Conversation:
     """The probe or application that answers a group, started."""
     if group.started is not None:
         return source.start(group.started)
-    return source.open(group.ranks, group.share_core, group.several_threads, group.library_progress)
+    return source.open(group.probe)
 
 
 def start(

@@ -27,7 +27,7 @@ from elbowroom.plan.point import Point, Unit
 from elbowroom.plan.validation import ranks_needed
 from elbowroom.store.folder import RunFolder
 from elbowroom.virtual.answers import NOISE, SEED, VirtualMachine
-from elbowroom.workloads.probe import shares_core
+from elbowroom.workloads.probe import ProbeStart, shares_core
 
 VIRTUAL = "virtual:"
 
@@ -88,22 +88,10 @@ class Source(Protocol):
         ...; raises UsageError where nothing is started.
         """
 
-    def command(
-        self,
-        ranks: int,
-        share_core: bool = True,
-        several_threads: bool = False,
-        library_progress: bool = False,
-    ) -> str:
-        """The exact command line that answers points of that many ranks; empty when nothing is started."""
+    def command(self, start: ProbeStart) -> str:
+        """The exact command line of a probe started so; empty when nothing is started."""
 
-    def open(
-        self,
-        ranks: int,
-        share_core: bool = True,
-        several_threads: bool = False,
-        library_progress: bool = False,
-    ) -> Conversation:
+    def open(self, start: ProbeStart) -> Conversation:
         """Starts a conversation."""
 
     def application_command(self, point: Point) -> str:
@@ -150,7 +138,7 @@ class Live:
         self._traces: Path | None = None
         self._traced = 0
         # A wrong launcher is refused before anything is measured or written.
-        self.command(2 * self._hosts)
+        self.command(ProbeStart(2 * self._hosts))
 
     def machine(self) -> Machine:
         """This host, or as many alike as the launcher reaches."""
@@ -200,7 +188,7 @@ class Live:
         if self._facts is None:
             self._facts = {}
             with contextlib.suppress(ElbowroomError):
-                probe = self.open(1, False, True)
+                probe = self.open(ProbeStart(1, False, True))
                 self._facts = dict(probe.hello.get("mpi", {}))
                 probe.close()
         return self._facts
@@ -215,34 +203,22 @@ class Live:
         """From now on each probe that is opened is recorded."""
         self._traces = folder
 
-    def command(
-        self,
-        ranks: int,
-        share_core: bool = True,
-        several_threads: bool = False,
-        library_progress: bool = False,
-    ) -> str:
-        """The exact command line for that many ranks."""
-        request = self._request(ranks, share_core, several_threads, library_progress)
+    def command(self, start: ProbeStart) -> str:
+        """The exact command line."""
+        request = self._request(start)
         return build_launch(self.name, request, self._env).line()
 
-    def open(
-        self,
-        ranks: int,
-        share_core: bool = True,
-        several_threads: bool = False,
-        library_progress: bool = False,
-    ) -> Conversation:
-        """Starts the probe with that many ranks."""
+    def open(self, start: ProbeStart) -> Conversation:
+        """Starts the probe."""
         missing = missing_program(self.name, self._mpi)
         if missing:
             raise MachineError(missing, field="launcher", value=self.name, hint="choose another --launcher")
-        request = self._request(ranks, share_core, several_threads, library_progress)
+        request = self._request(start)
         if self._traces is not None:
             self._traced += 1
             folder = (self._traces / str(self._traced)).absolute()
             request = msgspec.structs.replace(request, arguments=(*request.arguments, "--trace", str(folder)))
-        return Session(build_launch(self.name, request, self._env), ranks=ranks, mpi=self._mpi)
+        return Session(build_launch(self.name, request, self._env), ranks=start.ranks, mpi=self._mpi)
 
     def application_command(self, point: Point) -> str:
         """The exact command line of the application; its settings are in a file made when it starts."""
@@ -264,25 +240,25 @@ class Live:
 
     def _launch_of(self, point: Point, config: str) -> Launch:
         several = ("--threads", "multiple") if len(point.comm_cores) > 1 else ()
-        base = self._request(ranks_needed(point, self.machine()), shares_core(point), bool(several))
+        base = self._request(
+            ProbeStart(ranks_needed(point, self.machine()), shares_core(point), bool(several))
+        )
         program, *words = build.program_words(point.workload.program, self._mpi)
         arguments = (*words, "measure", *several, "--config", config)
         request = msgspec.structs.replace(base, probe=program, arguments=arguments)
         return build_launch(self.name, request, self._env)
 
-    def _request(
-        self, ranks: int, share_core: bool, several_threads: bool, library_progress: bool = False
-    ) -> LaunchRequest:
+    def _request(self, start: ProbeStart) -> LaunchRequest:
         return LaunchRequest(
-            ranks=ranks,
-            ranks_per_host=-(-ranks // self._hosts),
+            ranks=start.ranks,
+            ranks_per_host=-(-start.ranks // self._hosts),
             probe=str(self.probe),
             mpi=self._mpi,
             hosts=self._where.hosts,
             hostfile=self._where.hostfile,
-            share_core=share_core,
-            library_progress=library_progress,
-            arguments=("measure", "--threads", "multiple") if several_threads else ("measure",),
+            share_core=start.share_core,
+            library_progress=start.library_progress,
+            arguments=("measure", "--threads", "multiple") if start.several_threads else ("measure",),
         )
 
 
@@ -300,13 +276,7 @@ class _NothingStarted:
             hint="measure on a real machine, or leave --trace out",
         )
 
-    def command(
-        self,
-        ranks: int,
-        share_core: bool = True,
-        several_threads: bool = False,
-        library_progress: bool = False,
-    ) -> str:
+    def command(self, start: ProbeStart) -> str:
         """No command line."""
         return ""
 
@@ -350,13 +320,7 @@ class RecordedSource(_NothingStarted):
         """What is not in the recording is answered as failed."""
         return ""
 
-    def open(
-        self,
-        ranks: int,
-        share_core: bool = True,
-        several_threads: bool = False,
-        library_progress: bool = False,
-    ) -> Conversation:
+    def open(self, start: ProbeStart) -> Conversation:
         """A conversation with the recording."""
         recorded = (RecordedAnswer(unit=entry.unit, record=entry.record) for entry in self._run.entries())
         manifest = self._run.manifest
@@ -364,7 +328,7 @@ class RecordedSource(_NothingStarted):
 
     def start(self, point: Point) -> Conversation:
         """A conversation with the recording."""
-        return self.open(0)
+        return self.open(ProbeStart(0))
 
 
 class VirtualSource(_NothingStarted):
@@ -405,15 +369,9 @@ class VirtualSource(_NothingStarted):
         """What its laws say nothing about."""
         return self._virtual.refuse(point)
 
-    def open(
-        self,
-        ranks: int,
-        share_core: bool = True,
-        several_threads: bool = False,
-        library_progress: bool = False,
-    ) -> Conversation:
+    def open(self, start: ProbeStart) -> Conversation:
         """A conversation with the virtual machine."""
-        return VirtualProbe(self._virtual, ranks)
+        return VirtualProbe(self._virtual, start.ranks)
 
     def start(self, point: Point) -> Conversation:
         """A conversation with a cluster of such machines, or with one whose effects answer."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -97,6 +97,17 @@ def shares_core(point: Point) -> bool:
     if point.workload.computes_on_comm_core:
         return point.workload.shares_cores
     return not point.peer_cores or bool(set(point.peer_cores) & set(point.comm_cores or (point.comm_core,)))
+
+
+class ProbeStart(NamedTuple):
+    """How the probe is started: with how many ranks, whether two of a host may share a core, whether several
+    of its threads call MPI, and whether the MPI starts a progress thread of its own.
+    """
+
+    ranks: int
+    share_core: bool = True
+    several_threads: bool = False
+    library_progress: bool = False
 
 
 def several_threads(point: Point) -> bool:

@@ -15,6 +15,7 @@ from elbowroom.measure.loop import Loop, UnitGroup
 from elbowroom.plan.file import Steady
 from elbowroom.plan.point import Point, Unit
 from elbowroom.store.journal import HEADER, Journal
+from elbowroom.workloads.probe import ProbeStart
 
 POINT = Point(
     plan="frequency", kernel="none", n=0, size=4, comp_node=0, comm_node=0, comm_core=0, metric="latency",
@@ -33,13 +34,13 @@ def conversation(tmp_path: Path, point: Point, answer: dict[str, Any]) -> tuple[
     path = tmp_path / "samples.jsonl"
     path.write_bytes(HEADER)
     probe: Any = SimpleNamespace(ask=ask, close=lambda: None)
-    work = Loop(Journal(path), {point.id: point}, Steady(), open_probe=lambda *_start: probe)
+    work = Loop(Journal(path), {point.id: point}, Steady(), open_probe=lambda _start: probe)
     return work, seen
 
 
 def measure(work: Loop, point: Point) -> None:
     unit = Unit(point=point.id, repetition=0)
-    work.run(UnitGroup(ranks=2, share_core=True, units=(unit,)), None, lambda _unit: None)
+    work.run(UnitGroup(probe=ProbeStart(2), units=(unit,)), None, lambda _unit: None)
 
 
 HELD = msgspec.structs.replace(POINT, core_khz=1_000_000, turbo=False)

@@ -29,7 +29,7 @@ def ring(comm_cores: tuple[int, ...], scheduling: bool = False) -> Point:
 def test_points_with_several_communication_threads_get_a_probe_that_may_use_them() -> None:
     points = {point.id: point for point in (ring((0,)), ring((0, 2)))}
     found = groups([Unit(point=name, repetition=0) for name in points], points, lambda _point: 2)
-    assert [group.several_threads for group in found] == [False, True]
+    assert [group.probe.several_threads for group in found] == [False, True]
 
 
 def test_a_plan_that_measures_the_scheduler_on_purpose_tells_the_probe() -> None:
