@@ -171,11 +171,13 @@ def test_calls_are_timed_by_the_clock_or_by_the_cpu_time_of_their_thread(live: S
 
 
 def test_a_call_of_recv_contains_the_wait_for_a_sender_who_is_late(live: Session) -> None:
-    """Without a barrier the receiver calls at once, and the sender after its accesses of 8 MB."""
-    there = {"who": "sender", "first": 8_000_000, "count": 1, "exchanges": 5, "barrier": False}
-    called = ask(live, timing="recv", **there)["phases"][1]["comm"]["value"]
-    sent = ask(live, timing="send", **there)["phases"][1]["comm"]["value"]
-    assert called > 10 * sent
+    """Without a barrier the receiver calls at once, and the sender after its accesses of 8 MB. A busy machine
+    holds up some calls, not each of fifteen sends.
+    """
+    there = {"who": "sender", "first": 8_000_000, "count": 1, "exchanges": 15, "barrier": False}
+    called = ask(live, timing="recv", **there)["phases"][1]["comm"]["batches"]
+    sent = ask(live, timing="send", **there)["phases"][1]["comm"]["batches"]
+    assert median(called) > 5 * min(sent)
 
 
 def test_bystanders_that_end_before_the_messages_void_the_phase(live: Session) -> None:
