@@ -110,9 +110,9 @@ def evaluate(folder: RunFolder) -> Results:
     manifest = folder.manifest
     entries = folder.entries()
     machine = manifest.machine
-    points, collected = point_results(manifest, entries)
+    all_points, collected = point_results(manifest, entries)
     left_out = set(manifest.budget.left_out) if manifest.budget else set()
-    points = [point for point in points if point.id not in left_out]
+    points = [point for point in all_points if point.id not in left_out]
     findings = experiments.get(str(manifest.plan["experiment"])).findings(points, machine)
     if starts_of(manifest) > 1:
         findings = (*findings, starts.finding(points, starts_of(manifest)))
@@ -133,7 +133,9 @@ def evaluate(folder: RunFolder) -> Results:
         findings=findings,
         verdict=judged,
         notes=(*manifest.notes, *left_out_notes(manifest)),
-        drifts=drifts(points, collected.samples),
+        drifts=tuple(
+            drift for drift in drifts(all_points, collected.samples) if drift.point not in left_out
+        ),
         tails=tails.tails(entries, manifest.points),
     )
 
