@@ -1,9 +1,9 @@
 """Keeps a counter of each event of the kernel open as long as the machine runs.
 
-With the first counter of an event Linux changes its own code, that of switching tasks for instance, and changes
-it back with the last. QEMU 7.2 was seen to go on executing the breakpoint that the kernel sets meanwhile
-(finish_task_switch, exc_int3): all cores then handle breakpoints and nothing else. While these counters are
-open, programs that count change nothing.
+With the first counter of an event Linux changes its own code, that of switching tasks for instance, and
+changes it back with the last. QEMU 7.2 was seen to go on executing the breakpoint that the kernel sets
+meanwhile (finish_task_switch, exc_int3): all cores then handle breakpoints and nothing else. While these
+counters are open, programs that count change nothing.
 """
 
 from __future__ import annotations

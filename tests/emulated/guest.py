@@ -207,7 +207,7 @@ class Guest:
             words += ["-fsdev", f"local,id=common,path={self.common},security_model=none,multidevs=remap"]
             words += ["-device", "virtio-9p-pci,fsdev=common,mount_tag=common,bus=pcie.0,addr=0x12"]
         words += ["-kernel", f"{self.image}/vmlinuz", "-initrd", f"{self.image}/initrd.img"]
-        boot = ["root=/dev/vda rw console=ttyS0 init=/sbin/emulated-first panic=-1 quiet mitigations=off nokaslr"]
+        boot = ["root=/dev/vda rw console=ttyS0 init=/sbin/emulated-first panic=-1 quiet mitigations=off"]
         words += ["-append", " ".join([*boot, *_clock_words(self.accelerator)])]
         words += ["-vga", "none", "-display", "none", "-monitor", f"unix:{self.folder}/monitor,server,nowait"]
         return [*words, "-serial", f"file:{self.console}", "-no-reboot"]
