@@ -119,8 +119,8 @@ class CallBesideComputation(ProbeWorkload, msgspec.Struct, frozen=True, kw_only=
 
     @property
     def title(self) -> str:
-        """Call and policy."""
-        return self.call if self.form == "blocking" else f"{self.call}, {self.policy}"
+        """Call and policy, in few letters: `MPI_Iallreduce, test20us`."""
+        return self.call if self.form == "blocking" else f"{self.call}, {self.policy_id}"
 
     @property
     def needs_several_threads(self) -> bool:
