@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cmath>
 #include <limits>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,13 +14,6 @@ using namespace elbowroom::predict;
 using namespace elbowroom::predict::test;
 
 namespace {
-
-struct Freer {
-  void operator()(elbow_model* model) const { elbow_predict_free(model); }
-};
-using Model = std::unique_ptr<elbow_model, Freer>;
-
-Model model_of(const json& file, const char* model = nullptr) { return Model(parsed(file, model)); }
 
 // A load with memory of its own for what comes out.
 struct LoadCase {

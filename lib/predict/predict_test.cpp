@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <string>
 
 #include "filling.hpp"
@@ -15,13 +14,6 @@ using namespace elbowroom::predict;
 using namespace elbowroom::predict::test;
 
 namespace {
-
-struct Freer {
-  void operator()(elbow_model* model) const { elbow_predict_free(model); }
-};
-using Model = std::unique_ptr<elbow_model, Freer>;
-
-Model model_of(const json& file, const char* model = nullptr) { return Model(parsed(file, model)); }
 
 elbow_prediction predicted(const Model& model, int n, int n_other, int comp_node, int comm_node) {
   elbow_prediction prediction{};

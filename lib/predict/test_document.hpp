@@ -1,6 +1,7 @@
 // A small model file for tests, as data that a test may change before it is read.
 #pragma once
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -118,5 +119,12 @@ inline elbow_model* parsed(const json& file, const char* model = nullptr) {
   const std::string text = file.dump();
   return elbow_predict_parse(text.data(), text.size(), model);
 }
+
+struct Freer {
+  void operator()(elbow_model* model) const { elbow_predict_free(model); }
+};
+using Model = std::unique_ptr<elbow_model, Freer>;
+
+inline Model model_of(const json& file, const char* model = nullptr) { return Model(parsed(file, model)); }
 
 }  // namespace elbowroom::predict::test
