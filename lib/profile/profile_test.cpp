@@ -118,7 +118,12 @@ TEST_CASE("calls add to totals, windows and records") {
   CHECK(contents.at<CallTotals>(header.calls_offset).count == 2);
   CHECK(contents.at<CallTotals>(header.calls_offset).bytes == 120);
   CHECK(contents.record(1).bytes == 3);
-  CHECK(contents.at<elbow_profile_window>(header.windows_offset).sent_inside == 123);
+  // On a busy machine the calls may lie in several windows.
+  std::uint64_t sent_inside = 0;
+  for (std::uint64_t window = 0; window < header.windows; ++window) {
+    sent_inside += contents.at<elbow_profile_window>(header.windows_offset, window).sent_inside;
+  }
+  CHECK(sent_inside == 123);
   elbow_profile_free(profile);
 }
 
