@@ -24,7 +24,7 @@ from pair import ADDRESSES, COMMON, Pair, running
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 TINY = (
-    "--sizes 4,64KiB --kernels triad --repeat 2 --set window=0.05 --set working_set=4MiB"
+    "--sizes 4,64KiB --kernels triad --repeat 2 --set window=0.3 --set working_set=4MiB"
     " --comp-cores 0 --comm-core 1"
     " --no-report --no-open --json"
 )
