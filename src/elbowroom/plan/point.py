@@ -12,6 +12,9 @@ Metric = Literal["latency", "bandwidth"]
 Pattern = Literal["pingpong", "receive", "bidirectional", "ring"]
 Reuse = Literal["same", "rotate", "off-cache"]
 Phase = Literal["A", "B", "AB", "S"]
+StreamPhase = Literal["C", "AC", "BC", "ABC"]
+"""Phases with a third stream C, alone and beside the two sides."""
+AnyPhase = Phase | StreamPhase
 Processes = Literal["node", "socket", "core"]
 """What each process has of its own: a node, a socket, or a computing core and one to communicate."""
 Variant = Literal["none", "communication", "apart", "overlap"]

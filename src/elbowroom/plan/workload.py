@@ -19,8 +19,10 @@ from elbowroom.plugins import Registry, load, package_of, refused
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from elbowroom.machine.assessment import Failure
+    from elbowroom.machine.gpu import GpuFacts
     from elbowroom.plan.file import Steady
-    from elbowroom.plan.point import Phase, Point, Unit
+    from elbowroom.plan.point import AnyPhase, Point, Unit
 
 FIRST_STORED = ("application", "extraneous", "program")
 """Keys that every stored point has, null for other workloads: release 0.1 wrote them so."""
@@ -126,6 +128,13 @@ class Workload:
         """Whether the program runs over StarPU."""
         return False
 
+    needs_gpu: ClassVar[bool] = False
+    """Whether an accelerator of this host takes part."""
+
+    def gpu_refusal(self, facts: GpuFacts | Failure) -> str:
+        """Why this accelerator, or a host without one, cannot answer it; empty where it can."""
+        return ""
+
     def rank_count(self, point: Point, machine: Machine) -> int:
         """Ranks that measure the point."""
         raise NotImplementedError
@@ -143,7 +152,7 @@ class Workload:
         """Groups are measured in this order, of equal ones in the order of the plan."""
         return (0,)
 
-    def sequence(self, point: Point, closing: bool = False, repetition: int = 0) -> tuple[Phase, ...]:
+    def sequence(self, point: Point, closing: bool = False, repetition: int = 0) -> tuple[AnyPhase, ...]:
         """The phases of one unit."""
         return point.sequence
 

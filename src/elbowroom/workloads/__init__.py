@@ -10,6 +10,7 @@ from elbowroom.workloads.accesses import ExtraneousAccesses
 from elbowroom.workloads.broadcasts import Forwarding
 from elbowroom.workloads.calls import CallBesideComputation
 from elbowroom.workloads.factorizations import FactorizationProgram
+from elbowroom.workloads.gpu import GpuCase
 from elbowroom.workloads.kernel import KernelBesideMessages
 from elbowroom.workloads.matrices import MatrixProgram
 from elbowroom.workloads.program import AppProgram, RuntimeProgram
@@ -22,6 +23,7 @@ __all__ = [
     "ExtraneousAccesses",
     "FactorizationProgram",
     "Forwarding",
+    "GpuCase",
     "KernelBesideMessages",
     "Losses",
     "MatrixProgram",

@@ -15,7 +15,7 @@ from elbowroom.plan.workload import Startup
 from elbowroom.workloads.program import START_UP, SolverProgram, cores_each
 
 if TYPE_CHECKING:
-    from elbowroom.plan.point import Phase, Point
+    from elbowroom.plan.point import AnyPhase, Point
 
 Build = Literal["inline", "starpu"]
 
@@ -111,7 +111,7 @@ class FactorizationProgram(
             tiles = self.tiles * (self.tiles + 1) // 2
         return float((1 if self.ranks == 1 else COPIES) * ELEMENT * self.block**2 * tiles)
 
-    def sequence(self, point: Point, closing: bool = False, repetition: int = 0) -> tuple[Phase, ...]:
+    def sequence(self, point: Point, closing: bool = False, repetition: int = 0) -> tuple[AnyPhase, ...]:
         """A single rank has no messages."""
         phases = super().sequence(point, closing, repetition)
         return phases if self.ranks > 1 else tuple(phase for phase in phases if phase != "B")
