@@ -51,11 +51,11 @@ class HostCopy final : public Copy {
                       : check_host(host_.data(), bytes_, Content::bytes, kSeed);
   }
 
-  std::vector<std::string> flags() const override {
+  std::vector<Flag> flags() const override {
     if (node_ < 0) return {};
     const double share = host_.share_on(node_);
-    if (share < 0) return {"the kernel does not say where the pinned pages are"};
-    if (share < 1) return {"not all pinned pages are on NUMA node " + std::to_string(node_)};
+    if (share < 0) return {{"pages_unknown", "the kernel does not say where the pinned pages are"}};
+    if (share < 1) return {{"wrong_node", "not all pinned pages are on NUMA node " + std::to_string(node_)}};
     return {};
   }
 

@@ -157,9 +157,9 @@ class Cores final : public Load {
     return sample;
   }
 
-  std::vector<std::string> flags() const override {
+  std::vector<Flag> flags() const override {
     if (!misplaced_) return {};
-    return {"not all pages of computing cores are on their NUMA node"};
+    return {{"wrong_node", "not all pages of computing cores are on their NUMA node"}};
   }
 
   std::string check() override { return valid_ ? "" : "a computing kernel computed wrong values"; }

@@ -145,9 +145,9 @@ void Holder::stop() {
   held_s_ = ended_.seconds_since(started_);
 }
 
-std::vector<std::string> Holder::flags() const {
+std::vector<Flag> Holder::flags() const {
   if (!shared_) return {};
-  return {"blocks that were to hold " + std::to_string(sms_) + " SMs shared some"};
+  return {{"shared_sms", "blocks that were to hold " + std::to_string(sms_) + " SMs shared some"}};
 }
 
 std::unique_ptr<Holder> make_sm_copy(const Kernels& kernels, const Work& work) {

@@ -24,7 +24,7 @@ class Holder : public Load {
   void stop() override;
   const char* unit() const override { return ""; }
   Sample sample() const override { return {}; }
-  std::vector<std::string> flags() const override;
+  std::vector<Flag> flags() const override;
 
  protected:
   virtual void launch(const gpu::Stream& stream);

@@ -18,6 +18,12 @@ struct Sample {
   double p99_us = -1;
 };
 
+// Something noted of a load: `name` in results, and a sentence.
+struct Flag {
+  std::string name;
+  std::string text;
+};
+
 class Load {
  public:
   virtual ~Load() = default;
@@ -37,7 +43,7 @@ class Load {
   virtual bool holds_sms() const { return false; }  // until it is stopped
   virtual Sample sample() const = 0;                // after stop()
   virtual std::string check() { return ""; }        // "" or why its results are wrong
-  virtual std::vector<std::string> flags() const { return {}; }
+  virtual std::vector<Flag> flags() const { return {}; }
 };
 
 // A load of units in a stream, a few of them in flight, timed by the device's events from end to end.

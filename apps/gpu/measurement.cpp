@@ -4,9 +4,9 @@
 #include <memory>
 #include <optional>
 
+#include "case_loads.hpp"
+#include "device_access.hpp"
 #include "facts.hpp"
-#include "gpu/management.hpp"
-#include "sides.hpp"
 
 namespace elbowroom::gpu_bench {
 namespace {
@@ -17,52 +17,27 @@ const char* const kSideNames[] = {"a", "b"};
 
 json known_rate(double value) { return value < 0 ? json() : json(value); }
 
-json sample_json(const Sample& sample, const char* unit) {
+json sample_json(const Sample& sample, const std::string& unit) {
   json object = {{"rate", known_rate(sample.rate)}, {"unit", unit}, {"units", sample.units}};
   if (sample.p50_us >= 0) object.update({{"p50_us", sample.p50_us}, {"p99_us", sample.p99_us}});
   return object;
 }
 
-// The SM clock, which is read and never set; without NVML there is none.
-class ClockReader {
- public:
-  explicit ClockReader(std::string pci) : pci_(std::move(pci)) {
-    try {
-      nvml_ = std::make_unique<gpu::Management>();
-    } catch (const gpu::Unavailable&) {  // the line of facts has the reason
-    }
-  }
-  json read() const {
-    const auto mhz = nvml_ ? nvml_->sm_mhz(pci_) : std::nullopt;
-    return mhz ? json(*mhz) : json();
-  }
-
- private:
-  std::string pci_;
-  std::unique_ptr<gpu::Management> nvml_;
-};
-
 // One case: its samples, printed, and their medians.
 class CaseRun {
  public:
-  CaseRun(Maker& maker, const Request& request, std::size_t number, const ClockReader& clock, const Print& print)
-      : request_(request), case_(request.cases[number]), number_(number), clock_(clock), print_(print) {
-    for (const Work& work : case_.sides) {
-      engines_.push_back(maker.engine(work));
-      sides_.push_back(maker.make(work));
-    }
-  }
+  CaseRun(DeviceAccess& device, const Request& request, std::size_t number, const Print& print)
+      : request_(request),
+        case_(request.cases[number]),
+        number_(number),
+        clock_(device.clock()),
+        print_(print),
+        loads_(device.maker(), case_) {}
 
   void run() {
-    for (Side& side : sides_) {
-      for (const auto& load : side) load->warm();
-    }
+    loads_.warm();
     for (int repetition = 0; repetition < request_.repeat; ++repetition) {
-      // Alone, together and back (docs/design/method.md): a slow change of the machine meets all alike.
-      const std::vector<std::string> order = sides_.size() == 1
-                                                 ? std::vector<std::string>{"a"}
-                                                 : std::vector<std::string>{"a", "b", "together", "together", "b", "a"};
-      for (const std::string& phase : order) run_one(phase, repetition);
+      for (const std::string& phase : phases()) run_one(phase, repetition);
     }
     summarise();
   }
@@ -73,50 +48,47 @@ class CaseRun {
   std::size_t number_;
   const ClockReader& clock_;
   const Print& print_;
-  std::vector<Side> sides_;
-  std::vector<std::string> engines_;
+  CaseLoads loads_;
   std::vector<double> alone_[2];
   std::vector<double> together_[2];
+
+  // Alone, together and back (docs/design/method.md): a slow change of the machine meets all alike.
+  std::vector<std::string> phases() const {
+    if (loads_.size() == 1) return {"a"};
+    if (!loads_.runs(1)) return {"a", "together", "together", "a"};
+    return {"a", "b", "together", "together", "b", "a"};
+  }
 
   void run_one(const std::string& phase, int repetition) {
     std::vector<std::size_t> active;
     if (phase != "b") active.push_back(0);
     if (phase != "a") active.push_back(1);
-    if (phase == "together" && case_.b_first) std::reverse(active.begin(), active.end());
-    std::vector<Side*> sides;
-    for (const std::size_t side : active) sides.push_back(&sides_[side]);
+    active = loads_.ordered(active);
     json line = {{"case", number_}, {"repetition", repetition}, {"phase", phase}};
-    const Timing timing{request_.seconds, request_.patience, [&] { line["sm_mhz"] = clock_.read(); }};
-    const std::vector<Sample> samples = run_phase(sides, timing);
+    const Timing timing{request_.seconds, request_.patience, [&] {
+                          const auto mhz = clock_.mhz();
+                          line["sm_mhz"] = mhz ? json(*mhz) : json();
+                        }};
+    const std::vector<Sample> samples = loads_.run(active, timing);
     for (std::size_t i = 0; i < active.size(); ++i) {
-      line[kSideNames[active[i]]] = sample_json(samples[i], sides[i]->front()->unit());
+      line[kSideNames[active[i]]] = sample_json(samples[i], loads_.unit(active[i]));
       if (samples[i].rate >= 0) (phase == "together" ? together_ : alone_)[active[i]].push_back(samples[i].rate);
     }
     print_(line);
   }
 
-  json flags() {
-    json flags = json::array();
-    for (std::size_t i = 0; i < sides_.size(); ++i) {
-      for (const auto& load : sides_[i]) {
-        for (const std::string& flag : load->flags()) flags.push_back(flag);
-        const std::string wrong = load->check();
-        if (!wrong.empty()) flags.push_back("void: " + wrong);
-      }
-      const bool meant = case_.sides[i].direction != "d2d" || case_.sides[i].engine == "batch";
-      if (meant && engines_[i] == "SMs") flags.push_back("void: the copy was meant for a copy engine, and SMs made it");
-    }
-    return flags;
-  }
-
   void summarise() {
-    const json noted = flags();
-    const bool is_void = std::any_of(noted.begin(), noted.end(),
-                                     [](const json& flag) { return flag.get<std::string>().rfind("void: ", 0) == 0; });
+    json noted = json::array();
+    bool is_void = false;
+    for (const Flag& flag : loads_.flags()) {
+      const bool voids = flag.name == kVoid;
+      is_void = is_void || voids;
+      noted.push_back(voids ? "void: " + flag.text : flag.text);
+    }
     json line = {{"case", number_}, {"name", case_.name}, {"status", is_void ? "void" : "ok"}, {"flags", noted}};
-    for (std::size_t i = 0; i < sides_.size(); ++i) {
-      json side = {{"unit", sides_[i].front()->unit()}};
-      if (!engines_[i].empty()) side["engine"] = engines_[i];
+    for (std::size_t i = 0; i < loads_.size(); ++i) {
+      json side = {{"unit", loads_.unit(i)}};
+      if (!loads_.engine(i).empty()) side["engine"] = loads_.engine(i);
       if (!alone_[i].empty()) side["alone"] = median(alone_[i]);
       if (!together_[i].empty()) side["together"] = median(together_[i]);
       // Of a void case there are samples, and no result.
@@ -131,16 +103,15 @@ class CaseRun {
 
 class Measurement {
  public:
-  Measurement(const Request& request, const Print& print) : request_(request), print_(print) {}
+  Measurement(const Request& request, const Print& print) : request_(request), print_(print), device_(request) {}
 
   void run() {
     print_({{"gpu", facts(request_.device, request_.libraries)}});
-    open();
     for (std::size_t i = 0; i < request_.cases.size(); ++i) {
-      if (failure_.empty()) {
-        run_case(i);
+      if (device_.failure()) {
+        refuse(i, *device_.failure());
       } else {
-        refuse(i, failure_, hint_);
+        run_case(i);
       }
     }
   }
@@ -148,60 +119,24 @@ class Measurement {
  private:
   const Request& request_;
   const Print& print_;
-  std::unique_ptr<gpu::Driver> driver_;
-  std::unique_ptr<gpu::Context> context_;
-  std::unique_ptr<Maker> maker_;
-  std::string failure_;  // of all cases
-  std::string hint_;
-
-  void open() {
-    try {
-      driver_ = std::make_unique<gpu::Driver>();
-      context_ = std::make_unique<gpu::Context>(*driver_, request_.device);
-      maker_ = std::make_unique<Maker>(*context_, request_);
-    } catch (const gpu::Unavailable& error) {
-      failure_ = error.what();
-      hint_ = error.hint();
-    } catch (const gpu::GpuError& error) {
-      failure_ = error.what();
-      hint_ = error.code() == gpu::kDeviceUnavailable
-                  ? "another process has the device, which is in exclusive mode: wait for it"
-                  : "see `nvidia-smi`";
-    }
-  }
+  DeviceAccess device_;
 
   void run_case(std::size_t number) {
     try {
-      const ClockReader clock(context_->facts().pci);
-      CaseRun(*maker_, request_, number, clock, print_).run();
-    } catch (const gpu::Unavailable& error) {
-      refuse(number, error.what(), error.hint());
-    } catch (const gpu::GpuError& error) {
-      refuse(number, error.what(), hint_for(error));
-      if (error.lost()) {
-        failure_ = std::string("the device was lost in case ") + std::to_string(number) + ": " + error.what();
-        hint_ = "see `dmesg` and `nvidia-smi`";
-      }
-    } catch (const Stuck& error) {
-      refuse(number, error.what(), "leave SMs free, or start the other side first");
-    } catch (const std::runtime_error& error) {
-      refuse(number, error.what(), "");
+      CaseRun(device_, request_, number, print_).run();
+    } catch (const std::exception&) {
+      const Failure failure = failure_of(std::current_exception());
+      refuse(number, failure);
+      device_.fail(failure, "case " + std::to_string(number));
     }
   }
 
-  static std::string hint_for(const gpu::GpuError& error) {
-    if (error.lost()) return "see `dmesg` and `nvidia-smi`";
-    if (error.code() == gpu::kOutOfMemory) return "take smaller buffers, or let no other process use the device";
-    if (error.code() == gpu::kNotPermitted) return "raise the limit of locked memory (ulimit -l)";
-    return "";
-  }
-
-  void refuse(std::size_t number, const std::string& reason, const std::string& hint) {
+  void refuse(std::size_t number, const Failure& failure) {
     print_({{"case", number},
             {"name", request_.cases[number].name},
             {"status", "n/a"},
-            {"reason", reason},
-            {"hint", hint}});
+            {"reason", failure.reason},
+            {"hint", failure.hint}});
   }
 };
 

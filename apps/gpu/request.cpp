@@ -69,6 +69,8 @@ const std::map<std::string, KindKeys>& kinds() {
       {"chain", {Work::Kind::chain, {"kind", "launches"}}},
       {"sm_copy", {Work::Kind::sm_copy, {"kind", "sms", "direction", "bytes", "pace_mb_s", "node"}}},
       {"sm_idle", {Work::Kind::sm_idle, {"kind", "sms"}}},
+      {"sm_target", {Work::Kind::sm_target, {"kind", "sms"}}},
+      {"messages", {Work::Kind::messages, {"kind", "bytes", "latency", "core", "peer_core"}}},
   };
   return kKinds;
 }
@@ -116,34 +118,60 @@ Work read_work(const json& object, const std::string& where) {
   read_size(object, where, "k", work.k);
   read(object, where, "sm_target", work.sm_target);
   read(object, where, "launches", work.launches);
+  read(object, where, "latency", work.latency);
+  read(object, where, "core", work.core);
+  read(object, where, "peer_core", work.peer_core);
   check_values(work, where);
   return work;
 }
 
-Case read_case(const json& object, std::size_t number, const Request& request) {
-  const std::string where = "case " + std::to_string(number);
-  allow(object, where, {"name", "a", "b", "first"});
+// No core computes twice, and none that computes submits or sends.
+void check_cores(const Case& one, const std::string& where, int submitting) {
+  std::vector<int> cores;
+  for (const Work& work : one.sides) cores.insert(cores.end(), work.cores.begin(), work.cores.end());
+  const auto computes = [&](int core) { return std::find(cores.begin(), cores.end(), core) != cores.end(); };
+  require(!computes(submitting), where + ": core " + std::to_string(submitting) + " submits, and cannot compute");
+  for (const Work& work : one.sides) {
+    for (const int core : {work.core, work.peer_core}) {
+      require(!computes(core), where + ": core " + std::to_string(core) + " communicates, and cannot compute");
+    }
+  }
+  std::sort(cores.begin(), cores.end());
+  require(std::adjacent_find(cores.begin(), cores.end()) == cores.end(), where + ": both sides compute on one core");
+}
+
+// sm_target is about side a, and messages are one stream.
+void check_sides(const Case& one, const std::string& where) {
+  std::size_t messages = 0;
+  for (std::size_t i = 0; i < one.sides.size(); ++i) {
+    const Work::Kind kind = one.sides[i].kind;
+    messages += kind == Work::Kind::messages ? 1 : 0;
+    const bool planned = i == 1 && one.sides[0].kind == Work::Kind::gemm;
+    require(kind != Work::Kind::sm_target || planned, where + ": sm_target is side b of a gemm");
+  }
+  require(messages <= 1, where + ": messages are one side at most");
+}
+
+}  // namespace
+
+Case read_case(const json& object, const std::string& where, int submitting) {
+  allow(object, where, {"name", "a", "b", "c", "first"});
   Case one;
   one.name = where;
   read(object, where, "name", one.name);
   require(object.contains("a"), where + " has no side a");
-  for (const char* const side : {"a", "b"}) {
+  require(object.contains("b") || !object.contains("c"), where + " has a side c, and no side b");
+  for (const char* const side : {"a", "b", "c"}) {
     if (object.contains(side)) one.sides.push_back(read_work(object.at(side), where + ", side " + side));
   }
   std::string first = "a";
   read(object, where, "first", first);
   one_of(where, "first", first, {"a", "b"});
   one.b_first = first == "b" && one.sides.size() > 1;
-  std::vector<int> cores;
-  for (const Work& work : one.sides) cores.insert(cores.end(), work.cores.begin(), work.cores.end());
-  require(std::find(cores.begin(), cores.end(), request.core) == cores.end(),
-          where + ": core " + std::to_string(request.core) + " submits, and cannot compute");
-  std::sort(cores.begin(), cores.end());
-  require(std::adjacent_find(cores.begin(), cores.end()) == cores.end(), where + ": both sides compute on one core");
+  check_sides(one, where);
+  check_cores(one, where, submitting);
   return one;
 }
-
-}  // namespace
 
 Request parse_request(const std::string& text) {
   const json document = json::parse(text, nullptr, false);
@@ -162,7 +190,12 @@ Request parse_request(const std::string& text) {
   require(document.contains("cases") && document.at("cases").is_array() && !document.at("cases").empty(),
           "the request has no cases");
   for (const json& object : document.at("cases")) {
-    request.cases.push_back(read_case(object, request.cases.size(), request));
+    const std::string name = "case " + std::to_string(request.cases.size());
+    request.cases.push_back(read_case(object, name, request.core));
+    const Case& one = request.cases.back();
+    const auto sends = [](const Work& work) { return work.kind == Work::Kind::messages; };
+    require(one.sides.size() < 3 && std::none_of(one.sides.begin(), one.sides.end(), sends),
+            name + ": messages need gpu-streams, which runs with MPI");
   }
   return request;
 }

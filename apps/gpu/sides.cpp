@@ -42,6 +42,8 @@ Side Maker::make(const Work& work) {
     case Work::Kind::chain: side.push_back(make_chain(kernels(), work)); break;
     case Work::Kind::gemm: side.push_back(make_gemm(context_, blas(), work)); break;
     case Work::Kind::sm_idle: side.push_back(std::make_unique<Holder>(kernels(), work.sms)); break;
+    case Work::Kind::sm_target:
+    case Work::Kind::messages: break;  // nothing of the device's
     case Work::Kind::sm_copy: side.push_back(make_sm_copy(kernels(), work)); break;
   }
   return side;

@@ -1,0 +1,98 @@
+#include "case_loads.hpp"
+
+#include <algorithm>
+
+namespace elbowroom::gpu_bench {
+namespace {
+
+Work planned_work(const Case& one, int available) {
+  Work work = one.sides[0];
+  work.sm_target = available - one.sides[1].sms;
+  if (work.sm_target < 1) {
+    throw gpu::Unavailable(
+        std::to_string(one.sides[1].sms) + " SMs are to be left free, and the device has " + std::to_string(available),
+        "leave fewer SMs free");
+  }
+  return work;
+}
+
+}  // namespace
+
+CaseLoads::CaseLoads(Maker& maker, const Case& one, const MakeMessages& messages) : case_(one) {
+  for (const Work& work : case_.sides) {
+    engines_.push_back(maker.engine(work));
+    sides_.emplace_back();
+    if (work.kind == Work::Kind::sm_target) {
+      planned_ = maker.make(planned_work(case_, maker.context().facts().sms));
+    } else if (work.kind == Work::Kind::messages) {
+      sides_.back().push_back(messages(work));
+    } else {
+      sides_.back() = maker.make(work);
+    }
+  }
+}
+
+std::vector<std::size_t> CaseLoads::ordered(std::vector<std::size_t> sides) const {
+  std::sort(sides.begin(), sides.end());
+  const bool both = std::count(sides.begin(), sides.end(), 0U) == 1 && std::count(sides.begin(), sides.end(), 1U) == 1;
+  if (case_.b_first && both) std::swap(sides[0], sides[1]);
+  return sides;
+}
+
+std::vector<Load*> CaseLoads::loads() const {
+  std::vector<Load*> all;
+  for (const auto& load : planned_) all.push_back(load.get());
+  for (const Side& side : sides_) {
+    for (const auto& load : side) all.push_back(load.get());
+  }
+  return all;
+}
+
+void CaseLoads::warm() {
+  for (Load* const load : loads()) load->warm();
+}
+
+std::vector<Sample> CaseLoads::run(const std::vector<std::size_t>& sides, const Timing& timing) {
+  const bool planned = !planned_.empty() && std::find(sides.begin(), sides.end(), 1U) != sides.end();
+  std::vector<Side*> active;
+  for (const std::size_t side : sides) {
+    Side* const chosen = side == 0 && planned ? &planned_ : &sides_[side];
+    if (!chosen->empty()) active.push_back(chosen);
+  }
+  std::vector<Sample> measured = run_phase(active, timing);
+  for (const Side* const side : active) note(*side);
+  std::vector<Sample> samples;
+  auto next = measured.begin();
+  for (const std::size_t side : sides) samples.push_back(sides_[side].empty() ? Sample{} : *next++);
+  return samples;
+}
+
+void CaseLoads::note(const Side& side) {
+  for (const auto& load : side) {
+    for (Flag& flag : load->flags()) {
+      const auto same = [&](const Flag& other) { return other.text == flag.text; };
+      if (std::none_of(noted_.begin(), noted_.end(), same)) noted_.push_back(std::move(flag));
+    }
+  }
+}
+
+std::vector<Flag> CaseLoads::flags() {
+  std::vector<Flag> flags = noted_;
+  for (Load* const load : loads()) {
+    const std::string wrong = load->check();
+    if (!wrong.empty()) flags.push_back({kVoid, wrong});
+  }
+  for (std::size_t i = 0; i < sides_.size(); ++i) {
+    const bool meant = case_.sides[i].direction != "d2d" || case_.sides[i].engine == "batch";
+    if (meant && engines_[i] == "SMs") {
+      flags.push_back({kVoid, "the copy was meant for a copy engine, and SMs made it"});
+    }
+    if (engines_[i].rfind("unknown", 0) == 0)
+      flags.push_back({"engine_unknown", "which engine copies is " + engines_[i]});
+  }
+  return flags;
+}
+
+std::string CaseLoads::unit(std::size_t side) const { return sides_[side].empty() ? "" : sides_[side].front()->unit(); }
+
+}  // namespace elbowroom::gpu_bench

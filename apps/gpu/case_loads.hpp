@@ -1,0 +1,47 @@
+// The sides of a case, made once and run in any combination.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "phases.hpp"
+#include "request.hpp"
+#include "sides.hpp"
+
+namespace elbowroom::gpu_bench {
+
+inline constexpr const char* kVoid = "void";
+
+class CaseLoads {
+ public:
+  // Makes messages, which only a program with MPI can.
+  using MakeMessages = std::function<std::unique_ptr<Load>(const Work&)>;
+
+  // Throws as Maker::make(); Unavailable for SMs that a product cannot leave free.
+  CaseLoads(Maker& maker, const Case& one, const MakeMessages& messages = {});
+
+  std::size_t size() const { return sides_.size(); }
+  // Whether the side runs anything: SMs that side a is planned without do not.
+  bool runs(std::size_t side) const { return !sides_[side].empty(); }
+  // All sides of a phase, in the order in which they start.
+  std::vector<std::size_t> ordered(std::vector<std::size_t> sides) const;
+  void warm();
+  // These sides at once, in the order in which they start; a sample for each, without a rate where the side has none.
+  std::vector<Sample> run(const std::vector<std::size_t>& sides, const Timing& timing);
+  // What was noted in all phases so far; those that void the case are named kVoid.
+  std::vector<Flag> flags();
+  std::string unit(std::size_t side) const;
+  const std::string& engine(std::size_t side) const { return engines_[side]; }
+
+ private:
+  Case case_;
+  std::vector<Side> sides_;
+  std::vector<std::string> engines_;
+  Side planned_;  // side a, planned without the SMs of side b
+  std::vector<Flag> noted_;
+  std::vector<Load*> loads() const;
+  void note(const Side& side);
+};
+
+}  // namespace elbowroom::gpu_bench
