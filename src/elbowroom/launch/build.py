@@ -65,6 +65,7 @@ APPLICATIONS = {
     "diffusion": AppBuild("diffusion", ("-DELBOWROOM_APPS=ON",)),
     "runtime": AppBuild("runtime", ("-DELBOWROOM_STARPU=ON",), starpu.DEBIAN_PACKAGES, True),
     "forwarder": AppBuild("broadcast", ("-DELBOWROOM_KERNELS=ON",), libraries=("lib/broadcast",)),
+    "gpu-streams": AppBuild("gpu", ("-DELBOWROOM_GPU=ON",), libraries=("lib/gpu",)),
     "elbow_minikernel": AppBuild("minikernels", ("-DELBOWROOM_MINIKERNELS=ON",)),
     "kernels-openmp": AppBuild("kernels", ("-DELBOWROOM_KERNELS=ON",)),
     "kernels-starpu": AppBuild(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sysconfig
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -20,16 +21,19 @@ DRIVER = "libcuda.so.1"
 _PATIENCE = 120.0  # s: the driver of a sleeping device takes several to start, kernels some to compile
 
 
-def gpu_facts() -> GpuFacts | Failure:
-    """What there is: driver, device, link, clocks, compiler, matrix products.
+def gpu_facts(program: Callable[[], Path] | None = None) -> GpuFacts | Failure:
+    """What there is: driver, device, link, clocks, compiler, matrix products. `program` returns what prints
+    it: gpu-bench, or gpu-streams.
 
-    Without a driver nothing is built or started. MachineError where gpu-bench cannot be built or dies.
+    Without a driver nothing is built or started. MachineError where the program cannot be built or dies.
     """
     missing = missing_driver()
     if missing is not None:
         return missing
     done = run(
-        [str(build.gpu_bench()), "facts", *map(str, wheel_folders())], field="gpu-bench", patience=_PATIENCE
+        [str((program or build.gpu_bench)()), "facts", *map(str, wheel_folders())],
+        field="gpu-bench",
+        patience=_PATIENCE,
     )
     try:
         return parse_gpu_facts(done.stdout.encode())

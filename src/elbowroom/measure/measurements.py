@@ -15,6 +15,7 @@ from elbowroom.results.counters import ratios, suspects
 from elbowroom.results.quiet import Observations
 from elbowroom.results.result import ProcessResult, Trace
 from elbowroom.results.series import WindowTimes
+from elbowroom.results.streams import StreamSample, samples_of
 from elbowroom.results.summary import Samples
 from elbowroom.store.journal import Entry
 
@@ -25,7 +26,7 @@ SIDES = {"comp": "rate", "comm": "value", "total": "value", "separator": "value"
 class Measurements(msgspec.Struct, frozen=True, kw_only=True):
     """What a journal says: samples; by point id flags, failures, frequency traces, facts of
     applications, one-way times of windows of extraneous accesses, what each of several processes did,
-    and the times of calls beside computations, one mapping for each repetition.
+    the times of calls beside computations, one mapping for each repetition, and samples of other streams.
     """
 
     samples: Samples
@@ -36,6 +37,7 @@ class Measurements(msgspec.Struct, frozen=True, kw_only=True):
     times: dict[str, WindowTimes] = {}
     processes: dict[str, tuple[ProcessResult, ...]] = {}
     calls: dict[str, list[Mapping[str, Any]]] = {}
+    streams: dict[str, list[StreamSample]] = {}
 
 
 def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Measurements:
@@ -51,6 +53,7 @@ def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Measurements:
     times: dict[str, WindowTimes] = {}
     ranks: dict[str, RankValues] = {}
     calls: dict[str, list[Mapping[str, Any]]] = {}
+    streams: dict[str, list[StreamSample]] = {}
     for entry in entries:
         if entry.point not in index:
             continue
@@ -62,6 +65,9 @@ def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Measurements:
         for phase in record.get("phases", ()):
             of_point.update(dict.fromkeys(phase.get("flags", ())))
             _rows(columns, index[entry.point], entry, phase)
+            if not entry.closing:
+                found = samples_of(phase, entry.repetition, int(record.get("start", 0)))
+                streams.setdefault(entry.point, []).extend(found)
             if not entry.closing and phase.get("status") != "void":
                 _add_ranks(ranks.setdefault(entry.point, {}), phase)
         if sizes := by_id[entry.point].workload.sizes:
@@ -86,6 +92,7 @@ def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Measurements:
         facts={point: values for point, values in facts.items() if values},
         times=times,
         calls=calls,
+        streams=streams,
         processes={point: _processes(values) for point, values in ranks.items() if values},
     )
 

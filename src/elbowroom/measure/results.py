@@ -101,6 +101,7 @@ def point_results(manifest: Manifest, entries: Sequence[Entry]) -> tuple[list[Po
         starts=starts_of(manifest) > 1,
         processes=collected.processes,
         calls=collected.calls,
+        streams=collected.streams,
     )
     return computed, collected
 

@@ -12,14 +12,16 @@ import msgspec
 
 from elbowroom import experiments
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
-from elbowroom.launch import build, modes, starpu
+from elbowroom.launch import build, gpu, modes, starpu
 from elbowroom.launch.launcher import Launch, LaunchRequest
 from elbowroom.launch.launchers import build_launch, detect, host_count, missing_program
 from elbowroom.launch.mpi import find_mpi, refused_persistent, refused_progress, refused_threads, spec_of
 from elbowroom.launch.session import PREFIX, Conversation, ProgramSession, RecordedAnswer, Replay, Session
 from elbowroom.launch.simulator import simulate
 from elbowroom.launch.virtual import VirtualCluster, VirtualProbe, load
+from elbowroom.machine.assessment import Failure
 from elbowroom.machine.frequencies import GOVERNOR, Frequencies
+from elbowroom.machine.gpu import GpuFacts
 from elbowroom.machine.layout import topology_xml
 from elbowroom.machine.topology import Machine, here, read_topology
 from elbowroom.plan.file import Plan
@@ -134,6 +136,7 @@ class Live:
         self.probe = build.probe(self._mpi)
         self._topology: str | None = None
         self._no_starpu: str | None = None
+        self._gpu: GpuFacts | Failure | None = None
         self._facts: dict[str, Any] | None = None
         self._traces: Path | None = None
         self._traced = 0
@@ -163,6 +166,8 @@ class Live:
         """The probe says itself what it cannot measure; what an application cannot is known before."""
         if point.workload.needs_starpu:
             return self._without_starpu()
+        if point.workload.needs_gpu:
+            return point.workload.gpu_refusal(self._gpu_facts(point.workload.program))
         if not point.workload.program:
             return self._without_features(point)
         if len(point.comm_cores) < 2:
@@ -192,6 +197,12 @@ class Live:
                 self._facts = dict(probe.hello.get("mpi", {}))
                 probe.close()
         return self._facts
+
+    def _gpu_facts(self, program: str) -> GpuFacts | Failure:
+        """What there is of an accelerator, as the program that answers sees it."""
+        if self._gpu is None:
+            self._gpu = gpu.gpu_facts(lambda: build.application(program, self._mpi))
+        return self._gpu
 
     def _without_starpu(self) -> str:
         """Why programs over StarPU cannot run here; empty where they can."""
@@ -245,6 +256,9 @@ class Live:
         )
         program, *words = build.program_words(point.workload.program, self._mpi)
         arguments = (*words, "measure", *several, "--config", config)
+        if point.workload.needs_gpu:
+            folders = gpu.wheel_folders()
+            arguments = (*arguments, *(word for folder in folders for word in ("--library", str(folder))))
         request = msgspec.structs.replace(base, probe=program, arguments=arguments)
         return build_launch(self.name, request, self._env)
 

@@ -14,6 +14,7 @@ from elbowroom.plan.point import Point
 from elbowroom.results.overlaps import with_overlaps
 from elbowroom.results.result import MeasuredSteps, PointResult, ProcessResult, Side, Summary, Trace
 from elbowroom.results.series import WindowTimes, series_of, side_of_window
+from elbowroom.results.streams import StreamSample, with_streams
 from elbowroom.results.summary import Samples, side_of, summarise
 from elbowroom.stats.bootstrap import weights
 from elbowroom.stats.signed_ranks import FEWEST, Floats, Ints
@@ -38,6 +39,7 @@ def results(
     starts: bool = False,
     processes: Mapping[str, tuple[ProcessResult, ...]] | None = None,
     calls: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    streams: Mapping[str, Sequence[StreamSample]] | None = None,
 ) -> list[PointResult]:
     """One result per point, in the points' order.
 
@@ -47,7 +49,7 @@ def results(
     `times`: all one-way times of windows of extraneous accesses, by id. Void samples are left out and counted
     in the flag `void:N`; samples not stable are kept and counted likewise. `starts`: the run has several
     starts of the program, and intervals hold for others too; `processes`: what each of several did, by id;
-    `calls`: the times of calls beside computations, by id.
+    `calls`: the times of calls beside computations, by id; `streams`: samples of other streams, by id.
     """
     columns = _SampleColumns(samples, len(points), starts)
     drawn: dict[int, NDArray[np.int16]] = {}
@@ -70,7 +72,7 @@ def results(
         )
         for index, point in enumerate(points)
     ]
-    return with_overlaps(computed, calls or {}, seed)
+    return with_streams(with_overlaps(computed, calls or {}, seed), streams or {}, seed, starts)
 
 
 def _with_processes(result: PointResult, processes: tuple[ProcessResult, ...] | None) -> PointResult:

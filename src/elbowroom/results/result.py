@@ -151,6 +151,28 @@ class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
     comm_together: float | None = None
 
 
+class StreamBeside(msgspec.Struct, frozen=True, kw_only=True):
+    """What a stream did and kept in `phase`, which names the streams that ran: AB, AC, BC, ABC."""
+
+    phase: str
+    together: Summary
+    kept: Kept | None = None
+
+
+class StreamResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A stream of a point, alone and beside others: of three streams `cores`, `copies` and `messages`; of a
+    chain of launches `p99`; of a device `sm_clock`.
+    """
+
+    name: str
+    alone: Summary | None = None
+    beside: tuple[StreamBeside, ...] = ()
+
+    def kept(self, phase: str) -> Kept | None:
+        """What it kept in a phase; None where that was not measured."""
+        return next((item.kept for item in self.beside if item.phase == phase), None)
+
+
 class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     """One measured point with both baselines and both ratios (docs/design/method.md, rule 19).
 
@@ -159,6 +181,7 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     accesses `comm` is the one-way time, alone without them and together after them, and `series` each size's.
     Of a program, `facts` are its own figures of its work and results. Where several processes compute, or
     form a ring, `comp` and `comm` are means over them, and `by_process` has each.
+    Of a case of an accelerator, `comp` is the victim and `comm` the mover, and `streams` has what else ran.
     Of a call beside a computation, `comp` and `comm` are durations, `steps` is the whole of both, `overlap`,
     `osu_overlap` and `fraction_of_ideal` are shares, and `overlapped` has them with intervals, and what is
     lost; all None where nothing was computed beside it. Documents have the reason of the loss as `reason`.
@@ -197,6 +220,7 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     series: WindowSeries | None = None
     facts: dict[str, float] = {}
     by_process: tuple[ProcessResult, ...] | msgspec.UnsetType = msgspec.UNSET
+    streams: tuple[StreamResult, ...] | msgspec.UnsetType = msgspec.UNSET
     overlap: float | msgspec.UnsetType | None = msgspec.UNSET
     osu_overlap: float | msgspec.UnsetType | None = msgspec.UNSET
     fraction_of_ideal: float | msgspec.UnsetType | None = msgspec.UNSET
@@ -210,6 +234,11 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
             if self.comp_cores and self.processes != "node"
             else 1
         )
+
+    def stream(self, name: str) -> StreamResult | None:
+        """The stream of that name; None where the point has none."""
+        streams = () if isinstance(self.streams, msgspec.UnsetType) else self.streams
+        return next((item for item in streams if item.name == name), None)
 
     def plain(self) -> dict[str, Any]:
         """Plain data, as `show --json` prints it."""

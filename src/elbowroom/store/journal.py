@@ -60,6 +60,13 @@ class Value(msgspec.Struct, frozen=True, kw_only=True):
     due: Due | msgspec.UnsetType = msgspec.UNSET
 
 
+class StreamValue(msgspec.Struct, frozen=True, kw_only=True):
+    """What a stream did in a phase beside the two sides: a third stream, a percentile, a clock."""
+
+    value: float
+    unit: str
+
+
 class Phase(msgspec.Struct, frozen=True, kw_only=True):
     """A measured window. Times in ns of the probe's clock, `measured_s` in seconds."""
 
@@ -75,6 +82,7 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
     comm: Value | msgspec.UnsetType = msgspec.UNSET
     total: Value | msgspec.UnsetType = msgspec.UNSET
     separator: Value | msgspec.UnsetType = msgspec.UNSET
+    streams: dict[str, StreamValue] = {}
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,7 +130,7 @@ class WrittenDuration(WrittenValue, frozen=True, kw_only=True):
 class WrittenPhase(Phase, frozen=True, kw_only=True):
     """A measured window; what could not be observed is absent from `observed`, never 0."""
 
-    phase: points.Phase
+    phase: points.AnyPhase
     index: int
     status: Literal["ok", "not_stable", "void"]
     measured_s: float

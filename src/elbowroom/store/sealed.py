@@ -96,6 +96,9 @@ def _rows(entry: Entry, points: dict[str, Point]) -> Iterable[dict[str, Any]]:
                         "batches": values.get("batches", []),
                     }
                 )
+        for name, stream in phase.get("streams", {}).items():
+            row = {"side": name, "value": stream["value"], "unit": stream["unit"], "batches": []}
+            yield shared | timing | row
         if not any(key in phase for _, key, _ in _SIDES):
             yield shared | timing
 
