@@ -13,6 +13,7 @@ namespace {
 using nlohmann::json;
 using program::read;
 
+constexpr const char* kWrongNode = "wrong_node";
 constexpr double kPatience = 10;  // s until a load that does not get on is given up
 
 // How results call the streams of a case of three.
@@ -65,6 +66,13 @@ struct Streams::Asked {
     const auto found = std::find_if(one.sides.begin(), one.sides.end(),
                                     [](const Work& work) { return work.kind == Work::Kind::messages; });
     return found == one.sides.end() ? nullptr : &*found;
+  }
+
+  // Whether the thread that submits and the ends of messages share a core.
+  bool shares_core() const {
+    const Work* const work = messages();
+    return work != nullptr && work->core >= 0 &&
+           (core == work->core || core == work->peer_core || work->core == work->peer_core);
   }
 
  private:
@@ -192,6 +200,7 @@ json Streams::measured(const Asked& asked, Messages* messages) {
                  {"status", "ok"},          {"reason", ""},           {"flags", json::array()},
                  {"phases", json::array()}, {"facts", json::object()}};
   if (facts_.value("stand_in", false)) record["flags"].push_back("stand_in");
+  if (asked.shares_core()) record["flags"].push_back("shared_comm_core");
   const auto fail = [&](const std::string& reason, const std::string& hint) {
     record["status"] = "failed";
     record["reason"] = hint.empty() ? reason : reason + "; " + hint;
@@ -207,10 +216,8 @@ json Streams::measured(const Asked& asked, Messages* messages) {
       record["phases"].push_back(repetition.phase(phase, record["phases"].size()));
     }
     for (const Flag& flag : repetition.flags()) {
-      if (flag.name != kVoid) {
-        record["flags"].push_back(flag.name);
-        continue;
-      }
+      if (flag.name != kVoid) record["flags"].push_back(flag.name);
+      if (flag.name != kVoid && flag.name != kWrongNode) continue;
       fail(flag.text, "");
       for (json& phase : record["phases"]) phase["status"] = "void";
     }

@@ -37,6 +37,10 @@ FLAGS = {
         "stays in the cache."
     ),
     "region_capped": "Fewer message buffers than the reuse policy requires, because memory is short.",
+    "stand_in": "A stand-in for the GPU's driver answered: its rates are planted, and nothing was measured.",
+    "shared_sms": "Blocks that were to hold SMs, one on each, shared some.",
+    "engine_unknown": "It is unknown whether a copy engine or SMs made the copies: no kernel is compiled.",
+    "pages_unknown": "The kernel does not say on which NUMA node pinned pages are.",
     "virtual": "A virtual machine computed the value from a model with noise; nothing was measured.",
     "void": "Number of samples that broke a rule: stored in the run folder, but left out of summaries.",
     "not_stable": "Number of samples without a steady state in time; they are averages of whole windows.",

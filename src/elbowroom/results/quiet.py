@@ -30,6 +30,8 @@ COMMUNICATION_ONLY = (
     "processes shows whether the machine was quiet."
 )
 NARROW = 0.05  # half an interval of `kept`; so narrow, repetitions agree although windows were unsteady
+STAND_IN = "stand_in"
+"""Flag of points that a stand-in for a driver answered."""
 UNSURE = 0.25  # share of points not stable, failed or drifting
 ANSWER = "Yes, there is interference here, "
 """How the answer of a run that can be trusted begins."""
@@ -68,11 +70,18 @@ def judge(
 ) -> tuple[bool, tuple[str, ...]]:
     """(trusted, reasons): every reason is one plain sentence; no reason means trusted."""
     reasons = [
+        *_stand_in_reasons(results),
         *_control_reasons(results),
         *_load_reasons(observations or Observations()),
         *_sample_reasons(results),
     ]
     return not reasons, tuple(reasons)
+
+
+def _stand_in_reasons(results: Sequence[PointResult]) -> list[str]:
+    if not any(STAND_IN in result.flags for result in results):
+        return []
+    return ["A stand-in for the GPU's driver answered: its rates are planted, and nothing was measured."]
 
 
 def _control_reasons(results: Sequence[PointResult]) -> list[str]:

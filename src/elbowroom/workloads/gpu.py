@@ -28,7 +28,7 @@ Direction = Literal["h2d", "d2h", "both", "d2d", "hbm", "host", ""]
 
 PROGRAM = "gpu-streams"
 
-TRIAD_BYTES = 3 * (1 << 30)
+TRIAD_BYTES = 3 * (256 << 20)
 """Of the three arrays of the device's triad: far more than its caches."""
 
 LAUNCHES = 50
@@ -48,13 +48,7 @@ WITHOUT_MOVER: tuple[AnyPhase, ...] = ("A", "AB", "AB", "A")
 THREE: tuple[AnyPhase, ...] = ("A", "B", "C", "AB", "AC", "BC", "ABC", "ABC", "BC", "AC", "AB", "C", "B", "A")
 """Cores A, copies B and messages C: alone, in pairs, all three."""
 
-_NAMES = {
-    "cores": "cores",
-    "gemm": "GEMM",
-    "triad": "triad",
-    "chain": "launch chain",
-    "copy": "copy",
-}
+_NAMES = {"gemm": "GEMM", "triad": "device triad", "chain": "launch chain"}
 
 
 @register
@@ -65,7 +59,8 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
     that a product leaves free (0: none); `pace_mb_s` of copies by SMs (0: as fast as they can); `bytes` of a
     copy; `node` the NUMA node of the pinned buffer (-1: anywhere); `first` starts first when both run.
     `shape`: m, n and k of a product; `victim_bytes`: of the arrays of the device's triad; `launches` of a
-    chain. `submit_core` is the core of the thread that submits work to the device (-1: not bound).
+    chain. `submit_core` is the core of the thread that submits work to the device (-1: not bound); `kernel`
+    names what computing cores run, which is the point's kernel.
     """
 
     key: ClassVar[str] = "gpu"
@@ -88,6 +83,7 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
     victim_bytes: int = TRIAD_BYTES
     launches: int = LAUNCHES
     submit_core: int = -1
+    kernel: str = ""
 
     def id(self, point: Point) -> str:
         """Victim, mover, SMs, sizes and places."""
@@ -114,7 +110,8 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         """Victim and mover: `GEMM beside 8 idle SMs`."""
-        victim = f"copy {self.direction}" if self.victim == "copy" else _NAMES[self.victim]
+        victim = {"copy": f"{self.direction} copies", "cores": self.kernel or "cores"}.get(self.victim, "")
+        victim = victim or _NAMES[self.victim]
         return f"{victim}{self.beside}"
 
     @property
