@@ -17,6 +17,7 @@ from elbowroom.machine.assessment import Failure
 from elbowroom.machine.gpu import GpuFacts, parse_gpu_facts
 
 DRIVER = "libcuda.so.1"
+LIBRARIES = "ELBOWROOM_CUDA_LIBRARIES"
 
 _PATIENCE = 120.0  # s: the driver of a sleeping device takes several to start, kernels some to compile
 
@@ -31,7 +32,7 @@ def gpu_facts(program: Callable[[], Path] | None = None) -> GpuFacts | Failure:
     if missing is not None:
         return missing
     done = run(
-        [str((program or build.gpu_bench)()), "facts", *map(str, wheel_folders())],
+        [str((program or build.gpu_bench)()), "facts", *map(str, library_folders())],
         field="gpu-bench",
         patience=_PATIENCE,
     )
@@ -57,7 +58,11 @@ def missing_driver() -> Failure | None:
     return None
 
 
-def wheel_folders() -> list[Path]:
-    """Where wheels of NVIDIA's put NVRTC and cuBLASLt in this Python environment (nvidia/*/lib)."""
+def library_folders() -> list[Path]:
+    """Where NVRTC and cuBLASLt may be: the folders that ELBOWROOM_CUDA_LIBRARIES names, separated by colons,
+    and where wheels of NVIDIA's put them in this Python environment (nvidia/*/lib).
+    """
+    named = [Path(folder) for folder in os.environ.get(LIBRARIES, "").split(os.pathsep) if folder]
     roots = dict.fromkeys((sysconfig.get_path("purelib"), sysconfig.get_path("platlib")))
-    return sorted(folder for root in roots for folder in Path(root).glob("nvidia/*/lib") if folder.is_dir())
+    wheels = (folder for root in roots for folder in Path(root).glob("nvidia/*/lib") if folder.is_dir())
+    return [*named, *sorted(wheels)]

@@ -257,7 +257,7 @@ class Live:
         program, *words = build.program_words(point.workload.program, self._mpi)
         arguments = (*words, "measure", *several, "--config", config)
         if point.workload.needs_gpu:
-            folders = gpu.wheel_folders()
+            folders = gpu.library_folders()
             arguments = (*arguments, *(word for folder in folders for word in ("--library", str(folder))))
         request = msgspec.structs.replace(base, probe=program, arguments=arguments)
         return build_launch(self.name, request, self._env)

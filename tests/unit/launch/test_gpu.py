@@ -57,7 +57,7 @@ def test_folders_of_wheels_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for name in ("cublas", "cuda_nvrtc"):
         (tmp_path / "nvidia" / name / "lib").mkdir(parents=True)
     monkeypatch.setattr(gpu.sysconfig, "get_path", lambda name: str(tmp_path))
-    assert [folder.parent.name for folder in gpu.wheel_folders()] == ["cublas", "cuda_nvrtc"]
+    assert [folder.parent.name for folder in gpu.library_folders()] == ["cublas", "cuda_nvrtc"]
 
 
 @needs_stand_in

@@ -8,15 +8,22 @@ from elbowroom.draw.table import TextTable
 from elbowroom.experiments.common.sources import ContrastSource
 from elbowroom.results.result import Kept
 
+KEPT_LEGEND = "Percent kept, ± the wider part of the 95 % interval."
 STAND_IN_SENTENCE = "A stand-in answered: its rates are planted, and nothing was measured."
 
 
 def percent(kept: Kept | None) -> str:
-    """`90.5 (90.1 to 90.9)`, without a sign; a dash for what was not measured."""
+    """`90.5 ±0.4`: half of the interval, its wider part; a dash for what was not measured."""
     if kept is None:
         return "-"
-    ends = kept.bounds
-    return f"{100 * kept.value:.1f}" + (f" ({100 * ends[0]:.1f} to {100 * ends[1]:.1f})" if ends else "")
+    if kept.low is None or kept.high is None:
+        return f"{100 * kept.value:.1f}"
+    return f"{100 * kept.value:.1f} ±{100 * max(kept.value - kept.low, kept.high - kept.value):.1f}"
+
+
+def _tenths(share: float) -> str:
+    """In percent, without a sign of what rounds to 0."""
+    return f"{round(100 * share, 1) + 0.0:.1f}"
 
 
 def source_table(sources: Sequence[ContrastSource]) -> TextTable | None:
@@ -27,10 +34,10 @@ def source_table(sources: Sequence[ContrastSource]) -> TextTable | None:
     lines = []
     for item in sources:
         ends = item.bounds
-        interval = f"{100 * ends[0]:.1f} to {100 * ends[1]:.1f}" if ends else "no interval"
+        interval = f"{_tenths(ends[0])} to {_tenths(ends[1])}" if ends else "none"
         k = [str(item.sms or "-")] * held
-        lines.append((item.victim, item.name, *k, f"{100 * item.value:.1f}", interval, item.contrast))
-    columns = ("victim", "source", *["k"] * held, "lost (%)", "95 %", "contrast")
+        lines.append((item.victim, item.name, *k, _tenths(item.value), interval, item.contrast))
+    columns = ("victim", "source", *["k"] * held, "lost %", "95 %", "contrast")
     return TextTable(
         title="Sources of loss, by contrast",
         columns=columns,

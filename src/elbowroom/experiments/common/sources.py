@@ -27,9 +27,10 @@ class ContrastSource(WithInterval, msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """`SM occupancy takes 9.5 % (9.2 to 9.8) of GEMM (8 idle SMs beside none)`."""
+        """`SM occupancy takes 9.5% (9.2% to 9.8%) of GEMM (idle SMs, k = 8)`."""
         ends = "" if self.low is None or self.high is None else f" ({self.low:.1%} to {self.high:.1%})"
-        return f"{self.name} takes {self.value:.1%}{ends} of {self.victim} ({self.contrast})"
+        held = f", k = {self.sms}" if self.sms else ""
+        return f"{self.name} takes {self.value:.1%}{ends} of {self.victim} ({self.contrast}{held})"
 
 
 def loss(

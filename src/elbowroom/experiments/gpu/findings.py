@@ -38,9 +38,12 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
     return (*found, *_nodes(table), *_sources(results))
 
 
+WAYS = {"h2d": "copies to the device", "d2h": "copies to the host", "both": "copies in both directions"}
+
+
 def _copies(row: CopyRow) -> str:
-    place = f", buffer on node {row.node}" if row.node >= 0 else ""
-    return f"{row.direction} copies of {size_text(row.bytes)}{place}"
+    place = f" (buffer on node {row.node})" if row.node >= 0 else ""
+    return f"{WAYS[row.direction]} of {size_text(row.bytes)}{place}"
 
 
 def _over_n(group: Sequence[CopyRow]) -> Finding:
@@ -48,9 +51,9 @@ def _over_n(group: Sequence[CopyRow]) -> Finding:
     first = group[0]
     ns = [float(row.n) for row in group]
     copies, cores = (onset(ns, [row.of(stream, "AB") for row in group]) for stream in ("copies", "cores"))
-    name = kernel_name(first.kernel)
+    name = _first_upper(kernel_name(first.kernel))
     text = (
-        f"{name} beside {_copies(first)}. {suffers('The copies', copies, cores_text)} "
+        f"{name} beside {_copies(first)}. {suffers('The rate of copies', copies, cores_text)} "
         f"{suffers(name, cores, cores_text)}"
     )
     values: Values = {"kernel": first.kernel, "direction": first.direction, "node": first.node}
@@ -81,7 +84,7 @@ def _streams(group: Sequence[CopyRow]) -> Finding:
     return Finding(
         key=f"{KEY}-messages-{kernel}",
         level="interference" if hit else "quiet",
-        text=f"{title[:1].upper()}{title[1:]}, where copies keep least: {', '.join(kepts)}.",
+        text=f"{_first_upper(title)}, where copies keep least: {', '.join(kepts)}.",
         values=values,
         points=tuple(row.point for row in group),
     )
@@ -103,7 +106,7 @@ def _nodes(table: Sequence[CopyRow]) -> Iterator[Finding]:
         yield Finding(
             key=f"{KEY}-node-{direction}",
             level="note",
-            text=f"{direction} copies alone, by the node of the pinned buffer: {listed}.",
+            text=f"{_first_upper(WAYS[direction])} alone, by the node of the pinned buffer: {listed}.",
             values={"best": best, **{f"node{node}_mb_s": rate for node, rate in rates.items()}},
         )
 
@@ -115,7 +118,11 @@ def _sources(results: Sequence[PointResult]) -> Iterator[Finding]:
         yield Finding(
             key=f"{KEY}-source-{name.replace(' ', '-')}",
             level="note",
-            text=f"{largest.sentence[:1].upper()}{largest.sentence[1:]}.",
+            text=f"{_first_upper(largest.sentence)}.",
             values={"source": name, "lost": largest.value},
             points=largest.points,
         )
+
+
+def _first_upper(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -106,10 +106,9 @@ def _of_kernels(
     def lost(kernel: str, stream: str, source: str) -> ContrastSource | None:
         row = of_kernel[kernel]
         place = f", node {row.node}" if row.node >= 0 else ""
-        copies = f"{row.direction} copies{place}"
-        cores = f"{kernel_name(kernel)} on {row.n} cores"
+        copies, cores = f"{row.direction}{place}", kernel_name(kernel)
         victim, other = (copies, cores) if stream == "copies" else (cores, copies)
-        return loss(source, victim, f"{other} beside nothing", items[row.point], row.of(stream, "AB"))
+        return loss(source, victim, f"beside {other}, n = {row.n}", items[row.point], row.of(stream, "AB"))
 
     for kernel in of_kernel:
         fact = find(kernel)
@@ -118,6 +117,6 @@ def _of_kernels(
             continue
         yield lost(kernel, "cores", "host memory")
         if "prime" in of_kernel:
-            contrast = f"beside {kernel_name(kernel)}, less beside {kernel_name('prime')}"
+            contrast = f"{kernel_name(kernel)}, less prime"
             memory, registers = (lost(name, "copies", "") for name in (kernel, "prime"))
             yield difference("host memory", contrast, memory, registers)

@@ -7,11 +7,17 @@ from typing import Any
 
 import msgspec
 
+from elbowroom.draw.numbers import number
 from elbowroom.draw.table import TextTable
 from elbowroom.experiments.common.sentences import kernel_name
-from elbowroom.experiments.common.source_table import STAND_IN_SENTENCE, percent, source_table
+from elbowroom.experiments.common.source_table import (
+    KEPT_LEGEND,
+    STAND_IN_SENTENCE,
+    percent,
+    source_table,
+)
 from elbowroom.experiments.common.sources import ContrastSource
-from elbowroom.experiments.gpu.rows import PHASES, CopyRow, beside_cores, rows, sources
+from elbowroom.experiments.gpu.rows import CopyRow, beside_cores, rows, sources
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.sizes import format_size
 from elbowroom.results.curves import affected
@@ -24,6 +30,9 @@ class CopyTable(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[CopyRow, ...]
     sources: tuple[ContrastSource, ...]
 
+
+LETTERS = {"cores": "A", "copies": "B", "messages": "C"}
+"""How phases call the streams."""
 
 TYPES = {"gpu_copies": CopyTable}
 """The types of `data`, by key."""
@@ -38,59 +47,65 @@ def data(results: Sequence[PointResult], machine: Machine) -> dict[str, Any]:  #
 def tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable, ...]:  # noqa: ARG001
     """Copies beside cores with most cores, copies beside messages and all three streams, sources."""
     table = rows(results)
-    stand_in = any(row.stand_in for row in table)
     cores = beside_cores(table)
     most = max((row.n for row in cores), default=0)
+    with_messages = [row for row in table if row.message_bytes]
     drawn = [
-        _table(f"Copies beside {most} computing cores: percent kept", ("cores", "copies"),
-               [row for row in cores if row.n == most]),
-        _table("Copies, messages and cores at once: percent kept", tuple(PHASES),
-               [row for row in table if row.message_bytes]),
+        _beside_cores(most, [row for row in cores if row.n == most]) if cores else None,
+        _streams(with_messages) if with_messages else None,
         source_table(sources(results)),
-    ]  # fmt: skip
-    below = (STAND_IN_SENTENCE,) * stand_in
+    ]
+    below = (STAND_IN_SENTENCE,) * any(row.stand_in for row in table)
     return tuple(
         msgspec.structs.replace(item, below=(*item.below, *below)) for item in drawn if item is not None
     )
 
 
-_COLUMNS = {"A": "cores", "B": "copies", "C": "messages"}
+def _head(row: CopyRow) -> tuple[str, ...]:
+    node = str(row.node) if row.node >= 0 else "-"
+    return (kernel_name(row.kernel) if row.n else "-", row.direction, format_size(row.bytes), node)
 
 
-def _table(title: str, streams: Sequence[str], group: Sequence[CopyRow]) -> TextTable | None:
-    """A line for each row; a column for each stream in each phase that was measured."""
-    pairs = [(stream, phase) for stream in streams for phase in PHASES[stream]]
-    pairs = [pair for pair in pairs if any(row.of(*pair) is not None for row in group)]
-    if not pairs:
-        return None
-    with_n = any(row.message_bytes for row in group)
-    cells, marked = [], []
-    for number, row in enumerate(group):
-        head = (
-            kernel_name(row.kernel) if row.n else "-",
-            *[str(row.n)] * with_n,
-            row.direction,
-            format_size(row.bytes),
-            str(row.node) if row.node >= 0 else "-",
-            "-" if row.copies_alone is None else f"{row.copies_alone / 1e3:.3g}",
-        )
-        cells.append((*head, *(percent(row.of(*pair)) for pair in pairs)))
-        for column, pair in enumerate(pairs, start=len(head)):
-            kept = row.of(*pair)
-            if kept is not None and affected(kept):
-                marked.append((number, column))
-    heads = ("kernel", *["n"] * with_n, "copies", "size", "node", "GB/s alone")
+def _beside_cores(n: int, group: Sequence[CopyRow]) -> TextTable:
+    lines, marked = [], []
+    for at, row in enumerate(group):
+        alone = "-" if row.copies_alone is None else number(row.copies_alone / 1e3, 3)
+        kepts = [row.of(stream, "AB") for stream in ("copies", "cores")]
+        lines.append((*_head(row), alone, *map(percent, kepts)))
+        marked += [(at, 5 + i) for i, kept in enumerate(kepts) if kept is not None and affected(kept)]
     return TextTable(
-        title=title,
-        columns=(*heads, *(_column(*pair) for pair in pairs)),
-        rows=tuple(cells),
-        left=(0, 1 + with_n),
+        title=f"Copies beside {n} computing core{'s' * (n > 1)}: percent kept",
+        columns=("kernel", "copies", "size", "node", "GB/s alone", "copies keep", "cores keep"),
+        rows=tuple(lines),
+        left=(0, 1),
         marked=tuple(marked),
-        legend="Percent kept, with 95 % intervals; node: of the pinned buffer.",
+        legend=f"{KEPT_LEGEND} node: of the pinned buffer.",
     )
 
 
-def _column(stream: str, phase: str) -> str:
-    """`copies beside cores and messages`."""
-    others = [_COLUMNS[letter] for letter in phase if _COLUMNS[letter] != stream]
-    return f"{stream} beside {' and '.join(others)}"
+def _streams(group: Sequence[CopyRow]) -> TextTable:
+    """A line for each stream: what it keeps beside each other one, and beside all."""
+    lines: list[tuple[str, ...]] = []
+    marked: list[tuple[int, int]] = []
+    for row in group:
+        for stream, letter in LETTERS.items():
+            kepts = [row.of(stream, _phase(letter, other)) if other != letter else None for other in "ABC"]
+            kepts.append(row.of(stream, "ABC"))
+            if not any(kepts):
+                continue
+            at = len(lines)
+            lines.append((*_head(row), str(row.n or "-"), stream, *map(percent, kepts)))
+            marked += [(at, 6 + i) for i, kept in enumerate(kepts) if kept is not None and affected(kept)]
+    return TextTable(
+        title="Copies, messages and cores: percent that a stream keeps beside others",
+        columns=("kernel", "copies", "size", "node", "n", "stream", "+cores", "+copies", "+msgs", "all"),
+        rows=tuple(lines),
+        left=(0, 1, 5),
+        marked=tuple(marked),
+        legend=f"{KEPT_LEGEND} node: of the pinned buffer.",
+        points=tuple(row.point for row in group),
+    )
+
+
+def _phase(one: str, other: str) -> str:
+    return "".join(sorted((one, other)))

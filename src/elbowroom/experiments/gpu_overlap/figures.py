@@ -20,7 +20,7 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
 
 
 def _figure(victim: str, group: Sequence[OverlapRow]) -> Figure:
-    lines = grouped(group, lambda row: row.label)
+    lines = grouped(group, lambda row: row.label + ", mover first" * (row.first == "mover"))
     stand_in = " (stand-in)" * any(row.stand_in for row in group)
     return Figure(
         name=f"gpu-overlap-{victim}",

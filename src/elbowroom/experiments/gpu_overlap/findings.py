@@ -54,7 +54,8 @@ def _worst(victim: str, name: str, group: Sequence[OverlapRow]) -> Finding:
 
 
 def _at(row: OverlapRow) -> str:
-    return f"{row.label}, k = {row.sms}" if row.sms else row.label
+    order = ", mover first" if row.first == "mover" else ""
+    return f"{row.label}, k = {row.sms}{order}" if row.sms else f"{row.label}{order}"
 
 
 def _orders(victim: str, group: Sequence[OverlapRow]) -> Iterator[Finding]:

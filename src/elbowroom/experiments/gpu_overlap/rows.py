@@ -41,19 +41,16 @@ class OverlapRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """The mover, for tables: `SMs copy to host, 50 GB/s`."""
-        order = ", mover first" if self.first == "mover" else ""
+        """The mover: `SMs copy to host, 50 GB/s`."""
         place = f", node {self.node}" if self.node >= 0 else ""
         pace = f", {self.pace_mb_s / 1e3:g} GB/s" if self.pace_mb_s else ""
-        if self.mover in ENGINES:
-            return f"copy engine {self.mover}{place}{order}"
         word = {
-            "sm_hbm": "SMs copy inside HBM",
+            "sm_hbm": "SMs copy in HBM",
             "sm_host": "SMs copy to host",
             "sm_idle": "SMs idle",
-            "sm_target": "planned for k fewer SMs, nothing beside",
-        }[self.mover]
-        return f"{word}{pace}{place}{order}"
+            "sm_target": "planned for fewer",
+        }.get(self.mover, f"copy engine {self.mover}")
+        return f"{word}{pace}{place}"
 
 
 def mover_name(case: GpuCase) -> str:
@@ -107,7 +104,7 @@ def sources(results: Sequence[PointResult]) -> tuple[ContrastSource, ...]:
         of_victim = [row for row in table if row.victim == victim]
         for engine in ENGINES:
             name = "HBM" if engine == "d2d" else "launch path" if victim == "chain" else "PCIe"
-            contrast = f"copy engine {engine} beside nothing"
+            contrast = f"copy engine {engine}"
             for row in of_victim:
                 if row.mover == engine:
                     found.append(loss(name, VICTIMS[victim], contrast, items[row.point], row.kept))
@@ -130,13 +127,13 @@ def _of_sms(
         row = fastest.get(mover)
         return None if row is None else loss(source, name, contrast, items[row.point], row.kept, k)
 
-    idle = lost("sm_idle", "SM occupancy", f"{k} idle SMs beside none")
-    inside = lost("sm_hbm", "SM copies inside HBM", f"{k} SMs that copy inside HBM beside none")
-    outside = lost("sm_host", "SM copies to host", f"{k} SMs that copy to host beside none")
-    yield lost("sm_target", "wave quantisation", f"planned for {k} fewer SMs")
+    idle = lost("sm_idle", "SM occupancy", "idle SMs")
+    inside = lost("sm_hbm", "SM copies inside HBM", "SMs that copy in HBM")
+    outside = lost("sm_host", "SM copies to host", "SMs that copy to host")
+    yield lost("sm_target", "wave quantisation", "planned without k")
     yield idle
-    yield difference("HBM", f"{k} SMs that copy inside HBM, less {k} idle SMs", inside, idle)
-    yield difference("PCIe", f"{k} SMs that copy to host, less {k} SMs that copy inside HBM", outside, inside)
+    yield difference("HBM", "in HBM, less idle", inside, idle)
+    yield difference("PCIe", "to host, less in HBM", outside, inside)
 
 
 def _clock(group: Sequence[OverlapRow], items: dict[str, PointResult]) -> ContrastSource | None:
@@ -145,5 +142,5 @@ def _clock(group: Sequence[OverlapRow], items: dict[str, PointResult]) -> Contra
     if not known:
         return None
     row = min(known, key=lambda row: row.clock_kept.value if row.clock_kept else 1.0)
-    contrast = f"SM clock, where it fell most: {row.label}"
+    contrast = "SM clock at its least"
     return loss("clock and power", VICTIMS[row.victim], contrast, items[row.point], row.clock_kept, row.sms)

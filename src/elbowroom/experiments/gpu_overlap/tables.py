@@ -7,16 +7,22 @@ from typing import Any
 
 import msgspec
 
+from elbowroom.draw.numbers import number as number_text
 from elbowroom.draw.table import TextTable
 from elbowroom.experiments.common.sentences import grouped
-from elbowroom.experiments.common.source_table import STAND_IN_SENTENCE, percent, source_table
+from elbowroom.experiments.common.source_table import (
+    KEPT_LEGEND,
+    STAND_IN_SENTENCE,
+    percent,
+    source_table,
+)
 from elbowroom.experiments.common.sources import ContrastSource
 from elbowroom.experiments.gpu_overlap.rows import VICTIMS, OverlapRow, rows, sources
 from elbowroom.machine.topology import Machine
 from elbowroom.results.curves import affected
 from elbowroom.results.result import PointResult
 
-LEGEND = "Percent kept, with 95 % intervals; k: SMs that the mover holds. A copy engine holds none."
+LEGEND = f"{KEPT_LEGEND} first: the side that starts first; p99: of a launch in a chain."
 
 
 class OverlapTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,32 +43,62 @@ def data(results: Sequence[PointResult], machine: Machine) -> dict[str, Any]:  #
 
 
 def tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable, ...]:  # noqa: ARG001
-    """One table for each victim, one of sources."""
+    """Each victim over k; all victims beside copy engines; sources."""
     table = rows(results)
-    by_victim = grouped(table, lambda row: row.victim)
-    drawn = [_victim(victim, group) for victim, group in by_victim.items()]
+    held = grouped([row for row in table if row.sms], lambda row: row.victim)
+    engines = [row for row in table if not row.sms]
+    drawn = [_over_sms(victim, group) for victim, group in held.items()]
+    drawn += [_engines(engines)] if engines else []
     named = source_table(sources(results))
-    return tuple(drawn) if named is None else (*drawn, named)
+    drawn += [] if named is None else [named]
+    below = (STAND_IN_SENTENCE,) * any(row.stand_in for row in table)
+    return tuple(msgspec.structs.replace(item, below=(*item.below, *below)) for item in drawn)
 
 
-def _victim(victim: str, group: Sequence[OverlapRow]) -> TextTable:
+def _over_sms(victim: str, group: Sequence[OverlapRow]) -> TextTable:
+    """As the published comparison: movers, and the SMs that they hold."""
     ks = sorted({row.sms for row in group})
-    lines = grouped(group, lambda row: row.label)
+    lines = grouped(group, lambda row: (row.label, row.first))
     cells, marked = [], []
-    for number, (label, of_line) in enumerate(lines.items()):
-        by_k = {row.sms: row for row in of_line}
-        cells.append((label, *(percent(by_k[k].kept) if k in by_k else "" for k in ks)))
-        for column, k in enumerate(ks, start=1):
-            kept = by_k[k].kept if k in by_k else None
-            if kept is not None and affected(kept):
-                marked.append((number, column))
-    first = group[0]
-    below = [f"Alone: {first.alone:.4g} {first.unit}."] if first.alone is not None else []
+    for number, ((label, first), of_line) in enumerate(lines.items()):
+        by_k = {row.sms: row.kept for row in of_line}
+        cells.append((label, first, *(percent(by_k.get(k)) for k in ks)))
+        kepts = [by_k.get(k) for k in ks]
+        marked += [
+            (number, at) for at, kept in enumerate(kepts, start=2) if kept is not None and affected(kept)
+        ]
+    alone = group[0].alone
     return TextTable(
-        title=f"{VICTIMS[victim]}: percent kept beside",
-        columns=("mover", *("no SMs" if k == 0 else f"k = {k}" for k in ks)),
+        title=f"{VICTIMS[victim]}: percent kept while k SMs are held",
+        columns=("beside", "first", *(f"k = {k}" for k in ks)),
         rows=tuple(cells),
+        left=(0, 1),
         marked=tuple(marked),
-        below=(*below, *[STAND_IN_SENTENCE] * any(row.stand_in for row in group)),
+        below=() if alone is None else (f"Alone: {number_text(alone, 4)} {group[0].unit}.",),
         legend=LEGEND,
+        points=tuple(row.point for row in group),
+    )
+
+
+def _engines(group: Sequence[OverlapRow]) -> TextTable:
+    lines = tuple(
+        (
+            VICTIMS[row.victim],
+            row.label,
+            row.first,
+            percent(row.kept),
+            percent(row.mover_kept),
+            percent(row.p99_kept),
+        )
+        for row in group
+    )
+    hit = [(at, 3) for at, row in enumerate(group) if row.kept is not None and affected(row.kept)]
+    return TextTable(
+        title="Beside copy engines: percent kept",
+        columns=("victim", "beside", "first", "victim keeps", "copies keep", "p99 keeps"),
+        rows=lines,
+        left=(0, 1, 2),
+        marked=tuple(hit),
+        legend=LEGEND,
+        points=tuple(row.point for row in group),
     )
