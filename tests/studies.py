@@ -25,6 +25,7 @@ from elbowroom.workloads import (
     ExtraneousAccesses,
     FactorizationProgram,
     Forwarding,
+    GpuCase,
 )
 from simulated_overlaps import Overlap, answers
 
@@ -76,7 +77,9 @@ def measured(
     calls = {}
     for index, point in enumerate(points):
         kernel = find(point.kernel)
-        computes = kernel is not None or isinstance(point.workload, (Forwarding, FactorizationProgram))
+        computes = kernel is not None or isinstance(
+            point.workload, (Forwarding, FactorizationProgram, GpuCase)
+        )
         comp_unit = kernel.rate_unit if kernel else "MB/s"
         comm_unit = "us" if point.metric == "latency" else "MB/s"
         comp_alone, comp_together, comm_alone, comm_together = truth(point)

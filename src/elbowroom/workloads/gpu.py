@@ -163,14 +163,12 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
         return Startup(name=PROGRAM, ranks=2 if self.sends else 1, settings=settings, patience=120.0)
 
     def sequence(self, point: Point, closing: bool = False, repetition: int = 0) -> tuple[AnyPhase, ...]:
-        """The phases of one unit; every second repetition goes through them backwards."""
+        """The phases of one unit: the same forwards and backwards, so that a drift meets all alike."""
         if self.messages:
             phases = THREE
         else:
             phases = WITHOUT_MOVER if self.mover in ("sm_idle", "sm_target") else SEQUENCE
-        if closing:
-            phases = tuple(phase for phase in phases if phase in ("A", "B"))
-        return phases[::-1] if repetition % 2 else phases
+        return tuple(phase for phase in phases if phase in ("A", "B")) if closing else phases
 
     def request(self, point: Point, unit: Unit, steady: Steady) -> dict[str, object]:
         """A case as `gpu-bench measure` takes it, with its phases."""
@@ -275,8 +273,8 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
                 "driver to CUDA 12.8 or newer"
             )
         if self.device_bytes > device.memory:
-            wanted, there = format_size(self.device_bytes), format_size(device.memory)
-            return f"needs {wanted} of the device's {there}; name smaller sizes"
+            needed, there = self.device_bytes / 1e9, device.memory / 1e9
+            return f"its buffers take {needed:.3g} GB, and the device has {there:.3g} GB; name smaller sizes"
         return ""
 
     @property

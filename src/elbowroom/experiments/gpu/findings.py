@@ -32,7 +32,7 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
     cases = grouped(beside_cores(table), lambda row: (row.kernel, row.direction, row.node, row.bytes))
     largest = max((row.bytes for row in table), default=0)
     found = [_over_n(group) for case, group in cases.items() if case[-1] == largest]
-    sending = grouped([row for row in table if row.message_bytes], lambda row: row.kernel)
+    sending = grouped([row for row in table if _beside_messages(row)], lambda row: row.kernel)
     found += [_streams(group) for group in sending.values()]
     found.sort(key=lambda finding: finding.level != "interference")
     return (*found, *_nodes(table), *_sources(results))
@@ -64,6 +64,11 @@ def _over_n(group: Sequence[CopyRow]) -> Finding:
         values=values | onset_values("copies", copies) | onset_values("cores", cores),
         points=tuple(row.point for row in group),
     )
+
+
+def _beside_messages(row: CopyRow) -> bool:
+    """Whether copies were measured beside messages."""
+    return any(row.of("copies", phase) is not None for phase in ("BC", "ABC"))
 
 
 def _streams(group: Sequence[CopyRow]) -> Finding:

@@ -1,0 +1,121 @@
+"""A case of an accelerator: its request, and what an accelerator or a machine cannot answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from elbowroom.errors import UsageError
+from elbowroom.machine.assessment import Failure
+from elbowroom.machine.gpu import Device, GpuFacts, GpuLibrary
+from elbowroom.plan.file import Steady
+from elbowroom.plan.point import Point, Unit
+from elbowroom.workloads import GpuCase
+from studies import SMALL
+
+FACTS = GpuFacts(
+    cuda="12.8",
+    devices=1,
+    device=Device(name="d", pci="", sms=132, capability=90, memory=80_000_000_000),
+    stand_in=False,
+    batch_copies=True,
+    management=Failure(reason="no NVML"),
+    compiler=GpuLibrary(path="nvrtc"),
+    gemm=GpuLibrary(path="cublaslt"),
+)
+MISSING = Failure(reason="libnvrtc.so was not found", hint="install it")
+
+
+def point(case: GpuCase, **others: Any) -> Point:
+    fields = {"kernel": "none", "n": 0, "size": case.bytes, "metric": "bandwidth", "comm_core": 0}
+    return Point(plan="p", comp_node=0, comm_node=0, workload=case, **(fields | others))
+
+
+def idle(k: int) -> GpuCase:
+    return GpuCase(victim="gemm", mover="sm_idle", sms=k)
+
+
+@pytest.mark.parametrize(
+    ("case", "facts", "reason"),
+    [
+        (idle(131), FACTS, ""),
+        (idle(132), FACTS, "k = 132: the device has 132 SMs; k is at most 131"),
+        (idle(200), FACTS, "k = 200: the device has 132 SMs"),
+        (idle(4), MISSING, "libnvrtc.so was not found; install it"),
+        (idle(4), msgspec.structs.replace(FACTS, compiler=MISSING), "kernels cannot be compiled: libnvrtc"),
+        (idle(4), msgspec.structs.replace(FACTS, gemm=MISSING), "no matrix products: libnvrtc"),
+        (
+            GpuCase(victim="gemm", mover="copy", direction="d2d", bytes=1),
+            msgspec.structs.replace(FACTS, batch_copies=False),
+            "cannot leave copies inside the device to a copy engine; update",
+        ),
+        (
+            GpuCase(victim="copy", mover="messages", direction="h2d", bytes=1),
+            msgspec.structs.replace(FACTS, compiler=MISSING, gemm=MISSING),
+            "",
+        ),
+        (
+            GpuCase(victim="triad", mover="copy", direction="h2d", bytes=1, victim_bytes=90 << 30),
+            FACTS,
+            "its buffers take 96.6 GB, and the device has 80 GB",
+        ),
+        (
+            idle(4),
+            msgspec.structs.replace(FACTS, device=msgspec.structs.replace(FACTS.device, prohibited=True)),
+            "prohibits programs",
+        ),
+    ],
+)
+def test_what_an_accelerator_cannot_answer_is_refused_with_the_reason(
+    case: GpuCase, facts: GpuFacts | Failure, reason: str
+) -> None:
+    refusal = case.gpu_refusal(facts)
+    assert reason in refusal
+    assert bool(refusal) == bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("case", "field"),
+    [
+        (GpuCase(victim="gemm", mover="sm_idle", sms=0), "sms"),
+        (GpuCase(victim="gemm", mover="copy", direction="h2d", bytes=0), "copy_sizes"),
+        (GpuCase(victim="gemm", mover="copy", direction="h2d", bytes=1, node=7), "pinned_nodes"),
+        (GpuCase(victim="gemm", mover="copy", direction="h2d", bytes=1 << 50), "copy_sizes"),
+    ],
+)
+def test_what_no_accelerator_could_answer_is_a_usage_error(case: GpuCase, field: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        case.validate(point(case), SMALL)
+    assert refused.value.field == field
+
+
+def test_the_core_that_submits_work_cannot_compute() -> None:
+    case = GpuCase(victim="cores", mover="copy", direction="h2d", bytes=1, submit_core=1)
+    with pytest.raises(UsageError, match="submits work to the device"):
+        case.validate(point(case, kernel="triad", n=1, comp_cores=(1,)), SMALL)
+
+
+def test_a_request_has_the_sides_as_gpu_bench_takes_them() -> None:
+    case = GpuCase(
+        victim="cores", mover="copy", direction="both", bytes=64, node=1, messages=True, submit_core=3
+    )
+    asked = point(
+        case, kernel="triad", n=2, comp_cores=(0, 1), comm_core=4, peer_cores=(5,), working_set=96, size=8
+    )
+    request: Any = case.request(asked, Unit(point=asked.id, repetition=1), Steady())
+    assert set(request["sequence"]) == {"A", "B", "C", "AB", "AC", "BC", "ABC"}
+    assert request["sequence"] == request["sequence"][::-1]
+    assert request["case"]["a"] == {
+        "kind": "cores", "kernel": "triad", "cores": [0, 1], "node": 0, "cursor": 1, "bytes": 96,
+    }  # fmt: skip
+    assert request["case"]["b"] == {"kind": "copy", "direction": "both", "bytes": 64, "node": 1}
+    assert request["case"]["c"]["peer_core"] == 5
+    assert request["core"] == 3
+
+
+@pytest.mark.parametrize("mover", ["sm_idle", "sm_target"])
+def test_a_mover_without_a_rate_has_no_phase_alone(mover: Any) -> None:
+    case = GpuCase(victim="gemm", mover=mover, sms=2)
+    assert set(case.sequence(point(case))) == {"A", "AB"}
