@@ -130,10 +130,10 @@ def test_the_table_has_a_column_for_each_k_and_marks_what_suffers() -> None:
     points = expanded("gpu-overlap", sms="4,8", victims="gemm", control="false").points
     found = measured(points, overlap_truth({"sm_idle": 0.5}))
     table = experiments.get("gpu-overlap").tables(found, HOST)[0]
-    assert table.columns == ("beside", "first", "k = 4", "k = 8")
+    assert table.columns == ("beside", "k = 4", "k = 8")
     idle = [number for number, row in enumerate(table.rows) if row[0] == "SMs idle"]
     assert {row for row, _ in table.marked} == set(idle)
-    assert all(table.rows[row][2].startswith(("50.", "49.")) for row in idle)
+    assert all(table.rows[row][1].startswith(("50.", "49.")) for row in idle)
 
 
 def test_the_hosts_memory_is_what_triad_costs_more_than_prime_counting() -> None:
@@ -193,3 +193,15 @@ def test_a_stand_in_is_named_in_tables_and_figures() -> None:
     experiment = experiments.get("gpu-overlap")
     assert all("stand-in answered" in table.below[-1] for table in experiment.tables(found, HOST))
     assert all("(stand-in)" in figure.title for figure in experiment.figures(found, HOST))
+
+
+def test_cases_in_which_neither_side_suffers_are_one_finding() -> None:
+    def truth(point: Point) -> tuple[float, float, float, float]:
+        return 1000.0, 600.0 if point.kernel == "triad" else 1000.0, 500.0, 500.0
+
+    points = expanded("gpu", kernels=("triad", "prime"), beside_messages="", directions="h2d").points
+    found = measured([point for point in points if point.role == "point"], truth)
+    findings = experiments.get("gpu").findings(found, HOST)
+    quiet = [finding for finding in findings if finding.level == "quiet"]
+    assert [(finding.key, finding.values["cases"]) for finding in quiet] == [("gpu-unaffected", 2)]
+    assert sum(finding.level == "interference" for finding in findings) == 2

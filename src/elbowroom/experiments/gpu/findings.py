@@ -31,7 +31,9 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
         return (nothing(KEY, "Copies between host and GPU"),)
     cases = grouped(beside_cores(table), lambda row: (row.kernel, row.direction, row.node, row.bytes))
     largest = max((row.bytes for row in table), default=0)
-    found = [_over_n(group) for case, group in cases.items() if case[-1] == largest]
+    over_n = [_over_n(group) for case, group in cases.items() if case[-1] == largest]
+    found = [finding for finding in over_n if finding.level != "quiet"]
+    found += _unaffected([finding for finding in over_n if finding.level == "quiet"])
     sending = grouped([row for row in table if _beside_messages(row)], lambda row: row.kernel)
     found += [_streams(group) for group in sending.values()]
     found.sort(key=lambda finding: finding.level != "interference")
@@ -64,6 +66,25 @@ def _over_n(group: Sequence[CopyRow]) -> Finding:
         values=values | onset_values("copies", copies) | onset_values("cores", cores),
         points=tuple(row.point for row in group),
     )
+
+
+def _unaffected(quiet: Sequence[Finding]) -> Iterator[Finding]:
+    """All cases in which neither side suffers, as one."""
+    if not quiet:
+        return
+    kernels = dict.fromkeys(str(finding.values["kernel"]) for finding in quiet)
+    least = {
+        side: min(float(worst) for finding in quiet if (worst := finding.values[f"{side}_worst"]) is not None)
+        for side in ("copies", "cores")
+    }
+    listed = ", ".join(map(kernel_name, kernels))
+    text = (
+        f"In {len(quiet)} cases (kernel, direction, node) neither side suffers: copies keep at least "
+        f"{least['copies']:.2f}, cores {least['cores']:.2f} ({listed})."
+    )
+    values: Values = {"cases": len(quiet), **{f"{side}_worst": worst for side, worst in least.items()}}
+    points = tuple(point for finding in quiet for point in finding.points)
+    yield Finding(key=f"{KEY}-unaffected", level="quiet", text=text, values=values, points=points)
 
 
 def _beside_messages(row: CopyRow) -> bool:

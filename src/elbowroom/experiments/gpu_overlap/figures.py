@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from elbowroom.draw.figure import Axis, Figure, Series
 from elbowroom.experiments.common.sentences import grouped
-from elbowroom.experiments.gpu_overlap.rows import VICTIMS, OverlapRow, rows
+from elbowroom.experiments.gpu_overlap.rows import VICTIMS, OverlapRow, labels, rows
 from elbowroom.machine.topology import Machine
 from elbowroom.results.result import PointResult
 
@@ -20,7 +20,8 @@ def figures(results: Sequence[PointResult], machine: Machine) -> tuple[Figure, .
 
 
 def _figure(victim: str, group: Sequence[OverlapRow]) -> Figure:
-    lines = grouped(group, lambda row: row.label + ", mover first" * (row.first == "mover"))
+    called = labels(group)
+    lines = grouped(group, lambda row: called[row.point] + ", mover first" * (row.first == "mover"))
     stand_in = " (stand-in)" * any(row.stand_in for row in group)
     return Figure(
         name=f"gpu-overlap-{victim}",

@@ -9,6 +9,7 @@ from elbowroom.experiments.gpu_overlap.rows import ENGINES, VICTIMS, OverlapRow,
 from elbowroom.machine.topology import Machine
 from elbowroom.results.curves import affected
 from elbowroom.results.result import Finding, PointResult
+from elbowroom.stats.interval import apart
 
 KEY = "gpu-overlap"
 
@@ -55,7 +56,8 @@ def _worst(victim: str, name: str, group: Sequence[OverlapRow]) -> Finding:
 
 def _at(row: OverlapRow) -> str:
     order = ", mover first" if row.first == "mover" else ""
-    return f"{row.label}, k = {row.sms}{order}" if row.sms else f"{row.label}{order}"
+    place = f", node {row.node}" if row.node >= 0 else ""
+    return f"{row.label}{place}, k = {row.sms}{order}" if row.sms else f"{row.label}{place}{order}"
 
 
 def _orders(victim: str, group: Sequence[OverlapRow]) -> Iterator[Finding]:
@@ -66,8 +68,11 @@ def _orders(victim: str, group: Sequence[OverlapRow]) -> Iterator[Finding]:
         return
     one, other = max(both, key=lambda pair: abs(_kept(pair[0]) - _kept(pair[1])))
     first, second = (one, other) if one.first == "victim" else (other, one)
+    kepts = [row.kept for row in (first, second) if row.kept is not None]
+    decides = len(kepts) == 2 and (apart(*kepts) or apart(*reversed(kepts)))
+    verb = "decides" if decides else "makes no difference that the intervals show; most"
     text = (
-        f"{VICTIMS[victim]}: the order of starts matters most beside {_at(first)}: it keeps "
+        f"{VICTIMS[victim]}: the order of starts {verb} beside {_at(first)}: it keeps "
         f"{kept_text(first.kept)} if it starts first, and {kept_text(second.kept)} if the mover does."
     )
     values: Values = {"victim_first": _kept(first), "mover_first": _kept(second), "k": first.sms}

@@ -42,7 +42,6 @@ class OverlapRow(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def label(self) -> str:
         """The mover: `SMs copy to host, 50 GB/s`."""
-        place = f", node {self.node}" if self.node >= 0 else ""
         pace = f", {self.pace_mb_s / 1e3:g} GB/s" if self.pace_mb_s else ""
         word = {
             "sm_hbm": "SMs copy in HBM",
@@ -50,7 +49,18 @@ class OverlapRow(msgspec.Struct, frozen=True, kw_only=True):
             "sm_idle": "SMs idle",
             "sm_target": "planned for fewer",
         }.get(self.mover, f"copy engine {self.mover}")
-        return f"{word}{pace}{place}"
+        return f"{word}{pace}"
+
+
+def labels(group: Sequence[OverlapRow]) -> dict[str, str]:
+    """How each row's mover is called among others, by the row's point: with the node of the pinned buffer
+    where there are several.
+    """
+    several = len({row.node for row in group if row.node >= 0}) > 1
+    return {
+        row.point: f"{row.label}, node {row.node}" if several and row.node >= 0 else row.label
+        for row in group
+    }
 
 
 def mover_name(case: GpuCase) -> str:

@@ -17,12 +17,12 @@ from elbowroom.experiments.common.source_table import (
     source_table,
 )
 from elbowroom.experiments.common.sources import ContrastSource
-from elbowroom.experiments.gpu_overlap.rows import VICTIMS, OverlapRow, rows, sources
+from elbowroom.experiments.gpu_overlap.rows import VICTIMS, OverlapRow, labels, rows, sources
 from elbowroom.machine.topology import Machine
 from elbowroom.results.curves import affected
 from elbowroom.results.result import PointResult
 
-LEGEND = f"{KEPT_LEGEND} first: the side that starts first; p99: of a launch in a chain."
+LEGEND = f"{KEPT_LEGEND} p99: of a launch in a chain."
 
 
 class OverlapTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,9 +45,9 @@ def data(results: Sequence[PointResult], machine: Machine) -> dict[str, Any]:  #
 def tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable, ...]:  # noqa: ARG001
     """Each victim over k; all victims beside copy engines; sources."""
     table = rows(results)
-    held = grouped([row for row in table if row.sms], lambda row: row.victim)
+    held = grouped([row for row in table if row.sms], lambda row: (row.victim, row.first))
     engines = [row for row in table if not row.sms]
-    drawn = [_over_sms(victim, group) for victim, group in held.items()]
+    drawn = [_over_sms(victim, first, group) for (victim, first), group in held.items()]
     drawn += [_engines(engines)] if engines else []
     named = source_table(sources(results))
     drawn += [] if named is None else [named]
@@ -55,22 +55,23 @@ def tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable,
     return tuple(msgspec.structs.replace(item, below=(*item.below, *below)) for item in drawn)
 
 
-def _over_sms(victim: str, group: Sequence[OverlapRow]) -> TextTable:
+def _over_sms(victim: str, first: str, group: Sequence[OverlapRow]) -> TextTable:
     """As the published comparison: movers, and the SMs that they hold."""
     ks = sorted({row.sms for row in group})
-    lines = grouped(group, lambda row: (row.label, row.first))
+    called = labels(group)
+    lines = grouped(group, lambda row: called[row.point])
     cells, marked = [], []
-    for number, ((label, first), of_line) in enumerate(lines.items()):
+    for number, (label, of_line) in enumerate(lines.items()):
         by_k = {row.sms: row.kept for row in of_line}
-        cells.append((label, first, *(percent(by_k.get(k)) for k in ks)))
+        cells.append((label, *(percent(by_k.get(k)) for k in ks)))
         kepts = [by_k.get(k) for k in ks]
         marked += [
-            (number, at) for at, kept in enumerate(kepts, start=2) if kept is not None and affected(kept)
+            (number, at) for at, kept in enumerate(kepts, start=1) if kept is not None and affected(kept)
         ]
     alone = group[0].alone
     return TextTable(
-        title=f"{VICTIMS[victim]}: percent kept while k SMs are held",
-        columns=("beside", "first", *(f"k = {k}" for k in ks)),
+        title=f"{VICTIMS[victim]}: percent kept while k SMs are held, {first} started first",
+        columns=("beside", *(f"k = {k}" for k in ks)),
         rows=tuple(cells),
         left=(0, 1),
         marked=tuple(marked),
@@ -81,10 +82,11 @@ def _over_sms(victim: str, group: Sequence[OverlapRow]) -> TextTable:
 
 
 def _engines(group: Sequence[OverlapRow]) -> TextTable:
+    called = labels(group)
     lines = tuple(
         (
             VICTIMS[row.victim],
-            row.label,
+            called[row.point],
             row.first,
             percent(row.kept),
             percent(row.mover_kept),
