@@ -89,6 +89,19 @@ void fill_device(const gpu::Context& context, gpu::DevicePointer to, std::size_t
   }
 }
 
+void clear_host(void* data, std::size_t bytes) {
+  const std::size_t last = last_part(bytes);
+  std::memset(data, 0, std::min(bytes, kLooked));
+  std::memset(static_cast<char*>(data) + last, 0, bytes - last);
+}
+
+void clear_device(const gpu::Context& context, gpu::DevicePointer data, std::size_t bytes) {
+  const std::vector<char> zeros(kLooked + 8);
+  const std::size_t last = last_part(bytes);
+  write_device(context, data, zeros.data(), std::min(bytes, kLooked));
+  write_device(context, data + last, zeros.data(), bytes - last);
+}
+
 std::string check_host(const void* data, std::size_t bytes, Content content, std::uint64_t seed) {
   const std::size_t last = last_part(bytes);
   const bool same = equals(data, std::min(bytes, kLooked), 0, content, seed) &&

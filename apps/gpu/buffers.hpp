@@ -22,6 +22,11 @@ void fill_device(const gpu::Context& context, gpu::DevicePointer to, std::size_t
 void read_device(const gpu::Context& context, void* to, gpu::DevicePointer from, std::size_t bytes);
 void write_device(const gpu::Context& context, gpu::DevicePointer to, const void* from, std::size_t bytes);
 
+// Zeros in the places that check_device() and check_host() look at: buffers that several cases use hold the right contents
+// from the case before.
+void clear_device(const gpu::Context& context, gpu::DevicePointer data, std::size_t bytes);
+void clear_host(void* data, std::size_t bytes);
+
 // "" or a sentence, if the first and last 4 KiB are not those of fill() for `bytes` bytes.
 std::string check_device(const gpu::Context& context, gpu::DevicePointer data, std::size_t bytes, Content content,
                          std::uint64_t seed);

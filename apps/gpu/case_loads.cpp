@@ -21,14 +21,9 @@ Work planned_work(const Case& one, int available) {
 CaseLoads::CaseLoads(Maker& maker, const Case& one, const MakeMessages& messages) : case_(one) {
   for (const Work& work : case_.sides) {
     engines_.push_back(maker.engine(work));
-    sides_.emplace_back();
-    if (work.kind == Work::Kind::sm_target) {
-      planned_ = maker.make(planned_work(case_, maker.context().facts().sms));
-    } else if (work.kind == Work::Kind::messages) {
-      sides_.back().push_back(messages(work));
-    } else {
-      sides_.back() = maker.make(work);
-    }
+    sides_.push_back(work.kind == Work::Kind::messages ? std::make_shared<MadeSide>() : maker.make(work));
+    if (work.kind == Work::Kind::messages) sides_.back()->side.push_back(messages(work));
+    if (work.kind == Work::Kind::sm_target) planned_ = maker.make(planned_work(case_, maker.context().facts().sms));
   }
 }
 
@@ -41,29 +36,33 @@ std::vector<std::size_t> CaseLoads::ordered(std::vector<std::size_t> sides) cons
 
 std::vector<Load*> CaseLoads::loads() const {
   std::vector<Load*> all;
-  for (const auto& load : planned_) all.push_back(load.get());
-  for (const Side& side : sides_) {
-    for (const auto& load : side) all.push_back(load.get());
-  }
+  const auto add = [&](const MadeSide& made) {
+    for (const auto& load : made.side) all.push_back(load.get());
+  };
+  if (planned_) add(*planned_);
+  for (const auto& made : sides_) add(*made);
   return all;
 }
 
 void CaseLoads::warm() {
-  for (Load* const load : loads()) load->warm();
+  for (Load* const load : loads()) {
+    load->clear();
+    load->warm();
+  }
 }
 
 std::vector<Sample> CaseLoads::run(const std::vector<std::size_t>& sides, const Timing& timing) {
-  const bool planned = !planned_.empty() && std::find(sides.begin(), sides.end(), 1U) != sides.end();
+  const bool planned = planned_ && std::find(sides.begin(), sides.end(), 1U) != sides.end();
   std::vector<Side*> active;
   for (const std::size_t side : sides) {
-    Side* const chosen = side == 0 && planned ? &planned_ : &sides_[side];
-    if (!chosen->empty()) active.push_back(chosen);
+    Side& chosen = side == 0 && planned ? planned_->side : sides_[side]->side;
+    if (!chosen.empty()) active.push_back(&chosen);
   }
   std::vector<Sample> measured = run_phase(active, timing);
   for (const Side* const side : active) note(*side);
   std::vector<Sample> samples;
   auto next = measured.begin();
-  for (const std::size_t side : sides) samples.push_back(sides_[side].empty() ? Sample{} : *next++);
+  for (const std::size_t side : sides) samples.push_back(runs(side) ? *next++ : Sample{});
   return samples;
 }
 
@@ -93,6 +92,6 @@ std::vector<Flag> CaseLoads::flags() {
   return flags;
 }
 
-std::string CaseLoads::unit(std::size_t side) const { return sides_[side].empty() ? "" : sides_[side].front()->unit(); }
+std::string CaseLoads::unit(std::size_t side) const { return runs(side) ? sides_[side]->side.front()->unit() : ""; }
 
 }  // namespace elbowroom::gpu_bench

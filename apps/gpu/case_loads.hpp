@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,7 @@ class CaseLoads {
 
   std::size_t size() const { return sides_.size(); }
   // Whether the side runs anything: SMs that side a is planned without do not.
-  bool runs(std::size_t side) const { return !sides_[side].empty(); }
+  bool runs(std::size_t side) const { return !sides_[side]->side.empty(); }
   // All sides of a phase, in the order in which they start.
   std::vector<std::size_t> ordered(std::vector<std::size_t> sides) const;
   void warm();
@@ -36,12 +37,12 @@ class CaseLoads {
 
  private:
   Case case_;
-  std::vector<Side> sides_;
+  std::vector<std::shared_ptr<MadeSide>> sides_;
   std::vector<std::string> engines_;
-  Side planned_;  // side a, planned without the SMs of side b
+  std::shared_ptr<MadeSide> planned_;  // side a, planned without the SMs of side b; null for most
   std::vector<Flag> noted_;
   std::vector<Load*> loads() const;
-  void note(const Side& side);
+  void note(const Side& side);  // its flags
 };
 
 }  // namespace elbowroom::gpu_bench

@@ -29,6 +29,8 @@ class Triad final : public UnitLoad {
 
   const char* unit() const override { return "MB/s"; }
 
+  void clear() override { clear_device(context_, c_.address(), c_.size()); }
+
   std::string check() override {
     const std::size_t count = std::min(kChecked, 4 * vectors_);
     std::vector<float> a(count), b(count), c(count);

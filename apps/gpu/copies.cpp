@@ -46,6 +46,10 @@ class HostCopy final : public Copy {
     }
   }
 
+  void clear() override {
+    to_device_ ? clear_device(context_, device_.address(), bytes_) : clear_host(host_.data(), bytes_);
+  }
+
   std::string check() override {
     return to_device_ ? check_device(context_, device_.address(), bytes_, Content::bytes, kSeed)
                       : check_host(host_.data(), bytes_, Content::bytes, kSeed);
@@ -87,6 +91,8 @@ class InsideCopy final : public Copy {
     }
     fill_device(context, from_.address(), bytes_, Content::bytes, kSeed);
   }
+
+  void clear() override { clear_device(context_, to_.address(), bytes_); }
 
   std::string check() override { return check_device(context_, to_.address(), bytes_, Content::bytes, kSeed); }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -21,10 +22,17 @@ struct Progress {
   std::int64_t at = 0;  // ns, end of the last chunk
 };
 
+// What a core computes with: touched in the first phase, and kept for those that follow.
+struct Memory {
+  std::optional<Arena> arena;
+  std::unique_ptr<Worker> worker;
+};
+
 // A computing thread. It computes in chunks of about a millisecond and notes items and time after each.
 class Core {
  public:
-  Core(const Work& work, int number) : work_(work), number_(number), thread_([this] { run(); }) {}
+  Core(const Work& work, int number, Memory& memory)
+      : work_(work), number_(number), memory_(memory), thread_([this] { run(); }) {}
   ~Core() { stop(); }
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
@@ -51,6 +59,7 @@ class Core {
  private:
   const Work& work_;
   int number_;
+  Memory& memory_;
   std::atomic<bool> stopped_ = false;
   std::mutex mutex_;
   Progress progress_;
@@ -71,14 +80,8 @@ class Core {
   void compute() {
     const Machine& machine = Machine::here();
     machine.bind_this_thread(number_);
-    const KernelInfo& info = *find_kernel(work_.kernel);
-    const CoreInfo* const core = machine.core(number_);
-    const int node = work_.node >= 0 ? work_.node : std::max(core == nullptr ? 0 : core->node, 0);
-    std::optional<Arena> arena;
-    if (info.arrays > 0) arena.emplace(work_.bytes, node);
-    const auto worker =
-        make_worker(work_.kernel, arena ? arena->data() : nullptr, arena ? work_.bytes : 0, work_.cursor);
-    worker->first_touch();
+    if (!memory_.worker) prepare(machine);
+    const auto& [arena, worker] = memory_;
     std::uint64_t items = 1;
     std::int64_t last = now_ns();
     while (!stopped_) {
@@ -97,11 +100,21 @@ class Core {
     const PageReport pages = arena->verify(work_.bytes);
     misplaced_ = pages.unknown.empty() && pages.share < 1;
   }
+
+  void prepare(const Machine& machine) {
+    const CoreInfo* const core = machine.core(number_);
+    const int node = work_.node >= 0 ? work_.node : std::max(core == nullptr ? 0 : core->node, 0);
+    if (find_kernel(work_.kernel)->arrays > 0) memory_.arena.emplace(work_.bytes, node);
+    void* const data = memory_.arena ? memory_.arena->data() : nullptr;
+    auto worker = make_worker(work_.kernel, data, memory_.arena ? work_.bytes : 0, work_.cursor);
+    worker->first_touch();
+    memory_.worker = std::move(worker);
+  }
 };
 
 class Cores final : public Load {
  public:
-  explicit Cores(const Work& work) : work_(work), info_(*find_kernel(work.kernel)) {
+  explicit Cores(const Work& work) : work_(work), info_(*find_kernel(work.kernel)), memories_(work.cores.size()) {
     for (const int number : work.cores) {
       const CoreInfo* const core = Machine::here().core(number);
       if (core == nullptr || !core->allowed) {
@@ -115,7 +128,9 @@ class Cores final : public Load {
 
   void start() override {
     cores_.clear();
-    for (const int number : work_.cores) cores_.push_back(std::make_unique<Core>(work_, number));
+    for (std::size_t i = 0; i < work_.cores.size(); ++i) {
+      cores_.push_back(std::make_unique<Core>(work_, work_.cores[i], memories_[i]));
+    }
   }
 
   bool running() override {
@@ -167,6 +182,7 @@ class Cores final : public Load {
  private:
   const Work& work_;
   const KernelInfo& info_;
+  std::vector<Memory> memories_;
   std::vector<std::unique_ptr<Core>> cores_;
   std::vector<Progress> begun_;
   std::vector<Progress> ended_;

@@ -28,6 +28,8 @@ class Load {
  public:
   virtual ~Load() = default;
   virtual const char* unit() const = 0;
+  // Clears what check() looks at, where buffers were used before.
+  virtual void clear() {}
   // Runs it briefly with nothing beside it: CUDA loads a kernel at its first launch, and may wait for all SMs then.
   virtual void warm() {}
   virtual void start() = 0;

@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "copies.hpp"
 #include "machine/machine.hpp"
 #include "test_run.hpp"
 
+using namespace elbowroom;
 using namespace elbowroom::gpu_bench;
 using nlohmann::json;
 
@@ -126,6 +128,30 @@ TEST_CASE("a product that is planned for half of the SMs takes twice the time") 
                                      R"(}, {"a": {"kind": "gemm", "m": 64, "n": 64, "k": 64, "sm_target": 4}})"));
   REQUIRE(all.size() == 2);
   CHECK(all[1]["a"]["alone"].get<double>() == doctest::Approx(all[0]["a"]["alone"].get<double>() / 2).epsilon(0.005));
+}
+
+TEST_CASE("a product beside SMs that it is planned without keeps the planned share, alone and together") {
+  const Planted planted(R"({"sms": 8})");
+  const json result = result_of(beside(kGemm, R"({"kind": "sm_target", "sms": 4})"));
+  CHECK(result["status"] == "ok");
+  CHECK(std::abs(result["a"]["kept"].get<double>() - 0.5) < kTwoPoints);
+  CHECK(result_of(beside(kGemm, R"({"kind": "sm_target", "sms": 8})"))["status"] == "n/a");
+}
+
+TEST_CASE("buffers that cases share are cleared before each, so that their check is of this case") {
+  const Planted planted;
+  const auto all = results(run_cases(R"({"a": )" + copy("h2d") + R"(}, {"a": )" + copy("h2d") + R"(}, {"a": )" +
+                                     copy("d2h") + R"(}, {"a": )" + copy("d2h") + "}"));
+  for (const json& result : all) CHECK(result["status"] == "ok");
+  const gpu::Driver driver;
+  const gpu::Context context(driver, 0);
+  Work work;
+  work.bytes = 65536;
+  const auto load = make_copy(context, work, Direction::h2d);
+  load->warm();
+  CHECK(load->check() == "");
+  load->clear();
+  CHECK(load->check() != "");
 }
 
 TEST_CASE("a chain reports the median and the 99th percentile of a launch") {

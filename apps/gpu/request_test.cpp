@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 using namespace elbowroom::gpu_bench;
@@ -59,4 +60,25 @@ TEST_CASE("wrong cases are refused with a sentence") {
   CHECK(refusal_of_case(R"({"a": {"kind": "cores", "cores": [2]}, "b": {"kind": "cores", "cores": [2]}})") ==
         "case 0: both sides compute on one core");
   CHECK(refusal_of_case(R"({"a": {"kind": "triad"}, "first": "c"})") == "case 0: first c is not one of a, b");
+}
+
+TEST_CASE("a product is planned without SMs as side b of a gemm only") {
+  const auto asked = [](const std::string& a, const std::string& b) {
+    return parse_request(R"({"cases": [{"a": )" + a + R"(, "b": )" + b + "}]}");
+  };
+  const std::string target = R"({"kind": "sm_target", "sms": 4})";
+  CHECK_NOTHROW(asked(R"({"kind": "gemm"})", target));
+  CHECK_THROWS_WITH_AS(asked(R"({"kind": "triad"})", target), "case 0: sm_target is side b of a gemm", WrongRequest);
+}
+
+TEST_CASE("messages, and a third side, are refused without MPI, and one core has one thread") {
+  const nlohmann::json three = nlohmann::json::parse(R"({"a": {"kind": "cores", "kernel": "prime", "cores": [1]},
+    "b": {"kind": "copy"}, "c": {"kind": "messages", "bytes": 8, "core": 2, "peer_core": 3}})");
+  CHECK(read_case(three, "the case", 0).sides.size() == 3);
+  const std::string text = nlohmann::json{{"cases", {three}}}.dump();
+  CHECK_THROWS_WITH_AS(parse_request(text), "case 0: messages need gpu-streams, which runs with MPI", WrongRequest);
+  CHECK_THROWS_WITH_AS(read_case(three, "it", 1), "it: core 1 submits, and cannot compute", WrongRequest);
+  nlohmann::json same = three;
+  same["c"]["peer_core"] = 1;
+  CHECK_THROWS_WITH_AS(read_case(same, "it", 0), "it: core 1 communicates, and cannot compute", WrongRequest);
 }

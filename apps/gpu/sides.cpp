@@ -1,6 +1,7 @@
 #include "sides.hpp"
 
 #include <algorithm>
+#include <sstream>
 
 #include "computing.hpp"
 #include "copies.hpp"
@@ -12,6 +13,26 @@ namespace elbowroom::gpu_bench {
 namespace {
 
 constexpr double kProofPatience = 0.5;  // s: a copy of 1 MiB takes less than 1 ms
+
+constexpr double kMostKept = 8e9;  // bytes of buffers, of the device and pinned
+
+std::string key_of(const Work& work) {
+  std::ostringstream key;
+  key << static_cast<int>(work.kind) << ' ' << work.bytes << ' ' << work.direction << ' ' << work.engine << ' '
+      << work.node << ' ' << work.sms << ' ' << work.pace_mb_s << ' ' << work.m << ' ' << work.n << ' ' << work.k << ' '
+      << work.sm_target << ' ' << work.launches;
+  return key.str();
+}
+
+double kept_bytes(const std::map<std::string, std::shared_ptr<MadeSide>>& kept) {
+  double sum = 0;
+  for (const auto& [key, made] : kept) {
+    const Work& work = made->work;
+    const auto numbers = static_cast<double>(work.m * work.k + work.k * work.n + work.m * work.n);
+    sum += work.kind == Work::Kind::gemm ? 2 * numbers : 2 * static_cast<double>(work.bytes);
+  }
+  return sum;
+}
 
 std::vector<Direction> directions(const Work& work) {
   if (work.direction == "both") return {Direction::h2d, Direction::d2h};
@@ -31,21 +52,45 @@ const gpu::BlasLibrary& Maker::blas() {
   return *blas_;
 }
 
-Side Maker::make(const Work& work) {
-  Side side;
+std::shared_ptr<MadeSide> Maker::made(const Work& work) {
+  auto result = std::make_shared<MadeSide>(MadeSide{work, {}});
+  const Work& own = result->work;
+  Side& side = result->side;
   switch (work.kind) {
     case Work::Kind::copy:
-      for (const Direction direction : directions(work)) side.push_back(make_copy(context_, work, direction));
+      for (const Direction direction : directions(own)) side.push_back(make_copy(context_, own, direction));
       break;
-    case Work::Kind::cores: side.push_back(make_cores(work)); break;
-    case Work::Kind::triad: side.push_back(make_triad(kernels(), work)); break;
-    case Work::Kind::chain: side.push_back(make_chain(kernels(), work)); break;
-    case Work::Kind::gemm: side.push_back(make_gemm(context_, blas(), work)); break;
-    case Work::Kind::sm_idle: side.push_back(std::make_unique<Holder>(kernels(), work.sms)); break;
+    case Work::Kind::cores: side.push_back(make_cores(own)); break;
+    case Work::Kind::triad: side.push_back(make_triad(kernels(), own)); break;
+    case Work::Kind::chain: side.push_back(make_chain(kernels(), own)); break;
+    case Work::Kind::gemm: side.push_back(make_gemm(context_, blas(), own)); break;
+    case Work::Kind::sm_idle: side.push_back(std::make_unique<Holder>(kernels(), own.sms)); break;
+    case Work::Kind::sm_copy: side.push_back(make_sm_copy(kernels(), own)); break;
     case Work::Kind::sm_target:
     case Work::Kind::messages: break;  // nothing of the device's
-    case Work::Kind::sm_copy: side.push_back(make_sm_copy(kernels(), work)); break;
   }
+  return result;
+}
+
+void Maker::drop_unused() {
+  std::erase_if(kept_, [](const auto& kept) { return kept.second.use_count() == 1; });
+}
+
+std::shared_ptr<MadeSide> Maker::make(const Work& work) {
+  if (work.kind == Work::Kind::cores) return made(work);
+  const std::string key = key_of(work);
+  const auto known = kept_.find(key);
+  if (known != kept_.end()) return known->second;
+  if (kept_bytes(kept_) > kMostKept) drop_unused();
+  std::shared_ptr<MadeSide> side;
+  try {
+    side = made(work);
+  } catch (const gpu::GpuError& error) {
+    if (error.lost() || kept_.empty()) throw;
+    drop_unused();
+    side = made(work);
+  }
+  kept_[key] = side;
   return side;
 }
 
