@@ -37,10 +37,10 @@ LAUNCHES = 50
 GEMM = (8192, 4096, 7168)
 """m, n and k of the published comparison that the plan `gpu-overlap` repeats."""
 
-SLOW_LINK = 5e9
+SLOW_LINK = 1e10
 """B/s of a slow PCIe link, for the estimate only."""
 PHASE_OVERHEAD = 0.02  # s
-UNIT_OVERHEAD = 0.3  # s: buffers are filled with random data
+UNIT_OVERHEAD = 0.1  # s
 
 SEQUENCE: tuple[AnyPhase, ...] = ("A", "B", "AB", "AB", "B", "A")
 WITHOUT_MOVER: tuple[AnyPhase, ...] = ("A", "AB", "AB", "A")
@@ -291,14 +291,20 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
         return max(point.window, 6 * self.bytes / SLOW_LINK)
 
     def seconds(self, point: Point, unit: Unit) -> float:
-        """What is measured, and filling buffers with random data."""
-        filled = (self.device_bytes + point.working_set) / FIRST_TOUCH
+        """What is measured, and touching the memory of computing cores."""
         each = self.phase_seconds(point) + PHASE_OVERHEAD
-        return UNIT_OVERHEAD + filled + self.long_phases(point, unit) * each
+        touched = point.working_set / FIRST_TOUCH
+        return UNIT_OVERHEAD + touched + self.long_phases(point, unit) * each
 
     def preparation(self, point: Point) -> Mapping[Hashable, float]:
-        """The program starts, and compiles its kernels, once for each number of ranks."""
-        return {(PROGRAM, self.sends): START + 5.0}
+        """The program starts, and compiles its kernels, once for each number of ranks; buffers of the device
+        are filled with random data once.
+        """
+        filled = {repr(self._mover(point)): self.bytes}
+        if self.victim in ("gemm", "triad"):
+            filled[repr(self._victim(point))] = self.device_bytes - self.bytes
+        times: dict[Hashable, float] = {(PROGRAM, side): size / FIRST_TOUCH for side, size in filled.items()}
+        return times | {(PROGRAM, self.sends): START + 5.0}
 
     def baseline(self, point: Point) -> frozenset[Hashable]:
         """Every victim and every copy alone."""
