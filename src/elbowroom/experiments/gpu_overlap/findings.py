@@ -12,6 +12,8 @@ from elbowroom.results.result import Finding, PointResult
 from elbowroom.stats.interval import apart
 
 KEY = "gpu-overlap"
+LEAST = 0.02
+"""Shares that differ by less are called the same."""
 
 
 def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding, ...]:  # noqa: ARG001
@@ -69,8 +71,9 @@ def _orders(victim: str, group: Sequence[OverlapRow]) -> Iterator[Finding]:
     one, other = max(both, key=lambda pair: abs(_kept(pair[0]) - _kept(pair[1])))
     first, second = (one, other) if one.first == "victim" else (other, one)
     kepts = [row.kept for row in (first, second) if row.kept is not None]
-    decides = len(kepts) == 2 and (apart(*kepts) or apart(*reversed(kepts)))
-    verb = "decides" if decides else "makes no difference that the intervals show; most"
+    differs = abs(_kept(first) - _kept(second)) >= LEAST
+    decides = differs and len(kepts) == 2 and (apart(*kepts) or apart(*reversed(kepts)))
+    verb = "decides" if decides else "makes no significant difference, most of all"
     text = (
         f"{VICTIMS[victim]}: the order of starts {verb} beside {_at(first)}: it keeps "
         f"{kept_text(first.kept)} if it starts first, and {kept_text(second.kept)} if the mover does."

@@ -73,10 +73,9 @@ def _over_sms(victim: str, first: str, group: Sequence[OverlapRow]) -> TextTable
         title=f"{VICTIMS[victim]}: percent kept while k SMs are held, {first} started first",
         columns=("beside", *(f"k = {k}" for k in ks)),
         rows=tuple(cells),
-        left=(0, 1),
         marked=tuple(marked),
         below=() if alone is None else (f"Alone: {number_text(alone, 4)} {group[0].unit}.",),
-        legend=LEGEND,
+        legend=KEPT_LEGEND,
         points=tuple(row.point for row in group),
     )
 
