@@ -205,3 +205,14 @@ def test_cases_in_which_neither_side_suffers_are_one_finding() -> None:
     quiet = [finding for finding in findings if finding.level == "quiet"]
     assert [(finding.key, finding.values["cases"]) for finding in quiet] == [("gpu-unaffected", 2)]
     assert sum(finding.level == "interference" for finding in findings) == 2
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(0.6, "decides"), (0.9, "makes no significant difference")])
+def test_the_order_of_starts_decides_only_where_intervals_lie_apart(share: float, verdict: str) -> None:
+    def truth(point: Point) -> tuple[float, float, float, float]:
+        return 1000.0, 1000.0 * (share if case_of(point).first == "mover" else 0.9), 500.0, 500.0
+
+    settings = {"sms": "8", "victims": "gemm", "movers": "sm_idle", "control": "false"}
+    found = measured(expanded("gpu-overlap", **settings).points, truth)
+    finding = by_key(experiments.get("gpu-overlap").findings(found, HOST), "gpu-overlap-gemm-order")
+    assert verdict in finding.text

@@ -73,10 +73,14 @@ def _orders(victim: str, group: Sequence[OverlapRow]) -> Iterator[Finding]:
     kepts = [row.kept for row in (first, second) if row.kept is not None]
     differs = abs(_kept(first) - _kept(second)) >= LEAST
     decides = differs and len(kepts) == 2 and (apart(*kepts) or apart(*reversed(kepts)))
-    verb = "decides" if decides else "makes no significant difference, most of all"
+    verdict = (
+        f"the order of starts decides beside {_at(first)}"
+        if decides
+        else f"the order of starts makes no significant difference; the largest is beside {_at(first)}"
+    )
     text = (
-        f"{VICTIMS[victim]}: the order of starts {verb} beside {_at(first)}: it keeps "
-        f"{kept_text(first.kept)} if it starts first, and {kept_text(second.kept)} if the mover does."
+        f"{VICTIMS[victim]}: {verdict}, where it keeps {kept_text(first.kept)} if it starts first, and "
+        f"{kept_text(second.kept)} if the mover does."
     )
     values: Values = {"victim_first": _kept(first), "mover_first": _kept(second), "k": first.sms}
     yield Finding(
