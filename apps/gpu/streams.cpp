@@ -68,11 +68,11 @@ struct Streams::Asked {
     return found == one.sides.end() ? nullptr : &*found;
   }
 
-  // Whether the thread that submits and the ends of messages share a core.
-  bool shares_core() const {
+  // Whether the thread that submits and the ends of messages share a core of one host.
+  bool shares_core(bool one_host) const {
     const Work* const work = messages();
-    return work != nullptr && work->core >= 0 &&
-           (core == work->core || core == work->peer_core || work->core == work->peer_core);
+    if (work == nullptr || work->core < 0) return false;
+    return core == work->core || (one_host && (core == work->peer_core || work->core == work->peer_core));
   }
 
  private:
@@ -159,7 +159,10 @@ class Streams::Repetition {
     if (value < 0) return;
     const std::string unit = chain ? "us" : loads_->unit(side);
     if (chain) record["streams"]["p99"] = value_json(sample.p99_us, unit);
-    if (asked_.one.sides.size() > 2) record["streams"][stream_names().at(kind)] = value_json(value, unit);
+    const auto stream = stream_names().find(kind);
+    if (asked_.one.sides.size() > 2 && stream != stream_names().end()) {
+      record["streams"][stream->second] = value_json(value, unit);
+    }
     if (phase.find('C') != std::string::npos || side > 1) return;
     record[side == 0 ? "comp" : "comm"] = {
         {side == 0 ? "rate" : "value", value}, {"unit", unit}, {"batches", json::array()}};
@@ -200,7 +203,7 @@ json Streams::measured(const Asked& asked, Messages* messages) {
                  {"status", "ok"},          {"reason", ""},           {"flags", json::array()},
                  {"phases", json::array()}, {"facts", json::object()}};
   if (facts_.value("stand_in", false)) record["flags"].push_back("stand_in");
-  if (asked.shares_core()) record["flags"].push_back("shared_comm_core");
+  if (asked.shares_core(job_.size() > 1 && job_.same_host(1))) record["flags"].push_back("shared_comm_core");
   const auto fail = [&](const std::string& reason, const std::string& hint) {
     record["status"] = "failed";
     record["reason"] = hint.empty() ? reason : reason + "; " + hint;
