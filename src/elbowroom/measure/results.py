@@ -134,9 +134,7 @@ def evaluate(folder: RunFolder) -> Results:
         findings=findings,
         verdict=judged,
         notes=(*manifest.notes, *left_out_notes(manifest)),
-        drifts=tuple(
-            drift for drift in drifts(all_points, collected.samples) if drift.point not in left_out
-        ),
+        drifts=tuple(drift for drift in drifts(all_points, collected.samples) if drift.point not in left_out),
         tails=tails.tails(entries, manifest.points),
     )
 
