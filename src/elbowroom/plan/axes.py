@@ -134,10 +134,12 @@ def _working_set(plan: Plan, kernel: Kernel | None, n: int, node: int, machine: 
 
 
 def metric_of(plan: Plan, size: int) -> Metric:
-    """The plan's metric; `auto` is latency below 64 KiB and bandwidth from there."""
+    """The plan's metric; `auto` is latency of round trips below 64 KiB, and bandwidth from there and of
+    patterns without round trips.
+    """
     if plan.metric != "auto":
         return plan.metric
-    return "latency" if size < LATENCY_BELOW else "bandwidth"
+    return "latency" if plan.pattern == "pingpong" and size < LATENCY_BELOW else "bandwidth"
 
 
 def with_neighbours(sizes: tuple[int, ...], around: int) -> tuple[int, ...]:

@@ -68,6 +68,13 @@ def _metric(point: Point) -> None:
         raise UsageError(
             "no such metric", field="metric", value=point.metric, hint="known: bandwidth, latency"
         )
+    if point.metric == "latency" and point.pattern != "pingpong" and point.workload.beside_messages:
+        raise UsageError(
+            "only the pattern pingpong makes round trips, so only it has a latency",
+            field="metric",
+            value="latency",
+            hint="choose metric=bandwidth or pattern=pingpong",
+        )
 
 
 def _nodes(point: Point, machine: Machine) -> None:

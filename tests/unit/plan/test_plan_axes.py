@@ -127,6 +127,13 @@ def test_small_messages_are_latencies_and_large_ones_bandwidths() -> None:
     assert metrics == {4: "latency", 65535: "latency", 65536: "bandwidth"}
 
 
+def test_only_round_trips_have_a_latency() -> None:
+    ring = experiments.get("ring").expand(apply(load("ring"), Overrides(sizes=(4, 65536))), HENRI).points
+    assert {point.metric for point in ring} == {"bandwidth"}
+    with pytest.raises(UsageError, match="only the pattern pingpong makes round trips"):
+        validate(expand(plan(pattern="ring", metric="latency"), HENRI).points, HENRI)
+
+
 def test_the_working_set_is_four_caches_unless_memory_is_short() -> None:
     triad = KERNELS["triad"]
     assert working_set(triad, 1, 0, HENRI) == 100 * MIB
