@@ -114,7 +114,8 @@ def check_trace(checks: Checks, pair: Pair) -> None:
 def record(pair: Pair, name: str) -> str:
     mpirun = "mpirun.openmpi --allow-run-as-root --host a,b -n 2"
     program = f"{COMMON}/stepped 400 20000 plain"
-    text = pair.run(pair.line(f"trace record --mpi openmpi --sync 1 -o {COMMON}/{name} -- {mpirun} {program}", TCP))
+    words = f"trace record --mpi openmpi --sync 1 -o {COMMON}/{name} -- {mpirun} {program}"
+    text = pair.run(pair.line(words, TCP))
     return next((line.strip() for line in text.splitlines() if "preloaded" in line), "recorded")
 
 
