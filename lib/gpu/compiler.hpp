@@ -13,8 +13,9 @@ class Compiler {
  public:
   explicit Compiler(const std::vector<std::string>& folders);  // Unavailable where there is none
 
-  // PTX for a compute capability (90: 9.0). Throws Unavailable with the compiler's first message where the source cannot
-  // be compiled for it, which an NVRTC that is older than the device cannot.
+  // A cubin for a compute capability (90: 9.0), which drivers load that are older than NVRTC: its PTX they may refuse.
+  // Throws Unavailable with the compiler's first message where the source cannot be compiled for it, which an NVRTC that
+  // is older than the device cannot.
   std::string compile(const std::string& source, int capability) const;
   std::string version() const;  // "12.8"
   const std::string& path() const { return library_.path(); }

@@ -114,7 +114,7 @@ class PinnedMemory {
 // Compiled kernels.
 class Module {
  public:
-  Module(const Context& context, const std::string& image);  // PTX or a cubin
+  Module(const Context& context, const std::string& image);  // a cubin
   ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;

@@ -1,6 +1,8 @@
 #include "gpu/driver.hpp"
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 
 namespace elbowroom::gpu {
 namespace {
@@ -15,9 +17,11 @@ std::vector<std::string> driver_paths() {
 }  // namespace
 
 bool GpuError::lost() const {
-  return code_ == kDeinitialized || code_ == kEccUncorrectable || code_ == kUnknown ||
-         (code_ >= kIllegalAddress && code_ <= kLaunchFailed && code_ != 701 && code_ != 704 && code_ != 705 &&
-          code_ != 708 && code_ != 709 && code_ != 712 && code_ != 713);
+  static constexpr Result kLost[] = {kDeinitialized,     kEccUncorrectable, kContained,           kIllegalAddress,
+                                     kLaunchTimeout,     kAssert,           kHardwareStackError,  kIllegalInstruction,
+                                     kMisalignedAddress, kInvalidPc,        kInvalidAddressSpace, kLaunchFailed,
+                                     kTensorMemoryLeak,  kUnknown};
+  return std::find(std::begin(kLost), std::end(kLost), code_) != std::end(kLost);
 }
 
 std::string version_text(int version) {
@@ -26,7 +30,7 @@ std::string version_text(int version) {
 
 Driver::Driver() : library_(driver_paths(), kHint) {
 #define ELBOW_CUDA_LOAD(name, symbol, parameters) \
-  name = reinterpret_cast<decltype(name)>(reinterpret_cast<std::uintptr_t>(library_.need(symbol)));
+  name = reinterpret_cast<decltype(name)>(reinterpret_cast<std::uintptr_t>(library_.need(#symbol)));
   ELBOW_CUDA_CALLS(ELBOW_CUDA_LOAD)
 #undef ELBOW_CUDA_LOAD
   cuMemcpyBatchAsync = reinterpret_cast<decltype(cuMemcpyBatchAsync)>(

@@ -33,12 +33,19 @@ inline constexpr Result kDeinitialized = 4;
 inline constexpr Result kDeviceUnavailable = 46;  // busy or prohibited by its compute mode
 inline constexpr Result kNoDevice = 100;
 inline constexpr Result kEccUncorrectable = 214;
+inline constexpr Result kContained = 226;
 inline constexpr Result kNotFound = 500;
 inline constexpr Result kNotReady = 600;
 inline constexpr Result kIllegalAddress = 700;
 inline constexpr Result kLaunchTimeout = 702;
+inline constexpr Result kAssert = 710;
 inline constexpr Result kHardwareStackError = 714;
+inline constexpr Result kIllegalInstruction = 715;
+inline constexpr Result kMisalignedAddress = 716;
+inline constexpr Result kInvalidAddressSpace = 717;
+inline constexpr Result kInvalidPc = 718;
 inline constexpr Result kLaunchFailed = 719;
+inline constexpr Result kTensorMemoryLeak = 721;
 inline constexpr Result kNotPermitted = 800;
 inline constexpr Result kUnknown = 999;
 
@@ -76,63 +83,57 @@ static_assert(sizeof(CopyAttributes) == 24);
 inline constexpr int kSourceOrderStream = 1;
 inline constexpr unsigned kPreferOverlapWithCompute = 1;
 
-// Name here, symbol in the library, parameters. Symbols with _v2 are what cuda.h maps the plain names to.
-#define ELBOW_CUDA_CALLS(call)                                                                                        \
-  call(cuInit, "cuInit", (unsigned)) call(cuDriverGetVersion, "cuDriverGetVersion", (int*)) call(                     \
-      cuGetErrorName, "cuGetErrorName", (Result, const char**)) call(cuGetErrorString, "cuGetErrorString",            \
-                                                                     (Result, const char**))                          \
-      call(cuDeviceGetCount, "cuDeviceGetCount", (int*)) call(cuDeviceGet, "cuDeviceGet", (DeviceNumber*, int)) call( \
-          cuDeviceGetName, "cuDeviceGetName",                                                                         \
-          (char*, int, DeviceNumber)) call(cuDeviceGetAttribute, "cuDeviceGetAttribute", (int*, int, DeviceNumber))   \
-          call(cuDeviceGetPCIBusId, "cuDeviceGetPCIBusId", (char*, int, DeviceNumber)) call(                          \
-              cuDeviceTotalMem, "cuDeviceTotalMem_v2", (std::size_t*, DeviceNumber))                                  \
-              call(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", (ContextHandle*, DeviceNumber)) call(        \
-                  cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2",                                          \
-                  (DeviceNumber)) call(cuCtxSetCurrent, "cuCtxSetCurrent", (ContextHandle))                           \
-                  call(cuCtxSynchronize, "cuCtxSynchronize", ()) call(                                                \
-                      cuMemGetInfo, "cuMemGetInfo_v2",                                                                \
-                      (std::size_t*, std::size_t*)) call(cuMemAlloc, "cuMemAlloc_v2", (DevicePointer*, std::size_t))  \
-                      call(cuMemFree, "cuMemFree_v2", (DevicePointer)) call(                                          \
-                          cuMemHostRegister, "cuMemHostRegister_v2",                                                  \
-                          (void*, std::size_t, unsigned)) call(cuMemHostUnregister, "cuMemHostUnregister", (void*))   \
-                          call(cuMemHostGetDevicePointer, "cuMemHostGetDevicePointer_v2",                             \
-                               (DevicePointer*, void*, unsigned))                                                     \
-                              call(cuPointerGetAttribute, "cuPointerGetAttribute", (void*, int, DevicePointer)) call( \
-                                  cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2",                                          \
-                                  (DevicePointer, const void*, std::size_t, StreamHandle))                            \
-                                  call(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2",                                     \
-                                       (void*, DevicePointer, std::size_t, StreamHandle))                             \
-                                      call(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2",                                 \
-                                           (DevicePointer, DevicePointer, std::size_t, StreamHandle))                 \
-                                          call(cuStreamCreate, "cuStreamCreate", (StreamHandle*, unsigned)) call(     \
-                                              cuStreamDestroy, "cuStreamDestroy_v2",                                  \
-                                              (StreamHandle)) call(cuStreamQuery, "cuStreamQuery", (StreamHandle))    \
-                                              call(cuStreamSynchronize, "cuStreamSynchronize", (StreamHandle)) call(  \
-                                                  cuEventCreate, "cuEventCreate", (EventHandle*, unsigned))           \
-                                                  call(cuEventDestroy, "cuEventDestroy_v2", (EventHandle)) call(      \
-                                                      cuEventRecord, "cuEventRecord", (EventHandle, StreamHandle))    \
-                                                      call(cuEventQuery, "cuEventQuery", (EventHandle)) call(         \
-                                                          cuEventElapsedTime, "cuEventElapsedTime",                   \
-                                                          (float*, EventHandle, EventHandle))                         \
-                                                          call(cuModuleLoadData, "cuModuleLoadData",                  \
-                                                               (ModuleHandle*, const void*))                          \
-                                                              call(cuModuleUnload, "cuModuleUnload", (ModuleHandle))  \
-                                                                  call(cuModuleGetFunction, "cuModuleGetFunction",    \
-                                                                       (FunctionHandle*, ModuleHandle, const char*))  \
-                                                                      call(cuFuncSetAttribute, "cuFuncSetAttribute",  \
-                                                                           (FunctionHandle, int, int))                \
-                                                                          call(cuLaunchKernel, "cuLaunchKernel",      \
-                                                                               (FunctionHandle, unsigned, unsigned,   \
-                                                                                unsigned, unsigned, unsigned,         \
-                                                                                unsigned, unsigned, StreamHandle,     \
-                                                                                void**, void**))
+// Name here, symbol in the library, parameters. Symbols with _v2 are what cuda.h of CUDA 12 maps the plain names to.
+// clang-format off
+#define ELBOW_CUDA_CALLS(call)                                                                                   \
+  call(cuInit, cuInit, (unsigned))                                                                               \
+  call(cuDriverGetVersion, cuDriverGetVersion, (int*))                                                           \
+  call(cuGetErrorName, cuGetErrorName, (Result, const char**))                                                   \
+  call(cuGetErrorString, cuGetErrorString, (Result, const char**))                                               \
+  call(cuDeviceGetCount, cuDeviceGetCount, (int*))                                                               \
+  call(cuDeviceGet, cuDeviceGet, (DeviceNumber*, int))                                                           \
+  call(cuDeviceGetName, cuDeviceGetName, (char*, int, DeviceNumber))                                             \
+  call(cuDeviceGetAttribute, cuDeviceGetAttribute, (int*, int, DeviceNumber))                                    \
+  call(cuDeviceGetPCIBusId, cuDeviceGetPCIBusId, (char*, int, DeviceNumber))                                     \
+  call(cuDeviceTotalMem, cuDeviceTotalMem_v2, (std::size_t*, DeviceNumber))                                      \
+  call(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (ContextHandle*, DeviceNumber))                       \
+  call(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (DeviceNumber))                                  \
+  call(cuCtxSetCurrent, cuCtxSetCurrent, (ContextHandle))                                                        \
+  call(cuCtxSynchronize, cuCtxSynchronize, ())                                                                   \
+  call(cuMemGetInfo, cuMemGetInfo_v2, (std::size_t*, std::size_t*))                                              \
+  call(cuMemAlloc, cuMemAlloc_v2, (DevicePointer*, std::size_t))                                                 \
+  call(cuMemFree, cuMemFree_v2, (DevicePointer))                                                                 \
+  call(cuMemHostRegister, cuMemHostRegister_v2, (void*, std::size_t, unsigned))                                  \
+  call(cuMemHostUnregister, cuMemHostUnregister, (void*))                                                        \
+  call(cuMemHostGetDevicePointer, cuMemHostGetDevicePointer_v2, (DevicePointer*, void*, unsigned))               \
+  call(cuPointerGetAttribute, cuPointerGetAttribute, (void*, int, DevicePointer))                                \
+  call(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, (DevicePointer, const void*, std::size_t, StreamHandle))         \
+  call(cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, (void*, DevicePointer, std::size_t, StreamHandle))               \
+  call(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, (DevicePointer, DevicePointer, std::size_t, StreamHandle))       \
+  call(cuStreamCreate, cuStreamCreate, (StreamHandle*, unsigned))                                                \
+  call(cuStreamDestroy, cuStreamDestroy_v2, (StreamHandle))                                                      \
+  call(cuStreamQuery, cuStreamQuery, (StreamHandle))                                                             \
+  call(cuStreamSynchronize, cuStreamSynchronize, (StreamHandle))                                                 \
+  call(cuEventCreate, cuEventCreate, (EventHandle*, unsigned))                                                   \
+  call(cuEventDestroy, cuEventDestroy_v2, (EventHandle))                                                         \
+  call(cuEventRecord, cuEventRecord, (EventHandle, StreamHandle))                                                \
+  call(cuEventQuery, cuEventQuery, (EventHandle))                                                                \
+  call(cuEventElapsedTime, cuEventElapsedTime, (float*, EventHandle, EventHandle))                               \
+  call(cuModuleLoadData, cuModuleLoadData, (ModuleHandle*, const void*))                                         \
+  call(cuModuleUnload, cuModuleUnload, (ModuleHandle))                                                           \
+  call(cuModuleGetFunction, cuModuleGetFunction, (FunctionHandle*, ModuleHandle, const char*))                   \
+  call(cuFuncSetAttribute, cuFuncSetAttribute, (FunctionHandle, int, int))                                       \
+  call(cuLaunchKernel, cuLaunchKernel, (FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned,        \
+      unsigned, unsigned, StreamHandle, void**, void**))
+// clang-format on
 
 // A call that failed; what() is one sentence with CUDA's name of the error.
 class GpuError : public std::runtime_error {
  public:
   GpuError(Result code, const std::string& sentence) : std::runtime_error(sentence), code_(code) {}
   Result code() const { return code_; }
-  // Whether the device or its context is lost, so that every further call of this process fails.
+  // Whether the device or its context is lost, so that every further call of this process fails: the errors of which
+  // cuda.h says that they leave the process in an inconsistent state, and those of a device that is gone.
   bool lost() const;
 
  private:

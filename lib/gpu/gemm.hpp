@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gpu/declarations.hpp"
 #include "gpu/device.hpp"
 
 namespace elbowroom::gpu {
@@ -54,7 +55,7 @@ class Gemm {
   DevicePointer a_, b_, d_;
   void* product_ = nullptr;  // cublasLtMatmulDesc_t
   void* layouts_[3] = {};    // of A, B, D
-  std::uint64_t algorithm_[8] = {};
+  BlasAlgorithm algorithm_{};
   DeviceMemory workspace_;
   void choose();
   void release();

@@ -1,6 +1,7 @@
 // A shared library that is loaded at run time, and the reason where it cannot be.
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -32,6 +33,11 @@ class Library {
   void* find(const char* symbol) const;  // nullptr where the library has no such symbol
   // As find(); Unavailable where there is none: the library is older than what is needed.
   void* need(const char* symbol) const;
+  // The address of a symbol as a pointer to a function of this type.
+  template <class Call>
+  static Call* as(void* address) {
+    return reinterpret_cast<Call*>(reinterpret_cast<std::uintptr_t>(address));
+  }
 
  private:
   void* handle_ = nullptr;

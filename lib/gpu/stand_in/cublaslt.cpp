@@ -3,16 +3,14 @@
 #include <cstdint>
 #include <cstring>
 
+#include "gpu/declarations.hpp"
 #include "gpu/stand_in/kernels.hpp"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
 namespace {
 
-constexpr int kInvalid = 7;       // CUBLAS_STATUS_INVALID_VALUE
-constexpr int kFailed = 13;       // CUBLAS_STATUS_EXECUTION_FAILED
-constexpr int kUnsupported = 15;  // CUBLAS_STATUS_NOT_SUPPORTED
-constexpr int kSmCountTarget = 15;
+using namespace elbowroom::gpu;
 
 struct Product {
   int sm_target = 0;
@@ -21,14 +19,6 @@ struct Product {
 struct Layout {
   std::uint64_t rows;
   std::uint64_t columns;
-};
-
-struct HeuristicResult {  // cublasLtMatmulHeuristicResult_t
-  std::uint64_t algorithm[8];
-  std::size_t workspace;
-  int state;
-  float waves;
-  int reserved[4];
 };
 
 int context_of_library = 0;
@@ -40,7 +30,7 @@ EXPORTED int cublasLtCreate(void** handle) {
   return 0;
 }
 
-EXPORTED int cublasLtDestroy(void* handle) { return handle == &context_of_library ? 0 : kInvalid; }
+EXPORTED int cublasLtDestroy(void* handle) { return handle == &context_of_library ? 0 : kBlasInvalid; }
 
 EXPORTED int cublasLtMatmulDescCreate(void** product, int, int) {
   *product = new Product;
@@ -48,7 +38,7 @@ EXPORTED int cublasLtMatmulDescCreate(void** product, int, int) {
 }
 
 EXPORTED int cublasLtMatmulDescSetAttribute(void* product, int attribute, const void* value, std::size_t size) {
-  if (attribute != kSmCountTarget || size != sizeof(int)) return kInvalid;
+  if (attribute != kSmCountTarget || size != sizeof(int)) return kBlasInvalid;
   std::memcpy(&static_cast<Product*>(product)->sm_target, value, size);
   return 0;
 }
@@ -81,17 +71,17 @@ EXPORTED int cublasLtMatmulPreferenceDestroy(void* preference) {
 }
 
 EXPORTED int cublasLtMatmulAlgoGetHeuristic(void*, void*, void* a, void*, void*, void*, void*, int,
-                                            HeuristicResult* result, int* found) {
+                                            BlasHeuristic* result, int* found) {
   *found = 0;
-  if (static_cast<Layout*>(a)->rows % 8 != 0) return kUnsupported;
+  if (static_cast<Layout*>(a)->rows % 8 != 0) return kBlasUnsupported;
   *result = {};
   *found = 1;
   return 0;
 }
 
 EXPORTED int cublasLtMatmul(void*, void* product, const void*, const void* a, void* a_layout, const void*, void*,
-                            const void*, const void*, void*, void*, void*, const void*, void*, std::size_t,
-                            elbowroom::gpu::StreamHandle stream) {
+                            const void*, const void*, void*, void*, void*, const BlasAlgorithm*, void*, std::size_t,
+                            StreamHandle stream) {
   using namespace elbowroom::stand_in;
   const auto* const layout = static_cast<const Layout*>(a_layout);
   const auto* const bytes = static_cast<const char*>(a);
@@ -101,5 +91,5 @@ EXPORTED int cublasLtMatmul(void*, void* product, const void*, const void* a, vo
   double gain = zeros ? settings().zeros_gain : 1;
   if (target > 0) gain *= static_cast<double>(target) / settings().sms;
   const auto result = put_kernel(target > 0 ? "gemm_target" : "gemm", 1, gain, nullptr, stream);
-  return result == 0 ? 0 : kFailed;
+  return result == 0 ? 0 : kBlasFailed;
 }

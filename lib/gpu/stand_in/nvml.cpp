@@ -4,18 +4,14 @@
 #include <cstdio>
 #include <cstring>
 
+#include "gpu/declarations.hpp"
 #include "gpu/stand_in/settings.hpp"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
 using elbowroom::stand_in::Settings;
 
-struct ProcessInfo {  // nvmlProcessInfo_t
-  unsigned pid;
-  unsigned long long memory;
-  unsigned gpu_instance;
-  unsigned compute_instance;
-};
+using elbowroom::gpu::ProcessInfo;
 
 static const Settings& planted() {
   static const Settings kSettings = elbowroom::stand_in::settings_from_environment();
@@ -33,7 +29,7 @@ EXPORTED int nvmlSystemGetDriverVersion(char* text, unsigned size) {
 EXPORTED int nvmlDeviceGetHandleByPciBusId_v2(const char* pci, void** device) {
   static int handle = 0;
   *device = &handle;
-  return std::strcmp(pci, "ffff:ff:00.0") == 0 ? 0 : 6;  // NVML_ERROR_NOT_FOUND
+  return std::strcmp(pci, "ffff:ff:00.0") == 0 ? 0 : elbowroom::gpu::kNvmlNotFound;
 }
 
 EXPORTED int nvmlDeviceGetCurrPcieLinkGeneration(void*, unsigned* value) {
@@ -57,12 +53,12 @@ EXPORTED int nvmlDeviceGetMaxPcieLinkWidth(void*, unsigned* value) {
 }
 
 EXPORTED int nvmlDeviceGetClockInfo(void*, int which, unsigned* value) {
-  *value = which == 1 ? 1700 : 3200;
+  *value = which == elbowroom::gpu::kSmClock ? 1700 : 3200;
   return 0;
 }
 
 EXPORTED int nvmlDeviceGetMaxClockInfo(void*, int which, unsigned* value) {
-  *value = which == 1 ? 1980 : 3200;
+  *value = which == elbowroom::gpu::kSmClock ? 1980 : 3200;
   return 0;
 }
 

@@ -46,12 +46,12 @@ EXPORTED int nvrtcGetProgramLog(Program* program, char* text) {
   return 0;
 }
 
-EXPORTED int nvrtcGetPTXSize(Program* program, std::size_t* size) {
+EXPORTED int nvrtcGetCUBINSize(Program* program, std::size_t* size) {
   *size = program->source.size() + 1;
   return 0;
 }
 
-EXPORTED int nvrtcGetPTX(Program* program, char* text) {
+EXPORTED int nvrtcGetCUBIN(Program* program, char* text) {
   std::memcpy(text, program->source.c_str(), program->source.size() + 1);
   return 0;
 }
