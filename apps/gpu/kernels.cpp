@@ -39,7 +39,7 @@ extern "C" __global__ void elbow_hold(volatile unsigned* stop, unsigned* where) 
 
 extern "C" __global__ void elbow_copy(volatile unsigned* stop, unsigned* where, unsigned long long* moved, uint4* to,
                                       const uint4* from, unsigned long long bytes, double pace) {
-  __shared__ unsigned stopped;
+  extern __shared__ unsigned stopped[];
   const unsigned long long own = bytes / sizeof(uint4) / gridDim.x;
   const unsigned long long piece = 16384;
   const unsigned long long begun = nanoseconds();
@@ -53,10 +53,10 @@ extern "C" __global__ void elbow_copy(volatile unsigned* stop, unsigned* where, 
   for (unsigned long long at = 0;; at = at + piece < own ? at + piece : 0) {
     if (threadIdx.x == 0) {
       while (pace > 0 && *stop == 0 && done * 1e9 > pace * (nanoseconds() - begun)) __nanosleep(100);
-      stopped = *stop;
+      stopped[0] = *stop;
     }
     __syncthreads();
-    if (stopped != 0) break;
+    if (stopped[0] != 0) break;
     const unsigned long long end = at + piece < own ? at + piece : own;
     for (unsigned long long i = at + threadIdx.x; i < end; i += blockDim.x) to[i] = from[i];
     done += (end - at) * sizeof(uint4);
@@ -76,8 +76,9 @@ Kernels::Kernels(const gpu::Context& context, const std::vector<std::string>& fo
 void Kernels::launch(const Launch& launch, const gpu::Stream& stream, std::vector<void*> arguments) const {
   const gpu::Driver& driver = context_.driver();
   const gpu::FunctionHandle function = functions_.at(launch.kernel);
-  // elbow_copy has static shared memory, which counts too.
-  const auto shared = launch.alone_on_its_sm ? static_cast<unsigned>(context_.facts().shared_memory - 1024) : 0U;
+  // All of it: 1 KiB that is left is enough for a block without shared memory, such as triad's. No kernel has static
+  // shared memory, which would count too.
+  const auto shared = launch.alone_on_its_sm ? static_cast<unsigned>(context_.facts().shared_memory) : 0U;
   if (shared > 0) {
     driver.check(driver.cuFuncSetAttribute(function, gpu::kDynamicSharedMemory, static_cast<int>(shared)),
                  "the shared memory of a whole SM");

@@ -34,6 +34,8 @@ Device& device() {
   return instance;
 }
 
+constexpr int kSharedMemory = 232448;  // bytes of a block at most, as of compute capability 9.0
+
 struct StreamOf {
   Simulation::Stream stream;
 };
@@ -203,7 +205,7 @@ EXPORTED Result cuDeviceGetAttribute(int* value, int attribute, DeviceNumber) {
                                      {kComputeMode, settings().busy ? 3 : 0},
                                      {kCapabilityMajor, 9},
                                      {kCapabilityMinor, 0},
-                                     {kSharedMemoryOptin, 232448}};
+                                     {kSharedMemoryOptin, kSharedMemory}};
   const auto found = values.find(attribute);
   if (found == values.end()) return kInvalidValue;
   *value = found->second;
@@ -407,10 +409,14 @@ EXPORTED Result cuModuleGetFunction(FunctionHandle* function, ModuleHandle modul
 }
 
 EXPORTED Result cuFuncSetAttribute(FunctionHandle, int attribute, int value) {
-  return attribute == kDynamicSharedMemory && value <= 232448 ? kSuccess : kInvalidValue;
+  return attribute == kDynamicSharedMemory && value <= kSharedMemory ? kSuccess : kInvalidValue;
 }
 
 EXPORTED Result cuLaunchKernel(FunctionHandle function, unsigned blocks, unsigned, unsigned, unsigned, unsigned,
-                               unsigned, unsigned, StreamHandle stream, void** arguments, void**) {
-  return put_kernel(cast<FunctionOf>(function)->name, static_cast<int>(blocks), 1, arguments, stream);
+                               unsigned, unsigned shared, StreamHandle stream, void** arguments, void**) {
+  const std::string& name = cast<FunctionOf>(function)->name;
+  // With less, blocks of other kernels would run on the SMs that are held.
+  const bool holds = name == "elbow_hold" || name == "elbow_copy";
+  if (holds && shared != kSharedMemory) return kInvalidValue;
+  return put_kernel(name, static_cast<int>(blocks), 1, arguments, stream);
 }
