@@ -4,13 +4,13 @@
 
 GPU_BENCH is the program `gpu-bench`, already built. Alternating, so that the state of the machine cancels:
 
-- `gpu-bench facts`, which looks for the driver, beside `gpu-bench` without arguments, which starts and prints how
-  to use it;
-- in a fresh Python that has what `elbowroom doctor` loads anyway, the import of `elbowroom.launch.gpu` and its
-  look for the driver.
+- `gpu-bench facts`, which looks for the driver, beside `gpu-bench` without arguments, which prints how to use
+  it;
+- in a fresh Python that has what `elbowroom doctor` loads anyway, the import of `elbowroom.launch.gpu` and
+  its look for the driver.
 
-Prints medians with 95 % intervals. Exit code 1 if one of the two is above 5 ms. On a machine with a driver it says
-so and measures nothing, since a driver takes longer.
+Prints medians with 95 % intervals. Exit code 1 if one of the two is above 5 ms. On a machine with a driver it
+says so and measures nothing, since a driver takes longer.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -21,6 +21,8 @@ from elbowroom.virtual.cluster import scaled
 from elbowroom.virtual.credits import Credits
 from elbowroom.virtual.definition import Definition
 from elbowroom.virtual.effects import HOSTS, Asked, Effect, chosen, name_of, value
+from elbowroom.virtual.gpu_answers import answer_case, refuse_case
+from elbowroom.virtual.gpu_rates import Host
 from elbowroom.virtual.laws import Exchange, ProcessRates, Work, answer
 from elbowroom.virtual.machines import by_socket, machine_of, truth_of
 from elbowroom.virtual.requests import Requests, Simulate
@@ -77,6 +79,7 @@ class VirtualMachine:
         self._node = {node.number: index for index, node in enumerate(by_socket(self.machine))}
         packages = sorted({core.package for core in self.machine.cores})
         self._socket = {core.number: packages.index(core.package) for core in self.machine.cores}
+        self._host_of_gpu: Host | None = None
         self._answers: dict[tuple[hosts.Process, ...], tuple[ProcessRates, ...]] = {}
 
     def hello(self, ranks: int) -> dict[str, Any]:
@@ -104,6 +107,8 @@ class VirtualMachine:
 
     def refuse(self, point: Point) -> str:
         """Why a point cannot be answered; empty when it can."""
+        if point.workload.needs_gpu:
+            return self._refuse_gpu(point)
         if self._planted(request(point, Unit(point=point.id, repetition=0), Steady())):
             return ""
         if point.workload.virtual_refusal:
@@ -125,6 +130,33 @@ class VirtualMachine:
             return error.sentence()
         return ""
 
+    def _refuse_gpu(self, point: Point) -> str:
+        """Why a case of an accelerator cannot be answered; empty where it can."""
+        gpu = self.definition.gpu
+        if isinstance(gpu, msgspec.UnsetType):
+            return point.workload.virtual_refusal
+        asked = request(point, Unit(point=point.id, repetition=0), Steady())
+        return point.workload.gpu_refusal(gpu.facts(self.definition.nic_node)) or refuse_case(
+            gpu, self._gpu_host(), cast("Mapping[str, Any]", asked["case"])
+        )
+
+    def _gpu_host(self) -> Host:
+        """The host of its accelerator, always as a network of credits: published curves know no copies."""
+        if self._host_of_gpu is None:
+            network = self._truth
+            if not isinstance(network, Credits):
+                network = truth_of(msgspec.structs.replace(self.definition, truth="credits"))
+            assert isinstance(network, Credits)
+            near = {core.number: self._node[core.node] for core in self.machine.cores}
+            self._host_of_gpu = Host(
+                definition=self.definition,
+                network=network,
+                socket=self._socket.__getitem__,
+                node=self._node.__getitem__,
+                near=near.__getitem__,
+            )
+        return self._host_of_gpu
+
     def _refuse_step(self, point: Point) -> str:
         """Why a step of an application cannot be answered where steps are published; empty when it can."""
         parts = point.workload.partition(lambda _, parts: parts)
@@ -144,6 +176,8 @@ class VirtualMachine:
         """The record of one repetition: every phase of the request's sequence, each with its own noise.
         `start`: the first unit that this start of the program was asked for.
         """
+        if "case" in fields:
+            return self._answer_gpu(unit, fields, start)
         if self._planted(fields):
             return self._effects_only(unit, fields)
         exact = [self._changed(item, fields) for item in self._every(fields)]
@@ -177,6 +211,18 @@ class VirtualMachine:
                 for index, phase in enumerate(phases)
             ],
         }
+
+    def _answer_gpu(self, unit: Unit, fields: Mapping[str, Any], start: Unit | None) -> dict[str, Any]:
+        """The record of a repetition of a case of the accelerator."""
+        gpu = self.definition.gpu
+        assert not isinstance(gpu, msgspec.UnsetType), "such points are refused"
+
+        def factors(phases: int, sides: int) -> list[list[float]]:
+            drawn = self._factors(unit, (phases, sides, 2))
+            shared = [self.start_factors(start, f"{unit.point} {phase}")[0] for phase in fields["sequence"]]
+            return [[one[0] * factor for one in row] for row, factor in zip(drawn, shared, strict=True)]
+
+        return answer_case(gpu, self._gpu_host(), unit, fields, factors)
 
     def _asked(self, fields: Mapping[str, Any]) -> Asked:
         """The request as effects see it."""

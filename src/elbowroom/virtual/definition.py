@@ -16,6 +16,7 @@ from elbowroom.errors import UsageError
 from elbowroom.models.curves import Shape
 from elbowroom.models.threshold.law import Parameters, Threshold
 from elbowroom.virtual.effects import Effect, wrong
+from elbowroom.virtual.gpu import Gpu
 
 PAGE = "`elbowroom help virtual`"
 
@@ -92,7 +93,8 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     they are odd (docs/reference/models.md). `caches`: (level, bytes, cores that share one). `siblings`:
     whether the other hardware threads are numbered behind those of the machine or of the socket. Latencies
     are of the smallest message, by where the communication thread is. `between_starts`: how much a value
-    varies from one start of the program to the next, as a standard deviation of its logarithm.
+    varies from one start of the program to the next, as a standard deviation of its logarithm. `gpu`: an
+    accelerator on the NIC's socket.
     """
 
     name: str
@@ -118,6 +120,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     local: Parameters
     remote: Parameters | None = None
     effects: tuple[Effect, ...] = ()
+    gpu: Gpu | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def shape(self) -> Shape:
@@ -174,6 +177,7 @@ def encode(definition: Definition) -> str:
     data = msgspec.to_builtins(definition)
     effects = data.pop("effects")
     steps = data.pop("steps", [])
+    gpu = data.pop("gpu", None)
     plain = {key: value for key, value in data.items() if not isinstance(value, dict) and value is not None}
     lines = [f"{key} = {_toml(value)}" for key, value in plain.items()]
     for side in ("local", "remote"):
@@ -185,6 +189,8 @@ def encode(definition: Definition) -> str:
     for step in steps:
         known = {key: value for key, value in step.items() if value is not None}
         lines += ["", "[[steps]]", *(f"{key} = {_toml(value)}" for key, value in known.items())]
+    if gpu is not None:
+        lines += ["", "[gpu]", *(f"{key} = {_toml(value)}" for key, value in gpu.items())]
     return "\n".join(lines) + "\n"
 
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from statistics import median
 from typing import Literal, NamedTuple
 
@@ -122,6 +124,27 @@ def of_name(name: str) -> Definition:
     )
 
 
+def _folder() -> Path:
+    return published.folder().parent / "virtual"
+
+
+@cache
+def _with_gpu() -> tuple[str, ...]:
+    """Machines that come with elbowroom as files of their own: those with an accelerator."""
+    return tuple(sorted(path.stem for path in _folder().glob("*.toml")))
+
+
+def _names() -> tuple[str, ...]:
+    return (*published.names(), *_with_gpu())
+
+
+def _own(name: str) -> Definition:
+    if name not in _with_gpu():
+        return of_name(name)
+    path = _folder() / f"{name}.toml"
+    return decode(path.read_text(encoding="utf-8"), path.name)
+
+
 def _added(entry: EntryPoint) -> Definition:
     path = plugins.file_of(entry)
     hint = f"update or uninstall {plugins.package_of(entry)}"
@@ -138,13 +161,13 @@ def _hint(name: str, known: Sequence[str]) -> str:
 MACHINES = plugins.Registry(
     "machines",
     "virtual machine",
-    built_in=published.names,
-    own=of_name,
+    built_in=_names,
+    own=_own,
     added=_added,
     field="machine",
     hint=_hint,
 )
-"""The virtual machines by name: the published ones, and those of installed packages."""
+"""The virtual machines by name: published ones, one with an accelerator, those of installed packages."""
 
 
 def generic(machine: Machine) -> Definition:
