@@ -137,10 +137,10 @@ class VirtualMachine:
             return point.workload.virtual_refusal
         asked = request(point, Unit(point=point.id, repetition=0), Steady())
         return point.workload.gpu_refusal(gpu.facts(self.definition.nic_node)) or refuse_case(
-            gpu, self._gpu_host(), cast("Mapping[str, Any]", asked["case"])
+            gpu, self.gpu_host(), cast("Mapping[str, Any]", asked["case"])
         )
 
-    def _gpu_host(self) -> Host:
+    def gpu_host(self) -> Host:
         """The host of its accelerator, always as a network of credits: published curves know no copies."""
         if self._host_of_gpu is None:
             network = self._truth
@@ -222,7 +222,7 @@ class VirtualMachine:
             shared = [self.start_factors(start, f"{unit.point} {phase}")[0] for phase in fields["sequence"]]
             return [[one[0] * factor for one in row] for row, factor in zip(drawn, shared, strict=True)]
 
-        return answer_case(gpu, self._gpu_host(), unit, fields, factors)
+        return answer_case(gpu, self.gpu_host(), unit, fields, factors)
 
     def _asked(self, fields: Mapping[str, Any]) -> Asked:
         """The request as effects see it."""
