@@ -3,9 +3,8 @@
     python benchmarks/gpu_published.py [--machine h200-nvl] [--table]
 
 The figures are those of tests/data/gpu_published.csv: medians of one H200 NVL. As there, blocks that hold SMs
-take them in pairs, and a product beside held SMs is planned for the others. Prints the mean and
-the largest difference in points by victim and mover, with --table every cell. No result depends on the machine
-or its clock.
+take them in pairs, and a product beside held SMs is planned for the others. Prints the mean and the largest
+difference in points by victim and mover, with --table every cell. No result depends on this host.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from elbowroom import cli
         ["machine", "from-run", "--help"],
         ["machine", "list"],
         ["machine", "show", "henrisubnuma"],
+        ["machine", "show", "h200-nvl"],
         ["machine", "show", "henri:credits", "--toml"],
     ],
     ids=" ".join,

@@ -118,6 +118,9 @@ def from_run(path: str, out: str, as_json: bool) -> int:
 def _print(definition: Definition) -> None:
     print_wrapped(shape_line(definition.shape), style="bold")
     print_wrapped(f"{definition.processor}; {definition.network}; {definition.memory_gb:g} GB")
+    if not isinstance(definition.gpu, msgspec.UnsetType):
+        gpu = definition.gpu
+        print_wrapped(f"GPU: {gpu.name}; {gpu.sms} SMs; {gpu.memory_gb:g} GB; its parameters with --toml")
     print_wrapped(f"truth {definition.truth}; bandwidths: {definition.origin}")
     print()
     table = new_table(("parameter", ""), ("local", "right"), ("remote", "right"), ("unit", ""))
