@@ -48,8 +48,8 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     holder_pairs: bool = False
     hbm: Positive = 4_800_000.0
     hbm_latency_us: Positive = 0.65
-    hbm_delay_us: Positive = 0.133
-    sm_bytes: Bytes = 36_000
+    hbm_delay_us: Positive = 0.148
+    sm_bytes: Bytes = 38_000
     product_bytes: Bytes = 196_608
     cache_latency_us: Positive = 0.3
     posted_bytes: Bytes = 49_152
@@ -61,7 +61,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     both: Positive = 52_000.0
     stores: Positive = 27_000.0
     engine: Positive = 85_800.0
-    engine_latency_us: Positive = 1.9
+    engine_latency_us: Positive = 2.15
     copy_us: Positive = 0.65
     host_copy_us: Positive = 2.0
     launch_us: Positive = 3.0
