@@ -1,4 +1,4 @@
-"""A virtual GPU beside published figures of the device that it has the shape of (docs/reference/gpu.md).
+"""A virtual GPU beside published figures of the device that it resembles (docs/reference/virtual-gpu.md).
 
     python benchmarks/gpu_published.py [--machine h200-nvl] [--table]
 

@@ -1,4 +1,4 @@
-// gpu-bench: copies and kernels of an accelerator beside each other and beside computing cores (docs/reference/gpu.md).
+// gpu-bench: copies and kernels of an accelerator beside each other and beside computing cores (docs/reference/gpu-bench.md).
 //   gpu-bench facts [FOLDER ...]   what there is, as one JSON document; the folders are searched for NVRTC and cuBLASLt
 //   gpu-bench measure              a request on standard input, a line for each sample on standard output
 #include <exception>

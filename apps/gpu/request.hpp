@@ -1,4 +1,4 @@
-// What gpu-bench is asked to measure: a JSON document (docs/reference/gpu.md).
+// What gpu-bench is asked to measure: a JSON document (docs/reference/gpu-bench.md).
 #pragma once
 
 #include <cstddef>

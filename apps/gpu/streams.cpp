@@ -57,7 +57,7 @@ struct Streams::Asked {
     try {
       one = read_case(request.value("case", json()), "the case", core);
     } catch (const WrongRequest& error) {
-      throw RequestError("case", "", error.what(), "see docs/reference/gpu.md");
+      throw RequestError("case", "", error.what(), "see docs/reference/gpu-bench.md");
     }
     for (const std::string& phase : sequence) check_phase(phase);
   }

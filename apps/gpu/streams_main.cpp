@@ -1,5 +1,5 @@
 // gpu-streams: copies and kernels of an accelerator beside each other, computing cores and MPI messages, as the program of
-// a run (docs/reference/gpu.md).
+// a run (docs/reference/gpu-bench.md).
 //   gpu-streams facts [FOLDER ...]           what there is, as gpu-bench prints it; MPI is not started
 //   gpu-streams measure --config FILE        answers requests on standard input; one rank, or two where there are messages
 #include <CLI/CLI.hpp>

@@ -1,6 +1,6 @@
 // The calls of NVRTC, cuBLASLt and NVML that are used, their structures and constants: those of NVIDIA's nvrtc.h,
 // cublasLt.h and nvml.h, declared here so that nothing of CUDA is needed to build. declarations_check.cpp compares them
-// with these headers (docs/reference/gpu.md). Handles are void*; enumerations are int.
+// with these headers (docs/reference/gpu-bench.md). Handles are void*; enumerations are int.
 #pragma once
 
 #include <cstddef>

@@ -188,8 +188,8 @@ def nic_library() -> Path:
 
 
 def gpu_bench() -> Path:
-    """The program that measures copies and kernels of an accelerator (docs/reference/gpu.md), for no MPI;
-    ELBOWROOM_GPU_BENCH names one. No CUDA is needed to build it.
+    """The program that measures copies and kernels of an accelerator (docs/reference/gpu-bench.md), for no
+    MPI; ELBOWROOM_GPU_BENCH names one. No CUDA is needed to build it.
     """
     folders = ("apps/gpu", "lib/gpu", "core/base", "core/kernels", "core/machine")
     return _without_mpi("gpu-bench", "apps/gpu", folders, GPU_PACKAGES)

@@ -1,4 +1,4 @@
-"""Asks `gpu-bench` about the accelerator of this machine (docs/reference/gpu.md)."""
+"""Asks `gpu-bench` about the accelerator of this machine (docs/reference/gpu-bench.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `gpu-bench facts` prints (docs/reference/gpu.md), and the doctor's lines of an accelerator. Pure."""
+"""What `gpu-bench facts` prints (docs/reference/gpu-bench.md), and the doctor's lines of a GPU. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The table [gpu] of a virtual machine: what its accelerator is made of (docs/guide/gpu.md).
+"""The table [gpu] of a virtual machine: what its accelerator is made of (docs/reference/virtual-gpu.md).
 
 Defaults are those of a device with the shape of an H200 NVL in a PCIe slot of eight lanes. Where each comes
-from is in docs/reference/gpu.md.
+from is in docs/reference/virtual-gpu.md.
 """
 
 from __future__ import annotations

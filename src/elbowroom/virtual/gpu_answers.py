@@ -1,4 +1,4 @@
-"""A virtual GPU's answers to the requests of `gpu-streams` (docs/reference/gpu.md); no time passes."""
+"""A virtual GPU's answers to the requests of `gpu-streams` (docs/reference/gpu-bench.md); no time passes."""
 
 from __future__ import annotations
 

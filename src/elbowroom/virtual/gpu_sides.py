@@ -1,4 +1,4 @@
-"""The sides of a case of an accelerator, as the program is sent them (docs/reference/gpu.md)."""
+"""The sides of a case of an accelerator, as the program is sent them (docs/reference/gpu-bench.md)."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _side(plain: Mapping[str, Any]) -> Side:
 
 def _unknown(message: str, value: object) -> UsageError:
     return UsageError(
-        f"a virtual GPU {message}", field="case", value=str(value), hint="see `elbowroom help gpu`"
+        f"a virtual GPU {message}", field="case", value=str(value), hint="see `elbowroom help virtual-gpu`"
     )
 
 

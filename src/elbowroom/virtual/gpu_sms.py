@@ -10,7 +10,7 @@ many waves the tiles of a matrix product run.
   so that T tiles on S SMs take ceil(T / S) times.
 
 With pairs, the GPCs that are taken are those of the SM numbers which the source of the published figures has
-recorded (docs/reference/gpu.md). The rule for clusters is an assumption.
+recorded (docs/reference/virtual-gpu.md). The rule for clusters is an assumption.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Copies and kernels of an accelerator beside each other, and copies beside computing cores and messages.
 
-The program `gpu-streams` answers (docs/reference/gpu.md). `comp` of a result is the victim, `comm` the mover.
+The program `gpu-streams` answers (docs/reference/gpu-bench.md). `comp` of a result is the victim, `comm` the
+mover.
 """
 
 from __future__ import annotations
