@@ -92,7 +92,9 @@ def machine_list(definitions: Sequence[Definition]) -> VirtualMachineList:
 
 
 def machine_names() -> tuple[str, ...]:
-    """Machines that `--machine` knows by name: the nine of Swartvagher's thesis, and those of packages."""
+    """Machines that `--machine` knows by name: the nine of Swartvagher's thesis, one with a GPU, and those of
+    packages.
+    """
     return MACHINES.names()
 
 

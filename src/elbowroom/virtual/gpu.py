@@ -43,7 +43,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """
 
     name: str = "virtual GPU"
-    gpcs: tuple[Units, ...] = (9, 9, 9, 9, 8, 8, 7, 7)
+    gpcs: Annotated[tuple[Units, ...], Meta(min_length=1, max_length=64)] = (9, 9, 9, 9, 8, 8, 7, 7)
     memory_gb: Positive = 141.0
     holder_pairs: bool = False
     hbm: Positive = 4_800_000.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 from elbowroom.errors import UsageError
@@ -28,7 +29,9 @@ def refuse_case(gpu: Gpu, host: Host, case: Mapping[str, Any]) -> str:
         for side in sides:
             if side.kind == "gemm" and not product_fits(gpu, side, sides):
                 return "no SMs are left that a product fits on; hold fewer SMs"
-        gpu_rates(gpu, host, sides)
+        for count in range(1, len(sides) + 1):
+            for phase in combinations(sides, count):
+                gpu_rates(gpu, host, phase)
     except UsageError as error:
         return error.sentence()
     return ""

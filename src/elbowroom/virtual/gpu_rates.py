@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from elbowroom.errors import UsageError
 from elbowroom.models.load import Computing, Copy
 from elbowroom.plan.kernels import find
 from elbowroom.virtual.credits import Credits
@@ -63,7 +64,9 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def gpu_rates(gpu: Gpu, host: Host, sides: Sequence[Side]) -> tuple[Value | None, ...]:
-    """What each of the sides gets while all run; None for those without a rate."""
+    """What each of the sides gets while all run; None for those without a rate. UsageError for a device or
+    host of which no law can say it.
+    """
     linked = _link_rates(gpu, sides)
     device = _device_rates(gpu, sides, linked)
     on_host = _host_rates(host, sides, linked)
@@ -120,12 +123,22 @@ def _link_rates(gpu: Gpu, sides: Sequence[Side]) -> dict[int, float]:
 
 
 def _device_rates(gpu: Gpu, sides: Sequence[Side], linked: Mapping[int, float]) -> dict[int, float]:
-    """MB/s of each side that uses the device's memory, as it counts its bytes."""
+    """MB/s of each side that uses the device's memory, as it counts its bytes. UsageError where the network
+    of credits has no solution in double precision.
+    """
     streams = {
         k: stream for k, side in enumerate(sides) if (stream := _stream(gpu, side, sides, linked.get(k)))
     }
     memory = {"hbm": Resource(capacity=gpu.hbm, delay=gpu.hbm_delay_us)}
-    solved = solve(list(streams.values()), memory) if streams else ()
+    try:
+        solved = solve(list(streams.values()), memory) if streams else ()
+    except ArithmeticError:
+        raise UsageError(
+            "requests far exceed what the memory of this GPU carries",
+            field="gpu.hbm",
+            value=gpu.hbm,
+            hint="give a higher rate, or less outstanding (sm_bytes)",
+        ) from None
     return {k: rate / sides[k].passes for k, rate in zip(streams, solved, strict=True)}
 
 

@@ -254,6 +254,11 @@ def test_what_a_virtual_gpu_does_not_know_is_refused_in_a_sentence(
     assert bool(reason) == bool(refusal)
 
 
+def test_a_device_whose_memory_cannot_carry_its_requests_is_refused_in_a_sentence() -> None:
+    weak = Gpu(hbm=26.0, sm_bytes=1 << 30)
+    assert "memory of this GPU" in refuse_case(weak, HOST, {"a": {"kind": "triad"}, "b": CASE["b"]})
+
+
 def test_the_facts_of_a_virtual_gpu_name_its_sms_and_no_clock() -> None:
     facts = PAIRS.facts(1)
     assert isinstance(facts, GpuFacts)
@@ -271,7 +276,7 @@ def test_a_machine_with_a_gpu_is_written_and_read_back() -> None:
     [
         ("hbm = 0", "gpu.hbm"),
         ("sms = 132", "gpu"),
-        ("gpcs = [9, 0]", "gpu.gpcs"),
+        ("gpcs = []", "gpu.gpcs"),
         ('h2d = "fast"', "gpu.h2d"),
     ],
 )
