@@ -12,8 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elbowroom.errors import UsageError
+from elbowroom.launch.virtual import load
 from elbowroom.machine.gpu import GpuFacts
-from elbowroom.plan.point import Unit
+from elbowroom.plan.file import Steady
+from elbowroom.plan.order import request
+from elbowroom.plan.point import Point, Unit
 from elbowroom.virtual.answers import VirtualMachine
 from elbowroom.virtual.definition import decode, encode
 from elbowroom.virtual.gpu import Gpu
@@ -22,6 +25,7 @@ from elbowroom.virtual.gpu_rates import gpu_rates
 from elbowroom.virtual.gpu_sides import Side, sides_of
 from elbowroom.virtual.gpu_sms import free_sms, grid, waves
 from elbowroom.virtual.machines import MACHINES
+from elbowroom.workloads import GpuCase
 
 PUBLISHED = Path(__file__).parents[2] / "data" / "gpu_published.csv"
 DEFINITION = MACHINES.get("h200-nvl")
@@ -252,6 +256,58 @@ def test_what_a_virtual_gpu_does_not_know_is_refused_in_a_sentence(
     refusal = refuse_case(Gpu(name="virtual H200 NVL"), HOST, CASE | change)
     assert reason in refusal
     assert bool(reason) == bool(refusal)
+
+
+def point(**case: Any) -> Point:
+    known: dict[str, Any] = {"victim": "gemm", "mover": "sm_idle", "sms": 8}
+    return Point(
+        plan="gpu-overlap",
+        kernel="none",
+        n=0,
+        size=0,
+        comp_node=0,
+        comm_node=0,
+        comm_core=0,
+        metric="bandwidth",
+        workload=GpuCase(**(known | case)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("machine", "case", "reason"),
+    [
+        ("henri", {}, "this virtual machine has no GPU"),
+        ("h200-nvl", {"sms": 132}, "k = 132: the device has 132 SMs; k is at most 131"),
+        ("h200-nvl", {"sms": 131}, "no SMs are left that a product fits on"),
+        ("h200-nvl", {}, ""),
+        ("h200-nvl:published", {}, ""),
+    ],
+)
+def test_a_point_that_cannot_be_answered_has_the_reason(
+    machine: str, case: dict[str, Any], reason: str
+) -> None:
+    refusal = VirtualMachine(load(machine).definition).refuse(point(**case))
+    assert reason in refusal
+    assert bool(reason) == bool(refusal)
+
+
+@pytest.mark.parametrize(
+    ("case", "share"),
+    [
+        ({}, 8 / 9),
+        ({"mover": "sm_target", "sms": 20}, 0.8),
+        ({"mover": "copy", "sms": 0, "direction": "d2h", "bytes": 1 << 26}, 1.0),
+        ({"first": "mover"}, 8 / 9),
+    ],
+)
+def test_what_a_point_of_the_workload_asks_for_is_answered_phase_by_phase(
+    case: dict[str, Any], share: float
+) -> None:
+    asked_point = point(**case)
+    unit = Unit(point=asked_point.id, repetition=0)
+    record = EXACT.answer(unit, request(asked_point, unit, Steady()))
+    rates = {phase["phase"]: phase["comp"]["rate"] for phase in record["phases"] if "comp" in phase}
+    assert rates["AB"] / rates["A"] == pytest.approx(share, abs=0.01)
 
 
 def test_a_device_whose_memory_cannot_carry_its_requests_is_refused_in_a_sentence() -> None:
