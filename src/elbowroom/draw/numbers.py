@@ -46,6 +46,17 @@ def unit(name: str) -> str:
     return "µs" if name == "us" else name
 
 
+def rate(value: float, unit: str) -> str:
+    """A rate to three digits, from 10 000 on in the next larger unit: `29.2 GB/s`, `808 Tflop/s`."""
+    prefixes = "MGTP"
+    if unit[:1] not in prefixes:
+        return f"{number(value, digits=3)} {unit}"
+    place = prefixes.index(unit[0])
+    while abs(value) >= 1e4 and place + 1 < len(prefixes):
+        value, place = value / 1e3, place + 1
+    return f"{number(value, digits=3)} {prefixes[place]}{unit[1:]}"
+
+
 def rounded_size(value: float) -> str:
     """Bytes to three digits in a binary unit, for memories and caches: 376 GiB, 24.8 MiB."""
     for factor, unit in BINARY:

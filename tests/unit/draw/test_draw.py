@@ -116,6 +116,20 @@ def test_a_number_is_printed_with_sensible_digits(value: float, text: str) -> No
     assert numbers.number(value) == text
 
 
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (29168.0, "MB/s", "29.2 GB/s"),
+        (9999.0, "MB/s", "9999 MB/s"),
+        (808248439.0, "Mflop/s", "808 Tflop/s"),
+        (1.4, "us", "1.4 us"),
+        (0.0, "M/s", "0 M/s"),
+    ],
+)
+def test_a_rate_is_printed_in_the_unit_of_its_size(value: float, unit: str, text: str) -> None:
+    assert numbers.rate(value, unit) == text
+
+
 @given(st.floats(min_value=1e-3, max_value=1e14))
 def test_a_printed_number_is_within_half_of_its_last_digit(value: float) -> None:
     shown = float(numbers.number(value).replace(numbers.NARROW_SPACE, ""))

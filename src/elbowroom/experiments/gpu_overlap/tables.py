@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from elbowroom.draw.numbers import number as number_text
+from elbowroom.draw.numbers import rate
 from elbowroom.draw.table import TextTable
 from elbowroom.experiments.common.sentences import grouped
 from elbowroom.experiments.common.source_table import (
@@ -74,7 +74,7 @@ def _over_sms(victim: str, first: str, group: Sequence[OverlapRow]) -> TextTable
         columns=("beside", *(f"k = {k}" for k in ks)),
         rows=tuple(cells),
         marked=tuple(marked),
-        below=() if alone is None else (f"Alone: {number_text(alone, 4)} {group[0].unit}.",),
+        below=() if alone is None else (f"Alone: {rate(alone, group[0].unit)}.",),
         legend=KEPT_LEGEND,
         points=tuple(row.point for row in group),
     )
