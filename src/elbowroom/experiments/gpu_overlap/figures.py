@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from elbowroom.draw.figure import Axis, Figure, Series
+from elbowroom.draw.figure import Axis, Figure, Hue, Series
 from elbowroom.experiments.common.sentences import grouped
 from elbowroom.experiments.gpu_overlap.rows import VICTIMS, OverlapRow, labels, rows
 from elbowroom.machine.topology import Machine
@@ -33,10 +33,18 @@ def _figure(victim: str, group: Sequence[OverlapRow]) -> Figure:
     )
 
 
+def _hue(row: OverlapRow) -> Hue:
+    """Blue for copy engines, red for movers that hold SMs, black for a product that leaves SMs free."""
+    if row.sms == 0:
+        return "blue"
+    return "black" if row.mover == "sm_target" else "red"
+
+
 def _line(label: str, group: Sequence[OverlapRow]) -> Series:
     known = sorted(((row, row.kept) for row in group if row.kept is not None), key=lambda pair: pair[0].sms)
     return Series(
         name=label,
+        hue=_hue(group[0]),
         style="line",
         x=tuple(float(row.sms) for row, _ in known),
         y=tuple(kept.value for _, kept in known),
