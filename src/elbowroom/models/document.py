@@ -13,6 +13,7 @@ import msgspec
 
 from elbowroom.models.curves import Shape
 from elbowroom.models.flow.part import FlowPart
+from elbowroom.models.gpu.part import GpuPart
 from elbowroom.models.message_size import MessageSize
 from elbowroom.models.registry import names
 from elbowroom.models.threshold.part import ThresholdPart
@@ -83,7 +84,8 @@ def models_of(parts: Mapping[str, Any]) -> Models:
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
     """The file M.json. `validity`: where not to trust the models, one sentence each; `message_size`: what
-    messages of other sizes than the calibrated one ask for, None where too few sizes were measured.
+    messages of other sizes than the calibrated one ask for, None where too few sizes were measured; `gpu`: of
+    its accelerator, None where none was measured. A file of an accelerator alone has no `models`.
     """
 
     schema: str = SCHEMA
@@ -95,6 +97,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     models: Models
     validity: tuple[str, ...] = ()
     message_size: MessageSize | None = None
+    gpu: GpuPart | None = None
 
     def names(self) -> tuple[str, ...]:
         """The models it holds, best first."""

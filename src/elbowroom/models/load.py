@@ -68,6 +68,7 @@ class LoadRow(msgspec.Struct, frozen=True, kw_only=True):
 
     `kernel`, `pattern`: another computation or another way to exchange messages than the calibrated ones,
     which may be faster or slower by a factor that is fitted beside the model; empty: the calibrated ones.
+    `copies_together`: MB/s of each of `load.copies` beside everything; empty: not measured.
     """
 
     load: Load
@@ -75,6 +76,7 @@ class LoadRow(msgspec.Struct, frozen=True, kw_only=True):
     comm_alone: float | None = None
     comp_together: float | None = None
     comm_together: float | None = None
+    copies_together: tuple[float | None, ...] = ()
     spread: tuple[float | None, float | None, float | None, float | None] = (None, None, None, None)
     kernel: str = ""
     pattern: str = ""

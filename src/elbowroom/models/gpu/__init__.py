@@ -1,0 +1,1 @@
+"""Models of an accelerator: what kernels and copies keep while they share its multiprocessors and memory."""

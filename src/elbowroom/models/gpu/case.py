@@ -1,0 +1,105 @@
+"""A case on an accelerator: what computes (the victim), and what moves data beside it (the mover).
+
+Words as in the workload `gpu` of plans. The SMs are the accelerator's multiprocessors.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import get_args
+
+import msgspec
+
+from elbowroom.errors import UsageError, closest
+from elbowroom.models.gpu.words import DIRECTIONS_OF, SMS_OF, Direction, First, Mover, Victim
+
+
+class GpuCase(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """`sms`: SMs that the mover holds, or that are left out of a plan (sm_target); `pace_mb_s`: the most that
+    the mover moves, 0: as fast as it can; `node`: NUMA node of the pinned buffer, -1: none; `first`: which
+    side starts first; `shape`: m, n, k of a matrix product, empty: the only one that was measured.
+    """
+
+    victim: Victim
+    mover: Mover = ""
+    direction: Direction = ""
+    sms: int = 0
+    pace_mb_s: float = 0.0
+    node: int = -1
+    first: First = "mover"
+    shape: tuple[int, ...] = ()
+
+    @property
+    def planned(self) -> bool:
+        """Whether the victim was planned for fewer SMs, rather than finds them held."""
+        return self.mover == "sm_target"
+
+    @property
+    def family(self) -> str:
+        """Cases that are alike but for SMs, pace and node: errors are told for each."""
+        parts = (self.victim, self.mover, self.direction if self.mover in ("copy", "sm_copy") else "")
+        return "/".join(part for part in parts if part)
+
+    @property
+    def mover_class(self) -> str:
+        """What disturbs the victim: its cases are off for the same reasons."""
+        return "sm_host" if (self.mover, self.direction) == ("sm_copy", "host") else self.mover
+
+    def text(self) -> str:
+        """For people."""
+        names = {
+            "": "nothing",
+            "copy": f"copy engine {self.direction}",
+            "messages": "messages",
+            "sm_copy": f"{self.sms} SMs copy {'in HBM' if self.direction == 'hbm' else 'to host memory'}",
+            "sm_idle": f"{self.sms} SMs held idle",
+            "sm_target": f"planned for {self.sms} SMs fewer",
+        }
+        pace = f" at {self.pace_mb_s:g} MB/s" if self.pace_mb_s else ""
+        node = f", node {self.node}" if self.node >= 0 else ""
+        shape = f" {'x'.join(map(str, self.shape))}" if self.shape else ""
+        late = ", victim first" if self.first == "victim" else ""
+        return f"{self.victim}{shape} beside {names[self.mover]}{pace}{node}{late}"
+
+
+def ordered(case: GpuCase) -> GpuCase:
+    """The case with its order of starts, which matters only where SMs are held."""
+    held = case.mover in ("sm_copy", "sm_idle")
+    return case if held or case.first == "mover" else msgspec.structs.replace(case, first="mover")
+
+
+def check_case(case: GpuCase, sms: int) -> None:
+    """UsageError for a case that no accelerator with that many SMs can have."""
+    for field, value, words in (
+        ("victim", case.victim, get_args(Victim)),
+        ("mover", case.mover, get_args(Mover)),
+        ("first", case.first, get_args(First)),
+    ):
+        if value not in words:
+            raise UsageError("no such word", field=field, value=value, hint=closest(value, words))
+    directions = DIRECTIONS_OF[case.mover]
+    if case.direction not in directions:
+        hint = f"give one of: {', '.join(directions)}" if directions != ("",) else "leave it out"
+        raise UsageError(
+            f"is no direction of {case.mover or 'nothing'}",
+            field="direction",
+            value=case.direction,
+            hint=hint,
+        )
+    if case.mover in SMS_OF and not 1 <= case.sms < sms:
+        raise UsageError(
+            f"the accelerator has {sms} SMs", field="sms", value=case.sms, hint=f"ask for 1 to {sms - 1}"
+        )
+    if case.mover not in SMS_OF and case.sms:
+        raise UsageError(
+            "is only valid with movers that hold SMs", field="sms", value=case.sms, hint="leave it out"
+        )
+    if not (case.pace_mb_s >= 0 and math.isfinite(case.pace_mb_s)):
+        raise UsageError("is not a pace", field="pace", value=case.pace_mb_s, hint="give MB/s, 0 or more")
+    if case.node < -1:
+        raise UsageError("is not a NUMA node", field="node", value=case.node, hint="give 0 or more")
+    if case.shape and (case.victim != "gemm" or len(case.shape) != 3 or min(case.shape) < 1):
+        raise UsageError(
+            "is not the shape of a product", field="shape", value=list(case.shape),
+            hint="give m, n and k of victim gemm, each at least 1",
+        )  # fmt: skip

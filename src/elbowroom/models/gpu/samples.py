@@ -1,0 +1,165 @@
+"""What runs measured of an accelerator, as plain samples; nothing else here reads results."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Protocol, cast, get_args, runtime_checkable
+
+import msgspec
+
+from elbowroom.models.gpu.case import GpuCase, ordered
+from elbowroom.models.gpu.words import ON_DEVICE, Direction, First, Mover, Victim
+from elbowroom.results.result import PointResult, Side, Summary
+from elbowroom.stats.interval import Interval
+from elbowroom.stats.signed_ranks import NORMAL_95
+
+BF16_BYTES = 2
+MEGA = 1e6
+
+
+class GpuSample(msgspec.Struct, frozen=True, kw_only=True):
+    """One measured case: rates (more is better; `unit` of the victim's, MB/s of the mover's), None where not
+    measured; `spread`: relative standard errors of what the victim keeps and of the mover's rates alone and
+    together, None where not known; `traffic`: MB/s that the victim moves alone if each array moves once.
+    """
+
+    case: GpuCase
+    kept: float
+    victim_alone: float
+    unit: str
+    mover_alone: float | None = None
+    mover_together: float | None = None
+    spread: tuple[float | None, float | None, float | None] = (None, None, None)
+    traffic: float = 0.0
+    source: str = ""
+
+    @property
+    def interval(self) -> Interval | None:
+        """What the victim keeps with its 95 % interval; None without a spread."""
+        if self.spread[0] is None:
+            return None
+        half = NORMAL_95 * self.spread[0] * self.kept
+        return Interval(value=self.kept, low=self.kept - half, high=self.kept + half)
+
+
+@runtime_checkable
+class GpuWorkload(Protocol):
+    """What results of the workload `gpu` say of their case."""
+
+    victim: str
+    mover: str
+    direction: str
+    sms: int
+    pace_mb_s: float
+    node: int
+    first: str
+
+
+def samples(results: Sequence[PointResult]) -> tuple[tuple[GpuSample, ...], dict[str, int]]:
+    """The cases whose victim computes on the accelerator, and how many others were left out, by reason.
+
+    Results of other workloads are neither.
+    """
+    kept, left_out = [], Counter[str]()
+    # Of copies of several sizes the largest ones count, which fit.py takes first.
+    for item in sorted(results, key=lambda item: -getattr(item.workload, "bytes", 0)):
+        workload: Any = item.workload
+        if not isinstance(workload, GpuWorkload) or workload.victim not in ON_DEVICE:
+            continue
+        reason = _why_not(item)
+        if reason:
+            left_out[reason] += 1
+        else:
+            kept.append(_sample(item, workload))
+    return tuple(kept), dict(left_out)
+
+
+def _why_not(item: PointResult) -> str:
+    if item.role != "point":
+        return "control"
+    if item.status != "ok":
+        return f"status {item.status}"
+    if item.comp.alone is None or item.comp.together is None:
+        return "not measured alone and together"
+    if not (item.comp.alone.median > 0 and item.comp.together.median > 0):
+        return "a rate of 0"
+    return ""
+
+
+def _sample(item: PointResult, workload: GpuWorkload) -> GpuSample:
+    case = case_of(workload)
+    alone, together = _rate(item.comp.alone), _rate(item.comp.together)
+    assert alone is not None
+    assert together is not None
+    assert item.comp.alone is not None
+    kept = item.comp.kept.value if item.comp.kept is not None else together / alone
+    moved = _rate(item.comm.alone), _rate(item.comm.together)
+    return GpuSample(
+        case=case,
+        kept=kept,
+        victim_alone=alone,
+        unit=item.comp.alone.unit if not _is_time(item.comp.alone) else f"1/{item.comp.alone.unit}",
+        mover_alone=moved[0],
+        mover_together=moved[1],
+        spread=(_kept_spread(item.comp), _spread(item.comm.alone), _spread(item.comm.together)),
+        traffic=traffic(case, alone, item.comp.alone.unit),
+        source=item.id,
+    )
+
+
+def case_of(workload: GpuWorkload) -> GpuCase:
+    """The case of a workload; `shape` where it has one."""
+    case = GpuCase(
+        victim=cast(Victim, _word(workload.victim, get_args(Victim))),
+        mover=cast(Mover, _word(workload.mover, get_args(Mover))),
+        direction=cast(Direction, _word(workload.direction, get_args(Direction))),
+        sms=workload.sms,
+        pace_mb_s=float(workload.pace_mb_s),
+        node=workload.node,
+        first=cast(First, _word(workload.first or "mover", get_args(First))),
+        shape=tuple(getattr(workload, "shape", ())) if workload.victim == "gemm" else (),
+    )
+    return ordered(case)
+
+
+def _word(value: str, words: Sequence[str]) -> str:
+    assert value in words, value
+    return value
+
+
+def traffic(case: GpuCase, alone: float, unit: str) -> float:
+    """MB/s to and from the device's memory: of a triad its own rate, of a product its three BF16 matrices
+    once for each product; 0 where the rate is in a unit that does not tell.
+    """
+    if case.victim == "triad" and unit == "MB/s":
+        return alone
+    flops_per_unit = {"TFLOP/s": 1e12, "GFLOP/s": 1e9, "MFLOP/s": 1e6}.get(unit)
+    if case.victim != "gemm" or len(case.shape) != 3 or flops_per_unit is None:
+        return 0.0
+    m, n, k = case.shape
+    products = alone * flops_per_unit / (2.0 * m * n * k)
+    return products * BF16_BYTES * (m * k + k * n + m * n) / MEGA
+
+
+def _is_time(summary: Summary) -> bool:
+    return summary.unit in ("us", "ms", "s", "ns")
+
+
+def _rate(summary: Summary | None) -> float | None:
+    """More is better: of a duration its inverse."""
+    if summary is None or not summary.median > 0:
+        return None
+    return 1 / summary.median if _is_time(summary) else summary.median
+
+
+def _kept_spread(side: Side) -> float | None:
+    if side.kept is None or side.kept.width is None or not side.kept.value > 0:
+        return None
+    return side.kept.width / (2 * NORMAL_95 * side.kept.value)
+
+
+def _spread(summary: Summary | None) -> float | None:
+    if summary is None or summary.width is None or not summary.median > 0:
+        return None
+    return summary.width / (2 * NORMAL_95 * summary.median)
