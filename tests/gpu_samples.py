@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 from typing import Any
 
-from elbowroom.models.gpu.case import GpuCase
+from elbowroom.models.gpu.case import DeviceCase
 from elbowroom.models.gpu.samples import GpuSample, traffic
 
 ANCHOR = Path(__file__).parent / "data" / "gpu_anchor.csv"
@@ -25,7 +25,7 @@ def anchor() -> list[GpuSample]:
 
 def _sample(row: dict[str, Any]) -> GpuSample:
     pace = float(row["pace_mb_s"] or 0)
-    case = GpuCase(
+    case = DeviceCase(
         victim=row["victim"],
         mover=row["mover"],
         direction=row["direction"],

@@ -65,6 +65,7 @@ PUBLIC = {
             "virtual_machine",
         ),
         "elbowroom.api.measurement": ("compare", "dry_run", "resume", "run"),
+        "elbowroom.api.gpu_models": ("predict_cases", "read_cases"),
         "elbowroom.api.models": (
             "Evaluation",
             "Model",
@@ -133,6 +134,7 @@ if TYPE_CHECKING:
     from elbowroom.api import explanation as explanation
     from elbowroom.api import factorizations as factorizations
     from elbowroom.api import failure as failure
+    from elbowroom.api import gpu_models as gpu_models
     from elbowroom.api import machines as machines
     from elbowroom.api import measurement as measurement
     from elbowroom.api import models as models
@@ -207,6 +209,8 @@ if TYPE_CHECKING:
     from elbowroom.api.measurement import dry_run as dry_run
     from elbowroom.api.measurement import resume as resume
     from elbowroom.api.measurement import run as run
+    from elbowroom.api.gpu_models import predict_cases as predict_cases
+    from elbowroom.api.gpu_models import read_cases as read_cases
     from elbowroom.api.models import Evaluation as Evaluation
     from elbowroom.api.models import Model as Model
     from elbowroom.api.models import advise as advise

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from elbowroom.api.gpu_models import gpu_part
 from elbowroom.api.models import Evaluation, Model, evaluation, load_model
 from elbowroom.api.quantities import duration
 from elbowroom.api.runs import Run, chatter, open
@@ -24,6 +25,7 @@ from elbowroom.measure.session import Request
 from elbowroom.measure.source import Where
 from elbowroom.models import fit as fitting
 from elbowroom.models.base import Provenance
+from elbowroom.models.copy_rows import copy_rows
 from elbowroom.models.document import Document
 from elbowroom.models.evaluate import ErrorTable
 from elbowroom.models.published import MachineErrors
@@ -76,39 +78,60 @@ def fit(
     *,
     kernel: str | None = None,
     size: int | None = None,
+    sms: int | None = None,
     computing: Callable[[FitData], Sequence[LoadRow]] | None = None,
 ) -> Model:
     """Fits every model that a run allows, or several of one machine together, and writes M.json (default:
-    models/NAME.json in the folder of the first run). `computing`: more measured loads, for that run's data.
+    models/NAME.json in the folder of the first run). `computing`: more measured loads, for that run's data;
+    `sms`: multiprocessors of the accelerator, where runs of one do not say it.
 
     UsageError where none can be fitted, or the runs are of different machines.
     """
     several = [run] if isinstance(run, Run | Path | str) else list(run)
     sources = [item if isinstance(item, Run) else open(item) for item in several]
-    collected = _pooled(sources, kernel, size)
-    if computing is not None:
-        more = (*collected.loads, *computing(collected))
-        collected = msgspec.structs.replace(collected, loads=more)
-    document = fitting.fit(
-        collected.curves,
-        Provenance(
-            run=str(sources[0].path),
-            plan=", ".join(str(source.manifest.plan.get("name", "")) for source in sources),
-            origin=_origin(sources[0]),
-            nodes=collected.layout.nodes,
-            left_out=collected.unused if collected.loads else collected.left_out,
-            doubts=tuple(reason for source in sources for reason in source.verdict.reasons),
-            sizes=collected.sizes,
-            loads=collected.loads,
-            intensity=collected.intensity,
-            pattern=collected.pattern,
-            with_runs=tuple(str(source.path) for source in sources[1:]),
-        ),
-        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-    )
+    gpu = gpu_part(sources, sms)
+    created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    try:
+        collected = _pooled(sources, kernel, size)
+    except UsageError as error:
+        if gpu is None or kernel is not None or size is not None:
+            raise
+        layout = layout_of(sources[0].machine)
+        source = _provenance(sources, layout.nodes)
+        document = fitting.accelerator(gpu, layout.shape, source, error.sentence(), created=created)
+    else:
+        if computing is not None:
+            more = (*collected.loads, *computing(collected))
+            collected = msgspec.structs.replace(collected, loads=more)
+        source = _provenance(sources, collected.layout.nodes, collected)
+        document = fitting.fit(collected.curves, source, created=created, gpu=gpu)
     model = Model(document)
     model.save(out if out is not None else default_path(sources[0]))
     return model
+
+
+def _provenance(
+    sources: Sequence[Run], nodes: tuple[int, ...], collected: FitData | None = None
+) -> Provenance:
+    """Where the data of these runs comes from."""
+    source = Provenance(
+        run=str(sources[0].path),
+        plan=", ".join(str(source.manifest.plan.get("name", "")) for source in sources),
+        origin=_origin(sources[0]),
+        nodes=nodes,
+        doubts=tuple(reason for source in sources for reason in source.verdict.reasons),
+        with_runs=tuple(str(source.path) for source in sources[1:]),
+    )
+    if collected is None:
+        return source
+    return msgspec.structs.replace(
+        source,
+        left_out=collected.unused if collected.loads else collected.left_out,
+        sizes=collected.sizes,
+        loads=collected.loads,
+        intensity=collected.intensity,
+        pattern=collected.pattern,
+    )
 
 
 def _pooled(runs: Sequence[Run], kernel: str | None, size: int | None) -> FitData:
@@ -130,7 +153,12 @@ def _pooled(runs: Sequence[Run], kernel: str | None, size: int | None) -> FitDat
         before = f"{run.path.name}/" if number else ""
         points += [msgspec.structs.replace(item, id=before + item.id) for item in run.points()]
         cores |= {before + point.id: point.comp_cores for point in run.manifest.points}
-    return collect(points, cores, runs[0].machine, origin=str(runs[0].path), kernel=kernel, size=size)
+    collected = collect(points, cores, runs[0].machine, origin=str(runs[0].path), kernel=kernel, size=size)
+    assert collected.base is not None
+    copies, left_out = copy_rows(points, cores, collected.base)
+    return msgspec.structs.replace(
+        collected, loads=(*collected.loads, *copies), unused={**collected.unused, **left_out}
+    )
 
 
 def evaluate(run: Run | Path | str, model: Model | Path | str) -> Evaluation:

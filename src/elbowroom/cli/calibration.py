@@ -67,18 +67,27 @@ def import_(path: str, out: str, kernel: str | None, size: str | None, as_json: 
 )
 @_kernel
 @_size
+@click.option("--sms", type=int, metavar="N", help="SMs of the accelerator, if its runs do not say it.")
 @json_option
-def fit(paths: tuple[str, ...], out: str | None, kernel: str | None, size: str | None, as_json: bool) -> int:
+def fit(
+    paths: tuple[str, ...],
+    out: str | None,
+    kernel: str | None,
+    size: str | None,
+    sms: int | None,
+    as_json: bool,
+) -> int:
     """Fit all models to runs: parameters with intervals, and their limits.
 
     Several runs of one machine are fitted together. With runs of the plans `sizes`, `intensity` and `ring` in
-    addition to one of `model`, FLOW also predicts other messages and computations.
+    addition to one of `model`, FLOW also predicts other messages and computations. Runs of `gpu` and
+    `gpu-overlap` give a model of the accelerator, and `gpu` its copies as a stream of FLOW.
     """
     for index, path in enumerate(paths):
         if os.path.realpath(path) in map(os.path.realpath, paths[:index]):
             raise UsageError("is named twice", field="run", value=path, hint="name each run once")
     blas.one_thread()
-    model = api.fit(paths, out, kernel=kernel, size=_bytes(size))
+    model = api.fit(paths, out, kernel=kernel, size=_bytes(size), sms=sms)
     if as_json:
         print_json(api.calibration.FitDocument(file=str(model.path), model=model.document))
     else:

@@ -10,6 +10,7 @@ from elbowroom import api
 from elbowroom.api.quantities import format_size, number, parse_size
 from elbowroom.cli import model_tables
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
+from elbowroom.cli.gpu_prediction import asked, gpu_options, predict_cases
 from elbowroom.cli.model_tables import print_flags, shape_line, span
 from elbowroom.cli.options import FIGURE, MODEL, command, json_option
 from elbowroom.errors import UsageError
@@ -58,9 +59,13 @@ def _bytes(text: str | None) -> int | None:
     help="N more computing cores of socket S with data on that node.",
 )
 @click.option(
-    "--copy", multiple=True, metavar="MB/s@NODE", help="Copy of an accelerator, with this bandwidth."
+    "--copy",
+    multiple=True,
+    metavar="MB/s@NODE",
+    help="Copy of an accelerator, with this bandwidth; d2h@NODE: with that of its model.",
 )
 @click.option("--load", metavar="LOAD.toml", help="Read the load from a file (`elbowroom help predict`).")
+@gpu_options
 @click.option(
     "-o",
     "--out",
@@ -79,6 +84,8 @@ def predict(source: str, as_json: bool, **options: Any) -> int:
     henri, henrisubnuma, occigen, pyxis. NUMA nodes are numbered from 0, starting with those of the first
     socket, where the computing cores are.
     """
+    if cases := asked(options):
+        return predict_cases(api.load_model(source), cases, as_json)
     if is_load(options):
         return _predict_load(source, as_json, options)
     _check_nodes(options)
@@ -120,8 +127,8 @@ def predict(source: str, as_json: bool, **options: Any) -> int:
 
 
 def _predict_load(source: str, as_json: bool, options: dict[str, Any]) -> int:
-    load = load_from(options)
     model = api.load_model(source)
+    load = load_from(options, model)
     name = model.name(options["name"])
     prediction = model.predict_load(load, model=name)
     if as_json:
@@ -173,8 +180,10 @@ def is_load(options: dict[str, Any]) -> bool:
     return any(options[name] not in (None, ()) for name in BEYOND)
 
 
-def load_from(options: dict[str, Any]) -> api.models.Load:
-    """The load that the options tell; UsageError where they contradict each other."""
+def load_from(options: dict[str, Any], model: Model) -> api.models.Load:
+    """The load that the options tell; UsageError where they contradict each other. `model` knows the rates of
+    an accelerator's copies.
+    """
     _check_figure(options)
     if options["load"] is not None:
         others = [name for name in (*BEYOND[:-1], "size", "cores", "comp_node", "comm_node") if options[name]]
@@ -206,7 +215,7 @@ def load_from(options: dict[str, Any]) -> api.models.Load:
     return api.models.Load(
         computing=tuple(groups),
         messages=messages,
-        copies=tuple(api.models.parse_copy(text) for text in options["copy"]),
+        copies=tuple(api.gpu_models.copy_of(model, text) for text in options["copy"]),
     )
 
 

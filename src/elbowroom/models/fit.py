@@ -9,8 +9,9 @@ import msgspec
 
 from elbowroom.errors import UsageError
 from elbowroom.models.base import Provenance
-from elbowroom.models.curves import Curves
+from elbowroom.models.curves import Curves, Shape
 from elbowroom.models.document import Calibration, Document, Models, models_of
+from elbowroom.models.gpu.part import GpuPart
 from elbowroom.models.message_size import MessageSize
 from elbowroom.models.registry import MODELS
 from elbowroom.models.sizes import law
@@ -22,9 +23,13 @@ from elbowroom.version import __version__
 FROM_TABLE = "published mean error"
 FROM_CALIBRATION = "calibration residuals"
 
+FAR = 0.1
+"""Mean relative error of a model, held out, above which it is said."""
 
-def fit(curves: Curves, source: Provenance, *, created: str) -> Document:
-    """Fits every model that the curves allow; what cannot be fitted is said in `validity`.
+
+def fit(curves: Curves, source: Provenance, *, created: str, gpu: GpuPart | None = None) -> Document:
+    """Fits every model that the curves allow; what cannot be fitted is said in `validity`. `gpu`: the model
+    of the machine's accelerator, which the document carries beside them.
 
     Raises UsageError, that of the first model, where none can be fitted.
     """
@@ -47,9 +52,42 @@ def fit(curves: Curves, source: Provenance, *, created: str) -> Document:
         machine=curves.shape,
         calibration=calibration,
         models=models,
-        validity=(*doubts, *_loads(models, calibration, sizes)),
+        validity=(*doubts, *_loads(models, calibration, sizes), *of_gpu(gpu)),
         message_size=sizes,
+        gpu=gpu,
     )
+
+
+def accelerator(gpu: GpuPart, shape: Shape, source: Provenance, reason: str, *, created: str) -> Document:
+    """The document of a run that measured an accelerator only; `reason`: why there is no other model."""
+    only = f"Only the accelerator was measured, and only cases on it are predicted: {reason}"
+    return Document(
+        elbowroom=__version__,
+        created=created,
+        machine=shape,
+        calibration=_calibration(Curves(shape=shape, rows=(), kernel="", size=0), source),
+        models=Models(),
+        validity=(only, *source.doubts[:1], *of_gpu(gpu)),
+        gpu=gpu,
+    )
+
+
+def of_gpu(part: GpuPart | None) -> list[str]:
+    """Where not to trust an accelerator's model."""
+    if part is None:
+        return []
+    sentences = [f"gpu: {note}" for note in part.notes]
+    worse = [item.family for item in part.errors if not item.better]
+    if worse:
+        sentences.append(
+            "gpu: held out, no closer than a rule without a fit (1 - k / S, max-min, or no loss): "
+            f"{', '.join(worse)}."
+        )
+    far = [f"{item.family} {item.held_out:.0%}" for item in part.errors if (item.held_out or 0) > FAR]
+    if far:
+        sentences.append(f"gpu: far off where SMs were not measured: {', '.join(far)} on average.")
+    sentences += [f"gpu: left out: {count}, {reason}." for reason, count in part.left_out.items()]
+    return sentences
 
 
 def _calibration(curves: Curves, source: Provenance) -> Calibration:
@@ -72,7 +110,7 @@ def _calibration(curves: Curves, source: Provenance) -> Calibration:
         runs=len(curves.rows),
         n_low=min(counts),
         n_high=max(counts),
-        n_other_high=max([*others, *(item.n_other for item in at)]),
+        n_other_high=max([*others, *(item.n_other for item in at)], default=0),
         placements=tuple(sorted(places | {(item.comp_node, item.comm_node) for item in at})),
         nodes=source.nodes,
         left_out=source.left_out,

@@ -12,6 +12,7 @@ import msgspec
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
 from elbowroom.models.curves import Curves, Row, Shape, Situation
+from elbowroom.models.gpu.samples import GpuWorkload
 from elbowroom.models.load import Computing, Direction, Load, LoadRow, Messages
 from elbowroom.models.message_size import MessageBandwidth
 from elbowroom.models.sizes import observations
@@ -76,7 +77,7 @@ def _why_no_load(item: PointResult, base: Base) -> str:
         return "a node that the machine does not have"
     if item.pattern == "receive" and item.size != base.setting.size:
         return "two messages of another size in flight"
-    if not any(_bandwidths(item.comm, item.size)) and not any(_bandwidths(item.comp, item.size)):
+    if not any(side_bandwidths(item.comm, item.size)) and not any(side_bandwidths(item.comp, item.size)):
         return "no values"
     return ""
 
@@ -85,16 +86,15 @@ def _load_row(item: PointResult, cores: Sequence[int], base: Base) -> LoadRow:
     """In terms of the calibrated kernel: its bytes for those of the point's own, by what both move on the
     bus.
     """
-    own, kernel = find(base.setting.kernel), find(item.kernel)
-    scale = 1.0 if kernel is None or own is None else bus_share(kernel) / bus_share(own)
-    comp = [None if value is None else value / scale for value in _bandwidths(item.comp, item.size)]
+    scale = bus_scale(item, base)
+    comp = [None if value is None else value / scale for value in side_bandwidths(item.comp, item.size)]
     same_pattern = item.pattern == base.setting.pattern
     ways = 2 if item.pattern in TWO_WAYS and not same_pattern else 1
-    comm = [None if value is None else value * ways for value in _bandwidths(item.comm, item.size)]
+    comm = [None if value is None else value * ways for value in side_bandwidths(item.comm, item.size)]
     direction: Direction = "both" if ways == 2 else "receive"
     return LoadRow(
         load=Load(
-            computing=() if item.kernel == NONE else _computing(item, cores, base, scale),
+            computing=() if item.kernel == NONE else computing_groups(item, cores, base, scale),
             messages=Messages(
                 node=base.layout.nodes.index(item.comm_node),
                 direction=direction,
@@ -112,7 +112,10 @@ def _load_row(item: PointResult, cores: Sequence[int], base: Base) -> LoadRow:
     )
 
 
-def _computing(item: PointResult, cores: Sequence[int], base: Base, scale: float) -> tuple[Computing, ...]:
+def computing_groups(
+    item: PointResult, cores: Sequence[int], base: Base, scale: float
+) -> tuple[Computing, ...]:
+    """The computing cores of a point as groups, with the arithmetic intensity of its kernel."""
     kernel = find(item.kernel)
     # Of a kernel without cursor nothing tells what its arithmetic costs: its own factor holds that.
     intense = kernel is not None and kernel.uses_cursor
@@ -132,12 +135,18 @@ def _intensity(kernel: Kernel | None, cursor: int) -> float:
     return kernel.flops * (cursor if kernel.uses_cursor else 1) / kernel.algorithmic_bytes
 
 
+def bus_scale(item: PointResult, base: Base) -> float:
+    """Bytes of a point's kernel for a byte of the calibrated one's, where both move as much on the bus."""
+    own, kernel = find(base.setting.kernel), find(item.kernel)
+    return 1.0 if kernel is None or own is None else bus_share(kernel) / bus_share(own)
+
+
 def bus_share(kernel: Kernel) -> float:
     """Bytes of the algorithm per byte on the bus."""
     return kernel.algorithmic_bytes / kernel.bus_bytes
 
 
-def _bandwidths(side: Side, size: int) -> tuple[float | None, float | None]:
+def side_bandwidths(side: Side, size: int) -> tuple[float | None, float | None]:
     """Alone and together, MB/s; of a half round trip in us, the message's size over it."""
     bandwidths: list[float | None] = []
     for summary in (side.alone, side.together):
@@ -167,7 +176,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 class FitData(msgspec.Struct, frozen=True, kw_only=True):
     """`left_out`: how many points are not in the curves, by reason; `sizes`: messages alone, of all sizes;
     `loads`: points that are other loads than situations, `unused` those that are neither, by reason;
-    `intensity` (flop/B), `pattern`: of the curves.
+    `intensity` (flop/B), `pattern`: of the curves; `base`: what rows of other loads are told relative to.
     """
 
     curves: Curves
@@ -178,6 +187,7 @@ class FitData(msgspec.Struct, frozen=True, kw_only=True):
     unused: dict[str, int] = {}
     intensity: float = 0.0
     pattern: str = "receive"
+    base: Base | None = None
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -267,6 +277,8 @@ def collect(
     layout = layout_of(machine)
     left_out: Counter[str] = Counter()
     usable = []
+    # Those of an accelerator have a model of their own (models/gpu), and are rows in models/copy_rows.py.
+    results = [item for item in results if not isinstance(item.workload, GpuWorkload)]
     for item in results:
         reason = _why_not(item)
         if reason:
@@ -301,6 +313,7 @@ def collect(
         unused=unused,
         intensity=base.intensity,
         pattern=chosen.pattern,
+        base=base,
     )
 
 

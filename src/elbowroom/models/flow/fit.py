@@ -75,10 +75,11 @@ LOAD_EFFORT = _Effort(60, 60, 0, 60)
 
 
 class _FlowProblem(msgspec.Struct, frozen=True):
-    """N loads, the logarithms `logs` of the measured values, where `known` (4, N), and the coordinates that
-    are fitted to them: those of `before`, of which the first `own` are FLOW's parameters, all or none; `base`
-    (B, P): these, where they are none. `group` (N,): rows of 0 and of 1 are off by different errors;
-    `kernels`, `patterns`: (N, E) which factor a row has; `scale`: of the coordinates.
+    """N loads, the logarithms `logs` of the measured values, where `known` (4 + C, N), of STREAMS and of up
+    to C copies, and the coordinates that are fitted to them: those of `before`, of which the first `own` are
+    FLOW's parameters, all or none; `base` (B, P): these, where they are none. `group` (N,): rows of 0 and of
+    1 are off by different errors; `kernels`, `patterns`: (N, E) which factor a row has; `scale`: of the
+    coordinates.
     """
 
     loads: tuple[Load, ...]
@@ -109,20 +110,23 @@ class _FlowProblem(msgspec.Struct, frozen=True):
             switches=self.before.switches,
             intensity=self.intensity,
         )
-        logs = np.log(np.maximum(evaluate(flow, extension, self.prepared).streams, 1e-9))
+        rates = evaluate(flow, extension, self.prepared)
+        # Of some of the rows there may be fewer copies, of which then none is known.
+        rows = min(len(self.known), 4 + len(rates.copies))
+        logs = np.log(np.maximum(np.concatenate([rates.streams, rates.copies])[:rows], 1e-9))
         if names:
-            logs[0::2] += extra @ self.kernels.T
-            logs[1::2] += extra @ self.patterns.T
-        values: Array = logs.transpose(1, 0, 2)[:, self.known]
+            logs[0:4:2] += extra @ self.kernels.T
+            logs[1:4:2] += extra @ self.patterns.T
+        values: Array = logs.transpose(1, 0, 2)[:, self.known[:rows]]
         return values
 
     @property
     def stream(self) -> NDArray[np.intp]:
-        """Which of STREAMS each measured value is."""
-        return self.of_values(np.arange(4)[:, None])
+        """Which of STREAMS each measured value is; copies are off as messages together are."""
+        return self.of_values(np.minimum(np.arange(len(self.known)), 3)[:, None])
 
     def of_values(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """What rows (N,) or streams and rows (4, N) have, for each measured value."""
+        """What rows (N,) or streams and rows (4 + C, N) have, for each measured value."""
         return np.broadcast_to(rows, self.known.shape)[self.known]
 
     def part(self, kept: NDArray[np.bool_]) -> _FlowProblem:
@@ -300,8 +304,17 @@ def _tuples(points: Array, names: tuple[str, ...]) -> list[tuple[float, ...]]:
 
 
 def _table(rows: Sequence[Row] | Sequence[LoadRow]) -> Array:
-    """The bandwidths (4, N), NaN where not known."""
-    return np.array([[np.nan if v is None else v for v in row.streams] for row in rows], dtype=float).T
+    """The bandwidths (4 + C, N), NaN where not known; C: the most copies of a row."""
+    values = [(*row.streams, *(row.copies_together if isinstance(row, LoadRow) else ())) for row in rows]
+    most = max(map(len, values), default=4)
+    return (
+        np.array(
+            [[np.nan if v is None else v for v in row] + [np.nan] * (most - len(row)) for row in values],
+            dtype=float,
+        )
+        .reshape(len(values), most)
+        .T
+    )
 
 
 def _again(curves: Curves, rows: Sequence[LoadRow]) -> bool:

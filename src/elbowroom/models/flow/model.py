@@ -41,7 +41,7 @@ def fit(_name: str, curves: Curves, source: Provenance) -> FlowPart:
     tell; their bandwidths count where they tell of something.
     """
     own = sum(value is not None for row in curves.rows for value in row.streams)
-    others = sum(value is not None for row in source.loads for value in row.streams)
+    others = sum(value is not None for row in source.loads for value in (*row.streams, *row.copies_together))
     informative = bool(questions(source.loads, curves.size, source.intensity))
     values = own + others if informative else own
     if values < len(NAMES):

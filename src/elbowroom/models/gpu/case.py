@@ -14,7 +14,7 @@ from elbowroom.errors import UsageError, closest
 from elbowroom.models.gpu.words import DIRECTIONS_OF, SMS_OF, Direction, First, Mover, Victim
 
 
-class GpuCase(msgspec.Struct, frozen=True, kw_only=True, order=True):
+class DeviceCase(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """`sms`: SMs that the mover holds, or that are left out of a plan (sm_target); `pace_mb_s`: the most that
     the mover moves, 0: as fast as it can; `node`: NUMA node of the pinned buffer, -1: none; `first`: which
     side starts first; `shape`: m, n, k of a matrix product, empty: the only one that was measured.
@@ -62,13 +62,13 @@ class GpuCase(msgspec.Struct, frozen=True, kw_only=True, order=True):
         return f"{self.victim}{shape} beside {names[self.mover]}{pace}{node}{late}"
 
 
-def ordered(case: GpuCase) -> GpuCase:
+def ordered(case: DeviceCase) -> DeviceCase:
     """The case with its order of starts, which matters only where SMs are held."""
     held = case.mover in ("sm_copy", "sm_idle")
     return case if held or case.first == "mover" else msgspec.structs.replace(case, first="mover")
 
 
-def check_case(case: GpuCase, sms: int) -> None:
+def check_case(case: DeviceCase, sms: int) -> None:
     """UsageError for a case that no accelerator with that many SMs can have."""
     for field, value, words in (
         ("victim", case.victim, get_args(Victim)),

@@ -42,7 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elbowroom.models.flow.law import Array, Meaning
-from elbowroom.models.gpu.case import GpuCase
+from elbowroom.models.gpu.case import DeviceCase
 from elbowroom.models.gpu.words import LINKS
 
 LEAST_ROOM = 1e-3
@@ -109,7 +109,7 @@ class Cases(msgspec.Struct, frozen=True, kw_only=True):
     link: tuple[str, ...]
 
 
-def arrays(sms: int, cases: Sequence[GpuCase], tiles: Sequence[float], traffic: Sequence[float]) -> Cases:
+def arrays(sms: int, cases: Sequence[DeviceCase], tiles: Sequence[float], traffic: Sequence[float]) -> Cases:
     """The cases as the law takes them."""
     held = [case.sms if case.mover in ("sm_copy", "sm_idle") else 0 for case in cases]
     kinds = [_kind(case) for case in cases]
@@ -132,7 +132,7 @@ def arrays(sms: int, cases: Sequence[GpuCase], tiles: Sequence[float], traffic: 
     )
 
 
-def _kind(case: GpuCase) -> str:
+def _kind(case: DeviceCase) -> str:
     """Which capacity limits the mover alone; empty where nothing moves."""
     if case.mover == "copy":
         return "link" if case.direction in LINKS else "engine"

@@ -11,8 +11,8 @@ import numpy as np
 
 from elbowroom.errors import UsageError
 from elbowroom.models.flow.law import Array
-from elbowroom.models.gpu.case import GpuCase, check_case, ordered
-from elbowroom.models.gpu.law import arrays, rates
+from elbowroom.models.gpu.case import DeviceCase, check_case, ordered
+from elbowroom.models.gpu.law import arrays, link_name, rates
 from elbowroom.models.gpu.part import FamilyErrors, GpuPart, GpuVictim, MeasuredCase
 from elbowroom.models.gpu.words import LINKS, ON_DEVICE, SMS_OF
 from elbowroom.models.prediction import NORMAL_90
@@ -27,7 +27,7 @@ class GpuPrediction(msgspec.Struct, frozen=True, kw_only=True):
     then is the measured value), `extrapolated`, `virtual`, `... not measured`.
     """
 
-    case: GpuCase
+    case: DeviceCase
     kept: Interval
     rate: Interval
     unit: str
@@ -54,14 +54,14 @@ class GpuModel:
         self.part = part
 
     @cached_property
-    def _measured(self) -> dict[GpuCase, MeasuredCase]:
+    def _measured(self) -> dict[DeviceCase, MeasuredCase]:
         return {item.case: item for item in self.part.measured}
 
     @cached_property
     def _families(self) -> dict[str, FamilyErrors]:
         return {item.family: item for item in self.part.errors}
 
-    def victim(self, case: GpuCase) -> GpuVictim:
+    def victim(self, case: DeviceCase) -> GpuVictim:
         """The victim of a case; UsageError for one that was not measured. Of a product of another shape the
         largest measured one stands for it.
         """
@@ -79,7 +79,7 @@ class GpuModel:
         like = max(kinds, key=lambda item: (item.tiles, item.traffic))
         return like if not case.shape else _scaled(like, case.shape)
 
-    def predict(self, cases: Sequence[GpuCase]) -> list[GpuPrediction]:
+    def predict(self, cases: Sequence[DeviceCase]) -> list[GpuPrediction]:
         """One prediction for each case, in order; UsageError for what the accelerator cannot have, and for
         victims and links that were not measured.
         """
@@ -90,7 +90,7 @@ class GpuModel:
             for place, case in enumerate(cases)
         ]
 
-    def draws(self, cases: Sequence[GpuCase], *, seed: int = 0) -> GpuDraws:
+    def draws(self, cases: Sequence[DeviceCase], *, seed: int = 0) -> GpuDraws:
         """The best fit and draws of all cases; half of an error of the model is that of all cases of a
         family, so that comparisons inside a family are not blurred by what moves all of it.
         """
@@ -111,7 +111,7 @@ class GpuModel:
                 kept[1:, place] = kept[1:, place] * np.exp(noise)
         return GpuDraws(kept=kept, mover_alone=values[1], mover_together=values[2])
 
-    def _rates(self, cases: Sequence[GpuCase]) -> tuple[list[GpuVictim], tuple[Array, Array, Array]]:
+    def _rates(self, cases: Sequence[DeviceCase]) -> tuple[list[GpuVictim], tuple[Array, Array, Array]]:
         victims = [self.victim(case) for case in cases]
         at = arrays(
             self.part.sms,
@@ -122,7 +122,7 @@ class GpuModel:
         got = rates(self.part.vectors, at)
         return victims, (got.kept, got.mover_alone, got.mover_together)
 
-    def resolved(self, case: GpuCase) -> GpuCase:
+    def resolved(self, case: DeviceCase) -> DeviceCase:
         """The case as it was measured, where it leaves open what only one value is known of: the shape of a
         product, the node of a link. UsageError for what the accelerator cannot have.
         """
@@ -141,7 +141,11 @@ class GpuModel:
         before = f"link_{direction}_"
         return tuple(int(name[len(before) :]) for name in self.part.names if name.startswith(before))
 
-    def _check(self, case: GpuCase) -> None:
+    def link(self, direction: str, node: int) -> Interval:
+        """MB/s of copies of that direction alone, with a buffer on that node, which `nodes` has."""
+        return _interval(self.part.vectors[link_name(direction, node)][:, 0], self.part.mover_discrepancy)
+
+    def _check(self, case: DeviceCase) -> None:
         check_case(case, self.part.sms)
         if case.victim not in ON_DEVICE:
             raise UsageError(
@@ -158,14 +162,14 @@ class GpuModel:
                     hint=f"measured nodes: {known}" if known else "measure with: elbowroom run gpu",
                 )  # fmt: skip
 
-    def _discrepancy(self, case: GpuCase) -> float:
+    def _discrepancy(self, case: DeviceCase) -> float:
         family = self._families.get(case.family)
         if family is not None:
             return family.discrepancy
         alike = [item for item in self.part.errors if item.family.split("/")[1:2] == [case.mover]]
         return max((item.discrepancy for item in alike or self.part.errors), default=0.3)
 
-    def _prediction(self, case: GpuCase, victim: GpuVictim, values: Sequence[Array]) -> GpuPrediction:
+    def _prediction(self, case: DeviceCase, victim: GpuVictim, values: Sequence[Array]) -> GpuPrediction:
         kept, alone, together = values
         known = self._measured.get(case)
         own = _interval(kept, self._discrepancy(case)) if case.mover else around(1.0, 1.0)
@@ -186,7 +190,7 @@ class GpuModel:
             flags=self._flags(case, known is not None),
         )
 
-    def _flags(self, case: GpuCase, known: bool) -> tuple[str, ...]:
+    def _flags(self, case: DeviceCase, known: bool) -> tuple[str, ...]:
         family = self._families.get(case.family)
         flags = [MEASURED] if known else []
         if case.mover and family is None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from elbowroom.models.flow.law import Array
 from elbowroom.models.flow.part import FlowParameter
-from elbowroom.models.gpu.case import GpuCase
+from elbowroom.models.gpu.case import DeviceCase
 from elbowroom.models.gpu.law import meaning
 
 
@@ -32,7 +32,7 @@ class MeasuredCase(msgspec.Struct, frozen=True, kw_only=True):
     (MB/s, None where nothing moves), and what the law alone says.
     """
 
-    case: GpuCase
+    case: DeviceCase
     kept: float
     spread: float
     mover_alone: float | None = None

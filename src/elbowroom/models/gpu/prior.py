@@ -14,7 +14,7 @@ import numpy as np
 from elbowroom.models.flow.law import Array
 from elbowroom.models.flow.prior import Prior
 from elbowroom.models.gpu.law import PARAMETERS, link_name
-from elbowroom.models.gpu.samples import GpuSample
+from elbowroom.models.gpu.samples import GpuSample, LinkRate
 from elbowroom.models.gpu.words import LINKS
 
 LINEAR = ("quant", "late")
@@ -73,13 +73,21 @@ HOLDS = (1.0, 1.3, 1.7, 2.2)
 """Where fits begin: waves make steps, which no slope leads over."""
 
 
-def prior(samples: Sequence[GpuSample]) -> tuple[Prior, tuple[str, ...]]:
-    """The prior of all parameters that these samples may tell of, and the names of those they do not."""
+def prior(samples: Sequence[GpuSample], links: Sequence[LinkRate] = ()) -> tuple[Prior, tuple[str, ...]]:
+    """The prior of all parameters that these samples may tell of, and the names of those they do not.
+
+    `links`: rates that were measured by themselves; no sample need tell of them.
+    """
     seen = _seen(samples)
+    sure = {name: item.spread for item in links if (name := link_name(item.direction, item.node)) not in seen}
+    seen |= {name: item.rate for item in links if (name := link_name(item.direction, item.node)) in sure}
     names = tuple(item.name for item in PARAMETERS) + tuple(sorted(n for n in seen if n.startswith("link_")))
     centre = encode(np.array([seen.get(name, CENTRES.get(name, 2.5e4)) for name in names]), names)
     width = np.array(
-        [SEEN_WIDTH if name in seen and name != "sm_host" else WIDTHS.get(name, LINK_WIDTH) for name in names]
+        [
+            sure.get(name, SEEN_WIDTH) if name in seen and name != "sm_host" else WIDTHS.get(name, LINK_WIDTH)
+            for name in names
+        ]
     )
     bounds = [
         BOUNDS.get(name, (at - REACH * w, at + REACH * w))

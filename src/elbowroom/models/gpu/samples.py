@@ -8,14 +8,15 @@ from typing import Any, Protocol, cast, get_args, runtime_checkable
 
 import msgspec
 
-from elbowroom.models.gpu.case import GpuCase, ordered
-from elbowroom.models.gpu.words import ON_DEVICE, Direction, First, Mover, Victim
+from elbowroom.models.gpu.case import DeviceCase, ordered
+from elbowroom.models.gpu.words import LINKS, ON_DEVICE, Direction, First, Mover, Victim
 from elbowroom.results.result import PointResult, Side, Summary
 from elbowroom.stats.interval import Interval
 from elbowroom.stats.signed_ranks import NORMAL_95
 
 BF16_BYTES = 2
 MEGA = 1e6
+LEAST_SPREAD = 0.002
 
 
 class GpuSample(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,7 +25,7 @@ class GpuSample(msgspec.Struct, frozen=True, kw_only=True):
     together, None where not known; `traffic`: MB/s that the victim moves alone if each array moves once.
     """
 
-    case: GpuCase
+    case: DeviceCase
     kept: float
     victim_alone: float
     unit: str
@@ -75,6 +76,38 @@ def samples(results: Sequence[PointResult]) -> tuple[tuple[GpuSample, ...], dict
     return tuple(kept), dict(left_out)
 
 
+class LinkRate(msgspec.Struct, frozen=True, kw_only=True):
+    """Copies between host and device alone, MB/s with a relative standard error; `node` of the pinned buffer,
+    -1: not known which.
+    """
+
+    direction: str
+    node: int
+    rate: float
+    spread: float
+
+
+def links(results: Sequence[PointResult]) -> tuple[LinkRate, ...]:
+    """The links whose copies were measured alone beside cores or messages: the largest copies of each."""
+    found: dict[tuple[str, int], LinkRate] = {}
+    for item in sorted(results, key=lambda item: -getattr(item.workload, "bytes", 0)):
+        workload: Any = item.workload
+        if not isinstance(workload, GpuWorkload) or workload.victim in ON_DEVICE or item.status != "ok":
+            continue
+        side = item.comp if workload.victim == "copy" else item.comm
+        rate = _rate(side.alone)
+        if rate is None or workload.direction not in LINKS or workload.mover not in ("copy", "messages"):
+            continue
+        link = LinkRate(
+            direction=workload.direction,
+            node=workload.node,
+            rate=rate,
+            spread=max(_spread(side.alone) or 0.0, LEAST_SPREAD),
+        )
+        found.setdefault((link.direction, link.node), link)
+    return tuple(found.values())
+
+
 def _why_not(item: PointResult) -> str:
     if item.role != "point":
         return "control"
@@ -108,9 +141,9 @@ def _sample(item: PointResult, workload: GpuWorkload) -> GpuSample:
     )
 
 
-def case_of(workload: GpuWorkload) -> GpuCase:
+def case_of(workload: GpuWorkload) -> DeviceCase:
     """The case of a workload; `shape` where it has one."""
-    case = GpuCase(
+    case = DeviceCase(
         victim=cast(Victim, _word(workload.victim, get_args(Victim))),
         mover=cast(Mover, _word(workload.mover, get_args(Mover))),
         direction=cast(Direction, _word(workload.direction, get_args(Direction))),
@@ -128,7 +161,7 @@ def _word(value: str, words: Sequence[str]) -> str:
     return value
 
 
-def traffic(case: GpuCase, alone: float, unit: str) -> float:
+def traffic(case: DeviceCase, alone: float, unit: str) -> float:
     """MB/s to and from the device's memory: of a triad its own rate, of a product its three BF16 matrices
     once for each product; 0 where the rate is in a unit that does not tell.
     """
