@@ -65,6 +65,7 @@ PUBLIC = {
             "virtual_machine",
         ),
         "elbowroom.api.measurement": ("compare", "dry_run", "resume", "run"),
+        "elbowroom.api.gpu_advice": ("advise_gpu", "load_gpu_job", "save_gpu_advice"),
         "elbowroom.api.gpu_models": ("predict_cases", "read_cases"),
         "elbowroom.api.models": (
             "Evaluation",
@@ -134,6 +135,7 @@ if TYPE_CHECKING:
     from elbowroom.api import explanation as explanation
     from elbowroom.api import factorizations as factorizations
     from elbowroom.api import failure as failure
+    from elbowroom.api import gpu_advice as gpu_advice
     from elbowroom.api import gpu_models as gpu_models
     from elbowroom.api import machines as machines
     from elbowroom.api import measurement as measurement
@@ -197,6 +199,11 @@ if TYPE_CHECKING:
     from elbowroom.api.factorizations import simulate_factorization as simulate_factorization
     from elbowroom.api.flush_cost import save_flush_figure as save_flush_figure
     from elbowroom.api.flush_cost import trace_flushes as trace_flushes
+    from elbowroom.api.gpu_advice import advise_gpu as advise_gpu
+    from elbowroom.api.gpu_advice import load_gpu_job as load_gpu_job
+    from elbowroom.api.gpu_advice import save_gpu_advice as save_gpu_advice
+    from elbowroom.api.gpu_models import predict_cases as predict_cases
+    from elbowroom.api.gpu_models import read_cases as read_cases
     from elbowroom.api.job_calibration import calibrate_for_jobs as calibrate_for_jobs
     from elbowroom.api.joined import JoinedRuns as JoinedRuns
     from elbowroom.api.joined import join_runs as join_runs
@@ -209,8 +216,6 @@ if TYPE_CHECKING:
     from elbowroom.api.measurement import dry_run as dry_run
     from elbowroom.api.measurement import resume as resume
     from elbowroom.api.measurement import run as run
-    from elbowroom.api.gpu_models import predict_cases as predict_cases
-    from elbowroom.api.gpu_models import read_cases as read_cases
     from elbowroom.api.models import Evaluation as Evaluation
     from elbowroom.api.models import Model as Model
     from elbowroom.api.models import advise as advise

@@ -13,6 +13,7 @@ import msgspec
 from elbowroom import api
 from elbowroom.api.quantities import format_size, with_span
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
+from elbowroom.cli.gpu_advice import advise_gpu
 from elbowroom.cli.model_tables import shape_line
 from elbowroom.cli.options import MODEL, NOISY, REPEAT, Output, command, json_option, parse_hosts
 from elbowroom.errors import UsageError
@@ -71,8 +72,12 @@ def advise(source: str, as_json: bool, **options: Any) -> int:
     """Advise how to run a job: cores, nodes, messages, threads, overlap.
 
     Compares every setup that the job allows, and advises the changes whose gain is significant, each with its
-    predicted gain, the 90 % interval, and the reason.
+    predicted gain, the 90 % interval, and the reason. A job with a table [gpu] is one of an accelerator: who
+    moves its data, with how many SMs, from which node, beside how many cores.
     """
+    job = api.load_gpu_job(options["job"])
+    if job is not None:
+        return advise_gpu(source, job, as_json, options, ("name", "collectives", "verify", *_OF_VERIFY))
     _check(options)
     save = _saver(options["out"])
     run = None if options["collectives"] is None else api.open(options["collectives"])

@@ -1,0 +1,83 @@
+"""A job of an accelerator, as the table `[gpu]` of job.toml: a kernel, and what is moved beside it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from elbowroom.documents import check_keys, convert, parse_toml
+from elbowroom.errors import UsageError
+from elbowroom.plan.sizes import parse_size
+
+Positive = Annotated[float, Meta(gt=0)]
+Count = Annotated[int, Meta(ge=1)]
+Moves = Literal["h2d", "d2h", "both", "d2d"]
+Way = Literal["copy", "sm_copy", "planned"]
+
+PAGE = "`elbowroom help gpu-models`"
+
+
+class GpuSetup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, order=True):
+    """Who moves the bytes: a copy engine (copy), `sms` SMs beside the kernel (sm_copy), or `sms` SMs that the
+    kernel was planned without (planned). `node`: NUMA node of the pinned buffer, -1: none.
+    """
+
+    way: Way
+    sms: int = 0
+    node: int = -1
+
+    def text(self) -> str:
+        """For people."""
+        names = {"copy": "a copy engine", "sm_copy": f"{self.sms} SMs beside the kernel",
+                 "planned": f"{self.sms} SMs that the kernel is planned without"}  # fmt: skip
+        return names[self.way] + (f", buffer on node {self.node}" if self.node >= 0 else "")
+
+
+class GpuJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A step: `victim` computes for `seconds` alone, and `bytes` are moved beside it (`moves`: between host
+    and device, or inside it). `now`: how it runs, if it does; `ways`, `sms`, `pace_mb_s`: what it may
+    choose. Up to `cores` cores compute on data of `comp_node` meanwhile, and copies shall keep `keep`.
+    """
+
+    victim: Literal["gemm", "triad", "chain"]
+    seconds: Positive
+    bytes: Positive
+    moves: Moves
+    shape: tuple[Count, ...] = ()
+    now: GpuSetup | None = None
+    ways: tuple[Way, ...] = ("copy", "sm_copy", "planned")
+    sms: tuple[Count, ...] = ()
+    pace_mb_s: Annotated[float, Meta(ge=0)] = 0.0
+    cores: Annotated[int, Meta(ge=0)] = 0
+    comp_node: Annotated[int, Meta(ge=0)] = 0
+    keep: Annotated[float, Meta(gt=0, le=1)] = 0.95
+
+
+class _GpuJobFile(msgspec.Struct, frozen=True):
+    gpu: GpuJob
+
+
+def is_gpu_job(data: dict[str, Any]) -> bool:
+    """Whether plain data is that of a job of an accelerator."""
+    return "gpu" in data
+
+
+def decode(text: str, where: str) -> GpuJob:
+    """The job of a TOML text with the table `[gpu]`; `where` names it in errors, which also tell field, value
+    and hint. Sizes may be `512MiB`.
+    """
+    data = parse_toml(text, field="job", where=where)
+    check_keys(data, ("gpu",), of="a job of an accelerator", where=where)
+    table = data["gpu"]
+    if isinstance(table, dict):
+        check_keys(table, GpuJob.__struct_fields__, of="gpu", where=where, prefix="gpu.")
+        if isinstance(table.get("bytes"), str):
+            table["bytes"] = float(parse_size(table["bytes"], "gpu.bytes"))
+    job = convert(data, _GpuJobFile, where=where, subject="job", page=PAGE).gpu
+    if not job.ways:
+        raise UsageError(
+            "leaves nothing to choose", field="gpu.ways", value=[], hint='give ["copy", "sm_copy"]'
+        )
+    return job
