@@ -35,10 +35,27 @@ class GpuSetup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return names[self.way] + (f", buffer on node {self.node}" if self.node >= 0 else "")
 
 
+class NcclCollective(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The collective whose line `advise -o FILE.conf` writes for NCCL's tuner: for messages of `minbytes` to
+    `maxbytes`, on `nodes` nodes with `ranks` ranks in all (-1: any).
+    """
+
+    colltype: Literal["broadcast", "reduce", "allgather", "reducescatter", "allreduce"]
+    algorithm: (
+        Literal["tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"] | None
+    ) = None
+    protocol: Literal["ll", "ll128", "simple"] | None = None
+    minbytes: Annotated[int, Meta(ge=0)] = 0
+    maxbytes: Annotated[int, Meta(ge=1)] = 4294967295
+    nodes: Annotated[int, Meta(ge=-1)] = -1
+    ranks: Annotated[int, Meta(ge=-1)] = -1
+
+
 class GpuJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A step: `victim` computes for `seconds` alone, and `bytes` are moved beside it (`moves`: between host
     and device, or inside it). `now`: how it runs, if it does; `ways`, `sms`, `pace_mb_s`: what it may
     choose. Up to `cores` cores compute on data of `comp_node` meanwhile, and copies shall keep `keep`.
+    `nccl`: the collective that moves the bytes.
     """
 
     victim: Literal["gemm", "triad", "chain"]
@@ -53,6 +70,7 @@ class GpuJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     cores: Annotated[int, Meta(ge=0)] = 0
     comp_node: Annotated[int, Meta(ge=0)] = 0
     keep: Annotated[float, Meta(gt=0, le=1)] = 0.95
+    nccl: NcclCollective | None = None
 
 
 class _GpuJobFile(msgspec.Struct, frozen=True):

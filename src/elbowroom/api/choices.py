@@ -6,3 +6,6 @@ from elbowroom.models.registry import choices as model_names
 from elbowroom.store.exporters import names as format_names
 
 __all__ = ["format_names", "launcher_names", "model_names"]
+
+PENALTIES = "gpu-penalties"
+"""The format of `export` that is made of a model, and not of a run."""

@@ -11,12 +11,15 @@ from elbowroom.advise.gpu_advice import GpuConfiguration as GpuConfiguration
 from elbowroom.advise.gpu_advisor import advise_gpu as advised
 from elbowroom.advise.gpu_job import GpuJob as GpuJob
 from elbowroom.advise.gpu_job import decode, is_gpu_job
+from elbowroom.advise.nccl_tuner import nccl_tuner
 from elbowroom.api.models import load_model
 from elbowroom.documents import encode, parse_toml
 from elbowroom.files import read_text, write_atomically
 
 if TYPE_CHECKING:
     from elbowroom.api.models import Model
+
+TUNER = (".conf", ".csv")
 
 
 def load_gpu_job(path: Path | str) -> GpuJob | None:
@@ -43,7 +46,8 @@ def advise_gpu(model: Model | Path | str, job: GpuJob) -> GpuAdvice:
 
 
 def save_gpu_advice(advice: GpuAdvice, path: Path | str) -> Path:
-    """Writes the advice as JSON, whole or not at all."""
+    """Writes the advice as JSON, or for NCCL's tuner (.conf, .csv), whole or not at all."""
     target = Path(path)
-    write_atomically(target, encode(advice))
+    tuner = target.suffix.lower() in TUNER
+    write_atomically(target, nccl_tuner(advice).encode() if tuner else encode(advice))
     return target

@@ -8,22 +8,32 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from elbowroom.documents import encode
 from elbowroom.errors import UsageError
-from elbowroom.files import read_text
+from elbowroom.files import read_text, write_atomically
+from elbowroom.models.copy_rows import base_of, copy_rows
 from elbowroom.models.gpu.case import DeviceCase as DeviceCase
+from elbowroom.models.gpu.evaluate import GpuErrorTable
+from elbowroom.models.gpu.evaluate import evaluate as evaluated
 from elbowroom.models.gpu.fit import fit
 from elbowroom.models.gpu.load_file import decode, holds_cases, over_counts
 from elbowroom.models.gpu.load_file import parse_shape as parse_shape
 from elbowroom.models.gpu.model import GpuModel
 from elbowroom.models.gpu.model import GpuPrediction as GpuPrediction
 from elbowroom.models.gpu.part import GpuPart
+from elbowroom.models.gpu.penalties import penalty_table
 from elbowroom.models.gpu.samples import links, samples
 from elbowroom.models.gpu.words import LINKS
-from elbowroom.models.load import Copy, parse_copy
+from elbowroom.models.load import Copy, LoadRow, parse_copy
+from elbowroom.models.run_data import layout_of
 
 if TYPE_CHECKING:
     from elbowroom.api.models import Model
     from elbowroom.api.runs import Run
+
+
+TRIAD = "triad"
+"""The kernel that cores and accelerators both have."""
 
 
 def gpu_part(runs: Sequence[Run], sms: int | None = None) -> GpuPart | None:
@@ -121,6 +131,28 @@ def copy_of(model: Model, text: str) -> Copy:
     return Copy(node=node, demand=known.link(word, node).value)
 
 
+def accelerator_rate(model: Model) -> float:
+    """MB/s of the accelerator's triad alone: its work per unit of time beside that of cores that run the
+    triad.
+
+    UsageError where the model has no accelerator, did not measure its triad, or knows cores with another
+    kernel, whose bytes are not the same work.
+    """
+    part, kernel = gpu_model(model).part, model.document.calibration.kernel
+    if kernel != TRIAD:
+        raise UsageError(
+            f"the cores ran {kernel or 'nothing'} and the accelerator {TRIAD}: their rates are not of the same work",
+            field="split",
+            hint="fit a run of the plan model with --kernels triad, or give --p-acc",
+        )
+    for item in part.victims:
+        if item.victim == TRIAD and item.unit == "MB/s":
+            return item.alone
+    raise UsageError(
+        "the accelerator's triad was not measured", field="split", hint="measure it, or give --p-acc"
+    )
+
+
 class GpuPredictionDocument(msgspec.Struct, frozen=True, kw_only=True):
     """What `predict --gpu --json` prints: what both sides keep in each case, with 90 % intervals."""
 
@@ -143,3 +175,57 @@ def gpu_document(model: Model, predictions: Sequence[GpuPrediction]) -> GpuPredi
         origin=part.origin,
         predictions=tuple(predictions),
     )
+
+
+def export_penalties(model: Model, path: Path | str) -> Path:
+    """Writes the penalty table of a model's accelerator as JSON, whole or not at all."""
+    target = Path(path)
+    write_atomically(target, encode(penalty_table(gpu_model(model).part, model.machine.name)))
+    return target
+
+
+class GpuEvaluationDocument(GpuErrorTable, frozen=True, kw_only=True):
+    """What `evaluate --json` prints for a run of an accelerator."""
+
+    schema: str = "elbowroom/gpu-evaluate"
+    version: int = 1
+    run: str
+    model: str
+    notes: tuple[str, ...]
+
+
+def evaluate_gpu(run: Run, model: Model) -> GpuEvaluationDocument | None:
+    """How far the model is from a run of an accelerator; None for another run. The law predicts, also where a
+    case was measured.
+
+    UsageError where the model answers nothing of it.
+    """
+    points = run.points()
+    measured, left_out = samples(points)
+    if not measured and not links(points):
+        return None
+    copies: Sequence[LoadRow] = ()
+    if model.document.names():
+        copies = _copy_rows(run, model)
+    table = evaluated(model.document, measured, copies)
+    known = model.document.calibration
+    fitted = [Path(path).resolve() for path in (known.run, *known.with_runs) if path]
+    notes = []
+    if run.path.resolve() in fitted:
+        notes.append("The model was fitted to this very run: its errors are how well it fits.")
+    if run.machine.virtual:
+        notes.append("The run is virtual: nothing here was measured on hardware.")
+    notes += [f"Left out: {count} points, {reason}." for reason, count in left_out.items()]
+    worse = [line.family for line in table.lines if not line.better]
+    if worse:
+        notes.append(f"No closer than a rule without a fit: {', '.join(worse)}.")
+    return GpuEvaluationDocument(
+        **msgspec.structs.asdict(table), run=str(run.path), model=str(model.path), notes=tuple(notes)
+    )
+
+
+def _copy_rows(run: Run, model: Model) -> Sequence[LoadRow]:
+    known = model.document.calibration
+    cores = {point.id: point.comp_cores for point in run.manifest.points}
+    base = base_of(known.kernel, known.size, layout_of(run.machine))
+    return copy_rows(run.points(), cores, base)[0]

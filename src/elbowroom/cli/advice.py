@@ -46,7 +46,7 @@ REPETITIONS = 9
     "--out",
     type=Output(),
     metavar="FILE",
-    help="Write the advice (.json) or the contention map (.svg, .png).",
+    help="Write the advice (.json), the contention map (.svg, .png), or NCCL tuning (.conf).",
 )
 @click.option("--verify", is_flag=True, help="Then measure the present and the advised setup.")
 @click.option("--run", metavar="RUN", help="With --verify: folder of the measurements; never overwritten.")

@@ -12,6 +12,7 @@ from elbowroom import api
 from elbowroom.api.quantities import parse_size
 from elbowroom.cli import blas, model_tables, run_tables
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
+from elbowroom.cli.gpu_prediction import print_gpu_evaluation
 from elbowroom.cli.model_tables import calibration_line, shape_line
 from elbowroom.cli.options import (
     FIGURE,
@@ -113,7 +114,8 @@ def evaluate(path: str, source: str, as_json: bool, **options: Any) -> int:
     """Compute the mean errors of models on a run, beside those of naive models.
 
     The table has the form of Table 6.1 of Swartvagher's thesis: communication and computation, on the
-    placements that the threshold model is calibrated on (samples) and on the others.
+    placements that the threshold model is calibrated on (samples) and on the others. Of a run of an
+    accelerator it has a line for each kind of case.
     """
     if options["stacked"] and options["out"] is None:
         raise UsageError("needs a file", field="stacked", hint="add -o FIGURE.png")
@@ -121,6 +123,9 @@ def evaluate(path: str, source: str, as_json: bool, **options: Any) -> int:
         raise UsageError(
             "is drawn for the calibrated message size only", field="stacked", hint="leave out --size"
         )
+    gpu = api.gpu_models.evaluate_gpu(api.open(path), api.load_model(source))
+    if gpu is not None:
+        return print_gpu_evaluation(gpu, as_json, options)
     evaluation = api.evaluate(path, source)
     files = []
     if options["out"] is not None and options["stacked"]:

@@ -40,9 +40,12 @@ def advise_gpu(
                 hint="leave it out",
             )
     out: str | None = options["out"]
-    if out is not None and not out.lower().endswith(".json"):
+    if out is not None and not out.lower().endswith((".json", *api.gpu_advice.TUNER)):
         raise UsageError(
-            "advice for an accelerator has no picture", field="out", value=out, hint="end the name in .json"
+            "is neither advice (.json) nor a file for NCCL's tuner (.conf, .csv)",
+            field="out",
+            value=out,
+            hint="end the name in one of these",
         )
     advice = api.advise_gpu(source, job)
     if out is not None:
@@ -84,8 +87,8 @@ def print_gpu_advice(advice: GpuAdvice) -> None:
 def _print_setups(configurations: tuple[GpuConfiguration, ...]) -> None:
     seconds = api.advice.seconds
     table = new_table(
-        ("moved by", "wrap"), ("step", "right"), ("90 %", ""), ("kernel keeps", "right"), ("mover keeps", "right"),
-        ("mover MB/s", "right"),
+        ("moved by", "wrap"), ("step", "right"), ("90 %", ""), ("kernel keeps", "right"),
+        ("mover keeps", "right"), ("mover MB/s", "right"),
     )  # fmt: skip
     for item in configurations:
         table.add_row(

@@ -10,12 +10,12 @@ import click
 from elbowroom import api
 from elbowroom.api.quantities import number
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
-from elbowroom.cli.model_tables import span
+from elbowroom.cli.model_tables import percent, span
 from elbowroom.errors import UsageError
 
 if TYPE_CHECKING:
     from elbowroom.api.advice import Interval
-    from elbowroom.api.gpu_models import DeviceCase, GpuPrediction
+    from elbowroom.api.gpu_models import DeviceCase, GpuEvaluationDocument, GpuPrediction
     from elbowroom.api.models import Model
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -140,3 +140,32 @@ def print_cases(model: Model, predictions: Sequence[GpuPrediction]) -> None:
 
 def _share(interval: Interval) -> str:
     return f"{interval.value:.2f}"
+
+
+def print_gpu_evaluation(errors: GpuEvaluationDocument, as_json: bool, options: dict[str, Any]) -> int:
+    """A line for each kind of case: errors of the model, and of rules without a fit."""
+    if options["out"] is not None:
+        raise UsageError("there is no figure for a run of an accelerator", field="out", hint="leave it out")
+    if as_json:
+        print_json(errors)
+        return 0
+    print_wrapped(
+        f"{errors.device or 'accelerator'}: mean |predicted - measured| / measured, in %", style="bold"
+    )
+    table = new_table(
+        ("cases", "wrap"), ("", "right"), ("victim", "right"), ("mover", "right"), ("inside", "right"),
+        ("1 - k / S", "right"), ("max-min", "right"), ("no loss", "right"),
+    )  # fmt: skip
+    for line in errors.lines:
+        rules = (line.share_rule, line.max_min_rule, line.no_loss_rule)
+        table.add_row(
+            line.family, str(line.cases), percent(line.victim), percent(line.mover), f"{line.covered:.0%}",
+            *(percent(value) for value in rules),
+        )  # fmt: skip
+    console().print(table)
+    print_wrapped("Inside: of the 90 % intervals, widened by those of the measured values.")
+    for reason, count in errors.unanswered.items():
+        print_wrapped(f"not answered: {count}, {reason}")
+    for note in errors.notes:
+        print_wrapped(note)
+    return 0

@@ -28,7 +28,7 @@ _WITH = {
     "table": {"table", "l_comp", "l_comm"},
     "model": {
         "source", "cores", "cores_other", "comp_node", "comm_node", "comp_bytes", "comm_bytes", "name",
-        "faithful", "p_acc", "w",
+        "faithful", "p_acc", "w", "split",
     },
 }  # fmt: skip
 _MODES = {"numbers": "times and ratios (a model is missing)", "table": "--table", "model": "a model"}
@@ -55,6 +55,12 @@ _FOR_SPLIT = ("work", "p_comp", "p_acc")
 )
 @click.option(
     "--w", type=float, metavar="SHARE", help="With --p-acc: also evaluate this share on the accelerators."
+)
+@click.option(
+    "--split",
+    is_flag=True,
+    default=None,
+    help="With a model: as --p-acc, the measured rate of its accelerator.",
 )
 @click.option("--table", metavar="FILE", help="Steps from a CSV file, or published ones: langguth2018.")
 @click.option("--cores", type=int, metavar="N", help="With a model: computing cores of the first socket.")
@@ -171,6 +177,10 @@ def _predicted(options: dict[str, Any]) -> int:
         faithful=bool(options["faithful"]),
     )
     step, best, given = predicted.step, None, None
+    if options["split"]:
+        if options["p_acc"] is not None:
+            raise UsageError("cannot be combined with --split", field="p_acc", hint="leave one out")
+        options["p_acc"] = api.gpu_models.accelerator_rate(api.load_model(options["source"]))
     if options["p_acc"] is not None:
         node = api.steps.AcceleratedNode(
             work=predicted.comp_bytes,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elbowroom import api
-from elbowroom.api.choices import FORMATS, launcher_names
+from elbowroom.api.choices import FORMATS, PENALTIES, launcher_names
 from elbowroom.api.quantities import number
 from elbowroom.api.shell import is_stdout
 from elbowroom.cli import run_tables
@@ -248,11 +248,11 @@ def report(
 
 
 @command()
-@click.argument("path", metavar="RUN")
+@click.argument("path", metavar="RUN|M.json")
 @click.option(
     "--format",
     "kind",
-    type=click.Choice(FORMATS),
+    type=click.Choice((*FORMATS, PENALTIES)),
     default="parquet",
     show_default=True,
 )
@@ -265,8 +265,12 @@ def export(path: str, kind: Any, out: str, as_json: bool) -> int:
 
     Raw samples: parquet, csv. Results: json, osu (tables of the OSU micro-benchmarks), bmf (Bencher),
     openmetrics (Prometheus), junit (CI servers). Figures: png, svg. The topology with measured memory
-    attributes: hwloc. Curves to `import`: curves.
+    attributes: hwloc. Curves to `import`: curves. Of the model M.json of an accelerator: gpu-penalties, how
+    much longer kernels and copies take beside each other.
     """
+    if kind == PENALTIES:
+        _print_files([api.gpu_models.export_penalties(api.load_model(path), out)], as_json)
+        return 0
     _print_files(api.open(path).export(kind, out), as_json)
     return 0
 

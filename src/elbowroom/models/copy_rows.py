@@ -9,7 +9,7 @@ from typing import Any
 from elbowroom.models.gpu.samples import GpuWorkload
 from elbowroom.models.gpu.words import LINKS
 from elbowroom.models.load import Copy, Load, LoadRow, Messages
-from elbowroom.models.run_data import Base, bus_scale, computing_groups, side_bandwidths
+from elbowroom.models.run_data import Base, Layout, Setting, bus_scale, computing_groups, side_bandwidths
 from elbowroom.plan.kernels import find
 from elbowroom.results.result import PointResult, Side
 
@@ -35,6 +35,23 @@ def copy_rows(
         else:
             rows.append(_beside_messages(item, workload, base))
     return tuple(rows), dict(left_out)
+
+
+def base_of(kernel: str, size: int, layout: Layout) -> Base:
+    """What rows of copies are told relative to, of a model that was calibrated with that kernel and size."""
+    setting = Setting(
+        kernel=kernel,
+        size=size,
+        pattern="receive",
+        cursor=1,
+        comm_core=-1,
+        comm_threads=1,
+        processes="node",
+        reuse="same",
+        core_khz=None,
+        uncore_khz=None,
+    )
+    return Base(setting=setting, layout=layout)
 
 
 def _why_not(item: PointResult, workload: GpuWorkload, base: Base) -> str:

@@ -79,14 +79,19 @@ class GpuModel:
         like = max(kinds, key=lambda item: (item.tiles, item.traffic))
         return like if not case.shape else _scaled(like, case.shape)
 
-    def predict(self, cases: Sequence[DeviceCase]) -> list[GpuPrediction]:
+    def predict(self, cases: Sequence[DeviceCase], *, law: bool = False) -> list[GpuPrediction]:
         """One prediction for each case, in order; UsageError for what the accelerator cannot have, and for
-        victims and links that were not measured.
+        victims and links that were not measured. `law`: by the law also where the case was measured.
         """
         cases = [self.resolved(case) for case in cases]
         victims, values = self._rates(cases)
         return [
-            self._prediction(case, victims[place], [table[:, place] for table in values])
+            self._prediction(
+                case,
+                victims[place],
+                [table[:, place] for table in values],
+                None if law else self._measured.get(case),
+            )
             for place, case in enumerate(cases)
         ]
 
@@ -169,9 +174,10 @@ class GpuModel:
         alike = [item for item in self.part.errors if item.family.split("/")[1:2] == [case.mover]]
         return max((item.discrepancy for item in alike or self.part.errors), default=0.3)
 
-    def _prediction(self, case: DeviceCase, victim: GpuVictim, values: Sequence[Array]) -> GpuPrediction:
+    def _prediction(
+        self, case: DeviceCase, victim: GpuVictim, values: Sequence[Array], known: MeasuredCase | None
+    ) -> GpuPrediction:
         kept, alone, together = values
-        known = self._measured.get(case)
         own = _interval(kept, self._discrepancy(case)) if case.mover else around(1.0, 1.0)
         if known is not None and case.mover:
             own = around(known.kept, float(np.exp(NORMAL_90 * known.spread)))

@@ -138,7 +138,8 @@ def _seen(samples: Sequence[GpuSample]) -> dict[str, float]:
 
 def _told(samples: Sequence[GpuSample], seen: dict[str, float]) -> set[str]:
     """The parameters that some sample depends on."""
-    told = set(seen)
+    paced = [item.case.pace_mb_s > 0 for item in samples if item.case.direction == "d2d"]
+    told = set(seen) - ({"engine"} if all(paced) else set())
     for item in samples:
         case = item.case
         held = case.mover in ("sm_copy", "sm_idle")
