@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import csv
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from elbowroom.models import fit as fitting
+from elbowroom.models.base import Provenance
+from elbowroom.models.curves import Shape
+from elbowroom.models.document import Document
 from elbowroom.models.gpu.case import DeviceCase
-from elbowroom.models.gpu.samples import GpuSample, traffic
+from elbowroom.models.gpu.fit import fit
+from elbowroom.models.gpu.part import GpuPart
+from elbowroom.models.gpu.samples import GpuSample, LinkRate, traffic
 
 ANCHOR = Path(__file__).parent / "data" / "gpu_anchor.csv"
 ANCHOR_SMS = 132
@@ -43,3 +50,30 @@ def _sample(row: dict[str, Any]) -> GpuSample:
         spread=(SPREAD, None, None),
         traffic=traffic(case, alone, row["unit"]),
     )
+
+
+LINKS = (
+    LinkRate(direction="d2h", node=0, rate=28000.0, spread=0.003),
+    LinkRate(direction="d2h", node=1, rate=21000.0, spread=0.003),
+    LinkRate(direction="h2d", node=0, rate=30000.0, spread=0.003),
+)
+"""Made up: the table has one node only."""
+
+
+@cache
+def anchor_part() -> GpuPart:
+    """The model of the table, fitted once."""
+    return fit(anchor(), ANCHOR_SMS, device="H200 NVL")
+
+
+@cache
+def two_node_part() -> GpuPart:
+    """The same with links to two nodes."""
+    samples = [item for item in anchor() if item.case.direction != "d2h"]
+    return fit(samples, ANCHOR_SMS, links=LINKS, device="made")
+
+
+def document(part: GpuPart) -> Document:
+    """A model file of an accelerator alone."""
+    shape = Shape(name="made", cores_first_socket=16, numa_per_socket=1, sockets=2)
+    return fitting.accelerator(part, shape, Provenance(run="r"), "none.", created="2026-01-01T00:00:00")

@@ -21,6 +21,7 @@ from elbowroom.models.curves import STREAMS, Situation
 from elbowroom.models.flow.law import NAMES
 from elbowroom.models.flow.model import UNKNOWN
 from elbowroom.models.flow.part import Discrepancies
+from elbowroom.models.gpu.case import DeviceCase
 from elbowroom.models.load import Load
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -76,6 +77,27 @@ class LoadAnswer(ctypes.Structure):
         ("groups", ctypes.POINTER(Interval)),
         ("copies", ctypes.POINTER(Interval)),
     ]
+
+
+class GpuCase(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_int) for name in ("victim", "mover", "direction", "sms", "node", "victim_first")),
+        ("pace", ctypes.c_double),
+        ("shape", ctypes.c_int * 3),
+    ]
+
+
+GPU_RATES = ("kept", "rate", "mover_alone", "mover_together", "mover_kept")
+
+
+class GpuAnswer(ctypes.Structure):
+    _fields_ = [*((name, Interval) for name in GPU_RATES), ("flags", ctypes.c_uint)]
+
+
+VICTIMS = ("gemm", "triad", "chain")
+MOVERS = ("copy", "sm_copy", "sm_idle", "sm_target")
+MOVES = ("", "h2d", "d2h", "both", "d2d", "hbm", "host")
+GPU_FLAGS = {"extrapolated": 1, "virtual": 2, "measured": 512, "shape not measured": 2048}
 
 
 DIRECTIONS = ("receive", "send", "both")
@@ -139,6 +161,39 @@ class Loaded:
         return ctypes.get_errno(), self.library.elbow_predict_error().decode()
 
 
+class LoadedGpu:
+    """The accelerator of a model file in the library."""
+
+    def __init__(self, library: Any, path: Path) -> None:
+        self.library = library
+        self.handle = library.elbow_predict_gpu_load(str(path).encode())
+        assert self.handle, library.elbow_predict_error().decode()
+
+    def __enter__(self) -> LoadedGpu:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.library.elbow_predict_gpu_free(self.handle)
+
+    def ask(self, case: DeviceCase) -> GpuAnswer | tuple[int, str]:
+        """The answer, else errno and the sentence."""
+        asked = GpuCase(
+            victim=VICTIMS.index(case.victim),
+            mover=MOVERS.index(case.mover),
+            direction=MOVES.index(case.direction),
+            sms=case.sms,
+            node=case.node,
+            victim_first=case.first == "victim",
+            pace=case.pace_mb_s,
+            shape=(ctypes.c_int * 3)(*(case.shape or (0, 0, 0))),
+        )
+        answer = GpuAnswer()
+        done = self.library.elbow_predict_gpu(self.handle, ctypes.byref(asked), ctypes.byref(answer))
+        if done == 0:
+            return answer
+        return ctypes.get_errno(), self.library.elbow_predict_error().decode()
+
+
 def tree() -> Path:
     """The build folder."""
     given = Path(os.environ.get("ELBOWROOM_PREDICT") or os.devnull)
@@ -178,6 +233,15 @@ def load() -> ctypes.CDLL:
         ctypes.c_void_p,
         ctypes.POINTER(LoadArgument),
         ctypes.POINTER(LoadAnswer),
+    ]
+    library.elbow_predict_gpu_load.restype = ctypes.c_void_p
+    library.elbow_predict_gpu_load.argtypes = [ctypes.c_char_p]
+    library.elbow_predict_gpu_free.argtypes = [ctypes.c_void_p]
+    library.elbow_predict_gpu_sms.argtypes = [ctypes.c_void_p]
+    library.elbow_predict_gpu.argtypes = [
+        ctypes.c_void_p,
+        ctypes.POINTER(GpuCase),
+        ctypes.POINTER(GpuAnswer),
     ]
     library.elbow_predict_error.restype = ctypes.c_char_p
     return library

@@ -51,7 +51,12 @@ enum {
   ELBOW_BOTH_UNKNOWN = 32,    /* both directions together are taken for receiving */
   ELBOW_THREADS_UNKNOWN = 64, /* what one communication thread drives is taken for the NIC's limit */
   ELBOW_COPIES_UNKNOWN = 128, /* copies are served as messages are */
-  ELBOW_NODES_UNKNOWN = 256   /* cores of one socket on several nodes, or of several kinds */
+  ELBOW_NODES_UNKNOWN = 256,  /* cores of one socket on several nodes, or of several kinds */
+  /* Cases on an accelerator (elbow_predict_gpu): */
+  ELBOW_GPU_MEASURED = 512,        /* the case itself was measured: `kept` is that */
+  ELBOW_GPU_FAMILY_UNKNOWN = 1024, /* no such victim beside such a mover was measured */
+  ELBOW_GPU_SHAPE_UNKNOWN = 2048,  /* products of another shape were measured */
+  ELBOW_GPU_ORDER_UNKNOWN = 4096   /* that the victim starts first was not measured */
 };
 
 typedef struct elbow_prediction {
@@ -153,6 +158,69 @@ ELBOW_API int elbow_predict_machine(const elbow_model* model, elbow_machine* mac
 /* The model's number of the NUMA node that the operating system numbers `os_node` (hwloc: os_index). -1 with EINVAL
  * where it has none. */
 ELBOW_API int elbow_predict_node(const elbow_model* model, int os_node);
+
+/* What computes on the accelerator: a BF16 matrix product, a triad in its memory, a chain of small kernels. */
+enum { ELBOW_GPU_GEMM = 0, ELBOW_GPU_TRIAD = 1, ELBOW_GPU_CHAIN = 2 };
+
+/* What is beside it: a copy engine, SMs that copy, SMs that are held idle, or SMs that the victim was planned without. */
+enum { ELBOW_GPU_COPY = 0, ELBOW_GPU_SM_COPY = 1, ELBOW_GPU_SM_IDLE = 2, ELBOW_GPU_SM_TARGET = 3 };
+
+/* Where it moves data: host to device, device to host, both at once, inside the device (copy engines); inside the device's
+ * memory, to host memory (SMs); NOWHERE of movers that move nothing. */
+enum {
+  ELBOW_GPU_NOWHERE = 0,
+  ELBOW_GPU_H2D = 1,
+  ELBOW_GPU_D2H = 2,
+  ELBOW_GPU_BOTH = 3,
+  ELBOW_GPU_D2D = 4,
+  ELBOW_GPU_HBM = 5,
+  ELBOW_GPU_HOST = 6
+};
+
+/* `sms`: SMs of the mover (0 of copy engines); `node`: NUMA node of the pinned buffer, -1: the only measured one, or none;
+ * `victim_first`: the victim starts before the mover; `pace`: the most that the mover moves, MB/s, 0: as fast as it can;
+ * `shape`: m, n and k of a product, zeros: the only measured one. */
+typedef struct elbow_gpu_case {
+  int victim;
+  int mover;
+  int direction;
+  int sms;
+  int node;
+  int victim_first;
+  double pace;
+  int shape[3];
+} elbow_gpu_case;
+
+/* What the victim keeps of its rate alone, and that rate (in the unit of the measurement); MB/s of the mover, and what it
+ * keeps, zeros where nothing moves. 90 % intervals. */
+typedef struct elbow_gpu_prediction {
+  elbow_interval kept;
+  elbow_interval rate;
+  elbow_interval mover_alone;
+  elbow_interval mover_together;
+  elbow_interval mover_kept;
+  unsigned flags;
+} elbow_gpu_prediction;
+
+/* The model of an accelerator, immutable once loaded: any number of threads may ask it at once. */
+typedef struct elbow_gpu elbow_gpu;
+
+/* Reads the accelerator of a model file. NULL with errno: what the system says, EBADMSG, ENOTSUP (no accelerator in it, or
+ * a newer version), ENOMEM. */
+ELBOW_API elbow_gpu* elbow_predict_gpu_load(const char* path);
+
+/* The same from the content of a file, `length` bytes at `text`. */
+ELBOW_API elbow_gpu* elbow_predict_gpu_parse(const char* text, size_t length);
+
+/* Frees it; no thread may use it any more. */
+ELBOW_API void elbow_predict_gpu_free(elbow_gpu* gpu);
+
+/* How many SMs it has. -1 with EINVAL for NULL. */
+ELBOW_API int elbow_predict_gpu_sms(const elbow_gpu* gpu);
+
+/* What both sides keep, as `elbowroom predict --gpu` says it. -1 with errno: EINVAL (what no such accelerator can have),
+ * ENOTSUP (a victim, or a link, that was not measured), EDOM, ENOMEM. Then `prediction` stays as it is. */
+ELBOW_API int elbow_predict_gpu(const elbow_gpu* gpu, const elbow_gpu_case* asked, elbow_gpu_prediction* prediction);
 
 /* The sentence of this thread's last failure in this library; the empty string before any. */
 ELBOW_API const char* elbow_predict_error(void);

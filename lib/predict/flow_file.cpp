@@ -19,13 +19,8 @@ constexpr std::pair<const char*, Question> kQuestions[] = {
     {"threads", asks_threads},     {"copies", asks_copies}, {"nodes", asks_nodes},
 };
 
-// A parameter, and what it is where the file does not name it; without that it must.
-struct Wanted {
-  std::string name;
-  std::optional<double> otherwise;
-};
+}  // namespace
 
-// The rows `values` and `draws`, ordered as `wanted`. Other parameters are passed over.
 std::vector<std::vector<double>> read_vectors(const Place& place, const std::vector<Wanted>& wanted) {
   std::vector<std::string> names;
   for (const Place& name : place.at("names").list()) {
@@ -65,6 +60,8 @@ std::vector<std::vector<double>> read_vectors(const Place& place, const std::vec
   }
   return entry;
 }
+
+namespace {
 
 std::vector<double> read_switches(const Place& place) {
   std::vector<double> result;

@@ -23,6 +23,8 @@ constexpr int kMostCores = 4096;
 constexpr int kMostNodes = 4096;
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
+}  // namespace
+
 void check_version(const Place& root) {
   if (!root.has_text("schema") || root.at("schema").text() != kSchema) {
     throw Refusal(EBADMSG, std::string("the file is not a model of elbowroom (schema ") + kSchema + ")" + kHint);
@@ -36,6 +38,8 @@ void check_version(const Place& root) {
                                std::to_string(ELBOW_PREDICT_FORMAT) + "; use the library of that release");
   }
 }
+
+namespace {
 
 Shape read_shape(const Place& machine) {
   Shape shape;
@@ -134,6 +138,10 @@ ModelFile read_model(std::string_view text) {
   const Json document(text);
   const Place root = document.root();
   check_version(root);
+  const Place parts = root.at("models");
+  if (root.has("gpu") && !parts.has("threshold") && !parts.has("robust") && !parts.has("flow")) {
+    throw Refusal(ENOTSUP, "only an accelerator is in the file; load it with elbow_predict_gpu_load");
+  }
   ModelFile result;
   result.machine = read_shape(root.at("machine"));
   result.calibration = read_calibration(root.at("calibration"), result.machine);

@@ -52,6 +52,9 @@ class Json {
   std::unique_ptr<nlohmann::json> value_;
 };
 
+// Throws Refusal unless a file is of elbowroom/model and of a version that this library reads.
+void check_version(const Place& root);
+
 // Four numbers, none below 0.
 Streams read_streams(const Place& place);
 

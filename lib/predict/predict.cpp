@@ -2,14 +2,11 @@
 #include "elbowroom/predict.h"
 
 #include <cerrno>
-#include <cstdarg>
-#include <cstdio>
-#include <cstring>
 #include <memory>
-#include <new>
 #include <string>
 
 #include "answers.hpp"
+#include "failure.hpp"
 #include "loads.hpp"
 #include "model_file.hpp"
 
@@ -19,54 +16,14 @@ struct elbow_model {
 
 namespace {
 
+using elbowroom::predict::answered;
 using elbowroom::predict::Answers;
+using elbowroom::predict::fail;
+using elbowroom::predict::guarded;
+using elbowroom::predict::last_failure;
 using elbowroom::predict::Refusal;
+using elbowroom::predict::remember;
 using elbowroom::predict::Shape;
-
-// Long enough for a sentence with a path in it; what is longer ends early.
-thread_local char last_error[1024] = "";
-
-void remember(int code, const char* sentence) {
-  std::snprintf(last_error, sizeof last_error, "%s", sentence);
-  errno = code;
-}
-
-__attribute__((format(printf, 2, 3))) int refuse(int code, const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  // It was started two lines above, which the analyzer of clang 14 overlooks.
-  std::vsnprintf(last_error, sizeof last_error, format, arguments);  // NOLINT(clang-analyzer-valist.Uninitialized)
-  va_end(arguments);
-  errno = code;
-  return -1;
-}
-
-// Calls `make`, which returns a new model; NULL with errno where it throws.
-template <typename Make>
-elbow_model* guarded(Make make) {
-  try {
-    return make();
-  } catch (const Refusal& error) {
-    remember(error.code, error.what());
-  } catch (const std::bad_alloc&) {
-    remember(ENOMEM, "there is not enough memory for the model");
-  } catch (const std::exception& error) {
-    remember(EBADMSG, error.what());
-  }
-  return nullptr;
-}
-
-// Calls `answer`, which returns 0 or -1; -1 with errno where it throws.
-template <typename Answer>
-int answered(Answer answer) {
-  try {
-    return answer();
-  } catch (const Refusal& error) {
-    return refuse(error.code, "%s", error.what());
-  } catch (const std::exception&) {
-    return refuse(ENOMEM, "there is not enough memory for the load");
-  }
-}
 
 elbow_model* new_model(std::string_view text, const char* model) {
   auto file = std::make_shared<const elbowroom::predict::ModelFile>(elbowroom::predict::read_model(text));
@@ -74,7 +31,7 @@ elbow_model* new_model(std::string_view text, const char* model) {
 }
 
 int refuse_node(const Shape& machine, const char* field, int node) {
-  return refuse(EINVAL, "%s %d: %s has the NUMA nodes 0 to %d", field, node, machine.name.c_str(), machine.nodes() - 1);
+  return fail(EINVAL, "%s %d: %s has the NUMA nodes 0 to %d", field, node, machine.name.c_str(), machine.nodes() - 1);
 }
 
 }  // namespace
@@ -120,20 +77,19 @@ void elbow_predict_free(elbow_model* model) { delete model; }
 int elbow_predict(const elbow_model* model, int n, int n_other, int comp_node, int comm_node,
                   elbow_prediction* prediction) {
   if (model == nullptr || prediction == nullptr) {
-    return refuse(EINVAL, "%s is NULL", model == nullptr ? "model" : "prediction");
+    return fail(EINVAL, "%s is NULL", model == nullptr ? "model" : "prediction");
   }
   const Answers& answers = model->answers;
   const Shape& machine = answers.machine();
   const char* name = machine.name.c_str();
   if (n < 0 || n > machine.cores_first_socket) {
-    return refuse(EINVAL, "n %d: %s has %d cores on its first socket", n, name, machine.cores_first_socket);
+    return fail(EINVAL, "n %d: %s has %d cores on its first socket", n, name, machine.cores_first_socket);
   }
   if (n_other < 0 || n_other > answers.cores_other()) {
     return answers.cores_other() == 0
-               ? refuse(EINVAL, "n_other %d: the %s model of %s knows computing cores of one socket only", n_other,
-                        answers.model(), name)
-               : refuse(EINVAL, "n_other %d: %s has %d cores on its other socket", n_other, name,
-                        answers.cores_other());
+               ? fail(EINVAL, "n_other %d: the %s model of %s knows computing cores of one socket only", n_other,
+                      answers.model(), name)
+               : fail(EINVAL, "n_other %d: %s has %d cores on its other socket", n_other, name, answers.cores_other());
   }
   if (comp_node < 0 || comp_node >= machine.nodes()) {
     return refuse_node(machine, "comp_node", comp_node);
@@ -145,14 +101,14 @@ int elbow_predict(const elbow_model* model, int n, int n_other, int comp_node, i
     if (answers.answer(n, n_other, comp_node, comm_node, *prediction)) {
       return 0;
     }
-    return refuse(EDOM, "comp_node %d, comm_node %d: the %s model of %s was calibrated without such accesses",
-                  comp_node, comm_node, answers.model(), name);
+    return fail(EDOM, "comp_node %d, comm_node %d: the %s model of %s was calibrated without such accesses", comp_node,
+                comm_node, answers.model(), name);
   });
 }
 
 int elbow_predict_for_load(const elbow_model* model, const elbow_load* load, elbow_load_prediction* prediction) {
   if (model == nullptr || load == nullptr || prediction == nullptr) {
-    return refuse(EINVAL, "%s is NULL", model == nullptr ? "model" : load == nullptr ? "load" : "prediction");
+    return fail(EINVAL, "%s is NULL", model == nullptr ? "model" : load == nullptr ? "load" : "prediction");
   }
   return answered([&] {
     elbowroom::predict::answer_load(model->answers, *load, *prediction);
@@ -162,7 +118,7 @@ int elbow_predict_for_load(const elbow_model* model, const elbow_load* load, elb
 
 int elbow_predict_machine(const elbow_model* model, elbow_machine* machine) {
   if (model == nullptr || machine == nullptr) {
-    return refuse(EINVAL, "%s is NULL", model == nullptr ? "model" : "machine");
+    return fail(EINVAL, "%s is NULL", model == nullptr ? "model" : "machine");
   }
   const Shape& shape = model->answers.machine();
   *machine = {shape.name.c_str(),
@@ -178,7 +134,7 @@ int elbow_predict_machine(const elbow_model* model, elbow_machine* machine) {
 
 int elbow_predict_node(const elbow_model* model, int os_node) {
   if (model == nullptr) {
-    return refuse(EINVAL, "model is NULL");
+    return fail(EINVAL, "model is NULL");
   }
   const std::vector<int>& nodes = model->answers.calibration().nodes;
   for (std::size_t node = 0; node < nodes.size(); ++node) {
@@ -186,10 +142,10 @@ int elbow_predict_node(const elbow_model* model, int os_node) {
       return static_cast<int>(node);
     }
   }
-  return refuse(EINVAL, "os_node %d: the model of %s %s", os_node, model->answers.machine().name.c_str(),
-                nodes.empty() ? "does not say how the system numbers its nodes" : "has no node of that number");
+  return fail(EINVAL, "os_node %d: the model of %s %s", os_node, model->answers.machine().name.c_str(),
+              nodes.empty() ? "does not say how the system numbers its nodes" : "has no node of that number");
 }
 
-const char* elbow_predict_error(void) { return last_error; }
+const char* elbow_predict_error(void) { return last_failure(); }
 
 }  // extern "C"

@@ -141,7 +141,7 @@ def accelerator_rate(model: Model) -> float:
     part, kernel = gpu_model(model).part, model.document.calibration.kernel
     if kernel != TRIAD:
         raise UsageError(
-            f"the cores ran {kernel or 'nothing'} and the accelerator {TRIAD}: their rates are not of the same work",
+            f"the cores ran {kernel or 'nothing'} and the accelerator {TRIAD}, which is not the same work",
             field="split",
             hint="fit a run of the plan model with --kernels triad, or give --p-acc",
         )

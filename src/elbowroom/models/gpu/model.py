@@ -227,6 +227,6 @@ def _per_flop(shape: tuple[int, ...]) -> float:
 
 def _interval(values: Array, discrepancy: float) -> Interval:
     """Of the best fit and draws, (1 + D,)."""
-    logs = np.log(np.maximum(values[1:], 1e-12))
+    logs = np.log(np.maximum(values[1:], 1e-9))
     variance = float(logs.var()) if len(logs) else 0.0
     return around(float(values[0]), float(np.exp(NORMAL_90 * np.sqrt(variance + discrepancy**2))))
