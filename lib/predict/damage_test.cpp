@@ -102,7 +102,33 @@ void ask_for_loads(const elbow_model* model, const elbow_machine& machine) {
   }
 }
 
+void ask_for_cases(const std::string& text) {
+  errno = 0;
+  elbow_gpu* gpu = elbow_predict_gpu_parse(text.data(), text.size());
+  if (gpu == nullptr) {
+    CHECK((errno == EBADMSG || errno == ENOTSUP));
+    return;
+  }
+  const elbow_gpu_case cases[] = {
+      {ELBOW_GPU_GEMM, ELBOW_GPU_SM_IDLE, ELBOW_GPU_NOWHERE, 8, -1, 0, 0.0, {}},
+      {ELBOW_GPU_GEMM, ELBOW_GPU_SM_TARGET, ELBOW_GPU_NOWHERE, 3, -1, 0, 0.0, {1, 2147483647, 1}},
+      {ELBOW_GPU_TRIAD, ELBOW_GPU_SM_COPY, ELBOW_GPU_HOST, 1, 0, 1, 1e9, {}},
+      {ELBOW_GPU_TRIAD, ELBOW_GPU_COPY, ELBOW_GPU_D2H, 0, -1, 0, 0.0, {}},
+      {ELBOW_GPU_CHAIN, ELBOW_GPU_COPY, ELBOW_GPU_D2D, 0, -1, 0, 0.0, {}},
+      {-1, 9, 99, -5, -2, 7, -1.0, {-1, 0, 2}},
+  };
+  for (const elbow_gpu_case& asked : cases) {
+    elbow_gpu_prediction prediction{};
+    errno = 0;
+    if (elbow_predict_gpu(gpu, &asked, &prediction) != 0) {
+      CHECK((errno == EINVAL || errno == ENOTSUP || errno == EDOM));
+    }
+  }
+  elbow_predict_gpu_free(gpu);
+}
+
 void read_and_ask(const std::string& text) {
+  ask_for_cases(text);
   for (const char* name : {static_cast<const char*>(nullptr), "threshold"}) {
     errno = 0;
     elbow_model* model = elbow_predict_parse(text.data(), text.size(), name);

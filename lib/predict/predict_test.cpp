@@ -252,6 +252,8 @@ TEST_CASE("files that are no models are refused with what is wrong") {
   check_refused(file, EBADMSG, "models.threshold.local.alpha: is not a number");
   file = document();
   file["models"] = json::object();
+  check_refused(file, ENOTSUP, "only an accelerator is in the file");
+  file.erase("gpu");
   check_refused(file, ENOTSUP, "there is no model in the file");
   check_refused(document(), ENOTSUP, "it has: flow, threshold", "robust");
   check_refused(document(), EINVAL, "it has: flow, threshold", "best");

@@ -8,6 +8,7 @@
 #include "elbowroom/predict.h"
 #include "flow.hpp"
 #include "flow_load.hpp"
+#include "gpu_law.hpp"
 
 namespace elbowroom::predict::test {
 
@@ -87,6 +88,43 @@ inline json flow_part() {
           {"load", load_part()}};
 }
 
+// An accelerator whose product and triad were measured, with a link to one node.
+inline json gpu_part() {
+  json names = json::array();
+  json values = json::array();
+  json more = json::array();
+  const auto add = [&](const std::string& name, double value) {
+    names.push_back(name);
+    values.push_back(value);
+    more.push_back(value * 1.1);
+  };
+  for (const char* name : kGpuNames) {
+    const std::string text = name;
+    add(text, text == "hbm" ? 4e6 : text.rfind("sm_h", 0) == 0 || text == "engine" || text == "store" ? 2e4 : 0.9);
+  }
+  add("link_d2h_0", 28000);
+  const json shape = {8192, 4096, 7168};
+  const json at = {{"victim", "gemm"}, {"mover", "sm_idle"}, {"direction", ""},  {"sms", 8},
+                   {"pace_mb_s", 0.0}, {"node", -1},         {"first", "mover"}, {"shape", shape}};
+  const json product = {{"victim", "gemm"}, {"shape", shape},     {"alone", 800.0},     {"unit", "TFLOP/s"},
+                        {"tiles", 1024},    {"tile", {128, 256}}, {"traffic", 410000.0}};
+  const json triad = {{"victim", "triad"}, {"shape", json::array()}, {"alone", 3.9e6},  {"unit", "MB/s"},
+                      {"tiles", 0},        {"tile", json::array()},  {"traffic", 3.9e6}};
+  return {{"device", "made"},
+          {"sms", 132},
+          {"names", names},
+          {"values", values},
+          {"low", values},
+          {"high", more},
+          {"draws", {values, more}},
+          {"victims", {product, triad}},
+          {"measured", {{{"case", at}, {"kept", 0.9}, {"spread", 0.002}, {"law", 0.88}}}},
+          {"errors", {{{"family", "gemm/sm_idle"}, {"discrepancy", 0.1}, {"sms_low", 4}, {"sms_high", 32}}}},
+          {"mover_discrepancy", 0.01},
+          {"unknown", {"late"}},
+          {"origin", "measured"}};
+}
+
 inline json document() {
   return {{"schema", "elbowroom/model"},
           {"version", ELBOW_PREDICT_FORMAT},
@@ -111,6 +149,7 @@ inline json document() {
           {"models", {{"threshold", threshold_part()}, {"robust", nullptr}, {"flow", flow_part()}}},
           {"message_size",
            {{"t0", 5.0}, {"low", 4.0}, {"high", 6.0}, {"sizes", {4096, 1000000, 64000000}}, {"misfit", 0.01}}},
+          {"gpu", gpu_part()},
           {"validity", json::array()}};
 }
 
