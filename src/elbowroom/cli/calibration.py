@@ -12,7 +12,7 @@ from elbowroom import api
 from elbowroom.api.quantities import parse_size
 from elbowroom.cli import blas, model_tables, run_tables
 from elbowroom.cli.console import console, new_table, print_json, print_wrapped
-from elbowroom.cli.gpu_prediction import print_gpu_evaluation
+from elbowroom.cli.gpu_tables import print_gpu_evaluation, print_gpu_fit
 from elbowroom.cli.model_tables import calibration_line, shape_line
 from elbowroom.cli.options import (
     FIGURE,
@@ -93,6 +93,8 @@ def fit(
         print_json(api.calibration.FitDocument(file=str(model.path), model=model.document))
     else:
         model_tables.print_fit(model)
+        if model.document.gpu is not None:
+            print_gpu_fit(model)
     return 0
 
 

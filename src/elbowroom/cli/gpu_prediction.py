@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from elbowroom import api
-from elbowroom.api.quantities import number
-from elbowroom.cli.console import console, new_table, print_json, print_wrapped
-from elbowroom.cli.model_tables import percent, span
+from elbowroom.cli.console import print_json
+from elbowroom.cli.gpu_tables import print_cases
 from elbowroom.errors import UsageError
 
 if TYPE_CHECKING:
-    from elbowroom.api.advice import Interval
-    from elbowroom.api.gpu_models import DeviceCase, GpuEvaluationDocument, GpuPrediction
+    from elbowroom.api.gpu_models import DeviceCase
     from elbowroom.api.models import Model
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -109,63 +107,4 @@ def predict_cases(model: Model, cases: Sequence[DeviceCase], as_json: bool) -> i
         print_json(api.gpu_models.gpu_document(model, predictions))
     else:
         print_cases(model, predictions)
-    return 0
-
-
-def print_cases(model: Model, predictions: Sequence[GpuPrediction]) -> None:
-    """A line for each case, and what is said of it."""
-    part = api.gpu_models.gpu_model(model).part
-    virtual = " (virtual)" if part.origin == "virtual" else ""
-    print_wrapped(f"{part.device or 'accelerator'}{virtual}: {part.sms} SMs", style="bold")
-    print()
-    table = new_table(
-        ("case", "wrap"), ("victim keeps", "right"), ("90 %", ""), ("mover MB/s", "right"), ("90 %", ""),
-        ("keeps", "right"),
-    )  # fmt: skip
-    for item in predictions:
-        moved, kept = item.mover_together, item.mover_kept
-        rate = (
-            ("", "", "")
-            if moved is None or kept is None
-            else (number(moved.value), span(moved), _share(kept))
-        )
-        between = f"{item.kept.low:.2f} to {item.kept.high:.2f}"
-        table.add_row(item.case.text(), f"{item.kept.value:.3f}", between, *rate)
-    console().print(table)
-    for flag in dict.fromkeys(flag for item in predictions for flag in item.flags):
-        which = [item for item in predictions if flag in item.flags]
-        of = "" if len(which) == len(predictions) else f" ({len(which)} of {len(predictions)} cases)"
-        print_wrapped(f"- {flag}{of}")
-
-
-def _share(interval: Interval) -> str:
-    return f"{interval.value:.2f}"
-
-
-def print_gpu_evaluation(errors: GpuEvaluationDocument, as_json: bool, options: dict[str, Any]) -> int:
-    """A line for each kind of case: errors of the model, and of rules without a fit."""
-    if options["out"] is not None:
-        raise UsageError("there is no figure for a run of an accelerator", field="out", hint="leave it out")
-    if as_json:
-        print_json(errors)
-        return 0
-    print_wrapped(
-        f"{errors.device or 'accelerator'}: mean |predicted - measured| / measured, in %", style="bold"
-    )
-    table = new_table(
-        ("cases", "wrap"), ("", "right"), ("victim", "right"), ("mover", "right"), ("inside", "right"),
-        ("1 - k / S", "right"), ("max-min", "right"), ("no loss", "right"),
-    )  # fmt: skip
-    for line in errors.lines:
-        rules = (line.share_rule, line.max_min_rule, line.no_loss_rule)
-        table.add_row(
-            line.family, str(line.cases), percent(line.victim), percent(line.mover), f"{line.covered:.0%}",
-            *(percent(value) for value in rules),
-        )  # fmt: skip
-    console().print(table)
-    print_wrapped("Inside: of the 90 % intervals, widened by those of the measured values.")
-    for reason, count in errors.unanswered.items():
-        print_wrapped(f"not answered: {count}, {reason}")
-    for note in errors.notes:
-        print_wrapped(note)
     return 0

@@ -53,9 +53,11 @@ def calibration_line(known: Calibration) -> str:
     if known.origin == "published":
         return f"Published: {known.run}"
     plan = f", plan{'s' if known.with_runs else ''} {known.plan}" if known.plan else ""
+    runs = " and ".join((known.run, *known.with_runs))
+    if not known.runs:
+        return f"Calibrated on {runs} ({known.origin}{plan}): an accelerator only"
     other = f", up to {known.n_other_high} of the other socket" if known.n_other_high else ""
     places = f"{len(known.placements)} placement{'s' if len(known.placements) > 1 else ''}"
-    runs = " and ".join((known.run, *known.with_runs))
     return (
         f"Calibrated on {runs} ({known.origin}{plan}): {known.runs} runs of {known.kernel} beside "
         f"messages of {format_size(known.size)}, {known.n_low} to {known.n_high} computing cores{other}, "
@@ -102,12 +104,13 @@ def _print_threshold(side: str, thesis: ThresholdPart | None, robust: ThresholdP
 def _print_flow(part: FlowPart | None) -> None:
     if part is None:
         return
-    _print_parameters("flow", part.parameters)
+    print_parameters("flow", part.parameters)
     if part.load is not None:
-        _print_parameters("flow, other loads", part.load.parameters)
+        print_parameters("flow, other loads", part.load.parameters)
 
 
-def _print_parameters(title: str, parameters: Sequence[FlowParameter]) -> None:
+def print_parameters(title: str, parameters: Sequence[FlowParameter]) -> None:
+    """A line for each parameter."""
     print()
     table = new_table((title, ""), ("value", "right"), ("90 %", ""), ("", ""), ("what it is", "wrap"))
     for item in parameters:

@@ -65,6 +65,12 @@ def chosen(document: Document, name: str | None) -> str:
     """The model of that name, else the best one there is; UsageError where it was not fitted."""
     names = document.names()
     if name is None:
+        if not names and document.gpu is not None:
+            raise UsageError(
+                "only an accelerator is in it, and no model of the host's memory",
+                field="model",
+                hint="ask with --gpu, or fit a run of the plan model together with those of the accelerator",
+            )
         if not names:
             raise UsageError("there is no model in it", field="model", hint="fit it again: elbowroom fit RUN")
         return names[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -13,11 +14,17 @@ from elbowroom.models.flow.extras import NEUTRAL, regime_names
 from elbowroom.models.flow.law import PARAMETERS
 from elbowroom.models.flow.part import FlowPart, LoadPart
 from elbowroom.models.flow.prior import LINEAR
+from elbowroom.models.gpu.case import check_case
+from elbowroom.models.gpu.law import PARAMETERS as GPU_PARAMETERS
+from elbowroom.models.gpu.part import GpuPart
+from elbowroom.models.gpu.prior import LINEAR as GPU_LINEAR
 from elbowroom.models.threshold.law import Parameters
 from elbowroom.models.threshold.part import ThresholdPart
 
 MOST_DISCREPANCY = 10.0
 """A model that is off by more follows nothing, and its intervals overflow."""
+
+LINK_NAME = r"link_(h2d|d2h|both)_(-1|[0-9]{1,6})"
 
 _HINT = "fit it again: elbowroom fit RUN -o M.json"
 
@@ -52,6 +59,8 @@ def _check(path: Path, document: Document) -> None:
                 _check_parameters(path, f"models.{name}.{side}", parameters)
     if document.models.flow is not None:
         _check_flow(path, document.models.flow)
+    if document.gpu is not None:
+        _check_gpu(path, document.gpu)
 
 
 def _check_parameters(path: Path, where: str, parameters: Parameters) -> None:
@@ -70,6 +79,38 @@ def _check_flow(path: Path, flow: FlowPart) -> None:
     _check_rows(path, "models.flow", flow, above_zero)
     if flow.load is not None:
         _check_load(path, flow.load, len(flow.draws))
+
+
+def _check_gpu(path: Path, part: GpuPart) -> None:
+    """An accelerator: a row of draws at least, every parameter of the law, words and sizes of cases."""
+    _at_least(path, "gpu.sms", part.sms, 2)
+    if not part.draws:
+        raise _wrong(path, "gpu.draws", None, "holds no set of parameters")
+    own = {item.name for item in GPU_PARAMETERS}
+    missing = own - set(part.names)
+    if missing:
+        raise _wrong(path, "gpu.names", None, f"lacks {', '.join(sorted(missing))}")
+    for name in part.names:
+        if name not in own and not re.fullmatch(LINK_NAME, name):
+            raise _wrong(path, "gpu.names", name, "is not a parameter of this release")
+    _check_columns(path, "gpu", part, set(part.names) - set(GPU_LINEAR))
+    for number, victim in enumerate(part.victims):
+        for field, length in (("shape", 3), ("tile", 2)):
+            values = getattr(victim, field)
+            if values and (len(values) != length or min(values) < 1):
+                raise _wrong(path, f"gpu.victims[{number}].{field}", None, f"is not {length} sizes above 0")
+    for number, item in enumerate(part.measured):
+        where = f"gpu.measured[{number}]"
+        if not (item.kept > 0 and 0 <= item.spread <= MOST_DISCREPANCY):
+            raise _wrong(path, f"{where}.kept", item.kept, "is not a share above 0 with a standard error")
+        try:
+            check_case(item.case, part.sms)
+        except UsageError as error:
+            raise _wrong(path, f"{where}.case.{error.field}", error.value, error.message) from error
+    known = {errors.family for errors in part.errors}
+    for item in part.measured:
+        if item.case.mover and item.case.family not in known:
+            raise _wrong(path, "gpu.errors", item.case.family, "lacks this family")
 
 
 def _check_load(path: Path, load: LoadPart, draws: int) -> None:
@@ -99,6 +140,10 @@ def _check_rows(path: Path, where: str, part: FlowPart | LoadPart, above_zero: s
         for index, value in enumerate(values):
             if not 0 <= value <= MOST_DISCREPANCY:
                 raise _wrong(path, f"{where}.{name}[{index}]", value, "is not a relative standard deviation")
+    _check_columns(path, where, part, above_zero)
+
+
+def _check_columns(path: Path, where: str, part: FlowPart | LoadPart | GpuPart, above_zero: set[str]) -> None:
     rows = [("values", part.values), ("low", part.low), ("high", part.high)]
     rows += [(f"draws[{number}]", draw) for number, draw in enumerate(part.draws)]
     for field, row in rows:

@@ -45,21 +45,31 @@ class DeviceCase(msgspec.Struct, frozen=True, kw_only=True, order=True):
         """What disturbs the victim: its cases are off for the same reasons."""
         return "sm_host" if (self.mover, self.direction) == ("sm_copy", "host") else self.mover
 
-    def text(self) -> str:
-        """For people."""
+    @property
+    def victim_text(self) -> str:
+        """The victim for people."""
+        return f"{self.victim} {'x'.join(map(str, self.shape))}" if self.shape else self.victim
+
+    @property
+    def mover_text(self) -> str:
+        """What is beside it, for people."""
+        sms = f"{self.sms} SM{'s' if self.sms > 1 else ''}"
         names = {
             "": "nothing",
             "copy": f"copy engine {self.direction}",
             "messages": "messages",
-            "sm_copy": f"{self.sms} SMs copy {'in HBM' if self.direction == 'hbm' else 'to host memory'}",
-            "sm_idle": f"{self.sms} SMs held idle",
-            "sm_target": f"planned for {self.sms} SMs fewer",
+            "sm_copy": f"{sms} copying {'in HBM' if self.direction == 'hbm' else 'to host memory'}",
+            "sm_idle": f"{sms} held idle",
+            "sm_target": f"planned without {sms}",
         }
         pace = f" at {self.pace_mb_s:g} MB/s" if self.pace_mb_s else ""
         node = f", node {self.node}" if self.node >= 0 else ""
-        shape = f" {'x'.join(map(str, self.shape))}" if self.shape else ""
         late = ", victim first" if self.first == "victim" else ""
-        return f"{self.victim}{shape} beside {names[self.mover]}{pace}{node}{late}"
+        return f"{names[self.mover]}{pace}{node}{late}"
+
+    def text(self) -> str:
+        """Both for people."""
+        return f"{self.victim_text} beside {self.mover_text}"
 
 
 def ordered(case: DeviceCase) -> DeviceCase:
