@@ -7,8 +7,8 @@ namespace elbowroom::predict {
 namespace {
 
 constexpr double kLeastRoom = 1e-3;  // part of HBM that is left to the victim at least
-constexpr double kRamp = 10.0;       // a last wave takes its whole time from a tenth of its tiles on
-constexpr double kLeastBeyond = 1e-12;
+constexpr double kRamp = 10.0;       // the last wave and full queues take effect at a tenth
+constexpr double kLeastWaiting = 1e-12;
 
 using Row = std::span<const double>;
 
@@ -53,7 +53,8 @@ double stall(Row p, const GpuSituation& at) {
   const double factor = at.victim == GpuVictimKind::gemm    ? p[gpu_stall_gemm]
                         : at.victim == GpuVictimKind::triad ? p[gpu_stall_triad]
                                                             : p[gpu_stall_chain];
-  return beyond > 0 ? 1 + factor * std::pow(std::max(beyond, kLeastBeyond), p[gpu_stall_power]) : 1;
+  const double waiting = at.count * std::min(kRamp * beyond, 1.0);
+  return waiting > 0 ? 1 + factor * std::pow(std::max(waiting, kLeastWaiting), p[gpu_stall_power]) : 1;
 }
 
 double asked_of(Row p, const GpuSituation& at) {

@@ -21,8 +21,9 @@ the corner between both limits, x0 = (1 + u^P)^(-1 / P). The mover gets
 
 so that m HBM / c is its rate together; x = (q^-P + (u / max(1 - m, 0.001))^P)^(-1 / P).
 
-Stall. Stores of SMs to host memory, beyond what its link takes, fill the queues that the victim's requests go
-through: o = max(0, d / STORE - 1) with d = min(pace, k SM_HOST); B = 1 + STALL_victim o^STALL_POWER.
+Stall. Stores of SMs to host memory, faster than its link takes them, fill queues that the victim's requests
+wait in, each SM its own: o = k min(1, 10 max(0, d / STORE - 1)) with d = min(pace, k SM_HOST);
+B = 1 + STALL_victim o^STALL_POWER.
 
 Kept. Of gemm and triad x / (x0 B); of chain 1 / (1 + LAUNCH_ENGINE) beside copy engines, 1 / (1 + LAUNCH_SM)
 beside movers on SMs, and that over B. Triad alone moves u HBM x0.
@@ -49,7 +50,9 @@ LEAST_ROOM = 1e-3
 """Part of HBM that is left to the victim at least."""
 
 RAMP = 10.0
-"""A last wave takes its whole time from a tenth of its tiles on: without a ramp no slope leads over steps."""
+"""A last wave takes its whole time from a tenth of its tiles on, and queues are full at a tenth more than the
+link takes: without a ramp no slope leads over steps.
+"""
 
 PARAMETERS = (
     Meaning("hbm", "MB/s", "what the device's memory carries"),
@@ -65,10 +68,10 @@ PARAMETERS = (
     Meaning("store", "MB/s", "all SMs that store to host memory"),
     Meaning("engine_weight", "1", "share of HBM of copies by an engine, over a victim's"),
     Meaning("sm_weight", "1", "share of HBM of an SM that copies, over an SM of the victim"),
-    Meaning("stall_gemm", "1", "how stores beyond their link slow down a product"),
+    Meaning("stall_gemm", "1", "how stores of an SM that wait for their link slow down a product"),
     Meaning("stall_triad", "1", "how they slow down a triad"),
     Meaning("stall_chain", "1", "how they slow down launches"),
-    Meaning("stall_power", "1", "power of what is beyond the link"),
+    Meaning("stall_power", "1", "power of the number of SMs whose stores wait"),
     Meaning("launch_engine", "1", "how much longer a launch takes beside copy engines"),
     Meaning("launch_sm", "1", "how much longer it takes beside movers on SMs"),
 )
@@ -157,7 +160,7 @@ def rates(values: Mapping[str, Array], cases: Cases) -> Rates:
     victim = np.array(cases.victim)
     kind = np.array(cases.kind)
     left = _sms_left(values, cases)
-    alone, demand = _mover(values, cases, kind)
+    alone, waiting = _mover(values, cases, kind)
     hbm, corner = values["hbm"], values["corner"]
     asked = np.where(victim == "triad", values["issue"], values["traffic"] * cases.traffic / hbm)
     asked = np.where(victim == "chain", 0.0, asked)
@@ -172,7 +175,7 @@ def rates(values: Mapping[str, Array], cases: Cases) -> Rates:
     launch = np.where(on_sms, values["launch_sm"], np.where(kind == "", 0.0, values["launch_engine"]))
     kept = np.where(victim == "chain", 1 / (1 + launch), reached / full)
     return Rates(
-        kept=kept / _stall(values, victim, demand),
+        kept=kept / _stall(values, victim, waiting),
         mover_alone=alone,
         mover_together=moved * hbm / cases.cost,
         triad_alone=np.where(victim == "triad", asked * hbm * full, 0.0),
@@ -198,7 +201,7 @@ def _sms_left(values: Mapping[str, Array], cases: Cases) -> Array:
 
 
 def _mover(values: Mapping[str, Array], cases: Cases, kind: NDArray[np.str_]) -> tuple[Array, Array]:
-    """a, and o: what SMs would store to host memory beyond its link."""
+    """a, and o: SMs whose stores to host memory wait."""
     cap = np.zeros((len(values["hbm"]), len(kind)))
     cap = np.where(kind == "engine", values["engine"], cap)
     cap = np.where(kind == "sm_hbm", np.minimum(cases.count * values["sm_hbm"], values["hbm"] / 2), cap)
@@ -207,16 +210,17 @@ def _mover(values: Mapping[str, Array], cases: Cases, kind: NDArray[np.str_]) ->
     for name in {name for name in cases.link if name}:
         cap = np.where(np.array([item == name for item in cases.link]), values[name], cap)
     beyond = np.maximum(np.minimum(cases.pace, stores) / values["store"] - 1, 0.0)
-    return np.minimum(cases.pace, cap), np.where(kind == "sm_host", beyond, 0.0)
+    waiting = cases.count * np.minimum(RAMP * beyond, 1.0)
+    return np.minimum(cases.pace, cap), np.where(kind == "sm_host", waiting, 0.0)
 
 
-def _stall(values: Mapping[str, Array], victim: NDArray[np.str_], beyond: Array) -> Array:
+def _stall(values: Mapping[str, Array], victim: NDArray[np.str_], waiting: Array) -> Array:
     """B: how much longer everything takes."""
     stall = np.where(
         victim == "gemm",
         values["stall_gemm"],
         np.where(victim == "triad", values["stall_triad"], values["stall_chain"]),
     )
-    powers = np.where(beyond > 0, np.maximum(beyond, 1e-12) ** values["stall_power"], 0.0)
+    powers = np.where(waiting > 0, np.maximum(waiting, 1e-12) ** values["stall_power"], 0.0)
     slower: Array = 1 + stall * powers
     return slower
