@@ -213,7 +213,7 @@ def _cores(document: Document, device: GpuModel, job: GpuJob) -> GpuAnswer:
     surely = _while([item.low >= job.keep for item in kept])
     perhaps = _while([item.high >= job.keep for item in kept])
     reason = (
-        f"beside {surely} computing cores the copies surely keep {job.keep:.0%}; beside {perhaps} they may "
+        f"beside {surely} computing cores the copies surely keep {percent(job.keep)}; beside {perhaps} they may "
         f"(data of the cores on node {job.comp_node}, buffer on node {node})"
     )
     return GpuAnswer(

@@ -70,8 +70,10 @@ def setups_of(model: GpuModel, job: GpuJob) -> tuple[list[GpuSetup], dict[str, i
 
 def _ways(model: GpuModel, job: GpuJob, way: Way) -> list[GpuSetup]:
     if way == "copy":
-        nodes = model.nodes(job.moves) if job.moves in LINKS else (-1,)
-        return [GpuSetup(way="copy", node=node) for node in nodes or (-1,)]
+        known = model.nodes(job.moves) if job.moves in LINKS else ()
+        # Copies from a buffer on no known node are no choice beside those from known ones.
+        nodes = [node for node in known if node >= 0] or [-1]
+        return [GpuSetup(way="copy", node=node) for node in nodes]
     if job.moves in ("h2d", "both"):
         return []
     counts = job.sms or tuple(count for count in COUNTS if count < model.part.sms)

@@ -115,15 +115,20 @@ def _of_copies(document: Document, rows: Sequence[LoadRow], unanswered: dict[str
         return []
     families: dict[str, list[tuple[LoadRow, LoadPrediction]]] = {}
     for row in rows:
-        if row.kernel:
-            unanswered[f"kernel {row.kernel}, which FLOW does not know"] = (
-                unanswered.get(f"kernel {row.kernel}, which FLOW does not know", 0) + 1
-            )
+        try:
+            prediction = _of_flow(document, row)
+        except UsageError as error:
+            unanswered[error.sentence()] = unanswered.get(error.sentence(), 0) + 1
             continue
-        prediction = predict_loads(document, (row.load,), name="flow")[0]
         name = "cores/copy" if row.load.computing else "copy/messages"
         families.setdefault(name, []).append((row, prediction))
     return [_copies(name, pairs) for name, pairs in sorted(families.items())]
+
+
+def _of_flow(document: Document, row: LoadRow) -> LoadPrediction:
+    if row.kernel:
+        raise UsageError("is not the kernel that FLOW knows", field="kernel", value=row.kernel)
+    return predict_loads(document, (row.load,), name="flow")[0]
 
 
 def _copies(name: str, pairs: Sequence[tuple[LoadRow, LoadPrediction]]) -> GpuErrors:
