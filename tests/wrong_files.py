@@ -10,7 +10,9 @@ from pathlib import Path
 
 import msgspec
 
+import gpu_samples
 from elbowroom.broadcast.factorizations import STEPS, StepTimes
+from elbowroom.store.models import write_model
 
 DEEP = 100_000
 """Levels of the deeply nested documents."""
@@ -37,7 +39,9 @@ def furnish(folder: Path, recorded: Path, docs: Path) -> None:
     shutil.copytree(recorded, folder / "run")
     shutil.copy(recorded.parent / "model-1.json", folder / "model.json")
     shutil.copy(docs / "guide" / "job.toml", folder / "job.toml")
+    shutil.copy(docs / "guide" / "gpu-job.toml", folder / "gpu-job.toml")
     shutil.copy(docs / "guide" / "jobs.toml", folder / "jobs.toml")
+    write_model(folder / "gpu.json", gpu_samples.document(gpu_samples.two_node_part()))
     shutil.copy(docs.parent / "machines" / "colocation" / "koop_shared_8x8.csv", folder / "matrix.csv")
     times = StepTimes(block=320, seconds=dict.fromkeys(STEPS, 1e-3))
     (folder / "times.json").write_bytes(msgspec.json.encode(times))

@@ -129,7 +129,8 @@ class GpuModel:
 
     def resolved(self, case: DeviceCase) -> DeviceCase:
         """The case as it was measured, where it leaves open what only one value is known of: the shape of a
-        product, the node of a link. UsageError for what the accelerator cannot have.
+        product, the node of a link. UsageError for what the accelerator cannot have, and for victims and
+        links that were not measured.
         """
         self._check(case)
         shapes = [item.shape for item in self.part.victims if item.victim == case.victim]
@@ -139,7 +140,9 @@ class GpuModel:
             changes["shape"] = shapes[0]
         if case.mover == "copy" and case.node == -1 and len(nodes) == 1:
             changes["node"] = nodes[0]
-        return ordered(msgspec.structs.replace(case, **changes))
+        whole = ordered(msgspec.structs.replace(case, **changes))
+        self.victim(whole)
+        return whole
 
     def nodes(self, direction: str) -> tuple[int, ...]:
         """NUMA nodes of pinned buffers whose copies of that direction were measured; -1: not known which."""
