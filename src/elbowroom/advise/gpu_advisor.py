@@ -213,8 +213,8 @@ def _cores(document: Document, device: GpuModel, job: GpuJob) -> GpuAnswer:
     surely = _while([item.low >= job.keep for item in kept])
     perhaps = _while([item.high >= job.keep for item in kept])
     reason = (
-        f"beside {surely} computing cores the copies surely keep {percent(job.keep)}; beside {perhaps} they "
-        f"may (data of the cores on node {job.comp_node}, buffer on node {node})"
+        f"beside {surely} computing cores copies keep {percent(job.keep)} at the low end of their interval, "
+        f"beside {perhaps} at its high end (data of the cores on node {job.comp_node}, buffer on node {node})"
     )
     return GpuAnswer(
         question="cores", advised=surely, reason=reason, sure=surely == perhaps,

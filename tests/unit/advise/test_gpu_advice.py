@@ -15,7 +15,7 @@ from elbowroom.advise.nccl_tuner import HEADER, nccl_tuner
 from elbowroom.errors import UsageError
 from elbowroom.models.overlap.law import OverlappedStep
 from elbowroom.models.published import of_published
-from gpu_samples import anchor_part, document, two_node_part
+from gpu_samples import document, published_part, two_node_part
 
 
 def job(**changes: Any) -> GpuJob:
@@ -30,7 +30,7 @@ def job(**changes: Any) -> GpuJob:
 
 
 def advice(**changes: Any) -> GpuAdvice:
-    return advise_gpu(document(anchor_part()), job(**changes))
+    return advise_gpu(document(published_part()), job(**changes))
 
 
 def answer(given: GpuAdvice, question: str) -> Any:
@@ -106,7 +106,7 @@ def test_a_model_without_an_accelerator_is_refused() -> None:
 
 def test_a_job_that_no_setup_answers_is_refused_with_the_reasons() -> None:
     with pytest.raises(UsageError, match="cannot answer any setup"):
-        advise_gpu(document(anchor_part()), job(victim="chain"))
+        advise_gpu(document(published_part()), job(victim="chain"))
 
 
 def test_sizes_of_a_job_may_have_units() -> None:

@@ -15,14 +15,14 @@ from elbowroom.errors import UsageError
 from elbowroom.models.gpu.case import DeviceCase
 from elbowroom.models.gpu.model import GpuModel
 from elbowroom.store.models import write_model
-from gpu_samples import anchor, document, two_node_part
+from gpu_samples import document, of_first_product, two_node_part
 
 TOOLS = runpy.run_path(str(Path(__file__).parents[2] / "predict_library.py"))
 
 pytestmark = pytest.mark.skipif(bool(TOOLS["missing"]()), reason=f"{TOOLS['missing']()} is not installed")
 
 CASES = [
-    *(item.case for item in anchor() if item.case.direction != "d2h"),
+    *(item.case for item in of_first_product() if item.case.direction != "d2h"),
     DeviceCase(victim="gemm", mover="sm_idle", sms=100),
     DeviceCase(victim="gemm", mover="sm_idle", sms=6, first="victim"),
     DeviceCase(victim="gemm", mover="sm_target", sms=12, shape=(1000, 3000, 512)),

@@ -14,13 +14,13 @@ from elbowroom.models.gpu.model import GpuModel
 from elbowroom.models.gpu.penalties import penalty_table
 from elbowroom.models.predict import FittedModel
 from elbowroom.store.models import read_model, write_model
-from gpu_samples import anchor, anchor_part, document, two_node_part
+from gpu_samples import document, of_first_product, published_part, two_node_part
 
 SHAPE = (8192, 4096, 7168)
 
 
 def model() -> GpuModel:
-    return GpuModel(anchor_part())
+    return GpuModel(published_part())
 
 
 def test_a_measured_case_is_answered_with_its_measurement() -> None:
@@ -40,8 +40,8 @@ def test_a_case_that_leaves_the_shape_open_is_that_of_the_only_product() -> None
     [
         (DeviceCase(victim="gemm", mover="sm_idle", sms=64), "extrapolated"),
         (
-            DeviceCase(victim="triad", mover="sm_copy", direction="hbm", sms=8),
-            "triad/sm_copy/hbm not measured",
+            DeviceCase(victim="triad", mover="sm_target", sms=8),
+            "triad/sm_target not measured",
         ),
         (DeviceCase(victim="gemm", mover="sm_idle", sms=8, shape=(64, 64, 64)), "shape not measured"),
         (DeviceCase(victim="gemm", mover="sm_idle", sms=6, first="victim"), "victim first not measured"),
@@ -87,9 +87,9 @@ def test_draws_of_a_measured_case_are_around_its_measurement() -> None:
 
 
 def test_the_penalty_table_has_every_measured_pair_and_no_extrapolated_one() -> None:
-    table = penalty_table(anchor_part(), "made")
+    table = penalty_table(published_part(), "made")
     measured = [item for item in table.penalties if item.measured]
-    assert len(measured) == len(anchor())
+    assert len(measured) == len(of_first_product())
     assert all("extrapolated" not in item.flags for item in table.penalties)
     worst = max(table.penalties, key=lambda item: item.victim_slowdown.value)
     assert worst.case.direction == "host"
@@ -97,8 +97,8 @@ def test_the_penalty_table_has_every_measured_pair_and_no_extrapolated_one() -> 
 
 
 def test_a_model_file_keeps_its_accelerator(tmp_path: Path) -> None:
-    write_model(tmp_path / "M.json", document(anchor_part()))
-    assert read_model(tmp_path / "M.json").gpu == anchor_part()
+    write_model(tmp_path / "M.json", document(published_part()))
+    assert read_model(tmp_path / "M.json").gpu == published_part()
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_model_file_keeps_its_accelerator(tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_accelerator_is_refused(tmp_path: Path, changes: dict[str, object], field: str) -> None:
-    broken = msgspec.structs.replace(anchor_part(), **changes)
+    broken = msgspec.structs.replace(published_part(), **changes)
     write_model(tmp_path / "M.json", document(broken))
     with pytest.raises(UsageError) as refused:
         read_model(tmp_path / "M.json")
@@ -121,7 +121,7 @@ def test_a_damaged_accelerator_is_refused(tmp_path: Path, changes: dict[str, obj
 
 def test_a_file_of_an_accelerator_alone_has_no_model_of_the_host() -> None:
     with pytest.raises(UsageError, match="only an accelerator is in it"):
-        FittedModel(document(anchor_part()))
+        FittedModel(document(published_part()))
 
 
 def test_cases_are_read_from_toml() -> None:

@@ -28,7 +28,7 @@ CENTRES = {
     "hold": 1.0,
     "late": 1.0,
     "engine": 5e4,
-    "sm_hbm": 2e4,
+    "sm_hbm": 4e4,
     "sm_host": 1e4,
     "store": 2.5e4,
     "engine_weight": 0.1,
@@ -51,7 +51,7 @@ WIDTHS = {
     "hold": 0.4,
     "late": 0.4,
     "engine": 0.7,
-    "sm_hbm": 0.7,
+    "sm_hbm": 0.9,
     "sm_host": 0.9,
     "store": 0.7,
     "engine_weight": 1.0,
@@ -63,7 +63,14 @@ WIDTHS = {
     "launch_engine": 1.0,
     "launch_sm": 1.0,
 }
-LINK_WIDTH, SEEN_WIDTH = 0.7, 0.3
+LINK, LINK_WIDTH, SEEN_WIDTH = 2.5e4, 0.7, 0.3
+"""MB/s of a link that nothing is known of, and its width; the width of what samples show at first sight."""
+
+BEYOND = 1.5
+"""What a mover could reach over the pace that it was held to."""
+
+MOST = ("engine", "sm_hbm", "sm_host", "store")
+"""Bandwidths that other limits may hide in some samples: the largest one counts."""
 REACH = 3.5
 """Bounds of a logarithm around its centre, in widths of the prior."""
 
@@ -81,8 +88,11 @@ def prior(samples: Sequence[GpuSample], links: Sequence[LinkRate] = ()) -> tuple
     seen = _seen(samples)
     sure = {name: item.spread for item in links if (name := link_name(item.direction, item.node)) not in seen}
     seen |= {name: item.rate for item in links if (name := link_name(item.direction, item.node)) in sure}
-    names = tuple(item.name for item in PARAMETERS) + tuple(sorted(n for n in seen if n.startswith("link_")))
-    centre = encode(np.array([seen.get(name, CENTRES.get(name, 2.5e4)) for name in names]), names)
+    floors = _floors(samples)
+    known = [item.name for item in PARAMETERS]
+    names = (*known, *sorted(name for name in {*seen, *floors} if name.startswith("link_")))
+    believed = {name: max(CENTRES.get(name, LINK), floors.get(name, 0.0)) for name in names} | seen
+    centre = encode(np.array([believed[name] for name in names]), names)
     width = np.array(
         [
             sure.get(name, SEEN_WIDTH) if name in seen and name != "sm_host" else WIDTHS.get(name, LINK_WIDTH)
@@ -111,40 +121,50 @@ def _start(centre: Array, names: tuple[str, ...], hold: float) -> Array:
 
 
 def _seen(samples: Sequence[GpuSample]) -> dict[str, float]:
-    """First sight of bandwidths."""
-    rates: dict[str, list[float]] = {}
+    """First sight of bandwidths; of a mover with a pace only that it can do so much, which `_floors` has."""
+    rates = _rates([item for item in samples if not item.case.pace_mb_s])
+    seen = {name: max(values) if name in MOST else median(values) for name, values in rates.items()}
     triads = [item.traffic for item in samples if item.case.victim == "triad" and item.traffic]
+    if triads:
+        seen["hbm"] = 1.05 * median(triads)
+    return seen
+
+
+def _floors(samples: Sequence[GpuSample]) -> dict[str, float]:
+    """The most that movers with a pace reached, which they can surely do."""
+    rates = _rates([item for item in samples if item.case.pace_mb_s])
+    return {name: BEYOND * max(values) for name, values in rates.items()}
+
+
+def _rates(samples: Sequence[GpuSample]) -> dict[str, list[float]]:
+    """Rates of movers alone, by the parameter that limits them."""
+    rates: dict[str, list[float]] = {}
     for item in samples:
         case, rate = item.case, item.mover_alone
         if rate is None:
             continue
         if case.mover == "copy":
             name = link_name(case.direction, case.node) if case.direction in LINKS else "engine"
-            # A pace hides what a copy could reach.
-            rates.setdefault(name, []).append(rate * (1.5 if case.pace_mb_s else 1.0))
+            rates.setdefault(name, []).append(rate)
         elif case.mover == "sm_copy":
             host = case.direction == "host"
             rates.setdefault("sm_host" if host else "sm_hbm", []).append(rate / case.sms)
             if host:
                 rates.setdefault("store", []).append(rate)
-    seen = {name: median(values) for name, values in rates.items()}
-    for name in ("engine", "sm_hbm", "sm_host", "store"):
-        if name in rates:
-            seen[name] = max(rates[name])
-    if triads:
-        seen["hbm"] = 1.05 * median(triads)
-    return seen
+    return rates
 
 
 def _told(samples: Sequence[GpuSample], seen: dict[str, float]) -> set[str]:
     """The parameters that some sample depends on."""
-    paced = [item.case.pace_mb_s > 0 for item in samples if item.case.direction == "d2d"]
-    told = set(seen) - ({"engine"} if all(paced) else set())
+    told = set(seen)
     for item in samples:
         case = item.case
         held = case.mover in ("sm_copy", "sm_idle")
         if case.victim == "triad":
             told |= {"issue", "corner"}
+            # A mover whose own rate is not known shows it by what it takes of the memory.
+            told |= {"engine"} if case.direction == "d2d" and not case.pace_mb_s else set()
+            told |= {"sm_hbm"} if case.direction == "hbm" and not case.pace_mb_s else set()
         if case.victim == "gemm":
             told |= {"quant"} if held or case.planned else set()
             told |= {"traffic"} if item.traffic and case.mover in ("copy", "sm_copy") else set()
