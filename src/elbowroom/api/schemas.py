@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from elbowroom.advise.advice import Advice
+from elbowroom.advise.gpu_advice import GpuAdvice
 from elbowroom.advise.job import JobFile
 from elbowroom.api.broadcast_bench import BroadcastEntry
 from elbowroom.api.broadcasts import AreasDocument, BroadcastDocument
@@ -16,6 +17,7 @@ from elbowroom.api.colocation_measurement import PlannedRuns
 from elbowroom.api.diagnosis import Diagnosis
 from elbowroom.api.factorizations import FactorizationDocument
 from elbowroom.api.failure import ErrorDocument
+from elbowroom.api.gpu_models import GpuEvaluationDocument, GpuPredictionDocument
 from elbowroom.api.machines import Diagnoses, VirtualMachineDocument, VirtualMachineList
 from elbowroom.api.measurement import Comparison, DryRun, PlanList
 from elbowroom.api.predictions import LoadDocument, SituationDocument, SituationsDocument
@@ -32,6 +34,7 @@ from elbowroom.errors import UsageError, closest
 from elbowroom.explain.explanation import Explanation
 from elbowroom.measure.study import StudyFolder
 from elbowroom.models.document import Document
+from elbowroom.models.gpu.penalties import PenaltyTable
 from elbowroom.profile.calibration import Calibration as NicCalibration
 from elbowroom.profile.manifest import Manifest as ProfileManifest
 from elbowroom.profile.memory_traffic import MemoryTraffic
@@ -75,6 +78,19 @@ _DOCUMENTS: dict[str, tuple[str, *tuple[type[msgspec.Struct], ...]]] = {
     "evaluate": ("errors of models: what `evaluate --json` prints", EvaluationDocument),
     "fit": ("fitted models: what `fit --json` prints", FitDocument),
     "files": ("files that a command wrote: what `export --json` prints", FileList),
+    "gpu-advice": ("advice for a job of an accelerator: what `advise --json` prints", GpuAdvice),
+    "gpu-evaluate": (
+        "errors of an accelerator's model: what `evaluate --json` prints",
+        GpuEvaluationDocument,
+    ),
+    "gpu-penalties": (
+        "slowdowns of kernels and copies: what `export --format gpu-penalties` writes",
+        PenaltyTable,
+    ),
+    "gpu-prediction": (
+        "predicted cases on an accelerator: what `predict --gpu --json` prints",
+        GpuPredictionDocument,
+    ),
     "job": ("job.toml: what a job does, how it runs now, and what it may choose", JobFile),
     "list": ("runs in a folder: what `list --json` prints", RunList),
     "machine": ("virtual machine: what `machine show --json` prints", VirtualMachineDocument),
