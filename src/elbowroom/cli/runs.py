@@ -253,6 +253,8 @@ def report(
     "--format",
     "kind",
     type=click.Choice((*FORMATS, PENALTIES)),
+    metavar="FORMAT",
+    help="One of those above.",
     default="parquet",
     show_default=True,
 )
