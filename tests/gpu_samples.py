@@ -76,8 +76,10 @@ def published_part() -> GpuPart:
 
 @cache
 def two_node_part() -> GpuPart:
-    """The same with links to two nodes."""
-    samples = [item for item in of_first_product() if item.case.direction != "d2h"]
+    """A part of the same, with links to two nodes."""
+    samples = [
+        item for item in of_first_product() if item.case.sms in (0, 8, 32) and item.case.direction != "d2h"
+    ]
     return fit(samples, SMS, links=LINKS, device="made")
 
 

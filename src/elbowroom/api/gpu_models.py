@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from elbowroom.api.models import Model, same_machine
 from elbowroom.documents import encode
 from elbowroom.errors import UsageError
 from elbowroom.files import read_text, write_atomically
@@ -25,10 +26,9 @@ from elbowroom.models.gpu.penalties import penalty_table
 from elbowroom.models.gpu.samples import links, samples
 from elbowroom.models.gpu.words import LINKS
 from elbowroom.models.load import Copy, LoadRow, parse_copy
-from elbowroom.models.run_data import layout_of
+from elbowroom.models.run_data import Layout, layout_of
 
 if TYPE_CHECKING:
-    from elbowroom.api.models import Model
     from elbowroom.api.runs import Run
 
 
@@ -198,15 +198,17 @@ def evaluate_gpu(run: Run, model: Model) -> GpuEvaluationDocument | None:
     """How far the model is from a run of an accelerator; None for another run. The law predicts, also where a
     case was measured.
 
-    UsageError where the model answers nothing of it.
+    UsageError where the model answers nothing of it, or is of another machine.
     """
     points = run.points()
     measured, left_out = samples(points)
     if not measured and not links(points):
         return None
+    layout = layout_of(run.machine)
+    same_machine(layout.shape, model.machine)
     copies: Sequence[LoadRow] = ()
     if model.document.names():
-        copies = _copy_rows(run, model)
+        copies = _copy_rows(run, model, layout)
     table = evaluated(model.document, measured, copies)
     known = model.document.calibration
     fitted = [Path(path).resolve() for path in (known.run, *known.with_runs) if path]
@@ -224,8 +226,8 @@ def evaluate_gpu(run: Run, model: Model) -> GpuEvaluationDocument | None:
     )
 
 
-def _copy_rows(run: Run, model: Model) -> Sequence[LoadRow]:
+def _copy_rows(run: Run, model: Model, layout: Layout) -> Sequence[LoadRow]:
     known = model.document.calibration
     cores = {point.id: point.comp_cores for point in run.manifest.points}
-    base = base_of(known.kernel, known.size, layout_of(run.machine))
+    base = base_of(known.kernel, known.size, layout)
     return copy_rows(run.points(), cores, base)[0]

@@ -254,11 +254,11 @@ def curves_of(
         size=size,
     )
     if model is not None:
-        _same_machine(collected.curves.shape, model.machine)
+        same_machine(collected.curves.shape, model.machine)
     return collected
 
 
-def _same_machine(run: Shape, model: Shape) -> None:
+def same_machine(run: Shape, model: Shape) -> None:
     """Refuses a model of a machine with another name or shape."""
     check_same(
         difference(model, run, STRICT_SHAPE),

@@ -1,0 +1,148 @@
+"""Models of accelerators from runs, and what they are asked through the public interface."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from elbowroom.api import gpu_models
+from elbowroom.api.models import Model
+from elbowroom.errors import UsageError
+from elbowroom.machine.topology import Core, Machine, NumaNode
+from elbowroom.models.gpu.case import DeviceCase
+from elbowroom.models.published import of_published
+from gpu_results import Workload, result, side
+from gpu_samples import document, published_part, two_node_part
+
+
+def idle(count: int, kept: float, **facts: float) -> Any:
+    case = Workload(victim="gemm", mover="sm_idle", sms=count, first="mover")
+    return result(case, side(800.0, 800.0 * kept, "TFLOP/s"), side(1.0, 1.0), facts=facts)
+
+
+MACHINE = Machine(
+    name="made",
+    model="",
+    cores=tuple(
+        Core(number=core, logical=core, package=core // 16, node=core // 16, pus=(core,))
+        for core in range(32)
+    ),
+    nodes=tuple(NumaNode(number=node, package=node, memory=1 << 34, cores=()) for node in (0, 1)),
+    caches=(),
+    nics=(),
+    allowed=tuple(range(32)),
+    memory=1 << 35,
+)
+"""As gpu_samples.document has it."""
+
+
+def run(*points: Any, **hello: Any) -> Any:
+    return SimpleNamespace(
+        points=lambda: list(points),
+        manifest=SimpleNamespace(hello=hello, points=()),
+        machine=MACHINE,
+        path=Path("runs/made"),
+    )
+
+
+POINTS = [idle(sms, 1 - sms / 100, sms=100.0) for sms in (4, 8, 16, 32)]
+
+
+def test_a_run_that_says_its_sms_is_fitted() -> None:
+    part = gpu_models.gpu_part([run(*POINTS)])
+    assert part is not None
+    assert (part.sms, len(part.measured), part.origin) == (100, 4, "measured")
+
+
+def test_what_the_program_says_of_its_device_names_it() -> None:
+    part = gpu_models.gpu_part([run(*POINTS, gpu={"device": {"name": "made GPU", "sms": 100}})])
+    assert part is not None
+    assert part.device == "made GPU"
+
+
+def test_runs_without_an_accelerator_have_no_model_of_one() -> None:
+    assert gpu_models.gpu_part([run()]) is None
+
+
+@pytest.mark.parametrize(
+    ("points", "sms", "message"),
+    [
+        ([], 100, "only valid with runs of an accelerator"),
+        ([idle(4, 0.9)], None, "do not say how many SMs"),
+        (POINTS, 1, "is no number of SMs"),
+        ([idle(4, 0.9, sms=100.0), idle(8, 0.9, sms=132.0)], None, "do not say how many SMs"),
+    ],
+)
+def test_a_number_of_sms_that_cannot_be_is_refused(points: Any, sms: int | None, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        gpu_models.gpu_part([run(*points)], sms)
+
+
+def test_runs_of_different_accelerators_are_refused() -> None:
+    other = run(idle(4, 0.9, sms=132.0))
+    with pytest.raises(UsageError, match="accelerators with 100 and 132 SMs"):
+        gpu_models.gpu_part([run(*POINTS), other])
+
+
+def test_an_evaluation_predicts_by_the_law_and_says_where_a_rule_is_as_good() -> None:
+    part = gpu_models.gpu_part([run(*POINTS)])
+    assert part is not None
+    model = Model(document(part))
+    errors = gpu_models.evaluate_gpu(run(idle(12, 0.88), idle(24, 0.76)), model)
+    assert errors is not None
+    (line,) = errors.lines
+    assert (line.family, line.cases, line.mover) == ("gemm/sm_idle", 2, None)
+    assert line.victim < 0.1
+    assert line.share_rule == pytest.approx(0.0, abs=1e-9)
+    assert not line.better
+    assert any("rule without a fit" in note for note in errors.notes)
+
+
+def test_an_evaluation_of_what_the_model_does_not_know_is_refused() -> None:
+    without = msgspec.structs.replace(document(published_part()), gpu=None)
+    with pytest.raises(UsageError, match="nothing to compare with"):
+        gpu_models.evaluate_gpu(run(idle(4, 0.9)), Model(without))
+
+
+def test_a_run_of_another_machine_is_not_evaluated() -> None:
+    with pytest.raises(UsageError, match="henri"):
+        gpu_models.evaluate_gpu(run(idle(4, 0.9)), Model(of_published("henri")))
+
+
+def test_another_run_is_not_one_of_an_accelerator() -> None:
+    assert gpu_models.evaluate_gpu(run(), Model(document(published_part()))) is None
+
+
+def test_a_copy_has_the_rate_of_its_link() -> None:
+    model = Model(document(two_node_part()))
+    copy = gpu_models.copy_of(model, "d2h@1")
+    assert copy.node == 1
+    assert copy.demand == pytest.approx(21000.0, rel=1e-3)
+    assert gpu_models.copy_of(model, "500@0").demand == 500.0
+
+
+def triad_document(kernel: str) -> Model:
+    """A model whose cores ran that kernel, with the published accelerator."""
+    whole = of_published("henri")
+    calibration = msgspec.structs.replace(whole.calibration, kernel=kernel)
+    return Model(msgspec.structs.replace(whole, calibration=calibration, gpu=published_part()))
+
+
+def test_the_accelerator_has_the_rate_of_its_triad_beside_cores_that_ran_it() -> None:
+    assert gpu_models.accelerator_rate(triad_document("triad")) == 3991e3
+
+
+def test_rates_of_different_kernels_are_not_one_work() -> None:
+    with pytest.raises(UsageError, match="not the same work"):
+        gpu_models.accelerator_rate(triad_document("memset_nt"))
+
+
+def test_cases_without_a_number_of_sms_are_predicted_for_several() -> None:
+    found = gpu_models.predict_cases(
+        Model(document(published_part())), [DeviceCase(victim="gemm", mover="sm_idle")]
+    )
+    assert [item.case.sms for item in found] == [1, 2, 4, 8, 12, 16, 20, 24, 28, 32]
