@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from elbowroom.models.gpu.samples import GpuWorkload
 from elbowroom.models.gpu.words import LINKS
 from elbowroom.models.load import Copy, Load, LoadRow, Messages
@@ -31,7 +33,8 @@ def copy_rows(
         if reason:
             left_out[reason] += 1
         elif workload.victim == "cores":
-            rows.append(_beside_cores(item, workload, cores[item.id], base))
+            pair = _beside_cores(item, workload, cores[item.id], base)
+            rows += [pair, *_all_three(item, pair, base)]
         else:
             rows.append(_beside_messages(item, workload, base))
     return tuple(rows), dict(left_out)
@@ -62,8 +65,6 @@ def _why_not(item: PointResult, workload: GpuWorkload, base: Base) -> str:
     mover = "copy" if workload.victim == "cores" else "messages"
     if workload.mover != mover or workload.direction not in LINKS:
         return "no copy between host and device beside cores or messages"
-    if getattr(workload, "messages", False):
-        return "three streams at once, which are not fitted"
     if _node(workload, base) is None:
         return "copies whose buffer is on no known node"
     if workload.victim == "cores":
@@ -110,6 +111,33 @@ def _beside_cores(item: PointResult, workload: GpuWorkload, cores: Sequence[int]
         kernel="" if item.kernel == base.setting.kernel else item.kernel,
         source=item.id,
     )
+
+
+def _all_three(item: PointResult, pair: LoadRow, base: Base) -> list[LoadRow]:
+    """The row of cores, copies and messages at once, where a point has them as streams."""
+    streams = {stream.name: stream for stream in getattr(item, "streams", None) or ()}
+    found = []
+    for name in ("cores", "copies", "messages"):
+        stream = streams.get(name)
+        beside = next((side for side in stream.beside if side.phase == "ABC"), None) if stream else None
+        if stream is None or beside is None or item.comm_node not in base.layout.nodes:
+            return []
+        found.append(side_bandwidths(Side(alone=stream.alone, together=beside.together), item.size))
+    (_, comp), (_, copies), (alone, comm) = found
+    scale = bus_scale(item, base)
+    size = None if item.size == base.setting.size else item.size
+    messages = Messages(node=base.layout.nodes.index(item.comm_node), size=size)
+    return [
+        msgspec.structs.replace(
+            pair,
+            load=msgspec.structs.replace(pair.load, messages=messages),
+            comp_together=None if comp is None else comp / scale,
+            comm_alone=alone,
+            comm_together=comm,
+            copies_together=(copies,),
+            source=f"{item.id} (all three)",
+        )
+    ]
 
 
 def _beside_messages(item: PointResult, workload: GpuWorkload, base: Base) -> LoadRow:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -18,7 +19,7 @@ from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.gpu.samples import links, samples
 from elbowroom.models.load import Computing, Copy, Load, LoadRow, load_of
 from elbowroom.models.run_data import Layout
-from elbowroom.results.result import Side
+from elbowroom.results.result import PointResult, Side, Summary
 from gpu_results import Workload, result, side, summary
 
 PRODUCT = Workload(victim="gemm", mover="sm_copy", direction="hbm", sms=8)
@@ -90,6 +91,36 @@ def test_cores_beside_copies_are_a_row_with_the_copy_together() -> None:
     assert (row.comp_alone, row.comp_together, row.copies_together) == (9e4, 8e4, (2e4,))
 
 
+class Stream(NamedTuple):
+    """As results name streams beyond the two sides."""
+
+    name: str
+    alone: Summary
+    beside: tuple[Any, ...]
+
+
+class Beside(NamedTuple):
+    phase: str
+    together: Summary
+
+
+def test_three_streams_are_a_row_of_cores_and_copies_and_one_of_all() -> None:
+    workload = Workload(victim="cores", mover="copy", direction="d2h", node=0, messages=True)
+    rates = {"cores": (9e4, 7e4), "copies": (3e4, 1.5e4), "messages": (1e4, 8e3)}
+    streams = tuple(
+        Stream(name, summary(alone), (Beside("AB", summary(1.0)), Beside("ABC", summary(together))))
+        for name, (alone, together) in rates.items()
+    )
+    point = result(workload, side(9e4, 8e4), side(3e4, 2e4))
+    with_streams = SimpleNamespace(
+        **{name: getattr(point, name) for name in PointResult.__struct_fields__}, streams=streams
+    )
+    pair, three = copy_rows([with_streams], {"p": (0, 1)}, BASE)[0]  # type: ignore[list-item]
+    assert (pair.load.messages, pair.copies_together) == (None, (2e4,))
+    assert three.load.messages is not None
+    assert (three.comp_together, three.comm_together, three.copies_together) == (7e4, 8e3, (1.5e4,))
+
+
 def test_copies_beside_messages_are_a_row_without_cores() -> None:
     workload = Workload(victim="copy", mover="messages", direction="d2h", node=0)
     (row,), _ = copy_rows([result(workload, side(3e4, 2e4), side(1e4, 9e3))], {"p": ()}, BASE)
@@ -101,10 +132,6 @@ def test_copies_beside_messages_are_a_row_without_cores() -> None:
     ("workload", "reason"),
     [
         (Workload(victim="cores", mover="copy", direction="d2h"), "copies whose buffer is on no known node"),
-        (
-            Workload(victim="cores", mover="copy", direction="d2h", node=0, messages=True),
-            "three streams at once, which are not fitted",
-        ),
         (
             Workload(victim="cores", mover="sm_idle", sms=3, node=0),
             "no copy between host and device beside cores or messages",
