@@ -102,6 +102,8 @@ def earlier_model(hosts: Sequence[str], size: int, folder: Path | str = RUNS) ->
 
 
 def _suits(model: Model, size: int) -> bool:
+    if not model.document.names():
+        return False  # an accelerator alone
     calibrated = model.document.calibration.size
     return model.document.message_size is not None or max(size / calibrated, calibrated / size) <= NEAR
 

@@ -9,12 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from elbowroom.api import gpu_models
+from elbowroom.api import gpu_models, machine_models
 from elbowroom.api.models import Model
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Core, Machine, NumaNode
 from elbowroom.models.gpu.case import DeviceCase
 from elbowroom.models.published import of_published
+from elbowroom.store.models import write_model
 from gpu_results import Workload, result, side
 from gpu_samples import document, published_part, two_node_part
 
@@ -115,6 +116,14 @@ def test_a_run_of_another_machine_is_not_evaluated() -> None:
 
 def test_another_run_is_not_one_of_an_accelerator() -> None:
     assert gpu_models.evaluate_gpu(run(), Model(document(published_part()))) is None
+
+
+def test_a_file_of_an_accelerator_alone_is_no_model_of_a_profiled_machine(tmp_path: Path) -> None:
+    (tmp_path / "run" / "models").mkdir(parents=True)
+    path = tmp_path / "run" / "models" / "made.json"
+    write_model(path, document(two_node_part()))
+    machine_models.check_machine(Model(document(two_node_part()), path), ("made",), path)
+    assert machine_models.earlier_model(("made",), 4096, tmp_path) is None
 
 
 def test_a_copy_has_the_rate_of_its_link() -> None:
