@@ -20,6 +20,7 @@ from elbowroom.models.gpu.samples import links, samples
 from elbowroom.models.load import Computing, Copy, Load, LoadRow, load_of
 from elbowroom.models.run_data import Layout
 from elbowroom.results.result import PointResult, Side, Summary
+from elbowroom.workloads.gpu import GpuCase
 from gpu_results import Workload, result, side, summary
 
 PRODUCT = Workload(victim="gemm", mover="sm_copy", direction="hbm", sms=8)
@@ -33,6 +34,12 @@ def test_a_product_beside_sms_that_copy_is_a_sample_with_its_spreads() -> None:
     assert (sample.kept, sample.mover_alone, sample.mover_together) == (0.75, 5e4, 4.9e4)
     assert sample.spread[0] == pytest.approx(0.01 / 1.96, rel=1e-3)
     assert sample.traffic == pytest.approx(404_600, rel=0.01)
+
+
+def test_the_workload_of_the_plans_is_read() -> None:
+    case = GpuCase(victim="gemm", mover="sm_idle", sms=4, first="mover")
+    sample = samples([result(case, side(800.0, 700.0, "TFLOP/s"), Side())])[0][0]
+    assert (sample.case.text(), sample.mover_alone) == ("gemm 8192x4096x7168 beside 4 SMs held idle", None)
 
 
 def test_launches_are_rates_of_their_times() -> None:
