@@ -115,10 +115,9 @@ def _beside_cores(item: PointResult, workload: GpuWorkload, cores: Sequence[int]
 
 def _all_three(item: PointResult, pair: LoadRow, base: Base) -> list[LoadRow]:
     """The row of cores, copies and messages at once, where a point has them as streams."""
-    streams = {stream.name: stream for stream in getattr(item, "streams", None) or ()}
     found = []
     for name in ("cores", "copies", "messages"):
-        stream = streams.get(name)
+        stream = item.stream(name)
         beside = next((side for side in stream.beside if side.phase == "ABC"), None) if stream else None
         if stream is None or beside is None or item.comm_node not in base.layout.nodes:
             return []

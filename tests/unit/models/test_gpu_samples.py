@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,7 +18,7 @@ from elbowroom.models.flow.part import FlowPart
 from elbowroom.models.gpu.samples import links, samples
 from elbowroom.models.load import Computing, Copy, Load, LoadRow, load_of
 from elbowroom.models.run_data import Layout
-from elbowroom.results.result import PointResult, Side, Summary
+from elbowroom.results.result import Side, StreamBeside, StreamResult
 from elbowroom.workloads.gpu import GpuCase
 from gpu_results import Workload, result, side, summary
 
@@ -98,31 +97,22 @@ def test_cores_beside_copies_are_a_row_with_the_copy_together() -> None:
     assert (row.comp_alone, row.comp_together, row.copies_together) == (9e4, 8e4, (2e4,))
 
 
-class Stream(NamedTuple):
-    """As results name streams beyond the two sides."""
-
-    name: str
-    alone: Summary
-    beside: tuple[Any, ...]
-
-
-class Beside(NamedTuple):
-    phase: str
-    together: Summary
-
-
 def test_three_streams_are_a_row_of_cores_and_copies_and_one_of_all() -> None:
     workload = Workload(victim="cores", mover="copy", direction="d2h", node=0, messages=True)
     rates = {"cores": (9e4, 7e4), "copies": (3e4, 1.5e4), "messages": (1e4, 8e3)}
     streams = tuple(
-        Stream(name, summary(alone), (Beside("AB", summary(1.0)), Beside("ABC", summary(together))))
+        StreamResult(
+            name=name,
+            alone=summary(alone),
+            beside=(
+                StreamBeside(phase="AB", together=summary(1.0)),
+                StreamBeside(phase="ABC", together=summary(together)),
+            ),
+        )
         for name, (alone, together) in rates.items()
     )
-    point = result(workload, side(9e4, 8e4), side(3e4, 2e4))
-    with_streams = SimpleNamespace(
-        **{name: getattr(point, name) for name in PointResult.__struct_fields__}, streams=streams
-    )
-    pair, three = copy_rows([with_streams], {"p": (0, 1)}, BASE)[0]  # type: ignore[list-item]
+    point = result(workload, side(9e4, 8e4), side(3e4, 2e4), streams=streams)
+    pair, three = copy_rows([point], {"p": (0, 1)}, BASE)[0]
     assert (pair.load.messages, pair.copies_together) == (None, (2e4,))
     assert three.load.messages is not None
     assert (three.comp_together, three.comm_together, three.copies_together) == (7e4, 8e3, (1.5e4,))
