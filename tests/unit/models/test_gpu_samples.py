@@ -26,7 +26,7 @@ PRODUCT = Workload(victim="gemm", mover="sm_copy", direction="hbm", sms=8)
 
 
 def test_a_product_beside_sms_that_copy_is_a_sample_with_its_spreads() -> None:
-    found, left_out = samples([result(PRODUCT, side(800.0, 600.0, "TFLOP/s"), side(5e4, 4.9e4))])
+    found, left_out = samples([result(PRODUCT, side(8e8, 6e8, "Mflop/s"), side(5e4, 4.9e4))])
     assert left_out == {}
     sample = found[0]
     assert (sample.case.sms, sample.case.shape, sample.case.first) == (8, (8192, 4096, 7168), "victim")

@@ -167,7 +167,7 @@ def traffic(case: DeviceCase, alone: float, unit: str) -> float:
     """
     if case.victim == "triad" and unit == "MB/s":
         return alone
-    flops_per_unit = {"TFLOP/s": 1e12, "GFLOP/s": 1e9, "MFLOP/s": 1e6}.get(unit)
+    flops_per_unit = {"tflop/s": 1e12, "gflop/s": 1e9, "mflop/s": 1e6}.get(unit.lower())
     if case.victim != "gemm" or len(case.shape) != 3 or flops_per_unit is None:
         return 0.0
     m, n, k = case.shape
