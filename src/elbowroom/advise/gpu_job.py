@@ -30,8 +30,9 @@ class GpuSetup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def text(self) -> str:
         """For people."""
-        names = {"copy": "a copy engine", "sm_copy": f"{self.sms} SMs beside the kernel",
-                 "planned": f"{self.sms} SMs that the kernel is planned without"}  # fmt: skip
+        sms = f"{self.sms} SM{'s' if self.sms != 1 else ''}"
+        names = {"copy": "a copy engine", "sm_copy": f"{sms} beside the kernel",
+                 "planned": f"{sms} that the kernel is planned without"}  # fmt: skip
         return names[self.way] + (f", buffer on node {self.node}" if self.node >= 0 else "")
 
 
