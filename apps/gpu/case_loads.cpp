@@ -23,7 +23,8 @@ CaseLoads::CaseLoads(Maker& maker, const Case& one, const MakeMessages& messages
     engines_.push_back(maker.engine(work));
     sides_.push_back(work.kind == Work::Kind::messages ? std::make_shared<MadeSide>() : maker.make(work));
     if (work.kind == Work::Kind::messages) sides_.back()->side.push_back(messages(work));
-    if (work.kind == Work::Kind::sm_target) planned_ = maker.make(planned_work(case_, maker.context().facts().sms));
+    if (work.kind == Work::Kind::sm_target || work.plan_others)
+      planned_ = maker.make(planned_work(case_, maker.context().facts().sms));
   }
 }
 

@@ -39,7 +39,7 @@ class CaseLoads {
   Case case_;
   std::vector<std::shared_ptr<MadeSide>> sides_;
   std::vector<std::string> engines_;
-  std::shared_ptr<MadeSide> planned_;  // side a, planned without the SMs of side b; null for most
+  std::shared_ptr<MadeSide> planned_;  // side a, planned for the SMs that side b leaves; null for most
   std::vector<Flag> noted_;
   std::vector<Load*> loads() const;
   void note(const Side& side);  // its flags

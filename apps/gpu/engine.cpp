@@ -43,7 +43,9 @@ std::string prove_engine(const Kernels& kernels, const Work& work, Direction dir
   small.bytes = kBytes;
   const auto copy = make_copy(kernels.context(), small, direction);
   copy->warm();
-  Holder holder(kernels, kernels.context().facts().sms);
+  Work all;
+  all.sms = kernels.context().facts().sms;
+  Holder holder(kernels, all);
   holder.warm();
   const Held held(holder);
   if (!comes([&] { return holder.running(); }, patience)) {

@@ -17,7 +17,7 @@ constexpr std::uint64_t kSeed = 3;
 class SmCopy final : public Holder {
  public:
   SmCopy(const Kernels& kernels, const Work& work)
-      : Holder(kernels, work.sms),
+      : Holder(kernels, work),
         pace_(1e6 * work.pace_mb_s / work.sms),
         from_(kernels.context(), rounded(work)),
         moved_(kernels.context(), sizeof(std::uint64_t) * static_cast<std::size_t>(work.sms)),
@@ -65,7 +65,7 @@ class SmCopy final : public Holder {
     gpu::DevicePointer to = device_ ? device_->address() : host_->address();
     gpu::DevicePointer from = from_.address();
     unsigned long long bytes = from_.size();
-    kernels_.launch({"elbow_copy", sms_, kCopyThreads, true}, stream,
+    kernels_.launch({pairs_ ? "elbow_copy_pairs" : "elbow_copy", sms_, kCopyThreads, true}, stream,
                     {&stop, &where, &moved, &to, &from, &bytes, &pace_});
   }
 };
@@ -78,20 +78,26 @@ void require_device_flag(const gpu::Context& context, gpu::DevicePointer flag) {
                          "use a plain allocation on the device");
 }
 
-Holder::Holder(const Kernels& kernels, int sms)
+Holder::Holder(const Kernels& kernels, const Work& work)
     : kernels_(kernels),
-      sms_(sms),
+      sms_(work.sms),
+      pairs_(work.pairs),
       stop_(kernels.context(), sizeof(std::uint32_t)),
-      where_(kernels.context(), sizeof(std::uint32_t) * static_cast<std::size_t>(sms)),
+      where_(kernels.context(), sizeof(std::uint32_t) * static_cast<std::size_t>(sms_)),
       stream_(kernels.context()),
       control_(kernels.context()),
       started_(kernels.context()),
       ended_(kernels.context()),
-      host_(kernels.context(), sizeof(std::uint32_t) * (static_cast<std::size_t>(sms) + 2), -1) {
+      host_(kernels.context(), sizeof(std::uint32_t) * (static_cast<std::size_t>(sms_) + 2), -1) {
   const int available = kernels.context().facts().sms;
-  if (sms > available) {
-    throw gpu::Unavailable(std::to_string(sms) + " SMs are to be held, and the device has " + std::to_string(available),
-                           "hold fewer SMs");
+  if (sms_ > available) {
+    throw gpu::Unavailable(
+        std::to_string(sms_) + " SMs are to be held, and the device has " + std::to_string(available),
+        "hold fewer SMs");
+  }
+  if (pairs_ && !kernels.has_clusters()) {
+    throw gpu::Unavailable("SMs are held in pairs by clusters of blocks, which need compute capability 9.0",
+                           "hold them one by one");
   }
   require_device_flag(kernels.context(), stop_.address());
   static_cast<std::uint32_t*>(host_.data())[0] = 0;
@@ -100,7 +106,7 @@ Holder::Holder(const Kernels& kernels, int sms)
 
 void Holder::launch(const gpu::Stream& stream) {
   gpu::DevicePointer stop = stop_.address(), where = where_.address();
-  kernels_.launch({"elbow_hold", sms_, 1, true}, stream, {&stop, &where});
+  kernels_.launch({pairs_ ? "elbow_hold_pairs" : "elbow_hold", sms_, 1, true}, stream, {&stop, &where});
 }
 
 void Holder::start() {

@@ -9,11 +9,12 @@
 
 namespace elbowroom::gpu_bench {
 
-// One block on each of k SMs. Throws Unavailable where the device has fewer, and where the stop flag would not be plain
-// device memory.
+// One block on each of k SMs; with `pairs` of the work in clusters of two, which the device puts on neighbouring SMs.
+// Throws Unavailable where the device has fewer SMs or no clusters, and where the stop flag would not be plain device
+// memory.
 class Holder : public Load {
  public:
-  Holder(const Kernels& kernels, int sms);
+  Holder(const Kernels& kernels, const Work& work);
   void warm() override;  // starts and stops it
   const gpu::Context& context() const { return kernels_.context(); }
   void start() override;
@@ -30,6 +31,7 @@ class Holder : public Load {
   virtual void launch(const gpu::Stream& stream);
   const Kernels& kernels_;
   int sms_;
+  bool pairs_;
   double held_s_ = 0;  // of the last phase
   gpu::DeviceMemory stop_;
   gpu::DeviceMemory where_;

@@ -4,7 +4,7 @@ namespace elbowroom::gpu_bench {
 
 // elbow_hold and elbow_copy poll a flag in device memory: polling one in host memory slows all other kernels down.
 // elbow_copy: each block copies its own part over and over, in pieces of 256 KiB, no faster than `pace` bytes/s (0: as fast
-// as it can), and counts the bytes that it read.
+// as it can), and counts the bytes that it read. Those that end in _pairs do the same in clusters of two blocks.
 const char* const kKernelSource = R"(
 extern "C" __global__ void elbow_triad(float4* c, const float4* a, const float4* b, unsigned long long n, float s) {
   const unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
@@ -30,15 +30,15 @@ __device__ unsigned long long nanoseconds() {
   return now;
 }
 
-extern "C" __global__ void elbow_hold(volatile unsigned* stop, unsigned* where) {
+__device__ void hold(volatile unsigned* stop, unsigned* where) {
   if (threadIdx.x != 0) return;
   where[blockIdx.x] = this_sm();
   __threadfence();
   while (*stop == 0) __nanosleep(500);
 }
 
-extern "C" __global__ void elbow_copy(volatile unsigned* stop, unsigned* where, unsigned long long* moved, uint4* to,
-                                      const uint4* from, unsigned long long bytes, double pace) {
+__device__ void copy_part(volatile unsigned* stop, unsigned* where, unsigned long long* moved, uint4* to,
+                          const uint4* from, unsigned long long bytes, double pace) {
   extern __shared__ unsigned stopped[];
   const unsigned long long own = bytes / sizeof(uint4) / gridDim.x;
   const unsigned long long piece = 16384;
@@ -64,6 +64,25 @@ extern "C" __global__ void elbow_copy(volatile unsigned* stop, unsigned* where, 
   }
   if (threadIdx.x == 0) moved[blockIdx.x] = done;
 }
+
+extern "C" __global__ void elbow_hold(volatile unsigned* stop, unsigned* where) { hold(stop, where); }
+
+extern "C" __global__ void elbow_copy(volatile unsigned* stop, unsigned* where, unsigned long long* moved, uint4* to,
+                                      const uint4* from, unsigned long long bytes, double pace) {
+  copy_part(stop, where, moved, to, from, bytes, pace);
+}
+
+#if __CUDA_ARCH__ >= 900
+extern "C" __global__ void __cluster_dims__(2, 1, 1) elbow_hold_pairs(volatile unsigned* stop, unsigned* where) {
+  hold(stop, where);
+}
+
+extern "C" __global__ void __cluster_dims__(2, 1, 1)
+    elbow_copy_pairs(volatile unsigned* stop, unsigned* where, unsigned long long* moved, uint4* to, const uint4* from,
+                     unsigned long long bytes, double pace) {
+  copy_part(stop, where, moved, to, from, bytes, pace);
+}
+#endif
 )";
 
 Kernels::Kernels(const gpu::Context& context, const std::vector<std::string>& folders)
@@ -71,6 +90,8 @@ Kernels::Kernels(const gpu::Context& context, const std::vector<std::string>& fo
   for (const char* const name : {"elbow_triad", "elbow_small", "elbow_hold", "elbow_copy"}) {
     functions_[name] = module_.function(name);
   }
+  if (!has_clusters()) return;
+  for (const char* const name : {"elbow_hold_pairs", "elbow_copy_pairs"}) functions_[name] = module_.function(name);
 }
 
 void Kernels::launch(const Launch& launch, const gpu::Stream& stream, std::vector<void*> arguments) const {

@@ -13,6 +13,8 @@ namespace elbowroom::gpu_bench {
 
 extern const char* const kKernelSource;
 
+inline constexpr int kClusters = 90;  // the first compute capability with clusters of blocks
+
 class Kernels {
  public:
   // Throws Unavailable where there is no compiler or it does not know the device.
@@ -26,6 +28,8 @@ class Kernels {
   };
   void launch(const Launch& launch, const gpu::Stream& stream, std::vector<void*> arguments) const;
   const gpu::Context& context() const { return context_; }
+  // Whether blocks can run in clusters: the kernels elbow_hold_pairs and elbow_copy_pairs are there.
+  bool has_clusters() const { return context_.facts().capability >= kClusters; }
 
  private:
   const gpu::Context& context_;

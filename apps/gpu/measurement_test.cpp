@@ -138,6 +138,40 @@ TEST_CASE("a product beside SMs that it is planned without keeps the planned sha
   CHECK(result_of(beside(kGemm, R"({"kind": "sm_target", "sms": 8})"))["status"] == "n/a");
 }
 
+TEST_CASE("a product beside held SMs is planned for the others where that is asked for, and for all SMs alone") {
+  const Planted planted(R"({"sms": 8})");
+  for (const char* const kind : {"sm_idle", "sm_copy"}) {
+    const std::string mover = held(kind, 4);
+    const json for_all = result_of(beside(kGemm, mover));
+    const json for_others = result_of(beside(kGemm, mover.substr(0, mover.size() - 1) + R"(, "plan_others": true})"));
+    CHECK(std::abs(for_all["a"]["kept"].get<double>() - 1) < kTwoPoints);
+    CHECK(std::abs(for_others["a"]["kept"].get<double>() - 0.5) < kTwoPoints);
+    CHECK(for_others["a"]["alone"].get<double>() ==
+          doctest::Approx(for_all["a"]["alone"].get<double>()).epsilon(0.005));
+  }
+}
+
+TEST_CASE("SMs are held in pairs by kernels with clusters of two") {
+  const char* const kernels[][2] = {{"sm_idle", "elbow_hold_pairs"}, {"sm_copy", "elbow_copy_pairs"}};
+  for (const auto& [kind, kernel] : kernels) {
+    const Planted planted(plant("elbow_triad", kernel, 0.62));
+    const std::string mover = held(kind, 4);
+    const json in_pairs = result_of(beside(kTriad, mover.substr(0, mover.size() - 1) + R"(, "pairs": true})"));
+    CHECK(in_pairs["status"] == "ok");
+    CHECK(std::abs(in_pairs["a"]["kept"].get<double>() - 0.62) < kTwoPoints);
+    CHECK(std::abs(result_of(beside(kTriad, mover))["a"]["kept"].get<double>() - 1) < kTwoPoints);
+  }
+}
+
+TEST_CASE("a device without clusters holds SMs one by one only") {
+  const Planted planted(R"({"capability": 89})");
+  const auto all = results(run_cases(R"({"a": {"kind": "sm_idle", "sms": 4, "pairs": true}},
+                                        {"a": {"kind": "sm_idle", "sms": 4}})"));
+  CHECK(all[0]["status"] == "n/a");
+  CHECK(all[0]["reason"].get<std::string>().find("which need compute capability 9.0") != std::string::npos);
+  CHECK(all[1]["status"] == "ok");
+}
+
 TEST_CASE("buffers that cases share are cleared before each, so that their check is of this case") {
   const Planted planted;
   const auto all = results(run_cases(R"({"a": )" + copy("h2d") + R"(}, {"a": )" + copy("h2d") + R"(}, {"a": )" +

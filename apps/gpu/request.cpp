@@ -67,8 +67,9 @@ const std::map<std::string, KindKeys>& kinds() {
       {"triad", {Work::Kind::triad, {"kind", "bytes"}}},
       {"gemm", {Work::Kind::gemm, {"kind", "m", "n", "k", "sm_target"}}},
       {"chain", {Work::Kind::chain, {"kind", "launches"}}},
-      {"sm_copy", {Work::Kind::sm_copy, {"kind", "sms", "direction", "bytes", "pace_mb_s", "node"}}},
-      {"sm_idle", {Work::Kind::sm_idle, {"kind", "sms"}}},
+      {"sm_copy",
+       {Work::Kind::sm_copy, {"kind", "sms", "direction", "bytes", "pace_mb_s", "node", "pairs", "plan_others"}}},
+      {"sm_idle", {Work::Kind::sm_idle, {"kind", "sms", "pairs", "plan_others"}}},
       {"sm_target", {Work::Kind::sm_target, {"kind", "sms"}}},
       {"messages", {Work::Kind::messages, {"kind", "bytes", "latency", "core", "peer_core"}}},
   };
@@ -80,6 +81,7 @@ void check_values(const Work& work, const std::string& where) {
   one_of(where, "direction", work.direction, sm_copy ? Names{"hbm", "host"} : Names{"h2d", "d2h", "both", "d2d"});
   one_of(where, "engine", work.engine, {"batch", "plain"});
   require(work.sms >= 1, where + ": sms must be above 0");
+  require(!work.pairs || work.sms % 2 == 0, where + ": pairs hold an even number of sms");
   require(work.sm_target >= 0, where + ": sm_target must not be below 0");
   require(work.launches >= 1, where + ": launches must be above 0");
   require(work.pace_mb_s >= 0, where + ": pace_mb_s must not be below 0");
@@ -112,6 +114,8 @@ Work read_work(const json& object, const std::string& where) {
   read(object, where, "cores", work.cores);
   read(object, where, "cursor", work.cursor);
   read(object, where, "sms", work.sms);
+  read(object, where, "pairs", work.pairs);
+  read(object, where, "plan_others", work.plan_others);
   read(object, where, "pace_mb_s", work.pace_mb_s);
   read_size(object, where, "m", work.m);
   read_size(object, where, "n", work.n);
@@ -140,7 +144,7 @@ void check_cores(const Case& one, const std::string& where, int submitting) {
   require(std::adjacent_find(cores.begin(), cores.end()) == cores.end(), where + ": both sides compute on one core");
 }
 
-// sm_target is about side a, and messages are one stream.
+// sm_target and plan_others are about side a, and messages are one stream.
 void check_sides(const Case& one, const std::string& where) {
   std::size_t messages = 0;
   for (std::size_t i = 0; i < one.sides.size(); ++i) {
@@ -148,6 +152,7 @@ void check_sides(const Case& one, const std::string& where) {
     messages += kind == Work::Kind::messages ? 1 : 0;
     const bool planned = i == 1 && one.sides[0].kind == Work::Kind::gemm;
     require(kind != Work::Kind::sm_target || planned, where + ": sm_target is side b of a gemm");
+    require(!one.sides[i].plan_others || planned, where + ": plan_others is of side b of a gemm");
   }
   require(messages <= 1, where + ": messages are one side at most");
 }

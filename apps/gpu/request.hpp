@@ -26,6 +26,8 @@ struct Work {
   std::vector<int> cores;
   int cursor = 1;                            // cores: as the probe has it (polling: most nops between two polls)
   int sms = 1;                               // sm_copy, sm_idle: k; sm_target: SMs that side a is planned without
+  bool pairs = false;                        // sm_copy, sm_idle: blocks in clusters of two
+  bool plan_others = false;                  // sm_copy, sm_idle: together, side a is planned for the other SMs
   double pace_mb_s = 0;                      // sm_copy: of all blocks; 0: unpaced
   std::size_t m = 8192, n = 8192, k = 8192;  // gemm
   int sm_target = 0;                         // gemm: SMs that it is planned for; 0 all

@@ -51,6 +51,9 @@ TEST_CASE("wrong cases are refused with a sentence") {
   CHECK(refusal_of_case(R"({"a": {"kind": "copy", "direction": "up"}})") ==
         "case 0, side a: direction up is not one of h2d, d2h, both, d2d");
   CHECK(refusal_of_case(R"({"a": {"kind": "sm_idle", "sms": 0}})") == "case 0, side a: sms must be above 0");
+  CHECK(refusal_of_case(R"({"a": {"kind": "sm_copy", "sms": 3, "pairs": true}})") ==
+        "case 0, side a: pairs hold an even number of sms");
+  CHECK(refusal_of_case(R"({"a": {"kind": "sm_idle", "pairs": 2}})") == "case 0, side a: pairs is of the wrong type");
   CHECK(refusal_of_case(R"({"a": {"kind": "cores"}})") == "case 0, side a: cores must name at least one core");
   CHECK(refusal_of_case(R"({"a": {"kind": "cores", "cores": [0], "kernel": "x"}})") ==
         "case 0, side a: there is no kernel x");
@@ -69,6 +72,9 @@ TEST_CASE("a product is planned without SMs as side b of a gemm only") {
   const std::string target = R"({"kind": "sm_target", "sms": 4})";
   CHECK_NOTHROW(asked(R"({"kind": "gemm"})", target));
   CHECK_THROWS_WITH_AS(asked(R"({"kind": "triad"})", target), "case 0: sm_target is side b of a gemm", WrongRequest);
+  const std::string idle = R"({"kind": "sm_idle", "sms": 4, "plan_others": true})";
+  CHECK_NOTHROW(asked(R"({"kind": "gemm"})", idle));
+  CHECK_THROWS_WITH_AS(asked(R"({"kind": "triad"})", idle), "case 0: plan_others is of side b of a gemm", WrongRequest);
 }
 
 TEST_CASE("messages, and a third side, are refused without MPI, and one core has one thread") {

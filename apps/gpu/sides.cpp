@@ -20,7 +20,7 @@ std::string key_of(const Work& work) {
   std::ostringstream key;
   key << static_cast<int>(work.kind) << ' ' << work.bytes << ' ' << work.direction << ' ' << work.engine << ' '
       << work.node << ' ' << work.sms << ' ' << work.pace_mb_s << ' ' << work.m << ' ' << work.n << ' ' << work.k << ' '
-      << work.sm_target << ' ' << work.launches;
+      << work.sm_target << ' ' << work.launches << ' ' << work.pairs;
   return key.str();
 }
 
@@ -64,7 +64,7 @@ std::shared_ptr<MadeSide> Maker::made(const Work& work) {
     case Work::Kind::triad: side.push_back(make_triad(kernels(), own)); break;
     case Work::Kind::chain: side.push_back(make_chain(kernels(), own)); break;
     case Work::Kind::gemm: side.push_back(make_gemm(context_, blas(), own)); break;
-    case Work::Kind::sm_idle: side.push_back(std::make_unique<Holder>(kernels(), own.sms)); break;
+    case Work::Kind::sm_idle: side.push_back(std::make_unique<Holder>(kernels(), own)); break;
     case Work::Kind::sm_copy: side.push_back(make_sm_copy(kernels(), own)); break;
     case Work::Kind::sm_target:
     case Work::Kind::messages: break;  // nothing of the device's

@@ -89,6 +89,12 @@ Value argument(void** arguments, int which) {
   return *static_cast<Value*>(arguments[which]);
 }
 
+// Kernels that hold SMs; the names of those in clusters of two end in _pairs.
+bool holds_idle(const std::string& name) { return name == "elbow_hold" || name == "elbow_hold_pairs"; }
+bool holds_sms(const std::string& name) {
+  return holds_idle(name) || name == "elbow_copy" || name == "elbow_copy_pairs";
+}
+
 // elbow_hold(stop, where) and elbow_copy(stop, where, moved, to, from, bytes, ns of a piece): see apps/gpu/kernels.hpp.
 Operation persistent(const std::string& name, int blocks, void** arguments) {
   Device& here = device();
@@ -104,7 +110,7 @@ Operation persistent(const std::string& name, int blocks, void** arguments) {
   operation.start = [=] {
     for (int i = 0; i < blocks; ++i) where[i] = share ? 0U : static_cast<std::uint32_t>(i);
   };
-  if (name == "elbow_hold") return operation;
+  if (holds_idle(name)) return operation;
   auto* const moved = reinterpret_cast<std::uint64_t*>(argument<DevicePointer>(arguments, 2));
   const double paced = argument<double>(arguments, 6);  // bytes/s of a block; 0 unpaced
   const double most = settings.rates.at("elbow_copy_per_sm");
@@ -133,7 +139,7 @@ Result put_kernel(const std::string& name, int blocks, double gain, void** argum
   Device& here = device();
   const std::lock_guard lock(here.mutex);
   Operation operation;
-  if (name == "elbow_hold" || name == "elbow_copy") {
+  if (holds_sms(name)) {
     operation = persistent(name, blocks, arguments);
   } else {
     const auto duration = here.simulation.settings().kernels.find(name);
@@ -203,8 +209,8 @@ EXPORTED Result cuDeviceGetName(char* name, int size, DeviceNumber) {
 EXPORTED Result cuDeviceGetAttribute(int* value, int attribute, DeviceNumber) {
   const std::map<int, int> values = {{kSmCount, settings().sms},
                                      {kComputeMode, settings().busy ? 3 : 0},
-                                     {kCapabilityMajor, 9},
-                                     {kCapabilityMinor, 0},
+                                     {kCapabilityMajor, settings().capability / 10},
+                                     {kCapabilityMinor, settings().capability % 10},
                                      {kSharedMemoryOptin, kSharedMemory}};
   const auto found = values.find(attribute);
   if (found == values.end()) return kInvalidValue;
@@ -416,7 +422,8 @@ EXPORTED Result cuLaunchKernel(FunctionHandle function, unsigned blocks, unsigne
                                unsigned, unsigned shared, StreamHandle stream, void** arguments, void**) {
   const std::string& name = cast<FunctionOf>(function)->name;
   // With less, blocks of other kernels would run on the SMs that are held.
-  const bool holds = name == "elbow_hold" || name == "elbow_copy";
-  if (holds && shared != kSharedMemory) return kInvalidValue;
+  if (holds_sms(name) && shared != kSharedMemory) return kInvalidValue;
+  // Blocks of a kernel with clusters are a multiple of the cluster.
+  if (name.ends_with("_pairs") && blocks % 2 != 0) return kInvalidValue;
   return put_kernel(name, static_cast<int>(blocks), 1, arguments, stream);
 }

@@ -8,7 +8,7 @@
 
 namespace elbowroom::stand_in {
 
-// Puts a kernel into a stream: elbow_hold and elbow_copy by their arguments, others by their planted time over `gain`.
+// Puts a kernel into a stream: those that hold SMs by their arguments, others by their planted time over `gain`.
 __attribute__((visibility("default"))) gpu::Result put_kernel(const std::string& name, int blocks, double gain,
                                                               void** arguments, gpu::StreamHandle stream);
 __attribute__((visibility("default"))) const Settings& settings();

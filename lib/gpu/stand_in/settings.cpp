@@ -34,6 +34,7 @@ Reader into(Member Settings::*member) {
 const std::map<std::string, Reader>& readers() {
   static const std::map<std::string, Reader> kReaders = {
       {"sms", into(&Settings::sms)},
+      {"capability", into(&Settings::capability)},
       {"driver_version", into(&Settings::driver_version)},
       {"devices", into(&Settings::devices)},
       {"memory", into(&Settings::memory)},

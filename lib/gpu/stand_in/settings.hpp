@@ -19,6 +19,7 @@ struct Interference {
 
 struct Settings {
   int sms = 8;
+  int capability = 90;  // 90 is compute capability 9.0
   int driver_version = 12080;
   int devices = 1;
   std::size_t memory = std::size_t{1} << 30U;  // bytes of the device
