@@ -20,6 +20,7 @@ from elbowroom.launch.mpi import find_mpi
 from elbowroom.launch.virtual import load
 from elbowroom.machine.doctor import Diagnosis as Diagnosis
 from elbowroom.machine.doctor import diagnose
+from elbowroom.machine.doctor import listed as listed
 from elbowroom.measure.doctor_facts import gather
 from elbowroom.models.registry import MODELS
 from elbowroom.models.threshold.fit import fit

@@ -28,7 +28,7 @@ def doctor(mpi: str | None, as_json: bool) -> int:
     if as_json:
         print_json(api.machines.Diagnoses(checks=tuple(checks)))
     else:
-        print_doctor(checks)
+        print_doctor(api.machines.listed(checks))
     return 0
 
 

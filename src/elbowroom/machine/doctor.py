@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -77,6 +77,12 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 def diagnose(facts: Facts) -> tuple[Diagnosis, ...]:
     """All lines, in the order in which they matter."""
     return tuple(Diagnosis(name=name, **msgspec.structs.asdict(look(facts))) for name, look in _LOOKS.items())
+
+
+def listed(checks: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
+    """The lines that people read: without an accelerator its first line, and none of those of its parts."""
+    missing = any(check.name == "gpu" and check.status == "n/a" for check in checks)
+    return tuple(check for check in checks if not (missing and check.name.startswith("gpu ")))
 
 
 def _unread(facts: Facts, *path: str) -> Assessment:

@@ -12,7 +12,7 @@ import pytest
 from elbowroom.errors import MachineError
 from elbowroom.launch.mpi import loaded_library
 from elbowroom.machine.assessment import Failure
-from elbowroom.machine.doctor import Diagnosis, Facts, MpiLauncher, diagnose
+from elbowroom.machine.doctor import Diagnosis, Facts, MpiLauncher, diagnose, listed
 from elbowroom.machine.gpu import parse_gpu_facts
 from elbowroom.machine.state import known, unknowns, why_unknown
 from elbowroom.machine.topology import Machine, here, read_topology
@@ -133,6 +133,14 @@ def test_without_probe_compiler_and_mpi_every_line_is_still_there_with_a_mend() 
     assert {check.status for check in lines} == {"warn", "n/a"}
     for check in lines:
         assert check.hint in (NO_PROBE.hint, NO_MPI.hint, NO_STARPU.hint), check
+
+
+def test_without_an_accelerator_one_line_says_so_where_people_read() -> None:
+    def lines(facts: Facts) -> list[str]:
+        return [check.name for check in listed(diagnose(facts)) if check.name.startswith("gpu")]
+
+    assert lines(_with(gpu=NO_STARPU)) == ["gpu"]
+    assert len(lines(GOOD)) == 6
 
 
 def test_optional_components_are_told_or_absent_with_the_command_that_installs_them() -> None:
