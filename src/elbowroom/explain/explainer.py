@@ -50,12 +50,7 @@ def explain(
     ]
     every, others = split_cases(points, machine), controlled(points)
     if not every and not others:
-        raise UsageError(
-            "has no point with a side both alone and together",
-            field="run",
-            value=", ".join(run.run for run in runs),
-            hint="measure one: elbowroom run contrast",
-        )
+        raise _nothing(runs)
     chosen = _chosen(every, kernel=kernel, n=n, size=size)
     shown = _shown(chosen)
     trusted = all(run.trusted for run in runs)
@@ -77,6 +72,25 @@ def explain(
         shown=shown,
         cases=chosen,
         contrasts=others,
+    )
+
+
+def _nothing(runs: Sequence[ObservedRun]) -> UsageError:
+    """Why nothing can be explained; the tables of a run of an accelerator name sources themselves."""
+    names = [run.run for run in runs]
+    measured = [item for run in runs for item in run.results if item.status != "failed"]
+    if any(item.workload.needs_gpu for item in measured):
+        return UsageError(
+            "holds points of an accelerator, whose sources of loss are in its tables",
+            field="run",
+            value=", ".join(names),
+            hint=f"print them: {', '.join(f'elbowroom show {name}' for name in names)}",
+        )
+    return UsageError(
+        "has no point with a side both alone and together",
+        field="run",
+        value=", ".join(names),
+        hint="measure one: elbowroom run contrast",
     )
 
 

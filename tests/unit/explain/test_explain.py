@@ -341,6 +341,18 @@ def test_a_run_that_tells_of_no_loss_is_refused() -> None:
         explain([ObservedRun(run="r", results=[])], TWO)
 
 
+def test_a_run_of_an_accelerator_points_to_the_sources_that_show_names() -> None:
+    plan = apply(load("gpu-overlap"), Overrides(settings={"sms": "8", "victims": "gemm"}))
+    points = experiments.get("gpu-overlap").expand(plan, TWO).points
+    results = measured(points, lambda point: (1000.0, 500.0, 500.0, 500.0))
+    with pytest.raises(UsageError) as caught:
+        explain([ObservedRun(run="r", results=results)], TWO)
+    assert caught.value.sentence() == (
+        "run 'r': holds points of an accelerator, whose sources of loss are in its tables; "
+        "print them: elbowroom show r"
+    )
+
+
 def test_kernel_cores_and_size_choose_the_case() -> None:
     case = found(asked=(("kernel", "load"), ("n", 7), ("size", 4))).shown[0]
     assert (case.kernel, case.n, case.size) == ("load", 7, 4)
