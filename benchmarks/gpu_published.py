@@ -32,8 +32,8 @@ PUBLISHED = ROOT / "tests" / "data" / "gpu_published.csv"
 COPY_BYTES = 64 << 20
 
 
-def case_of(row: Mapping[str, str], sms: int) -> dict[str, Any]:
-    """The case of a row on a device with so many SMs."""
+def case_of(row: Mapping[str, str]) -> dict[str, Any]:
+    """The case of a row."""
     victim: dict[str, Any] = {"kind": row["victim"]}
     if row["shape"]:
         victim |= dict(zip("mnk", map(int, row["shape"].split("x")), strict=True))
@@ -44,17 +44,16 @@ def case_of(row: Mapping[str, str], sms: int) -> dict[str, Any]:
         mover["pace_mb_s"] = float(row["pace_mb_s"])
     if row["sms"]:
         mover["sms"] = int(row["sms"])
-    if victim["kind"] == "gemm" and row["mover"] in ("sm_idle", "sm_copy"):
-        victim["sm_target"] = sms - int(row["sms"])
+    if row["mover"] in ("sm_idle", "sm_copy"):
+        mover |= {"pairs": True, "plan_others": victim["kind"] == "gemm"}
     return {"a": victim, "b": mover}
 
 
 def kept(machine: VirtualMachine, gpu: Gpu, row: Mapping[str, str]) -> float:
-    """What the victim of a row keeps: alone it is planned for all SMs."""
+    """What the victim of a row keeps."""
     host = machine.gpu_host()
-    sides = sides_of(case_of(row, gpu.sms))
-    alone = msgspec.structs.replace(sides["a"], sm_target=0)
-    before = gpu_rates(gpu, host, [alone])[0]
+    sides = sides_of(case_of(row))
+    before = gpu_rates(gpu, host, [sides["a"]])[0]
     together = gpu_rates(gpu, host, list(sides.values()))[0]
     assert before is not None
     assert together is not None
@@ -70,7 +69,7 @@ def main() -> int:
     definition = MACHINES.get(asked.machine)
     if isinstance(definition.gpu, msgspec.UnsetType):
         parser.error(f"{asked.machine} has no GPU")
-    gpu = msgspec.structs.replace(definition.gpu, holder_pairs=True)
+    gpu = definition.gpu
     machine = VirtualMachine(definition)
     rows = list(csv.DictReader(PUBLISHED.read_text(encoding="ascii").splitlines()))
     points = defaultdict(list)

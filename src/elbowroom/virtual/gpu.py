@@ -27,8 +27,7 @@ ORIGIN = "virtual"
 class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An accelerator on the NIC's socket. Rates in MB/s, times in us.
 
-    `gpcs`: TPCs of each GPC, two SMs each. `holder_pairs`: the hardware takes two SMs at a time for blocks
-    that hold SMs, as it does for clusters of two; else one.
+    `gpcs`: TPCs of each GPC, two SMs each.
 
     Memory: `hbm` is the most that it carries, `hbm_latency_us` and `hbm_delay_us` its idle latency and its
     scale of waiting (virtual/network.py). An SM has `sm_bytes` outstanding there, and `product_bytes` of a
@@ -45,7 +44,6 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     name: str = "virtual GPU"
     gpcs: Annotated[tuple[Units, ...], Meta(min_length=1, max_length=64)] = (9, 9, 9, 9, 8, 8, 7, 7)
     memory_gb: Positive = 141.0
-    holder_pairs: bool = False
     hbm: Positive = 4_800_000.0
     hbm_latency_us: Positive = 0.65
     hbm_delay_us: Positive = 0.148

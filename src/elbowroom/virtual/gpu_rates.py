@@ -76,20 +76,23 @@ def gpu_rates(gpu: Gpu, host: Host, sides: Sequence[Side]) -> tuple[Value | None
 # SMs
 
 
+def _free(gpu: Gpu, sides: Sequence[Side]) -> tuple[int, ...]:
+    return free_sms(gpu, held(sides), pairs=any(side.pairs for side in sides))
+
+
 def product_target(gpu: Gpu, side: Side, sides: Sequence[Side]) -> int:
     """SMs that a product is planned for."""
-    left_free = sum(other.sms for other in sides if other.kind == "sm_target")
-    return (side.sm_target or gpu.sms) - left_free
+    return (side.sm_target or gpu.sms) - sum(other.left_free for other in sides)
 
 
 def product_fits(gpu: Gpu, side: Side, sides: Sequence[Side]) -> bool:
     """Whether a product has room for a cluster beside what is held."""
-    return waves(gpu, 1, product_target(gpu, side, sides), held(sides)) > 0
+    return waves(gpu, 1, product_target(gpu, side, sides), _free(gpu, sides)) > 0
 
 
 def product_us(gpu: Gpu, side: Side, sides: Sequence[Side]) -> float:
     """What a product takes with all its data there in time."""
-    count = waves(gpu, tiles(gpu, side.m, side.n), product_target(gpu, side, sides), held(sides))
+    count = waves(gpu, tiles(gpu, side.m, side.n), product_target(gpu, side, sides), _free(gpu, sides))
     return count * _tile_us(gpu, side)
 
 
@@ -148,7 +151,7 @@ def _stream(gpu: Gpu, side: Side, sides: Sequence[Side], linked: float | None) -
     if linked is not None:
         return _of_memory(AHEAD * linked * gpu.engine_latency_us, gpu.engine_latency_us, linked)
     if kind == "triad":
-        free = sum(free_sms(gpu, held(sides)))
+        free = sum(_free(gpu, sides))
         return _of_memory(free * gpu.sm_bytes, latency + stored_wait(gpu, sides))
     if kind == "gemm":
         demand = _product_bytes(side) / product_us(gpu, side, sides)

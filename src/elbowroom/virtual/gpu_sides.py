@@ -23,7 +23,8 @@ DIRECTIONS = {"copy": ("h2d", "d2h", "both", "d2d"), "sm_copy": ("hbm", "host")}
 
 class Side(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A side; what another kind has is 0 or empty. `node` -1: memory of the host near the device; `pace_mb_s`
-    0: as fast as it can; `sm_target` 0: planned for all SMs.
+    0: as fast as it can; `sm_target` 0: planned for all SMs. `pairs`: SMs are held in pairs; `plan_others`:
+    a product beside it is planned for the SMs that it leaves.
     """
 
     kind: Kind
@@ -32,6 +33,8 @@ class Side(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     node: int = -1
     engine: str = ""
     sms: int = 0
+    pairs: bool = False
+    plan_others: bool = False
     pace_mb_s: float = 0.0
     m: int = 0
     n: int = 0
@@ -49,6 +52,11 @@ class Side(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def holds(self) -> int:
         """SMs that it holds."""
         return self.sms if self.kind in ("sm_idle", "sm_copy") else 0
+
+    @property
+    def left_free(self) -> int:
+        """SMs that a product beside it is planned without."""
+        return self.sms if self.kind == "sm_target" or self.plan_others else 0
 
     @property
     def way(self) -> str:

@@ -31,14 +31,14 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     clusters: int
 
 
-def free_sms(gpu: Gpu, held: int) -> tuple[int, ...]:
-    """SMs of each GPC that are free while so many are held, `held` at most all of them."""
+def free_sms(gpu: Gpu, held: int, *, pairs: bool = False) -> tuple[int, ...]:
+    """SMs of each GPC that are free while so many are held, at most all of them, one by one or in pairs."""
     sizes = [SMS_OF_UNIT * count for count in gpu.gpcs]
     free = list(sizes)
     left = held
     while left > 0:
         gpc = min(range(len(free)), key=lambda gpc: (-free[gpc], sizes[gpc]))
-        taken = min(left, SMS_OF_UNIT if gpu.holder_pairs else 1)
+        taken = min(left, SMS_OF_UNIT if pairs else 1)
         free[gpc] -= taken
         left -= taken
     return tuple(free)
@@ -58,12 +58,12 @@ def grid(gpu: Gpu, target: int) -> Grid:
     return Grid(size=1, clusters=target)
 
 
-def waves(gpu: Gpu, tiles: int, target: int, held: int) -> int:
-    """Times a tile's that so many tiles take, planned for `target` SMs while `held` are held; 0: none of its
-    clusters fits.
+def waves(gpu: Gpu, tiles: int, target: int, free: Sequence[int]) -> int:
+    """Times a tile's that so many tiles take, planned for `target` SMs while `free` of each GPC are free; 0:
+    none of its clusters fits.
     """
     plan = grid(gpu, target)
-    at_once = plan.size * min(plan.clusters, slots(free_sms(gpu, held), plan.size))
+    at_once = plan.size * min(plan.clusters, slots(free, plan.size))
     return -(-tiles // at_once) if at_once else 0
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Victim = Literal["cores", "gemm", "triad", "chain", "copy"]
 Mover = Literal["copy", "messages", "sm_copy", "sm_idle", "sm_target"]
+Holders = Literal["single", "pairs"]
+Planned = Literal["all", "others"]
 Direction = Literal["h2d", "d2h", "both", "d2d", "hbm", "host", ""]
 
 PROGRAM = "gpu-streams"
@@ -37,6 +39,9 @@ LAUNCHES = 50
 
 GEMM = (8192, 4096, 7168)
 """m, n and k of the published comparison that the plan `gpu-overlap` repeats."""
+
+CLUSTERS = 90
+"""The first compute capability with clusters of blocks: 9.0."""
 
 SLOW_LINK = 1e10
 """B/s of a slow PCIe link, for the estimate only."""
@@ -59,6 +64,8 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
     `direction` is that of copies: of a mover, or of the victim `copy`; `sms` the SMs that a mover holds or
     that a product leaves free (0: none); `pace_mb_s` of copies by SMs (0: as fast as they can); `bytes` of a
     copy; `node` the NUMA node of the pinned buffer (-1: anywhere); `first` starts first when both run.
+    `holders`: SMs are held one by one, or in pairs by clusters of two blocks. `plan_for`: a product beside
+    held SMs is planned for all SMs, or for the others; alone it is planned for all.
     `shape`: m, n and k of a product; `victim_bytes`: of the arrays of the device's triad; `launches` of a
     chain. `submit_core` is the core of the thread that submits work to the device (-1: not bound); `kernel`
     names what computing cores run, which is the point's kernel.
@@ -75,6 +82,8 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
     mover: Mover
     direction: Direction = ""
     sms: int = 0
+    holders: Holders = "single"
+    plan_for: Planned = "all"
     pace_mb_s: float = 0.0
     bytes: int = 0
     node: int = -1
@@ -94,6 +103,8 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
         parts += ["beside", self.mover]
         parts += [self.direction] * bool(self.direction)
         parts += [f"k{self.sms}"] * bool(self.sms)
+        parts += [self.holders] * (self.holders != "single")
+        parts += ["planned-for-others"] * (self.plan_for == "others")
         parts += [f"{self.bytes}B"] * bool(self.bytes)
         parts += [f"{self.pace_mb_s:g}MBps"] * bool(self.pace_mb_s)
         parts += [f"node{self.node}"] * (self.node >= 0)
@@ -126,7 +137,7 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
             "sm_idle": f" beside {self.sms} idle SMs",
             "sm_target": f" planned for all but {self.sms} SMs",
         }[self.mover]
-        return f"{word} and messages" if self.messages else word
+        return f"{word}{how_held(self.holders, self.plan_for)}{' and messages' * self.messages}"
 
     def label(self, threads: int) -> str:
         """What runs."""
@@ -209,10 +220,14 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
         if self.mover == "messages":
             return messages_side(point)
         if self.mover != "sm_copy":
-            return {"kind": self.mover, "sms": self.sms}
+            return {"kind": self.mover, "sms": self.sms, **self._holding()}
         place = {"node": self.node} if self.direction == "host" and self.node >= 0 else {}
         sizes = {"sms": self.sms, "bytes": self.bytes, "pace_mb_s": self.pace_mb_s}
-        return {"kind": "sm_copy", "direction": self.direction, **sizes, **place}
+        return {"kind": "sm_copy", "direction": self.direction, **sizes, **place, **self._holding()}
+
+    def _holding(self) -> dict[str, bool]:
+        pairs = {"pairs": True} if self.holders == "pairs" else {}
+        return pairs | ({"plan_others": True} if self.plan_for == "others" else {})
 
     def _copy(self) -> dict[str, object]:
         place = {"node": self.node} if self.direction != "d2d" and self.node >= 0 else {}
@@ -228,6 +243,13 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
         """UsageError for SMs, sizes and nodes that make no sense on any device."""
         if self.mover.startswith("sm_") and self.sms < 1:
             raise UsageError("is at least 1", field="sms", value=self.sms, hint="leave the mover out")
+        if self.holders == "pairs" and self.sms % 2:
+            raise UsageError(
+                "pairs hold an even number of SMs",
+                field="sms",
+                value=self.sms,
+                hint="give even numbers, or holders=single",
+            )
         if (self.victim == "copy" or self.mover in ("copy", "sm_copy")) and self.bytes < 1:
             raise UsageError(
                 "a copy has at least 1 B", field="copy_sizes", value=self.bytes, hint="write 64MiB"
@@ -263,6 +285,12 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
         if self.mover.startswith("sm_") and self.sms >= device.sms:
             least = f"k is at most {device.sms - 1}, so that an SM is left for the victim"
             return f"k = {self.sms}: the device has {device.sms} SMs; {least}"
+        if self.holders == "pairs" and device.capability < CLUSTERS:
+            capability = f"{device.capability // 10}.{device.capability % 10}"
+            return (
+                f"compute capability {capability} has no clusters of blocks, which hold SMs in pairs; "
+                "name holders=single"
+            )
         kernels = self.victim in ("triad", "chain") or self.mover in ("sm_copy", "sm_idle")
         if kernels and not hasattr(facts.compiler, "path"):
             return f"kernels cannot be compiled: {_with_hint(facts.compiler)}"
@@ -314,6 +342,13 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
         if self.mover not in ("sm_idle", "sm_target"):
             held["b"] = repr(case["b"])
         return frozenset(held.items())
+
+
+def how_held(holders: Holders, plan_for: Planned) -> str:
+    """`, in pairs, planned for others`; empty for SMs that are held one by one beside a product planned for
+    all.
+    """
+    return ", in pairs" * (holders == "pairs") + ", planned for others" * (plan_for == "others")
 
 
 def messages_side(point: Point) -> dict[str, object]:

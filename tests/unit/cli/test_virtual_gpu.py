@@ -31,6 +31,30 @@ def test_products_beside_held_sms_and_a_copy_engine_are_answered(
     assert kept == pytest.approx({"sm_idle": 0.8, "sm_target": 0.8, "copy": 1.0}, abs=0.01)
 
 
+def test_the_published_product_is_repeated_with_sms_in_pairs_and_a_plan_for_the_others(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The column `Virtual, as published` of docs/guide/gpu.md."""
+    keys = ("victims=gemm", "holders=pairs", "plan_for=others", "orders=victim")
+    keys += ("movers=sm_hbm,sm_host", "sms=4,8,20", "paces_mb_s=0")
+    sets = [word for key in keys for word in ("--set", key)]
+    kept = {
+        (point["gpu"]["direction"], point["gpu"]["sms"]): 100 * point["comp"]["kept"]["value"]
+        for point in results(tmp_path / "run", capfd, "gpu-overlap", *sets)
+    }
+    assert kept == pytest.approx(
+        {
+            ("hbm", 4): 100.0,
+            ("hbm", 8): 88.9,
+            ("hbm", 20): 50.0,
+            ("host", 4): 34.9,
+            ("host", 8): 15.8,
+            ("host", 20): 3.6,
+        },
+        abs=0.1,
+    )
+
+
 def test_copies_are_answered_beside_cores_by_the_node_of_the_buffer(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

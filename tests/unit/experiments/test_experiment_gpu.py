@@ -60,6 +60,53 @@ def test_each_victim_meets_each_mover_for_each_k_in_both_orders() -> None:
     assert {case.node for case in cases if case.direction == "h2d"} == {0}
 
 
+def test_only_movers_that_hold_sms_hold_them_in_pairs_and_only_products_are_planned_for_others() -> None:
+    settings = {"sms": "8", "holders": "single,pairs", "plan_for": "all,others", "orders": "victim"}
+    cases = [case_of(point) for point in expanded("gpu-overlap", **settings).points if point.role == "point"]
+    ways = {
+        (case.victim, overlap_rows.mover_name(case)): sum(
+            other.victim == case.victim
+            and overlap_rows.mover_name(other) == overlap_rows.mover_name(case)
+            and other.pace_mb_s == case.pace_mb_s
+            for other in cases
+        )
+        for case in cases
+    }
+    assert {ways["gemm", mover] for mover in ("sm_idle", "sm_hbm", "sm_host")} == {4}
+    assert {ways[victim, "sm_idle"] for victim in ("triad", "chain")} == {2}
+    assert {ways["gemm", mover] for mover in ("sm_target", "h2d", "d2d")} == {1}
+
+
+def test_each_way_of_holding_sms_has_a_table_and_sources_of_its_own() -> None:
+    def truth(point: Point) -> tuple[float, float, float, float]:
+        case = case_of(point)
+        share = {"single": 0.9, "pairs": 0.8}[case.holders] - 0.3 * (case.plan_for == "others")
+        return 1000.0, 1000.0 * (0.7 if case.mover == "sm_target" else share), 500.0, 500.0
+
+    settings = {"sms": "8", "victims": "gemm", "movers": "sm_idle,sm_target", "orders": "victim"}
+    settings |= {"holders": "single,pairs", "plan_for": "all,others", "control": "false"}
+    found = measured(expanded("gpu-overlap", **settings).points, truth)
+    tables = experiments.get("gpu-overlap").tables(found, HOST)
+    assert [table.title for table in tables[:4]] == [
+        f"GEMM, planned for {plan_for}: percent kept, k SMs held {how}, victim first"
+        for how in ("one by one", "in pairs")
+        for plan_for in ("all", "others")
+    ]
+    assert {tuple(row[0] for row in table.rows) for table in tables[:4]} == {
+        ("SMs idle", "planned for fewer")
+    }
+    lost = {item.contrast: item.value for item in overlap_rows.sources(found) if item.name == "SM occupancy"}
+    assert lost == pytest.approx(
+        {
+            "idle SMs": 0.1,
+            "idle SMs: pairs": 0.2,
+            "idle, less planned: others": 0.1,
+            "idle, less planned: pairs, others": 0.2,
+        },
+        abs=0.02,
+    )
+
+
 def test_copies_run_from_buffers_on_every_node_beside_every_kernel() -> None:
     points = [point for point in expanded("gpu").points if point.role == "point"]
     pairs = {
@@ -91,6 +138,8 @@ def test_without_a_core_for_each_end_messages_are_not_applicable() -> None:
         ("gpu-overlap", "sms", "0"),
         ("gpu-overlap", "sms", "2000"),
         ("gpu-overlap", "movers", "nvlink"),
+        ("gpu-overlap", "holders", "triples"),
+        ("gpu-overlap", "plan_for", "none"),
         ("gpu-overlap", "paces_mb_s", "-1"),
         ("gpu-overlap", "gemm", "4,4"),
         ("gpu", "directions", "d2d"),

@@ -31,7 +31,7 @@ PUBLISHED = Path(__file__).parents[2] / "data" / "gpu_published.csv"
 DEFINITION = MACHINES.get("h200-nvl")
 EXACT = VirtualMachine(DEFINITION, noise=0)
 HOST = EXACT.gpu_host()
-PAIRS = Gpu(holder_pairs=True)
+GPU = Gpu()
 
 UP = Side(kind="gemm", m=8192, n=4096, k=7168)
 DOWN = Side(kind="gemm", m=8192, n=7168, k=2048)
@@ -44,25 +44,27 @@ def copy(direction: str, size: int = 64 << 20, node: int = -1) -> Side:
 
 
 def sm_copy(sms: int, direction: str = "hbm", pace_mb_s: float = 0) -> Side:
-    return Side(kind="sm_copy", sms=sms, direction=direction, bytes=1 << 28, pace_mb_s=pace_mb_s)
+    """In pairs, as published."""
+    return Side(kind="sm_copy", sms=sms, direction=direction, bytes=1 << 28, pace_mb_s=pace_mb_s, pairs=True)
 
 
 def idle(sms: int) -> Side:
-    return Side(kind="sm_idle", sms=sms)
+    """In pairs, as published."""
+    return Side(kind="sm_idle", sms=sms, pairs=True)
 
 
 def cores(count: int, kernel: str = "memset_nt") -> Side:
     return Side(kind="cores", kernel=kernel, cores=tuple(range(count)), node=0)
 
 
-def value(*sides: Side, gpu: Gpu = PAIRS) -> float:
+def value(*sides: Side, gpu: Gpu = GPU) -> float:
     """Of the first side, while all run."""
     first = gpu_rates(gpu, HOST, sides)[0]
     assert first is not None
     return first.value
 
 
-def kept(victim: Side, *movers: Side, gpu: Gpu = PAIRS) -> float:
+def kept(victim: Side, *movers: Side, gpu: Gpu = GPU) -> float:
     """Of a product that is planned for all SMs when alone."""
     alone = msgspec.structs.replace(victim, sm_target=0)
     return value(victim, *movers, gpu=gpu) / value(alone, gpu=gpu)
@@ -72,22 +74,23 @@ def kept(victim: Side, *movers: Side, gpu: Gpu = PAIRS) -> float:
 
 
 def test_every_sm_is_held_once() -> None:
-    for gpu in (PAIRS, Gpu()):
-        assert all(sum(free_sms(gpu, held)) == gpu.sms - held for held in range(0, gpu.sms + 1, 2))
+    for pairs in (True, False):
+        held = range(0, GPU.sms + 1, 2)
+        assert all(sum(free_sms(GPU, count, pairs=pairs)) == GPU.sms - count for count in held)
 
 
 def test_pairs_are_taken_from_the_gpcs_whose_sm_numbers_were_recorded() -> None:
     """Four TPCs of the largest GPCs first, then those of six GPCs: SMs 124-131, then 0-11 (k = 8 and 20)."""
-    assert free_sms(PAIRS, 8) == (16, 16, 16, 16, 16, 16, 14, 14)
-    assert free_sms(PAIRS, 20) == (14,) * 8
+    assert free_sms(GPU, 8, pairs=True) == (16, 16, 16, 16, 16, 16, 14, 14)
+    assert free_sms(GPU, 20, pairs=True) == (14,) * 8
 
 
 def test_a_plan_has_the_largest_clusters_that_divide_it_and_fit() -> None:
-    assert [grid(PAIRS, target).size for target in (132, 124, 116, 112, 100, 7)] == [2, 2, 4, 8, 4, 1]
+    assert [grid(GPU, target).size for target in (132, 124, 116, 112, 100, 7)] == [2, 2, 4, 8, 4, 1]
 
 
 def test_held_sms_may_leave_a_product_without_a_cluster() -> None:
-    assert waves(PAIRS, 1024, 112, 112) == 0
+    assert waves(GPU, 1024, 112, free_sms(GPU, 112)) == 0
 
 
 # Against the published figures: the shape of `UP` was used to set the device up, that of `DOWN` was not
@@ -298,6 +301,10 @@ def test_a_point_that_cannot_be_answered_has_the_reason(
         ({"mover": "sm_target", "sms": 20}, 0.8),
         ({"mover": "copy", "sms": 0, "direction": "d2h", "bytes": 1 << 26}, 1.0),
         ({"first": "mover"}, 8 / 9),
+        ({"sms": 20}, 0.8),
+        ({"sms": 20, "plan_for": "others"}, 0.5),
+        ({"sms": 4}, 8 / 9),
+        ({"sms": 4, "holders": "pairs"}, 1.0),
     ],
 )
 def test_what_a_point_of_the_workload_asks_for_is_answered_phase_by_phase(
@@ -316,7 +323,7 @@ def test_a_device_whose_memory_cannot_carry_its_requests_is_refused_in_a_sentenc
 
 
 def test_the_facts_of_a_virtual_gpu_name_its_sms_and_no_clock() -> None:
-    facts = PAIRS.facts(1)
+    facts = GPU.facts(1)
     assert isinstance(facts, GpuFacts)
     assert (facts.device.sms, facts.device.node, facts.batch_copies) == (132, 1, True)
 

@@ -33,8 +33,12 @@ def point(case: GpuCase, **others: Any) -> Point:
     return Point(plan="p", comp_node=0, comm_node=0, workload=case, **(fields | others))
 
 
-def idle(k: int) -> GpuCase:
-    return GpuCase(victim="gemm", mover="sm_idle", sms=k)
+def idle(k: int, **how: Any) -> GpuCase:
+    return GpuCase(victim="gemm", mover="sm_idle", sms=k, **how)
+
+
+def with_device(**changes: Any) -> GpuFacts:
+    return msgspec.structs.replace(FACTS, device=msgspec.structs.replace(FACTS.device, **changes))
 
 
 @pytest.mark.parametrize(
@@ -61,10 +65,13 @@ def idle(k: int) -> GpuCase:
             FACTS,
             "its buffers take 96.6 GB, and the device has 80 GB",
         ),
+        (idle(4), with_device(prohibited=True), "prohibits programs"),
+        (idle(4, holders="pairs"), FACTS, ""),
+        (idle(4), with_device(capability=89), ""),
         (
-            idle(4),
-            msgspec.structs.replace(FACTS, device=msgspec.structs.replace(FACTS.device, prohibited=True)),
-            "prohibits programs",
+            idle(4, holders="pairs"),
+            with_device(capability=89),
+            "compute capability 8.9 has no clusters of blocks, which hold SMs in pairs; name holders=single",
         ),
     ],
 )
@@ -80,6 +87,7 @@ def test_what_an_accelerator_cannot_answer_is_refused_with_the_reason(
     ("case", "field"),
     [
         (GpuCase(victim="gemm", mover="sm_idle", sms=0), "sms"),
+        (idle(5, holders="pairs"), "sms"),
         (GpuCase(victim="gemm", mover="copy", direction="h2d", bytes=0), "copy_sizes"),
         (GpuCase(victim="gemm", mover="copy", direction="h2d", bytes=1, node=7), "pinned_nodes"),
         (GpuCase(victim="gemm", mover="copy", direction="h2d", bytes=1 << 50), "copy_sizes"),
@@ -113,6 +121,30 @@ def test_a_request_has_the_sides_as_gpu_bench_takes_them() -> None:
     assert request["case"]["b"] == {"kind": "copy", "direction": "both", "bytes": 64, "node": 1}
     assert request["case"]["c"]["peer_core"] == 5
     assert request["core"] == 3
+
+
+@pytest.mark.parametrize(
+    ("how", "keys", "words"),
+    [
+        ({}, {}, ""),
+        ({"holders": "pairs"}, {"pairs": True}, ", in pairs"),
+        ({"plan_for": "others"}, {"plan_others": True}, ", planned for others"),
+        (
+            {"holders": "pairs", "plan_for": "others"},
+            {"pairs": True, "plan_others": True},
+            ", in pairs, planned for others",
+        ),
+    ],
+)
+def test_how_sms_are_held_is_in_request_title_and_id(
+    how: dict[str, Any], keys: dict[str, bool], words: str
+) -> None:
+    case = idle(8, **how)
+    sides: Any = case.case(point(case))
+    assert sides["b"] == {"kind": "sm_idle", "sms": 8, **keys}
+    assert "sm_target" not in sides["a"]
+    assert case.title == f"GEMM beside 8 idle SMs{words}"
+    assert (case.id(point(case)) == idle(8).id(point(idle(8)))) == (not how)
 
 
 @pytest.mark.parametrize("mover", ["sm_idle", "sm_target"])

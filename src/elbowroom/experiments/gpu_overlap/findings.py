@@ -64,7 +64,7 @@ def _at(row: OverlapRow) -> str:
 
 def _orders(victim: str, group: Sequence[OverlapRow]) -> Iterator[Finding]:
     """Where the order of starts decides: the pair that differs most, if its intervals lie apart."""
-    pairs = grouped(group, lambda row: (row.mover, row.sms, row.pace_mb_s, row.node))
+    pairs = grouped(group, lambda row: (row.label, row.sms, row.node))
     both = [(pair[0], pair[1]) for pair in pairs.values() if len(pair) == 2]
     if not both:
         return

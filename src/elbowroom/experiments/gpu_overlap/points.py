@@ -15,7 +15,7 @@ from elbowroom.plan.axes import node_pairs
 from elbowroom.plan.file import Plan, Positive, Size
 from elbowroom.plan.point import Expansion, Note, Point
 from elbowroom.workloads import GpuCase
-from elbowroom.workloads.gpu import GEMM, LAUNCHES, TRIAD_BYTES, Direction
+from elbowroom.workloads.gpu import GEMM, LAUNCHES, TRIAD_BYTES, Direction, Holders, Planned
 
 Kernel = Literal["gemm", "triad", "chain"]
 MoverName = Literal["h2d", "d2h", "both", "d2d", "sm_hbm", "sm_host", "sm_idle", "sm_target"]
@@ -30,8 +30,10 @@ NODE_MOVERS = ("h2d", "d2h", "both", "sm_host")
 class OverlapKeys(msgspec.Struct, frozen=True, kw_only=True):
     """`victims`: kernels of the device; `movers`: copies by copy engines (h2d, d2h, both, d2d), by SMs
     (sm_hbm, sm_host), SMs that are idle, and a product planned for all but k SMs; `sms`: k; `paces_mb_s` of
-    copies by SMs, 0 as fast as they can; `orders`: which starts first. `copy_size` of a copy, `triad_bytes`
-    of the triad's arrays, `gemm`: m, n and k of the product, `launches` of a chain.
+    copies by SMs, 0 as fast as they can; `orders`: which starts first. `holders`: SMs are held one by one
+    (single), or in pairs; `plan_for`: a product beside them is planned for all SMs, or for the others.
+    `copy_size` of a copy, `triad_bytes` of the triad's arrays, `gemm`: m, n and k of the
+    product, `launches` of a chain.
     """
 
     victims: Annotated[tuple[Kernel, ...], Meta(min_length=1)] = ("gemm", "triad", "chain")
@@ -41,6 +43,8 @@ class OverlapKeys(msgspec.Struct, frozen=True, kw_only=True):
     sms: Annotated[tuple[Sms, ...], Meta(min_length=1)] = (4, 8, 16, 20, 32)
     paces_mb_s: Annotated[tuple[Pace, ...], Meta(min_length=1)] = (0, 50000)
     orders: Annotated[tuple[Order, ...], Meta(min_length=1)] = ("victim", "mover")
+    holders: Annotated[tuple[Holders, ...], Meta(min_length=1)] = ("single",)
+    plan_for: Annotated[tuple[Planned, ...], Meta(min_length=1)] = ("all",)
     copy_size: Size = 64 << 20
     triad_bytes: Size = TRIAD_BYTES
     gemm: tuple[Positive, Positive, Positive] = GEMM
@@ -80,17 +84,17 @@ def _movers(keys: OverlapKeys, victim: Kernel, mover: MoverName) -> Iterator[Gpu
     if mover in ("h2d", "d2h", "both", "d2d"):
         yield GpuCase(victim=victim, mover="copy", direction=mover, bytes=keys.copy_size)
         return
-    for k in dict.fromkeys(keys.sms):
-        if mover in ("sm_idle", "sm_target"):
-            yield GpuCase(victim=victim, mover=mover, sms=k)
+    if mover == "sm_target":
+        yield from (GpuCase(victim=victim, mover=mover, sms=k) for k in dict.fromkeys(keys.sms))
+        return
+    planned: tuple[Planned, ...] = keys.plan_for if victim == "gemm" else ("all",)
+    holding = product(*map(dict.fromkeys, (keys.holders, planned, keys.sms)))
+    for holders, plan_for, k in holding:
+        case = GpuCase(victim=victim, mover="sm_idle", sms=k, holders=holders, plan_for=plan_for)
+        if mover == "sm_idle":
+            yield case
             continue
         direction: Direction = "hbm" if mover == "sm_hbm" else "host"
         for pace in dict.fromkeys(keys.paces_mb_s):
-            yield GpuCase(
-                victim=victim,
-                mover="sm_copy",
-                direction=direction,
-                sms=k,
-                pace_mb_s=pace,
-                bytes=keys.copy_size,
-            )
+            copies = {"mover": "sm_copy", "direction": direction, "bytes": keys.copy_size}
+            yield msgspec.structs.replace(case, pace_mb_s=pace, **copies)

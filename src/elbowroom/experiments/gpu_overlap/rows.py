@@ -6,10 +6,12 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from elbowroom.experiments.common.sentences import grouped
 from elbowroom.experiments.common.sources import ContrastSource, difference, loss
 from elbowroom.results.quiet import STAND_IN
 from elbowroom.results.result import Kept, PointResult
 from elbowroom.workloads import GpuCase, running
+from elbowroom.workloads.gpu import Holders, Planned, how_held
 
 VICTIMS = {"gemm": "GEMM", "triad": "triad", "chain": "launch chain"}
 ENGINES = ("h2d", "d2h", "both", "d2d")
@@ -18,7 +20,8 @@ ENGINES = ("h2d", "d2h", "both", "d2d")
 class OverlapRow(msgspec.Struct, frozen=True, kw_only=True):
     """A victim beside a mover that holds `sms` SMs (0: a copy engine). Rates and latencies are medians in
     `unit`, `kept` shares have 95 % intervals; `p99_kept` is of a chain of launches, `clock_kept` of the SM
-    clock; what was not measured is None. `stand_in`: a stand-in answered, and nothing was measured.
+    clock; what was not measured is None. `holders` and `plan_for` as in the case. `stand_in`: a stand-in
+    answered, and nothing was measured.
     """
 
     point: str
@@ -38,9 +41,21 @@ class OverlapRow(msgspec.Struct, frozen=True, kw_only=True):
     p99_kept: Kept | None = None
     clock_kept: Kept | None = None
     stand_in: bool = False
+    holders: Holders = "single"
+    plan_for: Planned = "all"
+
+    @property
+    def way(self) -> tuple[Holders, Planned]:
+        """How SMs are held, and what a product beside them is planned for."""
+        return self.holders, self.plan_for
 
     @property
     def label(self) -> str:
+        """The mover and its way: `SMs copy to host, 50 GB/s, in pairs`."""
+        return f"{self.mover_label}{how_held(*self.way)}"
+
+    @property
+    def mover_label(self) -> str:
         """The mover: `SMs copy to host, 50 GB/s`."""
         pace = f", {self.pace_mb_s / 1e3:g} GB/s" if self.pace_mb_s else ""
         word = {
@@ -52,15 +67,14 @@ class OverlapRow(msgspec.Struct, frozen=True, kw_only=True):
         return f"{word}{pace}"
 
 
-def labels(group: Sequence[OverlapRow]) -> dict[str, str]:
+def labels(group: Sequence[OverlapRow], *, ways: bool = True) -> dict[str, str]:
     """How each row's mover is called among others, by the row's point: with the node of the pinned buffer
-    where there are several.
+    where there are several; without `ways` not how SMs are held.
     """
     several = len({row.node for row in group if row.node >= 0}) > 1
-    return {
-        row.point: f"{row.label}, node {row.node}" if several and row.node >= 0 else row.label
-        for row in group
-    }
+    called = {row.point: row.label if ways else row.mover_label for row in group}
+    nodes = {row.point: f", node {row.node}" for row in group if several and row.node >= 0}
+    return {point: f"{label}{nodes.get(point, '')}" for point, label in called.items()}
 
 
 def mover_name(case: GpuCase) -> str:
@@ -100,6 +114,8 @@ def _row(item: PointResult, case: GpuCase) -> OverlapRow:
         p99_kept=p99.kept("AB") if p99 else None,
         clock_kept=clock.kept("AB") if clock else None,
         stand_in=STAND_IN in item.flags,
+        holders=case.holders,
+        plan_for=case.plan_for,
     )
 
 
@@ -127,23 +143,46 @@ def sources(results: Sequence[PointResult]) -> tuple[ContrastSource, ...]:
 def _of_sms(
     group: Sequence[OverlapRow], items: dict[str, PointResult], k: int
 ) -> Iterable[ContrastSource | None]:
-    """Wave quantisation (planned for fewer), occupancy (idle), HBM (copy less idle), PCIe (to host less
-    HBM).
+    """Wave quantisation (planned for fewer); then the sources of each way of holding SMs and of planning the
+    product beside them.
     """
-    name = VICTIMS[group[0].victim]
+    target = next((row for row in group if row.mover == "sm_target"), None)
+    planned = _lost(target, items, k, "wave quantisation", "planned without k")
+    yield planned
+    held = [row for row in group if row is not target]
+    for of_way in grouped(held, lambda row: row.way).values():
+        yield from _of_way(of_way, items, k, planned)
+
+
+def _of_way(
+    group: Sequence[OverlapRow], items: dict[str, PointResult], k: int, planned: ContrastSource | None
+) -> Iterable[ContrastSource | None]:
+    """Occupancy (idle; less `planned` where the product is planned for others), HBM (copy less idle), PCIe
+    (to host less HBM).
+    """
+    holders, plan_for = group[0].way
+    words = ["pairs"] * (holders == "pairs") + ["others"] * (plan_for == "others")
+    how = f": {', '.join(words)}" if words else ""
     fastest = {row.mover: row for row in sorted(group, key=lambda row: row.pace_mb_s or float("inf"))}
 
     def lost(mover: str, source: str, contrast: str) -> ContrastSource | None:
-        row = fastest.get(mover)
-        return None if row is None else loss(source, name, contrast, items[row.point], row.kept, k)
+        return _lost(fastest.get(mover), items, k, source, f"{contrast}{how}")
 
     idle = lost("sm_idle", "SM occupancy", "idle SMs")
     inside = lost("sm_hbm", "SM copies inside HBM", "SMs that copy in HBM")
     outside = lost("sm_host", "SM copies to host", "SMs that copy to host")
-    yield lost("sm_target", "wave quantisation", "planned without k")
-    yield idle
-    yield difference("HBM", "in HBM, less idle", inside, idle)
-    yield difference("PCIe", "to host, less in HBM", outside, inside)
+    fewer = difference("SM occupancy", f"idle, less planned{how}", idle, planned)
+    yield fewer if plan_for == "others" else idle
+    yield difference("HBM", f"in HBM, less idle{how}", inside, idle)
+    yield difference("PCIe", f"to host, less in HBM{how}", outside, inside)
+
+
+def _lost(
+    row: OverlapRow | None, items: dict[str, PointResult], k: int, source: str, contrast: str
+) -> ContrastSource | None:
+    if row is None:
+        return None
+    return loss(source, VICTIMS[row.victim], contrast, items[row.point], row.kept, k)
 
 
 def _clock(group: Sequence[OverlapRow], items: dict[str, PointResult]) -> ContrastSource | None:

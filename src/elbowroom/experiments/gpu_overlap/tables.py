@@ -43,11 +43,11 @@ def data(results: Sequence[PointResult], machine: Machine) -> dict[str, Any]:  #
 
 
 def tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable, ...]:  # noqa: ARG001
-    """Each victim over k; all victims beside copy engines; sources."""
+    """Each victim over k, for each way of holding SMs; all victims beside copy engines; sources."""
     table = rows(results)
     held = grouped([row for row in table if row.sms], lambda row: (row.victim, row.first))
     engines = [row for row in table if not row.sms]
-    drawn = [_over_sms(victim, first, group) for (victim, first), group in held.items()]
+    drawn = [_over_sms(group) for of_order in held.values() for group in _by_way(of_order)]
     drawn += [_engines(engines)] if engines else []
     named = source_table(sources(results))
     drawn += [] if named is None else [named]
@@ -55,10 +55,25 @@ def tables(results: Sequence[PointResult], machine: Machine) -> tuple[TextTable,
     return tuple(msgspec.structs.replace(item, below=(*item.below, *below)) for item in drawn)
 
 
-def _over_sms(victim: str, first: str, group: Sequence[OverlapRow]) -> TextTable:
-    """As the published comparison: movers, and the SMs that they hold."""
+def _by_way(group: Sequence[OverlapRow]) -> tuple[list[OverlapRow], ...]:
+    """The rows of each way of holding SMs and of planning the product, with those of a product that is
+    planned for fewer SMs and has nothing beside it.
+    """
+    planned = [row for row in group if row.mover == "sm_target"]
+    held = grouped([row for row in group if row.mover != "sm_target"], lambda row: row.way)
+    return tuple([*of_way, *planned] for of_way in held.values()) or (planned,)
+
+
+def _title(row: OverlapRow) -> str:
+    planned = f", planned for {row.plan_for}" * (row.victim == "gemm")
+    how = "in pairs" if row.holders == "pairs" else "one by one"
+    return f"{VICTIMS[row.victim]}{planned}: percent kept, k SMs held {how}, {row.first} first"
+
+
+def _over_sms(group: Sequence[OverlapRow]) -> TextTable:
+    """As the published comparison: movers, and the SMs that they hold, in one way."""
     ks = sorted({row.sms for row in group})
-    called = labels(group)
+    called = labels(group, ways=False)
     lines = grouped(group, lambda row: called[row.point])
     cells, marked = [], []
     for number, (label, of_line) in enumerate(lines.items()):
@@ -70,7 +85,7 @@ def _over_sms(victim: str, first: str, group: Sequence[OverlapRow]) -> TextTable
         ]
     alone = group[0].alone
     return TextTable(
-        title=f"{VICTIMS[victim]}: percent kept while k SMs are held, {first} started first",
+        title=_title(group[0]),
         columns=("beside", *(f"k = {k}" for k in ks)),
         rows=tuple(cells),
         marked=tuple(marked),
