@@ -20,6 +20,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int = 1 << 26
     node: int = -1
     first: str = "victim"
+    holders: str = "single"
+    plan_for: str = "all"
     messages: bool = False
     shape: tuple[int, ...] = (8192, 4096, 7168)
 

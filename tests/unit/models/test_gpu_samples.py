@@ -67,6 +67,18 @@ def test_points_that_cannot_be_samples_are_counted_by_reason(changes: Any, reaso
     assert samples([msgspec.structs.replace(point, **changes)]) == ((), {reason: 1})
 
 
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ({"holders": "pairs"}, "SMs are held in pairs"),
+        ({"plan_for": "others"}, "the product is planned for the SMs that are not held"),
+    ],
+)
+def test_ways_of_holding_sms_that_the_law_does_not_know_are_left_out(how: Any, reason: str) -> None:
+    case = GpuCase(victim="gemm", mover="sm_idle", sms=4, **how)
+    assert samples([result(case, side(800.0, 700.0, "TFLOP/s"), Side())]) == ((), {reason: 1})
+
+
 def test_of_copies_of_several_sizes_the_largest_ones_are_the_link() -> None:
     small, large = (
         result(

@@ -55,6 +55,8 @@ class GpuWorkload(Protocol):
     pace_mb_s: float
     node: int
     first: str
+    holders: str
+    plan_for: str
 
 
 def samples(results: Sequence[PointResult]) -> tuple[tuple[GpuSample, ...], dict[str, int]]:
@@ -68,7 +70,7 @@ def samples(results: Sequence[PointResult]) -> tuple[tuple[GpuSample, ...], dict
         workload: Any = item.workload
         if not isinstance(workload, GpuWorkload) or workload.victim not in ON_DEVICE:
             continue
-        reason = _why_not(item)
+        reason = _why_not(item) or _not_modelled(workload)
         if reason:
             left_out[reason] += 1
         else:
@@ -118,6 +120,13 @@ def _why_not(item: PointResult) -> str:
     if not (item.comp.alone.median > 0 and item.comp.together.median > 0):
         return "a rate of 0"
     return ""
+
+
+def _not_modelled(workload: GpuWorkload) -> str:
+    """A model has one way of holding SMs: one by one, beside a product that is planned for all SMs."""
+    if workload.holders != "single":
+        return "SMs are held in pairs"
+    return "the product is planned for the SMs that are not held" if workload.plan_for != "all" else ""
 
 
 def _sample(item: PointResult, workload: GpuWorkload) -> GpuSample:
