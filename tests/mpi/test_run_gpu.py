@@ -90,6 +90,19 @@ def test_what_is_planted_is_kept_within_two_points_in_every_case(plant: Plant, r
     assert found["gemm", "sm_target"] == pytest.approx(0.75, abs=TWO_POINTS)
 
 
+def test_sms_are_held_in_pairs_and_the_product_is_planned_for_the_others(plant: Plant, run: Any) -> None:
+    plant(interference=[{"victim": "gemm", "mover": "elbow_hold_pairs", "kept": 0.6}])
+    ways = ("holders=single,pairs", "plan_for=all,others")
+    rows = run("gpu-overlap", *SMALL, *ways, "victims=gemm", "movers=sm_idle", repeat=1)["gpu_overlap"][
+        "rows"
+    ]
+    found = {(row["holders"], row["plan_for"]): row["kept"]["value"] for row in rows}
+    # The stand-in has 16 SMs, of which 4 are held; its plant is for a product that is planned for all.
+    shares = {("single", "all"): 1.0, ("pairs", "all"): 0.6}
+    shares |= {(holders, "others"): 0.75 for holders in ("single", "pairs")}
+    assert found == pytest.approx(shares, abs=TWO_POINTS)
+
+
 def test_a_run_on_a_stand_in_says_so_and_is_never_trusted(plant: Plant, run: Any, tmp_path: Path) -> None:
     plant()
     document = run("gpu-overlap", *SMALL, "victims=triad", "movers=h2d,sm_idle")

@@ -88,8 +88,8 @@ def _movers(keys: OverlapKeys, victim: Kernel, mover: MoverName) -> Iterator[Gpu
         yield from (GpuCase(victim=victim, mover=mover, sms=k) for k in dict.fromkeys(keys.sms))
         return
     planned: tuple[Planned, ...] = keys.plan_for if victim == "gemm" else ("all",)
-    holding = product(*map(dict.fromkeys, (keys.holders, planned, keys.sms)))
-    for holders, plan_for, k in holding:
+    ways = product(dict.fromkeys(keys.holders), dict.fromkeys(planned))
+    for (holders, plan_for), k in product(ways, dict.fromkeys(keys.sms)):
         case = GpuCase(victim=victim, mover="sm_idle", sms=k, holders=holders, plan_for=plan_for)
         if mover == "sm_idle":
             yield case
