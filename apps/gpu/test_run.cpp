@@ -27,7 +27,7 @@ Planted::~Planted() { unlink(file_.c_str()); }
 
 std::vector<json> run_cases(const std::string& cases, const std::string& options) {
   std::vector<json> lines;
-  const std::string text = R"({"repeat": 2, "seconds": 0.002, "patience": 0.3, "libraries": [")" + stand_in_folder() +
+  const std::string text = R"({"repeat": 2, "seconds": 0.002, "patience": 1, "libraries": [")" + stand_in_folder() +
                            R"(/stand_in"], "cases": [)" + cases + "]" + options + "}";
   measure(parse_request(text), [&](const json& line) { lines.push_back(line); });
   return lines;
