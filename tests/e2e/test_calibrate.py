@@ -129,7 +129,10 @@ def test_a_stopped_calibration_says_how_to_go_on(
         (["--budget", "0"], "budget 0: is not a number of runs"),
         (["--half-width", "0"], "half_width 0.0: is not a relative half-width"),
         (["--kernels", "memset_nt,triad"], "calibrate one kernel and one message size at a time"),
-        (["--sizes", "4"], "has points without bandwidths of both sides"),
+        (
+            ["--set", "pattern=pingpong", "--set", "metric=latency"],
+            "has points without bandwidths of both sides",
+        ),
         (["--resume", "r", "--seed", "1"], "seed: cannot be given with --resume"),
         (["--resume", "full"], "is a run of the plan quick, not a calibration"),
         (["--plan", "modell"], "did you mean 'model'"),

@@ -224,7 +224,7 @@ def test_n_outside_the_machine_is_a_note_and_no_point_an_error(run: Any) -> None
 
 def test_the_machines_are_listed_and_shown(run: Any) -> None:
     found = told(run, "machine", "list")
-    assert [one["name"] for one in found["machines"]] == list(published.names())
+    assert {*published.names(), "h200-nvl"} == {one["name"] for one in found["machines"]}
     assert all(one["virtual"] for one in found["machines"])
     shown = told(run, "machine", "show", "henrisubnuma")
     assert shown["remote"]["n_par_max"] == 2

@@ -52,8 +52,14 @@ def test_a_file_says_the_same_as_options(tmp_path: Path, capfd: pytest.CaptureFi
     ],
 )
 def test_a_wrong_load_is_refused_with_what_mends_it(
-    words: tuple[str, ...], message: str, capfd: pytest.CaptureFixture[str]
+    words: tuple[str, ...],
+    message: str,
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("load.toml").write_text("[messages]\nsize = 64000000\nnode = 0\n")
     assert cli.run(list(words)) == 2
     assert message in capfd.readouterr().err
 

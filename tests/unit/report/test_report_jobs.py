@@ -163,6 +163,7 @@ def test_advise_draws_the_map_where_the_name_ends_so(tmp_path: Path) -> None:
 
 def test_advise_refuses_a_picture_of_another_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("job.toml").write_text(TOML)
     with pytest.raises(UsageError, match=r"is neither advice \(.json\) nor a picture"):
         cli.group.main(["advise", "henri", "--job", "job.toml", "-o", "m.pdf"], standalone_mode=False)
-    assert not list(tmp_path.iterdir())
+    assert not Path("m.pdf").exists()
