@@ -310,7 +310,10 @@ class GpuCase(Workload, msgspec.Struct, frozen=True, kw_only=True):
     def device_bytes(self) -> int:
         """Bytes on the device of all buffers."""
         m, n, k = self.shape
-        of_victim = {"gemm": 2 * (m * k + k * n + m * n), "triad": self.victim_bytes}.get(self.victim, 0)
+        # A product that is planned for fewer SMs has buffers of its own.
+        products = 2 if self.mover == "sm_target" or self.plan_for == "others" else 1
+        product = 2 * (m * k + k * n + m * n)
+        of_victim = {"gemm": products * product, "triad": self.victim_bytes}.get(self.victim, 0)
         return of_victim + self.bytes * (2 if self.direction in ("both", "d2d", "hbm") else 1)
 
     # Times

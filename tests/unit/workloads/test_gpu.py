@@ -151,3 +151,9 @@ def test_how_sms_are_held_is_in_request_title_and_id(
 def test_a_mover_without_a_rate_has_no_phase_alone(mover: Any) -> None:
     case = GpuCase(victim="gemm", mover=mover, sms=2)
     assert set(case.sequence(point(case))) == {"A", "AB"}
+
+
+def test_a_product_planned_for_fewer_sms_takes_the_memory_of_two() -> None:
+    alone = idle(4).device_bytes
+    assert idle(4, plan_for="others").device_bytes == 2 * alone
+    assert GpuCase(victim="gemm", mover="sm_target", sms=4).device_bytes == 2 * alone
