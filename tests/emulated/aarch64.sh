@@ -65,7 +65,7 @@ subprocess.run([sys.executable, "-m", "pip", "--disable-pip-version-check", "--q
 END
 }
 
-# As ./elbowroom test builds: half the compiler's time.
+# As ./elbowroom test builds: half the compiler's time. In a step the shell goes on after a command that fails.
 configure() {
   folder=$1
   shift
@@ -74,10 +74,10 @@ configure() {
 }
 
 build() {
-  configure "$work/native" -S "$repository" -DELBOWROOM_TESTS=ON -DELBOWROOM_KERNELS=ON -DELBOWROOM_FACTORIZATIONS=ON
-  AARCH64_ROOT=$root cmake --build "$work/native"
-  configure "$work/recorder" -S "$repository/lib/preload" -DMPI_C_COMPILER=aarch64-linux-gnu-gcc
-  AARCH64_ROOT=$root cmake --build "$work/recorder"
+  configure "$work/native" -S "$repository" -DELBOWROOM_TESTS=ON -DELBOWROOM_KERNELS=ON -DELBOWROOM_FACTORIZATIONS=ON || return 1
+  AARCH64_ROOT=$root cmake --build "$work/native" || return 1
+  configure "$work/recorder" -S "$repository/lib/preload" -DMPI_C_COMPILER=aarch64-linux-gnu-gcc || return 1
+  AARCH64_ROOT=$root cmake --build "$work/recorder" || return 1
   # The program that is traced.
   openmpi=$root/usr/lib/aarch64-linux-gnu/openmpi
   aarch64-linux-gnu-gcc --sysroot="$root" -O1 -I"$openmpi/include" -o "$work/stepped" \
