@@ -29,6 +29,7 @@ from functools import cache
 import extended
 import msgspec
 import numpy as np
+from command import Command
 
 from elbowroom.advise.advisor import advise
 from elbowroom.advise.job import Accelerator, Job, JobStep, May, Setup, check
@@ -279,7 +280,7 @@ def by_machine(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = Command((__doc__ or "").splitlines()[0], smoke="--jobs 2 --machines henri --processes 1")
     parser.add_argument("--jobs", type=int, default=200)
     parser.add_argument("--machines", type=lambda text: text.split(","), default=list(published.names()))
     parser.add_argument("--noise", type=float, default=1.0, help="percent")

@@ -9,7 +9,6 @@ those of tests/made_overlap.py: noise, outliers, drift, phases, several ranks an
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import resource
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from command import Command, status
 
 ROOT = Path(__file__).parents[1]
 sys.path += [str(ROOT / "src"), str(ROOT / "tests")]
@@ -93,9 +93,7 @@ def timed(events: int) -> dict[str, float]:
 
 def main() -> int:
     """Runs all three."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Command(__doc__, smoke="--traces 2 --events 20000")
     parser.add_argument("--traces", type=int, default=1000)
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--json", action="store_true")
@@ -117,7 +115,7 @@ def main() -> int:
         share = claimed / asked.traces
         print(f"traces without an effect that claim one: {claimed} of {asked.traces} ({share:.1%})")
     good = all(abs(mean) <= 0.01 for mean, _, _ in recovered.values()) and claimed <= 0.05 * asked.traces
-    return 0 if good and speed["wall_s"] <= 5 and speed["peak_MB"] <= 1000 else 1
+    return status(asked, not good or speed["wall_s"] > 5 or speed["peak_MB"] > 1000)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ a bound of the last column is missed. All is simulated: nothing is measured. Nee
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import re
@@ -23,6 +22,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from command import Command, status
 
 import elbowroom
 
@@ -147,12 +148,12 @@ def growing(name: str, tree: str, segment: int = 0) -> list[Row]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = Command(__doc__, smoke="")
     parser.add_argument("--json", action="store_true")
-    as_json = parser.parse_args().json
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         found = list(rows(Path(folder)))
-    if as_json:
+    if options.json:
         print(json.dumps([row._asdict() for row in found], indent=1))
     else:
         print(f"{'simulated':<32} {'recipients':>10} {'bytes':>9} {'us':>8} {'MB/s':>6} {'bound, us':>9}")
@@ -161,7 +162,7 @@ def main() -> int:
             rate = row.size / row.time_us
             times = f"{row.time_us:>8.0f} {rate:>6.0f} {most:>9}"
             print(f"{row.what:<32} {row.recipients:>10} {row.size:>9} {times}")
-    return int(any(row.most is not None and row.time_us > row.most for row in found))
+    return status(options, any(row.most is not None and row.time_us > row.most for row in found))
 
 
 if __name__ == "__main__":

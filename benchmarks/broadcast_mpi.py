@@ -14,7 +14,6 @@ Exit code 1 where one is missed. Needs a quiet machine; a minute.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import runpy
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+from command import Command, status
 
 from elbowroom.broadcast.measured import BroadcastEntry, Case, cases, entries
 from elbowroom.launch.bench import Job
@@ -128,7 +128,7 @@ def behind_links(folder: Path) -> Iterator[Row]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = Command(__doc__, smoke="")
     parser.add_argument("--mpi", help="as `elbowroom run --mpi`; default: the embedded one")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
@@ -144,11 +144,11 @@ def main() -> int:
     if asked.json:
         told: list[dict[str, Any]] = [row._asdict() for row in rows]
         print(json.dumps(told, indent=1))
-        return 1 if missed else 0
+        return status(asked, missed)
     for row in rows:
         bound = "" if row.most is None else f"  (at most {row.most:g}{': MISSED' if row in missed else ''})"
         print(f"{row.what:<48} {row.value:>10.3f} {row.unit:<2}{bound}")
-    return 1 if missed else 0
+    return status(asked, missed)
 
 
 if __name__ == "__main__":

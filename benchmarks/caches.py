@@ -11,11 +11,12 @@ are on it. Exit code 1 when any difference is above the limit.
 
 from __future__ import annotations
 
-import argparse
 import runpy
 import sys
 from pathlib import Path
 from typing import Any
+
+from command import Command, status
 
 CHECK: dict[str, Any] = runpy.run_path(str(Path(__file__).parents[1] / "tests" / "cache_pattern.py"))
 
@@ -31,8 +32,10 @@ SIZES = (0, 400, 4_000, 20_000, 40_000, 100_000, 238_400, 400_000, 1_000_000, 2_
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="The cache model beside valgrind's.")
+    parser = Command("The cache model beside valgrind's.", smoke="--sizes 400 --shapes 1")
     parser.add_argument("--limit", type=float, default=5.0, help="per cent")
+    parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="of messages, bytes")
+    parser.add_argument("--shapes", type=int, default=len(SHAPES), help="of caches, the first ones")
     chosen = parser.parse_args()
     if CHECK["missing"]():
         print(f"{CHECK['missing']()} is not installed", file=sys.stderr)
@@ -41,12 +44,12 @@ def main() -> int:
         f"{who}:{access}:{size}"
         for who in ("sender", "receiver", "both")
         for access in ("read", "write")
-        for size in SIZES
+        for size in chosen.sizes.split(",")
     ]
     worst = 0.0
     heads = ("D1", "LL", "case", "cache", "valgrind", "model", "difference")
     print("{:>12} {:>14} {:>24} {:>5} {:>10} {:>10} {:>10}".format(*heads))
-    for d1, ll in SHAPES:
+    for d1, ll in SHAPES[: chosen.shapes]:
         for found in [*CHECK["messages"](d1, ll, cases), *CHECK["all_accesses"](d1, ll, cases)]:
             worst = max(worst, abs(found.difference))
             print(
@@ -55,7 +58,7 @@ def main() -> int:
             )
     verdict = "within" if worst <= chosen.limit / 100 else "above"
     print(f"largest difference {worst:.2%}, {verdict} {chosen.limit:g} %")
-    return 0 if worst <= chosen.limit / 100 else 1
+    return status(chosen, worst > chosen.limit / 100)
 
 
 if __name__ == "__main__":

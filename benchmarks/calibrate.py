@@ -16,10 +16,12 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from command import Command
 
 from elbowroom.api.calibration import calibrate
 from elbowroom.models import published
 from elbowroom.models.predict import situations
+from elbowroom.virtual.credit_calibration import credits
 from elbowroom.virtual.machines import PublishedCurves
 
 
@@ -58,7 +60,7 @@ def line(name: str, options: argparse.Namespace) -> tuple[float, ...]:
 
 def main() -> None:
     """Prints a line for each machine, and sums and means below."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = Command((__doc__ or "").splitlines()[0], smoke="--machines henri")
     parser.add_argument("--machines", type=lambda text: text.split(","), default=published.names())
     parser.add_argument("--truth", choices=("credits", "published"), default="credits")
     parser.add_argument("--noise", type=float, default=0.01)

@@ -17,7 +17,6 @@ where one is missed. Needs a quiet machine; a minute.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -28,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from command import Command, status
 
 from elbowroom.launch.build import probe
 from elbowroom.launch.launcher import LaunchRequest
@@ -160,7 +160,7 @@ def reached(row: dict[str, Any]) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = Command(__doc__, smoke="--repeat 1")
     parser.add_argument("--mpi", help="as `elbowroom run --mpi`; default: the embedded one")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=15)
@@ -194,7 +194,7 @@ def main() -> int:
         )
         mark = "" if reached(row) else "  MISSED"
         print(f"{row['operation']:10} {row['size']:8} B {row['us']:10.2f} us  {ratios}{mark}")
-    return 0 if all(reached(row) for row in rows) else 1
+    return status(asked, not all(reached(row) for row in rows))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+from command import Command, status
+
 import elbowroom
 from elbowroom.results.comparison import Change, ComparedRun, compare
 
@@ -71,7 +73,7 @@ def finds(changes: list[Change], points: set[str]) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = Command(__doc__, smoke="--pairs 1")
     parser.add_argument("--pairs", type=int, default=200)
     parser.add_argument("--plan", default="cores")
     parser.add_argument("--machine", default="henri")
@@ -103,7 +105,7 @@ def main() -> int:
         print(f"{options.pairs} pairs of {options.plan} on {options.machine}, {values} values each")
         print(f"a change claimed though only the seed differs: {wrong} ({wrong / options.pairs:.1%})")
         print(f"3 % less on {len(points)} points found: {found} ({found / options.pairs:.1%})")
-    return int(wrong > MOST * options.pairs or found < LEAST * options.pairs)
+    return status(options, wrong > MOST * options.pairs or found < LEAST * options.pairs)
 
 
 if __name__ == "__main__":

@@ -16,12 +16,12 @@ repetitions would cover there. One core, about two minutes.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Callable
 
 import numpy as np
+from command import Command, status
 from numpy.typing import NDArray
 
 from elbowroom.plan.point import Point
@@ -182,7 +182,7 @@ def of_starts(starts: int, between: str, simulations: int, rng: np.random.Genera
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = Command(__doc__, smoke="--simulations 20 --repetitions 5")
     parser.add_argument("--simulations", type=int, default=8000)
     parser.add_argument("--repetitions", default="5,6,7,8,9,11,20,50")
     parser.add_argument("--seed", type=int, default=1)
@@ -230,7 +230,7 @@ def main() -> int:
         print(f"outside {WANTED[0]:.0%} to {WANTED[1]:.0%}: {name}, {count} repetitions", file=sys.stderr)
     for count in missed_starts:
         print(f"outside {WANTED[0]:.0%} to {WANTED[1]:.0%}: {count} starts", file=sys.stderr)
-    return 1 if missed or missed_starts else 0
+    return status(options, missed or missed_starts)
 
 
 if __name__ == "__main__":

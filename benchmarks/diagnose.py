@@ -11,7 +11,6 @@ another advice.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -24,6 +23,7 @@ from statistics import median
 from typing import Any
 
 import msgspec
+from command import Command, status
 
 from elbowroom.api.models import Model, advise, load_job, load_model
 from elbowroom.api.profiled_job import DiagnosisOptions, job_of_profile, profiled_steps
@@ -212,7 +212,7 @@ def print_table(outcomes: list[Outcome]) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Diagnosed jobs beside hand-written ones.")
+    parser = Command("Diagnosed jobs beside hand-written ones.", smoke="--repeat 1 --only ft")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--model", help="M.json of this machine, beside the published machines")
     parser.add_argument("--only", help="cases whose name has this")
@@ -237,7 +237,7 @@ def main() -> int:
     else:
         print_table(outcomes)
     worst = max(abs(error) for one in outcomes for error in one.errors)
-    return 0 if worst <= GOAL and not any(one.different for one in outcomes) else 1
+    return status(chosen, worst > GOAL or any(one.different for one in outcomes))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from statistics import median
 from typing import Any
 
 import msgspec
+from command import Command
 
 from elbowroom.errors import ElbowroomError, MachineError
 from elbowroom.launch.build import application
@@ -127,11 +128,17 @@ def show(result: Result, load: tuple[float, float, float]) -> None:
     print(f"diffusion {result.diffusion.median:9.0f} MB/s")
     print(f"TRIAD     {result.triad.median:9.0f} MB/s")
     if result.ratio is not None:
-        print(f"ratio     {result.ratio.value:.3f} [{result.ratio.low:.3f}, {result.ratio.high:.3f}]")
+        print(f"ratio     {ratio_text(result.ratio)}")
+
+
+def ratio_text(ratio: Kept) -> str:
+    """Few repetitions give no interval."""
+    ends = "" if ratio.low is None else f" [{ratio.low:.3f}, {ratio.high:.3f}]"
+    return f"{ratio.value:.3f}{ends}"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="The diffusion solver's rate against TRIAD's.")
+    parser = Command("The diffusion solver's rate against TRIAD's.", smoke="--repeat 1 --resolution 20")
     parser.add_argument("--repeat", type=int, default=9, help="interleaved repetitions of each side")
     parser.add_argument("--cores", type=cores_of, default="1", help="cores that compute")
     parser.add_argument("--resolution", type=int, default=140, help="cubes each way; 140: 1.05 GB a step")

@@ -16,6 +16,7 @@ import sys
 from statistics import mean
 from typing import Any
 
+from command import Command
 from diffusion import answers
 
 from elbowroom.errors import ElbowroomError
@@ -40,7 +41,10 @@ def configuration(chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="One step of the diffusion solver in one setup.")
+    parser = Command(
+        "One step of the diffusion solver in one setup.",
+        smoke="--cores 1 --overlap 1 --cells 20000 --steps 5",
+    )
     parser.add_argument("--cores", type=int, choices=[1, 2], required=True, help="cores that compute")
     parser.add_argument(
         "--overlap", type=int, choices=[0, 1], required=True, help="1: the exchange beside the interior"

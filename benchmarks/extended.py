@@ -349,7 +349,7 @@ def covered(scores: Sequence[Score], family: str | None) -> float:
 
 
 def main() -> None:
-    options = arguments((__doc__ or "").splitlines()[0], TRUTHS, TRUTHS)
+    options = arguments((__doc__ or "").splitlines()[0], TRUTHS, TRUTHS, smoke="--truths G2 --noise 0")
     tasks = [
         Task(truth, machine, noise, seed)
         for truth, noise, machine in product(options.truths, options.noise, options.machines)

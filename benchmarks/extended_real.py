@@ -20,7 +20,6 @@ from their bootstrap intervals.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +28,7 @@ from statistics import mean, median
 from typing import Any, Literal
 
 import msgspec
+from command import Command
 
 from elbowroom import open as open_run
 from elbowroom.errors import UsageError
@@ -279,7 +279,7 @@ def noise(item: PointResult, stream: str) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = Command((__doc__ or "").splitlines()[0], smoke="")
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN")
     parser.add_argument("--save", type=Path, metavar="FILE")
     parser.add_argument("--json", action="store_true")

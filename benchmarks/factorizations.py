@@ -11,11 +11,12 @@ simulated. Takes some minutes, most of them for QR without broadcasts; needs lib
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
+
+from command import Command, status
 
 from elbowroom.api.factorizations import (
     FactorizationRequest,
@@ -65,7 +66,7 @@ CASES = (
 )  # fmt: skip
 
 
-def rows(times: StepTimes, only: str | None) -> Iterator[dict[str, Any]]:
+def rows(times: StepTimes, only: str | None, scale: float) -> Iterator[dict[str, Any]]:
     """A row for each tree of each case."""
     for case in CASES:
         if only not in (None, case.name):
@@ -74,8 +75,8 @@ def rows(times: StepTimes, only: str | None) -> Iterator[dict[str, Any]]:
             for tree in case.trees:
                 request = FactorizationRequest(
                     task=case.task,  # type: ignore[arg-type]
-                    rows=case.rows,
-                    columns=case.columns,
+                    rows=round(scale * case.rows),
+                    columns=round(scale * case.columns),
                     grid=case.grid,
                     tree=tree,
                     times=times,
@@ -115,14 +116,15 @@ def misses(found: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = Command(__doc__, smoke="--only cholesky-small --scale 0.2")
     parser.add_argument("--times", help="times of the kernels")
     parser.add_argument("--only", choices=[case.name for case in CASES])
+    parser.add_argument("--scale", type=float, default=1, help="factor of the numbers of tiles")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     times = measure_step_times(BLOCK) if given.times is None else read_step_times(given.times)
     found = []
-    for row in rows(times, given.only):
+    for row in rows(times, given.only, given.scale):
         found.append(row)
         if not given.json:
             print(
@@ -136,7 +138,7 @@ def main() -> int:
     missed = list(misses(found))
     for sentence in missed:
         print(f"missed: {sentence}", file=sys.stderr)
-    return int(bool(missed))
+    return status(given, missed)
 
 
 if __name__ == "__main__":

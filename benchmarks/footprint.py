@@ -10,13 +10,14 @@ counts.
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from command import Command
 
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch.mpi import Mpi, find_mpi, launch_environment
@@ -50,10 +51,12 @@ def lines(mpi: Mpi, program: Path, size: int, barrier: bool, rounds: int) -> lis
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Cache lines that a message touches in the MPI library.")
+    smoke = "--sizes 4 --rounds 5 --barriers 0"
+    parser = Command("Cache lines that a message accesses in the MPI library.", smoke)
     parser.add_argument("--mpi", help="prefix of an Open MPI; the embedded one without")
     parser.add_argument("--sizes", default="4,400,1024", help="bytes")
     parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--barriers", default="0,1", help="without, and after a barrier")
     chosen = parser.parse_args()
     try:
         mpi = find_mpi(chosen.mpi)
@@ -67,7 +70,7 @@ def main() -> int:
         subprocess.run(build, check=True, env=environment)
         print(f"{mpi.kind} {mpi.version}: lines of 64 B that one message touches")
         for size in map(int, chosen.sizes.split(",")):
-            for barrier in (False, True):
+            for barrier in (word != "0" for word in chosen.barriers.split(",")):
                 sent, received = lines(mpi, program, size, barrier, chosen.rounds)
                 after = "after a barrier" if barrier else ""
                 print(f"{size:>6} B  MPI_Send {sent:6.1f}  MPI_Recv {received:6.1f}  {after}", flush=True)

@@ -9,7 +9,6 @@ difference in points by victim and mover, with --table every cell. No result dep
 
 from __future__ import annotations
 
-import argparse
 import csv
 import sys
 from collections import defaultdict
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from command import Command
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
@@ -62,7 +62,7 @@ def kept(machine: VirtualMachine, gpu: Gpu, row: Mapping[str, str]) -> float:
 
 def main() -> int:
     """Prints the differences."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = Command(__doc__.partition("\n")[0], smoke="")
     parser.add_argument("--machine", default="h200-nvl")
     parser.add_argument("--table", action="store_true")
     asked = parser.parse_args()

@@ -15,7 +15,6 @@ says so and measures nothing, since a driver takes longer.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -25,10 +24,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from command import Command, status
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
+from elbowroom.launch import build  # noqa: E402
 from elbowroom.launch.gpu import missing_driver  # noqa: E402
 from elbowroom.stats.bootstrap import estimate  # noqa: E402
 
@@ -38,6 +39,7 @@ LOOK = """
 import time
 import elbowroom.launch.build, elbowroom.launch.processes, elbowroom.machine.assessment
 begun = time.perf_counter()
+from elbowroom.launch import build  # noqa: E402
 from elbowroom.launch.gpu import missing_driver
 assert missing_driver() is not None
 print(time.perf_counter() - begun)
@@ -70,18 +72,19 @@ def median_ms(values: Sequence[float]) -> dict[str, float]:
 
 def main() -> int:
     """Prints both costs."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("gpu_bench")
+    parser = Command(__doc__.partition("\n")[0], smoke="--repeat 2")
+    parser.add_argument("gpu_bench", nargs="?", help="a built gpu-bench; default: it is built")
     parser.add_argument("--repeat", type=int, default=100)
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     if missing_driver() is None:
         print("there is a CUDA driver: nothing is measured")
         return 0
+    program = asked.gpu_bench or str(build.gpu_bench())
     facts, plain, looks = [], [], []
     for _ in range(asked.repeat):
-        plain.append(seconds([asked.gpu_bench]))
-        facts.append(seconds([asked.gpu_bench, "facts"]))
+        plain.append(seconds([program]))
+        facts.append(seconds([program, "facts"]))
         looks.append(look_seconds())
     costs = {
         "gpu-bench facts less gpu-bench": median_ms(np.subtract(facts, plain)),
@@ -93,7 +96,7 @@ def main() -> int:
         print(f"load {os.getloadavg()[0]:.2f}, {asked.repeat} repetitions, at most {BAR_MS:g} ms")
         for name, cost in costs.items():
             print(f"{name:<32} {cost['value']:.2f} ms ({cost['low']:.2f} to {cost['high']:.2f})")
-    return int(any(cost["value"] > BAR_MS for cost in costs.values()))
+    return status(asked, any(cost["value"] > BAR_MS for cost in costs.values()))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ the truth without noise. Goals: 8 % for each product, 1 % on average. The simula
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -23,6 +22,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from command import Command, status
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
@@ -118,18 +118,20 @@ def mean_errors(lines: Sequence[dict[str, Any]]) -> float:
 
 def main() -> int:
     """Prints errors and excesses."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = Command(__doc__.partition("\n")[0], smoke="--shapes 1")
     parser.add_argument("--machine", default="h200-nvl")
+    parser.add_argument("--shapes", type=int, default=len(UNSEEN), help="of each kind, the first ones")
     asked = parser.parse_args()
+    fitted, unseen = FITTED[: asked.shapes], UNSEEN[: asked.shapes]
     machine = VirtualMachine(MACHINES.get(asked.machine), noise=0)
     worst, excesses = 0.0, []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        shapes = [*FITTED, *UNSEEN]
+        shapes = [*fitted, *unseen]
         runs = [run(folder, asked.machine, number, shape) for number, shape in enumerate(shapes)]
         model = str(folder / "model.json")
-        elbowroom("fit", *runs[: len(FITTED)], "-o", model)
-        for shape, path in zip(UNSEEN, runs[len(FITTED) :], strict=True):
+        elbowroom("fit", *runs[: len(fitted)], "-o", model)
+        for shape, path in zip(unseen, runs[len(fitted) :], strict=True):
             lines = json.loads(elbowroom("evaluate", path, model, "--json"))["lines"]
             worst = max(worst, mean_errors(lines))
             more = [excess(machine, model, folder, shape, moved) for moved in BYTES]
@@ -139,7 +141,7 @@ def main() -> int:
             print(f"{'':<16} advised step longer by {', '.join(f'{100 * one:.1f}' for one in more)} %")
     mean = 100 * float(np.mean(excesses))
     print(f"advised steps: {mean:.1f} % on average, {100 * max(excesses):.1f} % at most above the best")
-    return int(worst > 0.08 or mean > 1)
+    return status(asked, worst > 0.08 or mean > 1)
 
 
 if __name__ == "__main__":

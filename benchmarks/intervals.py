@@ -18,7 +18,6 @@ counts `--seeds` times. About one second for each fit; no result depends on the 
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 from collections.abc import Callable, Sequence
@@ -28,6 +27,7 @@ from typing import Literal
 
 import msgspec
 import numpy as np
+from command import Command
 from prediction import BUDGET, Task, both_sockets, everywhere, measured, moved, names_of, on_samples
 
 from elbowroom.models import published
@@ -156,7 +156,9 @@ def show(items: Sequence[Coverage], noises: Sequence[float]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = Command(
+        (__doc__ or "").splitlines()[0], smoke="--machines henri --variants 1 --seeds 1 --noise 1"
+    )
     parser.add_argument("--machines", type=names_of, default=list(published.names()))
     parser.add_argument("--variants", type=int, default=3)
     parser.add_argument("--first", type=int, default=1000)

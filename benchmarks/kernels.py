@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
+from command import Command, status
 
 from elbowroom.errors import MachineError
 from elbowroom.launch.build import probe
@@ -203,7 +204,10 @@ def show(rows: Sequence[Row], machine: str) -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Kernels of the probe against likwid-bench.")
+    parser = Command(
+        "Kernels of the probe against likwid-bench.",
+        smoke="--repeat 1 --working-set 16MiB --seconds 0.05 --kernels triad",
+    )
     parser.add_argument("--repeat", type=int, default=9, help="interleaved repetitions of each kernel")
     parser.add_argument("--core", type=int, default=1, help="the core both run on")
     parser.add_argument("--node", type=int, default=0, help="NUMA node of the probe's arrays")
@@ -248,7 +252,7 @@ def main() -> int:
         print(json.dumps({"machine": machine, "kernels": msgspec.to_builtins(rows)}))
     else:
         show(rows, machine)
-    return 1 if all(row.ratio is None for row in rows) else 0
+    return status(chosen, all(row.ratio is None for row in rows))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ by more than 1e-12.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -17,6 +16,8 @@ import sys
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from command import Command, status
 
 from elbowroom.errors import ElbowroomError
 from elbowroom.launch import build
@@ -28,9 +29,9 @@ AGREE = 1e-12
 CASES = {"cg": (6144, 512), "gemm": (1536, 256), "cg-sparse": (409600, 6400)}
 
 
-def ask(program: Path, mpi: Mpi, ranks: int, task: str, *words: str) -> dict[str, Any]:
+def ask(program: Path, mpi: Mpi, ranks: int, task: str, divide: int, *words: str) -> dict[str, Any]:
     """The record of one `solve`."""
-    order, block = CASES[task]
+    order, block = (size // divide for size in CASES[task])
     launcher = [str(Path(mpi.compiler).parent / "mpirun"), "--bind-to", "none", "--oversubscribe"]
     command = [*launcher, "-n", str(ranks), str(program), "solve", "--json", "--task", task]
     command += ["--order", str(order), "--block", str(block), *words]
@@ -50,11 +51,11 @@ def ask(program: Path, mpi: Mpi, ranks: int, task: str, *words: str) -> dict[str
     return found
 
 
-def compared(name: str, program: Path, mpi: Mpi, rounds: int) -> bool:
+def compared(name: str, program: Path, mpi: Mpi, rounds: int, divide: int) -> bool:
     """Prints the ratios of one build; whether those that count reach the goal."""
     reached = True
     for task in CASES:
-        record = ask(program, mpi, 1, task, "--compare", str(rounds))
+        record = ask(program, mpi, 1, task, divide, "--compare", str(rounds))
         (rank,) = record["ranks"]
         ratios = [tasks / plain for tasks, plain in zip(rank["tasks"], rank["plain"], strict=True)]
         ratio = median(ratios)
@@ -68,9 +69,10 @@ def compared(name: str, program: Path, mpi: Mpi, rounds: int) -> bool:
 
 def main() -> int:
     """The exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = Command(__doc__.splitlines()[0], smoke="--rounds 1 --divide 8")
     parser.add_argument("--rounds", type=int, default=9)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--divide", type=int, default=1, help="orders and blocks by this")
+    options = parser.parse_args()
     reached = True
     programs: dict[str, tuple[Path, Mpi]] = {}
     for name in ("openmp", "starpu"):
@@ -80,14 +82,16 @@ def main() -> int:
         except ElbowroomError as error:
             print(f"{name}: n/a, {error.sentence()}")
             continue
-        reached = compared(name, *programs[name], rounds) and reached
+        reached = compared(name, *programs[name], options.rounds, options.divide) and reached
     if len(programs) == 2:
         for task in CASES:
-            one, other = (ask(*programs[name], 2, task)["facts"]["checksum"] for name in programs)
+            one, other = (
+                ask(*programs[name], 2, task, options.divide)["facts"]["checksum"] for name in programs
+            )
             apart = abs(one - other) / abs(one)
             reached = reached and apart <= AGREE
             print(f"{task:10} checksums of OpenMP and StarPU differ by {apart:.1e}")
-    return 0 if reached else 1
+    return status(options, not reached)
 
 
 if __name__ == "__main__":

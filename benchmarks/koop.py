@@ -10,13 +10,13 @@ not those of the matrix, or where estimates do not pair clearly better than rand
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from command import Command, status
 
 from elbowroom.schedule.estimates import from_half, from_others, leave_one_out, mean_error, scalar_model
 from elbowroom.schedule.matrix import parse_half, parse_matrix
@@ -92,17 +92,18 @@ def show(found: dict[str, Any]) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = Command(__doc__, smoke="")
     parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
     found = answers()
-    if parser.parse_args().json:
+    if options.json:
         print(json.dumps(found, indent=1))
     else:
         show(found)
     wrong = misses(found)
     for sentence in wrong:
         print(f"missed: {sentence}", file=sys.stderr)
-    return int(bool(wrong))
+    return status(options, wrong)
 
 
 if __name__ == "__main__":

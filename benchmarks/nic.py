@@ -17,7 +17,6 @@ Exit code 1 where one is missed.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from command import Command, status
 from trace_mpi import c_wrapper
 
 from elbowroom import api
@@ -153,9 +153,7 @@ def print_kernels(found: dict[str, Compared]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Command(__doc__, smoke="--senders 1 --repeat 1 --no-kernels")
     parser.add_argument("--mpi", default="embedded")
     parser.add_argument("--bandwidth", default="50MB/s")
     parser.add_argument("--senders", type=int, default=8)
@@ -185,7 +183,7 @@ def main() -> None:
         if kernels:
             print_kernels(kernels)
     missed = [k for k, runs in senders.items() if abs(middle(runs, "truth", "estimate")[2]) > LIMIT]
-    sys.exit(1 if missed else 0)
+    sys.exit(status(arguments, missed))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ does-overlapping-pay.md cites it.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from command import Command
 
 ROOT = Path(__file__).parents[1]
 sys.path += [str(ROOT / "src"), str(ROOT / "tests")]
@@ -54,10 +54,11 @@ def started(command: list[str], hosts: LinkedHosts | None) -> str:
     return done.stdout
 
 
-def measured(out: Path, size: str, hosts: LinkedHosts | None) -> dict[tuple[str, str], dict[str, Any]]:
+def measured(out: Path, options: Any, hosts: LinkedHosts | None) -> dict[tuple[str, str], dict[str, Any]]:
     """The points of a run of `collectives`, by form and policy."""
     words = ["run", "collectives", "--set", "operations=allreduce", "--set", "forms=blocking,nonblocking"]
-    words += ["--sizes", size, "--out", str(out), "--no-report", "--json"]
+    words += ["--sizes", options.size, "--out", str(out), "--no-report", "--json"]
+    words += [] if options.repeat is None else ["--repeat", str(options.repeat)]
     words += [] if hosts is None else ["--hosts", ",".join(hosts.addresses.values())]
     shown = json.loads(started([sys.executable, "-m", "elbowroom", *words], hosts))
     points = [point for point in shown["points"] if point.get("overlap") is not None]
@@ -78,7 +79,7 @@ def steps(program: Path, parts: int, size: int, rounds: int, hosts: LinkedHosts 
 
 def compared(name: str, out: Path, program: Path, options: Any, hosts: LinkedHosts | None) -> None:
     """One table: the run beside the program."""
-    found = measured(out / name, options.size, hosts)
+    found = measured(out / name, options, hosts)
     size = parse_size(options.size, "size")
     # As long as the collective takes alone.
     alone = found["blocking", "none"]["overlapped"]["message"]["value"]
@@ -101,12 +102,12 @@ def compared(name: str, out: Path, program: Path, options: Any, hosts: LinkedHos
 
 def main() -> int:
     """Both networks."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Command(__doc__, smoke="--rounds 1 --size 64KiB --repeat 1 --no-hosts")
     parser.add_argument("--size", default="1MiB")
     parser.add_argument("--megabits", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--repeat", type=int, help="repetitions of `run collectives`")
+    parser.add_argument("--no-hosts", action="store_true", help="leave the two namespaces out")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     with ExitStack() as stack:
@@ -117,7 +118,7 @@ def main() -> int:
         subprocess.run([str(compiler), "-O2", source, "-o", str(program)], check=True)
         out = options.out or folder
         compared("shared-memory", out, program, options, None)
-        if os.geteuid() == 0 and shutil.which("ip"):
+        if not options.no_hosts and os.geteuid() == 0 and shutil.which("ip"):
             hosts = stack.enter_context(linked_hosts(folder, "ab"))
             for name in "ab":
                 hosts.limit(name, options.megabits)

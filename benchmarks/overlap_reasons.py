@@ -12,7 +12,6 @@ code 1 if a bar is missed. The points are those of tests/simulated_overlaps.py: 
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import sys
@@ -23,6 +22,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from command import Command, status
 
 ROOT = Path(__file__).parents[1]
 sys.path += [str(ROOT / "src"), str(ROOT / "tests")]
@@ -142,9 +142,7 @@ def draw(path: Path) -> None:
 
 def main() -> int:
     """Simulates all, and compares with the bars."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Command(__doc__, smoke="--runs 2")
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("-o", "--out", type=Path, help="draw one point for each planted truth, and end")
@@ -180,7 +178,7 @@ def main() -> int:
             f"{blind['overlap']:.2f}, OSU's at least {blind['osu_overlap']:.2f}"
         )
     good = min(shares.values()) >= BAR and near >= BAR
-    return 0 if good and blind["overlap"] < 0.9 < blind["osu_overlap"] else 1
+    return status(options, not (good and blind["overlap"] < 0.9 < blind["osu_overlap"]))
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from command import Command, status
 
 from elbowroom.api.colocation_measurement import measure_pairs, read_applications
 from elbowroom.api.profiles import record_profile
@@ -236,7 +237,7 @@ def answers(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = Command(__doc__.splitlines()[0], smoke="{folder} --repeat 1 --kernels is --measure")
     parser.add_argument("folder")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--kernels", default=",".join(KERNELS))
@@ -267,7 +268,7 @@ def main() -> int:
         print("predicted", dict(zip(names, found["half_predicted"], strict=True)))
         for sentence in wrong:
             print(f"missed: {sentence}")
-    return 1 if wrong else 0
+    return status(options, wrong)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+from command import Command
 
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.launch.build import probe
@@ -220,7 +221,7 @@ def show(rows: Sequence[Row], machine: str) -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Ping-pong of the probe against NetPIPE.")
+    parser = Command("Ping-pong of the probe against NetPIPE.", smoke="--repeat 1 --sizes 8")
     parser.add_argument("--repeat", type=int, default=7, help="interleaved repetitions of each size")
     parser.add_argument("--cores", type=cores_of, default="0,1", help="core of each rank")
     parser.add_argument("--sizes", type=sizes_of, default=SIZES, help="message sizes in bytes")

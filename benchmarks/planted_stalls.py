@@ -9,13 +9,13 @@ Needs two cores that nothing else uses, or --real-time as root.
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import tempfile
 from pathlib import Path
 
 import numpy as np
+from command import Command
 
 from elbowroom.launch.build import probe
 from elbowroom.launch.launcher import LaunchRequest
@@ -25,7 +25,7 @@ from elbowroom.launch.session import Session
 from elbowroom.plan.point import Unit
 from elbowroom.stats.tails import Window, disturbances
 
-LENGTH, PERIOD, WINDOW, MESSAGE_PERIOD = 1e-3, 0.1, 3.0, 20e-6
+LENGTH, PERIOD, MESSAGE_PERIOD = 1e-3, 0.1, 20e-6
 
 
 def built(folder: Path) -> Path:
@@ -64,30 +64,30 @@ def stops_of(program: subprocess.Popen[str]) -> np.ndarray:
     return np.array([line.split() for line in output.splitlines()], dtype=np.float64).reshape(-1, 2) / 1e3
 
 
-def noticed(program: Path, core: int, real_time: bool) -> float:
+def noticed(program: Path, core: int, real_time: bool, window: float) -> float:
     """How long a stop is for a process that does nothing but read the clock, us: until it runs again."""
     victim = subprocess.Popen(
-        ["taskset", "-c", str(core), program, str(WINDOW)], stdout=subprocess.PIPE, text=True
+        ["taskset", "-c", str(core), program, str(window)], stdout=subprocess.PIPE, text=True
     )
     if real_time:
         raised(victim.pid, 50)
-    stopper = stopping(program, victim.pid, WINDOW - 0.2, real_time)
+    stopper = stopping(program, victim.pid, window - 0.2, real_time)
     gaps = np.diff(stops_of(victim), axis=1)[:, 0]
     stopper.kill()
     stopper.communicate()
     return float(np.median(gaps[(gaps > 0.8e6 * LENGTH) & (gaps < 2e6 * LENGTH)]))
 
 
-def run(session: Session, program: Path, real_time: bool) -> None:
+def run(session: Session, program: Path, real_time: bool, window: float) -> None:
     cores = sorted(os.sched_getaffinity(0))
     request = {
         "op": "measure", "point": "stalls", "repetition": 0, "sequence": ["B"], "kernel": "none", "size": 64,
         "comm_node": 0, "comm_cores": [cores[0]], "peer_cores": [cores[1]], "metric": "latency",
-        "window": WINDOW, "period": MESSAGE_PERIOD,
+        "window": window, "period": MESSAGE_PERIOD,
     }  # fmt: skip
-    length = noticed(program, cores[1], real_time)
+    length = noticed(program, cores[1], real_time, window)
     ranks = {rank["rank"]: rank["pid"] for rank in session.hello["ranks"]}
-    stopper = stopping(program, ranks[1], WINDOW + 0.5, real_time)
+    stopper = stopping(program, ranks[1], window + 0.5, real_time)
     try:
         if real_time:
             raised(ranks[0], 50)
@@ -114,9 +114,10 @@ def run(session: Session, program: Path, real_time: bool) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Command(__doc__, smoke="--seconds 0.5")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--real-time", action="store_true", help="ranks with a real-time priority; as root")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each run")
     options = parser.parse_args()
     mpi = find_mpi()
     wanted = LaunchRequest(ranks=2, ranks_per_host=2, probe=str(probe(mpi)), mpi=mpi, share_core=False)
@@ -125,7 +126,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             program = built(Path(folder))
             for _ in range(options.runs):
-                run(session, program, options.real_time)
+                run(session, program, options.real_time, options.seconds)
     finally:
         session.close()
 

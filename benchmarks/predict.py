@@ -10,7 +10,6 @@ does not answer them.
 
 from __future__ import annotations
 
-import argparse
 import json
 import runpy
 import subprocess
@@ -20,6 +19,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from command import Command
 
 from elbowroom import api
 from elbowroom.models import published
@@ -64,15 +64,13 @@ def print_table(rows: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Command(__doc__, smoke="--machines henri")
     parser.add_argument("--machines", default=",".join(published.names()))
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     build = runpy.run_path(str(TESTS / "predict_library.py"))["built"]
-    fitted = runpy.run_path(str(TESTS / "unit" / "test_predict_library.py"))["fitted"]
-    made = runpy.run_path(str(TESTS / "unit" / "test_predict_library_loads.py"))
+    fitted = runpy.run_path(str(TESTS / "unit" / "lib" / "test_predict_library.py"))["fitted"]
+    made = runpy.run_path(str(TESTS / "unit" / "lib" / "test_predict_library_loads.py"))
     program = build("predict_benchmark")
     rows = []
     with tempfile.TemporaryDirectory() as directory:

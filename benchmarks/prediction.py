@@ -35,6 +35,7 @@ from typing import Literal
 
 import msgspec
 import numpy as np
+from command import Command
 
 from elbowroom.errors import UsageError
 from elbowroom.models import published
@@ -342,7 +343,7 @@ def names_of(text: str) -> list[str]:
     return names
 
 
-def arguments(text: str, truths: Sequence[str], default: Sequence[str]) -> argparse.Namespace:
+def arguments(text: str, truths: Sequence[str], default: Sequence[str], smoke: str) -> argparse.Namespace:
     """What both tables of errors take on their command lines; `text`: the first line of the help."""
 
     def truths_of(said: str) -> list[str]:
@@ -352,7 +353,7 @@ def arguments(text: str, truths: Sequence[str], default: Sequence[str]) -> argpa
             raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: choose from {', '.join(truths)}")
         return names
 
-    parser = argparse.ArgumentParser(description=text)
+    parser = Command(text, smoke=f"--machines henri --seeds 1 --processes 1 {smoke}")
     parser.add_argument("--machines", type=names_of, default=list(published.names()))
     parser.add_argument("--truths", type=truths_of, default=list(default))
     parser.add_argument("--noise", type=lambda said: [float(part) / 100 for part in said.split(",")])
@@ -364,7 +365,8 @@ def arguments(text: str, truths: Sequence[str], default: Sequence[str]) -> argpa
 
 
 def main() -> None:
-    options = arguments((__doc__ or "").splitlines()[0], (*TRUTHS, LINE_BY_LINE), TRUTHS)
+    text, truths = (__doc__ or "").splitlines()[0], (*TRUTHS, LINE_BY_LINE)
+    options = arguments(text, truths, TRUTHS, smoke="--truths G2 --noise 1")
     tasks = [
         Task(truth, machine, noise, seed)
         for truth, noise, machine in product(options.truths, options.noise, options.machines)

@@ -13,7 +13,6 @@ Exit code 1 where one is missed.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -22,6 +21,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from command import Command, status
 from trace_mpi import Told, c_wrapper, measured, print_costs
 
 from elbowroom.launch import build
@@ -91,9 +91,7 @@ def added_share(found: Kept | None) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Command(__doc__, smoke="--repeat 1 --seconds 0.1")
     parser.add_argument("--mpi", default="embedded")
     parser.add_argument("--repeat", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=4.0, help="of one run of cg")
@@ -122,7 +120,7 @@ def main() -> None:
         for kind, ratio in ratios.items():
             print(f"  {kind:<12}{added_share(ratio)}")
         print(f"  profiled, from its calls and the largest cost above: {100 * counted:+.3f} %")
-    sys.exit(1 if worst > CALL_LIMIT or counted > RUN_LIMIT else 0)
+    sys.exit(status(arguments, worst > CALL_LIMIT or counted > RUN_LIMIT))
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from command import Command, status
 
 import elbowroom
 from elbowroom.launch import build
@@ -61,20 +62,10 @@ def neighbour(core: int) -> None:
         time.sleep(SLEEP_S)
 
 
-def measure(out: Path, budget: str, reverse: bool) -> Measured:
+def measure(out: Path, options: argparse.Namespace, reverse: bool) -> Measured:
     """Runs the command and reads what it wrote."""
-    words = [
-        sys.executable,
-        "-m",
-        "elbowroom",
-        "run",
-        "quick",
-        "--budget",
-        budget,
-        "--out",
-        str(out),
-        "--no-open",
-    ]
+    words = [sys.executable, "-m", "elbowroom", "run", "quick", "--out", str(out), "--no-open"]
+    words += ["--budget", options.budget, *(["--machine", options.machine] if options.machine else [])]
     begun = time.monotonic()
     code = subprocess.run(
         [*words, *["--reverse"] * reverse], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
@@ -116,9 +107,11 @@ def overlap(first: Measured, second: Measured) -> float:
 
 def main() -> int:
     """Measures, prints, and says whether it is as it must be."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = Command(__doc__.splitlines()[0], smoke="--machine henri --hosts quiet")
     parser.add_argument("--budget", default="120s", help="budget of each run")
     parser.add_argument("--core", type=int, help="core of the neighbour; default: the communication's")
+    parser.add_argument("--machine", help="a virtual machine answers, as for `elbowroom run`")
+    parser.add_argument("--hosts", default="quiet,noisy", help="with a neighbour that disturbs: noisy")
     parser.add_argument("--keep", help="keep the run folders in this folder")
     parser.add_argument("--neighbour", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -130,16 +123,14 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(options.keep or temporary)
         core = options.core
-        for host in ("quiet", "noisy"):
+        for host in options.hosts.split(","):
             beside = None
             if host == "noisy":
                 words = [sys.executable, __file__, "--neighbour", "--core", str(core)]
                 beside = subprocess.Popen(words)
             try:
                 turns = ("in-order", "reverse")
-                runs = [
-                    measure(folder / f"{host}-{turn}", options.budget, turn == "reverse") for turn in turns
-                ]
+                runs = [measure(folder / f"{host}-{turn}", options, turn == "reverse") for turn in turns]
             finally:
                 if beside is not None:
                     beside.send_signal(signal.SIGKILL)
@@ -151,7 +142,7 @@ def main() -> int:
             share = overlap(*runs)
             print(f"{host}: {share:.0%} of {len(runs[0].kept)} intervals overlap", flush=True)
             wrong |= share < OVERLAP
-    return int(wrong)
+    return status(options, wrong)
 
 
 if __name__ == "__main__":

@@ -11,10 +11,11 @@ from __future__ import annotations
 import runpy
 import shutil
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
+
+from command import Command
 
 from elbowroom.report.page import render
 
@@ -51,7 +52,9 @@ def open_times(file: Path, profile: Path) -> list[float]:
 
 
 def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    parser = Command(__doc__, smoke="100")
+    parser.add_argument("points", type=int, nargs="?", default=10_000)
+    count = parser.parse_args().points
     page = runpy.run_path(str(Path(__file__).parents[1] / "tests" / "report_pages.py"))["page"](count)
     start = time.perf_counter()
     html = render(page)

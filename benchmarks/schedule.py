@@ -11,13 +11,14 @@ node-hours than the bound.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import sys
 import time
 from collections.abc import Sequence
 from typing import Any
+
+from command import Command, status
 
 from elbowroom.schedule import baselines
 from elbowroom.schedule.groups import Group, Problem
@@ -146,7 +147,7 @@ def one(count: int, nodes: int, seed: int) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = Command(__doc__, smoke="--jobs 20 --nodes 8 --seeds 1")
     parser.add_argument("--jobs", type=int, default=1000)
     parser.add_argument("--nodes", type=int, default=512)
     parser.add_argument("--seeds", type=int, default=3)
@@ -163,7 +164,7 @@ def main() -> int:
     wrong = [row["seed"] for row in found if row["seconds"] > MOST_SECONDS or regret(row) > MOST_REGRET]
     if wrong:
         print(f"missed: seeds {wrong} take too long, or too many node-hours", file=sys.stderr)
-    return int(bool(wrong))
+    return status(given, wrong)
 
 
 def regret(row: dict[str, Any], way: str = "this plan") -> float:

@@ -18,7 +18,6 @@ repetitions. Beside the forecast, the error of expecting no slowdown at all.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -32,6 +31,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+from command import Command
 
 from elbowroom.api.colocation_forecast import ForecastDocument, forecast_colocation
 from elbowroom.api.profiles import record_profile
@@ -134,7 +134,7 @@ def profiled(bench: Bench, names: list[str], folder: Path) -> dict[str, Job]:
     return jobs
 
 
-def predicted(jobs: dict[str, Job], folder: Path, model: Path) -> ForecastDocument:
+def predicted(jobs: dict[str, Job], folder: Path, model: str) -> ForecastDocument:
     """The forecast, with what the jobs' code says of memory and cache."""
     memory, cache = [], []
     for job in jobs.values():
@@ -189,10 +189,8 @@ def rows(forecast: ForecastDocument, times: dict[Pair, dict[str, dict[int, list[
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--model", type=Path, required=True)
+    parser = Command(__doc__, smoke="--model henri --repeat 1 --seconds 0.1 --jobs memory,registers")
+    parser.add_argument("--model", required=True)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.6, help="of a job alone")
     parser.add_argument("--jobs", default="memory,cache,half,private,registers")

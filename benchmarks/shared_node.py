@@ -18,13 +18,13 @@ that of the share of accesses that hit, in percentage points.
 
 from __future__ import annotations
 
-import argparse
 import json
 import zlib
 from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
+from command import Command
 from extended import Simulated, Task, flow_of, measured, more_runs, situations, truth_of
 
 from elbowroom.models import published
@@ -195,9 +195,7 @@ def cache_errors(pairs: int, seed: int = 0) -> tuple[float, float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Command(__doc__, smoke="--machines henri --truths G2 --noise 0 --pairs 1 --seeds 1")
     parser.add_argument("--machines", default=",".join(published.names()))
     parser.add_argument("--truths", default="G2,moved")
     parser.add_argument("--noise", default="0,1", help="percent")

@@ -19,6 +19,7 @@ from itertools import product
 
 import msgspec
 import prediction
+from command import Command
 
 from elbowroom.launch.simulator import simulate
 from elbowroom.models import published
@@ -77,8 +78,8 @@ def models(options: argparse.Namespace) -> list[prediction.Score]:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    commands = parser.add_subparsers(dest="command", required=True)
+    parser = Command((__doc__ or "").splitlines()[0], smoke="speed --repeat 1")
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=argparse.ArgumentParser)
     fast = commands.add_parser("speed")
     fast.add_argument("--machine", default="henri", choices=published.names())
     fast.add_argument("--repeat", type=int, default=5)

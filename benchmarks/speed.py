@@ -10,7 +10,6 @@ their intervals (limit 50 ms), and `run model --machine NAME` with its report, i
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import subprocess
@@ -20,6 +19,8 @@ import time
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
+
+from command import Command
 
 from elbowroom.cli.blas import one_thread
 
@@ -93,7 +94,7 @@ def main() -> None:
     one_thread()
     from elbowroom.models import published
 
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = Command((__doc__ or "").splitlines()[0], smoke="--machines henri --repeat 1")
     parser.add_argument("--machines", type=lambda text: text.split(","), default=published.names())
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--json", action="store_true")

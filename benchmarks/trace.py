@@ -10,7 +10,6 @@ is not there is n/a, with the reason. Exit code 1 where a bar is missed.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -25,6 +24,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from command import Command, status
 
 ROOT = Path(__file__).parents[1]
 SESSION = "elbow-benchmark"
@@ -54,7 +55,7 @@ def build(folder: Path) -> Path:
     """The programs; those of recorders that are not installed are left out."""
     for command in (
         ["cmake", "-S", str(ROOT / "lib" / "trace" / "benchmark"), "-B", str(folder), "-G", "Ninja"],
-        ["cmake", "--build", str(folder)],
+        ["cmake", "--build", str(folder), "--target", "programs"],
     ):
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
@@ -114,14 +115,14 @@ def measurements(programs: Path, folder: Path, rounds: int) -> dict[str, Callabl
     """What is measured in each repeat, in this order, so that what is compared are neighbours."""
 
     def own(mode: str, threads: int, program: str = "elbow", **environment: str) -> Callable[[], float]:
-        command = [
-            str(programs / f"benchmark_{program}"),
-            str(folder / "own"),
-            mode,
-            str(threads),
-            str(rounds),
-        ]
-        return lambda: median_of(command, **environment)
+        words = [mode, str(threads), str(rounds)]
+
+        def run() -> float:
+            # Each process has a folder of its own: those of one job would share it.
+            command = [str(programs / f"benchmark_{program}"), tempfile.mkdtemp(dir=folder), *words]
+            return median_of(command, **environment)
+
+        return run
 
     def fxt(threads: int) -> Callable[[], float]:
         command = [str(programs / "benchmark_fxt"), str(folder / "fxt"), str(threads), str(rounds)]
@@ -203,7 +204,7 @@ def judged(figures: dict[str, list[float]], absent: dict[str, str]) -> list[dict
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = Command(__doc__, smoke="--repeats 1 --rounds 2")
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--rounds", type=int, default=40, help="of 100,000 events, in each repeat")
     parser.add_argument("--json", action="store_true")
@@ -221,7 +222,7 @@ def main() -> int:
         for row in bars:
             reached = "n/a" if row["reached"] is None else f"{row['reached']:.2f}"
             print(f"{row['bar']:<32} {reached:>6} (at most {row['limit']:g}): {row['verdict']}")
-    return 1 if any(row["verdict"] == "miss" for row in bars) else 0
+    return status(asked, any(row["verdict"] == "miss" for row in bars))
 
 
 if __name__ == "__main__":

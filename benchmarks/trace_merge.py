@@ -16,7 +16,6 @@ one is missed.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -26,6 +25,8 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from command import Command, status
 
 LEAST_RATE = 5e6
 """Events a second."""
@@ -38,12 +39,17 @@ TACHYONS = 100
 
 def programs(folder: Path | None, scratch: Path) -> Path:
     """The folder of trace-maker and trace-reader."""
-    if folder is not None:
-        return folder
+    reader = os.environ.get("ELBOWROOM_TRACE_READER")
+    beside = Path(reader).parent if reader else None  # a build with tests has both
+    for built in filter(None, (folder, beside)):
+        if (built / "trace-maker").exists():
+            return built
     sources = Path(__file__).resolve().parent.parent / "lib" / "trace" / "merge"
     built = scratch / "build"
-    subprocess.run(["cmake", "-S", sources, "-B", built], check=True, stdout=subprocess.DEVNULL)
-    build = ["cmake", "--build", built, "--parallel", "--target", "trace-maker", "trace-reader"]
+    subprocess.run(
+        ["cmake", "-G", "Ninja", "-S", sources, "-B", built], check=True, stdout=subprocess.DEVNULL
+    )
+    build = ["cmake", "--build", built, "--target", "trace-maker", "trace-reader"]
     subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
     return built
 
@@ -132,9 +138,7 @@ def show(result: dict[str, Any]) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Command(__doc__, smoke="--events 100000")
     parser.add_argument("--events", type=int, default=100_000_000)
     parser.add_argument("--outputs", action="store_true")
     parser.add_argument("--folder", type=Path)
@@ -151,7 +155,7 @@ def main() -> int:
     print(json.dumps(result, indent=2)) if options.json else show(result)
     check = result["check"]
     reached = check["events_per_second"] >= LEAST_RATE and check["bytes"] <= MOST_MEMORY and check["whole"]
-    return 0 if reached else 1
+    return status(options, not reached)
 
 
 if __name__ == "__main__":

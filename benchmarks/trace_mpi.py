@@ -12,7 +12,6 @@ Exit code 1 where it is missed.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -21,6 +20,8 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+
+from command import Command, status
 
 from elbowroom.launch import build
 from elbowroom.launch.mpi import Mpi, find_mpi, launch_environment
@@ -72,9 +73,7 @@ def print_costs(mpi: Mpi, found: Mapping[str, Mapping[str, float]], added: Mappi
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Command(__doc__, smoke="--repeat 1")
     parser.add_argument("--mpi", default="embedded")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument(
@@ -96,7 +95,7 @@ def main() -> None:
         print(json.dumps({"mpi": mpi.name, "ns": found, "added_ns": added, "limit_ns": LIMIT}))
     else:
         print_costs(mpi, found, added)
-    sys.exit(1 if max(added.values()) >= LIMIT else 0)
+    sys.exit(status(arguments, max(added.values()) >= LIMIT))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from command import Command
 
 from elbowroom.launch import build
 
@@ -95,7 +96,7 @@ def line(row: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = Command(__doc__, smoke="--repeat 1 --tasks 100")
     parser.add_argument("--repeat", type=int, default=7)
     parser.add_argument("--tasks", type=int, default=10_000)
     parser.add_argument(

@@ -13,7 +13,6 @@ change. The models were fitted to runs with 1 % noise, as in benchmarks/advise.p
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import os
 import re
@@ -26,6 +25,7 @@ from statistics import median
 import msgspec
 import numpy as np
 from advise import document_of, truth_of
+from command import Command
 
 from elbowroom.advise.job import JobStep, Setup
 from elbowroom.advise.setups import load_of
@@ -184,7 +184,7 @@ def true_node(truth: Credits, setup: Setup, work: float, *, overlaps: bool = Tru
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Predicted changes beside real ones.")
+    parser = Command("Predicted changes beside real ones.", smoke="--virtual")
     parser.add_argument("--model", help="M.json of this machine")
     parser.add_argument("--virtual", action="store_true")
     parser.add_argument("--repeat", type=int, default=3)

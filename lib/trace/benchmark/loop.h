@@ -46,7 +46,7 @@ static void* run_thread(void* number_as_pointer) {
 
 /* Prints the CPU time of one event, ns, of all threads in all rounds but the first, which warms caches up, as a JSON array. */
 static int measure(int threads, int rounds, int events) {
-  pthread_t threads[MOST_THREADS];
+  pthread_t handles[MOST_THREADS];
   if (threads < 1 || threads > MOST_THREADS || rounds < 2 || rounds > MOST_ROUNDS || events < 1) {
     fprintf(stderr, "give 1 to %d threads, 2 to %d rounds, 1 event or more\n", MOST_THREADS, MOST_ROUNDS);
     return 2;
@@ -56,11 +56,11 @@ static int measure(int threads, int rounds, int events) {
   job.events = events;
   pthread_barrier_init(&job.together, NULL, (unsigned)threads);
   for (long number = 1; number < threads; ++number) {
-    pthread_create(&threads[number], NULL, run_thread, (void*)number);
+    pthread_create(&handles[number], NULL, run_thread, (void*)number);
   }
   run_thread((void*)0);
   for (int number = 1; number < threads; ++number) {
-    pthread_join(threads[number], NULL);
+    pthread_join(handles[number], NULL);
   }
   for (int number = 0; number < threads; ++number) {
     for (int round = 1; round < rounds; ++round) {
