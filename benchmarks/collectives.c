@@ -1,16 +1,27 @@
-/* A loop of one blocking collective, as anybody would write it: benchmarks/collectives.py runs it beside the probe.
+/* A loop of one blocking collective, as anybody would write it: benchmarks/collectives.py runs it in turns with the probe.
  *
+ * collectives huge|small: buffers in huge pages, as the probe's are, or in small ones, which malloc gives.
  * Rank 0 reads lines "OPERATION BYTES ITERATIONS" and prints, for each, the mean over ranks and iterations of the time of
  * a call (osu_*), the largest mean of a rank (IMB's t_max) and the median of the slowest rank's, all in seconds.
  * Ranks that have nothing to do sleep. */
+#define _GNU_SOURCE
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static int by_value(const void* a, const void* b) {
   return *(const double*)a < *(const double*)b ? -1 : *(const double*)a > *(const double*)b;
+}
+
+/* Each page is written once: pages that are only read are all the same page of zeros, which stays in the cache. */
+static void* buffer(size_t bytes, int huge) {
+  const size_t page = (size_t)2 << 20, rounded = (bytes + page - 1) / page * page;
+  void* memory = aligned_alloc(page, rounded);
+  madvise(memory, rounded, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  return memset(memory, 1, rounded);
 }
 
 static void call(const char* name, void* in, void* out, int bytes) {
@@ -23,6 +34,7 @@ static void call(const char* name, void* in, void* out, int bytes) {
 }
 
 int main(int argc, char** argv) {
+  const int huge = argc > 1 && !strcmp(argv[1], "huge");
   int rank, ranks, there, job[2];
   char name[32], line[128];
   MPI_Init(&argc, &argv);
@@ -38,8 +50,8 @@ int main(int argc, char** argv) {
     }
     MPI_Bcast(job, 2, MPI_INT, 0, MPI_COMM_WORLD);
     if (job[1] == 0) break;
-    char* in = calloc((size_t)ranks, (size_t)job[0]);
-    char* out = calloc((size_t)ranks, (size_t)job[0]);
+    char* in = buffer((size_t)ranks * (size_t)job[0], huge);
+    char* out = buffer((size_t)ranks * (size_t)job[0], huge);
     double* own = calloc((size_t)job[1], sizeof *own);
     double *worst = calloc((size_t)job[1], sizeof *worst), sum = 0, mean = 0, most = 0;
     for (int i = -6; i < job[1]; i++) {

@@ -1,6 +1,6 @@
 """The time of a blocking collective, beside the definitions of OSU and IMB, and a hand-written loop.
 
-    python benchmarks/collectives.py [--mpi MPI] [--ranks 2] [--repeat 15] [--json]
+    python benchmarks/collectives.py [--mpi MPI] [--ranks 2] [--repeat 15] [--pages huge] [--json]
 
 The probe measures each collective in a repetition; then benchmarks/collectives.c, a loop of the same calls
 between the same barriers, does. Both run in turns, each in processes of its own that sleep meanwhile. Printed
@@ -164,6 +164,7 @@ def main() -> int:
     parser.add_argument("--mpi", help="as `elbowroom run --mpi`; default: the embedded one")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=15)
+    parser.add_argument("--pages", choices=["huge", "small"], default="huge", help="of the loop's buffers")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     mpi = find_mpi(asked.mpi)
@@ -172,7 +173,7 @@ def main() -> int:
         subprocess.run([mpi.compiler, "-x", "c", "-O2", str(LOOP), "-o", program], check=True)
         launch = build_launch("local", request(mpi, asked.ranks, str(probe(mpi)), ("measure",)), {})
         session = Session(launch, ranks=asked.ranks, mpi=mpi)
-        other = build_launch("local", request(mpi, asked.ranks, program, ()), {})
+        other = build_launch("local", request(mpi, asked.ranks, program, (asked.pages,)), {})
         process = subprocess.Popen(
             other.command,
             env={**os.environ, **other.env},

@@ -73,7 +73,7 @@ def finds(changes: list[Change], points: set[str]) -> bool:
 
 
 def main() -> int:
-    parser = Command(__doc__, smoke="--pairs 1")
+    parser = Command(__doc__, smoke="--pairs 1 --repeat 5")
     parser.add_argument("--pairs", type=int, default=200)
     parser.add_argument("--plan", default="cores")
     parser.add_argument("--machine", default="henri")

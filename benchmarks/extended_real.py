@@ -279,9 +279,10 @@ def noise(item: PointResult, stream: str) -> float:
 
 
 def main() -> None:
-    parser = Command((__doc__ or "").splitlines()[0], smoke="")
+    parser = Command((__doc__ or "").splitlines()[0], smoke="--halves 1")
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN")
     parser.add_argument("--save", type=Path, metavar="FILE")
+    parser.add_argument("--halves", type=int, choices=[1, 2], default=2, help="that are predicted")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     runs = read(options.runs or [MEASURED])
@@ -289,7 +290,7 @@ def main() -> None:
         save(options.save, runs)
     cores = {key: found for run in runs for key, found in run.cores.items()}
     found: dict[str, list[dict[str, list[float]]]] = {run.plan: [] for run in runs}
-    for first, second in ((0, 1), (1, 0)):
+    for first, second in ((0, 1), (1, 0))[: options.halves]:
         every = [item for run in runs for item in halves(run)[first]]
         of_all = {"FLOW": flow(every, cores, runs[0].machine), "roofline": roofline(every)}
         for run in runs:

@@ -178,7 +178,9 @@ void OverlapExchange::operate(Visit& visit, const Course* course) {
   if (overlap.form != Form::blocking) {
     finish();
   }
-  visit.leave = clock_->local();
+  // Another look at the clock would count as time of the call.
+  const bool ended = overlap.form == Form::blocking && course == nullptr;
+  visit.leave = ended ? visit.posted : clock_->local();
 }
 
 Visit OverlapExchange::visit(Kind kind, const Course& course, bool wrong) {
