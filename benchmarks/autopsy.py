@@ -1,10 +1,11 @@
 """`elbowroom trace overlap` on traces with a known truth: errors, false claims, speed and memory.
 
-    python benchmarks/autopsy.py [--traces 1000] [--events 1000000] [--json]
+python benchmarks/autopsy.py [--traces 1000] [--events 1000000] [--json]
 
 Planted slowdowns of 2 to 50 % are recovered within one point (mean); of 1,000 traces without any at most 5 %
 claim an effect; a million events take at most 5 s and 1 GB. Exit code 1 if a bar is missed. The traces are
-those of tests/made_overlap.py: noise, outliers, drift, phases, several ranks and streams.
+those of tests/made_overlap.py: noise, outliers, drift, phases, places of a step that differ, several ranks
+and streams.
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ def large(path: Path, events: int) -> None:
         for number in range(events):
             event = dict(block[number % len(block)])
             event["ts"] = round(event["ts"] + number // len(block) * length, 3)
+            if event["name"].startswith("ProfilerStep#"):
+                event["name"] = f"ProfilerStep#{number}"
             file.write(("" if number == 0 else ",\n") + json.dumps(event))
         file.write("\n]}")
 

@@ -1,9 +1,12 @@
 """Traces with a known cost of overlap: a simulation of ranks whose computation slows beside communication.
 
 Independent of the analysis: communication and the work of each computation are drawn first; a computation
-advances at 1 / slowdown of its speed while the communication that disturbs it is active. Durations have
-noise, outliers, a drift, and phases: in the second phase everything takes twice as long and communication is
-active far more often, so that a comparison of all instances would find an effect that does not exist.
+advances at 1 / slowdown of its speed while the communication that disturbs it is active. Each step has the
+same computations in the same order; the works of one kernel differ between places. Durations have noise,
+outliers, a drift, and phases: in the second phase everything takes twice as long and communication is active
+far more often, so that a comparison of all instances would find an effect that does not exist.
+
+`scheduled` is a program whose schedule hides communication at the same places of each step.
 """
 
 from __future__ import annotations
@@ -31,7 +34,9 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """What to simulate. `slowdown`: of every kernel beside any collective, or by (kernel, collective)."""
+    """What to simulate. `slowdown`: of every kernel beside any collective, or by (kernel, collective);
+    `places` of a step, and the `spread` of the works of one kernel between them.
+    """
 
     seed: int = 1
     ranks: int = 1
@@ -41,7 +46,8 @@ class Recipe:
     outliers: float = 0.01
     drift: float = 0.2
     phases: int = 4
-    steps: bool = False
+    places: int = 12
+    spread: float = 0.3
     clock_offset: float = 0.0
 
 
@@ -81,37 +87,42 @@ def make(recipe: Recipe) -> Made:
 def _rank(made: Made, recipe: Recipe, rank: int, random: np.random.Generator) -> None:
     offset = recipe.clock_offset * rank + 1e6
     names = list(KERNELS)
-    order = random.integers(0, len(names), recipe.instances)
+    program = np.random.default_rng([recipe.seed, 77])
+    place = np.arange(recipe.instances) % recipe.places
+    order = program.permutation(np.arange(recipe.places) % len(names))[place]
+    longer = np.exp(program.normal(0, recipe.spread, recipe.places))[place]
     phase = (np.arange(recipe.instances) * recipe.phases // recipe.instances) % 2
     drift = 1 + recipe.drift * np.linspace(0, 1, recipe.instances)
     noise = np.exp(random.normal(0, recipe.noise, recipe.instances))
     noise[random.random(recipe.instances) < recipe.outliers] *= 3
-    works = np.array([KERNELS[names[one]] for one in order]) * (1 + phase) * drift * noise
+    works = np.array([KERNELS[names[one]] for one in order]) * longer * (1 + phase) * drift * noise
     gaps = random.exponential(2.0, recipe.instances)
     comm = _communication(random, works, gaps, phase)
     at = 0.0
     number = 0
     hidden = cost = 0.0
+    begins = []
     for index, (kernel, work, gap) in enumerate(zip(order, works, gaps, strict=True)):
         begin = at + gap
+        if place[index] == 0:
+            begins.append(at)
         end, number, shared, lost = _advance(begin, float(work), names[kernel], comm, number, recipe)
         hidden, cost = hidden + shared, cost + lost
         made.spans.append(
             Span(rank=rank, stream=COMPUTE, name=names[kernel], start=begin + offset, duration=end - begin,
-                 correlation=1000 + index)
+                 correlation=1000 + index + 10_000_000 * rank)
         )  # fmt: skip
         at = end
     total = 0.0
-    for place, (begin, end, which) in enumerate(comm):
+    for number, (begin, end, which) in enumerate(comm):
         if begin < at:
             total += end - begin
             made.spans.append(
                 Span(rank=rank, stream=COMM, name=COLLECTIVES[which], start=begin + offset,
-                     duration=end - begin, correlation=900_000 + place)
+                     duration=end - begin, correlation=900_000 + number + 10_000_000 * rank)
             )  # fmt: skip
-    if recipe.steps:
-        count = 10
-        made.steps += [(rank, step, offset + at * step / count, at / count) for step in range(count)]
+    for step, (begin, end) in enumerate(zip(begins, [*begins[1:], at], strict=True)):
+        made.steps.append((rank, step, begin + offset, end - begin))
     made.hidden_s += hidden / 1e6 / recipe.ranks
     made.cost_s += cost / 1e6 / recipe.ranks
     made.exposed_s += (total - hidden) / 1e6 / recipe.ranks
@@ -158,16 +169,72 @@ def _advance(
         place += 1
 
 
+SCHEDULED = range(4, 8)
+"""Places that a schedule covers."""
+
+
+def scheduled(
+    *,
+    steps: int = 60,
+    places: int = 12,
+    longer: float = 1.0,
+    slowdown: float = 1.0,
+    share: float = 1.0,
+    cut: bool = True,
+    where: range = SCHEDULED,
+    ramp: float = 0.0,
+    seed: int = 1,
+) -> Made:
+    """A step has `places` times the same kernel, and a collective that covers those `where`, in a `share` of
+    the steps, or some of them (`cut`); at all of them kernels are `longer` by themselves, and take `slowdown`
+    times as long beside the collective. The clock slows by `ramp` over the run, and communication is more
+    frequent towards its end.
+    """
+    random = np.random.default_rng(seed)
+    made, at = Made(), 1e6
+    for step in range(steps):
+        begun = at
+        present = random.random() < share * (1 if share == 1 or not ramp else 2 * (step + 0.5) / steps)
+        first, last = where[0], where[-1]
+        if share < 1 and cut:
+            first, last = sorted(random.choice(where, 2, replace=False))
+        comm = [0.0, 0.0]
+        for place in range(places):
+            work = 100.0 * (longer if place in where else 1.0) * (1 + ramp * step / steps)
+            covered = present and first <= place <= last
+            lasts = work * float(np.exp(random.normal(0, 0.02))) * (slowdown if covered else 1.0)
+            if covered:
+                comm = [comm[0] or at, at + lasts]
+                made.hidden_s += lasts / 1e6
+                made.cost_s += lasts * (1 - 1 / slowdown) / 1e6
+            made.spans.append(Span(rank=0, stream=COMPUTE, name="gemm", start=at, duration=lasts))
+            at += lasts + 2.0
+        if present:
+            made.spans.append(
+                Span(
+                    rank=0,
+                    stream=COMM,
+                    name=COLLECTIVES[0],
+                    start=comm[0] - 0.5,
+                    duration=comm[1] - comm[0] + 1,
+                )
+            )
+        made.steps.append((0, step, begun - 1, at - begun))
+    return made
+
+
 def kineto(
     made: Made,
     *,
     rank: int | None = None,
+    named: bool = True,
     renamed: bool = False,
     streams: bool = True,
     launches: bool = False,
 ) -> bytes:
-    """As PyTorch's profiler writes it. `renamed`: collectives have a name that says nothing; without
-    `streams` no event says its stream; `launches`: the host's operations that launched the collectives.
+    """As PyTorch's profiler writes it. `named`: with its steps; `renamed`: collectives have a name that says
+    nothing; without `streams` no event says its stream; `launches`: the host's operations that launched the
+    collectives.
     """
     events: list[dict[str, Any]] = []
     for span in made.spans:
@@ -186,7 +253,7 @@ def kineto(
         )  # fmt: skip
         if launches:
             events += _launch(span, comm)
-    for step_rank, at, begin, length in made.steps:
+    for step_rank, at, begin, length in made.steps if named else ():
         if rank is None or step_rank == rank:
             events.append(
                 {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{at}", "pid": 4000 + step_rank,
@@ -231,6 +298,15 @@ def nsight(made: Made, path: Path, *, renamed: bool = False) -> None:
                  span.rank << 24, name, name, len(span.name), 1, 1)
             )  # fmt: skip
         base.executemany(f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({','.join('?' * 12)})", rows)
+        base.execute(
+            "CREATE TABLE NVTX_EVENTS"
+            " (start INT, end INT, eventType INT, text TEXT, globalTid INT, textId INT)"
+        )
+        base.executemany(
+            "INSERT INTO NVTX_EVENTS VALUES (?, ?, 59, ?, ?, NULL)",
+            [(round(begin * 1000), round((begin + length) * 1000), f"step {step}", rank << 24 | 1)
+             for rank, step, begin, length in made.steps],
+        )  # fmt: skip
         base.executemany(
             "INSERT INTO StringIds VALUES (?, ?)", [(number, name) for name, number in names.items()]
         )
@@ -243,4 +319,4 @@ def write_gzip(data: bytes, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_bytes(kineto(make(Recipe(ranks=2, slowdown=1.15, steps=True)), launches=True))
+    Path(sys.argv[1]).write_bytes(kineto(make(Recipe(ranks=2, slowdown=1.15)), launches=True))

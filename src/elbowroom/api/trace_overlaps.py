@@ -35,11 +35,13 @@ def trace_overlap(
     *,
     computation: Sequence[str] = (),
     communication: Sequence[str] = (),
+    step: Sequence[str] = (),
     between_calls: bool = False,
 ) -> TraceOverlap:
     """The overlap of one trace, in one file, or in one for each rank. Names that match a regular expression
-    in `computation` or `communication` are of that side, whatever the trace says. `between_calls`: the time
-    between two communications of a thread is computation, for traces that record MPI only.
+    in `computation` or `communication` are of that side, whatever the trace says, and those in `step` are
+    steps. `between_calls`: the time between two communications of a thread is computation, for traces that
+    record MPI only.
 
     UsageError for what is no trace, is damaged at its begin, has no communication or no computation, or is of
     several runs; MachineError if a reader fails. What ends early is analysed up to there, with a doubt.
@@ -47,7 +49,7 @@ def trace_overlap(
     names = [str(file) for file in ([files] if isinstance(files, str | Path) else files)]
     if not names:
         raise UsageError("is missing", field="trace", hint="name a trace")
-    patterns = Patterns(computation=tuple(computation), communication=tuple(communication))
+    patterns = Patterns(computation=tuple(computation), communication=tuple(communication), step=tuple(step))
     patterns.compiled()
     try:
         places = [_place(Path(name)) for name in names]
@@ -92,6 +94,7 @@ def compare_trace_overlaps(
     *,
     computation: Sequence[str] = (),
     communication: Sequence[str] = (),
+    step: Sequence[str] = (),
     between_calls: bool = False,
 ) -> OverlapComparison:
     """Two traces of one program beside each other; raises as `trace_overlap`, and if they have no class of
@@ -100,7 +103,13 @@ def compare_trace_overlaps(
     for file in (first, second):
         _place(Path(file))
     found = [
-        trace_overlap(file, computation=computation, communication=communication, between_calls=between_calls)
+        trace_overlap(
+            file,
+            computation=computation,
+            communication=communication,
+            step=step,
+            between_calls=between_calls,
+        )
         for file in (first, second)
     ]
     return compare_overlaps(*found)

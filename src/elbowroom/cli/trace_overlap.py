@@ -25,6 +25,7 @@ LETTERS = 21
 @click.argument("files", metavar="TRACE...", nargs=-1, required=True)
 @click.option("--computation", multiple=True, metavar="PATTERN", help="Names that match are computation.")
 @click.option("--communication", multiple=True, metavar="PATTERN", help="Names that match are communication.")
+@click.option("--step", multiple=True, metavar="PATTERN", help="Names that match are steps of the program.")
 @click.option(
     "--between-calls", is_flag=True, help="The time between a thread's calls of MPI is computation."
 )
@@ -41,6 +42,7 @@ def trace_overlap(
     files: tuple[str, ...],
     computation: tuple[str, ...],
     communication: tuple[str, ...],
+    step: tuple[str, ...],
     between_calls: bool,
     compare: bool,
     out: str | None,
@@ -54,6 +56,7 @@ def trace_overlap(
     chosen: dict[str, Any] = {
         "computation": computation,
         "communication": communication,
+        "step": step,
         "between_calls": between_calls,
     }
     if compare:
@@ -84,6 +87,7 @@ def _compare(files: tuple[str, ...], chosen: dict[str, Any], out: str | None, as
 
 
 def _print(found: TraceOverlap) -> None:
+    print_wrapped(found.counts)
     print_wrapped(found.verdict, style="bold")
     print()
     console().print(_times(found))
@@ -120,7 +124,7 @@ def _times(found: TraceOverlap) -> object:
     table.add_row("  exposed", duration(found.exposed_s / per), "")
     cost = found.cost
     if cost is None:
-        table.add_row("cost of hiding", "n/a", "")
+        table.add_row("cost of hiding", "n/a", f"at most {duration(found.cost_at_most_s / per)}")
     else:
         ends = span(duration(cost.low / per), duration(cost.high / per))
         table.add_row("cost of hiding", duration(cost.value / per), ends)

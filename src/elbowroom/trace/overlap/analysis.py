@@ -6,18 +6,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
+import numpy as np
 
 from elbowroom.errors import UsageError
 from elbowroom.stats.interval import Interval
 from elbowroom.stats.overlapped_times import OverlappedTimes
 from elbowroom.stats.signed_ranks import CONFIDENCE
-from elbowroom.trace.overlap.costs import cost_of
-from elbowroom.trace.overlap.document import CommunicationKind, ComputationClass, TraceOverlap
+from elbowroom.trace.overlap.costs import cost_of, most_of
+from elbowroom.trace.overlap.counted import count, sentence
+from elbowroom.trace.overlap.document import (
+    CommunicationKind,
+    ComputationClass,
+    Counted,
+    LeftOut,
+    TraceOverlap,
+)
 from elbowroom.trace.overlap.events import Events
 from elbowroom.trace.overlap.exposure import SideSlices, by_rank, exposure, of_side
 from elbowroom.trace.overlap.gaps import with_gaps
 from elbowroom.trace.overlap.matching import fewest
-from elbowroom.trace.overlap.recognition import COMMUNICATION, COMPUTATION, Patterns, sides
+from elbowroom.trace.overlap.names import communicates
+from elbowroom.trace.overlap.places import find_places, find_steps
+from elbowroom.trace.overlap.recognition import (
+    COMMUNICATION,
+    COMPUTATION,
+    WAITING,
+    Patterns,
+    Recognised,
+    recognise,
+    steps_of,
+)
 from elbowroom.trace.overlap.rows import (
     communication_kind,
     communication_rows,
@@ -25,6 +43,7 @@ from elbowroom.trace.overlap.rows import (
     computation_rows,
 )
 from elbowroom.trace.overlap.slices import slices
+from elbowroom.trace.overlap.spans import union
 from elbowroom.trace.overlap.verdict import verdict
 
 NS = 1e9
@@ -47,37 +66,56 @@ def analyse(
         raise UsageError(
             "has no events with a duration", field="trace", value=", ".join(files), hint="record it again"
         )
-    found = sides(events, patterns)
+    found = recognise(events, patterns)
     if between_calls:
-        events = with_gaps(events, found == COMMUNICATION)
-        found = sides(events, patterns)
+        events = with_gaps(events, np.isin(found.side, (COMMUNICATION, WAITING)))
+        found = recognise(events, patterns)
     cut = slices(events)
-    computing = of_side(events, found, cut, COMPUTATION)
-    communicating = of_side(events, found, cut, COMMUNICATION)
-    _check_sides(events, computing, communicating, files)
+    computing, communicating, waiting = (
+        of_side(events, found.side, cut, side) for side in (COMPUTATION, COMMUNICATION, WAITING)
+    )
+    counts = _Counts(*count(events, found, cut))
+    _check_sides(events, found, counts, computing, communicating, files)
     comp = exposure(events, computing, communicating)
     comm = exposure(events, communicating, computing)
-    comp_rows, comm_rows = computation_rows(events, comp), communication_rows(events, comm)
+    steps = find_steps(events, steps_of(events, patterns))
+    comp_rows = computation_rows(events, comp, find_places(events, comp, steps))
+    comm_rows = communication_rows(events, comm, find_places(events, comm, steps))
     tested = sum(len(row.comparisons) >= fewest(CONFIDENCE) for row in (*comp_rows, *comm_rows))
     confidence = 1 - FAMILY / max(tested, 1)
-    times = _times(computing, communicating)
+    times = _times(computing, communicating, waiting)
     cost, share = cost_of(events, comp, comp_rows, by_rank(computing), confidence, times.ranks)
     comm_cost, _ = cost_of(events, comm, comm_rows, by_rank(communicating), confidence, times.ranks)
-    known = _Costs(comp=cost if share >= KNOWN else None, comm=comm_cost, share=share)
+    most = most_of(events, comp, by_rank(computing), times.ranks)
+    known = _Costs(comp=cost if share >= KNOWN else None, comm=comm_cost, share=share, most=most)
     classes = tuple(computation_class(comp, row, confidence) for row in comp_rows)
     kinds = tuple(communication_kind(comm, row, confidence, len(times.ranks)) for row in comm_rows)
-    return _document(events, files, times, known, classes, kinds)
+    return _document(events, files, counts, times, known, classes, kinds, steps.count or None)
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """What counts as a side, and what does not."""
+
+    counted: tuple[Counted, ...]
+    left: tuple[LeftOut, ...]
 
 
 def _check_sides(
-    events: Events, computing: SideSlices, communicating: SideSlices, files: Sequence[str]
+    events: Events,
+    found: Recognised,
+    counts: _Counts,
+    computing: SideSlices,
+    communicating: SideSlices,
+    files: Sequence[str],
 ) -> None:
     """UsageError where nothing is recognised as one of the sides, or no rank has both."""
     for side, word in ((communicating, "communication"), (computing, "computation")):
         if not len(side.cut.owner):
-            names = [kind.name for kind in events.classes]
             calls = ", or count the time between calls: --between-calls" if side is computing else ""
-            what = f"has no {word} that is recognised ({len(events)} events, such as {_some(names)})"
+            what = f"has no {word} that is recognised ({len(events)} events{_instead(counts)})"
+            if side is communicating and (launched := _launched(events, found)):
+                what = f"has no {word} that is recognised: {launched}"
             hint = f"name it with --{word} PATTERN{calls}"
             raise UsageError(what, field="trace", value=", ".join(files), hint=hint)
     if not set(computing.rank.tolist()) & set(communicating.rank.tolist()):
@@ -87,6 +125,26 @@ def _check_sides(
             value=", ".join(files),
             hint="name all files of a rank, or record both",
         )
+
+
+def _instead(counts: _Counts) -> str:
+    """What the events are that were recognised as something else."""
+    parts = [f"{one.operations} of kind {one.kind}" for one in counts.counted]
+    parts += [f"{one.operations} of kind {one.kind}, such as {_some(one.names)}" for one in counts.left]
+    return "".join(f"; {part}" for part in parts)
+
+
+def _launched(events: Events, found: Recognised) -> str:
+    """Where the host launches communication, but no device was recorded."""
+    named = np.array([communicates(one.name) for one in events.classes], dtype=bool)[events.kind]
+    there = named & (found.of_kind("launch") | found.of_kind("annotation"))
+    if not there.any():
+        return ""
+    names = [events.classes[number].name for number in np.unique(events.kind[there]).tolist()]
+    return (
+        f"the host launches it ({int(there.sum())} events: {_some(names)}), but the device that carries it "
+        "out was not recorded"
+    )
 
 
 def _some(names: Sequence[str]) -> str:
@@ -104,25 +162,28 @@ class _Times:
     hidden: float
 
 
-def _times(computing: SideSlices, communicating: SideSlices) -> _Times:
-    comp, comm = by_rank(computing), by_rank(communicating)
+def _times(computing: SideSlices, communicating: SideSlices, waiting: SideSlices) -> _Times:
+    """Waits for messages communicate where the rank does not compute."""
+    comp, comm, waits = by_rank(computing), by_rank(communicating), by_rank(waiting)
     ranks = tuple(sorted(set(comp) | set(comm)))
-    hidden = sum(
-        int(comp[rank].covered(comm[rank].start, comm[rank].end).sum())
-        for rank in ranks
-        if rank in comp and rank in comm
-    )
-    span = sum(
-        max(int(side[rank].end[-1]) for side in (comp, comm) if rank in side)
-        - min(int(side[rank].start[0]) for side in (comp, comm) if rank in side)
-        for rank in ranks
-    )
+    none = np.zeros(0, dtype=np.int64)
+    hidden = span = either = 0
+    for rank in ranks:
+        sides = [side[rank] for side in (comp, comm, waits) if rank in side]
+        every = union(
+            np.concatenate([one.start for one in sides]), np.concatenate([one.end for one in sides])
+        )
+        alone = comp.get(rank, union(none, none))
+        hidden += int(alone.covered(comm[rank].start, comm[rank].end).sum()) if rank in comm else 0
+        span += int(every.end[-1] - every.start[0])
+        either += every.total
     count = len(ranks)
+    total = sum(spans.total for spans in comp.values())
     return _Times(
         ranks=ranks,
         span=span / count,
-        comp=sum(spans.total for spans in comp.values()) / count,
-        comm=sum(spans.total for spans in comm.values()) / count,
+        comp=total / count,
+        comm=(either - total + hidden) / count,
         hidden=hidden / count,
     )
 
@@ -130,21 +191,24 @@ def _times(computing: SideSlices, communicating: SideSlices) -> _Times:
 @dataclass(frozen=True, kw_only=True)
 class _Costs:
     """How much longer each side took beside the other, s; None: not measured. `share`: the part of the shared
-    time of computations for which it was.
+    time of computations for which it was; `most`: of computations at most.
     """
 
     comp: Interval | None
     comm: Interval | None
     share: float
+    most: float
 
 
 def _document(
     events: Events,
     files: Sequence[str],
+    counts: _Counts,
     times: _Times,
     costs: _Costs,
     classes: tuple[ComputationClass, ...],
     kinds: tuple[CommunicationKind, ...],
+    steps: int | None,
 ) -> TraceOverlap:
     comp, comm, hidden = times.comp / NS, times.comm / NS, times.hidden / NS
     shares = _shares(comp, comm, hidden, costs)
@@ -153,7 +217,10 @@ def _document(
         format=events.format,
         events=len(events),
         ranks=len(times.ranks),
-        steps=events.steps,
+        steps=steps,
+        counts=sentence(counts.counted, counts.left),
+        counted=counts.counted,
+        left_out=counts.left,
         span_s=times.span / NS,
         comp_s=comp,
         comm_s=comm,
@@ -164,6 +231,7 @@ def _document(
         cost_s=None if costs.comp is None else costs.comp.value,
         cost=costs.comp,
         cost_share=costs.share,
+        cost_at_most_s=costs.most,
         comm_cost=costs.comm,
         overlap=None if shares is None else shares.overlap,
         osu_overlap=None if shares is None else shares.osu_overlap,

@@ -9,17 +9,16 @@ from typing import Any
 import numpy as np
 
 from elbowroom.errors import UsageError
-from elbowroom.trace.overlap.events import NONE, EventClass, Events, Floats, Ints, Lane
+from elbowroom.trace.overlap.accelerators import ProcessFacts, backends_of, of_host
+from elbowroom.trace.overlap.categories import STEP, on_device
+from elbowroom.trace.overlap.events import EventClass, Events, Floats, Ints, Lane
 from elbowroom.trace.overlap.json_events import NO_ARGUMENTS, EventArguments, JsonEvent, JsonTrace
-from elbowroom.trace.overlap.recognition import KERNELS
-from elbowroom.trace.overlap.tables import Columns, Numbering, check_memory, events
+from elbowroom.trace.overlap.launches import Launches, find_launches
+from elbowroom.trace.overlap.tables import STEPS, Columns, Numbering, check_memory, events
 
-DEVICE = frozenset((*KERNELS, "gpu_memcpy", "gpu_memset"))
-"""Categories of events on a device."""
-LAUNCHES = frozenset(("cuda_runtime", "cuda_driver", "hip_runtime"))
-STEP = re.compile(r"(ProfilerStep#|(train(ing)?[ _]?)?(step|iter(ation)?)[ _#:]*)\d+$", re.IGNORECASE)
-"""Names of steps."""
 US = 1000.0
+LATEST = 4e15
+"""us: 126 years; later times, and earlier ones than minus that, are damage."""
 
 
 def read_json(path: Path) -> Events:
@@ -31,18 +30,28 @@ def read_json(path: Path) -> Events:
     return table.events(path, trace)
 
 
+class _Groups(dict[Any, bool | None]):
+    """Whether events of a category are on a device; None: their lane says it."""
+
+    def __missing__(self, category: Any) -> bool | None:
+        found = self[category] = on_device(str(category))
+        return found
+
+
 class _Table:
     """What is known of a trace while its blocks come."""
 
     def __init__(self) -> None:
-        self.classes = Numbering()  # (name, category, detail, collective)
-        self.lanes = Numbering()  # (on a device, process, stream or thread)
+        # (name, category, detail, collective, on a device, or its process that decides)
+        self.classes = Numbering()
+        self.lanes = Numbering()  # (on a device or None, process, stream or thread)
+        self.groups = _Groups()
         self.kind, self.lane, self.correlation, self.external = Columns(), Columns(), Columns(), Columns()
         self.start: list[Floats] = []
         self.duration: list[Floats] = []
         self.open: dict[tuple[Any, Any], list[JsonEvent]] = {}
-        self.names: dict[Any, str] = {}
-        self.unended = 0
+        self.facts = ProcessFacts()
+        self.timeless = 0
 
     def add(self, block: list[JsonEvent]) -> None:
         """Adds the events of a block."""
@@ -51,22 +60,50 @@ class _Table:
             whole += self._paired(event for event in block if event.ph != "X")
         timed = [event for event in whole if type(event.ts) is float and type(event.dur) is float]
         if len(timed) != len(whole):
-            timed += [event for event in map(_with_numbers, whole) if event is not None]
+            read = [_with_numbers(event) for event in whole if not _has_numbers(event)]
+            timed += [event for event in read if event is not None]
+            self.timeless += len(whole) - len(timed)
         if not timed:
             return
         check_memory(len(self.kind) + len(timed))
         arguments = [event.args if type(event.args) is EventArguments else NO_ARGUMENTS for event in timed]
         pairs = list(zip(timed, arguments, strict=True))
-        classes, lanes = self.classes, self.lanes
-        self.kind.add([classes[_class_key(event, more)] for event, more in pairs])
-        self.lane.add([lanes[_lane_key(event, more)] for event, more in pairs])
+        try:
+            kinds, lanes = self._keys(pairs)
+        except TypeError:  # a name, category, process or thread that is a list
+            for event, more in pairs:
+                event.name, event.cat, event.pid, event.tid, more.stream = map(
+                    _hashable, (event.name, event.cat, event.pid, event.tid, more.stream)
+                )
+            kinds, lanes = self._keys(pairs)
+        self.kind.add(kinds)
+        self.lane.add(lanes)
         self.start.append(np.array([event.ts for event in timed], dtype=float))
         self.duration.append(np.array([event.dur for event in timed], dtype=float))
         self.correlation.add([_whole(more.correlation) for more in arguments])
         self.external.add([_whole(more.external) for more in arguments])
 
+    def _keys(self, pairs: list[tuple[JsonEvent, EventArguments]]) -> tuple[list[int], list[int]]:
+        classes, lanes, groups = self.classes, self.lanes, self.groups
+        kinds, places = [], []
+        key: tuple[Any, ...]
+        for event, more in pairs:
+            group = groups[event.cat]
+            if group is None and type(more.device) is int and more.device >= 0:
+                group = True
+            if group:
+                key = event.name, event.cat, bytes(more.grid), more.collective is not None, True
+            elif group is None:
+                key = event.name, event.cat, b"", more.collective is not None, (event.pid,)
+            else:
+                key = event.name, event.cat, bytes(more.dims) if event.cat == "cpu_op" else b"", False, False
+            row = event.tid if group is False or more.stream is None else more.stream
+            kinds.append(classes[key])
+            places.append(lanes[group, event.pid, row])
+        return kinds, places
+
     def _paired(self, block: Any) -> list[JsonEvent]:
-        """Begins and ends as one event; names of processes are kept."""
+        """Begins and ends as one event; what metadata say of processes is kept."""
         whole = []
         for event in block:
             key = (_hashable(event.pid), _hashable(event.tid))
@@ -78,31 +115,27 @@ class _Table:
                     if isinstance(begin.ts, float) and isinstance(event.ts, float):
                         begin.dur = event.ts - begin.ts
                         whole.append(begin)
-            elif event.ph == "M" and event.name == "process_name" and type(event.args) is EventArguments:
-                self.names[_hashable(event.pid)] = str(event.args.name)
+            elif event.ph == "M" and type(event.args) is EventArguments:
+                self.facts.add(key[0], event.name, event.args)
         return whole
 
     def events(self, path: Path, trace: JsonTrace) -> Events:
         """All of it as columns."""
         start = np.concatenate(self.start) if self.start else np.zeros(0)
         duration = np.concatenate(self.duration) if self.duration else np.zeros(0)
-        kind, lane = self.kind.whole(), self.lane.whole()
-        usable = np.isfinite(start) & np.isfinite(duration) & (duration > 0) & (np.abs(start) < 1e18)
-        usable &= duration < 1e15
+        usable = (np.abs(start) < LATEST) & (duration >= 0) & (duration < LATEST)
         start = np.where(usable, start, 0.0)
         origin = float(start[usable].min()) if usable.any() else 0.0
         began = np.round((start - origin) * US).astype(np.int64)
         lasted = np.where(usable, np.round(np.where(usable, duration, 0.0) * US), 0).astype(np.int64)
-        classes = [_event_class(key) for key in self.classes]
-        ranks, lanes = self._lanes(path, trace)
-        unended = sum(map(len, self.open.values()))
-        doubts = [f"{path.name} {trace.doubt}: the events before that are analysed"] if trace.doubt else []
-        notes = [f"{path.name}: {unended} events have no end, and are left out"] if unended else []
-        _check_one_run(path, classes, lanes, kind[usable], lane[usable])
-        launched = _launched(
+        on_devices = [self._on_device(group, process) for group, process, _ in self.lanes]
+        classes, kind, note = self._classes(trace, device=any(on_devices))
+        lane = self.lane.whole()
+        launches = find_launches(
             classes, kind, lane, began, lasted, self.correlation.whole(), self.external.whole()
         )
-        steps = len({one.name for one in classes if STEP.match(one.name)})
+        ranks, lanes = self._lanes(path, trace, on_devices, launches, lane)
+        _check_one_run(path, classes, lanes, kind[usable], lane[usable])
         return events(
             format="json",
             classes=classes,
@@ -112,31 +145,71 @@ class _Table:
             lane=lane,
             start=began,
             duration=lasted,
-            launched=launched,
-            steps=steps or None,
+            launched=launches.operation,
+            issued=launches.issued,
             job=_job(trace),
-            doubts=tuple(doubts),
-            notes=tuple(notes),
+            doubts=(f"{path.name} {trace.doubt}: the events before that are analysed",)
+            if trace.doubt
+            else (),
+            notes=(*self._notes(path, int((~usable).sum())), *((note,) if note else ())),
         )
 
-    def _lanes(self, path: Path, trace: JsonTrace) -> tuple[list[str], list[Lane]]:
-        """One rank for the file where it has at most one device, otherwise one for each device; for each
-        process where there is none.
+    def _notes(self, path: Path, impossible: int) -> list[str]:
+        unended = sum(map(len, self.open.values()))
+        counts = (
+            (unended, "have no end"),
+            (self.timeless, "have no time or duration that is a number"),
+            (impossible, "have an impossible time or duration (negative, or too large)"),
+        )
+        return [f"{path.name}: {count} events {what}, and are left out" for count, what in counts if count]
+
+    def _on_device(self, group: bool | None, process: Any) -> bool:
+        return process in self.facts.devices if group is None else group
+
+    def _classes(self, trace: JsonTrace, *, device: bool) -> tuple[list[EventClass], Ints, str]:
+        """The classes, the class of each event, and a note. Categories of the host are those that follow from
+        what else was recorded; the same class of several processes is one.
         """
-        devices = {key[1] for key in self.lanes if key[0]}
+        there = [
+            self._on_device(None, key[4][0]) if isinstance(key[4], tuple) else key[4] for key in self.classes
+        ]
+        found = [_event_class(key, device=on) for key, on in zip(self.classes, there, strict=True)]
+        hosts = [one for one, on in zip(found, there, strict=True) if not on]
+        resolved, note = of_host(
+            hosts, device=device, backends=backends_of(trace.about.get("distributedInfo"))
+        )
+        rest = iter(resolved)
+        numbers = Numbering()
+        number = np.array(
+            [numbers[one if on else next(rest)] for one, on in zip(found, there, strict=True)], dtype=np.int64
+        )
+        kind = self.kind.whole()
+        return list(numbers), number[kind] if len(kind) else kind, note
+
+    def _lanes(
+        self, path: Path, trace: JsonTrace, on_devices: list[bool], launches: Launches, lane: Ints
+    ) -> tuple[list[str], list[Lane]]:
+        """One rank for the file where it states its rank or has one device; otherwise one for each device,
+        with the process that launches for it alone; for each process where there is no device.
+        """
+        owners = [process for _, process, _ in self.lanes]
+        devices = {one for one, on in zip(owners, on_devices, strict=True) if on}
         stated = trace.about.get("distributedInfo")
         rank = stated.get("rank") if isinstance(stated, dict) else None
+        whole = isinstance(rank, int) or len(devices) == 1
         own = f"rank {rank}" if isinstance(rank, int) else path.name
+        served = launches.served(lane, owners)
+        titles = self.facts.titles(devices or owners, "device" if devices else "process")
         ranks = Numbering()
         lanes = []
-        for on_device, process, row in self.lanes:
-            if len(devices) == 1:
+        for (_, process, row), on in zip(self.lanes, on_devices, strict=True):
+            if whole:
                 name = own
-            elif on_device or not devices:
-                name = self.names.get(process, f"{'device' if devices else 'process'} {process}")
+            elif on or not devices:
+                name = titles[process]
             else:
-                name = f"host {process}"
-            lanes.append(Lane(rank=ranks[name], name=str(row), device=on_device))
+                name = titles.get(served.get(process), f"host {process}")
+            lanes.append(Lane(rank=ranks[name], name=str(row), device=on))
         return list(ranks), lanes
 
 
@@ -149,7 +222,7 @@ def _job(trace: JsonTrace) -> str:
 
 def _check_one_run(path: Path, classes: list[EventClass], lanes: list[Lane], kind: Ints, lane: Ints) -> None:
     """UsageError where a thread has a step twice: files of several runs were put together."""
-    steps = np.array([one.category == "step" for one in classes], dtype=bool)
+    steps = np.array([one.category == STEP for one in classes], dtype=bool)
     host = np.array([not one.device for one in lanes], dtype=bool)
     if not steps.any():
         return
@@ -165,33 +238,23 @@ def _check_one_run(path: Path, classes: list[EventClass], lanes: list[Lane], kin
         )
 
 
-def _class_key(event: JsonEvent, more: EventArguments) -> tuple[Any, ...]:
-    category = event.cat
-    if category in DEVICE:
-        return event.name, category, bytes(more.grid), more.collective is not None
-    return event.name, category, bytes(more.dims) if category == "cpu_op" else b"", False
-
-
-def _lane_key(event: JsonEvent, more: EventArguments) -> tuple[bool, Any, Any]:
-    if event.cat in DEVICE:
-        return True, event.pid, event.tid if more.stream is None else more.stream
-    return False, event.pid, event.tid
-
-
-def _event_class(key: tuple[Any, ...]) -> EventClass:
-    name, category, detail, collective = key
+def _event_class(key: tuple[Any, ...], *, device: bool) -> EventClass:
+    name, category, detail, collective, _ = key
     text = detail.decode("utf-8", "replace").strip()
-    if text and category in DEVICE:
+    if text and device:
         text = "grid " + "x".join(re.findall(r"-?\d+", text))
+    stated = str(category) or ("device" if device else "")
     return EventClass(
-        name=str(name), category="step" if STEP.match(str(name)) else str(category),
+        name=str(name), category=STEP if not device and STEPS.match(str(name)) else stated,
         detail="".join(text.split("\n")), collective=collective, )  # fmt: skip
 
 
+def _has_numbers(event: JsonEvent) -> bool:
+    return type(event.ts) is float and type(event.dur) is float
+
+
 def _with_numbers(event: JsonEvent) -> JsonEvent | None:
-    """An event whose times are texts, or None for one that has none; None for one that is complete."""
-    if type(event.ts) is float and type(event.dur) is float:
-        return None
+    """An event whose times are texts; None for one that has none."""
     try:
         event.ts, event.dur = float(event.ts or ""), float(event.dur or "")
     except (TypeError, ValueError):
@@ -200,71 +263,8 @@ def _with_numbers(event: JsonEvent) -> JsonEvent | None:
 
 
 def _hashable(value: Any) -> Any:
-    return value if isinstance(value, int | str) else str(value)
+    return value if isinstance(value, int | float | str | None) else str(value)
 
 
 def _whole(value: Any) -> int:
-    return value if type(value) is int and 0 <= value < 2**62 else NONE
-
-
-def _launched(
-    classes: list[EventClass],
-    kind: Ints,
-    lane: Ints,
-    start: Ints,
-    duration: Ints,
-    correlation: Ints,
-    external: Ints,
-) -> Ints:
-    """The class of the host's operation that launched each event of a device: the one with its external id,
-    or the one around the launch with its correlation.
-    """
-    category = np.array(
-        [{"cpu_op": 1, "user_annotation": 1}.get(one.category, 0) for one in classes], dtype=np.int64
-    )
-    category[[one.category in LAUNCHES for one in classes]] = 2
-    category[[one.category in DEVICE for one in classes]] = 3
-    found = np.full(len(kind), NONE, dtype=np.int64)
-    of_event = category[kind] if len(kind) else kind
-    operations, launches, device = (np.flatnonzero(of_event == number) for number in (1, 2, 3))
-    if not len(operations) or not len(device):
-        return found
-    by_external = _joined(external, device, operations)
-    found[device] = np.where(by_external != NONE, kind[by_external], NONE)
-    by_correlation = _joined(correlation, device, launches)
-    around = _around(lane, start, duration, launches, operations)
-    known = (by_correlation != NONE) & (by_external == NONE)
-    found[device[known]] = around[np.searchsorted(launches, by_correlation[known])]
-    operation = found != NONE
-    found[device[known]] = np.where(operation[device[known]], kind[found[device[known]]], NONE)
-    return found
-
-
-def _joined(key: Ints, of: Ints, to: Ints) -> Ints:
-    """For each event `of` the event among `to` with the same key, NONE without one."""
-    to = to[key[to] != NONE]
-    if not len(to):
-        return np.full(len(of), NONE, dtype=np.int64)
-    order = to[np.argsort(key[to], kind="stable")]
-    at = np.minimum(np.searchsorted(key[order], key[of]), len(order) - 1)
-    return np.where(key[order[at]] == key[of], order[at], NONE)
-
-
-def _around(lane: Ints, start: Ints, duration: Ints, inner: Ints, outer: Ints) -> Ints:
-    """For each event `inner` the event `outer` of the same thread that begins last before it and has not
-    ended, or the one before that; NONE without one.
-    """
-    order = outer[np.lexsort((start[outer], lane[outer]))]
-    # One number that sorts by thread, then time.
-    span = int(start.max() - start.min()) + 1
-    first = int(start.min())
-    key, wanted = lane[order] * span + start[order] - first, lane[inner] * span + start[inner] - first
-    at = np.searchsorted(key, wanted, side="right") - 1
-    found = np.full(len(inner), NONE, dtype=np.int64)
-    for _ in range(16):
-        there = (at >= 0) & (found == NONE)
-        place = order[np.maximum(at, 0)]
-        inside = there & (lane[place] == lane[inner]) & (start[place] + duration[place] >= start[inner])
-        found[inside] = place[inside]
-        at = at - 1
-    return found
+    return value if type(value) is int and 0 <= value < 2**62 else -1

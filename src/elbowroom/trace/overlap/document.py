@@ -11,6 +11,24 @@ from elbowroom.stats.interval import Interval
 SCHEMA = "elbowroom/trace-overlap"
 
 
+class Counted(msgspec.Struct, frozen=True, kw_only=True):
+    """Operations of one `kind` that count: `computation`, `collective`, `message`, `copy` (between two
+    memories), or `communication` of another kind; and their time in all, without what is nested in them.
+    """
+
+    kind: str
+    operations: int
+    seconds: float
+
+
+class LeftOut(Counted, frozen=True, kw_only=True):
+    """Operations that count as neither side: `set-up`, `wait for messages`, `wait`, `launch`, `annotation`,
+    `runtime`, `input/output`, or `unknown` categories; and the `names` with most time (the categories).
+    """
+
+    names: tuple[str, ...] = ()
+
+
 class Matched(msgspec.Struct, frozen=True, kw_only=True):
     """What was compared: instances `alone` and `overlapped`, independent `comparisons` of both, and the
     `slowdown`, the ratio of durations beside the other side and alone; None with the `reason`.
@@ -57,11 +75,14 @@ class CommunicationKind(Matched, frozen=True, kw_only=True):
 class TraceOverlap(msgspec.Struct, frozen=True, kw_only=True):
     """What overlap hides in a trace, and what hiding costs (docs/guide/trace-overlap.md).
 
-    `comp_s`, `comm_s`: how long a rank computes, communicates; `together_s`: does either; `hidden_s`: does
-    both; `exposed_s`: only communicates. `cost`: how much longer the computation took, None if it was not
-    measured; `cost_share`: the part of the hidden time for which it was measured; `comm_cost` the same of
-    communication. `overlap`, `osu_overlap` and `fraction_of_ideal` are None without a cost.
-    `steps`: steps that the trace names, on one rank. `doubts`: why the result cannot be trusted.
+    `counted`: what counts as computation and communication; `left_out`: what counts as neither. `counts`:
+    both in one sentence. `comp_s`, `comm_s`: how long a rank computes, communicates; `together_s`: does
+    either; `hidden_s`: does both; `exposed_s`: only communicates, or waits for messages. `cost`: how much
+    longer the computation took, None if it was not measured; `cost_share`: the part of the hidden time for
+    which it was measured; `cost_at_most_s`: what it is if each computation beside communication would take as
+    long alone as the fastest tenth of its class; `comm_cost` the cost of communication. `overlap`,
+    `osu_overlap` and `fraction_of_ideal` are None without a cost. `steps`: steps that the trace names, on one
+    rank. `doubts`: why the result cannot be trusted.
     """
 
     schema: str = SCHEMA
@@ -71,6 +92,9 @@ class TraceOverlap(msgspec.Struct, frozen=True, kw_only=True):
     events: int
     ranks: int
     steps: int | None = None
+    counts: str
+    counted: tuple[Counted, ...]
+    left_out: tuple[LeftOut, ...] = ()
     span_s: float
     comp_s: float
     comm_s: float
@@ -81,6 +105,7 @@ class TraceOverlap(msgspec.Struct, frozen=True, kw_only=True):
     cost_s: float | None = None
     cost: Interval | None = None
     cost_share: float
+    cost_at_most_s: float
     comm_cost: Interval | None = None
     overlap: float | None = None
     osu_overlap: float | None = None

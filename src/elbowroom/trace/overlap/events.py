@@ -35,11 +35,14 @@ class EventClass(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lane(msgspec.Struct, frozen=True, kw_only=True):
-    """A thread or a stream of `rank`, an index in the trace's ranks. Events of a `device` do not nest."""
+    """A thread or a stream of `rank`, an index in the trace's ranks. Events of a `device` do not nest. Lanes
+    of one `file` have one clock.
+    """
 
     rank: int
     name: str
     device: bool = False
+    file: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +50,10 @@ class Events:
     """Events with a begin and an end.
 
     Columns have shape (events,): `kind` and `lane` are indices in `classes` and `lanes`; times are in ns from
-    any origin, the same for all lanes of a rank. `correlation`: the number that a launch and what it launched
-    share; `launched`: the class of the host's operation that launched it (NONE: not recorded). `steps`: how
-    many steps a rank names. `job`: what the files of one job agree on. `doubts`: why the trace cannot be
-    trusted; `notes`: what readers of the result must know.
+    any origin, the same for all lanes of a file. `launched`: the class of the host's operation that launched
+    an event (NONE: not recorded); `issued`: when the host did that, its begin where that is not recorded.
+    `job`: what the files of one job agree on. `doubts`: why the trace
+    cannot be trusted; `notes`: what readers of the result must know.
     """
 
     format: str
@@ -62,7 +65,7 @@ class Events:
     start: Ints
     duration: Ints
     launched: Small
-    steps: int | None = None
+    issued: Ints
     job: str = ""
     doubts: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())

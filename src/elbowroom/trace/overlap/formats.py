@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import stat
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+import msgspec
 import numpy as np
 
 from elbowroom.errors import UsageError
@@ -39,9 +41,28 @@ def format_of(path: Path) -> tuple[Format, Path]:
         return "sqlite", path
     if start.startswith(b"PAR1"):
         return "parquet", path
+    if _is_archive(path):
+        raise UsageError(
+            "is an archive of several files (tar)",
+            field="trace",
+            value=str(path),
+            hint="extract it, and give the file of each rank",
+        )
     if start.startswith(b"\x1f\x8b") or start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
         return "json", path
     raise _wrong(path, "is of no format that is read here")
+
+
+def _is_archive(path: Path) -> bool:
+    """Whether the file is a tar archive, which may be compressed."""
+    with open(path, "rb") as file:
+        start = file.read(1 << 12)
+    if start.startswith(b"\x1f\x8b"):
+        try:
+            start = zlib.decompressobj(31).decompress(start, 512)
+        except zlib.error:
+            return False
+    return start[257:262] == b"ustar"
 
 
 def _of_folder(path: Path) -> tuple[Format, Path]:
@@ -68,9 +89,9 @@ def joined(parts: Sequence[Events], files: Sequence[str]) -> Events:
     ranks: Numbering = Numbering()
     lanes: list[Lane] = []
     columns: dict[str, list[np.ndarray]] = {
-        name: [] for name in ("kind", "lane", "start", "duration", "launched")
+        name: [] for name in ("kind", "lane", "start", "duration", "launched", "issued")
     }
-    for part in parts:
+    for file, part in enumerate(parts):
         numbers = np.array([classes[kind] for kind in part.classes], dtype=np.int32)
         columns["kind"].append(numbers[part.kind] if len(part) else part.kind)
         columns["launched"].append(
@@ -81,8 +102,9 @@ def joined(parts: Sequence[Events], files: Sequence[str]) -> Events:
         columns["lane"].append(part.lane + np.int32(len(lanes)))
         columns["start"].append(part.start)
         columns["duration"].append(part.duration)
+        columns["issued"].append(part.issued)
         lanes += [
-            Lane(rank=ranks[part.ranks[one.rank]], name=one.name, device=one.device) for one in part.lanes
+            msgspec.structs.replace(one, rank=ranks[part.ranks[one.rank]], file=file) for one in part.lanes
         ]
     whole = {name: np.concatenate(blocks) for name, blocks in columns.items()}
     kinds: tuple[EventClass, ...] = tuple(classes)
@@ -96,7 +118,7 @@ def joined(parts: Sequence[Events], files: Sequence[str]) -> Events:
         start=whole["start"],
         duration=whole["duration"],
         launched=whole["launched"].astype(np.int32),
-        steps=max((part.steps or 0 for part in parts), default=0) or None,
+        issued=whole["issued"],
         doubts=tuple(dict.fromkeys(text for part in parts for text in part.doubts)),
         notes=tuple(dict.fromkeys(text for part in parts for text in part.notes)),
     )

@@ -38,6 +38,7 @@ def with_gaps(events: Events, communicates: Flags) -> Events:
         lane=np.concatenate([events.lane, lane[gap]]),
         start=np.concatenate([events.start, reach[gap]]),
         duration=np.concatenate([events.duration, events.start[calls[gap + 1]] - reach[gap]]),
+        issued=np.concatenate([events.issued, reach[gap]]),
         launched=np.concatenate([events.launched, np.full(len(gap), NONE, dtype=np.int32)]),
         notes=(*events.notes, NOTE),
     )

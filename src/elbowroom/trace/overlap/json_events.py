@@ -34,6 +34,9 @@ class EventArguments(msgspec.Struct, gc=False):
     """What is read of `args`; as the format has them."""
 
     stream: Any = None
+    device: Any = None
+    labels: Any = None
+    sort_index: Any = None
     correlation: Any = None
     external: Any = msgspec.field(name="External id", default=None)
     collective: Any = msgspec.field(name="Collective name", default=None)
@@ -105,12 +108,8 @@ class JsonTrace:
         while (found := _ARRAY.search(buffer)) is None:
             more = source.read()
             if not more or len(buffer) > LARGEST_HEAD or start[:1] != b"{":
-                raise UsageError(
-                    "is no trace: it has no array traceEvents",
-                    field="trace",
-                    value=str(self._path),
-                    hint="give a trace in Chrome's or Kineto's JSON",
-                )
+                what, hint = _other(start)
+                raise UsageError(what, field="trace", value=str(self._path), hint=hint)
             buffer += more
         self._keep(buffer[: found.start()].rstrip(_SPACE) + b"}")
         return buffer[found.end() :]
@@ -150,6 +149,24 @@ class JsonTrace:
             self.doubt = "is damaged"
             return events, rest, True
         return events, rest, ended
+
+
+def _other(start: bytes) -> tuple[str, str]:
+    """What JSON that is no trace looks like, and what would help."""
+    looks = {
+        b"rocprofiler-sdk-tool": (
+            "is a result of rocprofv3, which is not read here",
+            "write it with rocprofv3 --output-format otf2",
+        ),
+        b"-chakra": (
+            "is an execution graph of Chakra: it has no times of devices",
+            "give the trace of PyTorch's profiler (Kineto) of the same run",
+        ),
+    }
+    for word, answer in looks.items():
+        if word in start[:1024]:
+            return answer
+    return "is no trace: it has no array traceEvents", "give a trace in Chrome's or Kineto's JSON"
 
 
 class _Source:

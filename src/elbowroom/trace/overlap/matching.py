@@ -1,8 +1,10 @@
-"""The slowdown of a class of events beside the other side's activity, from matched instances.
+"""The slowdown of a class of events beside the other side's activity, from instances at the same place.
 
-The instances of a class on one lane are cut, in order of time, into blocks of neighbours. In each block those
-that begin while the other side is active are compared with those that do not. A level and a linear drift are
-fitted in each block, so that what changes more slowly than a block cancels; blocks are independent.
+Only instances at the same place of a step are compared (places.py): some steps or ranks have the other side
+active there, others do not. They are cut into tiles: some places of the class in some consecutive steps of a
+rank (of all ranks, where they have few steps). The level of each place and the level of each step of a rank
+are removed from each tile; of a class with one place a level and a linear drift. So what differs between
+places, between ranks or between whole steps cancels, and tiles are independent.
 
 Instances are told apart by what is active when they *begin*. Whether anything is active *during* them depends
 on how long they take: long ones would be taken for disturbed ones. An instance that takes d, of which the
@@ -27,12 +29,18 @@ LEAST_CONTRAST = 0.1
 """If instances that begin beside the other side share less than this part of their duration with it, more
 than the others do, the ratio is not determined.
 """
-BLOCKS = 40
-"""Blocks that a class is cut into, if they hold enough instances: intervals need tens of comparisons."""
-SMALLEST_BLOCK, LARGEST_BLOCK = 8, 32
-"""Instances. In a block as short as a message, long instances would be over-represented."""
+TILES = 40
+"""Tiles that a class is cut into, if they hold enough instances: intervals need tens of comparisons."""
+FEWEST_STEPS, MOST_STEPS = 6, 32
+"""Steps of a tile, where a rank has so many."""
+MOST_PLACES = 8
+"""Of a tile that has more degrees of freedom than FREEDOM."""
+FREEDOM = 7
+"""Degrees of freedom of a tile of several places, at least."""
+ROUNDS = 30
+"""Of removing the levels of places and steps in turn."""
 LEAST_CHANGE = 0.5
-"""Of the sum of squares of the state in a block: with less, the block has hardly both states."""
+"""Of the sum of squares of the state in a tile: with less, the tile has hardly both states."""
 NORMAL = 1.4826
 """Standard deviation of normal values, in median deviations."""
 NEIGHBOURS = 9
@@ -47,20 +55,43 @@ SMALLEST = 0.01
 
 @dataclass(frozen=True, kw_only=True)
 class Instances:
-    """Instances of one class in order of lane and time: `lane`, `own` time and the part of it that the other
-    side shares (ns), and whether it is active (`beside`) when they begin.
+    """Instances of one class in order of lane and time: `place` and `cell` (places.Places) and `lane`; `own`
+    time and the part of it that the other side shares (ns), and whether it is active (`beside`) when they
+    begin.
     """
 
+    place: Ints
+    cell: Ints
     lane: Small
     own: Floats
     shared: Floats
     beside: Flags
 
+    def only(self, kept: Flags | Ints) -> Instances:
+        """Those that are kept, or in another order."""
+        return Instances(**{one.name: getattr(self, one.name)[kept] for one in dataclasses.fields(self)})
+
+    def relative(self) -> Instances:
+        """With times relative to the usual one of their place."""
+        level = _levels(np.log(self.own), self.place)
+        return dataclasses.replace(self, own=self.own / level, shared=self.shared / level)
+
+
+def _levels(logs: Floats, group: Ints) -> Floats:
+    """The median of each one's group, of logarithms, as a factor."""
+    number = np.unique(group, return_inverse=True)[1]
+    order = np.lexsort((logs, number))
+    size = np.bincount(number)
+    begin = np.cumsum(size) - size
+    middle = (logs[order][begin + (size - 1) // 2] + logs[order][begin + size // 2]) / 2
+    level: Floats = np.exp(middle)[number]
+    return level
+
 
 @dataclass(frozen=True, kw_only=True)
 class Comparisons:
     """Of each comparison how much `longer` instances beside the other side take, and how much more time they
-    `shared` with it: sums over a block, in units of its mean duration. `bias`: by how much 1 - 1/s may be too
+    `shared` with it: sums over a tile, in units of its mean duration. `bias`: by how much 1 - 1/s may be too
     large, since long instances meet more messages.
     """
 
@@ -111,59 +142,134 @@ def compare_short(instances: Instances) -> Comparisons:
     """
     instances = dataclasses.replace(instances, beside=instances.shared > 0)
     found = compare(instances)
-    alone = np.log(instances.own[~instances.beside])
+    alike = instances.relative()
+    alone = np.log(alike.own[~alike.beside])
     if not len(found) or len(alone) < NEIGHBOURS:
         return NOTHING
     variation = NORMAL * float(np.median(np.abs(alone - _rolling_median(alone))))
-    others = len(alone) / len(instances.own)
-    part = float((instances.shared / instances.own)[instances.beside].mean())
+    others = len(alone) / len(alike.own)
+    part = float((alike.shared / alike.own)[alike.beside].mean())
     return dataclasses.replace(found, bias=variation**2 / others / part)
 
 
 def compare(instances: Instances) -> Comparisons:
-    """A comparison for each block of a class that has both states."""
-    instances = _without_outliers(instances)
-    block = _blocks(instances.lane)
-    if not len(block):
+    """A comparison for each tile of a class that has both states; for each window of time, if tiles do not
+    differ, since the state is that of whole steps.
+    """
+    instances = _without_outliers(instances.relative())
+    if not len(instances.own):
         return NOTHING
-    sizes = np.bincount(block)
-    count = len(sizes)
+    by_tiles = _by_tiles(instances)
+    if len(by_tiles) >= FEWEST:
+        return by_tiles
+    by_windows = _by_windows(instances)
+    return by_windows if len(by_windows) > len(by_tiles) else by_tiles
+
+
+def _by_tiles(instances: Instances) -> Comparisons:
+    place = np.unique(instances.place, return_inverse=True)[1]
+    if not place.any():
+        return NOTHING
+    tile = _tiles(instances, place)
+    return _sums(instances.own, instances.shared, tile, _without_levels(instances, tile))
+
+
+def _by_windows(instances: Instances) -> Comparisons:
+    """The means of each step, in windows of consecutive steps of a rank."""
+    cells, cell, sizes = np.unique(instances.cell, return_inverse=True, return_counts=True)
+    own, shared, state = (
+        np.bincount(cell, values) / sizes for values in (instances.own, instances.shared, instances.beside)
+    )
+    window = _windows(instances, min(max(len(cells) // TILES, FEWEST_STEPS), MOST_STEPS))
+    of_cell = np.zeros(len(cells), dtype=np.int64)
+    of_cell[cell] = window
+    if len(cells) < FEWEST_STEPS * len(np.unique(instances.lane)):
+        return NOTHING
+    return _sums(own, shared, of_cell, *_without_drift(own, state, of_cell))
+
+
+def _tiles(instances: Instances, place: Ints) -> Ints:
+    """The tile of each instance of a class with several places. The places of a tile are far apart, since
+    neighbours are mostly in the same state; those with one state show the level of each step.
+    """
+    window = _windows(instances, FEWEST_STEPS)
+    places, windows = int(place.max()) + 1, int(window.max()) + 1
+    beside, sizes = np.bincount(place, instances.beside), np.bincount(place)
+    both = (beside > 0) & (beside < sizes)
+    steps = len(np.unique(instances.cell)) / windows
+    fewest = max(2, math.ceil(FREEDOM / max(steps - 1, 1)) + 1)
+    wide = max(fewest, min(places * windows // TILES, MOST_PLACES))
+    groups = max(min(places // wide, int(both.sum())), 1)
+    number = np.empty(places, dtype=np.int64)
+    number[np.argsort(~both, kind="stable")] = np.arange(places)
+    tile: Ints = np.unique(window * groups + number[place] % groups, return_inverse=True)[1]
+    return tile
+
+
+def _windows(instances: Instances, size: int) -> Ints:
+    """The window of each instance: `size` consecutive steps or more, of one rank where each has so many."""
+    cells, cell = np.unique(instances.cell, return_inverse=True)
+    lane = np.zeros(len(cells), dtype=np.int64)
+    lane[cell] = instances.lane
+    if len(cells) < size * len(np.unique(lane)):
+        lane[:] = 0
+    begin = np.concatenate([[True], np.diff(lane) != 0])
+    number = np.cumsum(begin) - 1
+    length = np.bincount(number)
+    place = np.arange(len(cells)) - (np.cumsum(length) - length)[number]
+    parts = np.maximum(length // size, 1)
+    window: Ints = (np.cumsum(parts) - parts)[number] + place * parts[number] // length[number]
+    return window[cell]
+
+
+def _sums(own: Floats, shared: Floats, tile: Ints, state: Floats, even: Flags | None = None) -> Comparisons:
+    """The sums of each tile. `state`: what is left of the state without levels and drift; `even`: tiles to
+    use.
+    """
+    sizes = np.bincount(tile)
 
     def summed(values: Floats) -> Floats:
-        return np.bincount(block, values, count).astype(np.float64)
+        return np.bincount(tile, values, len(sizes)).astype(np.float64)
 
-    place = np.arange(len(block)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    time = place - (sizes[block] - 1) / 2
-    state = instances.beside.astype(float)
-    slope = summed(state * time) / np.maximum(summed(time * time), 1e-9)
-    state = state - (summed(state) / sizes)[block] - slope[block] * time
-    level = summed(instances.own) / sizes
-    longer, shared = summed(state * instances.own) / level, summed(state * instances.shared) / level
-    kept = (summed(state * state) >= LEAST_CHANGE) & (shared > 0) & (sizes >= SMALLEST_BLOCK // 2)
-    kept &= _even(np.log(instances.own), block, time < 0, count)
-    if not kept.any() or shared[kept].sum() < LEAST_CONTRAST * summed(state * state)[kept].sum():
+    level = summed(own) / np.maximum(sizes, 1)
+    longer, together = summed(state * own) / level, summed(state * shared) / level
+    kept = (summed(state * state) >= LEAST_CHANGE) & (together > 0)
+    if even is not None:
+        kept &= even & (sizes >= FEWEST_STEPS // 2)
+    if not kept.any() or together[kept].sum() < LEAST_CONTRAST * summed(state * state)[kept].sum():
         return NOTHING
-    return Comparisons(longer=longer[kept], shared=shared[kept])
+    return Comparisons(longer=longer[kept], shared=together[kept])
 
 
-def _blocks(lane: Small) -> Ints:
-    """The block of each instance: neighbours on one lane."""
-    if not len(lane):
-        return np.zeros(0, dtype=np.int64)
-    size = min(max(len(lane) // BLOCKS, SMALLEST_BLOCK), LARGEST_BLOCK)
-    first = np.concatenate([[True], lane[1:] != lane[:-1]])
-    begin = np.flatnonzero(first)
-    place = np.arange(len(lane)) - np.repeat(begin, np.diff(np.append(begin, len(lane))))
-    return np.cumsum(place % size == 0) - 1
+def _without_drift(own: Floats, state: Floats, tile: Ints) -> tuple[Floats, Flags]:
+    """The state without the level and the linear drift of each tile, and which tiles are even."""
+    sizes = np.bincount(tile)
+    place = np.arange(len(tile)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    time = place - (sizes[tile] - 1) / 2
+    mean = np.bincount(tile, state) / sizes
+    slope = np.bincount(tile, state * time) / np.maximum(np.bincount(tile, time * time), 1e-9)
+    return state - mean[tile] - slope[tile] * time, _even(np.log(own), tile, time < 0, len(sizes))
 
 
-def _even(logs: Floats, block: Ints, early: Flags, count: int) -> Flags:
-    """Blocks whose halves take about as long. Where a phase of the program ends inside one, its instances are
+def _without_levels(instances: Instances, tile: Ints) -> Floats:
+    """The state without the levels of the places and of the steps of each tile."""
+    places, cells = int(instances.place.max()) + 1, int(instances.cell.max()) + 1
+    place = np.unique(tile * places + instances.place, return_inverse=True)[1]
+    cell = np.unique(tile * cells + instances.cell, return_inverse=True)[1]
+    state = instances.beside.astype(float)
+    for _ in range(ROUNDS):
+        for group in (cell, place):
+            state = state - (np.bincount(group, state) / np.bincount(group))[group]
+    return state
+
+
+def _even(logs: Floats, tile: Ints, early: Flags, count: int) -> Flags:
+    """Tiles whose halves take about as long. Where a phase of the program ends inside one, its instances are
     no neighbours.
     """
     means = [
-        np.bincount(block[half], weights=logs[half], minlength=count)
-        / np.maximum(np.bincount(block[half], minlength=count), 1)
+        np.bincount(tile[half], weights=logs[half], minlength=count)
+        / np.maximum(np.bincount(tile[half], minlength=count), 1)
         for half in (early, ~early)
     ]
     away = np.abs(means[0] - means[1])
@@ -182,12 +288,7 @@ def _without_outliers(instances: Instances) -> Instances:
         if len(chosen) >= NEIGHBOURS:
             away = np.abs(logs[chosen] - _rolling_median(logs[chosen]))
             kept[chosen] = away <= max(FAR * float(np.median(away)), NEAR)
-    return Instances(
-        lane=instances.lane[kept],
-        own=instances.own[kept],
-        shared=instances.shared[kept],
-        beside=instances.beside[kept],
-    )
+    return instances.only(kept)
 
 
 def _rolling_median(values: Floats) -> Floats:

@@ -18,16 +18,20 @@ from elbowroom.trace.overlap.tables import Numbering, check_memory, events
 RECORDS = 4
 """Numbers of a record: location, kind, time, region or request."""
 
-_PARADIGMS = {4: "mpi", 11: "communication", 13: "communication"}
+_PARADIGMS = {4: "mpi", 6: "artificial", 11: "communication", 13: "communication"}
 _ROLES = {
-    **dict.fromkeys((15, 16, 22, 33), "artificial"),  # barriers of OpenMP, waits for tasks and threads
+    **dict.fromkeys(
+        (12, 15, 16, 18, 22, 33), "wait"
+    ),  # locks and barriers of OpenMP, waits for tasks, threads
     **dict.fromkeys((23, 24, 25, 26, 28, 29), "communication"),  # collective, point to point, one-sided
     30: "memcpy",
-    **dict.fromkeys((21, 31, 32), "artificial"),  # creation of tasks and threads
+    **dict.fromkeys((17, 21, 31, 32), "artificial"),  # flushes, creation of tasks and threads
+    **dict.fromkeys((27, 38), "file_io"),
+    **dict.fromkeys((35, 36, 37), "allocate"),
 }
 _ACCELERATOR = 2
 _HOST_CALLS = (5, 23, 19, 18)
-"""CUDA, HIP, OpenCL, OpenACC: on the host their calls launch what computes."""
+"""CUDA, HIP, OpenCL, OpenACC: on the host their calls launch what computes, or wait for it."""
 
 
 class _Definitions(msgspec.Struct):
@@ -63,7 +67,11 @@ def read_otf2(stream: IO[bytes], path: Path) -> Events:
 
 
 def _events(known: _Definitions, numbers: Ints, path: Path, whole: bool) -> Events:
-    classes = [EventClass(name=name, category=_category(role, of)) for _, name, role, of in known.regions]
+    classes = [
+        EventClass(name=name, category=_category(role, of, device=device))
+        for device in (False, True)
+        for _, name, role, of in known.regions
+    ]
     classes.append(EventClass(name=IN_FLIGHT, category="message"))
     ranks = Numbering()
     lanes = [
@@ -84,6 +92,8 @@ def _events(known: _Definitions, numbers: Ints, path: Path, whole: bool) -> Even
     first, last = paired(location, region, state, time)
     sent, completed = _requests(location, kind, numbers[:, 3])
     of_threads = np.array([one.rank for one in lanes[:threads]], dtype=np.int64)
+    on_device = np.array([one.device for one in lanes[:threads]], dtype=np.int64)
+    region = region + on_device[location] * len(known.regions)
     return events(
         format="otf2",
         classes=classes,
@@ -100,11 +110,13 @@ def _events(known: _Definitions, numbers: Ints, path: Path, whole: bool) -> Even
     )
 
 
-def _category(role: int, paradigm: int) -> str:
+def _category(role: int, paradigm: int, *, device: bool) -> str:
     if paradigm in _PARADIGMS:
         return _PARADIGMS[paradigm]
-    if paradigm in _HOST_CALLS and role in (1, 2):
-        return "host"
+    if device:
+        return _ROLES.get(role, "device")
+    if paradigm in _HOST_CALLS:
+        return "launch"
     return _ROLES.get(role, "computation" if paradigm == 3 else "")
 
 

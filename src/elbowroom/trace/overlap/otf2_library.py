@@ -16,6 +16,8 @@ from ctypes import CFUNCTYPE, byref, c_char_p, c_int, c_uint8, c_uint32, c_uint6
 from typing import Any
 
 ENTER, LEAVE, ISEND, IRECV, COMPLETE, DONE = range(6)
+ACCELERATOR_GROUP = 2
+"""OTF2_LOCATION_GROUP_TYPE_ACCELERATOR, of OTF2 3.0 and later: only there a group has a creator."""
 FLUSH = 3 << 15
 """Events that are read before they are written."""
 
@@ -52,7 +54,7 @@ class Archive:
         self.regions: dict[int, tuple[int, int, int]] = {}
         self.locations: dict[int, tuple[int, int, int]] = {}
         self.counts: dict[int, int] = {}
-        self.groups: dict[int, int] = {}
+        self.groups: dict[int, tuple[int, int]] = {}
         self.resolution = 1_000_000_000
         self._kept: list[Any] = []  # callbacks that the library holds
         self.reader = self.call("Reader_Open", path.encode(), pointer=True)
@@ -92,8 +94,8 @@ class Archive:
             self.counts[number] = events
             return 0
 
-        def group(_: Any, number: int, name: int, *_more: int) -> int:
-            self.groups[number] = name
+        def group(_: Any, number: int, name: int, kind: int, _parent: int, creator: int) -> int:
+            self.groups[number] = name, creator if kind == ACCELERATOR_GROUP else number
             return 0
 
         def clock(_: Any, resolution: int, *_more: int) -> int:
@@ -197,10 +199,17 @@ class Archive:
                 [n, text(name, ""), role, paradigm] for n, (name, role, paradigm) in self.regions.items()
             ],
             "locations": [
-                [n, text(name, ""), kind, text(self.groups.get(group, -1), f"process {group}")]
+                [n, text(name, ""), kind, self._process(group)]
                 for n, (name, kind, group) in self.locations.items()
             ],
         }
+
+    def _process(self, group: int) -> str:
+        """The name of a location group; of a device's group that of the process which created it."""
+        name, creator = self.groups.get(group, (-1, group))
+        if creator != group and creator in self.groups:
+            group, name = creator, self.groups[creator][0]
+        return self.strings.get(name, f"process {group}")
 
 
 def main(library: str, path: str) -> int:

@@ -1,91 +1,64 @@
-"""Which events of a trace are computation and which are communication.
+"""Which events of a trace are computation, which are communication, and what is neither.
 
 By name alone tools fall silent when a library renames its kernels (NCCL: ncclKernel, then ncclDevKernel). So
 four things decide, the first that knows: patterns of the user; the kind that the format states (MPI region,
 direction of a copy, collective); the operation that launched the event; its name; then the stream: what runs
 on a stream that otherwise communicates is communication.
+
+Waits, set-up, launches, annotations and categories that are not known are left out: they are no computation,
+and nothing is hidden beside them.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from elbowroom.errors import UsageError
+from elbowroom.trace.overlap import names
+from elbowroom.trace.overlap.categories import KERNELS, STEP, meaning
 from elbowroom.trace.overlap.events import NONE, EventClass, Events, Flags
 
 Sides = npt.NDArray[np.int8]
 
-OTHER, COMPUTATION, COMMUNICATION = 0, 1, 2
-"""Sides of an event; `other` are launches, waits for locks, annotations, clocks."""
-
-_NAMES = re.compile(
-    r"(void\s+)?(\w+::)*("
-    r"P?MPIX?_[A-Z]\w*|p?mpi_[a-z]\w*_?$"
-    r"|nccl|rccl|mscclKernel|oneccl|ccl_|gloo:|c10d::|hccl|nvshmem|roc_?shmem|shmem_|p?shmem|ucp_|uct_|ibv_|gaspi_"
-    r"|record_param_comms|cross_device_reduce|(one|two)_?shot_?all_?reduce"
-    r"|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|send_?recv)",
-    re.IGNORECASE,
-)
-"""Beginnings of names that communicate. Broadcast is not among them: many kernels broadcast a tensor."""
-
-_CATEGORIES = {
-    # elbowroom's own (docs/reference/trace-mpi.md, trace-runtimes.md)
-    "mpi": COMMUNICATION,
-    "poll": COMMUNICATION,
-    "communication": COMMUNICATION,
-    "message": COMMUNICATION,
+OTHER, COMPUTATION, COMMUNICATION, WAITING = range(4)
+"""Sides of an event. `waiting`: a call that waits for messages. Nothing is hidden beside it, but where the
+rank does not compute, it is exposed communication.
+"""
+KINDS = {
     "computation": COMPUTATION,
-    "task": COMPUTATION,
-    "clock": OTHER,
-    "trace": OTHER,
-    "protocol": OTHER,
-    "starpu": OTHER,
-    # Kineto
-    "gpu_memset": COMPUTATION,
-    "gpu_user_annotation": OTHER,
-    "user_annotation": OTHER,
-    "cuda_runtime": OTHER,
-    "cuda_driver": OTHER,
-    "hip_runtime": OTHER,
-    "overhead": OTHER,
-    "python_function": OTHER,
-    "cpu_instant_event": OTHER,
-    "Trace": OTHER,
-    "step": OTHER,
-    # Nsight Systems
-    "nvtx": OTHER,
-    "runtime": OTHER,
-    "memset": COMPUTATION,
-    # OTF2
-    "artificial": OTHER,
+    "collective": COMMUNICATION,
+    "message": COMMUNICATION,
+    "copy": COMMUNICATION,
+    "communication": COMMUNICATION,
+    "wait for messages": WAITING,
+    **dict.fromkeys(("set-up", "wait", "launch", "annotation", "runtime", "input/output", "unknown"), OTHER),
 }
+"""Kinds of events, and their sides."""
+_NUMBERS = {name: number for number, name in enumerate(KINDS)}
+_SIDES = np.array(list(KINDS.values()), dtype=np.int8)
 _OPENMP_WORK = ("loop", "sections", "single", "taskloop", "masked", "workshare", "distribute")
-_COPIES = ("gpu_memcpy", "memcpy")
-_WITHIN = re.compile(r"DtoD|Device\s*(->|to)\s*Device|DEVICE_TO_DEVICE|HtoH|ARRAY", re.IGNORECASE)
-"""Copies inside one memory: they use no link."""
-KERNELS = ("kernel", "concurrent_kernel")
-_HOST = ("cpu_op", "host")
-"""The host's operations: with a device, they only launch what computes."""
 STREAM_SHARE = 0.5
 """A stream communicates if recognised communication takes more than this share of its busy time."""
 
 
 class Patterns(msgspec.Struct, frozen=True, kw_only=True):
     """Regular expressions of the user, searched in names: what computes, what communicates, whatever the
-    trace says.
+    trace says; and what a `step` is.
     """
 
     computation: tuple[str, ...] = ()
     communication: tuple[str, ...] = ()
+    step: tuple[str, ...] = ()
 
-    def compiled(self) -> tuple[list[re.Pattern[str]], list[re.Pattern[str]]]:
-        """Both as patterns; UsageError for one that is no regular expression."""
-        return _compiled("computation", self.computation), _compiled("communication", self.communication)
+    def compiled(self) -> dict[str, list[re.Pattern[str]]]:
+        """All as patterns; UsageError for one that is no regular expression."""
+        return {field: _compiled(field, getattr(self, field)) for field in self.__struct_fields__}
 
 
 def _compiled(field: str, texts: Sequence[str]) -> list[re.Pattern[str]]:
@@ -103,39 +76,77 @@ def _compiled(field: str, texts: Sequence[str]) -> list[re.Pattern[str]]:
     return patterns
 
 
-def sides(events: Events, patterns: Patterns | None = None) -> Sides:
-    """The side of each event: shape (events,)."""
-    computing, communicating = (patterns or Patterns()).compiled()
-    devices = any(kind.category in KERNELS for kind in events.classes)
-    by_class = np.array([_side(kind, devices) for kind in events.classes], dtype=np.int8)
+@dataclass(frozen=True, kw_only=True)
+class Recognised:
+    """The kind of each event as a number of KINDS, and its side: both of shape (events,)."""
+
+    kind: Sides
+    side: Sides
+
+    def of_kind(self, name: str) -> Flags:
+        """The events of a kind."""
+        flags: Flags = self.kind == _NUMBERS[name]
+        return flags
+
+
+def recognise(events: Events, patterns: Patterns | None = None) -> Recognised:
+    """The kind and the side of each event."""
+    chosen = (patterns or Patterns()).compiled()
+    kinds = [_kind(one) for one in events.classes]
+    by_class = np.array([_NUMBERS[kind] for kind in kinds], dtype=np.int8)
     _set_launched(events, by_class)
     found = by_class[events.kind]
     found = _of_streams(events, by_class, found)
-    for chosen, side in ((computing, COMPUTATION), (communicating, COMMUNICATION)):
-        named = [any(one.search(kind.name) for one in chosen) for kind in events.classes] if chosen else []
-        if named:
-            found[np.array(named)[events.kind]] = side
-    return found
+    for name, side in (("computation", COMPUTATION), ("communication", COMMUNICATION)):
+        if chosen[name]:
+            named = [any(one.search(kind.name) for one in chosen[name]) for kind in events.classes]
+            found[np.array(named)[events.kind] & (_SIDES[found] != side)] = _NUMBERS[name]
+    return Recognised(kind=found, side=_SIDES[found])
 
 
-def communicates(name: str) -> bool:
-    """Whether a name is that of a communication."""
-    return _NAMES.match(name) is not None
+def _kind(one: EventClass) -> str:
+    """The kind that category and name state."""
+    stated = meaning(one.category)
+    if one.collective:
+        return names.of_communication(one.name, kernel=True)
+    if stated == "wait" and names.communicates(one.name):
+        return "wait for messages"
+    if stated in KINDS and KINDS[stated] == OTHER:
+        return "wait" if stated == "launch" and names.is_wait(one.name) else stated
+    if stated == "copy":
+        return "computation" if names.is_within(one.name) else "copy"
+    if stated == "omp":
+        return "computation" if one.name in _OPENMP_WORK else "runtime"
+    kernel = one.category in KERNELS
+    if stated == "communication" or names.communicates(one.name):
+        kind = names.of_communication(one.name, kernel=kernel)
+        return "wait for messages" if kind == "wait" else kind
+    if kernel:
+        return "computation"
+    if stated == "device":
+        return _of_device(one.name)
+    if stated in ("", "operation") or one.category in ("user", "function"):
+        return "wait" if _waits(one.name) else "launch" if names.is_launch(one.name) else "computation"
+    return "computation"
 
 
-def _side(kind: EventClass, devices: bool) -> int:
-    """The side that category and name state."""
-    if kind.collective:
-        return COMMUNICATION
-    if kind.category in _CATEGORIES:
-        return _CATEGORIES[kind.category]
-    if kind.category in _COPIES:
-        return COMPUTATION if _WITHIN.search(kind.name) else COMMUNICATION
-    if kind.category == "omp":
-        return COMPUTATION if kind.name in _OPENMP_WORK else OTHER
-    if kind.category in _HOST and devices:
-        return OTHER
-    return COMMUNICATION if communicates(kind.name) else COMPUTATION
+def _of_device(name: str) -> str:
+    """An entry of a device's queue whose category names the device only."""
+    if names.is_wait(name):
+        return "wait"
+    if names.is_copy(name):
+        return "computation" if names.is_within(name) else "copy"
+    return "computation"
+
+
+def _waits(name: str) -> bool:
+    """Whether a call of the host waits: by the runtimes' and the system's own names only, since a program's
+    function may be called anything.
+    """
+    return re.match(r"[\w:]+$", name) is not None and names.is_wait(name) and (
+        names.is_launch(name) or name.startswith(("pthread_", "sem_", "usleep", "sleep", "nanosleep", "poll",
+                                                  "epoll", "select", "futex", "sched_yield"))
+    )  # fmt: skip
 
 
 def _set_launched(events: Events, by_class: Sides) -> None:
@@ -143,13 +154,14 @@ def _set_launched(events: Events, by_class: Sides) -> None:
     known = events.launched != NONE
     if not known.any():
         return
-    launchers = np.array([communicates(kind.name) for kind in events.classes])
+    launchers = np.array([names.communicates(kind.name) for kind in events.classes])
     launched = np.bincount(events.kind[known], minlength=len(by_class))
     by_them = np.bincount(
         events.kind[known], weights=launchers[events.launched[known]], minlength=len(by_class)
     )
-    kernels = np.array([kind.category in KERNELS for kind in events.classes])
-    by_class[kernels & (launched > 0) & (2 * by_them >= launched)] = COMMUNICATION
+    kernels = np.array([meaning(kind.category) == "device" for kind in events.classes])
+    new = kernels & (launched > 0) & (2 * by_them >= launched) & (_SIDES[by_class] == COMPUTATION)
+    by_class[new] = _NUMBERS["collective"]
 
 
 def _of_streams(events: Events, by_class: Sides, found: Sides) -> Sides:
@@ -162,7 +174,7 @@ def _of_streams(events: Events, by_class: Sides, found: Sides) -> Sides:
     if not chosen.any():
         return found
     busy = _sums(events, chosen)
-    communicating = _sums(events, chosen & (found == COMMUNICATION))
+    communicating = _sums(events, chosen & (_SIDES[found] == COMMUNICATION))
     streams = communicating > STREAM_SHARE * busy
     on_them = streams[events.lane] & chosen
     ranks = np.array([lane.rank for lane in events.lanes])
@@ -171,8 +183,8 @@ def _of_streams(events: Events, by_class: Sides, found: Sides) -> Sides:
     total = np.bincount(events.kind[chosen], minlength=len(by_class))
     there = np.bincount(events.kind[on_them], minlength=len(by_class))
     mostly = 10 * there >= 9 * total
-    renamed: Flags = on_them & mostly[events.kind] & computing[events.rank] & (found == COMPUTATION)
-    found[renamed] = COMMUNICATION
+    renamed: Flags = on_them & mostly[events.kind] & computing[events.rank] & (_SIDES[found] == COMPUTATION)
+    found[renamed] = _NUMBERS["communication"]
     return found
 
 
@@ -180,3 +192,14 @@ def _sums(events: Events, chosen: Flags) -> npt.NDArray[np.float64]:
     """Busy time of each lane, ns."""
     weights = events.duration[chosen].astype(float)
     return np.bincount(events.lane[chosen], weights, len(events.lanes)).astype(np.float64)
+
+
+def steps_of(events: Events, patterns: Patterns | None = None) -> Flags:
+    """The events that are steps, by the user's patterns, or else by their names."""
+    chosen = (patterns or Patterns()).compiled()["step"]
+    flags = [
+        any(one.search(kind.name) for one in chosen) if chosen else kind.category == STEP
+        for kind in events.classes
+    ]
+    found: Flags = np.array(flags, dtype=bool)[events.kind]
+    return found

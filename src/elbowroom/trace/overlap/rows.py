@@ -18,14 +18,17 @@ from elbowroom.trace.overlap.matching import (
     compare_short,
     fewest,
 )
+from elbowroom.trace.overlap.places import Places
 
 NS = 1e9
 ANY = -2
 """Any kind of the other side."""
+NO_STEPS = "the trace names no steps, and only instances at the same place of a step can be compared"
+NO_PLACE = (
+    "at each place of the step, it is either always or never beside the other side, or shares too little"
+)
 LEAST_SHARE = 0.01
 """Classes with less than this part of the shared time of all are counted, but not compared."""
-WAITS = ("Wait", "Test", "Barrier", "Probe")
-"""Parts of names of calls that take as long as others need: their durations say nothing of contention."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +47,7 @@ class Row:
     reason: str = ""
 
 
-def computation_rows(events: Events, found: Exposure) -> list[Row]:
+def computation_rows(events: Events, found: Exposure, places: Places) -> list[Row]:
     """A row for each class and each kind of communication beside it; one of NONE for a class beside none."""
     rows = []
     least = LEAST_SHARE * float(found.shared.sum())
@@ -54,7 +57,7 @@ def computation_rows(events: Events, found: Exposure) -> list[Row]:
         beside = sorted(set(found.main[members].tolist()) - {NONE}) or [NONE]
         for other in beside:
             overlapped = members[(found.main[members] == other) & (found.shared[members] > 0)]
-            compared, reason = _compared(events, found, members, other, least)
+            compared, reason = _compared(events, found, places, members, other, least)
             rows.append(
                 Row(
                     name=kind.name,
@@ -70,7 +73,7 @@ def computation_rows(events: Events, found: Exposure) -> list[Row]:
     return rows
 
 
-def communication_rows(events: Events, found: Exposure) -> list[Row]:
+def communication_rows(events: Events, found: Exposure, places: Places) -> list[Row]:
     """A row for each name of a communication, beside any computation."""
     rows = []
     names: dict[str, int] = {}
@@ -79,9 +82,7 @@ def communication_rows(events: Events, found: Exposure) -> list[Row]:
     least = LEAST_SHARE * float(found.shared.sum())
     for number, members in _groups(of_class[events.kind[found.event]]):
         shared = found.shared[members]
-        compared, reason = _compared(events, found, members, ANY, least)
-        if any(word in texts[number] for word in WAITS):
-            compared, reason = NOTHING, "its duration is that of waiting"
+        compared, reason = _compared(events, found, places, members, ANY, least)
         rows.append(
             Row(
                 name=texts[number],
@@ -105,7 +106,7 @@ def _groups(label: Small | Ints) -> list[tuple[int, Ints]]:
 
 
 def _compared(
-    events: Events, found: Exposure, members: Ints, other: int, least: float
+    events: Events, found: Exposure, places: Places, members: Ints, other: int, least: float
 ) -> tuple[Comparisons, str]:
     """The comparisons of a class beside a kind of the other side, or why there are none."""
     state, main = found.at_start[members], found.main[members]
@@ -117,14 +118,17 @@ def _compared(
     beside = _is(state, other)
     if not (state == NONE).any():
         return NOTHING, "it never begins alone"
-    chosen = beside | (state == NONE)
-    compared = compare(_instances(events, found, members[chosen], beside[chosen]))
+    placed = places.place[members] != NONE
+    if not placed.any():
+        return NOTHING, NO_STEPS if not places.steps else "it has no fixed places in the steps"
+    chosen = (beside | (state == NONE)) & placed
+    compared = compare(_instances(events, found, places, members[chosen], beside[chosen]))
     if len(compared) < FEWEST:
-        chosen = _is(main, other) | (found.shared[members] == 0)
-        short = compare_short(_instances(events, found, members[chosen], beside[chosen]))
+        chosen = (_is(main, other) | (found.shared[members] == 0)) & placed
+        short = compare_short(_instances(events, found, places, members[chosen], beside[chosen]))
         compared = short if len(short) > len(compared) else compared
     if not len(compared):
-        return NOTHING, "its instances alone and overlapped are not neighbours in time, or share too little"
+        return NOTHING, NO_PLACE
     return compared, ""
 
 
@@ -133,8 +137,10 @@ def _is(kind: Small, other: int) -> Flags:
     return found
 
 
-def _instances(events: Events, found: Exposure, chosen: Ints, beside: Flags) -> Instances:
+def _instances(events: Events, found: Exposure, places: Places, chosen: Ints, beside: Flags) -> Instances:
     return Instances(
+        place=places.place[chosen],
+        cell=places.cell[chosen],
         lane=events.lane[found.event[chosen]],
         own=found.own[chosen].astype(float),
         shared=found.shared[chosen].astype(float),

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from elbowroom.errors import UsageError
+from elbowroom.trace.overlap.categories import STEP, on_device
 from elbowroom.trace.overlap.events import NONE, EventClass, Events, Ints, Lane
+
+STEPS = re.compile(r"(ProfilerStep#|(train(ing)?[ _]?)?(step|iter(ation)?)[ _#:]*)\d+$", re.IGNORECASE)
+"""Names of steps."""
 
 
 class Numbering(dict[Any, int]):
@@ -77,13 +83,14 @@ def events(
     start: Ints,
     duration: Ints,
     launched: Ints | None = None,
+    issued: Ints | None = None,
     **more: Any,
 ) -> Events:
-    """The columns, without events that have no duration."""
+    """The columns, without events that have no duration. Classes that are named as a step are steps."""
     there = duration > 0
     return Events(
         format=format,
-        classes=tuple(classes),
+        classes=tuple(map(_with_step, classes)),
         lanes=tuple(lanes),
         ranks=tuple(ranks),
         kind=kind[there].astype(np.int32),
@@ -95,5 +102,11 @@ def events(
             if launched is None
             else launched[there].astype(np.int32)
         ),
+        issued=start[there] if issued is None else issued[there],
         **more,
     )
+
+
+def _with_step(one: EventClass) -> EventClass:
+    named = not on_device(one.category) and STEPS.match(one.name)
+    return msgspec.structs.replace(one, category=STEP) if named else one

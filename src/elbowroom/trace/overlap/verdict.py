@@ -40,7 +40,11 @@ def verdict(found: TraceOverlap) -> str:
     if found.hidden_s == 0:
         return f"Nothing is hidden: all {duration(found.comm_s / per)}{step} of communication is exposed."
     if found.cost is None:
-        return f"Hiding saves at most {hidden}; what it costs cannot be said: {_why(found)}."
+        most = duration(found.cost_at_most_s / per)
+        return (
+            f"Hiding saves at most {hidden}; what it costs cannot be said, but it is at most {most}{step}: "
+            f"{_why(found)}."
+        )
     cost = Interval(value=found.cost.value / per, low=found.cost.low / per, high=found.cost.high / per)
     if not found.effect:
         most = f"no cost is found (at most {duration(max(cost.high, 0.0))})"

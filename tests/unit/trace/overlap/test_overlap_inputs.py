@@ -80,8 +80,8 @@ def test_files_of_jobs_of_two_sizes_are_refused(tmp_path: Path) -> None:
 
 
 def test_two_runs_in_one_file_are_refused(tmp_path: Path) -> None:
-    one = json.loads(kineto(make(Recipe(seed=1, instances=50, steps=True))))
-    one["traceEvents"] += json.loads(kineto(make(Recipe(seed=2, instances=50, steps=True))))["traceEvents"]
+    one = json.loads(kineto(make(Recipe(seed=1, instances=50))))
+    one["traceEvents"] += json.loads(kineto(make(Recipe(seed=2, instances=50))))["traceEvents"]
     (tmp_path / "two.json").write_text(json.dumps(one))
     refused(tmp_path / "two.json", "several runs are mixed")
 

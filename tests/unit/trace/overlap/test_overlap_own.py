@@ -28,9 +28,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rank = MadeRank(0, 1)
     types = {name: rank.type(name, "computation") for name in ("gemm", "attention", "layernorm", "gelu")}
     call = rank.type("MPI_Allreduce", "mpi")
-    threads = {False: rank.thread(b"computing"), True: rank.thread(b"communication")}
+    threads = {False: rank.thread(b"computing"), True: rank.thread(b"communication"),
+               "step": rank.thread(b"steps")}  # fmt: skip
     rank.sync(0, 0)
     made = make(Recipe(seed=3, instances=1500, slowdown=1.3))
+    steps = {begin: rank.type(f"step {number}", "computation") for _, number, begin, _ in made.steps}
+    for _, _, begin, length in made.steps:
+        for time, state in ((begin, BEGIN), (begin + length, END)):
+            rank.add(threads["step"], round(time * 1000) + SECOND, steps[begin], state)
     for span in made.spans:
         comm = span.stream == COMM
         begin = round(span.start * 1000) + SECOND

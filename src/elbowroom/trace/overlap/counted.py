@@ -1,0 +1,99 @@
+"""What was counted as computation and communication, what was left out, and both in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from elbowroom.trace.overlap.document import Counted, LeftOut
+from elbowroom.trace.overlap.events import Events, Flags, Floats
+from elbowroom.trace.overlap.recognition import KINDS, OTHER, WAITING, Recognised
+from elbowroom.trace.overlap.slices import Slices
+from elbowroom.trace.overlap.verdict import duration
+
+NS = 1e9
+MOST_NAMES = 3
+_WORDS = {
+    "computation": ("computation", "computations"),
+    "collective": ("collective", "collectives"),
+    "message": ("message", "messages"),
+    "copy": ("copy", "copies"),
+    "communication": ("other communication", "other communications"),
+}
+_SHORT = {"unknown": "unknown categories", "wait": "waits", "wait for messages": "waits for messages"}
+_SHOWN = ("set-up", "wait for messages", "wait", "input/output", "unknown")
+"""Kinds of what was left out that the first line names."""
+
+
+def count(events: Events, found: Recognised, cut: Slices) -> tuple[tuple[Counted, ...], tuple[LeftOut, ...]]:
+    """The operations of each kind and their time without what is nested in them, in all. An operation inside
+    another one of a kind of communication on its thread is not counted again.
+    """
+    own: Floats = np.bincount(cut.owner, (cut.end - cut.start).astype(float), len(events)).astype(np.float64)
+    counted, left = [], []
+    for name, side in KINDS.items():
+        chosen = found.of_kind(name)
+        if not chosen.any():
+            continue
+        seconds = float(own[chosen].sum()) / NS
+        if side in (OTHER, WAITING):
+            left.append(
+                LeftOut(kind=name, operations=int(chosen.sum()), seconds=seconds,
+                        names=_names(events, chosen, own, categories=name == "unknown"))
+            )  # fmt: skip
+        else:
+            outer = chosen if name == "computation" else _outermost(events, found, chosen)
+            counted.append(Counted(kind=name, operations=int(outer.sum()), seconds=seconds))
+    return tuple(counted), tuple(left)
+
+
+def _outermost(events: Events, found: Recognised, chosen: Flags) -> Flags:
+    """The chosen events that are inside no other event of the same side on a thread."""
+    host = np.array([not lane.device for lane in events.lanes], dtype=bool)[events.lane]
+    same = np.flatnonzero(host & (found.side == found.side[np.argmax(chosen)]))
+    if not len(same):
+        return chosen
+    order = same[np.lexsort((-events.duration[same], events.start[same], events.lane[same]))]
+    lane, start, end = events.lane[order], events.start[order], events.end[order]
+    apart = lane.astype(np.int64) * (int(end.max()) - int(start.min()) + 1)
+    reach = np.maximum.accumulate(end + apart)
+    inside = np.concatenate([[False], end[1:] + apart[1:] <= reach[:-1]])
+    result = chosen.copy()
+    result[order[inside]] = False
+    return result
+
+
+def _names(events: Events, chosen: Flags, own: Floats, *, categories: bool) -> tuple[str, ...]:
+    """The names with most time; of unknown categories the categories."""
+    time = np.bincount(events.kind[chosen], weights=own[chosen], minlength=len(events.classes))
+    there = np.bincount(events.kind[chosen], minlength=len(events.classes)) > 0
+    texts: dict[str, float] = {}
+    for number in np.flatnonzero(there).tolist():
+        one = events.classes[number]
+        text = one.category if categories else one.name
+        texts[text] = texts.get(text, 0.0) + float(time[number])
+    return tuple(sorted(texts, key=lambda text: -texts[text])[:MOST_NAMES])
+
+
+def sentence(counted: Sequence[Counted], left: Sequence[LeftOut]) -> str:
+    """`Counted: 3 collectives, 85 copies; 400 computations; apart: set-up 301 ms (MPI_Init).`"""
+    communications = [_number(one) for one in counted if one.kind != "computation"]
+    computations = [_number(one) for one in counted if one.kind == "computation"]
+    parts = [", ".join(communications), *computations]
+    apart = [_apart(one) for kind in _SHOWN for one in left if one.kind == kind]
+    text = "; ".join(part for part in parts if part)
+    return f"Counted: {text or 'nothing'}{'; apart: ' if apart else ''}{', '.join(apart)}."
+
+
+def _apart(one: LeftOut) -> str:
+    examples = ", ".join(map(_short, one.names))
+    return f"{_SHORT.get(one.kind, one.kind)} {duration(one.seconds)} ({one.operations:,}: {examples})"
+
+
+def _number(one: Counted) -> str:
+    return f"{one.operations:,} {_WORDS[one.kind][one.operations != 1]}"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 24 else name[:23] + "…"
