@@ -72,20 +72,27 @@ class Instances:
         return Instances(**{one.name: getattr(self, one.name)[kept] for one in dataclasses.fields(self)})
 
     def relative(self) -> Instances:
-        """With times relative to the usual one of their place."""
-        level = _levels(np.log(self.own), self.place)
-        return dataclasses.replace(self, own=self.own / level, shared=self.shared / level)
+        """With times relative to the usual one of their place, of those alone where there are any."""
+        number = np.unique(self.place, return_inverse=True)[1]
+        logs = np.log(self.own)
+        level = _medians(logs, number)
+        alone = np.unique(number[~self.beside])
+        level[alone] = _medians(logs[~self.beside], number[~self.beside])[alone]
+        factor = np.exp(-level)[number]
+        return dataclasses.replace(self, own=self.own * factor, shared=self.shared * factor)
 
 
-def _levels(logs: Floats, group: Ints) -> Floats:
-    """The median of each one's group, of logarithms, as a factor."""
-    number = np.unique(group, return_inverse=True)[1]
-    order = np.lexsort((logs, number))
-    size = np.bincount(number)
-    begin = np.cumsum(size) - size
-    middle = (logs[order][begin + (size - 1) // 2] + logs[order][begin + size // 2]) / 2
-    level: Floats = np.exp(middle)[number]
-    return level
+def _medians(values: Floats, group: Ints) -> Floats:
+    """The median of each group; any number for one that has no values."""
+    if not len(values):
+        return np.zeros(0)
+    order = np.lexsort((values, group))
+    size = np.bincount(group)
+    begin = np.minimum(np.cumsum(size) - size, len(values) - 1)
+    medians: Floats = (
+        values[order][begin + np.maximum(size - 1, 0) // 2] + values[order][begin + size // 2]
+    ) / 2
+    return medians
 
 
 @dataclass(frozen=True, kw_only=True)

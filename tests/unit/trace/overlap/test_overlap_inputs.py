@@ -7,6 +7,7 @@ import gzip
 import json
 import random
 import sqlite3
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -206,3 +207,86 @@ def test_damaged_files_end_with_a_sentence_or_a_result(tmp_path: Path, kind: str
         path.write_bytes(bytes(bad[: dice.randint(1, len(bad))] if dice.random() < 0.3 else bad))
         with contextlib.suppress(ElbowroomError):
             assert api.trace_overlap(path).verdict
+
+
+ODD: tuple[object, ...] = (
+    None, True, -1, 0, 1e300, 10**30, "", "12", [1, [2]], {"a": 1}, "\ud800", float("nan"), float("inf"),
+    2**63, -(2**63), 4e15,
+)  # fmt: skip
+
+
+FIELDS = (
+    "ph", "cat", "name", "pid", "tid", "ts", "dur", "args", "stream", "device", "correlation", "External id",
+    "grid", "labels", "sort_index",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("device", [True, False])
+def test_values_of_any_type_end_with_a_sentence_or_a_result(tmp_path: Path, device: bool) -> None:
+    cat, other = ("kernel", "kernel") if device else ("computation", "mpi")
+    good = []
+    for n in range(12):
+        good += [
+            {"ph": "X", "cat": cat, "name": "gemm", "pid": 0, "tid": 7, "ts": 100.0 * n, "dur": 90.0,
+             "args": {"device": 0, "stream": 7, "correlation": n, "External id": n}},
+            {"ph": "X", "cat": other, "name": COLLECTIVES[0] if device else "MPI_Allreduce", "pid": 0,
+             "tid": 8, "ts": 100.0 * n, "dur": 50.0, "args": {}},
+            {"ph": "M", "name": "process_name", "pid": 0, "args": {"name": "GPU 0", "sort_index": 3}},
+        ]  # fmt: skip
+    dice = random.Random(7)
+    path = tmp_path / "odd.json"
+    for value in ODD:
+        for field in FIELDS:
+            events = json.loads(json.dumps(good))
+            for one in dice.sample(events, 3):
+                (one if field in one else one["args"])[field] = value
+            head = {
+                "distributedInfo": dice.choice(
+                    [value, {"rank": value, "world_size": value, "backend": value}]
+                )
+            }
+            path.write_text(json.dumps({**head, "traceEvents": [*events, value]}))
+            with contextlib.suppress(ElbowroomError):
+                found = api.trace_overlap(path)
+                assert 0 <= found.hidden_s <= found.comm_s <= found.span_s + 1e-9
+                assert found.cost_at_most_s <= found.hidden_s + 1e-12
+
+
+def test_impossible_times_are_counted_and_left_out(tmp_path: Path, trace: bytes) -> None:
+    document = json.loads(trace)
+    kernel = {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7}
+    document["traceEvents"] += [
+        {**kernel, "ts": 5.0, "dur": -3.0},
+        {**kernel, "ts": 1e300, "dur": 3.0},
+        {**kernel, "ts": 5.0, "dur": 1e300},
+        {**kernel, "ts": "x", "dur": 3.0},
+    ]
+    path = tmp_path / "odd.json"
+    path.write_text(json.dumps(document))
+    whole = tmp_path / "whole.json"
+    whole.write_bytes(trace)
+    found = api.trace_overlap(path)
+    assert found.hidden_s == api.trace_overlap(whole).hidden_s
+    notes = " ".join(found.notes)
+    assert "3 events have an impossible time" in notes
+    assert "1 events have no time" in notes
+
+
+def test_an_archive_of_several_traces_is_refused(tmp_path: Path, trace: bytes) -> None:
+    (tmp_path / "a.json").write_bytes(trace)
+    path = tmp_path / "a.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        archive.add(tmp_path / "a.json", "a.json")
+    refused(path, "is an archive of several files")
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ('{"rocprofiler-sdk-tool": [{}]}', "result of rocprofv3"),
+        ('{"schema": "1.1.0-chakra.0.0.4"}', "of Chakra"),
+    ],
+)
+def test_json_of_another_tool_is_named(tmp_path: Path, text: str, what: str) -> None:
+    (tmp_path / "a.json").write_text(text)
+    refused(tmp_path / "a.json", what)
