@@ -119,7 +119,7 @@ def _times(found: TraceOverlap) -> object:
     duration = api.trace_overlaps.duration
     table = new_table(("", ""), ("a step" if found.steps else "in all", "right"), ("", ""))
     table.add_row("computation", duration(found.comp_s / per), "")
-    table.add_row("communication", duration(found.comm_s / per), "")
+    table.add_row(found.hidden_kind, duration(found.comm_s / per), "")
     table.add_row("  hidden", duration(found.hidden_s / per), f"{found.hidden_share:.1%} of it")
     table.add_row("  exposed", duration(found.exposed_s / per), "")
     cost = found.cost
@@ -156,7 +156,7 @@ def _print_comparison(compared: OverlapComparison) -> None:
         )  # fmt: skip
     console().print(table)
     for name, one_trace in (("first", compared.first), ("second", compared.second)):
-        print_wrapped(f"{name} ({' '.join(one_trace.files)}): {one_trace.verdict}")
+        print_wrapped(f"{name} ({' '.join(one_trace.files)}): {one_trace.counts} {one_trace.verdict}")
         for text in one_trace.doubts:
             print_wrapped(f"partial: {text}", style="bold yellow")
 

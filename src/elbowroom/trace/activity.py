@@ -23,13 +23,17 @@ from elbowroom.trace.columns import (
     TraceColumns,
     TracedJob,
 )
+from elbowroom.trace.overlap.names import of_communication
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 UNKNOWN = -1
 TASK = "task"
-COMMUNICATING = ("mpi", "message")
+MPI = "mpi"
+COMMUNICATING = (MPI, "message")
+SET_UP = "set-up"
+"""Calls of MPI that transfer nothing: MPI_Init, MPI_Comm_split, MPI_Finalize."""
 IDLE = "idle"
 _SUBMIT, _READY = "submit", "ready"
 _FIELDS = ("small", "first", "second")
@@ -180,12 +184,19 @@ def _field(job: TracedJob, events: Block, name: str) -> Ints:
 
 def _spans(job: TracedJob, events: Block) -> dict[tuple[int, str], tuple[Ints, Ints]]:
     """When each thread was inside a span of each category, nested spans as one; one without an end lasts to
-    the end of the trace.
+    the end of the trace. Set-up of MPI has a category of its own.
     """
     last = int(events["time"].max(initial=0))
-    categories = np.array([kind.category for kind in job.types] or [0], dtype=np.int64)
+    names = [*job.categories, SET_UP]
+    numbers = [
+        len(job.categories)
+        if job.category(kind) == MPI and of_communication(kind.name) == SET_UP
+        else kind.category
+        for kind in job.types
+    ]
+    categories = np.array(numbers or [0], dtype=np.int64)
     both = events[np.isin(events["kind"], (BEGIN, END))]
-    keys = both["thread"].astype(np.int64) * len(job.categories) + categories[both["type"]]
+    keys = both["thread"].astype(np.int64) * len(names) + categories[both["type"]]
     order = np.lexsort((both["time"], keys))
     both, keys = both[order], keys[order]
     spans = {}
@@ -199,10 +210,10 @@ def _spans(job: TracedJob, events: Block) -> dict[tuple[int, str], tuple[Ints, I
         before = np.concatenate([[0], depth[:-1]])
         begins = both["time"][part][(before == 0) & (depth == 1)]
         ends = both["time"][part][(before == 1) & (depth == 0)]
-        thread, category = divmod(int(keys[part[0]]), len(job.categories))
+        thread, category = divmod(int(keys[part[0]]), len(names))
         if len(ends) < len(begins):
             ends = np.append(ends, last)
-        spans[thread, job.categories[category]] = begins.copy(), ends.copy()
+        spans[thread, names[category]] = begins.copy(), ends.copy()
     return spans
 
 

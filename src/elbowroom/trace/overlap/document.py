@@ -118,6 +118,12 @@ class TraceOverlap(msgspec.Struct, frozen=True, kw_only=True):
     doubts: tuple[str, ...] = ()
 
     @property
+    def hidden_kind(self) -> str:
+        """What is hidden or exposed: `copies` where nothing else communicates."""
+        kinds = {one.kind for one in self.counted} - {"computation"}
+        return "copies" if kinds == {"copy"} else "communication"
+
+    @property
     def effect(self) -> bool:
         """Whether some computation takes significantly more, or less, time beside communication."""
         return any(one.changed for one in self.classes)

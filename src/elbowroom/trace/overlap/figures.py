@@ -26,7 +26,7 @@ def _times(found: TraceOverlap) -> Figure:
     factor, unit = next(((f, u) for f, u in UNITS if largest >= f), UNITS[-1])
     parts = [
         ("computation", found.comp_s),
-        ("communication", found.comm_s),
+        (found.hidden_kind, found.comm_s),
         ("hidden", found.hidden_s),
         ("exposed", found.exposed_s),
         *([("cost of hiding", found.cost.value)] if found.cost is not None else []),
@@ -102,7 +102,7 @@ def overlap_page(found: TraceOverlap) -> str:
     """Verdict, figures and the table as one self-contained page."""
     return figure_page(
         "What overlap hides, and what hiding costs",
-        [(found.verdict, (*found.doubts, *found.notes))],
+        [(found.verdict, (found.counts, *found.doubts, *found.notes))],
         overlap_figures(found),
         (
             "Classes of computation",

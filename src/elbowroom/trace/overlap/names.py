@@ -40,7 +40,7 @@ _SET_UP = re.compile(
 )
 _WAITS = re.compile(
     r"(?<![Aa])[Ss]ync\b|[Ss]ynchroni[sz]e|_sync_|event_?record|(^|[^a-z])wait|Wait|barrier|quiet|fence"
-    r"|\bpoll|[Ff]inish|(Event|Stream|Context|Device|Host)[ _]Sync|_join$|_cond_|mutex_lock"
+    r"|(^|_)poll|progress$|[Ff]inish|(Event|Stream|Context|Device|Host)[ _]Sync|_join$|_cond_|mutex_lock"
     r"|\b(u|nano)?sleep|sched_yield|\bidle",
 )
 _LAUNCHES = re.compile(
@@ -77,7 +77,12 @@ def of_communication(name: str, *, kernel: bool = False) -> str:
         return "set-up"
     if not kernel and is_wait(name):
         return "wait"
-    return "message" if _MESSAGES.search(name) else "collective"
+    return of_transfer(name) or "collective"
+
+
+def of_transfer(name: str) -> str:
+    """`message` if a name says so; empty otherwise."""
+    return "message" if _MESSAGES.search(name) else ""
 
 
 def _of_mpi(call: str) -> str:

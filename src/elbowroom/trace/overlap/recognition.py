@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from elbowroom.errors import UsageError
 from elbowroom.trace.overlap import names
-from elbowroom.trace.overlap.categories import KERNELS, STEP, meaning
+from elbowroom.trace.overlap.categories import KERNELS, LAUNCHED, STEP, meaning
 from elbowroom.trace.overlap.events import NONE, EventClass, Events, Flags
 
 Sides = npt.NDArray[np.int8]
@@ -112,13 +112,16 @@ def _kind(one: EventClass) -> str:
     if stated == "wait" and names.communicates(one.name):
         return "wait for messages"
     if stated in KINDS and KINDS[stated] == OTHER:
-        return "wait" if stated == "launch" and names.is_wait(one.name) else stated
+        waits = _waits if one.category == LAUNCHED else names.is_wait
+        return "wait" if stated == "launch" and waits(one.name) else stated
     if stated == "copy":
         return "computation" if names.is_within(one.name) else "copy"
     if stated == "omp":
         return "computation" if one.name in _OPENMP_WORK else "runtime"
     kernel = one.category in KERNELS
-    if stated == "communication" or names.communicates(one.name):
+    if stated == "communication" and not names.communicates(one.name):
+        return "wait for messages" if names.is_wait(one.name) else names.of_transfer(one.name) or stated
+    if names.communicates(one.name):
         kind = names.of_communication(one.name, kernel=kernel)
         return "wait for messages" if kind == "wait" else kind
     if kernel:

@@ -38,7 +38,8 @@ def verdict(found: TraceOverlap) -> str:
     step = " a step" if found.steps else ""
     hidden = f"{duration(found.hidden_s / per)}{step}"
     if found.hidden_s == 0:
-        return f"Nothing is hidden: all {duration(found.comm_s / per)}{step} of communication is exposed."
+        are = "are" if found.hidden_kind == "copies" else "is"
+        return f"Nothing is hidden: all {duration(found.comm_s / per)}{step} of {found.hidden_kind} {are} exposed."
     if found.cost is None:
         most = duration(found.cost_at_most_s / per)
         return (
@@ -50,9 +51,7 @@ def verdict(found: TraceOverlap) -> str:
         most = f"no cost is found (at most {duration(max(cost.high, 0.0))})"
         return f"Hiding saves {hidden}, and {most}."
     if cost.high <= 0:
-        return (
-            f"Hiding saves {hidden}, and computation is faster beside communication ({duration(cost.value)})."
-        )
+        return f"Hiding saves {hidden}, and computation is faster beside {found.hidden_kind} ({duration(cost.value)})."
     pays = "Hiding saves" if cost.value < found.hidden_s / per else "Hiding does not pay: it saves"
     return f"{pays} {hidden} and costs {duration_interval(cost)}."
 

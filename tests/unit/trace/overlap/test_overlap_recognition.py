@@ -251,6 +251,17 @@ def test_calls_of_communication_libraries_are_told_apart(call: str, kind: str) -
     assert names.of_communication(call) == kind
 
 
+def test_copies_are_called_copies(tmp_path: Path) -> None:
+    events = [on_gpu("Memcpy HtoD (Pageable -> Device)", "gpu_memcpy", 0, 400, 7)]
+    found = analysed(tmp_path, [*events, on_gpu("gemm", "kernel", 500, 100, 7)])
+    assert found.verdict == "Nothing is hidden: all 400 us of copies are exposed."
+
+
+def test_what_a_program_calls_communication_is_no_set_up(tmp_path: Path) -> None:
+    events = [event("free halo exchange", "communication", 0, 9), event("solve", "computation", 0, 9, 2)]
+    assert kinds(analysed(tmp_path, events)) == {"computation": 1, "communication": 1}
+
+
 def test_a_list_of_categories_has_the_meaning_of_the_first_that_is_known() -> None:
     assert meaning("mystery,MPI") == "communication"
     assert meaning("mystery, other") == "unknown"
