@@ -183,12 +183,13 @@ def scheduled(
     cut: bool = True,
     where: range = SCHEDULED,
     ramp: float = 0.0,
+    pace: int = 0,
     seed: int = 1,
 ) -> Made:
     """A step has `places` times the same kernel, and a collective that covers those `where`, in a `share` of
     the steps, or some of them (`cut`); at all of them kernels are `longer` by themselves, and take `slowdown`
     times as long beside the collective. The clock slows by `ramp` over the run, and communication is more
-    frequent towards its end.
+    frequent towards its end. All takes `pace` % longer.
     """
     random = np.random.default_rng(seed)
     made, at = Made(), 1e6
@@ -200,7 +201,7 @@ def scheduled(
             first, last = sorted(random.choice(where, 2, replace=False))
         comm = [0.0, 0.0]
         for place in range(places):
-            work = 100.0 * (longer if place in where else 1.0) * (1 + ramp * step / steps)
+            work = 100.0 * (longer if place in where else 1.0) * (1 + ramp * step / steps + 0.01 * pace)
             covered = present and first <= place <= last
             lasts = work * float(np.exp(random.normal(0, 0.02))) * (slowdown if covered else 1.0)
             if covered:

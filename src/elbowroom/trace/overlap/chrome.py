@@ -85,21 +85,25 @@ class _Table:
 
     def _keys(self, pairs: list[tuple[JsonEvent, EventArguments]]) -> tuple[list[int], list[int]]:
         classes, lanes, groups = self.classes, self.lanes, self.groups
-        kinds, places = [], []
+        kinds: list[int] = []
+        places: list[int] = []
+        add_kind, add_place = kinds.append, places.append
         key: tuple[Any, ...]
         for event, more in pairs:
-            group = groups[event.cat]
+            category = event.cat
+            group = groups[category]
             if group is None and type(more.device) is int and more.device >= 0:
                 group = True
-            if group:
-                key = event.name, event.cat, bytes(more.grid), more.collective is not None, True
-            elif group is None:
-                key = event.name, event.cat, b"", more.collective is not None, (event.pid,)
+            row = event.tid
+            if group is False:
+                key = event.name, category, bytes(more.dims) if category == "cpu_op" else b"", False, False
             else:
-                key = event.name, event.cat, bytes(more.dims) if event.cat == "cpu_op" else b"", False, False
-            row = event.tid if group is False or more.stream is None else more.stream
-            kinds.append(classes[key])
-            places.append(lanes[group, event.pid, row])
+                detail, on = (bytes(more.grid), True) if group else (b"", (event.pid,))
+                key = event.name, category, detail, more.collective is not None, on
+                if more.stream is not None:
+                    row = more.stream
+            add_kind(classes[key])
+            add_place(lanes[group, event.pid, row])
         return kinds, places
 
     def _paired(self, block: Any) -> list[JsonEvent]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from elbowroom.trace.overlap.events import NONE, Events, Flags, Ints
 from elbowroom.trace.overlap.exposure import Exposure
+from elbowroom.trace.overlap.tables import Numbering
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,10 +111,14 @@ def _usual(lane: Ints, kind: Ints, size: Ints, first: Flags) -> Ints:
 
 
 def _within_ranks(events: Events) -> Ints:
-    """The number of each lane among those of its rank."""
-    seen: dict[int, int] = {}
-    numbers = []
+    """The number of each lane: the same for one stream of all ranks, and for the n-th thread of all ranks."""
+    numbers = Numbering()
+    threads: dict[int, int] = {}
+    found = []
     for lane in events.lanes:
-        numbers.append(seen.setdefault(lane.rank, 0))
-        seen[lane.rank] += 1
-    return np.array(numbers, dtype=np.int64)
+        if lane.device:
+            found.append(numbers[lane.name])
+        else:
+            threads[lane.rank] = threads.get(lane.rank, 0) + 1
+            found.append(numbers[threads[lane.rank]])
+    return np.array(found, dtype=np.int64)

@@ -38,8 +38,10 @@ def verdict(found: TraceOverlap) -> str:
     step = " a step" if found.steps else ""
     hidden = f"{duration(found.hidden_s / per)}{step}"
     if found.hidden_s == 0:
-        are = "are" if found.hidden_kind == "copies" else "is"
-        return f"Nothing is hidden: all {duration(found.comm_s / per)}{step} of {found.hidden_kind} {are} exposed."
+        exposed = "are exposed" if found.hidden_kind == "copies" else "is exposed"
+        return (
+            f"Nothing is hidden: all {duration(found.comm_s / per)}{step} of {found.hidden_kind} {exposed}."
+        )
     if found.cost is None:
         most = duration(found.cost_at_most_s / per)
         return (
@@ -51,7 +53,8 @@ def verdict(found: TraceOverlap) -> str:
         most = f"no cost is found (at most {duration(max(cost.high, 0.0))})"
         return f"Hiding saves {hidden}, and {most}."
     if cost.high <= 0:
-        return f"Hiding saves {hidden}, and computation is faster beside {found.hidden_kind} ({duration(cost.value)})."
+        faster = f"computation is faster beside {found.hidden_kind} ({duration(cost.value)})"
+        return f"Hiding saves {hidden}, and {faster}."
     pays = "Hiding saves" if cost.value < found.hidden_s / per else "Hiding does not pay: it saves"
     return f"{pays} {hidden} and costs {duration_interval(cost)}."
 

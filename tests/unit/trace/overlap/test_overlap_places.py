@@ -70,6 +70,25 @@ def test_places_that_are_sometimes_covered_have_no_cost_where_nothing_slows_down
     assert found.cost is None or found.cost.low < 0 < found.cost.high
 
 
+@pytest.mark.parametrize("slowdown", [1.0, 1.2])
+def test_ranks_with_one_step_each_are_compared_with_each_other(tmp_path: Path, slowdown: float) -> None:
+    files, costs = [], []
+    for rank in range(10):
+        made = scheduled(
+            steps=1, places=60, where=range(10, 50), share=0.99, slowdown=slowdown, seed=rank, pace=rank
+        )
+        document = json.loads(kineto(made, rank=0))
+        document["distributedInfo"] = {"rank": rank, "world_size": 10}
+        files.append(tmp_path / f"{rank}.json")
+        files[-1].write_text(json.dumps(document))
+        costs.append(made.cost_s)
+    found = api.trace_overlap(files)
+    assert found.ranks == 10
+    assert found.cost is not None
+    assert found.cost.low < np.mean(costs) < found.cost.high
+    assert found.effect == (slowdown > 1)
+
+
 def test_the_user_may_name_the_steps(tmp_path: Path) -> None:
     made = scheduled(share=0.5, slowdown=1.2)
     path = tmp_path / "trace.json"
