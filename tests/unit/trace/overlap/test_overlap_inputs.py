@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import os
 import random
 import sqlite3
 import tarfile
@@ -290,3 +291,19 @@ def test_an_archive_of_several_traces_is_refused(tmp_path: Path, trace: bytes) -
 def test_json_of_another_tool_is_named(tmp_path: Path, text: str, what: str) -> None:
     (tmp_path / "a.json").write_text(text)
     refused(tmp_path / "a.json", what)
+
+
+PUBLIC = Path(os.environ.get("ELBOWROOM_PUBLIC_FILES", "-"))
+
+
+@pytest.mark.skipif(not PUBLIC.is_dir(), reason="ELBOWROOM_PUBLIC_FILES names no folder of public traces")
+@pytest.mark.parametrize("folder", ["kineto", "nsight", "otf2", "rocprof", "chakra"])
+def test_public_traces_end_with_a_sentence_or_a_result(folder: str) -> None:
+    for path in sorted((PUBLIC / folder).iterdir()):
+        try:
+            found = api.trace_overlap(path)
+        except UsageError:
+            continue
+        assert found.counted
+        assert 0 <= found.hidden_s <= found.comm_s
+        assert found.cost is None or found.cost.low <= found.cost_at_most_s
