@@ -41,6 +41,7 @@ from elbowroom.trace.overlap.rows import (
     communication_rows,
     computation_class,
     computation_rows,
+    with_slowdowns,
 )
 from elbowroom.trace.overlap.slices import slices
 from elbowroom.trace.overlap.spans import union
@@ -83,9 +84,10 @@ def analyse(
     comm_rows = communication_rows(events, comm, find_places(events, comm, steps))
     tested = sum(len(row.comparisons) >= fewest(CONFIDENCE) for row in (*comp_rows, *comm_rows))
     confidence = 1 - FAMILY / max(tested, 1)
+    comp_rows, comm_rows = (with_slowdowns(rows, confidence) for rows in (comp_rows, comm_rows))
     times = _times(computing, communicating, waiting)
-    cost, share = cost_of(events, comp, comp_rows, by_rank(computing), confidence, times.ranks)
-    comm_cost, _ = cost_of(events, comm, comm_rows, by_rank(communicating), confidence, times.ranks)
+    cost, share = cost_of(events, comp, comp_rows, by_rank(computing), times.ranks)
+    comm_cost, _ = cost_of(events, comm, comm_rows, by_rank(communicating), times.ranks)
     most = most_of(events, comp, by_rank(computing), times.ranks)
     known = _Costs(comp=cost if share >= KNOWN else None, comm=comm_cost, share=share, most=most)
     classes = tuple(computation_class(comp, row, confidence) for row in comp_rows)

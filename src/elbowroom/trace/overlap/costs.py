@@ -25,7 +25,6 @@ def cost_of(
     found: Exposure,
     rows: Sequence[Row],
     active: Mapping[int, Spans],
-    confidence: float,
     ranks: Sequence[int],
 ) -> tuple[Interval | None, float]:
     """The cost in s of a rank's time, the mean over `ranks`, and the part of the shared time whose slowdown
@@ -40,7 +39,7 @@ def cost_of(
     total = float(shared.sum())
     known, value, below, above = 0.0, 0.0, 0.0, 0.0
     for row in rows:
-        slowdown = row.comparisons.slowdown(confidence)
+        slowdown = row.slowdown
         if slowdown is None:
             continue
         time = float(shared[row.overlapped].sum())

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from elbowroom.stats.interval import Interval
 from elbowroom.stats.signed_ranks import FEWEST
 from elbowroom.trace.overlap.document import CommunicationKind, ComputationClass, Matched
 from elbowroom.trace.overlap.events import NONE, Events, Flags, Ints, Small
@@ -34,7 +37,7 @@ LEAST_SHARE = 0.01
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """A class beside a kind of the other side (`other`; NONE: beside none): `all` of its instances, those
-    `alone`, those `overlapped` by this kind, and what was compared, or why nothing was.
+    `alone`, those `overlapped` by this kind, what was compared, or why nothing was, and the slowdown.
     """
 
     name: str
@@ -44,7 +47,13 @@ class Row:
     alone: Ints
     overlapped: Ints
     comparisons: Comparisons = NOTHING
+    slowdown: Interval | None = None
     reason: str = ""
+
+
+def with_slowdowns(rows: Sequence[Row], confidence: float) -> list[Row]:
+    """The rows with the slowdown of what was compared."""
+    return [dataclasses.replace(row, slowdown=row.comparisons.slowdown(confidence)) for row in rows]
 
 
 def computation_rows(events: Events, found: Exposure, places: Places) -> list[Row]:
@@ -149,7 +158,7 @@ def _instances(events: Events, found: Exposure, places: Places, chosen: Ints, be
 
 
 def _matched(found: Exposure, row: Row, confidence: float) -> dict[str, object]:
-    slowdown = row.comparisons.slowdown(confidence)
+    slowdown = row.slowdown
     count = len(row.comparisons)
     reason = row.reason
     if slowdown is None and not reason:

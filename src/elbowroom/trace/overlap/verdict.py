@@ -46,8 +46,8 @@ def verdict(found: TraceOverlap) -> str:
         most = duration(found.cost_at_most_s / per)
         return (
             f"Hiding saves at most {hidden}; what it costs cannot be said: {_why(found)}. "
-            f"The cost is at most {most}{step} if, alone, computation takes as long as the fastest tenth of its "
-            "class."
+            f"The cost is at most {most}{step} if, alone, computation takes as long as the fastest tenth of "
+            "its class."
         )
     cost = Interval(value=found.cost.value / per, low=found.cost.low / per, high=found.cost.high / per)
     if not found.effect:
