@@ -73,7 +73,11 @@ std::vector<int> numbers_of(hwloc_const_bitmap_t set) {
 
 int package_of(hwloc_topology_t topology, hwloc_obj_t object) {
   const auto package = hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_PACKAGE, object);
-  return package == nullptr ? 0 : static_cast<int>(package->os_index);
+  if (package == nullptr) {
+    return 0;
+  }
+  // POWER, s390x and some virtual machines do not number sockets.
+  return static_cast<int>(package->os_index == HWLOC_UNKNOWN_INDEX ? package->logical_index : package->os_index);
 }
 
 // Cores of this process: the cpuset of its cgroup within its affinity. Where hwloc reports no cores (some virtual

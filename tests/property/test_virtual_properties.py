@@ -101,7 +101,7 @@ KERNEL_NAMES = [name for name, kernel in KERNELS.items() if kernel.moves_memory]
 def test_communications_and_latency_never_gain_by_computation(
     kernel: str, cursor: int, n: int, other: int, node: int, pattern: str, size: int, threads: int
 ) -> None:
-    work = Work(kernel=kernel, cursor=cursor, n=n, n_other=other, comp_node=node)
+    work = Work(kernel=kernel, cursor=cursor, cores=(n, other), comp_node=node)
     messages = Exchange(size=size, comm_node=node, pattern=pattern, threads=threads)
     double = msgspec.structs.replace(messages, size=2 * size)
     native = [answers(TRUTHS["henrisubnuma"], DEFINITION, ((work, sent),))[0] for sent in (messages, double)]

@@ -83,7 +83,7 @@ def _every(axis: str, shape: Shape) -> range:
     most = shape.cores_first_socket
     return {
         "cores": range(most + 1),
-        "cores_other": range(most + 1) if shape.sockets > 1 else range(1),
+        "cores_other": range(shape.cores_of(1) + 1),
         "comm_socket": range(shape.sockets),
     }.get(axis, range(shape.nodes))
 
@@ -120,7 +120,7 @@ def misfit(setup: Setup, step: JobStep, shape: Shape) -> tuple[str, str, str] | 
     if setup.cores + setup.cores_other == 0:
         return "cores", "there is no computing core", "give at least one"
     for socket, axis in enumerate(("cores", "cores_other")):
-        most = shape.cores_first_socket if socket < shape.sockets else 0
+        most = shape.cores_of(socket)
         threads = _busy_cores(setup) if socket == comm_socket(setup, shape) else 0
         count = getattr(setup, axis)
         if count > most - threads:

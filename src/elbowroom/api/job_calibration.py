@@ -13,8 +13,9 @@ from elbowroom.api.runs import Run, open
 from elbowroom.errors import UsageError
 from elbowroom.launch import build, modes
 from elbowroom.launch.mpi import find_mpi
+from elbowroom.machine.hwloc import read_topology
 from elbowroom.machine.identity import SHAPE, check_same, difference
-from elbowroom.machine.topology import here, read_topology
+from elbowroom.machine.topology import here
 from elbowroom.measure.core_rates import core_rates
 from elbowroom.models.load import LoadRow
 from elbowroom.models.run_data import FitData, layout_of

@@ -158,6 +158,7 @@ def _definition(run: Run, model: Threshold) -> Definition:
         sockets=shape.sockets,
         cores_per_socket=shape.cores_first_socket,
         numa_per_socket=shape.numa_per_socket,
+        layout=shape.layout,
         threads_per_core=max(len(core.pus) for core in machine.cores),
         memory_gb=machine.memory / 1e9 or UNKNOWN_MEMORY_GB,
         nic_node=shape.nic_node or 0,

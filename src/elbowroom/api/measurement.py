@@ -227,7 +227,8 @@ def dry_run(
         plan=plan, overrides=overrides or Overrides(), where=where, seed=seed, reverse=reverse
     )
     request = session.settled(request, lambda _: None)
-    return session.prepare(request, choose(request.where))
+    # Of another's machine, having nothing to measure is an answer.
+    return session.prepare(request, choose(request.where), empty=machine is not None)
 
 
 def compare(a: Run | Path | str, *others: Run | Path | str, at_least: float = 0.01) -> list[Change]:

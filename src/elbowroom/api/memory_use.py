@@ -120,7 +120,7 @@ def _check_machine(document: Document, name: str, job: Analysis) -> None:
     """Cores and sockets are those of the profile's host, where that is known."""
     manifest, shape = job.profile.manifest, document.machine
     host = manifest.machine if manifest is not None else {}
-    known = {"cores": shape.cores_first_socket * shape.sockets, "sockets": shape.sockets}
+    known = {"cores": shape.cores, "sockets": shape.sockets}
     for field, value in known.items():
         there = host.get(field)
         if there and there != value:
@@ -198,7 +198,7 @@ def _contended(
 
 def _check_room(document: Document, a: str, b: str, first: NodeUse, second: NodeUse) -> None:
     shape, ranks = document.machine, first.cores + second.cores
-    cores = shape.cores_first_socket * shape.sockets
+    cores = shape.cores
     if ranks > cores:
         raise UsageError(
             f"{a} and {b} have {ranks} ranks on a node together, and {shape.name} has {cores} cores",

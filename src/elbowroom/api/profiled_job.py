@@ -135,7 +135,7 @@ def _fitted(
 ) -> tuple[int, int, bool, list[str]]:
     """Computing cores on both sockets of a machine, whether both sides overlap there, and notes."""
     notes = []
-    most = shape.cores_first_socket * shape.sockets
+    most = shape.cores
     if options.communication_threads and options.cores is None:
         cores = min(cores, most - 1)
     if cores > most:

@@ -70,7 +70,7 @@ def list_(as_json: bool) -> int:
         ("NIC at", "right"),
     )  # fmt: skip
     for item in machines:
-        cores = item.sockets * item.cores_per_socket
+        cores = item.shape.cores
         table.add_row(
             item.name, item.processor, str(cores), str(item.shape.nodes), item.network, str(item.nic_node)
         )
@@ -117,6 +117,8 @@ def from_run(path: str, out: str, as_json: bool) -> int:
 
 def _print(definition: Definition) -> None:
     print_wrapped(shape_line(definition.shape), style="bold")
+    if not isinstance(definition.notes, msgspec.UnsetType):
+        print_wrapped("; ".join(definition.notes))
     print_wrapped(f"{definition.processor}; {definition.network}; {definition.memory_gb:g} GB")
     if not isinstance(definition.gpu, msgspec.UnsetType):
         gpu = definition.gpu

@@ -42,10 +42,13 @@ def shape_line(shape: Shape) -> str:
     nodes = f"{shape.nodes} NUMA node{'s' if shape.nodes > 1 else ''}"
     nic = "" if shape.nic_node is None else f", NIC at node {shape.nic_node}"
     virtual = " (virtual)" if shape.virtual else ""
-    return (
-        f"{shape.name}{virtual}: {shape.cores_first_socket} cores on the first of {shape.sockets} "
-        f"socket{'s' if shape.sockets > 1 else ''}, {nodes}{nic}"
-    )
+    unlike = ""
+    if not isinstance(shape.layout, msgspec.UnsetType):
+        each = (f"{cores} + {inside}" for cores, inside in shape.layout)
+        unlike = f"; cores + NUMA nodes by socket: {', '.join(each)}"
+    cores = f"{shape.cores_first_socket} core{'s' if shape.cores_first_socket > 1 else ''}"
+    sockets = f"{shape.sockets} socket{'s' if shape.sockets > 1 else ''}"
+    return f"{shape.name}{virtual}: {cores} on the first of {sockets}, {nodes}{nic}{unlike}"
 
 
 def calibration_line(known: Calibration) -> str:

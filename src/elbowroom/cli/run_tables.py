@@ -161,13 +161,14 @@ def _print_odd(points: Sequence[PointResult]) -> None:
 
 
 def machine_line(machine: Machine) -> str:
-    """The machine in one line."""
+    """The machine in one line, with what is unusual about it."""
     hosts = f", {machine.hosts} hosts" if machine.hosts > 1 else ""
     name = (machine.name or "this machine") + " (virtual)" * machine.virtual
-    return (
+    first = (
         f"{name}: {machine.model or 'unknown processor'}, {len(machine.cores)} cores, "
         f"{len(machine.nodes)} NUMA node{'s' if len(machine.nodes) != 1 else ''}{hosts}"
     )
+    return "; ".join((first, *machine.peculiarities))
 
 
 def _points_table(points: Sequence[PointResult]) -> Table:

@@ -9,7 +9,8 @@ import msgspec
 
 from elbowroom.errors import UsageError, closest
 from elbowroom.files import read_text
-from elbowroom.machine.topology import Machine, read_topology
+from elbowroom.launch.topologies import read_topology_file
+from elbowroom.machine.topology import Machine
 from elbowroom.plan.point import Point, Unit
 from elbowroom.virtual.answers import VirtualMachine
 from elbowroom.virtual.cluster import Cluster
@@ -55,12 +56,12 @@ def _split(spec: str) -> tuple[str, TruthName | None]:
 
 def _of_xml(path: Path) -> Specification:
     """hwloc's topology; bandwidths from the TOML file of the same name beside it, else generic ones."""
-    machine = simulated(read_topology(path))
+    machine = simulated(read_topology_file(path))
     definition = generic(machine)
     sibling = path.with_suffix(".toml")
     if sibling.is_file():
         beside = decode(_text(sibling), str(sibling))
-        for field in ("sockets", "cores_per_socket", "numa_per_socket"):
+        for field in ("sockets", "cores_per_socket", "numa_per_socket", "layout"):
             if getattr(beside, field) != getattr(definition, field):
                 raise UsageError(
                     f"does not fit {path}, which has {getattr(definition, field)}",

@@ -11,7 +11,7 @@ from elbowroom.machine import gpu
 from elbowroom.machine.assessment import Assessment, Failure, absent, ok, warn
 from elbowroom.machine.gpu import GpuFacts, look_at_gpu
 from elbowroom.machine.state import known, why_unknown
-from elbowroom.machine.topology import Machine, Nic
+from elbowroom.machine.topology import Machine, Nic, ranges
 
 QUIET_LOAD = 0.5
 """Tasks able to run, averaged over a minute: above, another program takes half of a core."""
@@ -176,21 +176,10 @@ def _binding(facts: Facts) -> Assessment:
         )
     machine = facts.machine
     cores = _count(len(machine.cores), "core")
-    text = f"{len(machine.allowed)} of {cores} may be used ({_list(machine.allowed)})"
+    text = f"{len(machine.allowed)} of {cores} may be used ({ranges(machine.allowed)})"
     if len(machine.allowed) < 2:
         return warn(text, "widen the cpuset to two cores or more: one communicates, the others compute")
     return ok(text)
-
-
-def _list(numbers: tuple[int, ...]) -> str:
-    """(0, 1, 2, 5) as "0-2,5"."""
-    parts: list[tuple[int, int]] = []
-    for number in sorted(numbers):
-        if parts and parts[-1][1] == number - 1:
-            parts[-1] = (parts[-1][0], number)
-        else:
-            parts.append((number, number))
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in parts) or "none"
 
 
 def _oversubscription(facts: Facts) -> Assessment:
@@ -215,10 +204,12 @@ def _numa(facts: Facts) -> Assessment:
         return absent(f"the NUMA nodes are unknown: {facts.machine.reason}", facts.machine.hint)
     pages = facts.observers.get("pages", {}) if isinstance(facts.observers, dict) else {}
     if len(facts.machine.nodes) == 1:
-        return absent("one NUMA node: near and far, local and remote are the same here")
+        one = "one NUMA node: near and far, local and remote are the same here"
+        return absent("; ".join((one, *facts.machine.peculiarities)))
     text = f"{len(facts.machine.nodes)} NUMA nodes on {_count(facts.machine.packages, 'socket')}"
     if facts.distances:
         text += f" at distances {', '.join(map(str, facts.distances))}"
+    text = "; ".join((text, *facts.machine.peculiarities))
     if pages.get("status") == "n/a":
         return warn(
             f"{text}, but where pages are cannot be verified: {pages.get('reason', 'no reason given')}",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Literal, NamedTuple
 from xml.sax.saxutils import quoteattr
 
-from elbowroom.machine.topology import VIRTUAL_INFO, Cache, Core, Machine, Nic, NumaNode
+from elbowroom.machine.hwloc import UNNAMED, VIRTUAL_INFO
+from elbowroom.machine.topology import Cache, Core, Machine, Nic, NumaNode
 
 _OSDEV = {"network": "2", "openfabrics": "3"}
 _NETWORK_CARD = "0207 [0000:0000] [0000:0000] 00"  # PCI class of InfiniBand; vendor and device unknown
@@ -19,6 +21,7 @@ def regular_machine(
     cores_per_socket: int,
     numa_per_socket: int,
     sockets: int,
+    layout: Sequence[tuple[int, int]] = (),
     nic_node: int | None = None,
     nic: Nic | None = None,
     memory_per_node: int = 0,
@@ -30,33 +33,36 @@ def regular_machine(
 ) -> Machine:
     """Cores and nodes numbered from 0, socket by socket, the cores of a socket dealt evenly to its nodes.
 
-    `caches`: (level, bytes, cores that share one); left out where unknown, as are a `memory_per_node` (bytes)
-    of 0 and a NIC. `siblings`: the other hardware threads of a core follow those of the whole machine, or of
-    the socket. `nic` describes the card that `nic_node` alone only places.
+    `layout`: cores and nodes of each socket, where they are not alike; cores of a socket without nodes are at
+    the node before. `caches`: (level, bytes, cores that share one); left out where unknown, as are a
+    `memory_per_node` (bytes) of 0 and a NIC. `siblings`: the other hardware threads of a core follow those of
+    the whole machine, or of the socket. `nic` describes the card that `nic_node` alone only places.
     """
+    layout = tuple(layout) or ((cores_per_socket, numa_per_socket),) * sockets
     cores: list[Core] = []
     nodes: list[NumaNode] = []
     per_socket = siblings == "socket"
-    stride = cores_per_socket if per_socket else cores_per_socket * sockets
-    for socket in range(sockets):
-        first = socket * cores_per_socket * (threads_per_core if per_socket else 1)
-        for place in range(numa_per_socket):
-            node = socket * numa_per_socket + place
-            share = range(
-                cores_per_socket * place // numa_per_socket, cores_per_socket * (place + 1) // numa_per_socket
-            )
+    total = sum(count for count, _ in layout)
+    for socket, (count, places) in enumerate(layout):
+        before = len(cores)
+        first = before * threads_per_core if per_socket else before
+        stride = count if per_socket else total
+        for place in range(max(places, 1)):
+            node = len(nodes) if places else len(nodes) - 1
+            share = range(count * place // max(places, 1), count * (place + 1) // max(places, 1))
             numbers = tuple(first + core for core in share)
             cores += [
                 Core(
                     number=number,
-                    logical=socket * cores_per_socket + core,
+                    logical=before + core,
                     package=socket,
                     node=node,
                     pus=tuple(number + thread * stride for thread in range(threads_per_core)),
                 )
                 for core, number in zip(share, numbers, strict=True)
             ]
-            nodes.append(NumaNode(number=node, package=socket, memory=memory_per_node, cores=numbers))
+            if places:
+                nodes.append(NumaNode(number=node, package=socket, memory=memory_per_node, cores=numbers))
     if nic is None and nic_node is not None:
         nic = Nic(name="nic0", kind="network", node=nic_node)
     return Machine(
@@ -64,7 +70,7 @@ def regular_machine(
         model=model,
         cores=tuple(cores),
         nodes=tuple(nodes),
-        caches=tuple(cache for one in sorted(caches) for cache in _caches(cores, cores_per_socket, *one)),
+        caches=tuple(cache for one in sorted(caches) for cache in _caches(cores, *one)),
         nics=() if nic is None else (nic,),
         allowed=tuple(sorted(core.number for core in cores)),
         memory=memory_per_node * len(nodes),
@@ -73,15 +79,12 @@ def regular_machine(
     )
 
 
-def _caches(
-    cores: Sequence[Core], cores_per_socket: int, level: int, size: int, sharing: int
-) -> Iterator[Cache]:
+def _caches(cores: Sequence[Core], level: int, size: int, sharing: int) -> Iterator[Cache]:
     """Caches shared by that many neighbouring cores of a socket; the last of a socket may have fewer."""
-    for start in range(0, len(cores), cores_per_socket):
-        socket = cores[start : start + cores_per_socket]
-        for first in range(0, cores_per_socket, sharing):
-            shared = tuple(core.number for core in socket[first : first + sharing])
-            yield Cache(level=level, size=size, cores=shared)
+    for _, group in groupby(cores, key=lambda core: core.package):
+        socket = [core.number for core in group]
+        for first in range(0, len(socket), sharing):
+            yield Cache(level=level, size=size, cores=tuple(socket[first : first + sharing]))
 
 
 def topology_xml(machine: Machine) -> str:
@@ -103,14 +106,48 @@ def topology_xml(machine: Machine) -> str:
     ]
     if machine.virtual:
         lines.append(f'<info name="{VIRTUAL_INFO}" value="true"/>')
-    for package in sorted({node.package for node in machine.nodes}):
-        cores = [core for core in machine.cores if core.package == package]
-        inside = [node.number for node in machine.nodes if node.package == package]
-        sets = _sets((unit for core in cores for unit in core.pus), inside)
-        lines.append(f'<object type="Package" os_index="{package}" {sets}>')
-        lines += [*_nested(_boxes(machine, cores, package)), "</object>"]
-    lines += [line for nic in machine.nics if nic.node is None for line in _nic(nic)]
-    return "\n".join([*lines, "</object>", "</topology>", ""])
+    packages = {core.number: core.package for core in machine.cores}
+    shared = [node for node in machine.nodes if len({packages[core] for core in node.cores}) > 1]
+    lines += [_numa_line(machine, node) for node in shared]
+    order = dict.fromkeys(core.package for core in sorted(machine.cores, key=lambda core: core.logical))
+    placed: set[int] = set()
+    for package in (*order, *(node.package for node in machine.nodes if node.package not in order)):
+        if package not in placed:
+            placed.add(package)
+            lines += _package(machine, package, shared)
+    inside = {node.number for node in machine.nodes if node.cores and node not in shared}
+    lines += [line for nic in machine.nics if nic.node not in inside for line in _nic(nic)]
+    return "\n".join([*lines, "</object>", *_core_kinds(machine), "</topology>", ""])
+
+
+def _package(machine: Machine, package: int, shared: Sequence[NumaNode]) -> list[str]:
+    """A socket, with its memory without cores before all that has some."""
+    cores = [core for core in machine.cores if core.package == package]
+    inside = [node for node in machine.nodes if node.package == package and node not in shared]
+    beside = {node.number for core in cores for node in _nodes_at(machine, core)}
+    sets = _sets((unit for core in cores for unit in core.pus), {node.number for node in inside} | beside)
+    bare = [_numa_line(machine, node) for node in inside if not node.cores]
+    boxes = _boxes(machine, cores, [node for node in inside if node.cores])
+    return [f'<object type="Package" os_index="{package}" {sets}>', *bare, *_nested(boxes), "</object>"]
+
+
+def _nodes_at(machine: Machine, core: Core) -> list[NumaNode]:
+    return [node for node in machine.nodes if core.number in node.cores]
+
+
+def _numa_line(machine: Machine, node: NumaNode) -> str:
+    units = (unit for core in machine.cores if core.number in node.cores for unit in core.pus)
+    kinds = (kind.name for kind in machine.memory_kinds if node.number in kind.numbers)
+    more = "".join(f" subtype={quoteattr(kind)}" for kind in kinds if kind not in UNNAMED)
+    more += f' local_memory="{node.memory}"' if node.memory else ""
+    return f'<object type="NUMANode" os_index="{node.number}" {_sets(units, [node.number])}{more}/>'
+
+
+def _core_kinds(machine: Machine) -> Iterator[str]:
+    for kind in machine.core_kinds:
+        units = _bitmap(unit for core in machine.cores if core.number in kind.numbers for unit in core.pus)
+        info = f'<info name="CoreType" value={quoteattr(kind.name)}/>'
+        yield f'<cpukind cpuset="{units}">{info}</cpukind>'
 
 
 class _TopologyObject(NamedTuple):
@@ -122,37 +159,38 @@ class _TopologyObject(NamedTuple):
     tail: list[str]
 
 
-def _boxes(machine: Machine, cores: Sequence[Core], package: int) -> list[_TopologyObject]:
+def _boxes(machine: Machine, cores: Sequence[Core], nodes: Sequence[NumaNode]) -> list[_TopologyObject]:
     """NUMA nodes, caches and cores of a package, each before what is inside it.
 
-    A node is a group of cores with its memory and its devices, also where it is the whole package.
+    A node is a group of cores with its memory and its devices, also where it is the whole package; nodes of
+    the same cores share a group.
     """
     boxes = []
-    for node in machine.nodes:
-        if node.package == package and node.cores:
-            sets = _sets(
-                (unit for core in cores if core.node == node.number for unit in core.pus), [node.number]
-            )
-            memory = f' local_memory="{node.memory}"' if node.memory else ""
-            numa = f'<object type="NUMANode" os_index="{node.number}" {sets}{memory}/>'
-            devices = [line for nic in machine.nics if nic.node == node.number for line in _nic(nic)]
-            boxes.append(
-                _TopologyObject(frozenset(node.cores), 9, [f'<object type="Group" {sets}>', numa], devices)
-            )
-    within = {core.number for core in cores}
+    alike: dict[frozenset[int], list[NumaNode]] = {}
+    for node in nodes:
+        alike.setdefault(frozenset(node.cores), []).append(node)
+    for near, group in alike.items():
+        numbers = [node.number for node in group]
+        sets = _sets((unit for core in cores if core.number in near for unit in core.pus), numbers)
+        head = [f'<object type="Group" {sets}>', *(_numa_line(machine, node) for node in group)]
+        devices = [line for nic in machine.nics if nic.node in numbers for line in _nic(nic)]
+        boxes.append(_TopologyObject(near, 9, head, devices))
+    at = {core.number: {node.number for node in _nodes_at(machine, core)} for core in cores}
     for cache in machine.caches:
-        if within.issuperset(cache.cores):
+        if at.keys() >= set(cache.cores):
             shared = [core for core in cores if core.number in cache.cores]
-            sets = _sets((unit for core in shared for unit in core.pus), {core.node for core in shared})
-            head = (
+            sets = _sets(
+                (unit for core in shared for unit in core.pus), set().union(*(at[c] for c in cache.cores))
+            )
+            line = (
                 f'<object type="L{cache.level}Cache" {sets} cache_size="{cache.size}" depth="{cache.level}" '
                 f'cache_linesize="64" cache_associativity="0" cache_type="{int(cache.level == 1)}">'
             )
-            boxes.append(_TopologyObject(frozenset(cache.cores), cache.level, [head], []))
+            boxes.append(_TopologyObject(frozenset(cache.cores), cache.level, [line], []))
     for core in cores:
-        head = f'<object type="Core" os_index="{core.number}" {_sets(core.pus, [core.node])}>'
-        units = [f'<object type="PU" os_index="{pu}" {_sets([pu], [core.node])}/>' for pu in core.pus]
-        boxes.append(_TopologyObject(frozenset([core.number]), 0, [head, *units], []))
+        line = f'<object type="Core" os_index="{core.number}" {_sets(core.pus, at[core.number])}>'
+        units = [f'<object type="PU" os_index="{pu}" {_sets([pu], at[core.number])}/>' for pu in core.pus]
+        boxes.append(_TopologyObject(frozenset([core.number]), 0, [line, *units], []))
     order = {core.number: core.logical for core in cores}
     return sorted(boxes, key=lambda box: (min(order[c] for c in box.cores), -len(box.cores), -box.rank))
 

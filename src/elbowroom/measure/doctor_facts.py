@@ -19,8 +19,9 @@ from elbowroom.machine.assessment import Failure
 from elbowroom.machine.doctor import Facts, MpiLauncher
 from elbowroom.machine.frequencies import Frequencies
 from elbowroom.machine.host import node_distances
+from elbowroom.machine.hwloc import read_topology
 from elbowroom.machine.state import known
-from elbowroom.machine.topology import Machine, here, read_topology
+from elbowroom.machine.topology import Machine, here
 from elbowroom.measure.source import settable
 
 _RANKS = 2

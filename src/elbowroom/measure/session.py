@@ -106,8 +106,10 @@ def settled(request: Request, tell: Tell) -> Request:
     return msgspec.structs.replace(request, where=with_starpu(request.where, plan, tell))
 
 
-def prepare(request: Request, source: Source) -> Prepared:
-    """Loads, changes, expands, validates and orders a plan; measures nothing."""
+def prepare(request: Request, source: Source, *, empty: bool = False) -> Prepared:
+    """Loads, changes, expands, validates and orders a plan; measures nothing. `empty`: a plan without any
+    point is none to refuse, and its notes say why.
+    """
     plan = apply(load(request.plan), request.overrides)
     if request.seed is not None:
         plan = msgspec.structs.replace(plan, seed=request.seed)
@@ -115,6 +117,17 @@ def prepare(request: Request, source: Source) -> Prepared:
         plan = msgspec.structs.replace(plan, question=experiments.get(plan.experiment).question)
     machine = source.machine()
     wanted = completed(experiments.expand(plan, machine), plan, machine)
+    if empty and not wanted.points:
+        return Prepared(
+            plan=plan,
+            machine=machine,
+            expansion=wanted,
+            units=(),
+            groups=(),
+            seconds=0.0,
+            measured_seconds=0.0,
+            commands=(),
+        )
     expansion = answerable(wanted, plan, source)
     check_overlap(expansion, wanted)
     prepared = concrete(plan, machine, expansion, source, request.reverse)

@@ -22,8 +22,9 @@ from elbowroom.launch.virtual import VirtualCluster, VirtualProbe, load
 from elbowroom.machine.assessment import Failure
 from elbowroom.machine.frequencies import GOVERNOR, Frequencies
 from elbowroom.machine.gpu import GpuFacts
+from elbowroom.machine.hwloc import read_topology
 from elbowroom.machine.layout import topology_xml
-from elbowroom.machine.topology import Machine, here, read_topology
+from elbowroom.machine.topology import Machine, here
 from elbowroom.plan.file import Plan
 from elbowroom.plan.point import Point, Unit
 from elbowroom.plan.validation import ranks_needed

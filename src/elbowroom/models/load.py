@@ -167,12 +167,12 @@ def check_load(shape: Shape, load: Load) -> None:
             )
     for socket in range(shape.sockets):
         count = sum(group.count for group in load.computing if group.socket == socket)
-        if count > shape.cores_first_socket:
+        if count > shape.cores_of(socket):
             raise UsageError(
-                f"{shape.name} has {shape.cores_first_socket} cores on socket {socket}",
+                f"{shape.name} has {shape.cores_of(socket)} cores on socket {socket}",
                 field="computing.count",
                 value=count,
-                hint=f"ask for 0 to {shape.cores_first_socket} there",
+                hint=f"ask for 0 to {shape.cores_of(socket)} there",
             )
     if load.messages is not None:
         _check_messages(shape, load.messages)

@@ -74,7 +74,7 @@ def check_flow(document: Document) -> None:
 def check_use(document: Document, use: NodeUse, *, field: str, name: str) -> None:
     """UsageError for more cores than the machine has, and for traffic that they cannot have."""
     shape = document.machine
-    cores = shape.cores_first_socket * shape.sockets
+    cores = shape.cores
     if use.cores > cores:
         raise UsageError(
             f"{name} has {use.cores} ranks on a node, and {shape.name} has {cores} cores",

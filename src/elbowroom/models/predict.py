@@ -39,7 +39,11 @@ def situations(
 
 def check(shape: Shape, situation: Situation) -> None:
     """Refuses cores and nodes that the machine does not have."""
+    # Without a call where sockets are alike: predictions are asked for in loops.
     nodes, cores = shape.sockets * shape.numa_per_socket, shape.cores_first_socket
+    others = cores if shape.sockets > 1 else 0
+    if not isinstance(shape.layout, msgspec.UnsetType):
+        nodes, others = shape.nodes, shape.cores_of(1)
     for field, node in (("comp_node", situation.comp_node), ("comm_node", situation.comm_node)):
         if not 0 <= node < nodes:
             raise UsageError(
@@ -50,7 +54,7 @@ def check(shape: Shape, situation: Situation) -> None:
             )
     for field, count, most, which in (
         ("cores", situation.n, cores, "first socket"),
-        ("cores_other", situation.n_other, cores if shape.sockets > 1 else 0, "other socket"),
+        ("cores_other", situation.n_other, others, "other socket"),
     ):
         if not 0 <= count <= most:
             raise UsageError(

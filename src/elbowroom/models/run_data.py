@@ -230,32 +230,22 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def layout_of(machine: Machine) -> Layout:
-    """The machine as models see it: sockets and their nodes in rising order, counted from 0.
-
-    UsageError where sockets differ in their number of NUMA nodes: node numbers would not say which is local.
-    """
-    packages = sorted({core.package for core in machine.cores})
-    nodes = {
-        package: tuple(sorted(node.number for node in machine.nodes if node.package == package))
-        for package in packages
-    }
-    counts = {len(numbers) for numbers in nodes.values()}
-    if len(counts) != 1 or 0 in counts:
-        raise UsageError(
-            f"the sockets of {machine.name} differ in NUMA nodes ({', '.join(map(str, nodes.values()))})",
-            field="machine",
-            hint="models know machines whose sockets are alike",
-        )
-    order = tuple(number for package in packages for number in nodes[package])
-    first = frozenset(core.number for core in machine.cores if core.package == packages[0])
+    """The machine as models see it: its sockets, and their nodes in rising order, counted from 0."""
+    sockets = machine.sockets
+    nodes = [sorted(one.number for one in machine.nodes if one.package in packages) for packages in sockets]
+    cores = [sum(core.package in packages for core in machine.cores) for packages in sockets]
+    layout = tuple(zip(cores, map(len, nodes), strict=True))
+    order = tuple(number for numbers in nodes for number in numbers)
+    first = frozenset(core.number for core in machine.cores if core.package in sockets[0])
     nics = [order.index(nic.node) for nic in machine.nics if nic.node in order]
     shape = Shape(
         name=machine.name,
         cores_first_socket=len(first),
-        numa_per_socket=counts.pop(),
-        sockets=len(packages),
+        numa_per_socket=len(nodes[0]),
+        sockets=len(sockets),
         nic_node=nics[0] if len(set(nics)) == 1 else None,
         virtual=machine.virtual,
+        layout=layout if len(set(layout)) > 1 else msgspec.UNSET,
     )
     return Layout(shape=shape, nodes=order, first=first)
 

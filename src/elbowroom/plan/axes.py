@@ -52,8 +52,12 @@ def is_control(point: Point, points: Sequence[Point]) -> bool:
     """
     if point.role == "control":
         return True
-    largest = point.n == max(item.n for item in points) and point.size == max(item.size for item in points)
-    return point.kernel == "prime" and largest
+    # The kernel first: of most points nothing is then looked at, and plans can have thousands.
+    return (
+        point.kernel == "prime"
+        and point.n == max(item.n for item in points)
+        and point.size == max(item.size for item in points)
+    )
 
 
 def with_control(points: tuple[Point, ...]) -> tuple[Point, ...]:

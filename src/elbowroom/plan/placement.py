@@ -44,18 +44,23 @@ def nic_node(machine: Machine) -> int | None:
 
 
 def near_node(machine: Machine) -> int:
-    """The NIC's node; where the NIC does not say, the first node of the machine."""
+    """The NIC's node; where the NIC does not say, the first node of the machine's ordinary memory."""
     node = nic_node(machine)
-    return machine.nodes[0].number if node is None else node
+    return machine.ordinary_nodes[0].number if node is None else node
 
 
 def far_node(machine: Machine) -> int | None:
-    """A node of another socket than the near one, else any other node; the last such; None with one node."""
+    """A node of another socket than the near one, else any other node; the last such, of ordinary memory
+    before HBM, CXL and the like; None with one node.
+    """
     near = near_node(machine)
     package = next((node.package for node in machine.nodes if node.number == near), 0)
-    others = [node for node in machine.nodes if node.number != near]
-    elsewhere = [node for node in others if node.package != package] or others
-    return elsewhere[-1].number if elsewhere else None
+    for nodes in (machine.ordinary_nodes, machine.nodes):
+        others = [node for node in nodes if node.number != near]
+        elsewhere = [node for node in others if node.package != package] or others
+        if elsewhere:
+            return elsewhere[-1].number
+    return None
 
 
 def last_core_of(machine: Machine, node: int) -> int | None:
@@ -82,9 +87,13 @@ def default_comm_core(machine: Machine, computing: tuple[int, ...] = ()) -> int:
 
     Cores named for computing are passed over where others are left.
     """
-    cores = [core.number for core in usable(machine)]
-    cores = [core for core in cores if core not in computing] or cores
-    return cores[0] if shares_core(machine) else cores[-1]
+    inside = usable(machine)
+    cores = [core.number for core in inside if core.number not in computing] or [c.number for c in inside]
+    if shares_core(machine):
+        return cores[0]
+    first = [core.number for core in first_socket(machine, inside)]
+    # A first socket of one core, which is the last one, is left to compute.
+    return cores[-2] if first == cores[-1:] and len(cores) > 1 else cores[-1]
 
 
 def seats(
@@ -100,11 +109,11 @@ def seats(
     computes.
 
     The peer has cores of its own only where it runs on the same host and there are four cores or more.
-    Computing cores are in logical order, all of the machine or of the first socket; named ones are taken as
-    they are. None where the machine has too few cores for that many communication threads.
+    Computing cores are in logical order, all of the machine or of the first socket that has memory; named
+    ones are taken as they are. None where the machine has too few cores for that many communication threads.
     """
     cores = usable(machine)
-    first_socket = cores[0].package if cores else 0
+    inside = {core.number for core in (first_socket(machine, cores) if socket_only else cores)}
     order = downwards(cores, comm_core)
     named = set(comp_cores)
     free = [core for core in order[1:] if core not in named]
@@ -119,11 +128,16 @@ def seats(
         peer = tuple(free[:threads])
     taken = {*comm, *peer}
     pool = comp_cores or tuple(
-        core.number
-        for core in cores
-        if core.number not in taken and (not socket_only or core.package == first_socket)
+        core.number for core in cores if core.number not in taken and core.number in inside
     )
     return Seats(comm_cores=comm, peer_cores=peer, comp_cores=pool) if pool else None
+
+
+def first_socket(machine: Machine, cores: tuple[Core, ...]) -> tuple[Core, ...]:
+    """Those of the cores that are of the first of their sockets, as models count sockets."""
+    socket_of = machine.socket_of
+    first = min((socket_of[core.package] for core in cores), default=0)
+    return tuple(core for core in cores if socket_of[core.package] == first)
 
 
 def downwards(cores: tuple[Core, ...], start: int) -> list[int]:

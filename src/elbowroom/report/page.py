@@ -146,7 +146,7 @@ def _job(part: Jobbed | None) -> str:
 
 
 def machine_line(machine: Machine) -> str:
-    """The machine in one line: model, packages, cores, NUMA nodes, memory, hosts."""
+    """The machine in one line: model, packages, cores, NUMA nodes, memory, hosts, what is unusual."""
     parts = [
         machine.model or "model unknown",
         _count(machine.packages, "package"),
@@ -154,6 +154,7 @@ def machine_line(machine: Machine) -> str:
         _count(len(machine.nodes), "NUMA node"),
         numbers.rounded_size(machine.memory) if machine.memory else "memory unknown",
         _count(machine.hosts, "host"),
+        *machine.peculiarities,
     ]
     return " · ".join([*parts, "virtual"] if machine.virtual else parts)
 

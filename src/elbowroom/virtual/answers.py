@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -11,6 +12,7 @@ import numpy as np
 
 from elbowroom.errors import UsageError
 from elbowroom.machine.topology import Machine
+from elbowroom.models.run_data import layout_of
 from elbowroom.plan.file import Steady
 from elbowroom.plan.kernels import KERNELS, Kernel, find
 from elbowroom.plan.order import request
@@ -24,7 +26,7 @@ from elbowroom.virtual.effects import HOSTS, Asked, Effect, chosen, name_of, val
 from elbowroom.virtual.gpu_answers import answer_case, refuse_case
 from elbowroom.virtual.gpu_rates import Host
 from elbowroom.virtual.laws import Exchange, ProcessRates, Work, answer
-from elbowroom.virtual.machines import by_socket, machine_of, truth_of
+from elbowroom.virtual.machines import machine_of, truth_of
 from elbowroom.virtual.requests import Requests, Simulate
 from elbowroom.virtual.truth import check_noise
 
@@ -76,9 +78,9 @@ class VirtualMachine:
         self.machine = machine_of(definition) if machine is None else machine
         self.noise, self.seed = noise, seed
         self._truth = truth_of(definition, simulate)
-        self._node = {node.number: index for index, node in enumerate(by_socket(self.machine))}
-        packages = sorted({core.package for core in self.machine.cores})
-        self._socket = {core.number: packages.index(core.package) for core in self.machine.cores}
+        self._node = {number: index for index, number in enumerate(layout_of(self.machine).nodes)}
+        sockets = self.machine.socket_of
+        self._socket = {core.number: sockets[core.package] for core in self.machine.cores}
         self._host_of_gpu: Host | None = None
         self._answers: dict[tuple[hosts.Process, ...], tuple[ProcessRates, ...]] = {}
 
@@ -288,7 +290,7 @@ class VirtualMachine:
 
     def far(self, core: int) -> bool:
         """Whether a core is of another socket than the NIC."""
-        return self._socket[core] != self.definition.nic_node // self.definition.numa_per_socket
+        return self._socket[core] != self.definition.shape.socket(self.definition.nic_node)
 
     def _processes(self, fields: Mapping[str, Any]) -> list[tuple[Work, Exchange]]:
         """What each process of the first host or, where every rank is told its place, of all hosts does."""
@@ -299,8 +301,7 @@ class VirtualMachine:
                 Work(
                     kernel=fields["kernel"],
                     cursor=fields["cursor"],
-                    n=sum(self._socket[core] == 0 for core in place["comp_cores"]),
-                    n_other=sum(self._socket[core] != 0 for core in place["comp_cores"]),
+                    cores=self._by_socket(place["comp_cores"]),
                     comp_node=self._node[place["comp_node"]],
                 ),
                 Exchange(
@@ -314,6 +315,11 @@ class VirtualMachine:
             )
             for place in places
         ]
+
+    def _by_socket(self, cores: Sequence[int]) -> tuple[int, ...]:
+        """How many of these cores each socket has."""
+        counts = Counter(self._socket[core] for core in cores)
+        return tuple(counts[socket] for socket in range(self.definition.sockets))
 
     def exact(self, work: Work, messages: Exchange) -> ProcessRates:
         """Both sides alone and together, without noise; UsageError where the truth says nothing of it."""

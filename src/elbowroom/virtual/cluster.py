@@ -317,8 +317,7 @@ class Cluster:
         work = Work(
             kernel=KERNEL,
             cursor=1,
-            n=point.n - point.n_other,
-            n_other=point.n_other,
+            cores=machine.definition.shape.spread(point.n - point.n_other, point.n_other),
             comp_node=point.comp_node,
         )
         messages = Exchange(

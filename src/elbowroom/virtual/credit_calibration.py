@@ -12,6 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from elbowroom.errors import UsageError
+from elbowroom.models.curves import Shape
 from elbowroom.models.threshold.law import Parameters, Threshold
 from elbowroom.virtual.credits import Credits, DataSide, Network
 from elbowroom.virtual.network import LINE, Resource, Stream, solve, utilisation
@@ -36,6 +37,9 @@ NIC_LATENCY = (0.25, 1.5)
 
 CREDIT_SLACK = 1.05
 NIC_WORK = (0.5, 3.0)
+FULL = 0.999
+"""Share of a controller that the NIC's lines fill at most: beyond, no rate of the cores is a fixed point."""
+
 UNBOUNDED = 20.0
 
 
@@ -51,10 +55,11 @@ def scaled_network(model: Threshold) -> Network:
         raise UsageError(
             "has no parameters of local accesses", field="local", hint="add a table [local] with all of them"
         )
+    regular = _regular(model.shape)
     most = max(local.t_par_max, local.t_seq_max)
     far = max(remote.t_par_max, remote.t_seq_max) if remote is not None else most
     network = Network(
-        shape=msgspec.structs.replace(model.shape, virtual=True),
+        shape=msgspec.structs.replace(regular, virtual=True),
         line_fill_buffers=LINE_FILL_BUFFERS,
         uplink=Resource(capacity=LOOSE_UPLINK * local.t_seq_max, delay=UPLINK_DELAY),
         link=Resource(capacity=LOOSE_LINK * far, delay=LINK_DELAY),
@@ -67,7 +72,19 @@ def scaled_network(model: Threshold) -> Network:
     if remote is not None:
         network = _scale_remote(network, remote)
         network = _scale_nic(network, remote, "remote")
-    return network
+    return msgspec.structs.replace(network, shape=msgspec.structs.replace(model.shape, virtual=True))
+
+
+def _regular(shape: Shape) -> Shape:
+    """Of sockets that are not alike, two like the first one: all values are of its cores, with data in their
+    own nodes or in those of another socket.
+    """
+    if isinstance(shape.layout, msgspec.UnsetType):
+        return shape
+    far = shape.nic_node is not None and not shape.local(shape.nic_node)
+    return msgspec.structs.replace(
+        shape, sockets=2, layout=msgspec.UNSET, nic_node=shape.numa_per_socket if far else 0
+    )
 
 
 def _side(p: Parameters) -> DataSide:
@@ -143,31 +160,34 @@ def _scale_nic(machine: Network, p: Parameters, where: str) -> Network:
     cores, nic = truth.network_streams(node, node, machine.shape.cores_first_socket, 0)
     kept = p.alpha * p.b_comm_seq
 
+    def nic_at(route: dict[str, float]) -> Stream:
+        return msgspec.structs.replace(nic, route=route)
+
     def worst(work: float) -> tuple[float, float]:
         """What the cores get, and how long a line of the NIC waits, while the NIC keeps that much."""
-        forced = _forced(nic, kept, {**nic.route, f"memory {node}": work})
-        rates = solve((cores, forced), truth.resources)
-        used = utilisation((cores, forced), rates, truth.resources)
-        waited = sum(w * truth.resources[name].waiting(used[name]) for name, w in forced.route.items())
-        return rates[0], waited
+        route = {**nic.route, f"memory {node}": work}
+        taken = {name: share * kept for name, share in route.items()}
+        (rate,) = solve((cores,), truth.resources, taken)
+        used = utilisation((cores, nic_at(route)), (rate, kept), truth.resources)
+        return rate, sum(w * truth.resources[name].waiting(used[name]) for name, w in route.items())
 
-    work = _root(lambda work: _together(p) - worst(work)[0], *NIC_WORK)
+    capacity = truth.resources[f"memory {node}"].capacity
+    low, high = NIC_WORK
+    high = min(high, FULL * capacity / kept)
+    work = _root(lambda work: _together(p) - worst(work)[0], min(low, high), high)
     waiting = worst(work)[1]
     shortest, longest = NIC_LATENCY
     latency = CREDIT_SLACK * waiting * p.alpha / (1 - p.alpha) if p.alpha < 1 else longest
     latency = min(max(latency, shortest), longest)
     route = {**nic.route, f"memory {node}": work}
-    used = utilisation((_forced(nic, p.b_comm_seq, route),), (p.b_comm_seq,), truth.resources)
+    # A controller that is slower than the NIC holds it up when idle, too.
+    reached = min(p.b_comm_seq, FULL * capacity / work)
+    used = utilisation((nic_at(route),), (reached,), truth.resources)
     idle = sum(w * truth.resources[name].waiting(used[name]) for name, w in route.items())
     # Enough to keep alpha at worst, and in any case for the full rate on an idle machine.
     credit = max(p.alpha * (latency + waiting), latency + idle) * p.b_comm_seq
     scaled = msgspec.structs.replace(side, nic_work=work, nic_latency=latency, nic_credits=credit)
     return msgspec.structs.replace(machine, **{where: scaled})
-
-
-def _forced(nic: Stream, rate: float, route: dict[str, float]) -> Stream:
-    """The NIC at a given rate whatever the latency: credits without end."""
-    return Stream(credits=1e6 * nic.credits, latency=nic.latency, most=rate, route=route)
 
 
 def _root(rising: Callable[[float], float], low: float, high: float) -> float:

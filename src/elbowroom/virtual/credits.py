@@ -78,7 +78,7 @@ class Credits(Truth):
         return dict(self._resources)
 
     def streams(self, situation: Situation) -> Streams:
-        """comp_alone, comm_alone, comp_together, comm_together, MB/s; `comp` is all cores of both sockets."""
+        """comp_alone, comm_alone, comp_together, comm_together, MB/s; `comp` is all cores of all sockets."""
         check_situation(self.shape, situation)
         s = situation
         _, comm_alone = self._rates(None, s.comm_node, 0, 0)
@@ -94,7 +94,7 @@ class Credits(Truth):
         """The streams at work: the cores of each computing socket, then the NIC; None: that side is idle."""
         streams = []
         if comp_node is not None:
-            computing = enumerate((n, n_other))
+            computing = enumerate(self.shape.spread(n, n_other))
             streams = [self.cores(socket, count, comp_node) for socket, count in computing if count]
         if comm_node is not None:
             streams.append(self.receiving(comm_node))
@@ -123,7 +123,7 @@ class Credits(Truth):
 
     def cores(self, socket: int, count: int, node: int) -> Stream:
         """So many cores of a socket that write to a node."""
-        target = node // self.shape.numa_per_socket
+        target = self.shape.socket(node)
         side = self.side(target == socket)
         route = {f"uplink {socket}": side.uplink_work, f"memory {node}": side.memory_work}
         if target != socket:
@@ -143,12 +143,10 @@ class Credits(Truth):
 
     def from_nic(self, node: int) -> dict[str, float]:
         """The link that lines of the NIC's socket take to a node, if any."""
-        home = (self.shape.nic_node or 0) // self.shape.numa_per_socket
-        target = node // self.shape.numa_per_socket
+        home, target = self.shape.socket(self.shape.nic_node or 0), self.shape.socket(node)
         return {} if target == home else {f"link {home} to {target}": 1.0}
 
     def to_nic(self, node: int) -> dict[str, float]:
         """The link that lines of a node take to the NIC's socket, if any."""
-        home = (self.shape.nic_node or 0) // self.shape.numa_per_socket
-        source = node // self.shape.numa_per_socket
+        home, source = self.shape.socket(self.shape.nic_node or 0), self.shape.socket(node)
         return {} if source == home else {f"link {source} to {home}": 1.0}

@@ -27,6 +27,8 @@ Positive = Annotated[float, Meta(gt=0, le=1e9)]
 Count = Annotated[int, Meta(ge=1, le=4096)]
 """Of cores, nodes or threads: bounded, since every one of them becomes an object."""
 
+CountOrNone = Annotated[int, Meta(ge=0, le=4096)]
+
 CacheSize = Annotated[int, Meta(ge=1, le=2**40)]
 
 NEAR_LATENCY_US, FAR_LATENCY_US = 1.39, 1.67
@@ -90,11 +92,13 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     first socket); `remote` None: not known, and those placements are not answered.
 
     `origin` says where the bandwidths come from; `faithful` keeps the published equations to the letter where
-    they are odd (docs/reference/models.md). `caches`: (level, bytes, cores that share one). `siblings`:
-    whether the other hardware threads are numbered behind those of the machine or of the socket. Latencies
-    are of the smallest message, by where the communication thread is. `between_starts`: how much a value
-    varies from one start of the program to the next, as a standard deviation of its logarithm. `gpu`: an
-    accelerator on the NIC's socket.
+    they are odd (docs/reference/models.md). `layout`: where sockets are not alike, cores and NUMA nodes of
+    each, the first one as `cores_per_socket` and `numa_per_socket` say. `caches`: (level, bytes, cores that
+    share one). `siblings`: whether the other hardware threads are numbered behind those of the machine or of
+    the socket. Latencies are of the smallest message, by where the communication thread is. `between_starts`:
+    how much a value varies from one start of the program to the next, as a standard deviation of its
+    logarithm. `notes`: what is unusual about the topology that it was made of. `gpu`: an accelerator on the
+    NIC's socket.
     """
 
     name: str
@@ -103,9 +107,10 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     faithful: bool = False
     processor: str = "unknown processor"
     network: str = "unknown network"
-    sockets: Annotated[int, Meta(ge=1, le=2)] = 2
+    sockets: Count = 2
     cores_per_socket: Count
-    numa_per_socket: Annotated[int, Meta(ge=1, le=64)] = 1
+    numa_per_socket: Count = 1
+    layout: tuple[tuple[CountOrNone, CountOrNone], ...] | msgspec.UnsetType = msgspec.UNSET
     threads_per_core: Annotated[int, Meta(ge=1, le=8)] = 1
     siblings: Literal["machine", "socket"] = "machine"
     memory_gb: Positive
@@ -120,6 +125,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     local: Parameters
     remote: Parameters | None = None
     effects: tuple[Effect, ...] = ()
+    notes: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     gpu: Gpu | msgspec.UnsetType = msgspec.UNSET
 
     @property
@@ -132,6 +138,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             sockets=self.sockets,
             nic_node=self.nic_node,
             virtual=True,
+            layout=self.layout,
         )
 
     def published_step(self, nodes: int) -> PublishedStep | None:
@@ -225,7 +232,10 @@ def checked(definition: Definition) -> Definition:
             value=definition.nic_node,
             hint=f"nodes: 0-{definition.shape.nodes - 1}",
         )
-    if definition.numa_per_socket > definition.cores_per_socket:
+    _check_layout(definition)
+    if isinstance(definition.layout, msgspec.UnsetType) and (
+        definition.numa_per_socket > definition.cores_per_socket
+    ):
         raise UsageError(
             f"is more than there are cores ({definition.cores_per_socket}) in a socket",
             field="numa_per_socket",
@@ -247,6 +257,26 @@ def checked(definition: Definition) -> Definition:
     if definition.remote is not None:
         _check_side(definition.remote, "remote", definition.cores_per_socket)
     return definition
+
+
+def _check_layout(definition: Definition) -> None:
+    if isinstance(definition.layout, msgspec.UnsetType):
+        return
+    if len(definition.layout) != definition.sockets:
+        raise UsageError(
+            f"does not list {definition.sockets} sockets",
+            field="layout",
+            value=[list(socket) for socket in definition.layout],
+            hint="give [cores, NUMA nodes] of each",
+        )
+    first = (definition.cores_per_socket, definition.numa_per_socket)
+    if definition.layout[0] != first:
+        raise UsageError(
+            f"begins with another socket than cores_per_socket and numa_per_socket say ({list(first)})",
+            field="layout",
+            value=list(definition.layout[0]),
+            hint="the first socket must have cores and memory",
+        )
 
 
 def _check_side(p: Parameters, side: str, cores: int) -> None:

@@ -220,7 +220,7 @@ def _copy(host: Host, side: Side, rate: float) -> Copy:
 
 def _flow(host: Host, side: Side, sending: bool) -> Flow:
     definition = host.definition
-    far = host.socket(side.core) != definition.nic_node // definition.numa_per_socket
+    far = host.socket(side.core) != definition.shape.socket(definition.nic_node)
     latency = definition.far_latency_us if far else definition.near_latency_us
     return Flow(node=host.near(side.core), sending=sending, size=side.bytes, latency=latency, far=far)
 

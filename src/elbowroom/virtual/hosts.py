@@ -78,7 +78,7 @@ def _groups(truth: Network, work: Work, kernel: Kernel | None) -> tuple[Computin
     intensity = kernel.flops * (work.cursor if kernel.uses_cursor else 1) / moved
     return tuple(
         Computing(socket=socket, node=work.comp_node, count=count, intensity=intensity)
-        for socket, count in enumerate((work.n, work.n_other))
+        for socket, count in enumerate(work.cores)
         if count
     )
 

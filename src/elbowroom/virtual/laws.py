@@ -44,13 +44,22 @@ CYCLES_PER_ITEM = {
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """What one process computes: n cores of the first and n_other of the second socket on a node."""
+    """What one process computes: so many cores of each socket, with data on a node."""
 
     kernel: str
     cursor: int
-    n: int
-    n_other: int
+    cores: tuple[int, ...]
     comp_node: int
+
+    @property
+    def n(self) -> int:
+        """Cores of the first socket."""
+        return self.cores[0]
+
+    @property
+    def n_other(self) -> int:
+        """Cores of all other sockets."""
+        return sum(self.cores[1:])
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):

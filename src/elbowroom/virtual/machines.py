@@ -19,9 +19,10 @@ from elbowroom import plugins
 from elbowroom.errors import UsageError, closest
 from elbowroom.files import read_text
 from elbowroom.machine.layout import regular_machine
-from elbowroom.machine.topology import Machine, Nic, NumaNode
+from elbowroom.machine.topology import Machine, Nic
 from elbowroom.models import published
 from elbowroom.models.curves import Situation, Streams
+from elbowroom.models.run_data import layout_of
 from elbowroom.models.threshold.law import Threshold, curve
 from elbowroom.plan.placement import near_node
 from elbowroom.virtual import credit_calibration as scaling
@@ -171,24 +172,12 @@ MACHINES = plugins.Registry(
 
 
 def generic(machine: Machine) -> Definition:
-    """A definition for a topology of which no bandwidth is known: GENERIC values, and `origin` says so.
-
-    UsageError for more than two sockets, or sockets and nodes that are not alike.
-    """
-    packages = sorted({core.package for core in machine.cores})
-    cores = {sum(core.package == package for core in machine.cores) for package in packages}
-    nodes = {sum(node.package == package for node in machine.nodes) for package in packages}
-    if len(packages) > 2 or len(cores) > 1 or len(nodes) > 1:
-        raise UsageError(
-            f"{len(packages)} sockets, alike or not, are more than a virtual machine has",
-            field="machine",
-            value=machine.name,
-            hint="one socket, or two alike: describe it in a TOML file, see `elbowroom help virtual`",
-        )
-    numbers = [node.number for node in by_socket(machine)]
-    per_socket, nodes_per_socket = cores.pop(), nodes.pop()
+    """A definition for a topology of which no bandwidth is known: GENERIC values, and `origin` says so."""
+    layout = layout_of(machine)
+    shape = layout.shape
     local, remote = (
-        _generic(where, nodes_per_socket).parameters(per_socket) for where in ("local", "remote")
+        _generic(where, shape.numa_per_socket).parameters(shape.cores_first_socket)
+        for where in ("local", "remote")
     )
     return Definition(
         name=machine.name,
@@ -196,45 +185,46 @@ def generic(machine: Machine) -> Definition:
         truth="credits",
         processor=machine.model,
         network=", ".join(nic.name for nic in machine.nics) or "unknown network",
-        sockets=len(packages),
-        cores_per_socket=per_socket,
-        numa_per_socket=nodes_per_socket,
+        sockets=shape.sockets,
+        cores_per_socket=shape.cores_first_socket,
+        numa_per_socket=shape.numa_per_socket,
+        layout=shape.layout,
         memory_gb=machine.memory / 1e9 or UNKNOWN_MEMORY_GB,
-        nic_node=numbers.index(near_node(machine)),
+        nic_node=layout.nodes.index(near_node(machine)),
         local=local,
-        remote=remote if len(packages) > 1 else None,
+        remote=remote if shape.sockets > 1 else None,
+        notes=machine.peculiarities or msgspec.UNSET,
     )
 
 
 def _generic(where: published.Where, nodes_per_socket: int) -> Plain:
-    """Per core, and per socket shared out among its nodes: the medians of what was published."""
+    """Per core, and per socket shared out among its nodes: the medians of what was published. A NIC writes no
+    faster to a node than its cores can.
+    """
     sides = [published.load(name).used(where) for name in published.names()]
+    memory = median(side.t_seq_max for side in sides) / nodes_per_socket
     return Plain(
         core=median(side.b_comp_seq for side in sides),
-        memory=median(side.t_seq_max for side in sides) / nodes_per_socket,
-        nic=median(side.b_comm_seq for side in sides),
+        memory=memory,
+        nic=min(median(side.b_comm_seq for side in sides), memory),
         kept=median(side.alpha for side in sides),
     )
 
 
-def by_socket(machine: Machine) -> list[NumaNode]:
-    """The nodes as models count them: those of the first socket first."""
-    return sorted(machine.nodes, key=lambda node: (node.package, node.number))
-
-
 def machine_of(definition: Definition) -> Machine:
     """The machine that plans are expanded against."""
-    nodes = definition.sockets * definition.numa_per_socket
+    shape = definition.shape
     omni_path = "Omni-Path" in definition.network
     nic = Nic(name="hfi1_0" if omni_path else "mlx5_0", kind="openfabrics", node=definition.nic_node)
     machine = regular_machine(
         name=definition.name,
         model=definition.processor,
-        cores_per_socket=definition.cores_per_socket,
-        numa_per_socket=definition.numa_per_socket,
-        sockets=definition.sockets,
+        cores_per_socket=shape.cores_first_socket,
+        numa_per_socket=shape.numa_per_socket,
+        sockets=shape.sockets,
+        layout=shape.of_sockets,
         nic=nic,
-        memory_per_node=int(definition.memory_gb * 1e9 / nodes),
+        memory_per_node=int(definition.memory_gb * 1e9 / shape.nodes),
         caches=definition.caches,
         threads_per_core=definition.threads_per_core,
         siblings=definition.siblings,
@@ -260,6 +250,13 @@ def simulated(machine: Machine) -> Machine:
 def truth_of(definition: Definition, simulate: Simulate | None = None) -> Truth:
     """What answers for it: `published`, `credits`, or `requests`, for which `simulate` runs the simulator."""
     if definition.truth == "requests":
+        if definition.sockets > 2 or not isinstance(definition.layout, msgspec.UnsetType):
+            raise UsageError(
+                "single requests are simulated for one or two sockets that are alike",
+                field="machine",
+                value=f"{definition.name}:requests",
+                hint=f"use the network of credits: {definition.name}:credits",
+            )
         if simulate is None:
             raise UsageError(
                 "single requests are simulated by a program, which is not run here",

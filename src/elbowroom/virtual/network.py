@@ -28,6 +28,8 @@ RESIDUAL = 1e-12
 ITERATIONS = 200
 OVERSHOOT = 0.3
 """A step may end where the function falls again, but not steeper than this part of how it rose at first."""
+ROUNDING = 1e-12
+"""Steps of so little of every rate move nothing but rounding errors."""
 SMALL = 1e-6
 """Steps of so little of every rate are Newton's last and always taken: rises are then rounding errors."""
 
@@ -71,13 +73,16 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
         return latency, -latency / rate
 
 
-def solve(streams: Sequence[Stream], resources: Mapping[str, Resource]) -> tuple[float, ...]:
-    """Throughput of each stream, MB/s: the fixed point, to RESIDUAL.
+def solve(
+    streams: Sequence[Stream], resources: Mapping[str, Resource], taken: Mapping[str, float] | None = None
+) -> tuple[float, ...]:
+    """Throughput of each stream, MB/s: the fixed point, to RESIDUAL. `taken`: what others move over resources
+    (MB/s of plain lines) whatever the latency.
 
     Projected Newton ascent: streams held at their `most` leave the system of equations until the
     others' gain pushes them back. Backtracking keeps every utilisation below 1.
     """
-    shared = _Shared(streams, resources)
+    shared = _Shared(streams, resources, taken or {})
     rates = shared.start()
     excess, curvature = shared.slopes(rates)
     for _ in range(ITERATIONS):
@@ -89,6 +94,9 @@ def solve(streams: Sequence[Stream], resources: Mapping[str, Resource]) -> tuple
         if all(abs(excess[k]) * rates[k] <= RESIDUAL * streams[k].circulating() for k in free):
             break
         step = _solve_linear([[curvature[a][b] for b in free] for a in free], [excess[k] for k in free])
+        if all(abs(part) <= ROUNDING * rates[k] for k, part in zip(free, step, strict=True)):
+            # Near a capacity, waiting has larger rounding errors than RESIDUAL.
+            break
         moved = shared.advance(rates, excess, free, step)
         if moved is None:
             # Not a bit further: closer is not to be had in double precision.
@@ -113,22 +121,32 @@ def utilisation(
 class _Shared:
     """The gradient and the curvature (negated Hessian) of the concave function of the rates."""
 
-    def __init__(self, streams: Sequence[Stream], resources: Mapping[str, Resource]) -> None:
+    def __init__(
+        self, streams: Sequence[Stream], resources: Mapping[str, Resource], taken: Mapping[str, float]
+    ) -> None:
         self.streams = streams
         names = sorted({name for stream in streams for name in stream.route})
         self.resources = [resources[name] for name in names]
         self.work = [[stream.route.get(name, 0.0) for stream in streams] for name in names]
+        self.taken = [taken.get(name, 0.0) for name in names]
 
     def start(self) -> list[float]:
         """What an idle machine would give, scaled down until no resource is near its capacity."""
         rates = [stream.idle() for stream in self.streams]
-        most = max(self._used(rates), default=0.0)
+        # Of what others leave of each resource.
+        most = max(
+            (
+                sum(w * rate for w, rate in zip(work, rates, strict=True)) / (resource.capacity - taken)
+                for work, resource, taken in zip(self.work, self.resources, self.taken, strict=True)
+            ),
+            default=0.0,
+        )
         return [rate * 0.9 / most for rate in rates] if most > 0.9 else rates
 
     def _used(self, rates: Sequence[float]) -> list[float]:
         return [
-            sum(w * rate for w, rate in zip(work, rates, strict=True)) / resource.capacity
-            for work, resource in zip(self.work, self.resources, strict=True)
+            (taken + sum(w * rate for w, rate in zip(work, rates, strict=True))) / resource.capacity
+            for work, resource, taken in zip(self.work, self.resources, self.taken, strict=True)
         ]
 
     def slopes(self, rates: Sequence[float]) -> Slopes:

@@ -243,9 +243,9 @@ def _sized_nic(node: SimulatedNode, definition: Definition) -> SimulatedNode:
     if definition.remote is not None:
         sides.append((node.shape.numa_per_socket, definition.remote))
     needed = {"nic_write_credits": 0, "nic_read_credits": 0}
-    home = (node.shape.nic_node or 0) // node.shape.numa_per_socket
+    home = node.shape.socket(node.shape.nic_node or 0)
     for data, p in sides:
-        hops = 2 * node.nic_hop if data // node.shape.numa_per_socket != home else 0.0
+        hops = 2 * node.nic_hop if node.shape.socket(data) != home else 0.0
         for name, idle in (
             ("nic_write_credits", node.nic_write_latency),
             ("nic_read_credits", node.nic_read_latency + 1e-3 * controller_ps(node)),

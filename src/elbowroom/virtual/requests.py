@@ -152,7 +152,7 @@ def _of_side(node: SimulatedNode, data: int, local: float, remote: float | None)
 def cores(node: SimulatedNode, group: Computing, pattern: str) -> dict[str, Any]:
     """Cores of one socket; what holds of the first one's data beside it holds of the other's."""
     shape = node.shape
-    away = group.node // shape.numa_per_socket != group.socket
+    away = shape.socket(group.node) != group.socket
     # Of data beside the cores or not, wherever they are.
     data = shape.numa_per_socket if away else 0
     stores = set(pattern) == {"N"}
@@ -187,12 +187,12 @@ def _way(idle_ns: float, away: bool) -> list[int]:
 def _device_way(node: SimulatedNode, data: int, idle_ns: float) -> list[int]:
     """The same for devices of the NIC's socket: the other socket's data is `nic_hop` farther, each way."""
     half, hop = round(500 * idle_ns), round(1000 * node.nic_hop)
-    return [half, hop, half + hop] if home(node) != data // node.shape.numa_per_socket else [half, 0, half]
+    return [half, hop, half + hop] if home(node) != node.shape.socket(data) else [half, 0, half]
 
 
 def home(node: SimulatedNode) -> int:
     """The socket of the NIC."""
-    return (node.shape.nic_node or 0) // node.shape.numa_per_socket
+    return node.shape.socket(node.shape.nic_node or 0)
 
 
 def _device(node: SimulatedNode, data: int, rate: float, window: int, *, reads: bool) -> dict[str, Any]:
@@ -222,7 +222,7 @@ def nic(node: SimulatedNode, flow: Flow) -> dict[str, Any]:
         return device
     near = home(node)
     socket = 1 - near if flow.far and node.shape.sockets > 1 else near
-    away = flow.node // node.shape.numa_per_socket != socket
+    away = node.shape.socket(flow.node) != socket
     data = node.shape.numa_per_socket if away else 0
     access = _of_side(node, data, node.load_latency_local, node.load_latency_remote)
     way = device["read" if flow.sending else "write"]

@@ -73,10 +73,9 @@ def check_situation(shape: Shape, situation: Situation) -> None:
             raise UsageError(
                 f"{shape.name} has no such node", field=field, value=node, hint=f"nodes: 0-{shape.nodes - 1}"
             )
-    most_other = shape.cores_first_socket if shape.sockets > 1 else 0
     for field, n, most in (
         ("n", situation.n, shape.cores_first_socket),
-        ("n_other", situation.n_other, most_other),
+        ("n_other", situation.n_other, shape.cores_other),
     ):
         if not 0 <= n <= most:
             raise UsageError(

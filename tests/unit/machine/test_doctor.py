@@ -14,8 +14,9 @@ from elbowroom.launch.mpi import loaded_library
 from elbowroom.machine.assessment import Failure
 from elbowroom.machine.doctor import Diagnosis, Facts, MpiLauncher, diagnose, listed
 from elbowroom.machine.gpu import parse_gpu_facts
+from elbowroom.machine.hwloc import read_topology
 from elbowroom.machine.state import known, unknowns, why_unknown
-from elbowroom.machine.topology import Machine, here, read_topology
+from elbowroom.machine.topology import Machine, here
 from elbowroom.measure import doctor_facts
 
 MACHINES = Path(__file__).parents[3] / "machines"

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from elbowroom.machine.hwloc import read_topology
 from elbowroom.machine.layout import regular_machine, topology_xml
-from elbowroom.machine.topology import Nic, read_topology
+from elbowroom.machine.topology import Nic
 
 CARD = Nic(name="mlx5_0", kind="openfabrics", node=2, pci="0000:81:00.0", link="15.8 GB/s")
 SUBNUMA: dict[str, Any] = {

@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from elbowroom.errors import UsageError
-from elbowroom.machine.topology import Machine, Nic, here, read_topology
+from elbowroom.machine.hwloc import read_topology
+from elbowroom.machine.topology import Machine, Nic, here
 
 MACHINES = Path(__file__).parents[3] / "machines"
 TWO_SOCKETS = MACHINES / "example-2socket.xml"

@@ -149,9 +149,11 @@ def test_cards_on_different_nodes_leave_the_nic_unknown() -> None:
     assert layout_of(msgspec.structs.replace(MACHINE, nics=two)).shape.nic_node is None
 
 
-def test_sockets_that_differ_in_nodes_are_refused() -> None:
-    with pytest.raises(UsageError, match="differ in NUMA nodes"):
-        layout_of(msgspec.structs.replace(MACHINE, nodes=MACHINE.nodes[:3]))
+def test_sockets_that_differ_in_nodes_are_told_apart() -> None:
+    shape = layout_of(msgspec.structs.replace(MACHINE, nodes=MACHINE.nodes[:3])).shape
+    assert shape.layout == ((4, 2), (4, 1))
+    assert [shape.socket(node) for node in range(3)] == [0, 0, 1]
+    assert (shape.nodes, shape.cores, shape.cores_other) == (3, 8, 4)
 
 
 def other(**changes: Any) -> PointResult:

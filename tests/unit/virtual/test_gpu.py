@@ -318,7 +318,7 @@ def test_what_a_point_of_the_workload_asks_for_is_answered_phase_by_phase(
 
 
 def test_a_device_whose_memory_cannot_carry_its_requests_is_refused_in_a_sentence() -> None:
-    weak = Gpu(hbm=26.0, sm_bytes=1 << 30)
+    weak = Gpu(hbm=1e-6, sm_bytes=1 << 30)
     assert "memory of this GPU" in refuse_case(weak, HOST, {"a": {"kind": "triad"}, "b": CASE["b"]})
 
 

@@ -204,13 +204,13 @@ def test_a_virtual_machine_of_requests_answers_plans() -> None:
     from elbowroom.virtual.laws import Work
 
     sent = Sent(size=64_000_000, comm_node=1, pattern="receive")
-    work = Work(kernel="memset_nt", cursor=1, n=17, n_other=0, comp_node=1)
+    work = Work(kernel="memset_nt", cursor=1, cores=(17, 0), comp_node=1)
     answer = found.exact(work, sent)
     truth = truth_of(definition, simulator.simulate)
     exact = truth.streams(Situation(comp_node=1, comm_node=1, n=17))
     assert answer.comp_alone == exact[0]
     assert answer.comm_together == pytest.approx(exact[3], rel=0.01)
-    triad = found.exact(msgspec.structs.replace(work, kernel="triad", n=2), sent)
+    triad = found.exact(msgspec.structs.replace(work, kernel="triad", cores=(2, 0)), sent)
     assert triad.comp_alone is not None
     assert 0 < triad.comp_alone < 2 * 12_000
     prime = found.exact(msgspec.structs.replace(work, kernel="prime"), sent)

@@ -33,7 +33,7 @@ def of(
     pattern: str = "receive",
     **more: Any,
 ) -> ProcessRates:
-    work = Work(kernel=kernel, cursor=cursor, n=n, n_other=other, comp_node=node)
+    work = Work(kernel=kernel, cursor=cursor, cores=(n, other), comp_node=node)
     return answer(TRUTH, HENRI, work, Exchange(size=size, comm_node=node, pattern=pattern, **more))
 
 

@@ -20,7 +20,7 @@ LARGE = 64_000_000
 HENRI = msgspec.structs.replace(of_name("henri"), truth="credits")
 TRUTH = truth_of(HENRI)
 assert isinstance(TRUTH, Credits)
-WORK = Work(kernel="memset_nt", cursor=1, n=17, n_other=0, comp_node=0)
+WORK = Work(kernel="memset_nt", cursor=1, cores=(17, 0), comp_node=0)
 MESSAGES = Exchange(size=LARGE, comm_node=0, pattern="receive")
 
 

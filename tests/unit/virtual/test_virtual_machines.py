@@ -10,8 +10,8 @@ import pytest
 
 from elbowroom.errors import UsageError
 from elbowroom.launch.virtual import load
+from elbowroom.machine.hwloc import read_topology
 from elbowroom.machine.layout import topology_xml
-from elbowroom.machine.topology import read_topology
 from elbowroom.models import published
 from elbowroom.models.curves import Situation
 from elbowroom.virtual import machines
@@ -126,10 +126,14 @@ def test_bandwidths_of_another_shape_beside_a_topology_are_refused(tmp_path: Pat
         load(str(tmp_path / "mine.xml"))
 
 
-def test_sockets_that_are_not_alike_are_no_virtual_machine() -> None:
+def test_sockets_that_are_not_alike_keep_their_own_cores_and_nodes() -> None:
     machine = read_topology(EXAMPLE)
-    with pytest.raises(UsageError, match="sockets"):
-        machines.generic(msgspec.structs.replace(machine, cores=machine.cores[:-1]))
+    cores = len(machine.cores)
+    definition = machines.generic(msgspec.structs.replace(machine, cores=machine.cores[:-1]))
+    assert definition.layout == ((cores // 2, 2), (cores // 2 - 1, 2))
+    assert definition.shape.cores == cores - 1
+    assert decode(encode(definition), "mine.toml") == definition
+    assert machines.machine_of(definition).sockets == ((0,), (1,))
 
 
 def test_the_documented_machine_is_one() -> None:
@@ -165,7 +169,9 @@ def test_what_is_no_machine_is_refused_with_what_is_near(spec: str, said: str) -
         ("memory_gb = 64", "", "memory_gb: is missing"),
         ("cores_per_socket = 8", "cores_per_socket = 0", "cores_per_socket 0: expected int >= 1"),
         ("cores_per_socket = 8", 'cores_per_socket = "8"', "cores_per_socket '8': expected int"),
-        ("memory_gb = 64", "memory_gb = 64\nsockets = 3", "sockets 3: expected int <= 2"),
+        ("memory_gb = 64", "memory_gb = 64\nsockets = 5000", "sockets 5000: expected int <= 4096"),
+        ("memory_gb = 64", "memory_gb = 64\nlayout = [[8, 1]]", "layout [[8, 1]]: does not list 2 sockets"),
+        ("memory_gb = 64", "memory_gb = 64\nlayout = [[4, 1], [8, 1]]", "layout [4, 1]: begins with another"),
         (
             "memory_gb = 64",
             "memory_gb = 64\nnic_node = 2",

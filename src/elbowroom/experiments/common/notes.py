@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from elbowroom.machine.topology import Machine
-from elbowroom.plan.placement import nic_node
+from elbowroom.plan.placement import near_node, nic_node
 from elbowroom.plan.point import Expansion, Note
 
 
@@ -19,7 +19,7 @@ def machine_notes(machine: Machine) -> tuple[Note, ...]:
         notes.append(Note(what="exchange over the network", reason=reason))
     if nic_node(machine) is None:
         known = "the NUMA node of the NIC is unknown" if machine.nics else "no NIC was detected"
-        near = f"; node {machine.nodes[0].number} is taken as near" if len(machine.nodes) > 1 else ""
+        near = f"; node {near_node(machine)} is taken as near" if len(machine.nodes) > 1 else ""
         notes.append(Note(what="near and far from the NIC", reason=f"{known}{near}"))
     return tuple(notes)
 

@@ -46,8 +46,9 @@ def expand(plan: Plan, machine: Machine) -> Expansion:
     """Every n of the first socket and every pair of nodes; a note if the remote model cannot be measured."""
     expansion = multiply(plan, machine)
     notes = list(machine_notes(machine))
-    if machine.packages < 2:
-        reason = "this machine has one socket: there is no remote memory to measure"
+    if len({machine.socket_of[node.package] for node in machine.nodes}) < 2:
+        one = "this machine has one socket" if machine.packages < 2 else "one socket has all memory"
+        reason = f"{one}: there is no remote memory to measure"
         notes.append(Note(what="the model of remote accesses", reason=reason))
     if len({point.n for point in expansion.points}) < 3:
         reason = f"at most {cores_text(max((point.n for point in expansion.points), default=0))} free here"

@@ -329,7 +329,7 @@ def _again(curves: Curves, rows: Sequence[LoadRow]) -> bool:
 def _covered(shape: Shape, loads: Sequence[Load]) -> set[str]:
     covered = set()
     for load in loads:
-        locals_ = {group.node // shape.numa_per_socket == group.socket for group in load.computing}
+        locals_ = {shape.socket(group.node) == group.socket for group in load.computing}
         covered |= {"local" if local else "remote" for local in locals_}
         if len({group.socket for group in load.computing}) > 1:
             covered.add("both")

@@ -218,16 +218,21 @@ def prepare(shape: Shape, loads: Sequence[Load], *, plain: bool = False) -> Prep
     know local and remote nodes only: of more sockets all but the first are alike. Nothing is checked.
     """
     if plain:
-        shape = msgspec.structs.replace(shape, sockets=min(shape.sockets, 2))
+        shape = msgspec.structs.replace(shape, sockets=min(shape.sockets, 2), layout=msgspec.UNSET)
     positions: dict[_Reference, int] = {}
     where = np.array([positions.setdefault(_reference(load), len(positions)) for load in loads], dtype=int)
     references = tuple(positions)
     nodes = [item.node for item in references]
+    # Without a call where sockets are alike: predictions are asked for in loops.
     per_socket, last = shape.numa_per_socket, shape.sockets - 1
+    regular = isinstance(shape.layout, msgspec.UnsetType)
     alike: dict[int, list[bool]] = {}
     forms: dict[Form, list[int]] = {}
     for index, item in enumerate(references):
-        remote = [min(group.node // per_socket, last) != group.socket for group in item.computing]
+        remote = [
+            (min(group.node // per_socket, last) if regular else shape.socket(group.node)) != group.socket
+            for group in item.computing
+        ]
         one_node = len({group.node for group in item.computing}) <= 1
         if one_node and not item.copies and len(set(remote)) == len(remote):
             alike[index] = remote

@@ -1,0 +1,53 @@
+"""Topologies that people name: files of every version of hwloc, read by libhwloc itself."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+
+from elbowroom.launch import hwloc_child
+from elbowroom.launch.processes import Finished, run
+from elbowroom.machine.hwloc import machine_of_document
+from elbowroom.machine.hwloc_xml import V2_HINT, check_numbers, parse_topology, parse_xml, text_for_hwloc2
+from elbowroom.machine.topology import Machine
+
+_PATIENCE = 60.0
+_PACKAGES = "apt-get install libhwloc-dev, or load the site's hwloc"
+
+
+def read_topology_file(path: Path) -> Machine:
+    """The machine of hwloc's XML of version 1, 2 or 3.
+
+    UsageError that names the file and a hint where it cannot be read; of version 3, the hint is how to export
+    it for hwloc 2.
+    """
+    document = parse_topology(path)
+    major = document.version.split(".")[0]
+    if major not in ("1", "2", "3"):
+        newer = document._replace(hint=V2_HINT)
+        raise newer.error(f"written by hwloc {document.version}, which is not known here", document.root)
+    check_numbers(document)
+    finished = run(
+        [sys.executable, "-I", "-S", hwloc_child.__file__],
+        field="topology",
+        patience=_PATIENCE,
+        given=text_for_hwloc2(document).encode(),
+        leaves_nothing=True,
+    )
+    if finished.code == hwloc_child.NO_LIBRARY:
+        if major == "1":
+            raise document._replace(hint=_PACKAGES).error("version 1 needs libhwloc, which is missing")
+        return machine_of_document(document)
+    if finished.code:
+        raise document.error(f"hwloc does not read it: {_reason(finished)}")
+    written = parse_xml(document.name, finished.stdout.encode())
+    return machine_of_document(written._replace(hint=document.hint, from_file=False))
+
+
+def _reason(finished: Finished) -> str:
+    if finished.code == -signal.SIGXCPU:
+        return f"it did not end within {hwloc_child.SECONDS} s"
+    if finished.code < 0:
+        return f"it was ended by signal {-finished.code}"
+    return " ".join(finished.last_line.split())[:200]
