@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from elbowroom.machine.layout import regular_machine
 from elbowroom.models import published
 from elbowroom.models.curves import Situation
 from elbowroom.models.load import Computing, Copy, Load
@@ -162,3 +163,41 @@ def test_whatever_a_node_does_nobody_gets_more_than_alone_or_nothing(load: Load)
     assert all(rate > 0 for rate in (*found.groups, *found.copies))
     for rate, copy in zip(found.copies, load.copies, strict=True):
         assert rate <= copy.demand
+
+
+@st.composite
+def layouts(draw: st.DrawFn) -> tuple[tuple[int, int], ...]:
+    """Cores and NUMA nodes of each socket; all but the first may lack memory, or cores."""
+    first = draw(st.tuples(st.integers(1, 128), st.integers(1, 16)))
+    if draw(st.booleans()):
+        return (first,) * draw(st.integers(1, 4))
+    more = st.tuples(st.integers(0, 128), st.integers(0, 8)).filter(lambda socket: socket != (0, 0))
+    return (first, *draw(st.lists(more, max_size=3)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(layouts(), st.data())
+def test_a_machine_of_any_sockets_nodes_and_cores_has_answers(
+    layout: tuple[tuple[int, int], ...], data: st.DataObject
+) -> None:
+    machine = machines.simulated(
+        regular_machine(name="x", model="", cores_per_socket=1, numa_per_socket=1, sockets=1, layout=layout)
+    )
+    definition = machines.generic(machine)
+    truth = machines.truth_of(definition)
+    nodes, shape = st.integers(0, definition.shape.nodes - 1), definition.shape
+    at = Situation(
+        comp_node=data.draw(nodes),
+        comm_node=data.draw(nodes),
+        n=data.draw(st.integers(1, shape.cores_first_socket)),
+        n_other=data.draw(st.integers(0, shape.cores_other)),
+    )
+    comp_alone, comm_alone, comp, comm = truth.streams(at)
+    # Together cores may get more: where messages hold up those of one socket, others gain.
+    assert comp > 0
+    assert comp_alone > 0
+    assert 0 < comm <= comm_alone * (1 + 1e-9)
+    assert sum(shape.spread(at.n, at.n_other)) == at.n + at.n_other
+    assert [shape.socket(node) for node in range(shape.nodes)] == sorted(
+        machine.socket_of[node.package] for node in machine.nodes
+    )
