@@ -51,6 +51,10 @@ Shape read_shape(const Place& machine) {
   if (shape.nodes() > kMostNodes) {
     refuse("machine", "has more than " + std::to_string(kMostNodes) + " NUMA nodes");
   }
+  if (machine.has("layout")) {
+    throw Refusal(ENOTSUP, "the sockets of " + shape.name +
+                               " are not alike, and this library knows equal ones; use the Python interface");
+  }
   return shape;
 }
 

@@ -232,6 +232,12 @@ TEST_CASE("the system's numbers of nodes become the model's") {
   CHECK(errno == EINVAL);
 }
 
+TEST_CASE("a machine whose sockets are not alike is refused") {
+  json file = document();
+  file["machine"]["layout"] = json::array({{4, 1}, {2, 1}});
+  check_refused(file, ENOTSUP, "the sockets of small are not alike");
+}
+
 TEST_CASE("files that are no models are refused with what is wrong") {
   json file = document();
   check_refused(json::array(), EBADMSG, "not a model of elbowroom");
