@@ -250,13 +250,6 @@ def simulated(machine: Machine) -> Machine:
 def truth_of(definition: Definition, simulate: Simulate | None = None) -> Truth:
     """What answers for it: `published`, `credits`, or `requests`, for which `simulate` runs the simulator."""
     if definition.truth == "requests":
-        if definition.sockets > 2 or not isinstance(definition.layout, msgspec.UnsetType):
-            raise UsageError(
-                "single requests are simulated for one or two sockets that are alike",
-                field="machine",
-                value=f"{definition.name}:requests",
-                hint=f"use the network of credits: {definition.name}:credits",
-            )
         if simulate is None:
             raise UsageError(
                 "single requests are simulated by a program, which is not run here",

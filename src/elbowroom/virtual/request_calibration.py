@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from elbowroom.errors import UsageError
 from elbowroom.models.load import Computing
 from elbowroom.models.threshold.law import Parameters
 from elbowroom.virtual.credit_calibration import (
@@ -84,6 +85,13 @@ def scaled(definition: Definition, simulate: Simulate) -> SimulatedNode:
 
     Kept for every definition and simulator.
     """
+    if definition.sockets > 2 or not isinstance(definition.layout, msgspec.UnsetType):
+        raise UsageError(
+            "single requests are simulated for one or two sockets that are alike",
+            field="machine",
+            value=definition.name,
+            hint="use the network of credits: elbowroom run model --machine FILE.xml:credits",
+        )
     return _scaled(definition, simulate)
 
 

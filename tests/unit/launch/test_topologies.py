@@ -22,7 +22,7 @@ from elbowroom.machine.topology import Machine
 from elbowroom.models.run_data import layout_of
 from elbowroom.plan.validation import validate
 from elbowroom.virtual.answers import VirtualMachine
-from elbowroom.virtual.machines import generic, simulated
+from elbowroom.virtual.machines import generic, simulated, truth_of
 from topologies import HEAD, Made, topology, topology_of_version_1
 
 SHAPES = 500
@@ -128,6 +128,12 @@ def test_a_machine_of_one_core_has_an_empty_plan_with_reasons(
     output = capsys.readouterr().out
     assert "0 points" in output
     assert "none left to compute" in output
+
+
+def test_single_requests_of_unlike_or_many_sockets_are_refused_in_a_sentence() -> None:
+    definition = msgspec.structs.replace(generic(simulated(_through_hwloc(topology(0)))), sockets=3)
+    with pytest.raises(UsageError, match="one or two sockets that are alike"):
+        truth_of(msgspec.structs.replace(definition, truth="requests"), lambda request: request)
 
 
 # What is unusual
