@@ -78,7 +78,7 @@ def test_the_memory_controller_and_the_link_take_what_the_law_says(
 
 
 def test_registers_and_caches_take_nothing_there(explanation: Explanation) -> None:
-    for source in ("frequency", "cache", "last-level cache"):
+    for source in ("everything but memory", "cache", "last-level cache"):
         for side in ("comm", "comp"):
             assert factors(explanation.shown[0], side)[source] == pytest.approx(1.0, abs=0.01)
 
@@ -104,7 +104,7 @@ def test_several_runs_of_one_machine_are_explained_together(run: Path, tmp_path:
     together = elbowroom.explain(target, run)
     case = next(case for case in together.cases if case.run == 0)
     assert [step.sources[0] for step in case.splits[0].steps] == [
-        "frequency",
+        "everything but memory",
         "cache",
         "last-level cache",
         "memory controller",
@@ -167,6 +167,17 @@ def test_a_run_of_one_repetition_is_refused(tmp_path: Path, capfd: pytest.Captur
 
 def test_a_recorded_run_tells_why_frequencies_are_unknown(recorded: Path) -> None:
     found = elbowroom.explain(recorded)
-    frequency = next(item for item in found.statements if "frequency" in item.sources)
+    frequency = next(item for item in found.statements if "everything but memory" in item.sources)
     assert "Frequencies cannot be read here: n/a, no cpufreq." in frequency.text
     assert found.estimate == "bootstrap over repetitions"
+
+
+def test_what_a_side_keeps_is_what_show_says_of_the_same_run(run: Path, explanation: Explanation) -> None:
+    shown = {item.id: item for item in elbowroom.open(run).points()}
+    assert explanation.cases
+    for case in explanation.cases:
+        for split in case.splits:
+            kept = getattr(shown[case.point], split.side).kept
+            assert (split.kept.value, split.kept.low, split.kept.high) == (kept.value, kept.low, kept.high)
+            product = math.prod(step.kept.value for step in split.steps)
+            assert product == pytest.approx(kept.value, rel=1e-9)

@@ -90,7 +90,7 @@ def test_every_source_of_a_chain_is_in_one_step(chosen: dict) -> None:  # type: 
         for part in case.splits:
             sources = [source for step in part.steps for source in step.sources]
             assert len(sources) == len(set(sources))
-            assert sources[0] == "frequency"
+            assert sources[0] == "everything but memory"
             assert ("link" in sources) <= bool(case.remote)
             assert [step.before for step in part.steps] == ["", *(step.after for step in part.steps[:-1])]
             assert part.steps[-1].after == case.point

@@ -18,11 +18,16 @@ if TYPE_CHECKING:
     from elbowroom.api.explanation import ChainStep, ExplainedPoint, Explanation, SideLoss
 
 
-COLUMNS = ("frequency", "cache", "last-level cache", "memory controller", "link")
-HEADS = {"frequency": "freq", "cache": "cache", "last-level cache": "LLC", "memory controller": "memory"}
+COLUMNS = ("everything but memory", "cache", "last-level cache", "memory controller", "link")
+HEADS = {
+    "everything but memory": "other",
+    "cache": "cache",
+    "last-level cache": "LLC",
+    "memory controller": "memory",
+}
 KEY = (
-    "Shares of each side's loss; ? undecided, < combined with the next; - no such step, or no significant "
-    "loss. Kept: 1 is as alone."
+    "Shares of each side's loss; other: everything but memory; ? undecided, < combined with the next; - no "
+    "such step, or no significant loss. Kept: 1 is as alone."
 )
 
 

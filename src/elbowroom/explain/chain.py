@@ -2,7 +2,9 @@
 
 At the same computing cores, message size and communication core:
 
-    nothing -> registers only -> private cache -> last-level cache -> local memory -> memory of a remote node
+    alone -> registers only -> private cache -> last-level cache -> local memory -> memory of a remote node
+
+The first step is what any computation costs: frequencies, threads, the scheduler, everything but memory.
 
 What a side keeps at each point, relative to the one before, is the step's factor; the factors multiply to
 what the target keeps, so the logarithms add up and the shares sum to the whole. Where a point is missing, its
@@ -11,6 +13,7 @@ source stays with the next step: no contrast tells the two apart.
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -71,12 +74,20 @@ def observed_points(
         for side in SIDES:
             of: Side = getattr(item, side)
             if logs is not None and (item.id, side) in logs:
-                own[side] = logs[item.id, side]
+                own[side] = _centred(logs[item.id, side], of.kept)
             elif logs is None and of.kept is not None and of.kept.above(0.0) and _several(of):
                 own[side] = log_of(of.kept, (run, zlib.crc32(f"{item.id} {side}".encode())))
         if own:
             points.append(ObservedPoint(item, run, own))
     return points
+
+
+def _centred(log: LogKept, kept: Kept | None) -> LogKept:
+    """The draws around what the point kept, as `show` says it: steps multiply to that."""
+    if kept is None or kept.value <= 0:
+        return log
+    value = math.log(kept.value)
+    return LogKept(value=value, draws=log.draws + (value - log.value))
 
 
 def _several(side: Side) -> bool:
@@ -114,7 +125,7 @@ def remote(item: PointResult, machine: Machine) -> tuple[Stream, ...]:
 
 LEVELS: tuple[tuple[Source, tuple[str, ...]], ...] = (
     # FMA first: vector instructions draw the power, and get the frequency, of the kernels that move memory.
-    ("frequency", ("fma", "fma512", "fma256", "fma128", "prime")),
+    ("everything but memory", ("fma", "fma512", "fma256", "fma128", "prime")),
     ("cache", ("triad_cache", "load_cache")),
     ("last-level cache", ("triad_llc",)),
 )
@@ -196,7 +207,10 @@ def _split(
     target: ObservedPoint, peers: Sequence[ObservedPoint], machine: Machine, side: SideName
 ) -> SideLoss:
     total = target.logs[side]
-    kept = ratio(total.value, total.draws)
+    own_side: Side = getattr(target.item, side)
+    kept = own_side.kept
+    if kept is None or kept.bounds is None:
+        kept = ratio(total.value, total.draws)
     decided = decide(kept)
     before: LogKept = LogKept(value=0.0, draws=np.zeros_like(total.draws))
     name, losses = "", []

@@ -15,7 +15,7 @@ VERSION = 1
 SideName = Literal["comm", "comp"]
 Stream = Literal["computation", "communication"]
 Source = Literal[
-    "frequency",
+    "everything but memory",
     "cache",
     "last-level cache",
     "memory controller",

@@ -65,7 +65,7 @@ def _of_chain(
         shares = "; ".join(words.takes(split, step) for split, step in steps)
         by = words.contrast_text(case, steps[0][1], kernels)
         text = f"{words.upper(words.sources_text(sources))}: {shares}; contrast: {by}."
-        if "frequency" in sources and frequency:
+        if "everything but memory" in sources and frequency:
             text = f"{text} {frequency}"
         hint = ""
         if len(sources) > 1 and "on-chip network" not in sources:

@@ -32,7 +32,7 @@ SHELL_COMMANDS = {"test", "lint", "docs"}
 def commands(text: str) -> Iterator[list[str]]:
     """The words after `elbowroom` of every command line in code blocks of a page and between backquotes."""
     blocks = [block for kind, block in FENCE.findall(text) if kind in ("console", "sh")]
-    lines = [line for block in blocks for line in block.splitlines()]
+    lines = [line for block in blocks for line in block.splitlines() if "elbowroom" in line]
     lines += re.findall(r"`((?:\./)?elbowroom [a-z][^`]*)`", FENCE.sub("", text))
     for line in lines:
         words = shlex.split(line.removeprefix("$ "), comments=True)

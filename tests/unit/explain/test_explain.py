@@ -82,7 +82,12 @@ def test_each_source_takes_what_its_contrast_shows() -> None:
     local, far = found().shown
     assert (local.kernel, local.n, local.size, local.remote) == ("triad", 7, 64_000_000, ())
     assert factors(local, "comm") == pytest.approx(
-        {"frequency": 0.98, "cache": 1.0, "last-level cache": 0.90 / 0.98, "memory controller": 0.6 / 0.9},
+        {
+            "everything but memory": 0.98,
+            "cache": 1.0,
+            "last-level cache": 0.90 / 0.98,
+            "memory controller": 0.6 / 0.9,
+        },
         rel=0.01,
     )
     assert factors(local, "comp")["memory controller"] == pytest.approx(0.7 / 0.95, rel=0.01)
@@ -122,7 +127,7 @@ def test_what_no_contrast_tells_apart_is_named_together_with_the_command_that_do
 def test_prime_stands_for_registers_where_fma_was_not_measured() -> None:
     explanation = found(kernels=("prime", "triad"))
     first = split(explanation.shown[0], "comp").steps[0]
-    assert (first.sources, first.before) == (("frequency",), "")
+    assert (first.sources, first.before) == (("everything but memory",), "")
     assert first.after.startswith("prime")
 
 
@@ -217,7 +222,7 @@ def test_points_of_other_cores_or_messages_are_no_contrast() -> None:
     ]
     case = cases(observed_points(measured(points, truth)), TWO)[0]
     assert [step.sources for step in split(case, "comm").steps] == [
-        ("frequency", "cache", "last-level cache", "memory controller")
+        ("everything but memory", "cache", "last-level cache", "memory controller")
     ]
 
 
@@ -315,7 +320,8 @@ def test_frequencies_and_noise_are_told_beside_what_registers_lose() -> None:
         run="r", results=results, trusted=False, reasons=("load",), frequency="cannot be read here"
     )
     explanation = explain([run], TWO)
-    text = told(explanation, "frequency").text
+    text = told(explanation, "everything but memory").text
+    assert text.startswith("Everything but memory: ")
     assert "Frequencies cannot be read here." in text
     assert "not quiet" in text
     assert (explanation.trusted, explanation.reasons) == (False, ("load",))
