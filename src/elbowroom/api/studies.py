@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -14,7 +15,7 @@ from elbowroom.measure.progress import duration as duration
 from elbowroom.measure.results import UNTRUSTED
 from elbowroom.measure.session import stopped_by_signals
 from elbowroom.measure.source import Where
-from elbowroom.measure.study import Conducted, StudyRequest
+from elbowroom.measure.study import Conducted, Planned, StudyRequest, StudyRun
 from elbowroom.report.study import StudyPage, render
 from elbowroom.studies import STUDIES
 from elbowroom.studies.document import JudgedExhibit as JudgedExhibit
@@ -52,6 +53,9 @@ def study(
     quick: bool = False,
     repeat: int | None = None,
     budget: float | None = None,
+    starts: int | None = None,
+    turbo: Literal["", "on", "off"] = "",
+    governor: str = "",
     launcher: str | None = None,
     mpi: str | None = None,
     hosts: Sequence[str] = (),
@@ -67,7 +71,8 @@ def study(
 
     A folder that was begun is continued: what is measured is kept. `resume` names it in place of `paper`.
     `only`: labels of the figures and tables to make (`Fig. 4a`). `quick`: few repetitions, short windows and
-    fewer points; `budget`: seconds for all runs together.
+    fewer points; `budget`: seconds for all runs together; `starts`: each run starts its program so often;
+    `turbo`, `governor`: set during runs about frequencies.
     UsageError for an unknown paper, and for a folder of other settings or of another machine.
     """
     if resume is not None:
@@ -80,6 +85,9 @@ def study(
             only=tuple(only),
             quick=quick,
             repeat=repeat,
+            starts=starts,
+            turbo=turbo,
+            governor=governor,
             budget=budget or 0.0,
             seed=seed,
             patience=patience,
@@ -146,21 +154,23 @@ def _written(request: StudyRequest, done: Conducted) -> StudyDocument:
 
 def _runs(request: StudyRequest, done: Conducted) -> tuple[StudiedRun, ...]:
     runs = []
-    for measurement in done.study.measurements:
-        results = done.results.get(measurement.name)
-        reason = done.reasons.get(measurement.name, "") or done.failures.get(measurement.name, "")
-        path = measured.run_path(done.folder, measurement.name)
+    for run in done.runs:
+        results = done.results.get(run.name)
+        reason = done.reasons.get(run.name, "") or done.failures.get(run.name, "")
+        path = measured.run_path(done.folder, run.name)
         trusted = results is None or results.verdict.trusted
         runs.append(
             StudiedRun(
-                name=measurement.name,
-                plan=measurement.plan,
+                name=run.name,
+                measurement=run.measurement.name,
+                hosts=run.hosts,
+                plan=run.measurement.plan,
                 folder=str(path) if results is not None else "",
-                state=_state(measurement.name, done),
+                state=_state(run.name, done),
                 points=0 if results is None else len(results.points),
                 reason="" if results is not None else reason,
                 doubt="" if trusted or results is None else " ".join(results.verdict.reasons[:1]),
-                command=measured.command(request, measurement, done.machine),
+                command=measured.command(request, run, done.machine),
             )
         )
     return tuple(runs)
@@ -202,6 +212,9 @@ def study_plan(
     only: Sequence[str] = (),
     quick: bool = False,
     repeat: int | None = None,
+    starts: int | None = None,
+    turbo: Literal["", "on", "off"] = "",
+    governor: str = "",
     launcher: str | None = None,
     mpi: str | None = None,
     hosts: Sequence[str] = (),
@@ -220,31 +233,43 @@ def study_plan(
         only=tuple(only),
         quick=quick,
         repeat=repeat,
+        starts=starts,
+        turbo=turbo,
+        governor=governor,
         seed=seed,
     )
-    chosen, here, prepared, reasons = measured.plan(request)
-    runs = tuple(
-        PlannedRun(
-            name=item.name,
-            plan=item.plan,
-            points=len(prepared[item.name].expansion.points) if item.name in prepared else 0,
-            seconds=prepared[item.name].seconds if item.name in prepared else 0.0,
-            command=measured.command(request, item, here),
-            reason=reasons.get(item.name, ""),
-            notes=tuple(f"{note.what}: {note.reason}" for note in prepared[item.name].expansion.notes)
-            if item.name in prepared
-            else (),
-        )
-        for item in chosen.measurements
-    )
+    planned = measured.plan(request)
+    runs = tuple(_planned_run(request, run, planned) for run in planned.runs)
     return StudyPlan(
-        study=chosen.name,
-        paper=chosen.paper,
-        machine=here.name,
-        hosts=here.hosts,
-        virtual=here.virtual,
+        study=planned.study.name,
+        paper=planned.study.paper,
+        machine=planned.machine.name,
+        hosts=planned.machine.hosts,
+        virtual=planned.machine.virtual,
         quick=quick,
         seconds=sum(run.seconds for run in runs),
         runs=runs,
-        exhibits=planned_exhibits(chosen, here, reasons),
+        exhibits=planned_exhibits(
+            planned.study,
+            planned.machine,
+            measured.by_measurement(planned.runs, planned.reasons),
+            measured.unobserved(request.where),
+        ),
+    )
+
+
+def _planned_run(request: StudyRequest, run: StudyRun, planned: Planned) -> PlannedRun:
+    prepared = planned.prepared.get(run.name)
+    return PlannedRun(
+        name=run.name,
+        measurement=run.measurement.name,
+        hosts=run.hosts,
+        plan=run.measurement.plan,
+        points=0 if prepared is None else len(prepared.expansion.points),
+        seconds=0.0 if prepared is None else prepared.seconds,
+        command=measured.command(request, run, planned.machine),
+        reason=planned.reasons.get(run.name, ""),
+        notes=()
+        if prepared is None
+        else tuple(f"{note.what}: {note.reason}" for note in prepared.expansion.notes),
     )

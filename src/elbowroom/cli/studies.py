@@ -31,6 +31,9 @@ _FIXED = (
     "only",
     "quick",
     "repeat",
+    "starts",
+    "turbo",
+    "governor",
     "budget",
     "seed",
     "machine",
@@ -61,6 +64,11 @@ def _complete_paper(_context: click.Context, _parameter: click.Parameter, incomp
 )
 @click.option("--quick", is_flag=True, help="Few repetitions, short windows, fewer points.")
 @click.option("--repeat", type=REPEAT, metavar="N", help="Repetitions of each point.")
+@click.option(
+    "--starts", type=REPEAT, metavar="K", help="Start each program anew K times, each with its share of N."
+)
+@click.option("--turbo", type=click.Choice(["on", "off"]), help="Set turbo so during runs about frequencies.")
+@click.option("--governor", metavar="NAME", help="Set this governor during runs about frequencies.")
 @click.option("--budget", type=DURATION, metavar="TIME", help="Time for all runs together: 30min, 4h.")
 @click.option(
     "--launcher",
@@ -95,6 +103,9 @@ def study(paper: str | None, **options: Any) -> int:
         "only": options["only"],
         "quick": options["quick"],
         "repeat": options["repeat"],
+        "starts": options["starts"],
+        "turbo": options["turbo"] or "",
+        "governor": options["governor"] or "",
         "seed": options["seed"],
         **launch_options(options),
         **virtual_options(options),

@@ -76,7 +76,7 @@ def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Measurements:
                 failures.setdefault(entry.point, wrong)
         if by_id[entry.point].workload.overlaps_calls and record.get("status") != "failed":
             calls.setdefault(entry.point, []).append(record.get("overlap") or {})
-        facts.setdefault(entry.point, dict(record.get("facts", {})))
+        _add_facts(facts.setdefault(entry.point, {}), record.get("facts", {}))
         if entry.repetition == 0 and not entry.closing:
             traces[entry.point] = _traces(by_id[entry.point], record)
         if (kernel := find(by_id[entry.point].kernel)) is not None:
@@ -95,6 +95,20 @@ def collect(entries: Sequence[Entry], points: Sequence[Point]) -> Measurements:
         streams=streams,
         processes={point: _processes(values) for point, values in ranks.items() if values},
     )
+
+
+SHARES = ("stalled_measured", "complete_share")
+"""Facts that statements are judged by: NAME_low and NAME_high are their least and greatest over repetitions,
+an interval of what they are (of six repetitions or more one of 95 %)."""
+
+
+def _add_facts(facts: dict[str, float], reported: Mapping[str, float]) -> None:
+    """Those of the first repetition, and the range of those in SHARES."""
+    for name, value in reported.items():
+        facts.setdefault(name, value)
+        if name in SHARES:
+            facts[f"{name}_low"] = min(value, facts.get(f"{name}_low", value))
+            facts[f"{name}_high"] = max(value, facts.get(f"{name}_high", value))
 
 
 RankValues = dict[tuple[int, str], list[float]]

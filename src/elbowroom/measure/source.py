@@ -37,7 +37,7 @@ VIRTUAL = "virtual:"
 
 class Where(msgspec.Struct, frozen=True):
     """Which launcher, MPI and hosts a run was asked to use, or which virtual machine, with what noise and
-    seed of it; all None or empty: the defaults.
+    seed of it; all None or empty: the defaults. `most_hosts`: only so many of these hosts, the first ones.
     """
 
     launcher: str | None = None
@@ -47,6 +47,7 @@ class Where(msgspec.Struct, frozen=True):
     machine: str | None = None
     noise: float | None = None
     seed: int | None = None
+    most_hosts: int | None = None
 
     @classmethod
     def of(
@@ -130,9 +131,10 @@ class Live:
     def __init__(self, name: str, where: Where, env: Mapping[str, str]) -> None:
         self.name = name
         self._env = env
-        self._where = where
+        self._where = _first_hosts(where)
         self._mpi = find_mpi(where.mpi)
-        self._hosts = host_count(name, where.hosts, where.hostfile, env)
+        reached = host_count(name, where.hosts, where.hostfile, env)
+        self._hosts = min(reached, where.most_hosts or reached)
         self.mpi = msgspec.to_builtins(self._mpi)
         self.probe = build.probe(self._mpi)
         self._topology: str | None = None
@@ -419,6 +421,13 @@ def with_starpu(where: Where, plan: Plan, tell: Callable[[str], object]) -> Wher
     mpi = installed.mpi
     tell(f"programs over StarPU {installed.version} run with its MPI, {mpi.name} in {mpi.prefix}")
     return msgspec.structs.replace(where, mpi=spec_of(mpi))
+
+
+def _first_hosts(where: Where) -> Where:
+    """With so many of the named hosts as are used: some launchers take all that are named."""
+    if where.most_hosts is None:
+        return where
+    return msgspec.structs.replace(where, hosts=tuple(dict.fromkeys(where.hosts))[: where.most_hosts])
 
 
 def settable(machine: Machine, frequencies: Frequencies | None = None) -> Machine:

@@ -7,13 +7,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from elbowroom.documents import DocumentFormat
+from elbowroom import experiments
+from elbowroom.documents import DocumentFormat, convert
 from elbowroom.errors import ElbowroomError, MachineError, UsageError, closest
-from elbowroom.experiments.plans import Overrides
+from elbowroom.experiments.experiment import RunPart
+from elbowroom.experiments.plans import Overrides, decode, load
 from elbowroom.files import disk_error
 from elbowroom.machine.identity import HARDWARE, check_same, difference
 from elbowroom.machine.topology import Machine
@@ -23,12 +25,14 @@ from elbowroom.measure.progress import duration
 from elbowroom.measure.results import Results, evaluate
 from elbowroom.measure.session import Prepared, Stopped
 from elbowroom.measure.source import Where, choose
+from elbowroom.plan.file import Plan, fields
 from elbowroom.signals import ends_as_interrupt
 from elbowroom.store.folder import RunFolder, refuse_existing
 from elbowroom.studies import STUDIES
 from elbowroom.studies.document import lacking
 from elbowroom.studies.evidence import Evidence, RunEvidence
 from elbowroom.studies.study import Measurement, Study
+from elbowroom.version import __version__
 
 FILE = "study.json"
 REFUSED = "nothing of it can be answered here: "
@@ -36,25 +40,34 @@ QUICK = {"repetitions": "5", "window": "0.04", "steady.limit": "0.2"}
 """What every run of a quick study is changed to: the fewest repetitions with an interval, short windows."""
 
 
-class StudyRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What `study` is asked for: the paper's name, and how its runs are measured. `budget`: seconds for all
-    runs together, 0 without limit; `only`: labels of the figures and tables to make, empty for all.
+class StudySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How the runs of a study are measured. `budget`: seconds for all runs together, 0 without limit; `only`:
+    labels of the figures and tables to make, empty for all; `starts`: how often each run starts its program
+    anew; `turbo`, `governor`: the conditions of runs whose plans have such, empty for those of the machine.
     """
+
+    only: tuple[str, ...] = ()
+    quick: bool = False
+    repeat: int | None = None
+    starts: int | None = None
+    turbo: Literal["", "on", "off"] = ""
+    governor: str = ""
+    budget: float = 0.0
+    seed: int | None = None
+
+
+class StudyRequest(StudySettings, frozen=True, kw_only=True):
+    """What `study` is asked for: the paper's name, and how its runs are measured."""
 
     study: str
     out: str
     where: Where = Where()
-    only: tuple[str, ...] = ()
-    quick: bool = False
-    repeat: int | None = None
-    budget: float = 0.0
-    seed: int | None = None
     patience: float | None = None
 
 
-class StudyFolder(msgspec.Struct, frozen=True, kw_only=True):
-    """study.json: what the study in this folder was begun with, and on which machine. `reasons`: why runs
-    could not be made, by name.
+class StudyFolder(StudySettings, frozen=True, kw_only=True):
+    """study.json: what the study in this folder was begun with, on which machine and by which release.
+    `reasons`: why runs could not be made, by name.
     """
 
     schema: str = "elbowroom/study-folder"
@@ -63,11 +76,6 @@ class StudyFolder(msgspec.Struct, frozen=True, kw_only=True):
     study: str
     created: str
     where: dict[str, Any] = {}
-    only: tuple[str, ...] = ()
-    quick: bool = False
-    repeat: int | None = None
-    budget: float = 0.0
-    seed: int | None = None
     machine: Machine
     reasons: dict[str, str] = {}
 
@@ -81,6 +89,29 @@ FOLDER_FORMAT = DocumentFormat(
 )
 
 
+class StudyRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run of a study: a measurement on a number of hosts."""
+
+    name: str
+    measurement: Measurement
+    hosts: int
+
+
+def runs_of(study: Study, machine: Machine) -> tuple[StudyRun, ...]:
+    """The runs of all measurements: the one on all hosts has the name of its measurement, another one the
+    number of hosts behind it (`diffusion-4`).
+    """
+    return tuple(
+        StudyRun(
+            name=item.name if count == machine.hosts else f"{item.name}-{count}",
+            measurement=item,
+            hosts=count,
+        )
+        for item in study.measurements
+        for count in item.hosts(machine)
+    )
+
+
 @dataclass
 class Conducted:
     """A study after its runs: `reasons` why some were not measured, `failures` of those where a program
@@ -90,79 +121,131 @@ class Conducted:
     study: Study
     folder: Path
     machine: Machine
+    runs: tuple[StudyRun, ...]
     results: dict[str, Results] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
 
     def evidence(self) -> Evidence:
-        """The runs as the statements ask for them."""
-        runs = {
-            name: RunEvidence(
-                name=name,
-                experiment=str(item.manifest.plan["experiment"]),
-                machine=item.machine,
-                points=item.points,
-                findings=item.findings,
-                notes=item.notes,
-                doubt="" if item.verdict.trusted else (item.verdict.reasons or (item.verdict.text,))[0],
-            )
-            for name, item in self.results.items()
-        }
-        return Evidence(self.machine, runs, self.reasons | self.failures)
+        """The measurements as the statements ask for them, each with all its runs."""
+        measured: dict[str, list[Results]] = {}
+        for run in self.runs:
+            if run.name in self.results:
+                measured.setdefault(run.measurement.name, []).append(self.results[run.name])
+        runs = {name: _joined(name, parts) for name, parts in measured.items()}
+        return Evidence(self.machine, runs, by_measurement(self.runs, self.reasons | self.failures))
+
+
+def _joined(name: str, parts: Sequence[Results]) -> RunEvidence:
+    largest = max(parts, key=lambda item: item.machine.hosts)
+    doubted = [item.verdict for item in parts if not item.verdict.trusted]
+    return RunEvidence(
+        name=name,
+        experiment=str(largest.manifest.plan["experiment"]),
+        machine=largest.machine,
+        points=tuple(point for item in parts for point in item.points),
+        findings=largest.findings,
+        notes=largest.notes,
+        doubt=(doubted[0].reasons or (doubted[0].text,))[0] if doubted else "",
+        parts=tuple(
+            RunPart(name=f"{name} on {item.machine.hosts} hosts", results=item.points, machine=item.machine)
+            for item in parts
+        ),
+    )
+
+
+def by_measurement(runs: Sequence[StudyRun], reasons: Mapping[str, str]) -> dict[str, str]:
+    """Why a measurement has no run at all, by its name; `reasons` are those of runs."""
+    of: dict[str, list[str]] = {}
+    for run in runs:
+        of.setdefault(run.measurement.name, []).append(reasons.get(run.name, ""))
+    return {name: texts[-1] for name, texts in of.items() if all(texts)}
 
 
 def overrides(request: StudyRequest, measurement: Measurement, machine: Machine) -> Overrides:
-    """The keys that a run's plan is changed to."""
+    """The keys that a run's plan is changed to; `machine` has all hosts of the study."""
     settings = {**measurement.settings, **measurement.scaled(machine)}
     if request.quick:
         settings |= {**QUICK, **measurement.quick}
-    return Overrides(settings=settings, repeat=request.repeat)
+    known = fields(experiments.get(load(measurement.plan).experiment).keys)
+    conditions = {"turbo": request.turbo, "governors": request.governor}
+    settings |= {key: value for key, value in conditions.items() if value and key in known}
+    return Overrides(settings=settings, repeat=request.repeat, starts=request.starts)
 
 
-def command(request: StudyRequest, measurement: Measurement, machine: Machine) -> str:
-    """The command line that makes the same run by itself."""
-    chosen = overrides(request, measurement, machine)
-    words = ["elbowroom", "run", measurement.plan]
+def command(request: StudyRequest, run: StudyRun, machine: Machine) -> str:
+    """The command line that makes the same run by itself, on as many hosts."""
+    chosen = overrides(request, run.measurement, machine)
+    words = ["elbowroom", "run", run.measurement.plan]
     for key, value in chosen.settings.items():
         words += ["--set", f"{key}={value}"]
     words += ["--repeat", str(chosen.repeat)] if chosen.repeat is not None else []
+    words += ["--starts", str(chosen.starts)] if chosen.starts is not None else []
     words += ["--machine", request.where.machine] if request.where.machine else []
     return shlex.join(words)
 
 
-def plan(
-    request: StudyRequest, tell: Tell = lambda _: None
-) -> tuple[Study, Machine, dict[str, Prepared], dict[str, str]]:
-    """What a study would measure: each run prepared, or the reason why it cannot be made; nothing is started
-    or written.
+@dataclass(frozen=True)
+class Planned:
+    """What a study would measure: each run prepared, or the reason why it cannot be made, by name."""
+
+    study: Study
+    machine: Machine
+    runs: tuple[StudyRun, ...]
+    prepared: dict[str, Prepared]
+    reasons: dict[str, str]
+
+
+def plan(request: StudyRequest, tell: Tell = lambda _: None) -> Planned:
+    """What a study would measure; nothing is started or written. UsageError for settings that no run could
+    have.
     """
+    if request.budget and (request.starts or 1) > 1:
+        raise UsageError(
+            "cannot be given with --budget: several starts measure all their repetitions",
+            field="starts",
+            value=request.starts,
+            hint="leave one of the two out",
+        )
     study = narrowed(STUDIES.get(request.study), request.only)
     machine = choose(request.where).machine()
+    runs = runs_of(study, machine)
     prepared: dict[str, Prepared] = {}
     reasons: dict[str, str] = {}
-    for measurement in study.measurements:
-        reasons[measurement.name] = lacking(measurement, machine)
-        if reasons[measurement.name]:
+    for run in runs:
+        reasons[run.name] = lacking(run.measurement, machine)
+        if reasons[run.name]:
             continue
         try:
-            asked = session.settled(_run_request(request, measurement, machine, None), tell)
-            prepared[measurement.name] = session.prepare(asked, choose(asked.where))
+            asked = session.settled(_run_request(request, run, machine, None), tell)
+            prepared[run.name] = session.prepare(asked, choose(asked.where))
         except ElbowroomError as error:
-            reasons[measurement.name] = error.message.removeprefix(REFUSED)
-    return study, machine, prepared, {name: reason for name, reason in reasons.items() if reason}
+            reasons[run.name] = error.message.removeprefix(REFUSED)
+    return Planned(
+        study, machine, runs, prepared, {name: reason for name, reason in reasons.items() if reason}
+    )
+
+
+def unobserved(where: Where) -> dict[str, str]:
+    """What cannot be observed there, with the reasons."""
+    observers = choose(where).observers()
+    return {name: str(item["reason"]) for name, item in observers.items() if item.get("status") == "n/a"}
 
 
 def _run_request(
-    request: StudyRequest, measurement: Measurement, machine: Machine, budget: float | None
+    request: StudyRequest, run: StudyRun, machine: Machine, budget: float | None
 ) -> session.Request:
-    changed = overrides(request, measurement, machine)
+    changed = overrides(request, run.measurement, machine)
     if budget is not None:
         changed = msgspec.structs.replace(changed, budget=budget)
+    where = request.where
+    if run.hosts < machine.hosts:
+        where = msgspec.structs.replace(where, most_hosts=run.hosts)
     return session.Request(
-        plan=measurement.plan,
+        plan=run.measurement.plan,
         overrides=changed,
-        where=request.where,
-        out=str(run_path(Path(request.out), measurement.name)),
+        where=where,
+        out=str(run_path(Path(request.out), run.name)),
         seed=request.seed,
         patience=request.patience,
         command=("elbowroom", "study", request.study),
@@ -203,19 +286,15 @@ def begun(path: Path | str) -> StudyRequest:
         what = "is not the folder of a study (it has no study.json)" if folder.is_dir() else "does not exist"
         raise UsageError(what, field="resume", value=str(path), hint="name the folder a study was written to")
     known = FOLDER_FORMAT.read(folder / FILE)
-    return StudyRequest(
-        study=known.study,
-        out=str(folder),
-        where=msgspec.convert(known.where, Where),
-        only=known.only,
-        quick=known.quick,
-        repeat=known.repeat,
-        budget=known.budget,
-        seed=known.seed,
-    )
+    where = convert(known.where, Where, where=str(folder / FILE), subject="study", hint=FOLDER_FORMAT.hint)
+    return StudyRequest(study=known.study, out=str(folder), where=where, **_settings(known))
 
 
-SETTINGS = ("study", "where", "only", "quick", "repeat", "budget", "seed")
+def _settings(of: StudySettings) -> dict[str, Any]:
+    return {name: getattr(of, name) for name in StudySettings.__struct_fields__}
+
+
+SETTINGS = ("study", "where", *StudySettings.__struct_fields__)
 
 
 def _opened(request: StudyRequest, machine: Machine) -> StudyFolder:
@@ -226,15 +305,12 @@ def _opened(request: StudyRequest, machine: Machine) -> StudyFolder:
     if not (folder / FILE).exists():
         refuse_existing(folder)
         return StudyFolder(
+            elbowroom=__version__,
             study=request.study,
             created=now(),
             where=msgspec.to_builtins(request.where),
-            only=request.only,
-            quick=request.quick,
-            repeat=request.repeat,
-            budget=request.budget,
-            seed=request.seed,
             machine=machine,
+            **_settings(request),
         )
     before = begun(folder)
     for name in SETTINGS:
@@ -276,20 +352,22 @@ def conduct(request: StudyRequest, tell: Tell) -> Conducted:
     narrowed(STUDIES.get(request.study), request.only)
     folder = Path(request.out)
     state = _opened(request, choose(request.where).machine())
-    study, machine, prepared, reasons = plan(request)
+    planned = plan(request)
+    _check_release(folder, state, planned)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise disk_error(error, folder, "out") from error
-    FOLDER_FORMAT.write(folder / FILE, msgspec.structs.replace(state, reasons=reasons), own=True)
-    done = Conducted(study=study, folder=folder, machine=machine, reasons=reasons)
-    clock = _Clock(request.budget, {name: item.seconds for name, item in prepared.items()})
+    FOLDER_FORMAT.write(folder / FILE, msgspec.structs.replace(state, reasons=planned.reasons), own=True)
+    done = Conducted(planned.study, folder, planned.machine, planned.runs, reasons=planned.reasons)
+    clock = _Clock(request.budget, {name: item.seconds for name, item in planned.prepared.items()})
     total = sum(clock.estimates.values())
-    tell(f"{study.name}: {len(prepared)} runs, about {duration(request.budget or total)}")
+    tell(f"{planned.study.name}: {len(planned.prepared)} runs, about {duration(request.budget or total)}")
     try:
         with ends_as_interrupt():
-            for number, name in enumerate(prepared, 1):
-                _conduct_run(request, done, name, clock, tell, f"run {number} of {len(prepared)}")
+            for number, name in enumerate(planned.prepared, 1):
+                run = next(item for item in planned.runs if item.name == name)
+                _conduct_run(request, done, run, clock, tell, f"run {number} of {len(planned.prepared)}")
     except (Stopped, KeyboardInterrupt) as stopped:
         raise Stopped(
             "stopped; what was measured is kept",
@@ -300,22 +378,49 @@ def conduct(request: StudyRequest, tell: Tell) -> Conducted:
     return done
 
 
+def _check_release(folder: Path, state: StudyFolder, planned: Planned) -> None:
+    """UsageError where a run in the folder has another plan than this release gives it: statements would be
+    judged by points that were measured for others.
+    """
+    for name, prepared in planned.prepared.items():
+        path = run_path(folder, name)
+        if not (path / "manifest.json").exists():
+            continue
+        theirs, ours = map(_plain, (decode(RunFolder.open(path).manifest.plan), prepared.plan))
+        changed = sorted(
+            key for key in (ours.keys() | theirs.keys()) - {"budget"} if ours.get(key) != theirs.get(key)
+        )
+        if changed:
+            release = state.elbowroom or "an earlier release"
+            raise UsageError(
+                f"its run {name} was measured by elbowroom {release} with another plan than elbowroom "
+                f"{__version__} has ({', '.join(changed)})",
+                field="study",
+                value=str(folder),
+                hint="read it with that release, or measure again into another folder: -o FOLDER",
+            )
+
+
+def _plain(plan: Plan) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(plan.plain())
+    return plain
+
+
 def _conduct_run(
-    request: StudyRequest, done: Conducted, name: str, clock: _Clock, tell: Tell, number: str
+    request: StudyRequest, done: Conducted, run: StudyRun, clock: _Clock, tell: Tell, number: str
 ) -> None:
     """Measures one run; what cannot be made is a reason, and a program that fails a failure. Errors of a run
     that was begun before are raised: it must not look as if it had never been measured.
     """
-    measurement = next(item for item in done.study.measurements if item.name == name)
     try:
-        done.results[name] = _measured(request, measurement, done.machine, clock, tell, number)
+        done.results[run.name] = _measured(request, run, done.machine, clock, tell, number)
     except UsageError as error:
-        if (run_path(done.folder, name) / "manifest.json").exists():
+        if (run_path(done.folder, run.name) / "manifest.json").exists():
             raise
-        done.reasons[name] = error.message
+        done.reasons[run.name] = error.message
     except MachineError as error:
-        done.failures[name] = error.message
-        tell(f"{name} failed: {error.message}")
+        done.failures[run.name] = error.message
+        tell(f"{run.name} failed: {error.message}")
 
 
 class _Clock:
@@ -353,24 +458,24 @@ class _Clock:
 
 def _measured(
     request: StudyRequest,
-    measurement: Measurement,
+    run: StudyRun,
     machine: Machine,
     clock: _Clock,
     tell: Callable[[str], object],
     number: str,
 ) -> Results:
     """The results of one run: as they are where it is finished, else begun or gone on with."""
-    path = run_path(Path(request.out), measurement.name)
+    path = run_path(Path(request.out), run.name)
     started, before = time.monotonic(), (path / "manifest.json").exists()
     try:
         if before and RunFolder.open(path).manifest.finished:
             started = time.monotonic()
             return evaluate(RunFolder.open(path))
-        tell(f"{number}: {measurement.name} ({measurement.plan}), {duration(clock.remaining())} left")
+        tell(f"{number}: {run.name} ({run.measurement.plan}), {duration(clock.remaining())} left")
         if before:
             return session.resume(path, tell, patience=request.patience)[1]
-        asked = _run_request(request, measurement, machine, clock.share(measurement.name))
+        asked = _run_request(request, run, machine, clock.share(run.name))
         return session.start(asked, tell)[1]
     finally:
         spent = time.monotonic() - started
-        clock.close(measurement.name, spent if not before else 0.0)
+        clock.close(run.name, spent if not before else 0.0)

@@ -55,7 +55,7 @@ def render(page: StudyPage) -> str:
 
 def _part(exhibit: JudgedExhibit, page: StudyPage) -> dict[str, Any]:
     figures = page.figures.get(exhibit.label, ())
-    reasons = [run.reason for run in page.document.runs if run.name in exhibit.runs and run.reason]
+    reasons = [run.reason for run in page.document.runs if run.measurement in exhibit.runs and run.reason]
     empty = exhibit.runs and not figures and not page.tables.get(exhibit.label)
     return {
         "exhibit": exhibit,

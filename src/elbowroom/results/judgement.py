@@ -5,11 +5,13 @@ with it, refuted where the whole interval contradicts it, else undecided.
 from __future__ import annotations
 
 from collections.abc import Collection
+from statistics import NormalDist
 from typing import Literal
 
 from elbowroom.results.curves import TOLERANCE, affected
-from elbowroom.results.result import Kept
-from elbowroom.stats.interval import WithInterval, apart
+from elbowroom.results.result import Kept, Summary
+from elbowroom.stats.interval import Interval, WithInterval, apart
+from elbowroom.stats.signed_ranks import NORMAL_95
 
 Judgement = Literal["confirmed", "refuted", "undecided", "not tested"]
 
@@ -35,6 +37,56 @@ def suffers(kept: Kept | None) -> Judgement:
     if affected(kept):
         return "confirmed"
     return "refuted" if kept.low is not None and kept.low >= 1 - TOLERANCE else "undecided"
+
+
+def suffers_among(kept: Kept | None, count: int) -> Judgement:
+    """`suffers` for a point that is chosen out of `count`, as the worst or the first one: its interval is as
+    wide as all of them together need for 95 % (Bonferroni, normal on the scale of logarithms).
+    """
+    judgement = suffers(kept)
+    if judgement != "confirmed" or kept is None or kept.high is None or count < 2:
+        return judgement
+    wider = NormalDist().inv_cdf(1 - 0.025 / count) / NORMAL_95
+    high = kept.value * (kept.high / kept.value) ** wider
+    return "confirmed" if high < 1 else "undecided"
+
+
+def near(value: WithInterval | None, limit: float) -> Judgement:
+    """Whether a relative change is smaller than a limit in either direction."""
+    if value is None or value.bounds is None:
+        return "undecided"
+    low, high = value.bounds
+    if low > limit or high < -limit:
+        return "refuted"
+    return "confirmed" if -limit < low and high < limit else "undecided"
+
+
+def change(new: Summary, old: Summary) -> Interval | None:
+    """new / old - 1, with the widest interval of both; None where one of them has none."""
+    ends, others = new.bounds, old.bounds
+    if ends is None or others is None or min(ends[0], others[0]) <= 0:
+        return None
+    return Interval(
+        value=new.median / old.median - 1, low=ends[0] / others[1] - 1, high=ends[1] / others[0] - 1
+    )
+
+
+def in_all(judgements: Collection[Judgement]) -> Judgement:
+    """Of a statement about every case: refuted where one is, confirmed where all are, else undecided."""
+    if not judgements:
+        return "not tested"
+    if "refuted" in judgements:
+        return "refuted"
+    return "confirmed" if set(judgements) == {"confirmed"} else "undecided"
+
+
+def in_some(judgements: Collection[Judgement]) -> Judgement:
+    """Of a statement about at least one case: confirmed where one is, refuted where all are."""
+    if not judgements:
+        return "not tested"
+    if "confirmed" in judgements:
+        return "confirmed"
+    return "refuted" if set(judgements) == {"refuted"} else "undecided"
 
 
 def unanimous(judgements: Collection[Judgement]) -> Judgement:

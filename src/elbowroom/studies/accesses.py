@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 
 from elbowroom.draw.numbers import number
 from elbowroom.experiments.common.sentences import size_text
 from elbowroom.experiments.ema import sides
 from elbowroom.experiments.ema.cases import AccessCase, cases
-from elbowroom.experiments.ema.findings import nanoseconds, share
-from elbowroom.results.judgement import Judgement, above
+from elbowroom.experiments.ema.findings import LIMITS, TIMES, nanoseconds, share
+from elbowroom.results.judgement import above, in_all
 from elbowroom.stats.interval import Interval
 from elbowroom.studies.evidence import Evidence
-from elbowroom.studies.judgements import missing
+from elbowroom.studies.judgements import Start, earlier, missing, opposite
 from elbowroom.studies.study import Judge, Outcome
 
 EMA, BEYOND, BYSTANDERS = "accesses", "beyond-the-last-cache", "bystanders"
@@ -22,6 +21,9 @@ UNDECIDED = "tau's interval includes 0, or the floor rises no more than without 
 
 FOLLOWS = 0.8
 """Correlation from which the latency follows the misses `very closely`."""
+
+CLEARLY = TIMES[1:]
+"""Multiples of the least average after the fewest bytes: limits below which the latency falls, or not."""
 
 
 def case_of(evidence: Evidence, run: str, who: str) -> AccessCase | None:
@@ -52,35 +54,43 @@ def floor_rises(run: str, who: str) -> Judge:
     return judge
 
 
-def never_below(run: str, who: str, limits: Sequence[float]) -> Judge:
-    """Whether beyond some bytes the average never falls below each limit (us) again, though it did before.
+def never_below(run: str, who: str) -> Judge:
+    """Whether there are bytes beyond which the average never falls below a limit again, though it does
+    before, and more bytes for a higher limit. The limits are multiples of the least average after the fewest
+    bytes: the paper's 1 and 2 us are of one machine, and are named as well.
 
-    Undecided where the first size is already above it, and where sizes are too coarse to see the bytes.
+    Confirmed where the least average after the most bytes is certainly above the higher limit, refuted where
+    it certainly still is below the lower one.
     """
 
     def judge(evidence: Evidence) -> Outcome:
         case = case_of(evidence, run, who)
         if case is None:
             return missing(evidence, run)
-        texts, results = [], []
-        for limit in limits:
-            beyond = sides.never_below(case.windows, limit)
-            below = any(
-                item.series is not None and min(item.series.after.mean) < limit for item in case.windows
-            )
-            if beyond is not None:
-                texts.append(f"never below {limit:g} us beyond {size_text(beyond)}")
-            elif below:
-                texts.append(f"still below {limit:g} us at the most bytes")
-            else:
-                texts.append(f"never below {limit:g} us at any size")
-            results.append(beyond is not None)
-        if all(results):
-            return Outcome(judgement="confirmed", ours="; ".join(texts))
-        why = "the average is not on both sides of the limits here, so no limit shows"
-        return Outcome(judgement="undecided", ours="; ".join(texts), why=why)
+        first, last = sides.floor(case.windows[0]), sides.floor(case.windows[-1])
+        if first is None or last is None:
+            return Outcome(judgement="undecided", why="too few sizes in a window for an interval")
+        limits = {f"{times:g} times the least average at first": times * first.value for times in CLEARLY}
+        ours = "; ".join(
+            _limit_text(case, limit, name)
+            for name, limit in (limits | {f"{limit:g} us": limit for limit in LIMITS}).items()
+        )
+        if last.low > CLEARLY[-1] * first.high:
+            return Outcome(judgement="confirmed", ours=ours)
+        if last.high < CLEARLY[0] * first.low:
+            return Outcome(judgement="refuted", ours=ours)
+        why = "the intervals after the fewest and after the most bytes allow both"
+        return Outcome(judgement="undecided", ours=ours, why=why)
 
     return judge
+
+
+def _limit_text(case: AccessCase, limit: float, name: str) -> str:
+    beyond = sides.never_below(case.windows, limit)
+    if beyond is not None:
+        return f"never below {name} beyond {size_text(beyond)}"
+    below = any(item.series is not None and min(item.series.after.mean) < limit for item in case.windows)
+    return f"still below {name} at the most bytes" if below else f"never below {name} at any size"
 
 
 def compared(run: str, what: str, *, wanted: bool = True) -> Judge:
@@ -100,7 +110,7 @@ def compared(run: str, what: str, *, wanted: bool = True) -> Judge:
             return Outcome(judgement="not tested", why="the sender's averages do not vary")
         judgement = above(estimate)
         if not wanted:
-            judgement = _opposite(judgement)
+            judgement = opposite(judgement)
         text = (
             f"{1 + estimate.value:.3g} times the sender's"
             if what == "variances"
@@ -110,11 +120,6 @@ def compared(run: str, what: str, *, wanted: bool = True) -> Judge:
         return Outcome(judgement=judgement, ours=text, why=why)
 
     return judge
-
-
-def _opposite(judgement: Judgement) -> Judgement:
-    swapped: dict[Judgement, Judgement] = {"confirmed": "refuted", "refuted": "confirmed"}
-    return swapped.get(judgement, judgement)
 
 
 MODELLED = "no cache misses are counted here, and a model of the caches cannot confirm itself"
@@ -130,17 +135,23 @@ def misses_plateau(run: str) -> Judge:
         if case is None:
             return missing(evidence, run)
         lines = sides.miss_lines(case.windows, "receiver")
-        shown = [(line.level, line.plateau) for line in lines if line.plateau is not None]
-        ours = ", ".join(f"{level} from {size_text(bytes_)}" for level, bytes_ in shown if bytes_)
+        ours = ", ".join(f"{line.level} from {size_text(line.plateau)}" for line in lines if line.plateau)
         if not lines or any(line.source != "measured" for line in lines):
             return Outcome(judgement="not tested", ours=f"{ours} (modelled)" if ours else "", why=MODELLED)
-        order = [bytes_ for _, bytes_ in shown if bytes_ is not None]
-        if len(order) < 3:
-            return Outcome(judgement="undecided", ours=ours, why="not all three levels are exceeded")
-        rising = all(first < second for first, second in pairwise(order))
-        return Outcome(judgement="confirmed" if rising else "refuted", ours=ours)
+        if len(lines) < 3:
+            return Outcome(judgement="undecided", ours=ours, why="not all three levels are counted")
+        judgement = in_all([earlier(first, second) for first, second in pairwise(map(_level_off, lines))])
+        why = "a level does not stay at nine tenths of its most" if judgement == "undecided" else ""
+        return Outcome(judgement=judgement, ours=ours, why=why)
 
     return judge
+
+
+def _level_off(line: sides.MissLine) -> Start:
+    """From where the misses of a level may have levelled off (they reach nine tenths of their most), and from
+    where they certainly have: they do not fall below that again.
+    """
+    return Start(possible=line.plateau, certain=line.settled)
 
 
 def latency_follows_misses(run: str, who: str) -> Judge:
@@ -157,12 +168,15 @@ def latency_follows_misses(run: str, who: str) -> Judge:
         if not lines:
             return Outcome(judgement="not tested", why=MODELLED)
         correlation = sides.follows(case.windows, lines[-1])
-        ours = "" if correlation is None else f"correlation with {lines[-1].level} {number(correlation, 2)}"
         if lines[-1].source != "measured":
-            return Outcome(judgement="not tested", ours=f"{ours} (modelled)", why=MODELLED)
+            ours = "" if correlation is None else f"correlation {number(correlation.value, 2)} (modelled)"
+            return Outcome(judgement="not tested", ours=ours, why=MODELLED)
         if correlation is None:
             return Outcome(judgement="undecided", why="too few windows, or nothing varies")
-        return Outcome(judgement="confirmed" if correlation >= FOLLOWS else "refuted", ours=ours)
+        ours = f"correlation with {lines[-1].level} {number(correlation.value, 2)} ({correlation.text()})"
+        judgement = above(correlation, FOLLOWS)
+        why = f"the interval includes {FOLLOWS}" if judgement == "undecided" else ""
+        return Outcome(judgement=judgement, ours=ours, why=why)
 
     return judge
 

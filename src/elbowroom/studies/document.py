@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -51,10 +51,13 @@ class JudgedExhibit(msgspec.Struct, frozen=True, kw_only=True):
 
 class StudiedRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run of a study: its folder, or the reason why it was not measured or failed; `doubt`: why it is not
-    trusted; `command`: what makes the same run by itself.
+    trusted; `command`: what makes the same run by itself. Runs of one `measurement` on different numbers of
+    `hosts` are joined.
     """
 
     name: str
+    measurement: str
+    hosts: int
     plan: str
     folder: str
     state: State
@@ -89,6 +92,8 @@ class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run that a study would make here: points and seconds, or the reason why not."""
 
     name: str
+    measurement: str
+    hosts: int
     plan: str
     points: int
     seconds: float
@@ -170,23 +175,32 @@ def lacking(measurement: Measurement, machine: Machine) -> str:
     return next((reason for need in measurement.needs if (reason := need(machine))), "")
 
 
-def planned_exhibits(study: Study, machine: Machine, reasons: dict[str, str]) -> tuple[PlannedExhibit, ...]:
-    """What the machine can show and judge; `reasons`: why a run cannot be made, by its name."""
+def planned_exhibits(
+    study: Study, machine: Machine, reasons: Mapping[str, str], unobserved: Mapping[str, str] | None = None
+) -> tuple[PlannedExhibit, ...]:
+    """What the machine can show and judge; `reasons`: why a measurement cannot be made at all, by its name;
+    `unobserved`: why something cannot be observed, by name.
+    """
+
+    def lacks(of: Exhibit | Statement) -> list[str]:
+        said = [reason for need in of.needs if (reason := need(machine))]
+        hidden = (unobserved or {}).get(of.observes, "")
+        return [*said, f"{of.observes}: {hidden}"] if hidden else said
+
     planned = []
     for exhibit in study.exhibits:
         without = [reasons[name] for name in exhibit.runs if reasons.get(name)]
-        shown = bool(exhibit.runs) and len(without) < len(exhibit.runs)
-        lacks = [
-            [reason for need in statement.needs if (reason := need(machine))]
-            for statement in exhibit.statements
-        ]
-        can = [lack for lack in lacks if shown and not lack]
-        said = [*filter(None, [exhibit.instead]), *without, *(reason for lack in lacks for reason in lack)]
+        measured = bool(exhibit.runs) and len(without) < len(exhibit.runs)
+        hindered = lacks(exhibit)
+        of_statements = [lacks(statement) for statement in exhibit.statements]
+        can = [lack for lack in of_statements if measured and not lack]
+        said = [*filter(None, [exhibit.instead]), *without, *hindered]
+        said += [reason for lack in of_statements for reason in lack]
         planned.append(
             PlannedExhibit(
                 label=exhibit.label,
                 title=exhibit.title,
-                shown=shown,
+                shown=measured and not hindered,
                 judged=len(can),
                 statements=len(exhibit.statements),
                 reasons=tuple(dict.fromkeys(said)),

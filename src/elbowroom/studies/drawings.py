@@ -12,12 +12,14 @@ import msgspec
 from elbowroom import experiments
 from elbowroom.draw.figure import Axis, Figure, Series
 from elbowroom.draw.table import TextTable
+from elbowroom.errors import UsageError
 from elbowroom.experiments.common.panels import CORES, X, comm_label, cores_of, curve, side_by_side
 from elbowroom.experiments.common.sentences import grouped, kernel_name, place_text, size_text
+from elbowroom.experiments.experiment import JoinedResults
 from elbowroom.experiments.polling.rows import OWNERS, cases, workers_text
 from elbowroom.plan.kernels import Kernel, find
 from elbowroom.results.result import PointResult, Summary
-from elbowroom.studies.evidence import EVERYWHERE, Evidence, Where
+from elbowroom.studies.evidence import EVERYWHERE, Evidence, RunEvidence, Where
 from elbowroom.studies.judgements import Only, size
 
 Draw = Callable[[Evidence], Sequence[Figure]]
@@ -36,7 +38,9 @@ def panels(run: str, where: Where = EVERYWHERE, only: Only | None = None, names:
         if not points:
             return ()
         mine = evidence.runs[run]
-        drawn = experiments.get(mine.experiment).figures(points, mine.machine)
+        joined = _joined(mine)
+        whole = experiments.get(mine.experiment)
+        drawn = joined.figures if joined is not None else whole.figures(points, mine.machine)
         return tuple(figure for figure in drawn if figure.name.startswith(names) and figure.series)
 
     return draw
@@ -49,9 +53,23 @@ def run_tables(run: str) -> Callable[[Evidence], Sequence[TextTable]]:
         mine = evidence.runs.get(run)
         if mine is None or not evidence.points(run):
             return ()
+        joined = _joined(mine)
+        if joined is not None:
+            return joined.tables
         return experiments.get(mine.experiment).tables(mine.points, mine.machine)
 
     return tables
+
+
+def _joined(mine: RunEvidence) -> JoinedResults | None:
+    """Runs on several numbers of hosts as one; None of a single run, and where they cannot be joined."""
+    join = experiments.get(mine.experiment).join
+    if join is None or len(mine.parts) < 2:
+        return None
+    try:
+        return join(mine.parts)
+    except UsageError:
+        return None
 
 
 def duration(item: PointResult, summary: Summary) -> tuple[float, float, float]:

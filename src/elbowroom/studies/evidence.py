@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from elbowroom.experiments.common.sentences import usable
+from elbowroom.experiments.experiment import RunPart
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.placement import distance, near_node
 from elbowroom.plan.point import Note
@@ -17,7 +18,10 @@ Place = Literal["", "near", "far"]
 
 
 class RunEvidence(msgspec.Struct, frozen=True, kw_only=True):
-    """One run: its results, and what its experiment found. `doubt`: why it is not trusted, else empty."""
+    """A measurement: its results, and what its experiment found. `doubt`: why it is not trusted, else empty;
+    `parts`: its runs on several numbers of hosts, whose points are all in `points`, while findings and notes
+    are those of the run on most hosts.
+    """
 
     name: str
     experiment: str
@@ -26,6 +30,7 @@ class RunEvidence(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     notes: tuple[Note, ...] = ()
     doubt: str = ""
+    parts: tuple[RunPart, ...] = ()
 
 
 class Where(msgspec.Struct, frozen=True, kw_only=True):

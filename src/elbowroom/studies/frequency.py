@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from statistics import fmean
+
+import msgspec
+import numpy as np
 
 from elbowroom.experiments.common.sentences import cores_text
-from elbowroom.results.judgement import Judgement, larger, unanimous
-from elbowroom.results.result import PointResult, Summary, mean_mhz
+from elbowroom.results.judgement import Judgement, above, change, larger, near, unanimous
+from elbowroom.results.result import PointResult, Summary
+from elbowroom.stats.interval import Interval, WithInterval
 from elbowroom.studies import needs
 from elbowroom.studies.drawings import constant_frequencies, durations, panels
 from elbowroom.studies.evidence import Evidence, Where
-from elbowroom.studies.judgements import LIMIT, Curve, gains, given, missing, unaffected
+from elbowroom.studies.judgements import LIMIT, Curve, affected, every, gains, given, missing, unaffected
 from elbowroom.studies.study import Exhibit, Judge, Measurement, Outcome, Statement
 
 CONSTANT, PRIME, AVX = "constant-frequencies", "prime-counting", "avx512"
@@ -92,20 +98,65 @@ def _greater(low: Summary, high: Summary) -> Judgement:
 
 def _same(low: Summary, high: Summary) -> Judgement:
     """Confirmed where the whole intervals differ by less than 10 %, refuted where they are further apart."""
-    if low.bounds is None or high.bounds is None:
-        return "undecided"
-    most = max(high.bounds[1] / low.bounds[0], low.bounds[1] / high.bounds[0]) - 1
-    least = max(high.bounds[0] / low.bounds[1], low.bounds[0] / high.bounds[1]) - 1
-    return "confirmed" if most < 0.1 else "refuted" if least > 0.1 else "undecided"
+    return near(change(high, low), 0.1)
 
 
-def _traced(evidence: Evidence, run: str) -> list[PointResult]:
-    return [item for item in evidence.points(run) if item.traces and item.n]
+BATCHES = 8
+"""Parts of a trace whose means are taken as independent samples: neighbouring samples are not."""
+
+
+class Frequency(WithInterval, msgspec.Struct, frozen=True, kw_only=True):
+    """Mean frequency of some cores during a phase, MHz; no interval of fewer than BATCHES samples."""
+
+    mhz: float
+    low: float | None = None
+    high: float | None = None
+
+
+def frequency(item: PointResult, phase: str, *roles: str) -> Frequency | None:
+    """That of the cores with these roles (all cores without any) in a phase; None where none was readable."""
+    traces = [
+        trace.khz
+        for trace in item.traces
+        if trace.phase == phase
+        and trace.khz
+        and trace.role != "uncore"
+        and (not roles or trace.role in roles)
+    ]
+    if not traces:
+        return None
+    middle = fmean(fmean(khz) for khz in traces) / 1e3
+    if min(map(len, traces)) < BATCHES:
+        return Frequency(mhz=middle)
+    batches = [np.array([part.mean() for part in np.array_split(np.asarray(khz), BATCHES)]) for khz in traces]
+    means = np.mean(batches, axis=0) / 1e3
+    half = STUDENT_95 * float(means.std(ddof=1)) / math.sqrt(BATCHES)
+    return Frequency(mhz=middle, low=middle - half, high=middle + half)
+
+
+CORES = ("communication", "computing", "idle")
+
+STUDENT_95 = 2.365
+"""Quantile of Student's t for a 95 % interval of BATCHES samples (7 degrees of freedom)."""
+
+
+def _ratio(new: Frequency | None, old: Frequency | None) -> Interval | None:
+    """new / old - 1; None where one has no interval."""
+    if new is None or old is None or new.bounds is None or old.bounds is None or not old.above(0.0):
+        return None
+    low, high = new.bounds[0] / old.bounds[1] - 1, new.bounds[1] / old.bounds[0] - 1
+    return Interval(value=new.mhz / old.mhz - 1, low=low, high=high)
 
 
 def raised(run: str) -> Judge:
-    """Whether the communication core has a higher frequency beside computation than alone."""
-    return _compared(run, lambda alone, together: together > alone * (1 + MOVED))
+    """Whether the cores of a node have a higher frequency, on average, while others compute than during
+    communication alone. (The frequency of the communication core is the same in the paper.)
+    """
+
+    def higher(moved: Interval) -> Judgement:
+        return above(moved, MOVED)
+
+    return _compared(run, "all cores", (), higher)
 
 
 def stable(run: str) -> Judge:
@@ -113,13 +164,16 @@ def stable(run: str) -> Judge:
     what it is when they sleep: where nothing changed, nothing is shown.
     """
 
+    def kept(moved: Interval) -> Judgement:
+        return near(moved, MOVED)
+
     def judge(evidence: Evidence) -> Outcome:
-        outcome = _compared(run, lambda alone, together: abs(together / alone - 1) <= MOVED)(evidence)
+        outcome = _compared(run, "communication core", ("communication",), kept)(evidence)
         if outcome.judgement != "confirmed":
             return outcome
         for item in _traced(evidence, run):
-            computing, idle = mean_mhz([item], "AB", "computing"), mean_mhz([item], "S", "idle")
-            if computing is not None and idle is not None and abs(computing / idle - 1) > MOVED:
+            moved = _ratio(frequency(item, "AB", "computing"), frequency(item, "S", "idle"))
+            if near(moved, MOVED) == "refuted":
                 return outcome
         why = "no computing core changed its frequency, so nothing could change that of others"
         return Outcome(judgement="undecided", ours=outcome.ours, why=why)
@@ -127,26 +181,35 @@ def stable(run: str) -> Judge:
     return judge
 
 
-def _compared(run: str, holds: Callable[[float, float], bool]) -> Judge:
+def _traced(evidence: Evidence, run: str) -> list[PointResult]:
+    return [item for item in evidence.points(run) if item.traces and item.n]
+
+
+def _compared(run: str, who: str, roles: tuple[str, ...], judged: Callable[[Interval], Judgement]) -> Judge:
+    """Judges how the frequency of some cores beside computation differs from that during communication alone,
+    at every number of computing cores.
+    """
+
     def judge(evidence: Evidence) -> Outcome:
-        texts, results = [], []
+        texts, results = [], list[Judgement]()
         for item in _traced(evidence, run):
-            alone = mean_mhz([item], "B", "communication")
-            together = mean_mhz([item], "AB", "communication")
-            if alone and together:
-                texts.append(f"{alone:.0f} and {together:.0f} MHz with {cores_text(item.n)}")
-                results.append(holds(alone, together))
+            alone, together = frequency(item, "B", *roles), frequency(item, "AB", *roles)
+            if alone is not None and together is not None:
+                texts.append(f"{alone.mhz:.0f} and {together.mhz:.0f} MHz with {cores_text(item.n)}")
+                moved = _ratio(together, alone)
+                results.append("undecided" if moved is None else judged(moved))
         if not results:
             why = READABLE if evidence.points(run) else evidence.reason(run)
             return Outcome(judgement="not tested", why=why)
-        judgement = unanimous(["confirmed" if result else "refuted" for result in results])
-        return Outcome(judgement=judgement, ours=f"communication core: {'; '.join(texts[:3])}")
+        judgement = unanimous(results)
+        why = "an interval includes a change of 2 %, or it depends on the cores" * (judgement == "undecided")
+        return Outcome(judgement=judgement, ours=f"{who}: {'; '.join(texts[:3])}", why=why)
 
     return judge
 
 
 def slower_with_more(run: str) -> Judge:
-    """Whether each core computes less the more of them compute (the paper: longer durations)."""
+    """Whether each core computes less alone the more of them compute (the paper: longer durations)."""
 
     def judge(evidence: Evidence) -> Outcome:
         points = sorted(
@@ -181,11 +244,42 @@ def _each(item: PointResult) -> Summary:
     )
 
 
+def slows_on_the_communicating_socket(run: str) -> Judge:
+    """Whether computation suffers beside large messages once its cores include some of the communicating
+    socket, and neither without them nor beside small messages. It is compared with the same computation
+    alone: more cores are slower without any message, too, where turbo depends on their number.
+    """
+
+    def judge(evidence: Evidence) -> Outcome:
+        sockets = {core.number: core.package for core in evidence.machine.cores}
+
+        def shares(item: PointResult) -> bool:
+            return sockets.get(item.comm_core) in {sockets.get(core) for core in item.comp_cores}
+
+        inside = Curve(run, "comp", LARGE, only=shares)
+        outside = Curve(run, "comp", LARGE, only=lambda item: not shares(item))
+        if not outside.points(evidence):
+            why = "no computation avoids the communicating socket" if evidence.points(run) else ""
+            return Outcome(judgement="not tested", why=why or evidence.reason(run))
+        return every(affected(inside, "last"), unaffected(outside), unaffected(Curve(run, "comp", SMALL)))(
+            evidence
+        )
+
+    return judge
+
+
 HIGHER = "confirmed if the intervals at the lowest and the highest frequency are apart in this direction"
 EQUAL = "confirmed if the intervals differ by less than 10 % at most, refuted if by more at least"
-READ = "confirmed if it holds at every number of cores whose frequencies can be read (2 % is a change)"
+READ = (
+    "confirmed if it holds, with its interval, at every number of cores whose frequencies can be read (2 % "
+    "is a change), refuted if it holds at none"
+)
 NOT_WORSE = "refuted if the communication suffers anywhere, confirmed if every interval is above 0.95"
 BETTER = "confirmed if every interval is above 1, refuted if the communication suffers anywhere"
+SLOWED = (
+    "confirmed if it keeps less than 0.95 beside 64 MB with most cores, 0.95 or more without cores of the "
+    "communicating socket, and beside 4 B; refuted if not; turbo is in both of what is compared"
+)
 SLOWER = "confirmed if a core's rate with the most cores is below that with the fewest, intervals apart"
 
 NETWORK, CORE, UNCORE = (
@@ -254,15 +348,17 @@ TRACES = Exhibit(
     title="Frequencies during communication, sleep, and both together (prime counting)",
     runs=(PRIME,),
     draw=panels(PRIME, names="trace-"),
+    observes="frequency",
     absent=READABLE,
     differs="with all cores computing one computes less, which samples the frequencies",
     statements=(
         Statement(
             text="cores have a higher frequency while others compute than during communication alone",
             section="3.2",
-            paper="all cores",
+            paper="all cores on average; the communication core alike",
             judge=raised(PRIME),
             criterion=READ,
+            observes="frequency",
         ),
         Statement(
             text="the bandwidth is very slightly better beside CPU-bound computation",
@@ -301,8 +397,8 @@ BORA = Exhibit(
             text="computation slows down beside large messages once it uses the communicating socket",
             section="3.2",
             paper="183 ms to 236 ms, above 15 cores, on bora only",
-            judge=slower_with_more(PRIME),
-            criterion=SLOWER,
+            judge=slows_on_the_communicating_socket(PRIME),
+            criterion=SLOWED,
             needs=(needs.network, needs.omni_path),
         ),
     ),
@@ -347,6 +443,7 @@ AVX_TRACES = Exhibit(
     title="Frequencies beside AVX512 computation on few and on many cores",
     runs=(AVX,),
     draw=panels(AVX, names="trace-"),
+    observes="frequency",
     absent=READABLE,
     differs=TRACES.differs,
     statements=(
@@ -356,6 +453,7 @@ AVX_TRACES = Exhibit(
             paper="2.5 GHz throughout, computing cores 3.0 to 2.3 GHz",
             judge=stable(AVX),
             criterion=f"{READ}; undecided if no computing core changes its frequency",
+            observes="frequency",
         ),
         Statement(
             text="computation does not affect communication through frequencies",
@@ -367,6 +465,7 @@ AVX_TRACES = Exhibit(
                 f"and communication keeps {LIMIT:.2f} or more"
             ),
             needs=NETWORK,
+            observes="frequency",
         ),
     ),
 )

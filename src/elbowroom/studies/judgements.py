@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Literal
+
+import msgspec
 
 from elbowroom.experiments.common.sentences import (
     SideName,
     cores_text,
     kept_of,
     kept_text,
-    onset_over,
     size_text,
 )
-from elbowroom.results.curves import TOLERANCE, Onset
-from elbowroom.results.judgement import Judgement, above, larger, suffers, unanimous
+from elbowroom.results.curves import TOLERANCE
+from elbowroom.results.judgement import Judgement, above, larger, suffers, suffers_among, unanimous
 from elbowroom.results.result import Kept, PointResult
+from elbowroom.stats.interval import Interval
 from elbowroom.studies.evidence import EVERYWHERE, Evidence, Where
 from elbowroom.studies.study import Judge, Outcome
 
@@ -76,9 +79,9 @@ class Curve:
             chosen = [item for item in chosen if len(counts) > 1 and item.n in wanted]
         return sorted((item for item in chosen if kept_of(item, self.side) is not None), key=self.x)
 
-    def onset(self, evidence: Evidence) -> Onset:
-        """Where it suffers."""
-        return onset_over(self.points(evidence), self.side, self.x)
+    def start(self, evidence: Evidence) -> Start:
+        """From which x it suffers."""
+        return start_of(self.points(evidence), self.side, self.x)
 
     def chosen(self, evidence: Evidence, end: End) -> list[PointResult]:
         """The points at that end of the axis, those where least is kept, or all."""
@@ -120,8 +123,11 @@ def affected(curve: Curve, end: End = "worst") -> Judge:
         if not items:
             return missing(evidence, curve.run)
         judgement = unanimous([suffers(_kept(item, curve.side)) for item in items])
-        if end == "worst" and judgement == "refuted":
-            judgement = unanimous([suffers(_kept(item, curve.side)) for item in curve.points(evidence)])
+        if end == "worst":
+            every = curve.points(evidence)
+            judgement = suffers_among(_kept(items[0], curve.side), len(every))
+            if judgement == "refuted":
+                judgement = unanimous([suffers(_kept(item, curve.side)) for item in every])
         why = "an interval includes 0.95" if judgement == "undecided" else ""
         return Outcome(judgement=judgement, ours=_texts(items, curve.side), why=why)
 
@@ -139,7 +145,7 @@ def unaffected(curve: Curve, unless: Judge | None = None, cause: str = "") -> Ju
             return missing(evidence, curve.run)
         worst = min(points, key=lambda item: _kept(item, curve.side).value)
         ours = f"at worst {_texts([worst], curve.side)}"
-        judgements = {suffers(_kept(item, curve.side)) for item in points}
+        judgements = {suffers_among(_kept(item, curve.side), len(points)) for item in points}
         if "confirmed" in judgements:
             return Outcome(judgement="refuted", ours=ours)
         if judgements != {"refuted"}:
@@ -189,13 +195,46 @@ def gains(curve: Curve) -> Judge:
         if not points:
             return missing(evidence, curve.run)
         ours = _texts(points, curve.side, ".3f")
-        if any(suffers(_kept(item, curve.side)) == "confirmed" for item in points):
+        if any(suffers_among(_kept(item, curve.side), len(points)) == "confirmed" for item in points):
             return Outcome(judgement="refuted", ours=ours)
         judgement = unanimous([above(_kept(item, curve.side), 1.0) for item in points])
         why = "an interval includes 1" if judgement == "undecided" else ""
         return Outcome(judgement=judgement, ours=ours, why=why)
 
     return judge
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """From which x a side may suffer, as the intervals say: `possible` is the first x where it is not
+    excluded, `certain` the first where it is shown; None where there is none.
+    """
+
+    possible: float | None
+    certain: float | None
+
+
+def start_of(points: Sequence[PointResult], side: SideName, x: X) -> Start:
+    """The start of the loss of one side over one axis; points by rising x."""
+    judged = [(x(item), suffers_among(_kept(item, side), len(points))) for item in points]
+    return Start(
+        possible=next((at for at, judgement in judged if judgement != "refuted"), None),
+        certain=next((at for at, judgement in judged if judgement == "confirmed"), None),
+    )
+
+
+def earlier(first: Start, second: Start, *, equal: bool = False) -> Judgement:
+    """Whether the first side certainly suffers from a smaller x than the second one may (or never does);
+    `equal`: or from the same.
+    """
+
+    def before(one: Start, other: Start, equal: bool) -> bool:
+        if one.certain is None or other.possible is None:
+            return one.certain is not None
+        return one.certain <= other.possible if equal else one.certain < other.possible
+
+    if before(first, second, equal):
+        return "confirmed"
+    return "refuted" if before(second, first, False) else "undecided"
 
 
 def sooner(first: Curve, second: Curve) -> Judge:
@@ -205,30 +244,30 @@ def sooner(first: Curve, second: Curve) -> Judge:
         for curve in (first, second):
             if len({curve.x(item) for item in curve.points(evidence)}) < 2:
                 return missing(evidence, curve.run) if not curve.points(evidence) else _one_value()
-        one, other = first.onset(evidence), second.onset(evidence)
-        ours = f"{_onset_text(one, first)}; {_onset_text(other, second)}"
-        if one.first is None and other.first is None:
-            return Outcome(judgement="undecided", ours=ours, why="neither suffers")
-        if one.first is None:
-            return Outcome(judgement="refuted", ours=ours)
-        if other.first is None:
-            return Outcome(judgement="confirmed", ours=ours)
-        if one.first == other.first:
-            return Outcome(judgement="undecided", ours=ours, why="both suffer from the same value")
-        return Outcome(judgement="confirmed" if one.first < other.first else "refuted", ours=ours)
+        one, other = first.start(evidence), second.start(evidence)
+        ours = f"{_start_text(one, first)}; {_start_text(other, second)}"
+        judgement = earlier(one, other)
+        why = ""
+        if judgement == "undecided":
+            why = "neither suffers" if one.certain is None and other.certain is None else SAME_START
+        return Outcome(judgement=judgement, ours=ours, why=why)
 
     return judge
+
+
+SAME_START = "both suffer from the same value, or the intervals allow it"
 
 
 def _one_value() -> Outcome:
     return Outcome(judgement="not tested", why="one value of the axis here, so there is no onset")
 
 
-def _onset_text(onset: Onset, curve: Curve) -> str:
+def _start_text(start: Start, curve: Curve) -> str:
     name = SIDES[curve.side]
-    if onset.first is None:
-        return f"{name} never suffers"
-    return f"{name} suffers from {curve.at(onset.first)}"
+    if start.certain is None:
+        return f"{name} never {'suffers' if start.possible is None else 'suffers significantly'}"
+    text = f"{name} suffers from {curve.at(start.certain)}"
+    return text if start.possible == start.certain else f"{text}, or from {curve.at(start.possible or 0.0)}"
 
 
 def late(curve: Curve, share: float) -> Judge:
@@ -240,12 +279,16 @@ def late(curve: Curve, share: float) -> Judge:
             return missing(evidence, curve.run)
         if len({curve.x(item) for item in points}) < 3:
             return _one_value()
-        onset = curve.onset(evidence)
+        start = curve.start(evidence)
         limit = share * curve.x(points[-1])
-        ours = _onset_text(onset, curve)
-        if onset.first is None:
+        ours = _start_text(start, curve)
+        if start.certain is None or start.possible is None:
             return Outcome(judgement="undecided", ours=ours, why="it never suffers")
-        return Outcome(judgement="confirmed" if onset.first > limit else "refuted", ours=ours)
+        if start.certain <= limit:
+            return Outcome(judgement="refuted", ours=ours)
+        if start.possible <= limit:
+            return Outcome(judgement="undecided", ours=ours, why="an interval before it includes 0.95")
+        return Outcome(judgement="confirmed", ours=ours)
 
     return judge
 
@@ -261,17 +304,53 @@ def manner(curve: Curve, wanted: Literal["steadily", "abruptly"]) -> Judge:
         points = curve.points(evidence)
         if not points:
             return missing(evidence, curve.run)
-        onset = curve.onset(evidence)
-        if onset.first is None:
-            why = "it never suffers"
-            return Outcome(judgement="undecided", ours=_onset_text(onset, curve), why=why)
+        start = curve.start(evidence)
+        ours = _start_text(start, curve)
+        if start.certain is None:
+            return Outcome(judgement="undecided", ours=ours, why="it never suffers")
         if len({curve.x(item) for item in points}) < FEWEST_STEPS:
             why = f"fewer than {FEWEST_STEPS} values of the axis: one step always is a large part of the loss"
-            return Outcome(judgement="not tested", ours=_onset_text(onset, curve), why=why)
-        ours = f"{_onset_text(onset, curve)}, {onset.manner}; it keeps {onset.worst:.2f} at worst"
-        return Outcome(judgement="confirmed" if onset.manner == wanted else "refuted", ours=ours)
+            return Outcome(judgement="not tested", ours=ours, why=why)
+        worst = min(points, key=lambda item: _kept(item, curve.side).value)
+        share = largest_step([_kept(item, curve.side) for item in points[: points.index(worst) + 1]])
+        ours += f"; it keeps {_kept(worst, curve.side).value:.2f} at worst"
+        if share is None:
+            return Outcome(
+                judgement="undecided", ours=ours, why="an interval is missing, or includes no loss"
+            )
+        ours += f", and the largest step is {share.value:.0%} ({share.text('.0%')}) of the loss"
+        judgement = above(share, 0.5)
+        if wanted == "steadily":
+            judgement = opposite(judgement)
+        why = "the interval includes half of the loss" if judgement == "undecided" else ""
+        return Outcome(judgement=judgement, ours=ours, why=why)
 
     return judge
+
+
+def largest_step(way: Sequence[Kept]) -> Interval | None:
+    """The largest step between neighbours on the way from 1 (nothing computes, nothing is sent) to the worst,
+    relative to the whole loss; the interval allows every value of those of the points. None where one of
+    them has none, or the worst one is not surely a loss.
+    """
+    ends = [(1.0, 1.0)]
+    for kept in way:
+        if kept.bounds is None:
+            return None
+        ends.append(kept.bounds)
+    values = [1.0, *(kept.value for kept in way)]
+    if ends[-1][1] >= 1:
+        return None
+    value = max(one - other for one, other in pairwise(values)) / (1 - values[-1])
+    low = max(one[0] - other[1] for one, other in pairwise(ends)) / (1 - ends[-1][0])
+    high = max(one[1] - other[0] for one, other in pairwise(ends)) / (1 - ends[-1][1])
+    return Interval(value=value, low=max(0.0, low), high=high)
+
+
+def opposite(judgement: Judgement) -> Judgement:
+    """Of the contrary statement."""
+    swapped: dict[Judgement, Judgement] = {"confirmed": "refuted", "refuted": "confirmed"}
+    return swapped.get(judgement, judgement)
 
 
 def less_kept(first: Curve, second: Curve, end: End = "last", names: tuple[str, str] = ("", "")) -> Judge:

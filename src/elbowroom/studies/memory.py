@@ -299,6 +299,7 @@ def _figure_5(letter: str, metric: Metric, data: Place, thread: Place) -> Exhibi
         title=f"Network {metric}, data {data}, communication thread {thread} (from the NIC)",
         runs=(PLACEMENT,),
         draw=panels(PLACEMENT, where),
+        needs=() if (data, thread) == PLACES[0] else (needs.two_nodes,),
     )
 
 

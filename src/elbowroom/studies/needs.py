@@ -65,6 +65,24 @@ def some_frequencies(machine: Machine) -> str:
     return core_frequencies(machine) if uncore_frequencies(machine) else ""
 
 
+def scales(machine: Machine) -> tuple[int, ...]:
+    """Numbers of hosts that strong scaling is measured on: powers of two, and all hosts; a virtual cluster
+    has its own numbers of nodes in one run.
+    """
+    if machine.virtual or machine.hosts < 2:
+        return (machine.hosts,)
+    powers = [1 << power for power in range(1, machine.hosts.bit_length())]
+    return tuple(sorted({*(count for count in powers if count <= machine.hosts), machine.hosts}))
+
+
+def several_scales(machine: Machine) -> str:
+    """More than one number of hosts to compare."""
+    if machine.virtual or len(scales(machine)) > 1:
+        return ""
+    hosts = "one host" if machine.hosts == 1 else f"{machine.hosts} hosts"
+    return f"{hosts}: two numbers of nodes are compared, so at least three hosts are needed"
+
+
 def omni_path(machine: Machine) -> str:
     """The network of the paper's cluster bora."""
     if any(nic.name.startswith("hfi") for nic in machine.nics):

@@ -12,6 +12,7 @@ from elbowroom.experiments.common.sentences import SideName, intensity_text, kep
 from elbowroom.experiments.intensity import boundary
 from elbowroom.plan.point import Metric
 from elbowroom.results.curves import recovery
+from elbowroom.results.judgement import suffers_among
 from elbowroom.results.result import PointResult
 from elbowroom.studies.drawings import durations, panels
 from elbowroom.studies.evidence import Evidence, Where
@@ -129,8 +130,8 @@ def recovers(curve: Curve) -> Judge:
         points = curve.points(evidence)
         if not points:
             return missing(evidence, curve.run)
-        onset = curve.onset(evidence)
-        if onset.first is None:
+        judgements = [suffers_among(kept_of(item, curve.side), len(points)) for item in points]
+        if "confirmed" not in judgements:
             return Outcome(judgement="undecided", why="it suffers at no intensity: nothing to recover from")
         back = recovery([curve.x(item) for item in points], [kept_of(item, curve.side) for item in points])
         edge = boundary(points)
@@ -138,6 +139,9 @@ def recovers(curve: Curve) -> Judge:
         if back is None:
             ours = f"it does not recover up to {intensity_text(curve.x(points[-1]))}"
             return Outcome(judgement="refuted", ours=ours)
+        if judgements[-1] != "refuted":
+            why = f"the interval at {intensity_text(curve.x(points[-1]))} includes 0.95"
+            return Outcome(judgement="undecided", why=why)
         ours = f"undisturbed from {intensity_text(back)}; computation leaves the memory bound at {outside}"
         return Outcome(judgement="confirmed", ours=ours)
 

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
+import msgspec
+
 from elbowroom.experiments.diffusion.rows import StepRow, rows
 from elbowroom.experiments.ring import loss
 from elbowroom.results.curves import affected
-from elbowroom.results.judgement import Judgement
-from elbowroom.results.result import PointResult
-from elbowroom.stats.interval import apart
+from elbowroom.results.judgement import Judgement, change, in_all, larger, near
+from elbowroom.results.result import PointResult, Summary
+from elbowroom.stats.interval import Interval
 from elbowroom.studies.evidence import Evidence, Where
 from elbowroom.studies.judgements import missing
 from elbowroom.studies.study import Judge, Outcome
+from elbowroom.workloads import ApplicationSteps, running
 
+Compared = Callable[[StepRow], Interval | None]
 RING, DIFFUSION = "ring", "diffusion"
 NEAR = 0.15
 """Largest error of the model in the paper's Table II, rounded up: 13.9 %."""
+ALIKE = 0.1
+"""Bandwidths that differ by less are `essentially the same`."""
+LITTLE = 0.05
+"""Steps that differ by less are `very similar`, and the impact on them is `minor`."""
+FEW = "too few repetitions for an interval"
+OVERLAP = "the intervals allow both"
 
 
 def _full(evidence: Evidence, where: Where) -> PointResult | None:
@@ -42,92 +54,128 @@ def loses(side: str, where: Where) -> Judge:
 
 
 def equal_at_ends(evidence: Evidence) -> Outcome:
-    """Whether one process per socket and one per node have the same MPI bandwidth with all cores."""
+    """Whether one process per socket and one per node have the same MPI bandwidth with all cores: that of a
+    process times the processes of a node.
+    """
     one, other = (_full(evidence, Where(processes=kind, threads=1)) for kind in ("node", "socket"))
     if one is None or other is None or one.comm.together is None or other.comm.together is None:
         return missing(evidence, RING)
-    node, sockets = one.comm.together, other.comm.together
-    ratio = 2 * sockets.median / node.median
-    ours = f"{node.median:.4g} MB/s a node with one process, {2 * sockets.median:.4g} with one per socket"
-    if node.bounds is None or sockets.bounds is None:
-        return Outcome(judgement="undecided", ours=ours, why="too few repetitions")
-    low, high = 2 * sockets.bounds[0] / node.bounds[1], 2 * sockets.bounds[1] / node.bounds[0]
-    judgement: Judgement = "undecided"
-    if low > 0.9 and high < 1.1:
-        judgement = "confirmed"
-    elif low > 1.1 or high < 0.9:
-        judgement = "refuted"
-    return Outcome(judgement=judgement, ours=f"{ours} ({ratio:.2f} times)")
+    node, process, sockets = one.comm.together, other.comm.together, evidence.runs[RING].machine.packages
+    ours = (
+        f"{node.median:.4g} MB/s a node with one process, {sockets * process.median:.4g} with one on each of "
+        f"{sockets} sockets"
+    )
+    difference = change(_times(process, sockets), node)
+    if difference is None:
+        return Outcome(judgement="undecided", ours=ours, why=FEW)
+    judgement = near(difference, ALIKE)
+    why = OVERLAP if judgement == "undecided" else ""
+    return Outcome(judgement=judgement, ours=f"{ours} ({1 + difference.value:.2f} times)", why=why)
+
+
+def _times(summary: Summary, factor: int) -> Summary:
+    ends = summary.bounds
+    low, high = (None, None) if ends is None else (factor * ends[0], factor * ends[1])
+    return msgspec.structs.replace(summary, median=factor * summary.median, low=low, high=high)
+
+
+def _rows(evidence: Evidence) -> list[StepRow]:
+    """The steps of all runs, each with the loss ratios of its own run, by rising number of nodes."""
+    mine = evidence.runs.get(DIFFUSION)
+    parts = [] if mine is None else [part.results for part in mine.parts] or [mine.points]
+    return sorted((row for part in parts for row in rows(part)), key=lambda row: row.nodes)
 
 
 def _table(evidence: Evidence, threads: int = 1) -> list[StepRow]:
-    return [row for row in rows(evidence.points(DIFFUSION)) if row.comm_threads == threads]
+    return [row for row in _rows(evidence) if row.comm_threads == threads]
+
+
+def _changes(evidence: Evidence, table: Sequence[StepRow], limit: float, of: Compared) -> Outcome:
+    """Whether what is compared in every row differs by less than a limit."""
+    pairs = [(row, one) for row in table if (one := of(row)) is not None]
+    if not pairs:
+        return missing(evidence, DIFFUSION)
+    ours = ", ".join(f"{one.value:+.1%} ({one.text('+.1%')}) on {row.nodes} nodes" for row, one in pairs)
+    judgement = in_all([near(one, limit) for _, one in pairs])
+    return Outcome(judgement=judgement, ours=ours, why=OVERLAP if judgement == "undecided" else "")
 
 
 def predicted(evidence: Evidence) -> Outcome:
-    """Whether the model is within 15 % of every step, and closer than the longer of T_M and T_N: without
-    contention every model predicts the same, which confirms none.
+    """Whether the model is within 15 % of every step, with the intervals of both. Without contention every
+    model predicts the same, which confirms none.
     """
     table = _table(evidence)
-    if not table:
-        return missing(evidence, DIFFUSION)
-    errors = [row.error("predicted") for row in table]
-    ours = ", ".join(f"{error:+.1%} on {row.nodes} nodes" for row, error in zip(table, errors, strict=True))
-    if max(map(abs, errors)) > NEAR:
-        return Outcome(judgement="refuted", ours=ours)
-    if max(max(row.l_comp[1], row.l_comm[1]) for row in table) <= 1.05:
+    outcome = _changes(evidence, table, NEAR, _error)
+    if outcome.judgement == "confirmed" and max(max(row.l_comp[1], row.l_comm[1]) for row in table) <= 1.05:
         why = "there is no contention here, so every model predicts the same step"
-        return Outcome(judgement="undecided", ours=ours, why=why)
-    return Outcome(judgement="confirmed", ours=ours)
+        return Outcome(judgement="undecided", ours=outcome.ours, why=why)
+    return outcome
+
+
+def _error(row: StepRow) -> Interval | None:
+    ends = row.measured.bounds
+    if ends is None:
+        return None
+    return Interval(value=row.error("predicted"), low=row.low / ends[1] - 1, high=row.high / ends[0] - 1)
 
 
 def threads_change_little(evidence: Evidence) -> Outcome:
     """Whether more communication threads change the step by less than 5 %."""
     one = {row.nodes: row for row in _table(evidence)}
-    more = [row for row in rows(evidence.points(DIFFUSION)) if row.comm_threads > 1 and row.nodes in one]
+    more = [row for row in _rows(evidence) if row.comm_threads > 1 and row.nodes in one]
     if not more:
         return Outcome(judgement="not tested", why="one communication thread was measured here")
-    changes = [row.measured.median / one[row.nodes].measured.median - 1 for row in more]
-    ours = ", ".join(f"{change:+.1%} on {row.nodes} nodes" for row, change in zip(more, changes, strict=True))
-    return Outcome(judgement="confirmed" if max(map(abs, changes)) < 0.05 else "refuted", ours=ours)
+    return _changes(evidence, more, LITTLE, lambda row: change(row.measured, one[row.nodes].measured))
 
 
 def overlap_is_no_faster(evidence: Evidence) -> Outcome:
-    """Whether not overlapping is as fast: the intervals of both steps are less than 5 % apart."""
-    table = [row for row in _table(evidence) if row.apart is not None]
-    if not table:
-        return missing(evidence, DIFFUSION)
-    ours = ", ".join(f"overlap saves {row.saved or 0:+.1%} on {row.nodes} nodes" for row in table)
-    large = [row for row in table if row.sure and abs(row.saved or 0) >= 0.05]
-    if large:
-        return Outcome(judgement="refuted", ours=ours)
-    if all(abs(row.saved or 0) < 0.05 for row in table):
-        return Outcome(judgement="confirmed", ours=ours)
-    return Outcome(judgement="undecided", ours=ours, why="the intervals of the steps overlap")
+    """Whether a step with overlap and one without differ by less than 5 %."""
+    return _changes(
+        evidence,
+        _table(evidence),
+        LITTLE,
+        lambda row: None if row.apart is None else change(row.measured, row.apart),
+    )
+
+
+def _one_number(evidence: Evidence, table: Sequence[object]) -> Outcome:
+    why = "one number of nodes here" if table else evidence.reason(DIFFUSION)
+    return Outcome(judgement="not tested", why=why)
 
 
 def communication_costs_on_many_nodes(evidence: Evidence) -> Outcome:
     """Whether a step without communication is faster by more on the most nodes than on the fewest."""
     table = _table(evidence)
     if len(table) < 2:
-        why = "one number of nodes here" if table else evidence.reason(DIFFUSION)
-        return Outcome(judgement="not tested", why=why)
+        return _one_number(evidence, table)
     first, last = table[0], table[-1]
-    gains = [row.measured.median / row.silent.median - 1 for row in (first, last)]
-    ours = f"{gains[0]:+.1%} on {first.nodes} nodes, {gains[1]:+.1%} on {last.nodes}"
-    if not apart(last.silent, last.measured):
-        return Outcome(judgement="undecided", ours=ours, why="the intervals overlap on the most nodes")
-    return Outcome(judgement="confirmed" if gains[1] > gains[0] else "refuted", ours=ours)
+    few, many = (change(row.measured, row.silent) for row in (first, last))
+    if few is None or many is None:
+        return Outcome(judgement="undecided", why=FEW)
+    ours = f"{few.value:+.1%} ({few.text('+.1%')}) on {first.nodes} nodes"
+    ours += f", {many.value:+.1%} ({many.text('+.1%')}) on {last.nodes}"
+    judgement = larger(many, few)
+    if judgement == "confirmed" and not many.above(0.0):
+        return Outcome(judgement="undecided", ours=ours, why="communication costs nothing here")
+    return Outcome(judgement=judgement, ours=ours, why=OVERLAP if judgement == "undecided" else "")
 
 
 def exchange_shrinks(evidence: Evidence) -> Outcome:
     """Whether the exchange alone takes less time on more nodes, but by less than their number grows."""
-    table = _table(evidence)
-    if len(table) < 2:
-        why = "one number of nodes here" if table else evidence.reason(DIFFUSION)
-        return Outcome(judgement="not tested", why=why)
-    first, last = table[0], table[-1]
-    ratio = first.step.t_comm / last.step.t_comm
-    more = last.nodes / first.nodes
-    ours = f"T_N {ratio:.2f} times shorter on {more:g} times the nodes"
-    return Outcome(judgement="confirmed" if 1.0 < ratio < more else "refuted", ours=ours)
+    exchanges = {
+        steps.nodes: item.comm.alone
+        for item, steps in running(evidence.points(DIFFUSION), ApplicationSteps)
+        if steps.variant == "communication" and item.comm_threads == 1 and item.comm.alone is not None
+    }
+    if len(exchanges) < 2:
+        return _one_number(evidence, list(exchanges))
+    few, many = min(exchanges), max(exchanges)
+    ratio, more = change(exchanges[few], exchanges[many]), many / few
+    if ratio is None:
+        return Outcome(judgement="undecided", why=FEW)
+    low, high = 1 + ratio.low, 1 + ratio.high
+    ours = f"T_N {1 + ratio.value:.2f} ({low:.2f} to {high:.2f}) times shorter on {more:g} times the nodes"
+    if high < 1 or low > more:
+        return Outcome(judgement="refuted", ours=ours)
+    judgement: Judgement = "confirmed" if low > 1 and high < more else "undecided"
+    return Outcome(judgement=judgement, ours=ours, why=OVERLAP if judgement == "undecided" else "")

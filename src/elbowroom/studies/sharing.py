@@ -3,36 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 
 from elbowroom.draw.table import TextTable
 from elbowroom.errors import ElbowroomError
+from elbowroom.experiments.common.sentences import grouped
 from elbowroom.models import published
-from elbowroom.models.evaluate import ErrorTable, evaluate, threshold_predictor
+from elbowroom.models.curves import STREAMS, Curves
+from elbowroom.models.evaluate import ErrorTable, Predictor, evaluate, threshold_predictor
 from elbowroom.models.run_data import collect
 from elbowroom.models.threshold.fit import fit
-from elbowroom.results.judgement import Judgement, suffers
+from elbowroom.results.judgement import Judgement, above, in_all, larger, suffers_among
 from elbowroom.results.result import PointResult
+from elbowroom.stats.interval import Interval
+from elbowroom.stats.signed_ranks import NORMAL_95
 from elbowroom.studies.evidence import Evidence
-from elbowroom.studies.judgements import missing
+from elbowroom.studies.judgements import Start, cores, earlier, missing, opposite, start_of
 from elbowroom.studies.study import Outcome
 
 MODEL = "sharing"
-AVERAGE = 0.04
-"""The thesis: an average prediction error lower than 4 % (6.4)."""
+ASSURED = 0.05
+"""Kept by communications that keep anything: the least of the thesis is 0.27."""
+
+COMP_TOGETHER, COMM_TOGETHER = (STREAMS.index(f"{side}_together") for side in ("comp", "comm"))
 
 
-def errors(evidence: Evidence) -> ErrorTable | str:
-    """Table 6.1 for this machine: the thesis' calibration on the sample placements of the run, evaluated on
-    all; the reason where there is none.
+def calibrated(evidence: Evidence) -> tuple[Curves, Predictor] | str:
+    """The curves of the run, and the thesis' model calibrated on its sample placements; the reason where
+    there is none.
     """
     mine = evidence.runs.get(MODEL)
     if mine is None:
         return evidence.reason(MODEL)
-    cores = {item.id: item.comp_cores for item in mine.points}
+    by_point = {item.id: item.comp_cores for item in mine.points}
     try:
-        curves = collect(mine.points, cores, mine.machine).curves
-        fitted = fit(curves, "thesis")
-        return evaluate(curves, {"threshold": threshold_predictor(fitted.model, faithful=True)})
+        curves = collect(mine.points, by_point, mine.machine).curves
+        return curves, threshold_predictor(fit(curves, "thesis").model, faithful=True)
+    except ElbowroomError as error:
+        return error.message
+
+
+def errors(evidence: Evidence) -> ErrorTable | str:
+    """Table 6.1 for this machine, evaluated on all placements of the run; the reason where there is none."""
+    fitted = calibrated(evidence)
+    if isinstance(fitted, str):
+        return fitted
+    try:
+        return evaluate(fitted[0], {"threshold": fitted[1]})
     except ElbowroomError as error:
         return error.message
 
@@ -66,65 +83,94 @@ def error_table(evidence: Evidence) -> Sequence[TextTable]:
     return (TextTable(title="Table 6.1: mean errors of the model", columns=columns, rows=tuple(rows)),)
 
 
-def accurate(evidence: Evidence) -> Outcome:
-    """Whether the average error of the model on all placements is below 4 %, where there is contention: no
-    model errs where nothing is lost.
+def mean_error(evidence: Evidence) -> Interval | str:
+    """The mean error of the model over all placements, that of both streams as in Table 6.1; its ends are the
+    means of the least and of the greatest errors that the intervals of the measured values allow. The reason
+    where there is none.
     """
-    table = errors(evidence)
-    if isinstance(table, str):
-        return Outcome(judgement="not tested", why=table)
-    average = table.lines[0].average
-    if average is None:
-        return missing(evidence, MODEL)
-    ours = f"average error {average:.2%}"
-    lost = [suffers(item.comm.kept) for item in evidence.points(MODEL)]
-    if "confirmed" not in lost:
+    fitted = calibrated(evidence)
+    if isinstance(fitted, str):
+        return fitted
+    curves, predictor = fitted
+    rows = [row for row in curves.rows if row.situation.n + row.situation.n_other > 0]
+    streams = []
+    for column in (COMP_TOGETHER, COMM_TOGETHER):
+        errors = []
+        for row, answer in zip(rows, predictor([row.situation for row in rows]), strict=True):
+            measured, spread = row.streams[column], row.spread[column]
+            if measured is not None and isinstance(answer, tuple):
+                error = abs(measured - answer[column]) / measured
+                own = NORMAL_95 * (spread or 0.0)
+                errors.append((error, max(0.0, error - own), error + own))
+        if errors:
+            streams.append([fmean(ends) for ends in zip(*errors, strict=True)])
+    if not streams:
+        return evidence.reason(MODEL)
+    value, low, high = (fmean(ends) for ends in zip(*streams, strict=True))
+    return Interval(value=value, low=low, high=high)
+
+
+def accurate(evidence: Evidence) -> Outcome:
+    """Whether the mean error of the model on this machine is one of those of the thesis' nine machines, where
+    there is contention: no model errs where nothing is lost. The thesis' 4 % is a mean over nine machines,
+    three of which are above it.
+    """
+    error = mean_error(evidence)
+    if isinstance(error, str):
+        return Outcome(judgement="not tested", why=error)
+    most = max(published.load(name).errors.average for name in published.names()) / 100
+    ours = f"average error {error.value:.2%} ({error.text('.2%')})"
+    if not _lossy(evidence):
         return Outcome(judgement="undecided", ours=ours, why="communication loses nothing here")
-    return Outcome(judgement="confirmed" if average < AVERAGE else "refuted", ours=ours)
+    judgement = opposite(above(error, most))
+    why = f"the interval includes {most:.2%}" if judgement == "undecided" else ""
+    return Outcome(judgement=judgement, ours=ours, why=why)
+
+
+def _lossy(evidence: Evidence) -> list[PointResult]:
+    """The points where communication certainly suffers."""
+    points = evidence.points(MODEL)
+    return [item for item in points if suffers_among(item.comm.kept, len(points)) == "confirmed"]
 
 
 def communications_lose_first(evidence: Evidence) -> Outcome:
-    """Whether in every placement the communication suffers from fewer cores than the computation."""
-    groups: dict[tuple[int, int], list[PointResult]] = {}
-    for item in evidence.points(MODEL):
-        groups.setdefault((item.comp_node, item.comm_node), []).append(item)
+    """Whether in every placement the communication suffers from as few cores as the computation, or fewer."""
+    groups = grouped(evidence.points(MODEL), lambda item: (item.comp_node, item.comm_node))
     if not groups:
         return missing(evidence, MODEL)
     verdicts: list[Judgement] = []
     texts = []
     for place, items in groups.items():
-        comm, comp = (
-            min((item.n for item in items if suffers(getattr(item, side).kept) == "confirmed"), default=None)
-            for side in ("comm", "comp")
-        )
-        if comm is None and comp is None:
+        points = sorted((item for item in items if item.comm.kept and item.comp.kept), key=cores)
+        comm, comp = start_of(points, "comm", cores), start_of(points, "comp", cores)
+        if comm.possible is None and comp.possible is None:
             continue
-        first = comm is not None and (comp is None or comm <= comp)
-        verdicts.append("confirmed" if first else "refuted")
+        verdicts.append(earlier(comm, comp, equal=True))
         texts.append(
             f"nodes {place[0]} and {place[1]}: communication {_from(comm)}, computation {_from(comp)}"
         )
     if not verdicts:
         return Outcome(judgement="undecided", why="no side suffers in any placement")
-    return Outcome(judgement="refuted" if "refuted" in verdicts else "confirmed", ours="; ".join(texts[:4]))
+    judgement = in_all(verdicts)
+    why = "the intervals allow both orders" if judgement == "undecided" else ""
+    return Outcome(judgement=judgement, ours="; ".join(texts[:4]), why=why)
 
 
-def _from(count: int | None) -> str:
-    return "never suffers" if count is None else f"suffers from {count} cores"
+def _from(start: Start) -> str:
+    return "never suffers" if start.certain is None else f"suffers from {start.certain:.0f} cores"
 
 
 def minimum_assured(evidence: Evidence) -> Outcome:
     """Whether the communication keeps some bandwidth at the most cores, though it suffers."""
-    points = [item for item in evidence.points(MODEL) if item.comm.kept is not None]
-    hurt = [item for item in points if suffers(item.comm.kept) == "confirmed"]
-    if not points:
+    hurt = _lossy(evidence)
+    if not evidence.points(MODEL):
         return missing(evidence, MODEL)
     if not hurt:
         return Outcome(judgement="undecided", why="communication loses nothing here")
     least = min(hurt, key=lambda item: item.comm.kept.value if item.comm.kept else 1.0)
     assert least.comm.kept is not None
     ours = f"at worst it keeps {least.comm.kept.value:.2f} with {least.n} cores"
-    return Outcome(judgement="confirmed" if least.comm.kept.above(0.05) else "refuted", ours=ours)
+    return Outcome(judgement=above(least.comm.kept, ASSURED), ours=ours)
 
 
 def same_node_matters(evidence: Evidence) -> Outcome:
@@ -139,8 +185,6 @@ def same_node_matters(evidence: Evidence) -> Outcome:
         for group in (same, apart)
     ]
     ours = f"at worst {worst[0].value:.2f} on one node, {worst[1].value:.2f} on different nodes"
-    if worst[0].high is not None and worst[1].low is not None and worst[0].high < worst[1].low:
-        return Outcome(judgement="confirmed", ours=ours)
-    if worst[0].low is not None and worst[1].high is not None and worst[0].low > worst[1].high:
-        return Outcome(judgement="refuted", ours=ours)
-    return Outcome(judgement="undecided", ours=ours, why="the intervals overlap")
+    judgement = larger(worst[1], worst[0])
+    why = "the intervals overlap" if judgement == "undecided" else ""
+    return Outcome(judgement=judgement, ours=ours, why=why)

@@ -33,6 +33,11 @@ def nothing_scaled(machine: Machine) -> Mapping[str, str]:  # noqa: ARG001
     return {}
 
 
+def all_hosts(machine: Machine) -> Sequence[int]:
+    """For runs on all hosts."""
+    return (machine.hosts,)
+
+
 def no_figures(evidence: Evidence) -> Sequence[Figure]:  # noqa: ARG001
     """For tables, and for figures that no plan makes."""
     return ()
@@ -48,7 +53,8 @@ class Measurement:
     """A run of a study: a named plan with the paper's axes.
 
     `settings` are keys of the plan as `run --set` takes them, `scaled` those that depend on the machine, and
-    `quick` those that replace them in a quick study. `needs`: what nothing can be measured without.
+    `quick` those that replace them in a quick study. `hosts`: on how many hosts it is made, each time as a
+    run of its own; their results are joined. `needs`: what nothing can be measured without.
     """
 
     name: str
@@ -56,6 +62,7 @@ class Measurement:
     settings: Mapping[str, str] = field(default_factory=dict)
     quick: Mapping[str, str] = field(default_factory=dict)
     scaled: Callable[[Machine], Mapping[str, str]] = nothing_scaled
+    hosts: Callable[[Machine], Sequence[int]] = all_hosts
     needs: tuple[Need, ...] = ()
 
 
@@ -63,7 +70,7 @@ class Measurement:
 class Statement:
     """A statement of a paper. `text` completes `the paper states that ...`; `paper` are its values, and
     `criterion` says when it is confirmed and when refuted. `needs`: what it cannot be judged without, though
-    values may be measured.
+    values may be measured; `observes`: what must be observed to judge it (`frequency`, `counters`).
     """
 
     text: str
@@ -72,6 +79,7 @@ class Statement:
     section: str = ""
     paper: str = ""
     needs: tuple[Need, ...] = ()
+    observes: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,7 +87,9 @@ class Exhibit:
     """A figure or table of a paper, in the paper's order. `runs`: names of the measurements it is made from.
 
     `instead`: what shows it, where no plan does: another command, or the reason why nothing can. `differs`:
-    what is made in another way than in the paper. `absent`: why it may be missing though its run is there.
+    what is made in another way than in the paper. `needs`: what it cannot be drawn without, though its runs
+    are made, and `observes` what must be observed for it; `absent`: why it may be missing though its run is
+    there.
     """
 
     label: str
@@ -90,6 +100,8 @@ class Exhibit:
     statements: tuple[Statement, ...] = ()
     instead: str = ""
     differs: str = ""
+    needs: tuple[Need, ...] = ()
+    observes: str = ""
     absent: str = ""
 
 

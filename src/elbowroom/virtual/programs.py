@@ -73,7 +73,9 @@ def matrices(
         phases.append(_phase(phase, index, sides))
     facts = {"arithmetic_intensity": INTENSITY[asked.name], "residual": 1e-13, "relative_error": 1e-13}
     stalled = value(effects, "stalled", asked)
-    return record(unit, phases, facts | ({} if stalled is None else {"stalled_measured": stalled}))
+    if stalled is not None:
+        facts["stalled_measured"] = min(1.0, stalled * factors[0][0][0])
+    return record(unit, phases, facts)
 
 
 def accesses(

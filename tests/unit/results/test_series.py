@@ -226,7 +226,7 @@ def test_misses_plateau_where_nine_tenths_of_them_are_reached() -> None:
     assert sides.miss_lines(windows, "receiver") == []
     follows = sides.follows(windows, line)
     assert follows is not None
-    assert 0 < follows < 1
+    assert 0 < follows.low < follows.value < follows.high < 1
 
 
 def test_times_above_the_floor_only() -> None:

@@ -143,7 +143,7 @@ def test_modelled_stalls_decide_nothing() -> None:
         for task, stalled in (("cg", 0.95), ("gemm", 0.0)):
             item = next(point for point in kept(0.5) if point.n == 35)
             workload = msgspec.convert({"name": "kernels", "task": task, "build": "openmp"}, runtime_type())
-            facts = {f"stalled_{source}": stalled}
+            facts = {f"stalled_{source}{end}": stalled for end in ("", "_low", "_high")}
             points.append(msgspec.structs.replace(item, id=task, workload=workload, facts=facts))
         return evidence(points, name=runtime.KERNELS)
 

@@ -276,9 +276,10 @@ def misses(case: AccessCase) -> list[Finding]:
         follows = sides.follows(case.windows, last)
         if follows is not None:
             text += (
-                f" The lower bound of the one-way time correlates with {last.level} misses: {follows:.2f}."
+                f" The lower bound of the one-way time correlates with {last.level} misses: "
+                f"{follows.value:.2f} ({follows.text()})."
             )
-            values["correlation"] = follows
+            values["correlation"] = follows.value
         ids = tuple(item.id for item in case.windows)
         key = f"misses-{rank}-{case.key}"
         findings.append(Finding(key=key, level="note", text=text, values=values, points=ids))

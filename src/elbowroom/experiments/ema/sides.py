@@ -7,6 +7,7 @@ The bounds of a window are the least and the greatest of what its sizes took on 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Literal
 
@@ -19,7 +20,7 @@ from elbowroom.results.result import PointResult, Spread, WindowSeries
 from elbowroom.schemas import WRITTEN
 from elbowroom.stats.bootstrap import estimate, indices, weights
 from elbowroom.stats.interval import Interval
-from elbowroom.stats.signed_ranks import Floats
+from elbowroom.stats.signed_ranks import NORMAL_95, Floats
 
 FEWEST_WINDOWS = 8
 """A trend over fewer says nothing."""
@@ -27,11 +28,17 @@ FEWEST_WINDOWS = 8
 FEWEST_PAIRS = 3
 """Windows of a region that two sides are compared in; of fewer there is no interval."""
 
+FEWEST_SIZES = 5
+"""Sizes of a window that an interval of its lower bound needs."""
+
 FLAT = 0.05
 """A floor that surely rises less than this does not rise: what elsewhere counts as undisturbed."""
 
 MOVED = 0.03
 """Floors without accesses that surely differ by more than this: the machine moved (method.md, rule 15)."""
+
+MOST_CORRELATED = 1 - 1e-12
+"""Fisher's transformation of 1 is infinite."""
 
 Of = Literal["mean", "minimum"]
 
@@ -258,6 +265,17 @@ def never_below(windows: Sequence[PointResult], limit: float) -> int | None:
     return None if last == largest else last
 
 
+def floor(item: PointResult, seed: int = 0) -> Interval | None:
+    """The least of what the sizes of a window took on average, us; its interval by drawing sizes again. None
+    of fewer than FEWEST_SIZES.
+    """
+    if item.series is None or len(item.series.after.mean) < FEWEST_SIZES:
+        return None
+    values = np.asarray(item.series.after.mean)
+    drawn = values[indices(np.random.default_rng(seed), len(values), RESAMPLES)]
+    return estimate(float(values.min()), drawn.min(axis=1))
+
+
 class MissLine(msgspec.Struct, frozen=True, kw_only=True):
     """Misses of one level at one rank over bytes accessed: the least of each window (Fig. 2), from few bytes
     to many. `plateau`: bytes from which they reach nine tenths of their most; None where there is none.
@@ -272,10 +290,21 @@ class MissLine(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def plateau(self) -> float | None:
         """The middle of the first window with nine tenths of the most."""
+        return next((x for x, high in self._high() if high), None)
+
+    @property
+    def settled(self) -> float | None:
+        """The middle of the first window from which no later one has less than that."""
+        start = None
+        for x, high in reversed(self._high()):
+            if not high:
+                break
+            start = x
+        return start
+
+    def _high(self) -> list[tuple[float, bool]]:
         most = max(self.lower)
-        return next(
-            (x for x, y in zip(self.bytes, self.lower, strict=True) if most and y >= 0.9 * most), None
-        )
+        return [(x, bool(most) and y >= 0.9 * most) for x, y in zip(self.bytes, self.lower, strict=True)]
 
 
 def miss_lines(windows: Sequence[PointResult], rank: str) -> list[MissLine]:
@@ -298,10 +327,15 @@ def miss_lines(windows: Sequence[PointResult], rank: str) -> list[MissLine]:
     return lines
 
 
-def follows(windows: Sequence[PointResult], line: MissLine) -> float | None:
-    """Correlation of the lower bounds of the one-way time with the misses; None where either never varies."""
+def follows(windows: Sequence[PointResult], line: MissLine) -> Interval | None:
+    """Correlation of the lower bounds of the one-way time with the misses, with Fisher's interval; None where
+    either never varies, and of fewer than eight windows.
+    """
     heights = {bound.point: bound.lower for bound in bounds(windows)}
     both = np.array([[heights[point] for point in line.points], line.lower])
     if both.shape[1] < FEWEST_WINDOWS or (np.ptp(both, axis=1) == 0).any():
         return None
-    return float(np.corrcoef(both)[0, 1])
+    correlation = float(np.corrcoef(both)[0, 1])
+    middle = np.arctanh(np.clip(correlation, -MOST_CORRELATED, MOST_CORRELATED))
+    half = NORMAL_95 / math.sqrt(both.shape[1] - 3)
+    return Interval(value=correlation, low=float(np.tanh(middle - half)), high=float(np.tanh(middle + half)))

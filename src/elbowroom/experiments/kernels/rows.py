@@ -11,6 +11,7 @@ from elbowroom.experiments.common.claims import Claim
 from elbowroom.experiments.common.sentences import Values, cores_text, grouped, hit, intensity_text, kept_text
 from elbowroom.results.judgement import Judgement, larger
 from elbowroom.results.result import Finding, Kept, PointResult, Summary
+from elbowroom.stats.interval import Interval
 from elbowroom.workloads import MatrixProgram, running
 
 TASKS = {"cg": "CG, dense", "cg-sparse": "CG, sparse", "gemm": "GEMM"}
@@ -58,6 +59,16 @@ class TaskRow(msgspec.Struct, frozen=True, kw_only=True):
         """Share of the time that cores wait for memory."""
         facts = self.item.facts
         return facts.get("stalled_measured", facts.get("stalled_modelled"))
+
+    @property
+    def waiting(self) -> Interval | None:
+        """The share that counters say, with its range over the repetitions; None where none was read."""
+        value, low, high = (self.item.facts.get(f"stalled_measured{end}") for end in ("", "_low", "_high"))
+        return (
+            None
+            if value is None or low is None or high is None
+            else Interval(value=value, low=low, high=high)
+        )
 
     @property
     def source(self) -> Literal["measured", "modelled"]:

@@ -40,9 +40,12 @@ class FactorizationKeys(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QrKeys(FactorizationKeys, frozen=True, kw_only=True):
-    """Those of Cholesky's, and `columns` of tiles (0: as many as rows)."""
+    """Those of Cholesky's, and `columns` of tiles, or where that is 0 `columns_per_row`, which makes matrices
+    of several sizes alike.
+    """
 
     columns: Natural = 0
+    columns_per_row: Positive = 1
 
 
 class _Seats(msgspec.Struct, frozen=True):
@@ -92,7 +95,7 @@ def _programs(keys: FactorizationKeys, task: Task, rows: int, columns: int) -> I
     for tree in keys.trees:
         if tree != NONE:
             check_tree(tree)
-    wide = keys.columns if isinstance(keys, QrKeys) else 0
+    wide, per_row = (keys.columns, keys.columns_per_row) if isinstance(keys, QrKeys) else (0, 1)
     trees = keys.trees if rows * columns > 1 else keys.trees[:1]
     distinct = (dict.fromkeys(keys.tiles), dict.fromkeys(keys.builds), dict.fromkeys(trees))
     for tiles, build, tree in product(*distinct):
@@ -101,7 +104,7 @@ def _programs(keys: FactorizationKeys, task: Task, rows: int, columns: int) -> I
             build=build,
             ranks=rows * columns,
             tiles=tiles,
-            columns=wide or tiles,
+            columns=wide or per_row * tiles,
             block=keys.block,
             grid_rows=rows,
             grid_columns=columns,
