@@ -209,6 +209,13 @@ def plan(request: StudyRequest, tell: Tell = lambda _: None) -> Planned:
         )
     study = narrowed(STUDIES.get(request.study), request.only)
     machine = choose(request.where).machine()
+    for name, value in (("turbo", request.turbo), ("governor", request.governor)):
+        if value and name not in machine.permitted:
+            reason = machine.refused.get(name, "a virtual machine has no frequencies" * machine.virtual)
+            raise UsageError("cannot be set here", field=name, value=value, hint=reason or "leave it out")
+    if request.governor and request.governor not in machine.governors:
+        hint = closest(request.governor, machine.governors)
+        raise UsageError("no such governor here", field="governor", value=request.governor, hint=hint)
     runs = runs_of(study, machine)
     prepared: dict[str, Prepared] = {}
     reasons: dict[str, str] = {}
