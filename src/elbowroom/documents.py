@@ -79,9 +79,8 @@ def check_version(path: Path, schema: str, version: object, newest: int, release
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise UsageError(f"carries no version of schema {schema}", field="file", value=str(path))
     if version > newest:
-        wrote = (
-            f"elbowroom {release}" if release else "the release that wrote it (`elbowroom` in manifest.json)"
-        )
+        # This release did not write it, whatever the file says.
+        wrote = f"elbowroom {release}" if release and release != __version__ else "the release that wrote it"
         raise UsageError(
             f"was written by a newer release ({schema} version {version}; elbowroom {__version__} reads up "
             f"to version {newest})",

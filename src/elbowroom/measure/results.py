@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -124,6 +125,9 @@ def evaluate(folder: RunFolder) -> Results:
         judged = verdict(findings, points, observations(entries, manifest.state, cpus))
         if not judged.trusted:
             findings = tuple(tentative(finding) for finding in findings)
+    if lacking := cut(manifest, entries):
+        text = f"This run is not complete: {lacking}."
+        judged = msgspec.structs.replace(judged, trusted=False, text=text, reasons=(text, *judged.reasons))
     if machine.virtual:
         text = f"Virtual machine {machine.name}, nothing was measured: {judged.text}"
         judged = msgspec.structs.replace(judged, text=text)
@@ -137,6 +141,22 @@ def evaluate(folder: RunFolder) -> Results:
         drifts=tuple(drift for drift in drifts(all_points, collected.samples) if drift.point not in left_out),
         tails=tails.tails(entries, manifest.points),
     )
+
+
+def cut(manifest: Manifest, entries: Sequence[Entry]) -> str:
+    """What the journal of a finished run lacks, though every repetition was in it; empty where nothing is.
+    Points of which a repetition failed may have fewer, and so may those of a run that was limited in time.
+    """
+    if not manifest.finished or manifest.budget or manifest.launcher == IMPORTED:
+        return ""
+    counts = Counter(entry.point for entry in entries if not entry.closing)
+    failed = {entry.point for entry in entries if entry.record.get("status") == "failed"}
+    wanted = int(manifest.plan["repetitions"])
+    gone = {point.id: wanted - counts[point.id] for point in manifest.points if point.id not in failed}
+    lacking = [count for count in gone.values() if count > 0]
+    if not lacking:
+        return ""
+    return f"its journal lacks {sum(lacking)} repetitions of {len(lacking)} points; restore it from a copy"
 
 
 def left_out_notes(manifest: Manifest) -> tuple[Note, ...]:
