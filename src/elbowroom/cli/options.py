@@ -91,6 +91,18 @@ command = functools.partial(click.command, cls=Command)
 """As click.command, for commands whose words are checked."""
 
 
+OTHER_WORDS = {
+    "bench": "run PLAN",
+    "benchmark": "run PLAN",
+    "csv": "export RUN --format csv",
+    "measure": "run PLAN",
+    "parquet": "export RUN --format parquet",
+    "plot": "report RUN",
+    "record": "trace record",
+}
+"""What commands of other tools are called here."""
+
+
 class Group(click.Group):
     """Lists commands in the order of a first visit; shows its help where no command is given."""
 
@@ -120,9 +132,9 @@ class Group(click.Group):
                 "no such option", field="option", value=name, hint=f"see `{ctx.command_path} --help`"
             )
         if name not in self.commands and not ctx.resilient_parsing:
-            raise UsageError(
-                "no such command", field="command", value=name, hint=_closest(name, self.commands)
-            )
+            meant = OTHER_WORDS.get(name) if ctx.parent is None else None
+            hint = f"did you mean `elbowroom {meant}`?" if meant else _closest(name, self.commands)
+            raise UsageError("no such command", field="command", value=name, hint=hint)
         return super().resolve_command(ctx, args)
 
 

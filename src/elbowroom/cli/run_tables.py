@@ -232,6 +232,10 @@ def _kernel(point: PointResult | Point, threads: int) -> str:
     return point.kernel + marks + "*" * (point.role == "control")
 
 
+MOST_PLANNED, FIRST_PLANNED, LAST_PLANNED = 40, 24, 12
+"""Points of a plan that are printed one by one; of more the first and the last ones. `--json` has all."""
+
+
 def print_dry_run(prepared: Prepared) -> None:
     """Points, time, command lines and notes of what would be done."""
     plan, points = prepared.plan, prepared.expansion.points
@@ -247,7 +251,10 @@ def print_dry_run(prepared: Prepared) -> None:
         ("comm", "right"),
         ("cores", ""),
     )
-    for point in points:
+    shown = points if len(points) <= MOST_PLANNED else (*points[:FIRST_PLANNED], *points[-LAST_PLANNED:])
+    for row, point in enumerate(shown):
+        if len(shown) < len(points) and row == FIRST_PLANNED:
+            table.add_row(f"… {len(points) - len(shown)} more", *[""] * 6)
         comm = format_cores(point.comm_cores or (point.comm_core,))
         cores = f"{format_cores(point.comp_cores) or '-'} beside {comm}"
         table.add_row(

@@ -226,7 +226,9 @@ def _status(
     if kept == 0:
         return "failed", f"all {void} samples are void" if void else "no sample was measured"
     if failure is not None or (wanted is not None and measured < wanted):
-        of = f"{measured} of {wanted} repetitions measured" if wanted else f"{measured} repetitions measured"
+        of = f"{measured} of {wanted} repetitions measured"
+        if wanted is None or measured >= wanted:
+            of = f"{measured} repetitions measured"
         return "incomplete", f"{of}; {failure}" if failure else of
     if unstable > UNSTABLE_SHARE * kept:
         return "not_stable", f"{unstable} of {kept} samples found no steady state"

@@ -58,3 +58,23 @@ def test_the_list_of_commands_imports_no_module_of_a_command() -> None:
 def test_the_summary_of_a_command_fits_a_line() -> None:
     widest = 80 - len("  completion  ")
     assert {name for name, (_, summary) in COMMANDS.items() if len(summary) > widest} == set()
+
+
+def test_a_long_plan_is_printed_with_its_first_and_last_points(capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["run", "placement", "--machine", "henri", "--dry-run"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert len(lines) < 70
+    [more] = [line for line in lines if " more" in line and "\u2026" in line]
+    total = int(next(line for line in lines if " points, " in line).split()[0])
+    assert total - int(more.split()[1]) == 36
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"), [("csv", "export RUN --format csv"), ("measure", "run PLAN"), ("plot", "report RUN")]
+)
+def test_a_word_of_other_tools_names_the_command_that_does_it(
+    word: str, meant: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run([word]) == 2
+    assert f"did you mean `elbowroom {meant}`?" in " ".join(capfd.readouterr().err.split())
+    assert meant.split()[0] in group.commands

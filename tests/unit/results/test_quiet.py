@@ -154,6 +154,11 @@ def test_one_lost_repetition_of_many_leaves_the_point() -> None:
     assert judge([control(1.0), found])[0]
 
 
+def test_more_repetitions_than_were_asked_for_are_not_counted_out_of_fewer() -> None:
+    found = only(rows(repetitions=7), failures={point().id: "a rule was broken"}, repetitions=5)
+    assert (found.status, found.reason) == ("incomplete", "7 repetitions measured; a rule was broken")
+
+
 @pytest.mark.parametrize(("stands", "wanted"), [(4, 6), (8, 22)])
 def test_a_point_fails_where_few_repetitions_stand(stands: int, wanted: int) -> None:
     found = only(rows(repetitions=stands), failures={point().id: "rank 1 died"}, repetitions=wanted)
