@@ -357,14 +357,23 @@ def compare(
     limit = None if fail_above is None else _percent(fail_above, "fail_above")
     runs = [api.open(path) for path in (first, *others)]
     changes = api.compare(*runs, at_least=least)
-    for item in runs:
-        if not item.verdict.trusted:
-            click.echo(f"warning: {item.path} is not trusted: {item.verdict.reasons[0]}", err=True)
+    _warn_of_untrusted(runs)
     if as_json:
         print_json(api.measurement.comparison(runs, changes, least, sentence(changes, least)))
     else:
         print_compare(runs, changes, least, every)
     return int(limit is not None and bool(api.measurement.worse(changes, limit)))
+
+
+def _warn_of_untrusted(runs: Sequence[Run]) -> None:
+    """One line for each reason, with all runs that it holds for."""
+    reasons: dict[str, dict[str, None]] = {}
+    for run in runs:
+        if not run.verdict.trusted:
+            reasons.setdefault(run.verdict.reasons[0], {})[str(run.path)] = None
+    for reason, paths in reasons.items():
+        verb = "are" if len(paths) > 1 else "is"
+        click.echo(f"warning: {', '.join(paths)} {verb} not trusted: {reason}", err=True)
 
 
 def _percent(text: str, field: str) -> float:

@@ -19,10 +19,13 @@ MEGA = 1e6
 
 
 def profile_figures(analysis: Analysis, summary: ProfileSummary) -> list[Figure]:
-    """Of each node the bytes and the ranks on its network over time, and one of all concurrencies."""
+    """Of each node with anything on its network the bytes and the ranks on it over time, and one of all
+    concurrencies.
+    """
     order = sorted(range(len(summary.nodes)), key=lambda node: -summary.nodes[node].bytes_between)[:NODES]
     edges = np.linspace(0.0, analysis.duration, WINDOWS + 1)
-    figures = [_over_time(analysis, summary, node, edges) for node in sorted(order)]
+    over_time = [_over_time(analysis, summary, node, edges) for node in sorted(order)]
+    figures = [figure for figure in over_time if any(any(series.y) for series in figure.series)]
     memory = [] if analysis.profile.memory is None else [_memory_traffic(analysis, analysis.profile.memory)]
     return [*figures, _concurrency(summary, sorted(order)), *memory]
 

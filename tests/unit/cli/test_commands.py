@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -78,3 +79,13 @@ def test_a_word_of_other_tools_names_the_command_that_does_it(
     assert cli.run([word]) == 2
     assert f"did you mean `elbowroom {meant}`?" in " ".join(capfd.readouterr().err.split())
     assert meant.split()[0] in group.commands
+
+
+def test_runs_that_are_not_trusted_for_one_reason_are_named_in_one_warning(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    run = str(Path(__file__).parents[2] / "data" / "quick")
+    assert cli.run(["compare", run, run]) == 0
+    err = capfd.readouterr().err
+    assert err.count("warning: ") == 1
+    assert err.count("not trusted") == 1

@@ -37,6 +37,13 @@ def test_each_node_has_its_use_over_time_and_all_have_one_histogram(analysis: An
     assert all("<svg" in svg(figure) for figure in figures)
 
 
+def test_a_node_with_nothing_on_its_network_has_no_empty_figure(tmp_path: Path) -> None:
+    job = MadeJob(2, nodes=1)
+    job.compute(8 * MS)
+    alone = analyse(read_profile(job.write(tmp_path)))
+    assert [figure.name for figure in profile_figures(alone, summarise(alone))] == ["concurrency"]
+
+
 def test_the_page_has_figures_table_and_notes(analysis: Analysis) -> None:
     page = profile_page(analysis, summarise(analysis))
     for words in ("Network use over time, node1", "4 ranks on 2 nodes", "manifest is missing", "1000 MB/s"):
