@@ -183,10 +183,7 @@ GAINS = {("cholesky", way): 1.3 for way in WAYS} | {
 BILLY: list[planted.Effect] = [{"of": ["memset_nt"], "comm_factor": 1 / 1.0953, "comp_factor": 1 / 1.0369}]
 """Errors of the model as those of billy, the thesis' worst (Table 6.1: 9.53 and 3.69 %, 6.61 % in all)."""
 
-SWARTVAGHER = {
-    "published": replace(DENIS, gains=GAINS, complete=0.98),
-    "billy": replace(DENIS, effects=[*DENIS.effects, *BILLY], gains=GAINS),
-}
+SWARTVAGHER = {"published": World(gains=GAINS, complete=0.98), "billy": World(effects=BILLY, gains=GAINS)}
 STARVED: list[planted.Effect] = [{"of": ["memset_nt"], "comm": [[1, 1], [18, 0.02]], "comp": [[1, 0.8]]}]
 ELSEWHERE: list[planted.Effect] = [
     {
@@ -199,8 +196,7 @@ ELSEWHERE: list[planted.Effect] = [
     for comp, comm, kept in ((0, 0, 0.9), (1, 1, 0.9), (0, 1, 0.3), (1, 0, 0.3))
 ]
 SWARTVAGHER_OPPOSITES = {
-    "denis": replace(DENIS_OPPOSITE, gains={}, complete=0.9),
-    "denis-other": World(effects=planted.OTHER_OPPOSITE),
+    "no gain": World(complete=0.9),
     "starved": World(effects=STARVED),
     "elsewhere": World(effects=ELSEWHERE),
 }

@@ -11,15 +11,32 @@ import pytest
 import papers
 from elbowroom.studies import STUDIES
 from elbowroom.studies.document import JudgedStatement, judged
+from elbowroom.studies.study import Exhibit, Judge
 from worlds import ALL
 
 Name = tuple[str, str, str]
 """Paper, label of the exhibit, text of the statement."""
 
 
+def judges(paper: str) -> set[Judge]:
+    return {statement.judge for exhibit in STUDIES.get(paper).exhibits for statement in exhibit.statements}
+
+
+THESIS, PAPER = "swartvagher2022", "denis2021"
+
+
+def exhibits(paper: str) -> list[Exhibit]:
+    """Those of a paper that are not those of another one: chapter 5 of the thesis is the paper of 2021."""
+    every = STUDIES.get(paper).exhibits
+    if paper != THESIS:
+        return list(every)
+    shared = judges(PAPER)
+    return [item for item in every if not {statement.judge for statement in item.statements} & shared]
+
+
 def statements() -> Iterator[Name]:
     for paper in ("denis2021", "langguth2018", "swartvagher2022", "tan2012"):
-        for exhibit in STUDIES.get(paper).exhibits:
+        for exhibit in exhibits(paper):
             for statement in exhibit.statements:
                 yield paper, exhibit.label, statement.text
 
@@ -42,16 +59,23 @@ def verdicts() -> Verdicts:
 
 
 def judged_in(paper: str, world: papers.World) -> dict[Name, JudgedStatement]:
-    study, here, evidence = papers.evidence(paper, world)
+    own = exhibits(paper)
+    needed = [name for exhibit in own if exhibit.statements for name in exhibit.runs]
+    _, here, evidence = papers.evidence(paper, world, needed)
     return {
         (paper, exhibit.label, statement.text): judged(statement, exhibit, evidence, here)
-        for exhibit in study.exhibits
+        for exhibit in own
         for statement in exhibit.statements
     }
 
 
 def test_every_paper_has_worlds() -> None:
     assert set(ALL) == set(STUDIES.names())
+
+
+def test_the_statements_of_chapter_5_are_judged_as_those_of_the_paper() -> None:
+    assert judges(PAPER) < judges(THESIS)
+    assert {paper for paper, _, _ in statements()} == set(STUDIES.names())
 
 
 @pytest.mark.parametrize("name", list(statements()), ids=" / ".join)
