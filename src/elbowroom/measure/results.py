@@ -121,7 +121,9 @@ def evaluate(folder: RunFolder) -> Results:
         judged = imported(findings)
     else:
         cpus = sum(len(core.pus) for core in machine.cores)
-        judged = verdict(findings, points, observations(entries, manifest.state, cpus))
+        judged = verdict(
+            findings, points, observations(entries, manifest.state, cpus), _shortage(manifest, entries)
+        )
         if not judged.trusted:
             findings = tuple(tentative(finding) for finding in findings)
     if machine.virtual:
@@ -136,6 +138,17 @@ def evaluate(folder: RunFolder) -> Results:
         notes=(*manifest.notes, *left_out_notes(manifest)),
         drifts=tuple(drift for drift in drifts(all_points, collected.samples) if drift.point not in left_out),
         tails=tails.tails(entries, manifest.points),
+    )
+
+
+def _shortage(manifest: Manifest, entries: Sequence[Entry]) -> str:
+    """What a budget that left points out was too short for."""
+    if manifest.budget is None or not manifest.budget.left_out:
+        return ""
+    return (
+        f"the budget of {manifest.budget.seconds:.0f} s ended after {len(entries)} repetitions, before any "
+        f"point other than the controls had the {manifest.budget.least} that an interval needs; continue "
+        "with: --resume RUN --budget 60s"
     )
 
 
