@@ -31,7 +31,7 @@ ORIGINS = {
 @click.option(
     "-o",
     "--out",
-    type=Output(),
+    type=Output(".toml", bare=True),
     metavar="JOB.toml",
     help="The job, for `elbowroom advise`; default: job.toml in the profile's folder.",
 )

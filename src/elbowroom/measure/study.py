@@ -14,7 +14,7 @@ import msgspec
 from elbowroom.documents import DocumentFormat
 from elbowroom.errors import ElbowroomError, MachineError, UsageError, closest
 from elbowroom.experiments.plans import Overrides
-from elbowroom.files import disk_error
+from elbowroom.files import disk_error, wrong_kind
 from elbowroom.machine.identity import HARDWARE, check_same, difference
 from elbowroom.machine.topology import Machine
 from elbowroom.measure import session
@@ -200,7 +200,7 @@ def begun(path: Path | str) -> StudyRequest:
     """The request that the study in a folder was begun with; UsageError where there is none."""
     folder = Path(path)
     if not (folder / FILE).exists():
-        what = "is not the folder of a study (it has no study.json)" if folder.is_dir() else "does not exist"
+        what = wrong_kind(folder, "folder") or "is not the folder of a study (it has no study.json)"
         raise UsageError(what, field="resume", value=str(path), hint="name the folder a study was written to")
     known = FOLDER_FORMAT.read(folder / FILE)
     return StudyRequest(
