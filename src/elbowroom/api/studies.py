@@ -9,6 +9,7 @@ import msgspec
 
 from elbowroom.api.runs import chatter
 from elbowroom.files import write_atomically
+from elbowroom.launch import native
 from elbowroom.measure import study as measured
 from elbowroom.measure.progress import duration as duration
 from elbowroom.measure.results import UNTRUSTED
@@ -222,7 +223,8 @@ def study_plan(
         repeat=repeat,
         seed=seed,
     )
-    chosen, here, prepared, reasons = measured.plan(request)
+    with native.dry_run():
+        chosen, here, prepared, reasons = measured.plan(request)
     runs = tuple(
         PlannedRun(
             name=item.name,
