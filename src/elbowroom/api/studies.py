@@ -13,7 +13,7 @@ from elbowroom.launch import native
 from elbowroom.measure import study as measured
 from elbowroom.measure.progress import duration as duration
 from elbowroom.measure.results import UNTRUSTED
-from elbowroom.measure.session import stopped_by_signals
+from elbowroom.measure.session import Prepared, stopped_by_signals
 from elbowroom.measure.source import Where
 from elbowroom.measure.study import Conducted, StudyRequest
 from elbowroom.report.study import StudyPage, render
@@ -197,12 +197,18 @@ def warnings(document: StudyDocument) -> tuple[str, ...]:
     return tuple(sentences)
 
 
+def _seconds(prepared: Prepared) -> float:
+    """What a run takes, at most its share of the budget."""
+    return min(prepared.seconds, prepared.budget or prepared.seconds)
+
+
 def study_plan(
     paper: str,
     *,
     only: Sequence[str] = (),
     quick: bool = False,
     repeat: int | None = None,
+    budget: float | None = None,
     launcher: str | None = None,
     mpi: str | None = None,
     hosts: Sequence[str] = (),
@@ -211,8 +217,8 @@ def study_plan(
     noise: float | None = None,
     seed: int | None = None,
 ) -> StudyPlan:
-    """What a study would measure here and how long that takes; for each figure and table whether this machine
-    can show and judge it, with the reason if it cannot. Measures nothing.
+    """What a study would measure here and how long that takes, at most `budget` seconds; for each figure and
+    table whether this machine can show and judge it, with the reason if it cannot. Measures nothing.
     """
     request = StudyRequest(
         study=paper,
@@ -221,6 +227,7 @@ def study_plan(
         only=tuple(only),
         quick=quick,
         repeat=repeat,
+        budget=budget or 0.0,
         seed=seed,
     )
     with native.dry_run():
@@ -230,7 +237,7 @@ def study_plan(
             name=item.name,
             plan=item.plan,
             points=len(prepared[item.name].expansion.points) if item.name in prepared else 0,
-            seconds=prepared[item.name].seconds if item.name in prepared else 0.0,
+            seconds=_seconds(prepared[item.name]) if item.name in prepared else 0.0,
             command=measured.command(request, item, here),
             reason=reasons.get(item.name, ""),
             notes=tuple(f"{note.what}: {note.reason}" for note in prepared[item.name].expansion.notes)

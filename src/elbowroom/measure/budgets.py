@@ -140,17 +140,23 @@ def answer_points(points: Sequence[Point]) -> tuple[Point, ...]:
     return by_information(points)[: controls + 1]
 
 
-def check_budget(prepared: Prepared) -> None:
-    """UsageError where there is not even time for the most informative point and the controls."""
+def smallest_budget(prepared: Prepared) -> int:
+    """Seconds in which the most informative point and the controls can be measured and reported."""
     first = answer_points(prepared.expansion.points)
     measuring = SAFETY * estimate(first, _fewest_units(first, least(prepared)))
-    needed = START + closing_seconds(prepared) + measuring
+    return math.ceil(START + closing_seconds(prepared) + measuring)
+
+
+def check_budget(prepared: Prepared) -> None:
+    """UsageError where there is not even time for the most informative point and the controls."""
+    needed = smallest_budget(prepared)
     if prepared.plan.budget < needed:
+        count = len(answer_points(prepared.expansion.points))
         raise UsageError(
-            f"is too short for an answer, which needs {least(prepared)} repetitions of {len(first)} points",
+            f"is too short for an answer, which needs {least(prepared)} repetitions of {count} points",
             field="budget",
             value=f"{prepared.plan.budget:g} s",
-            hint=f"give at least {math.ceil(needed)}s",
+            hint=f"give at least {needed}s",
         )
 
 

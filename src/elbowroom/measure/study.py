@@ -18,6 +18,7 @@ from elbowroom.files import disk_error, wrong_kind
 from elbowroom.machine.identity import HARDWARE, check_same, difference
 from elbowroom.machine.topology import Machine
 from elbowroom.measure import session
+from elbowroom.measure.budgets import smallest_budget
 from elbowroom.measure.manifest import Tell, now
 from elbowroom.measure.progress import duration
 from elbowroom.measure.results import Results, evaluate
@@ -149,7 +150,36 @@ def plan(
             prepared[measurement.name] = session.prepare(asked, choose(asked.where))
         except ElbowroomError as error:
             reasons[measurement.name] = error.message.removeprefix(REFUSED)
+    if request.budget and not machine.virtual:
+        prepared, short = within_budget(prepared, request.budget)
+        reasons |= short
     return study, machine, prepared, {name: reason for name, reason in reasons.items() if reason}
+
+
+def within_budget(
+    prepared: Mapping[str, Prepared], budget: float
+) -> tuple[dict[str, Prepared], dict[str, str]]:
+    """The runs that can be measured in their shares of a budget, in s, with these; why the others cannot.
+    UsageError where none can.
+    """
+    total = sum(item.seconds for item in prepared.values())
+    shares = {name: budget * item.seconds / max(total, 1e-9) for name, item in prepared.items()}
+    needed = {name: smallest_budget(item) for name, item in prepared.items()}
+    fitting = [name for name in prepared if needed[name] <= shares[name]]
+    if prepared and not fitting:
+        least = min(budget * needed[name] / max(shares[name], 1e-9) for name in prepared)
+        raise UsageError(
+            f"is too short for any of the {len(prepared)} runs",
+            field="budget",
+            value=f"{budget:g} s",
+            hint=f"give at least {duration(1.05 * least)}, or choose figures with --only",
+        )
+    limited = {name: msgspec.structs.replace(prepared[name], budget=shares[name]) for name in fitting}
+    return limited, {
+        name: f"its share of the budget, {shares[name]:.0f} s, is too short: it needs {needed[name]} s"
+        for name in prepared
+        if name not in limited
+    }
 
 
 def _run_request(
