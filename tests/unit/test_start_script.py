@@ -219,8 +219,8 @@ def test_a_checkout_that_another_user_has_set_up_is_used_as_it_is() -> None:
 
 def test_a_set_up_that_takes_long_says_how_far_it_is(checkout: Checkout) -> None:
     err = checkout.run("plans", FAKE_SLEEP="2.5")[2]
-    assert "  2 s: " in err
-    assert "  4 s: " not in err
+    assert "  2 s" in err
+    assert "  4 s" not in err
 
 
 def test_packages_of_single_commands_are_no_reason_to_stop(checkout: Checkout) -> None:
