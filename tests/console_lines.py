@@ -1,5 +1,5 @@
-"""The console lines of README and of the guide, and what stands in for a reader's own programs, files, hosts and
-schedulers where they are typed (tests/bootstrap/typed.py). Needs nothing but Python.
+"""The console lines of README and of the guide, and what stands in for a reader's own programs, files, hosts
+and schedulers where they are typed (tests/bootstrap/typed.py). Needs nothing but Python.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ STAND_INS = (
     StandIn(r"^elbowroom study (tan2012|langguth2018)\b", r"elbowroom study \1 --quick", "a study of hours"),
     StandIn(r"--budget (5min|2h)", "--budget 60s", "a budget of minutes or hours"),
     StandIn(r"diffusion solve --config config\.json", "./app", "the reader's program"),
-    StandIn(r"^venv/bin/pip install \.$", "venv/bin/pip install $CHECKOUT", "the checkout as the current folder"),
+    StandIn(r"^venv/bin/pip install \.$", "venv/bin/pip install $CHECKOUT", "the checkout's folder"),
     StandIn(r"^elbowroom run runtime-overhead --set comp_nodes=every --set comm_cores=0,8,16$",
             "elbowroom run runtime-overhead --set comm_cores=0", "a machine with more cores"),
     StandIn(r"--comm-node 1", "--comm-node 0", "a machine with more nodes"),

@@ -2,9 +2,9 @@
 
     python3 tests/bootstrap/typed.py [--log FILE] [PAGE...]
 
-Started by typed.sh in a bare Debian root, as a user who may not write the checkout. Programs, files, hosts and
-schedulers of a reader are stand-ins (tests/console_lines.py). A line fails with another exit code than 0 or 3, or
-where it writes nothing for more than SILENT seconds.
+Started by typed.sh in a bare Debian root, as a user who may not write the checkout. Programs, files, hosts
+and schedulers of a reader are stand-ins (tests/console_lines.py). A line fails with another exit code than 0
+or 3, or where it writes nothing for more than SILENT seconds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ APP = r"""
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
-/* Steps of some milliseconds that compute and then exchange 1 MiB with a neighbour; the size by its arguments. */
+/* Steps of some milliseconds that compute and then exchange 1 MiB with a neighbour. */
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int rank, size;
@@ -45,8 +45,8 @@ int main(int argc, char** argv) {
   for (int step = 0; step < 40; ++step) {
     for (int round = 0; round < 20; ++round)
       for (int i = 0; i < count; ++i) a[i] = 0.5 * a[i] + b[i] + round;
-    MPI_Sendrecv(a, count, MPI_DOUBLE, (rank + 1) % size, 0, b, count, MPI_DOUBLE, (rank + size - 1) % size, 0,
-                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(a, count, MPI_DOUBLE, (rank + 1) % size, 0, b, count, MPI_DOUBLE,
+                 (rank + size - 1) % size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Allreduce(a, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   }
   if (rank == 0) printf("GFlop/s: %.3f\nstep %.6f s\n", 40.0 * 20 * count * 2e-9 / (MPI_Wtime() - begun),
@@ -78,7 +78,7 @@ PREPARE = (
     "elbowroom machine show henri --toml > mine.toml",
     "for name in ft cg ep; do elbowroom profile -o $name.prof -- mpirun -n 2 ./$name; done; cp -r ft.prof p",
     "elbowroom trace record -o t -- mpirun -n 2 ./app",
-    "elbowroom run sizes --kernels triad --sizes 1MiB --budget 15s --trace --out run --no-report || [ $? = 3 ]",
+    "elbowroom run sizes --kernels triad --sizes 1MiB --budget 15s --trace --out run || [ $? = 3 ]",
 )
 """What a reader has: programs, runs, models, profiles and a trace, made with stand-ins."""
 
