@@ -13,13 +13,18 @@ from pathlib import Path
 
 import pytest
 
+from elbowroom import cli
 from elbowroom.errors import MachineError
-from elbowroom.launch import native
+from elbowroom.launch import hwloc, modes, native
 from elbowroom.launch.building import Target, missing_packages
+from elbowroom.machine.topology import read_topology
 
 needs_ninja = pytest.mark.skipif(
     not (shutil.which("cmake") and shutil.which("ninja")), reason="cmake and ninja are not installed"
 )
+
+PATIENCE = 120.0
+"""Seconds: a busy machine starts a process late."""
 
 PROJECT = """
 cmake_minimum_required(VERSION 3.22)
@@ -65,7 +70,7 @@ def start(place: Path) -> subprocess.Popen[str]:
 
 
 def wait_for(text: str, log: Path) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + PATIENCE
     while not (log.exists() and text in log.read_text()):
         assert time.monotonic() < end
         time.sleep(0.02)
@@ -79,10 +84,10 @@ def test_a_build_that_was_interrupted_goes_on(place: Path, how: signal.Signals) 
     first = start(place)
     wait_for("thing", log)
     os.killpg(first.pid, how) if how == signal.SIGINT else first.kill()
-    first.communicate(timeout=30)
+    first.communicate(timeout=PATIENCE)
     hold.unlink()
     assert not (place / "cache" / "elbowroom" / "things" / "key").exists()
-    out, err = start(place).communicate(timeout=30)
+    out, err = start(place).communicate(timeout=PATIENCE)
     assert out.endswith("things/key/thing\n"), err
     assert log.read_text().count("first") == 1
     assert sorted(path.name for path in (place / "cache" / "elbowroom" / "things").iterdir()) == [
@@ -103,8 +108,8 @@ def test_a_process_that_waits_says_for_which_one_and_what_it_builds(place: Path)
     line = second.stderr.readline()
     begun, reached = first.stderr.readline(), first.stderr.readline()
     hold.unlink()
-    first.communicate(timeout=30)
-    out = second.communicate(timeout=30)[0]
+    first.communicate(timeout=PATIENCE)
+    out = second.communicate(timeout=PATIENCE)[0]
     assert re.match(rf"waiting for process {first.pid}, which builds the thing", line), line
     assert out.endswith("things/key/thing\n")
     assert begun == "building the thing (some seconds, once)\n"
@@ -169,3 +174,31 @@ def test_a_package_that_is_missing_is_named_in_place_of_the_output_of_ninja(
         native.kept(target, "things", "key")
     assert caught.value.hint == "as root: apt-get install no-such-package-dev"
     assert "ninja" not in caught.value.sentence()
+
+
+@pytest.mark.parametrize("command", [["run", "quick"], ["run", "diffusion"], ["study", "denis2021"]])
+def test_a_dry_run_plans_for_this_machine_without_a_program(
+    command: list[str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_words: object, **_options: object) -> None:
+        pytest.fail("a dry run builds")
+
+    try:
+        hwloc.topology_xml()
+    except MachineError as error:
+        pytest.skip(error.sentence())
+    for name in [name for name in os.environ if name.startswith("ELBOWROOM_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("ELBOWROOM_CMAKE", f"-DNOTHING_BUILT_SO={os.getpid()}")
+    monkeypatch.setattr(native, "build", refuse)
+    assert cli.run([*command, "--dry-run"]) == 0
+    out, err = capfd.readouterr()
+    assert err == ""
+    assert "points" in out
+
+
+def test_hwloc_describes_this_machine_as_the_probe_does() -> None:
+    given = os.environ.get("ELBOWROOM_PROBE")
+    if not given:
+        pytest.skip("ELBOWROOM_PROBE names no probe")
+    assert read_topology(hwloc.topology_xml()) == read_topology(modes.topology_xml(given))
