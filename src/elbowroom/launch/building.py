@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import shutil
@@ -22,6 +23,9 @@ PERIOD = 2.0
 _BETWEEN = 0.2
 _UNUSED_DAYS = 7
 _KEPT_LINES = 12
+_ROOM = 1 << 16
+"""Bytes: with less room left, a build failed for want of it, whatever CMake says."""
+_NO_ROOM = os.strerror(errno.ENOSPC)
 _STEP = re.compile(r"^\[\d+/\d+\]", re.MULTILINE)
 
 
@@ -168,8 +172,9 @@ def build(target: Target, folder: Path, mine: Locked, *, cmake: str, ninja: str,
     finally:
         status.close()
     if done.code != 0:
+        full = shutil.disk_usage(folder.parent).free < _ROOM or _NO_ROOM in done.stdout
         shutil.rmtree(tree, ignore_errors=True)
-        raise _failure(target, done.stdout)
+        raise _no_room(target, folder) if full else _failure(target, done.stdout)
     _publish(target, tree, folder)
 
 
@@ -205,6 +210,15 @@ def _remove_old_trees(parent: Path) -> None:
         with contextlib.suppress(OSError):
             if time.time() - tree.stat().st_mtime > _UNUSED_DAYS * 86400:
                 shutil.rmtree(tree, ignore_errors=True)
+
+
+def _no_room(target: Target, folder: Path) -> MachineError:
+    return MachineError(
+        f"the disk is full, and the {target.name} could not be built",
+        field="cache",
+        value=str(folder.parent),
+        hint="free space there, or set XDG_CACHE_HOME to a folder on another disk",
+    )
 
 
 def _failure(target: Target, output: str) -> MachineError:

@@ -162,6 +162,20 @@ def test_programs_that_another_user_built_in_the_checkout_are_used(
 
 
 @needs_ninja
+def test_a_full_disk_is_called_full(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "checkout_root", lambda: None)
+    (place / "sources" / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.22)\nproject(thing LANGUAGES NONE)\n"
+        'message(FATAL_ERROR "No space left on device")\n'
+    )
+    target = Target("thing", place / "sources", (), ("thing",), "no-such-package", "the thing")
+    with pytest.raises(MachineError, match="the disk is full") as caught:
+        native.kept(target, "things", "key")
+    assert "XDG_CACHE_HOME" in caught.value.hint
+    assert not list((place / "cache").rglob("*.build"))
+
+
+@needs_ninja
 def test_a_package_that_is_missing_is_named_in_place_of_the_output_of_ninja(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
