@@ -28,7 +28,7 @@ from console_lines import BUDGET, Line, created, lines, reason_not_to_type, type
 LIMIT = 600
 """Seconds for one line."""
 SILENT = 4.0
-"""Seconds without output: 2 and as many for a machine that is busy."""
+"""Seconds without output: 2 and as many for a machine that is busy, more where processes wait for cores."""
 
 APP = r"""
 #include <mpi.h>
@@ -170,7 +170,8 @@ def verdict(line: Line, done: Outcome) -> str:
         return ""
     if done.code not in (0, 3):
         return f"exit code {done.code}"
-    return f"silent for {done.silence:.1f} s" if done.silence > SILENT else ""
+    patience = SILENT * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    return f"silent for {done.silence:.1f} s" if done.silence > patience else ""
 
 
 def main() -> int:

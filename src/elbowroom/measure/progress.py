@@ -104,7 +104,8 @@ class TimedProgress(Progress):
         if self._bar is not None:
             self._draw(what)
         elif self._is_due():
-            self._tell(f"{self._units} repetitions, at most {duration(self._left())} left")
+            plural = "s" if self._units > 1 else ""
+            self._tell(f"{self._units} repetition{plural}, at most {duration(self._left())} left")
 
     def _left(self) -> float:
         return max(0.0, self._seconds - self._spent())
