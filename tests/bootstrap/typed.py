@@ -1,6 +1,6 @@
 """Types every console line of README and docs/guide, page by page, each page in a folder of its own.
 
-    python3 tests/bootstrap/typed.py [--log FILE] [PAGE...]
+    python3 tests/bootstrap/typed.py [--log FILE] [--without REGEX] [PAGE...]
 
 Started by typed.sh in a bare Debian root, as a user who may not write the checkout. Programs, files, hosts
 and schedulers of a reader are stand-ins (tests/console_lines.py). A line fails with another exit code than 0
@@ -178,6 +178,7 @@ def main() -> int:
     """Types the lines; 1 where one failed."""
     parser = argparse.ArgumentParser(description="Types the console lines of README and docs/guide.")
     parser.add_argument("--log", default="typed.log", help="a line for each console line, and what failed")
+    parser.add_argument("--without", metavar="REGEX", help="leave the lines out that match")
     parser.add_argument("pages", nargs="*", help="only these pages: README.md trace.md")
     options = parser.parse_args()
     home = Path.home()
@@ -188,6 +189,8 @@ def main() -> int:
     failed = typed_lines = 0
     with open(options.log, "w", encoding="utf-8") as log:
         chosen = [line for line in lines(ROOT) if not options.pages or line.page in options.pages]
+        if options.without:
+            chosen = [line for line in chosen if not re.search(options.without, line.text)]
         for page in dict.fromkeys(line.page for line in chosen):
             own = [line for line in chosen if line.page == page]
             folder = home / f"on-{page}"

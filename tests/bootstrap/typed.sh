@@ -2,7 +2,7 @@
 # Types every console line of README and docs/guide in a bare Debian 12 root that holds only what ./elbowroom installs,
 # as a user without root who may not write the checkout, from another folder (typed.py).
 #
-#   tests/bootstrap/typed.sh [--keep FOLDER] [PAGE...]     as root; about an hour and a half
+#   tests/bootstrap/typed.sh [--keep FOLDER] [--without REGEX] [PAGE...]     as root; about an hour and a half
 #
 # --keep makes the root in FOLDER, or uses the one that is there. What is tested is the last commit.
 set -eu
