@@ -163,7 +163,17 @@ def _measured(
         begun = open(folder)
         return begun if begun.manifest.finished else resume(folder, budget=budget, report=False, tell=tell)
     limited = msgspec.structs.replace(points, budget=budget)
-    return run(plan, out=str(folder), overrides=limited, report=False, tell=tell)
+    try:
+        return run(plan, out=str(folder), overrides=limited, report=False, tell=tell)
+    except UsageError as error:
+        if error.field != "budget":
+            raise
+        raise UsageError(
+            f"is too short to measure a model: {budget:.0f} s of it are for the plan {plan}",
+            field="budget",
+            value=error.value,
+            hint=f"{error.hint} for that, or --model M.json",
+        ) from error
 
 
 def _few(cores: Sequence[int], size: int) -> list[tuple[str, Overrides, float]]:
