@@ -97,7 +97,7 @@ def with_budget(text: str, budget: str) -> str:
     known = {
         "run": f"--budget {budget}",
         "study": f"--budget {budget}",
-        "diagnose": "--budget 30s",
+        "diagnose": "--budget 60s",
         "calibrate": "--budget 3",
     }
     option = known.get(words[1] if len(words) > 1 else "", "")

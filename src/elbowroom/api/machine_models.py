@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -15,6 +16,7 @@ from elbowroom.api.runs import Run, open
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.experiments.plans import Overrides
 from elbowroom.machine.identity import check_same, difference
+from elbowroom.measure.budgets import smallest_budget
 from elbowroom.measure.progress import duration
 from elbowroom.plan.sizes import format_size
 
@@ -130,10 +132,13 @@ def measured_model(size: int, tell: Callable[[str], object], *, budget: float, n
     if len(cores) > FEW_CORES:
         runs = [_calibrated(folders[0], size, budget, tell)]
     else:
-        folders = [Path(RUNS) / f"{name}-{plan}" for plan, _, _ in _few(cores, size)]
+        few = _few(cores, size)
+        folders = [Path(RUNS) / f"{name}-{plan}" for plan, _, _ in few]
+        if not folders[0].exists():
+            _check_budget(few, budget)
         runs = [
             _measured(plan, points, folder, share * budget, tell)
-            for folder, (plan, points, share) in zip(folders, _few(cores, size), strict=True)
+            for folder, (plan, points, share) in zip(folders, few, strict=True)
         ]
     try:
         model = fit(runs)
@@ -163,17 +168,19 @@ def _measured(
         begun = open(folder)
         return begun if begun.manifest.finished else resume(folder, budget=budget, report=False, tell=tell)
     limited = msgspec.structs.replace(points, budget=budget)
-    try:
-        return run(plan, out=str(folder), overrides=limited, report=False, tell=tell)
-    except UsageError as error:
-        if error.field != "budget":
-            raise
+    return run(plan, out=str(folder), overrides=limited, report=False, tell=tell)
+
+
+def _check_budget(few: Sequence[tuple[str, Overrides, float]], budget: float) -> None:
+    """UsageError where a share of the budget is too short for its run, before any is measured."""
+    needed = [smallest_budget(dry_run(plan, overrides=points)) / share for plan, points, share in few]
+    if budget < max(needed):
         raise UsageError(
-            f"is too short to measure a model: {budget:.0f} s of it are for the plan {plan}",
+            "is too short to measure a model of this machine",
             field="budget",
-            value=error.value,
-            hint=f"{error.hint} for that, or --model M.json",
-        ) from error
+            value=f"{budget:g} s",
+            hint=f"give at least {math.ceil(max(needed))}s, or --model M.json",
+        )
 
 
 def _few(cores: Sequence[int], size: int) -> list[tuple[str, Overrides, float]]:
@@ -183,6 +190,6 @@ def _few(cores: Sequence[int], size: int) -> list[tuple[str, Overrides, float]]:
     alone = {"pattern": "pingpong", "sequence": "A,B,B,A", "scheduling": "true", "n": str(len(cores))}
     every = tuple(reversed(cores))
     return [
-        ("sizes", Overrides(sizes=tuple(sorted({*SIZES, size})), settings={"n": "all", "around": "0"}), 0.7),
-        ("model", Overrides(kernels=("triad",), sizes=(size,), comp_cores=every, settings=alone), 0.3),
+        ("sizes", Overrides(sizes=tuple(sorted({*SIZES, size})), settings={"n": "all", "around": "0"}), 0.6),
+        ("model", Overrides(kernels=("triad",), sizes=(size,), comp_cores=every, settings=alone), 0.4),
     ]

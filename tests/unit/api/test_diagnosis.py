@@ -123,20 +123,22 @@ def test_a_model_is_measured_within_the_budget_and_continued_where_it_was_stoppe
         raise Stop
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(
-        "elbowroom.api.machine_models.dry_run", lambda _: api.dry_run("quick", machine="henri")
-    )
+    henri = api.dry_run("quick", machine="henri")
+    monkeypatch.setattr("elbowroom.api.machine_models.dry_run", lambda *_words, **_options: henri)
     monkeypatch.setattr("elbowroom.api.machine_models.FEW_CORES", 1000)
     monkeypatch.setattr("elbowroom.api.machine_models.run", run)
     monkeypatch.setattr("elbowroom.api.machine_models.resume", resume)
     with pytest.raises(Stop):
-        model_of_machine(("a",), SIZE, budget=30, name="p", tell=lambda _: None)
+        model_of_machine(("a",), SIZE, budget=60, name="p", tell=lambda _: None)
     shutil.copytree(QUICK, tmp_path / "runs" / "p-sizes")
     manifest = tmp_path / "runs" / "p-sizes" / "manifest.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "finished": ""}))
     with pytest.raises(Stop):
-        model_of_machine(("a",), SIZE, budget=30, name="p", tell=lambda _: None)
-    assert asked == [("sizes", "runs/p-sizes", 21.0), ("resume", "runs/p-sizes", 21.0)]
+        model_of_machine(("a",), SIZE, budget=60, name="p", tell=lambda _: None)
+    assert asked == [("sizes", "runs/p-sizes", 36.0), ("resume", "runs/p-sizes", 36.0)]
+    with pytest.raises(UsageError, match="too short to measure a model") as caught:
+        model_of_machine(("a",), SIZE, budget=8, name="q", tell=lambda _: None)
+    assert caught.value.hint.startswith("give at least ")
 
 
 def test_marks_make_the_steps(tmp_path: Path) -> None:
