@@ -59,6 +59,11 @@ def dry_run() -> Iterator[None]:
         _dry = before
 
 
+def is_dry_run() -> bool:
+    """Whether nothing is built now, and no program can be expected."""
+    return _dry
+
+
 def kept(target: Target, kind: str, key: str) -> Path:
     """The first file that the target makes, from the cache of its `kind`; built where it is not there yet."""
     global _building_s

@@ -12,7 +12,7 @@ import msgspec
 
 from elbowroom import experiments
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
-from elbowroom.launch import build, gpu, hwloc, modes, starpu
+from elbowroom.launch import build, gpu, hwloc, modes, native, starpu
 from elbowroom.launch.launcher import Launch, LaunchRequest
 from elbowroom.launch.launchers import build_launch, detect, host_count, missing_program
 from elbowroom.launch.mpi import find_mpi, refused_persistent, refused_progress, refused_threads, spec_of
@@ -389,7 +389,11 @@ class VirtualSource(_NothingStarted):
         return {}
 
     def refuse(self, point: Point) -> str:
-        """What its laws say nothing about."""
+        """What its laws say nothing about; unknown where a simulator answers that must be built first and
+        nothing is (in a dry run).
+        """
+        if self._virtual.definition.truth == "requests" and not build.simulator().exists():
+            return ""
         return self._virtual.refuse(point)
 
     def open(self, start: ProbeStart) -> Conversation:
@@ -405,13 +409,16 @@ class VirtualSource(_NothingStarted):
 
 def _virtual_machine(spec: str, noise: float | None, seed: int | None) -> VirtualMachine:
     virtual = load(spec)
-    return VirtualMachine(
+    machine = VirtualMachine(
         virtual.definition,
         machine=virtual.machine,
         noise=NOISE if noise is None else noise,
         seed=SEED if seed is None else seed,
         simulate=simulate,
     )
+    if not native.is_dry_run():
+        _ = machine.truth  # what cannot be is refused before anything is written
+    return machine
 
 
 def with_starpu(where: Where, plan: Plan, tell: Callable[[str], object]) -> Where:

@@ -190,7 +190,15 @@ def test_a_package_that_is_missing_is_named_in_place_of_the_output_of_ninja(
     assert "ninja" not in caught.value.sentence()
 
 
-@pytest.mark.parametrize("command", [["run", "quick"], ["run", "diffusion"], ["study", "denis2021"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["run", "quick"],
+        ["run", "diffusion"],
+        ["run", "model", "--machine", "henri:requests"],
+        ["study", "denis2021"],
+    ],
+)
 def test_a_dry_run_plans_for_this_machine_without_a_program(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
