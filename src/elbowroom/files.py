@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
 
@@ -71,6 +72,18 @@ def disk_error(error: OSError, path: Path | str, field: str = "file") -> Elbowro
         value=str(path),
         hint=_HINTS.get(error.errno or 0, "choose another place"),
     )
+
+
+def wrong_kind(path: Path, wanted: Literal["file", "folder"]) -> str:
+    """Why there is no file or folder at a path: nothing is there, or something else; empty where there is."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+            return f"cannot be read ({error.strerror})"
+        return "is a symbolic link that leads nowhere" if path.is_symlink() else "does not exist"
+    kind = "a file" if stat.S_ISREG(mode) else _kind(mode)
+    return "" if kind == f"a {wanted}" else f"is {kind}, not a {wanted}"
 
 
 def read_document(path: Path, *, field: str, hint: str, limit: int = LARGEST) -> bytes:

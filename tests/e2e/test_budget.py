@@ -163,7 +163,7 @@ def test_a_replay_asks_for_what_a_budget_left_in_the_recording(run: Any, tmp_pat
         (["--budget", "nan"], "is not a duration"),
         (["--budget", "1e99h"], "is not a duration"),
         (["--budget", "99999h"], "is not between 0 and 30 days"),
-        (["--budget", "0.01s"], "is too short for a single point; give at least"),
+        (["--budget", "0.01s"], "is too short for an answer, which needs"),
         (["--set", "budget=soon"], "is not a duration"),
         (["--set", "precision=2"], "precision"),
         (["--repeat", "100000000"], "repeat"),

@@ -165,7 +165,7 @@ REFUSED: list[tuple[list[str], str, int]] = [
     (["record", "-o", "n", "--mpi", "/nowhere", "--adapters", "mpi", *APP], "no bin/mpicxx", 2),
     (["merge", "t", "-o", "o.txt"], "out 'o.txt': its ending names no format", 2),
     (["merge", "t", "-o", "o.json", "--to", "mp3"], "to 'mp3': no such format", 2),
-    (["merge", "nowhere", "-o", "o.json"], "directory 'nowhere': is not a directory", 2),
+    (["merge", "nowhere", "-o", "o.json"], "directory 'nowhere': does not exist", 2),
     (["check", "."], "holds no trace", 2),
     (["stat", "t", "--bins", "0"], "bins 0: there is at least one", 2),
     (["overhead", "--repeat", "2", *APP], "repeat 2: is too few", 2),
@@ -205,9 +205,9 @@ def test_what_is_preloaded_is_built_for_what_is_installed(
     """The name of the folder says which MPI, and follows the sources."""
     kept: list[Any] = []
 
-    def keep(target: Any, folder: Path) -> Path:
-        kept.append((target, folder))
-        return folder / "libelbow_trace.so.0"
+    def keep(target: Any, kind: str, key: str) -> Path:
+        kept.append((target, key))
+        return Path(kind, key, "libelbow_trace.so.0")
 
     monkeypatch.delenv("ELBOWROOM_TRACE_LIBRARIES", raising=False)
     monkeypatch.setattr("elbowroom.launch.native.kept", keep)

@@ -159,7 +159,8 @@ def test_the_lock_file_pins_every_dependency_of_pyproject_with_hashes() -> None:
 def test_debian_deps_are_those_that_the_bootstrap_installs() -> None:
     of_python = ["python3", "python3-venv", "ca-certificates"]
     assert sorted(debian_list("build")) == sorted(shell_list("native_packages") + of_python)
-    assert sorted(debian_list("test")) == sorted(shell_list("test_packages"))
+    for section, name in (("commands", "command_packages"), ("test", "test_packages")):
+        assert sorted(debian_list(section)) == sorted(shell_list(name))
 
 
 def test_the_version_is_in_one_file() -> None:

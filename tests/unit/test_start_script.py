@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -148,14 +149,85 @@ def test_cdpath_does_not_lead_elsewhere(checkout: Checkout, tmp_path: Path) -> N
     assert list(elsewhere.iterdir()) == []
 
 
-def test_a_checkout_that_cannot_be_written_is_a_sentence(checkout: Checkout) -> None:
+def lock(checkout: Checkout) -> None:
+    """As for a user who may not write the checkout, also where the tests run as root."""
     (checkout.root / ".elbowroom").write_text("no folder")
-    code, _, err = checkout.run("plans")
-    assert code == 1
-    assert err == (
-        f"elbowroom: {checkout.root}/.elbowroom cannot be written; "
-        "copy the checkout to a place that you may write to\n"
-    )
+
+
+def kept(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("elbowroom/*/*.stamp"))
+
+
+def test_what_a_user_sets_up_who_may_not_write_the_checkout_is_in_the_users_cache(checkout: Checkout) -> None:
+    lock(checkout)
+    code, out, err = checkout.run("plans", "a b")
+    assert (code, out) == (0, "elbowroom [plans] [a b]\n"), err
+    assert "cannot be used by you: what is set up is kept in" in err
+    assert kept(checkout.root.parent / ".cache") == ["setup.stamp"]
+    assert checkout.run("plans")[1:] == ("elbowroom [plans]\n", "")
+
+
+def test_a_cache_named_by_the_user_is_used(checkout: Checkout, tmp_path: Path) -> None:
+    lock(checkout)
+    assert checkout.run("plans", XDG_CACHE_HOME=str(tmp_path / "named"))[0] == 0
+    assert kept(tmp_path / "named") == ["setup.stamp"]
+
+
+@pytest.mark.parametrize("shell", ["sh", "dash", "bash", "busybox sh"])
+def test_without_a_place_to_write_to_a_sentence_says_what_to_do(
+    checkout: Checkout, tmp_path: Path, shell: str
+) -> None:
+    if shutil.which(shell.split()[0]) is None:
+        pytest.skip(f"{shell} is not installed")
+    lock(checkout)
+    (tmp_path / "file").write_text("")
+    for cache in ({"HOME": str(tmp_path / "file")}, {"HOME": ""}, {"XDG_CACHE_HOME": "/dev/full/cache"}):
+        done = subprocess.run(
+            [*shell.split(), str(checkout.root / "elbowroom"), "plans"],
+            capture_output=True,
+            text=True,
+            env={**checkout.env, **cache},
+        )
+        assert done.returncode == 1
+        assert done.stderr.startswith("elbowroom: "), done.stderr
+        assert done.stderr.count("\n") == 1
+        assert "set XDG_CACHE_HOME to a folder that" in done.stderr
+
+
+def test_a_checkout_that_another_user_has_set_up_is_used_as_it_is() -> None:
+    user = [] if os.getuid() else ["setpriv", "--reuid=65534", "--clear-groups"]
+    if user and shutil.which("setpriv") is None:
+        pytest.skip("as root, setpriv is needed to be another user")
+    # Other users cannot enter the temporary folders of pytest.
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        checkout = Checkout(folder)
+        checkout.run("plans")
+        before = checkout.logged()
+        (checkout.root / ".elbowroom").chmod(0o555)
+        done = subprocess.run(
+            [*user, "sh", str(checkout.root / "elbowroom"), "plans"],
+            capture_output=True,
+            text=True,
+            env={**checkout.env, "HOME": "/nowhere"},
+        )
+        (checkout.root / ".elbowroom").chmod(0o755)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "elbowroom [plans]\n", "")
+        assert checkout.logged() == before
+
+
+def test_a_set_up_that_takes_long_says_how_far_it_is(checkout: Checkout) -> None:
+    err = checkout.run("plans", FAKE_SLEEP="2.5")[2]
+    assert "  2 s" in err
+    assert "  4 s" not in err
+
+
+def test_packages_of_single_commands_are_no_reason_to_stop(checkout: Checkout) -> None:
+    code, _, err = checkout.run("plans", FAKE_UID="1000", FAKE_MISSING="libsimgrid-dev")
+    assert code == 0
+    assert "some commands will not work; as root: apt-get install" in err
+    assert checkout.run("plans", FAKE_UID="1000", FAKE_MISSING="g++")[0] == 0  # set up already
 
 
 def test_tests_run_as_root_without_a_network_and_say_what_is_skipped(checkout: Checkout) -> None:

@@ -43,8 +43,9 @@ def simulate_broadcast(
 ) -> SimulatedBroadcast:
     """Sends `size` bytes to `recipients` over a simulated cluster, by the library that does it for real: each
     node has a link of `bandwidth` B/s in each direction and `latency` s to one switch. `segment`: bytes, 0
-    for the whole message. `others`: more fields of a BroadcastRequest (`overhead`, `window`, `platform`,
-    `racks`, `uplink`, `order`, `priorities`). UsageError for what cannot be simulated.
+    for the whole message, or segments of 32 KiB by two trees. `others`: more fields of a BroadcastRequest
+    (`overhead`, `window`, `platform`, `racks`, `uplink`, `order`, `priorities`). UsageError for what cannot
+    be simulated.
     """
     request = BroadcastRequest(
         recipients=recipients,

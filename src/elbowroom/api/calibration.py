@@ -277,6 +277,7 @@ def calibrate(
     *,
     budget: int = 24,
     half_width: float = 0.03,
+    seconds: float = 0.0,
     plan: str = "model",
     out: Path | str | None = None,
     run: str | None = None,
@@ -296,7 +297,8 @@ def calibrate(
     """Measures only what teaches most of `plan`, and fits every model to it.
 
     Ends after `budget` runs (a placement with a number of computing cores each), or as soon as nine of ten
-    predictions have a 90 % interval of at most the relative `half_width`. `run` names the new run folder,
+    predictions have a 90 % interval of at most the relative `half_width`, or when no further run fits into
+    `seconds` (0: no limit). `run` names the new run folder,
     `out` the model's file (default: models/NAME.json in the run folder); the rest as of `elbowroom.run`.
     """
     where = Where.of(launcher, mpi, hosts, hostfile, machine, noise, seed)
@@ -309,7 +311,7 @@ def calibrate(
         patience=patience,
         command=tuple(command),
     )
-    goal = adaptive.Goal(budget=budget, half_width=half_width)
+    goal = adaptive.Goal(budget=budget, half_width=half_width, seconds=seconds)
     if out is not None:
         check_writable(Path(out))
     folder, results, calibration = adaptive.start(request, goal, tell)
@@ -321,6 +323,7 @@ def resume_calibration(
     *,
     budget: int = 24,
     half_width: float = 0.03,
+    seconds: float = 0.0,
     out: Path | str | None = None,
     launcher: str | None = None,
     mpi: str | None = None,
@@ -332,7 +335,7 @@ def resume_calibration(
 ) -> Calibrated:
     """Goes on with a calibration that was stopped, or one that shall use more runs or be narrower."""
     where = Where.of(launcher, mpi, hosts, hostfile)
-    goal = adaptive.Goal(budget=budget, half_width=half_width)
+    goal = adaptive.Goal(budget=budget, half_width=half_width, seconds=seconds)
     if out is not None:
         check_writable(Path(out))
     folder, results, calibration = adaptive.resume(Path(path), goal, tell, where=where, patience=patience)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +16,7 @@ from elbowroom.advise.reasons import percent, seconds
 from elbowroom.advise.setups import differing, setups
 from elbowroom.advise.verification import Compared
 from elbowroom.api.advice import verify_advice
+from elbowroom.api.machine_models import MEASURING as MEASURING
 from elbowroom.api.machine_models import MachineModel, Origin, model_of_machine
 from elbowroom.api.models import Model, advise, load_job
 from elbowroom.api.profiled_job import (
@@ -25,7 +28,7 @@ from elbowroom.api.profiled_job import (
 )
 from elbowroom.api.runs import chatter
 from elbowroom.files import write_atomically
-from elbowroom.measure.session import default_out
+from elbowroom.measure.session import Stopped, default_out, stopped_by_signals
 from elbowroom.profile.job import ProfiledJob, counted_bytes
 
 FAR = 0.25
@@ -34,7 +37,9 @@ FAR = 0.25
 
 class StepFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What a step of the profiled program does on one node, `node`; trimmed means in s, usual bytes.
-    `inside`: the job has one node, and the messages are those inside it.
+    `waiting_s`: the rest of the step, inside MPI while none of these ranks has data on the network; at least
+    that, where computation and messages overlap. `inside`: the job has one node, and the messages are those
+    inside it.
     """
 
     found_by: Literal["marks", "pattern"]
@@ -45,6 +50,7 @@ class StepFacts(msgspec.Struct, frozen=True, kw_only=True):
     duration_s: float
     computation_s: float
     network_s: float
+    waiting_s: float
     bytes_sent: float
     bytes_received: float
     message_bytes: int | None
@@ -101,11 +107,14 @@ def diagnose(
     job_file: Path | str | None = None,
     exit_code: int | None = None,
     command: Sequence[str] = (),
+    budget: float = MEASURING,
+    again: str = "",
     tell: Callable[[str], object] = chatter,
 ) -> Diagnosis:
     """What to change in the program of a profile (`record_profile`), and why; with `options.verify` the gain
     is measured. `job_file`: where the job is written, for `advise`; `model`: of the machine, else the newest
-    in runs/, else it is measured now; `exit_code`: of the program.
+    in runs/, else it is measured now, in at most `budget` seconds; `exit_code`: of the program; `again`: the
+    command that continues the diagnosis, for who stops it.
 
     UsageError where the profile has no steps or no communication, the model is of another machine, or the
     job leaves nothing to choose; MachineError where no model could be measured.
@@ -113,10 +122,42 @@ def diagnose(
     known = options if isinstance(options, DiagnosisOptions) else msgspec.convert(options, DiagnosisOptions)
     if known.verify is not None:
         choices_of_command(known.verify)
+    with _stopped(directory, again or f"elbowroom diagnose --profile {shlex.quote(str(directory))}"):
+        return _diagnosed(
+            directory, known, model, curve, job_file, exit_code, command=command, budget=budget, tell=tell
+        )
+
+
+@contextlib.contextmanager
+def _stopped(directory: Path | str, again: str) -> Iterator[None]:
+    """What stops the block says how to go on with the diagnosis, not with the run that was stopped."""
+    try:
+        with stopped_by_signals(Path(directory)):
+            yield
+    except Stopped as stopped:
+        raise Stopped(
+            stopped.message, field="profile", value=str(directory), hint=f"continue with: {again}"
+        ) from stopped
+
+
+def _diagnosed(
+    directory: Path | str,
+    known: DiagnosisOptions,
+    model: Model | Path | str | None,
+    curve: Path | str | None,
+    job_file: Path | str | None,
+    exit_code: int | None,
+    *,
+    command: Sequence[str],
+    budget: float,
+    tell: Callable[[str], object],
+) -> Diagnosis:
     found = profiled_steps(directory, curve=curve, communication_threads=known.communication_threads)
     # It is there even if no model is.
     _write(job_of_profile(found, known), job_file)
-    machine = model_of_machine(found.hosts, found.message_bytes or 0, model, tell=tell)
+    machine = model_of_machine(
+        found.hosts, found.message_bytes or 0, model, budget=budget, name=Path(directory).name, tell=tell
+    )
     job = job_of_profile(found, known, machine.model)
     _write(job, job_file)
     advice = advise(machine.model, load_job(job.data))
@@ -178,6 +219,7 @@ def _step_facts(found: ProfiledSteps, job: ProfiledJob) -> StepFacts:
         duration_s=steps.duration.trimmed,
         computation_s=job.data["step"]["t_comp"]["seconds"],
         network_s=steps.network.trimmed,
+        waiting_s=max(0.0, steps.duration.trimmed - steps.computation.trimmed - steps.network.trimmed),
         bytes_sent=steps.sent.usual,
         bytes_received=counted_bytes(steps, "receive"),
         message_bytes=found.message_bytes,

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from elbowroom.api.calibration import calibrate, fit
-from elbowroom.api.measurement import dry_run, run
+from elbowroom.api.calibration import calibrate, fit, resume_calibration
+from elbowroom.api.measurement import dry_run, resume, run
 from elbowroom.api.models import Model, load_model
+from elbowroom.api.runs import Run, open
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.experiments.plans import Overrides
 from elbowroom.machine.identity import check_same, difference
+from elbowroom.measure.budgets import smallest_budget
+from elbowroom.measure.progress import duration
 from elbowroom.plan.sizes import format_size
 
 RUNS = "runs"
 BUDGET = 8
 """Points of the short calibration; what it saves is in docs/guide/calibrate.md."""
 HALF_WIDTH = 0.05
+MEASURING = 120.0
+"""Seconds that measuring a model may take, unless a user says otherwise."""
 NEAR = 2.0
 """A model of messages of one size is used for sizes up to so many times larger or smaller."""
 FEW_CORES = 4
@@ -48,10 +54,13 @@ def model_of_machine(
     size: int,
     given: Model | Path | str | None = None,
     *,
+    budget: float = MEASURING,
+    name: str = "diagnose",
     tell: Callable[[str], object],
 ) -> MachineModel:
     """The model of the machine of these hosts, for messages of `size` bytes: the one `given`, else the newest
-    in runs/ that suits, else one that is measured now.
+    in runs/ that suits, else one that is measured now, in `budget` seconds, into runs/NAME-PLAN; a run that
+    was begun there is continued.
 
     UsageError for a model of another machine, and for several hosts without one; MachineError where nothing
     could be fitted.
@@ -70,7 +79,7 @@ def model_of_machine(
             hint="measure one between two of them: elbowroom calibrate --hosts A,B -o M.json; then give "
             "--profile P --model M.json",
         )
-    return measured_model(size, tell)
+    return measured_model(size, tell, budget=budget, name=name)
 
 
 def check_machine(model: Model, hosts: Sequence[str], given: object) -> None:
@@ -108,39 +117,79 @@ def _suits(model: Model, size: int) -> bool:
     return model.document.message_size is not None or max(size / calibrated, calibrated / size) <= NEAR
 
 
-def measured_model(size: int, tell: Callable[[str], object]) -> MachineModel:
-    """Measures a model of this machine with few points, for messages of `size` bytes."""
+def measured_model(size: int, tell: Callable[[str], object], *, budget: float, name: str) -> MachineModel:
+    """Measures a model of this machine with few points, for messages of `size` bytes, within `budget`
+    seconds; runs of that name that were begun are continued.
+    """
     size = min(max(size, SIZES[0]), SIZES[-1])
     tell(
-        f"No model of this machine for messages of {format_size(size)} is in {RUNS}/: measuring one. Ctrl-C "
-        "stops that and leaves the profile and the job; --model M.json takes another one."
+        f"No model of this machine for messages of {format_size(size)} is in {RUNS}/: measuring one, at most "
+        f"{duration(budget)} (--budget). Ctrl-C stops that and leaves the profile and the job; --model "
+        "M.json takes another one."
     )
     cores = [core.number for core in dry_run("quick").machine.cores]
+    folders = [Path(RUNS) / f"{name}-model"]
     if len(cores) > FEW_CORES:
-        sizes = Overrides(sizes=(size,))
-        done = calibrate(budget=BUDGET, half_width=HALF_WIDTH, overrides=sizes, report=False, tell=tell)
-        runs = [done.run]
+        runs = [_calibrated(folders[0], size, budget, tell)]
     else:
-        runs = [run(plan, overrides=points, report=False, tell=tell) for plan, points in _few(cores, size)]
+        few = _few(cores, size)
+        folders = [Path(RUNS) / f"{name}-{plan}" for plan, _, _ in few]
+        if not folders[0].exists():
+            _check_budget(few, budget)
+        runs = [
+            _measured(plan, points, folder, share * budget, tell)
+            for folder, (plan, points, share) in zip(folders, few, strict=True)
+        ]
     try:
         model = fit(runs)
     except UsageError as error:
         raise MachineError(
             f"could not be measured: {error.message}",
             field="model",
-            hint="measure again when nothing else runs: elbowroom diagnose --profile P",
+            hint="when nothing else runs, remove these folders and diagnose again with more --budget: "
+            + " ".join(map(str, folders)),
         ) from error
     # A run of one side alone has no control.
     return MachineModel(model, "measured", runs[0].verdict.trusted)
 
 
-def _few(cores: Sequence[int], size: int) -> list[tuple[str, Overrides]]:
-    """What is measured on few cores: sizes beside computation, and all cores computing alone. About a
-    minute.
+def _calibrated(folder: Path, size: int, budget: float, tell: Callable[[str], object]) -> Run:
+    goal: dict[str, Any] = {"budget": BUDGET, "half_width": HALF_WIDTH, "seconds": budget, "report": False}
+    if (folder / "manifest.json").exists():
+        return resume_calibration(folder, tell=tell, **goal).run
+    return calibrate(run=str(folder), overrides=Overrides(sizes=(size,)), tell=tell, **goal).run
+
+
+def _measured(
+    plan: str, points: Overrides, folder: Path, budget: float, tell: Callable[[str], object]
+) -> Run:
+    """The run in the folder, measured, or continued where it was stopped."""
+    if (folder / "manifest.json").exists():
+        begun = open(folder)
+        return begun if begun.manifest.finished else resume(folder, budget=budget, report=False, tell=tell)
+    limited = msgspec.structs.replace(points, budget=budget)
+    return run(plan, out=str(folder), overrides=limited, report=False, tell=tell)
+
+
+def _check_budget(few: Sequence[tuple[str, Overrides, float]], budget: float) -> None:
+    """UsageError where a share of the budget is too short for its run, before any is measured."""
+    needed = [smallest_budget(dry_run(plan, overrides=points)) / share for plan, points, share in few]
+    if budget < max(needed):
+        raise UsageError(
+            "is too short to measure a model of this machine",
+            field="budget",
+            value=f"{budget:g} s",
+            hint=f"give at least {math.ceil(max(needed))}s, or --model M.json",
+        )
+
+
+def _few(cores: Sequence[int], size: int) -> list[tuple[str, Overrides, float]]:
+    """What is measured on few cores, and each run's share of the time: sizes beside computation, and all
+    cores computing alone.
     """
     alone = {"pattern": "pingpong", "sequence": "A,B,B,A", "scheduling": "true", "n": str(len(cores))}
     every = tuple(reversed(cores))
     return [
-        ("sizes", Overrides(sizes=tuple(sorted({*SIZES, size})), settings={"n": "all", "around": "0"})),
-        ("model", Overrides(kernels=("triad",), sizes=(size,), comp_cores=every, settings=alone)),
+        ("sizes", Overrides(sizes=tuple(sorted({*SIZES, size})), settings={"n": "all", "around": "0"}), 0.6),
+        ("model", Overrides(kernels=("triad",), sizes=(size,), comp_cores=every, settings=alone), 0.4),
     ]

@@ -12,6 +12,7 @@ import msgspec
 from elbowroom.api.runs import Run, chatter, open
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import Overrides as Overrides
+from elbowroom.launch import native
 from elbowroom.machine.topology import Machine
 from elbowroom.measure import session
 from elbowroom.measure.session import Prepared as Prepared
@@ -221,14 +222,17 @@ def dry_run(
     seed: int | None = None,
     reverse: bool = False,
 ) -> Prepared:
-    """What `run` would do: points, notes, command lines and the time it would take. Measures nothing."""
+    """What `run` would do: points, notes, command lines and the time it would take. Measures and builds
+    nothing.
+    """
     where = Where.of(launcher, mpi, hosts, hostfile, machine, noise)
     request = session.Request(
         plan=plan, overrides=overrides or Overrides(), where=where, seed=seed, reverse=reverse
     )
-    request = session.settled(request, lambda _: None)
-    # Of another's machine, having nothing to measure is an answer.
-    return session.prepare(request, choose(request.where), empty=machine is not None)
+    with native.dry_run():
+        request = session.settled(request, lambda _: None)
+        # Of another's machine, having nothing to measure is an answer.
+        return session.prepare(request, choose(request.where), empty=machine is not None)
 
 
 def compare(a: Run | Path | str, *others: Run | Path | str, at_least: float = 0.01) -> list[Change]:

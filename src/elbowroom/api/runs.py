@@ -16,7 +16,7 @@ from elbowroom.api.report import jobbed, modelled, page_of
 from elbowroom.draw.table import TextTable as TextTable
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.experiments.diffusion.rows import rows
-from elbowroom.files import write_atomically
+from elbowroom.files import write_atomically, wrong_kind
 from elbowroom.machine.topology import Machine as Machine
 from elbowroom.measure import export, results
 from elbowroom.measure.explanation import observed
@@ -238,9 +238,9 @@ def list_runs(folder: Path | str = "runs") -> list[ListedRun]:
     Raises UsageError where there is no such folder.
     """
     folder = Path(folder)
-    if not folder.is_dir():
+    if what := wrong_kind(folder, "folder"):
         raise UsageError(
-            "is not a folder", field="folder", value=str(folder), hint="name a folder with runs, such as runs"
+            what, field="folder", value=str(folder), hint="name a folder with runs, such as runs"
         )
     if _is_run(folder):
         return [_listed(folder)]

@@ -10,10 +10,11 @@ import msgspec
 
 from elbowroom.api.runs import chatter
 from elbowroom.files import write_atomically
+from elbowroom.launch import native
 from elbowroom.measure import study as measured
 from elbowroom.measure.progress import duration as duration
 from elbowroom.measure.results import UNTRUSTED
-from elbowroom.measure.session import stopped_by_signals
+from elbowroom.measure.session import Prepared, stopped_by_signals
 from elbowroom.measure.source import Where
 from elbowroom.measure.study import Conducted, Planned, StudyRequest, StudyRun
 from elbowroom.report.study import StudyPage, render
@@ -206,6 +207,11 @@ def warnings(document: StudyDocument) -> tuple[str, ...]:
     return tuple(sentences)
 
 
+def _seconds(prepared: Prepared) -> float:
+    """What a run takes, at most its share of the budget."""
+    return min(prepared.seconds, prepared.budget or prepared.seconds)
+
+
 def study_plan(
     paper: str,
     *,
@@ -215,6 +221,7 @@ def study_plan(
     starts: int | None = None,
     turbo: Literal["", "on", "off"] = "",
     governor: str = "",
+    budget: float | None = None,
     launcher: str | None = None,
     mpi: str | None = None,
     hosts: Sequence[str] = (),
@@ -223,8 +230,8 @@ def study_plan(
     noise: float | None = None,
     seed: int | None = None,
 ) -> StudyPlan:
-    """What a study would measure here and how long that takes; for each figure and table whether this machine
-    can show and judge it, with the reason if it cannot. Measures nothing.
+    """What a study would measure here and how long that takes, at most `budget` seconds; for each figure and
+    table whether this machine can show and judge it, with the reason if it cannot. Measures nothing.
     """
     request = StudyRequest(
         study=paper,
@@ -236,9 +243,11 @@ def study_plan(
         starts=starts,
         turbo=turbo,
         governor=governor,
+        budget=budget or 0.0,
         seed=seed,
     )
-    planned = measured.plan(request)
+    with native.dry_run():
+        planned = measured.plan(request)
     runs = tuple(_planned_run(request, run, planned) for run in planned.runs)
     return StudyPlan(
         study=planned.study.name,
@@ -266,7 +275,7 @@ def _planned_run(request: StudyRequest, run: StudyRun, planned: Planned) -> Plan
         hosts=run.hosts,
         plan=run.measurement.plan,
         points=0 if prepared is None else len(prepared.expansion.points),
-        seconds=0.0 if prepared is None else prepared.seconds,
+        seconds=0.0 if prepared is None else _seconds(prepared),
         command=measured.command(request, run, planned.machine),
         reason=planned.reasons.get(run.name, ""),
         notes=()

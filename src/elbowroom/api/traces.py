@@ -11,7 +11,7 @@ import msgspec
 
 from elbowroom.draw.files import save_panels
 from elbowroom.errors import UsageError
-from elbowroom.files import is_stdout, make_folder, write_atomically
+from elbowroom.files import is_stdout, make_folder, write_atomically, wrong_kind
 from elbowroom.launch import trace_reader
 from elbowroom.launch.trace_reader import Tell as Tell
 from elbowroom.store.activity_parquet import write_tables
@@ -241,7 +241,7 @@ def check_folder(directory: str | Path) -> None:
             hint=f"name one of them, for instance {several[0]}",
         )
     raise UsageError(
-        "holds no trace (rank-*.jsonl)" if path.is_dir() else "is not a directory",
+        wrong_kind(path, "folder") or "holds no trace (rank-*.jsonl)",
         field="directory",
         value=str(directory),
         hint="name the directory that `elbowroom trace record -o` was given",

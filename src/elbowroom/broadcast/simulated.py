@@ -33,10 +33,21 @@ _NUMBERED = re.compile(r"[1-9][0-9]{0,4}-(ary|nomial)")
 _PREFIXED = re.compile(r"(split[1-9][0-9]{0,4}-)?(delegate-)?(two-level-)?")
 
 
+SEGMENT_OF_TWO = 32 << 10
+"""Bytes of a segment where two trees are used: each carries every other one, and the whole by one of them is
+slower than by a binomial tree.
+"""
+
+
+def usual_segment(tree: str, size: int) -> int:
+    """Bytes of a segment where none is given: 0 for the whole."""
+    return max(SEGMENT_OF_TWO, -(-size // (MOST_SEGMENTS // 2))) if tree.endswith("two") else 0
+
+
 class BroadcastRequest(msgspec.Struct, frozen=True, kw_only=True):
     """`size` bytes to `recipients`, each node with a link of `bandwidth` B/s in each direction and `latency`
     s to one switch, and `overhead` s of a rank for each message; by `tree`, in segments of `segment` bytes
-    (0: the whole message, or what `auto` chooses), with `window` bytes in flight from a rank (0: 128 KiB).
+    (0: `usual_segment`, or what `auto` chooses), with `window` bytes in flight from a rank (0: 128 KiB).
 
     `platform`: `star`, `fat-tree` (of `racks`, each with a link of `uplink` B/s to the switch that joins
     them, ranks in `order`), or a file of SimGrid. `priorities`: of each recipient, empty where all are alike.

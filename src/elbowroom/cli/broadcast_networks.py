@@ -86,7 +86,11 @@ def network_of(
     metavar="KIND",
     help="May be repeated: a panel for each; default: flat, binary, binomial.",
 )
-@click.option("--segment", metavar="SIZE", help="Segments that ranks forward one by one; default: whole.")
+@click.option(
+    "--segment",
+    metavar="SIZE",
+    help="Segments that ranks forward one by one; default: 32 KiB for two, else whole.",
+)
 @click.option(
     "--priorities",
     metavar="LIST",

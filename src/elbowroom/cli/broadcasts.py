@@ -28,7 +28,11 @@ def broadcast() -> None:
 @network_options()
 @click.option("--network", metavar="FILE", help="These three from a file of `broadcast tune -o`.")
 @click.option("--tree", default="binomial", show_default=True, metavar="KIND", help=KINDS)
-@click.option("--segment", metavar="SIZE", help="Segments that ranks forward one by one; default: whole.")
+@click.option(
+    "--segment",
+    metavar="SIZE",
+    help="Segments that ranks forward one by one; default: 32 KiB for two, else whole.",
+)
 @click.option("--window", metavar="SIZE", help="Bytes in flight from a rank; default: 128 KiB.")
 @click.option(
     "--platform",

@@ -62,7 +62,7 @@ def import_(path: str, out: str, kernel: str | None, size: str | None, as_json: 
 @click.option(
     "-o",
     "--out",
-    type=Output(),
+    type=Output(".json", bare=True),
     metavar="M.json",
     help="Default: models/NAME.json in the first run's folder.",
 )
@@ -185,7 +185,11 @@ _FIXED_AT_START = ("kernels", "machine", "noise", "plan", "repeat", "run", "seed
     help="Stop when nine of ten 90 % intervals are at most ±PERCENT.",
 )
 @click.option(
-    "-o", "--out", type=Output(), metavar="M.json", help="Default: models/NAME.json in the run folder."
+    "-o",
+    "--out",
+    type=Output(".json", bare=True),
+    metavar="M.json",
+    help="Default: models/NAME.json in the run folder.",
 )
 @click.option(
     "--run", metavar="RUN", help="Folder of the run; default runs/calibrate-DATE. Never overwritten."

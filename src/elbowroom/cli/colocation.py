@@ -65,7 +65,12 @@ colocate.add_command(calibrate)
     metavar="FILE",
     help="Write pairs or plan (.json), or draw the matrix (.svg, .png).",
 )
-@click.option("--slurm", type=Output(), metavar="FILE", help="Write a script that submits the jobs to Slurm.")
+@click.option(
+    "--slurm",
+    type=Output(".sh", ".sbatch", ".slurm", bare=True),
+    metavar="FILE",
+    help="Write a script that submits the jobs to Slurm.",
+)
 @json_option
 def schedule(jobs: str | None, as_json: bool, **options: Any) -> int:
     """Find the best pairs of applications, or the plan of jobs of the least node-hours.

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from elbowroom import api
 from elbowroom.api.quantities import format_size
 from elbowroom.cli import blas
 from elbowroom.cli.advice import print_advice, print_compared
 from elbowroom.cli.console import print_json, print_wrapped
-from elbowroom.cli.options import NOISY, REPEAT, Output, command, json_option
+from elbowroom.cli.options import DURATION, NOISY, REPEAT, Output, command, json_option
 from elbowroom.errors import ElbowroomError, UsageError
 
 if TYPE_CHECKING:
-    from elbowroom.api.diagnosis import Diagnosis
+    from elbowroom.api.diagnosis import Diagnosis, StepFacts
 
+LITTLE = 0.05
+"""A smaller share of a step is not mentioned."""
 ORIGINS = {
     "given": "given",
     "earlier": "the newest in runs/ that suits",
@@ -31,7 +35,7 @@ ORIGINS = {
 @click.option(
     "-o",
     "--out",
-    type=Output(),
+    type=Output(".toml", bare=True),
     metavar="JOB.toml",
     help="The job, for `elbowroom advise`; default: job.toml in the profile's folder.",
 )
@@ -41,6 +45,14 @@ ORIGINS = {
     "--model",
     metavar="M.json",
     help="Model of this machine. Default: the newest in runs/ that suits; else it is measured.",
+)
+@click.option(
+    "--budget",
+    type=DURATION,
+    default="2min",
+    show_default=True,
+    metavar="TIME",
+    help="Time for measuring a model, where there is none.",
 )
 @click.option("--curve", metavar="FILE", help="NIC by `profile calibrate -o`; default: from the profile.")
 @click.option("--cores", type=click.IntRange(min=1), metavar="N", help="Cores that compute on a node.")
@@ -136,6 +148,8 @@ def _diagnosed(directory: str, code: int | None, as_json: bool, options: dict[st
         curve=options["curve"],
         job_file=options["out"] or (None if code is None else str(Path(directory, "job.toml"))),
         exit_code=code,
+        budget=options["budget"],
+        again=_again(directory, options),
         command=("elbowroom", *sys.argv[1:]),
     )
     if as_json:
@@ -143,6 +157,24 @@ def _diagnosed(directory: str, code: int | None, as_json: bool, options: dict[st
     else:
         _print(found)
     return 0 if found.trusted else NOISY
+
+
+_KEPT_OPTIONS = (
+    "out", "model", "budget", "curve", "cores", "comp_node", "comm_node", "communication_threads", "verify",
+    "number", "repeat", "timeout",
+)  # fmt: skip
+
+
+def _again(directory: str, options: dict[str, Any]) -> str:
+    """The command that continues the diagnosis of a profile, with the options of this one."""
+    words = ["elbowroom", "diagnose", "--profile", directory]
+    context = click.get_current_context()
+    for name in _KEPT_OPTIONS:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = f"--{name.replace('_', '-')}"
+            value = f"{options[name]:g}s" if name == "budget" else str(options[name])
+            words += [option] if options[name] is True else [option, value]
+    return shlex.join(words)
 
 
 def _print(found: Diagnosis) -> None:
@@ -189,4 +221,16 @@ def _steps(found: Diagnosis) -> str:
     return (
         f"{steps.count} steps by {how} of {ranks} on {steps.node}: one takes {seconds(steps.duration_s)}; "
         f"they compute {seconds(steps.computation_s)}, and {verb} {received} in {seconds(steps.network_s)}."
+        f"{_rest(steps)}"
+    )
+
+
+def _rest(steps: StepFacts) -> str:
+    """What is left of a step, which computing and messages do not explain."""
+    share = steps.waiting_s / steps.duration_s
+    if share < LITTLE:
+        return ""
+    return (
+        f" The other {api.advice.seconds(steps.waiting_s)} ({share:.0%}) they are inside MPI while no data "
+        "moves: they wait for each other, or for the library. The advice does not change that."
     )

@@ -30,7 +30,11 @@ from elbowroom.errors import UsageError
 @click.option(
     "--tree", default="binomial", show_default=True, metavar="KIND", help="Of the broadcasts; none: without."
 )
-@click.option("--segment", metavar="SIZE", help="Segments that ranks forward one by one; default: whole.")
+@click.option(
+    "--segment",
+    metavar="SIZE",
+    help="Segments that ranks forward one by one; default: 32 KiB for two, else whole.",
+)
 @click.option("--no-priorities", is_flag=True, help="All tasks are alike.")
 @click.option("--wait-released", is_flag=True, help="Readers start when their data are forwarded.")
 @json_option

@@ -102,7 +102,14 @@ def show(spec: str, toml: bool, as_json: bool) -> int:
 
 @machine.command("from-run")
 @click.argument("path", metavar="RUN")
-@click.option("-o", "--out", type=Output(), metavar="FILE.toml", required=True, help="The file to write.")
+@click.option(
+    "-o",
+    "--out",
+    type=Output(".toml", bare=True),
+    metavar="FILE.toml",
+    required=True,
+    help="The file to write.",
+)
 @json_option
 def from_run(path: str, out: str, as_json: bool) -> int:
     """Define a virtual machine from a run of plan `model`, or from imported curves."""

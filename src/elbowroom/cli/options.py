@@ -41,24 +41,33 @@ class _Text(click.types.StringParamType):
 
 
 class Output(_Text):
-    """A file to write, tried before anything is computed; `endings`: those that its name may have, `wrong`:
-    what is said of others.
+    """A file to write, tried before anything is computed; `endings`: those that its name may have, none: any
+    (the command decides); `bare`: it may have none; `wrong`: what is said of others.
     """
 
-    def __init__(self, *endings: str, wrong: str = "is of no format that is written here") -> None:
-        self.endings, self.wrong = endings, wrong
+    def __init__(
+        self, *endings: str, bare: bool = False, wrong: str = "is of no format that is written here"
+    ) -> None:
+        self.endings, self.bare, self.wrong = endings, bare, wrong
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The name; UsageError for another ending, MachineError where it cannot be written."""
         text = super().convert(value, param, ctx)
         if isinstance(text, str):
-            ending = os.path.splitext(text)[1].lower()
-            if self.endings and ending not in self.endings:
-                *others, last = self.endings
-                ends = f"{', '.join(others)} or {last}" if others else last
-                raise UsageError(self.wrong, field="out", value=text, hint=f"end the name in {ends}")
+            if self.endings:
+                check_ending(text, self.endings, bare=self.bare, wrong=self.wrong)
             try_output(Path(text))
         return text
+
+
+def check_ending(name: str, endings: Sequence[str], *, bare: bool, wrong: str) -> None:
+    """UsageError where a file's name has another ending than these; `bare`: it may have none."""
+    ending = os.path.splitext(name)[1].lower()
+    if ending in endings or (bare and not ending):
+        return
+    *others, last = endings
+    ends = f"{', '.join(others)} or {last}" if others else last
+    raise UsageError(wrong, field="out", value=name, hint=f"end the name in {ends}")
 
 
 FIGURE = Output(".svg", ".png", wrong="is not a picture")

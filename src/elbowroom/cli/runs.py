@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elbowroom import api
-from elbowroom.api.choices import FORMATS, PENALTIES, launcher_names
+from elbowroom.api.choices import ENDINGS, FORMATS, PENALTIES, launcher_names
 from elbowroom.api.quantities import number
 from elbowroom.api.shell import is_stdout
 from elbowroom.cli import run_tables
@@ -25,6 +25,7 @@ from elbowroom.cli.options import (
     NOISY,
     REPEAT,
     Output,
+    check_ending,
     command,
     json_option,
     launch_options,
@@ -210,7 +211,13 @@ def show(path: str, tails: bool, as_json: bool) -> int:
 
 @command()
 @click.argument("paths", metavar="RUN [RUN]...", nargs=-1, required=True)
-@click.option("-o", "--out", type=Output(), metavar="FILE", help="Default: report.html in the run folder.")
+@click.option(
+    "-o",
+    "--out",
+    type=Output(".html", ".htm", bare=True),
+    metavar="FILE",
+    help="Default: report.html in the run folder.",
+)
 @click.option(
     "--model",
     "models",
@@ -270,6 +277,8 @@ def export(path: str, kind: Any, out: str, as_json: bool) -> int:
     attributes: hwloc. Curves to `import`: curves. Of the model M.json of an accelerator: gpu-penalties, how
     much longer kernels and copies take beside each other.
     """
+    if kind in ENDINGS:
+        check_ending(out, ENDINGS[kind], bare=True, wrong=f"is no name of a file of the format {kind}")
     if kind == PENALTIES:
         _print_files([api.gpu_models.export_penalties(api.load_model(path), out)], as_json)
         return 0

@@ -111,7 +111,7 @@ def study(paper: str | None, **options: Any) -> int:
         **virtual_options(options),
     }
     if options["dry_run"]:
-        planned = api.study_plan(paper, **shared)
+        planned = api.study_plan(paper, budget=options["budget"], **shared)
         if options["as_json"]:
             print_json(planned)
         else:
@@ -182,8 +182,9 @@ def _print_plan(planned: StudyPlan) -> None:
     console().print(table)
     print()
     for exhibit in planned.exhibits:
-        shows = "shown" if exhibit.shown else "not shown"
-        judged = f", {exhibit.judged} of {exhibit.statements} statements judged" if exhibit.statements else ""
+        shows = "can be shown" if exhibit.shown else "cannot be shown"
+        count = f"{exhibit.judged} of {exhibit.statements} statements"
+        judged = f", {count} can be judged" if exhibit.statements else ""
         print_wrapped(f"{exhibit.label}: {shows}{judged}", style="bold")
         for reason in exhibit.reasons:
             print_wrapped(reason, indent="  ")

@@ -219,7 +219,7 @@ def check(directory: str, as_json: bool) -> int:
 
 @trace.command()
 @click.argument("directory", metavar="DIR")
-@click.option("-o", "--out", type=Output(), metavar="FILE.dot", required=True)
+@click.option("-o", "--out", type=Output(".dot", ".gv", bare=True), metavar="FILE.dot", required=True)
 @json_option
 def dag(directory: str, out: str, as_json: bool) -> int:
     """Write the graph of tasks and their dependencies as DOT."""
@@ -235,7 +235,7 @@ def dag(directory: str, out: str, as_json: bool) -> int:
     "--out",
     "--report",
     "report",
-    type=Output(),
+    type=Output(".html", ".htm", bare=True),
     metavar="FILE.html",
     help="Write a page with offsets, drifts and error bounds over time.",
 )

@@ -12,7 +12,7 @@ import msgspec
 from elbowroom import experiments, plugins
 from elbowroom.documents import parse_toml
 from elbowroom.errors import UsageError
-from elbowroom.files import read_text
+from elbowroom.files import read_text, wrong_kind
 from elbowroom.plan import file
 from elbowroom.plan.file import Plan, fields, rules
 from elbowroom.plan.sizes import parse_cores
@@ -78,8 +78,8 @@ def load(name_or_path: str | Path) -> Plan:
 
 
 def _read(path: Path, text: str) -> Plan:
-    if not path.is_file():
-        raise UsageError("no such file", field="plan", value=text, hint=f"named plans: {', '.join(names())}")
+    if what := wrong_kind(path, "file"):
+        raise UsageError(what, field="plan", value=text, hint=f"named plans: {', '.join(names())}")
     source = read_text(path, field="plan", hint="see `elbowroom help plans`")
     raw = parse_toml(source, field="plan", where=text)
     raw.setdefault("name", path.stem)

@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 from elbowroom.errors import UsageError
 from elbowroom.launch import native, starpu
+from elbowroom.launch.building import Target
 from elbowroom.launch.mpi import Mpi, find_mpi
-from elbowroom.launch.native import COMPILER_PACKAGES, Target, cache_folder, native_sources, source_key
+from elbowroom.launch.native import COMPILER_PACKAGES, native_sources, source_key
 
 DEBIAN_PACKAGES = (
     "g++ cmake ninja-build pkg-config libhwloc-dev libhwy-dev libcli11-dev nlohmann-json3-dev libfmt-dev "
@@ -184,7 +185,7 @@ def nic_library() -> Path:
         "the emulated NIC (some seconds, once)", called="elbow_nic",
     )  # fmt: skip
     key = source_key(sources, files, [native.compiler_identity("nic", COMPILER_PACKAGES)])
-    return native.kept(target, cache_folder("nics") / key)
+    return native.kept(target, "nics", key)
 
 
 def gpu_bench() -> Path:
@@ -235,7 +236,7 @@ def _bench(name: str, folders: Sequence[str], options: tuple[str, ...], mpi: Mpi
         f"the {name} for {mpi.name} (half a minute, once)",
     )
     key = f"{mpi.kind}-{mpi.version}-{source_key(sources, files, others)}"
-    return native.kept(target, cache_folder(f"{name}es") / key)
+    return native.kept(target, f"{name}es", key)
 
 
 def trace_reader() -> Path:
@@ -278,7 +279,7 @@ def trace_libraries(mpi: Mpi | None = None) -> Path:
         f"the recorder's libraries{f' for {mpi.name}' if mpi is not None else ''} (half a minute, once)",
         called="all",
     )
-    return native.kept(target, cache_folder("traces") / f"{key}{source_key(sources, files, others)}").parent
+    return native.kept(target, "traces", f"{key}{source_key(sources, files, others)}").parent
 
 
 def omp_tools() -> list[Path]:
@@ -305,7 +306,7 @@ def _without_mpi(
     files = native.files_below(sources, folders, recursive=recursive)
     key = source_key(sources, files, [compiler])
     target = Target(name, sources / folder, (), (name,), packages, f"the {name} (some seconds, once)")
-    return native.kept(target, cache_folder(f"{name}s") / key)
+    return native.kept(target, f"{name}s", key)
 
 
 def _with_mpi(name: str, mpi: Mpi | None, app: AppBuild | None = None) -> Path:
@@ -340,7 +341,7 @@ def _with_mpi(name: str, mpi: Mpi | None, app: AppBuild | None = None) -> Path:
         packages,
         f"{called} for {mpi.name} (a minute or two, once)",
     )
-    return native.kept(target, cache_folder("probes" if app is None else "applications") / key)
+    return native.kept(target, "probes" if app is None else "applications", key)
 
 
 def build_key(

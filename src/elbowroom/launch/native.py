@@ -5,48 +5,30 @@ Each is built once for its sources, compiler and flags.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shlex
 import shutil
-import sys
 import sysconfig
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from elbowroom.errors import MachineError
-from elbowroom.files import NO_LOCKS
+from elbowroom.files import wrong_kind
+from elbowroom.launch.building import Target, build, locked
 from elbowroom.launch.mpi import launch_environment
 from elbowroom.launch.processes import run
 
 COMPILER_PACKAGES = "g++ cmake ninja-build"
 """What building anything needs, by the names of Debian and Ubuntu."""
 
-_KEPT_LINES = 12
+_FOLDERS = ("trace-libraries",)
+"""What `given` names as a folder."""
+
 _building_s = 0.0
-
-
-class Target(NamedTuple):
-    """What CMake builds.
-
-    `name` is for people; `sources` is the folder of the CMakeLists.txt; `options` are CMake's. `products` are
-    the files to keep (paths in the build folder, all but the first may be patterns); `packages` the Debian
-    packages it needs; `text` is printed meanwhile; `called` is CMake's name if that differs (`all`:
-    everything).
-    """
-
-    name: str
-    sources: Path
-    options: tuple[str, ...]
-    products: tuple[str, ...]
-    packages: str
-    text: str
-    called: str = ""
+_dry = False
 
 
 def given(name: str) -> Path | None:
@@ -55,9 +37,10 @@ def given(name: str) -> Path | None:
     path = os.environ.get(variable)
     if not path:
         return None
-    if not os.access(path, os.X_OK):
+    what = "" if name in _FOLDERS else wrong_kind(Path(path), "file")
+    if what or not os.access(path, os.X_OK):
         raise MachineError(
-            f"this {name} does not exist or is not executable",
+            what or f"this {name} cannot be executed",
             field=variable,
             value=path,
             hint=f"unset the variable to let the {name} be built",
@@ -65,16 +48,47 @@ def given(name: str) -> Path | None:
     return Path(path)
 
 
-def kept(target: Target, folder: Path) -> Path:
-    """The first file that the target makes, in this folder of the cache; built where it is not there yet."""
+@contextmanager
+def dry_run() -> Iterator[None]:
+    """Nothing is built meanwhile: `kept` answers where a program that is missing will be."""
+    global _dry
+    before, _dry = _dry, True
+    try:
+        yield
+    finally:
+        _dry = before
+
+
+def is_dry_run() -> bool:
+    """Whether nothing is built now, and no program can be expected."""
+    return _dry
+
+
+def kept(target: Target, kind: str, key: str) -> Path:
+    """The first file that the target makes, from the cache of its `kind`; built where it is not there yet."""
     global _building_s
-    first = folder / Path(target.products[0]).name
-    if not first.exists():
-        begun = time.monotonic()
-        with _locked(folder, target.name):
-            if not first.exists():
-                _build(target, folder)
-        _building_s += time.monotonic() - begun
+    name = Path(target.products[0]).name
+    root = checkout_root()
+    if root is not None and (shared := root / ".elbowroom" / kind / key / name).exists():
+        return shared  # also where this user may only read it
+    folder = cache_folder(kind) / key
+    first = folder / name
+    if first.exists() or _dry:
+        return first
+    begun = time.monotonic()
+    with locked(folder, target) as mine:
+        if not first.exists():
+            _check_programs_start(folder.parent, target)
+            build(
+                target,
+                folder,
+                mine,
+                cmake=_tool("cmake", target),
+                ninja=_tool("ninja", target),
+                environment=_environment(),
+                options=_options(),
+            )
+    _building_s += time.monotonic() - begun
     return first
 
 
@@ -106,12 +120,37 @@ def native_sources() -> Path:
 
 
 def cache_folder(kind: str = "probes") -> Path:
-    """Where programs of a kind are cached: .elbowroom/KIND of a writable checkout, else the user's cache."""
+    """Where programs of a kind are cached: .elbowroom/KIND of a checkout that can be written and where
+    programs may run, else in the user's cache. MachineError where this user has neither.
+    """
     root = checkout_root()
-    if root is not None and os.access(root, os.W_OK):
+    if root is not None and os.access(root, os.W_OK) and not _noexec(root):
         return root / ".elbowroom" / kind
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if not os.path.isabs(base):
+        raise MachineError(
+            "is no absolute path, and the programs must be kept somewhere",
+            field="XDG_CACHE_HOME" if os.environ.get("XDG_CACHE_HOME") else "HOME",
+            value=base,
+            hint="set XDG_CACHE_HOME to a folder that can be written",
+        )
     return Path(base) / "elbowroom" / kind
+
+
+def _noexec(folder: Path) -> bool:
+    """Whether no program can be started from the file system of a folder."""
+    return bool(os.statvfs(folder).f_flag & os.ST_NOEXEC)
+
+
+def _check_programs_start(folder: Path, target: Target) -> None:
+    if _noexec(folder):
+        raise MachineError(
+            f"no program can be started from here (the file system is mounted noexec), and the {target.name} "
+            "must be built",
+            field="cache",
+            value=str(folder),
+            hint="set XDG_CACHE_HOME to a folder on another file system",
+        )
 
 
 def compiler_identity(name: str = "program", packages: str = COMPILER_PACKAGES) -> str:
@@ -143,65 +182,18 @@ def source_key(sources: Path, files: Sequence[Path], others: Sequence[str]) -> s
     return digest.hexdigest()[:16]
 
 
-@contextmanager
-def _locked(folder: Path, name: str) -> Iterator[None]:
-    """One builder at a time for one key; a second one waits and then finds the probe there."""
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with open(folder.parent / f"{folder.name}.lock", "w", encoding="ascii") as lock:
-            _wait_for(lock.fileno())
-            yield
-    except OSError as error:
-        raise MachineError(
-            f"the {name} cannot be kept here ({error.strerror})",
-            field="cache",
-            value=str(folder.parent),
-            hint="set XDG_CACHE_HOME to a folder that can be written",
-        ) from error
-
-
-def _wait_for(handle: int) -> None:
-    """Waits for the lock. Where the file system has none, two may build at once: the last one's stays."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-    except OSError as error:
-        if error.errno not in NO_LOCKS:
-            raise
-
-
 def _options() -> list[str]:
     """More options of CMake, which the environment gives."""
     return shlex.split(os.environ.get("ELBOWROOM_CMAKE", ""))
 
 
-def _build(target: Target, folder: Path) -> None:
-    cmake, ninja = _tool("cmake", target), _tool("ninja", target)
-    print(f"building {target.text}", file=sys.stderr, flush=True)
-    with tempfile.TemporaryDirectory(prefix=f"{folder.name}.", dir=folder.parent) as temporary:
-        tree = Path(temporary) / "tree"
-        # The wrapper of some wheels names an absolute compiler of the machine it was made on.
-        environment = {
-            **os.environ,
-            **launch_environment(),
-            "OMPI_CXX": os.environ.get("CXX", "c++"),
-            "MPICH_CXX": os.environ.get("CXX", "c++"),
-            "OMPI_CC": os.environ.get("CC", "cc"),
-            "MPICH_CC": os.environ.get("CC", "cc"),
-        }
-        configure = [cmake, "-S", str(target.sources), "-B", str(tree), "-G", "Ninja"]
-        configure += [f"-DCMAKE_MAKE_PROGRAM={ninja}", "-DCMAKE_BUILD_TYPE=Release", *target.options]
-        configure += _options()
-        _step(configure, environment, target)
-        called = target.called or target.name
-        _step([cmake, "--build", str(tree), "--target", called], environment, target)
-        finished = Path(temporary) / "finished"
-        finished.mkdir()
-        for pattern in target.products:
-            for path in sorted(tree.glob(pattern)):
-                shutil.copy2(path, finished / path.name)
-        if folder.exists():  # files of it were removed, for them to be built again
-            shutil.rmtree(folder)
-        os.rename(finished, folder)
+def _environment() -> dict[str, str]:
+    """Of the compilers. The wrapper of some wheels names one by an absolute path of the machine it was made
+    on.
+    """
+    cxx, cc = os.environ.get("CXX", "c++"), os.environ.get("CC", "cc")
+    wrapped = {"OMPI_CXX": cxx, "MPICH_CXX": cxx, "OMPI_CC": cc, "MPICH_CC": cc}
+    return {**os.environ, **launch_environment(), **wrapped}
 
 
 def _tool(name: str, target: Target) -> str:
@@ -218,15 +210,3 @@ def _missing(what: str, name: str, packages: str) -> MachineError:
         field=name,
         hint=f"on Debian or Ubuntu `apt-get install {packages}`",
     )
-
-
-def _step(command: list[str], environment: dict[str, str], target: Target) -> None:
-    done = run(command, field=target.name, env=environment, merged=True)
-    if done.code != 0:
-        lines = [line for line in done.stdout.splitlines() if line.strip()]
-        telling = [line for line in lines if "error" in line.lower()] or lines
-        raise MachineError(
-            "building it failed: " + " | ".join(line.strip() for line in telling[-_KEPT_LINES:]),
-            field=target.name,
-            hint=f"what it needs, by Debian's names: {target.packages}",
-        )

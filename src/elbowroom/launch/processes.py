@@ -19,6 +19,7 @@ _PR_SET_PDEATHSIG = 1
 _ROUNDS = 3
 _BETWEEN = 0.02
 _TAIL = 300
+_WATCH = 0.5
 
 
 class Finished(NamedTuple):
@@ -74,6 +75,8 @@ def run(
     env: Mapping[str, str] | None = None,
     merged: bool = False,
     leaves_nothing: bool = False,
+    watch: Callable[[str], None] | None = None,
+    pass_fds: Sequence[int] = (),
     hint: str = "try again",
     late: str = "stop other programs here, and try again",
     error: type[ElbowroomError] = MachineError,
@@ -81,7 +84,8 @@ def run(
     """Runs a command to its end, whatever its exit code.
 
     `given` is its stdin, `env` its whole environment; `merged`: stderr goes into stdout. `leaves_nothing`: it
-    dies with this process, and processes that it leaves behind are killed. At the time limit, and if this
+    dies with this process, and processes that it leaves behind are killed. `watch` gets the last lines of its
+    stdout twice a second. The command inherits the open files `pass_fds`. At the time limit, and if this
     process is interrupted, it is killed with all that it started.
 
     Raises `error` (with `hint`) if it cannot be started, MachineError (with the hint `late`) if it has not
@@ -102,10 +106,11 @@ def run(
             stdout=out,
             stderr=subprocess.STDOUT if merged else err,
             env=env,
+            pass_fds=pass_fds,
         )
         ended = False
         try:
-            ended = _wait(process, patience)
+            ended = _wait(process, patience, None if watch is None else lambda: watch(_last_lines(out)))
             wall = time.monotonic() - begun
         finally:
             if leaves_nothing or not ended:
@@ -162,19 +167,30 @@ def _die_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def _wait(process: subprocess.Popen[bytes], patience: float | None) -> bool:
+def _last_lines(file: Any) -> str:
+    """The end of a file that a process is writing; its position, which they share, stays."""
+    size = os.fstat(file.fileno()).st_size
+    return os.pread(file.fileno(), _TAIL, max(0, size - _TAIL)).decode(errors="replace")
+
+
+def _wait(process: subprocess.Popen[bytes], patience: float | None, watch: Callable[[], None] | None) -> bool:
     """Waits for the process; False if it has not ended after `patience` seconds.
 
     Popen.wait with a time limit polls every 50 ms, which would be part of the measured time.
     """
-    if patience is None:
+    if patience is None and watch is None:
         process.wait()
         return True
+    end = time.monotonic() + min(1e6 if patience is None else patience, 1e6)
     handle = os.pidfd_open(process.pid)
     try:
         waiter = select.poll()
         waiter.register(handle, select.POLLIN)
-        ended = bool(waiter.poll(min(patience, 1e6) * 1000))
+        ended = False
+        while not ended and (left := end - time.monotonic()) > 0:
+            ended = bool(waiter.poll((left if watch is None else min(left, _WATCH)) * 1000))
+            if not ended and watch is not None:
+                watch()
     finally:
         os.close(handle)
     if ended:

@@ -17,7 +17,7 @@ from elbowroom.broadcast.factorizations import (
     SimulatedFactorization,
 )
 from elbowroom.broadcast.network import Network
-from elbowroom.broadcast.simulated import PLATFORMS, BroadcastRequest, SimulatedBroadcast
+from elbowroom.broadcast.simulated import PLATFORMS, BroadcastRequest, SimulatedBroadcast, usual_segment
 from elbowroom.errors import MachineError, UsageError
 from elbowroom.launch import build
 from elbowroom.launch.processes import run
@@ -144,7 +144,7 @@ def _factorization_words(request: FactorizationRequest) -> Iterator[str]:
         "bandwidth": request.bandwidth,
         "latency": request.latency,
         "overhead": request.overhead,
-        "segment": request.segment,
+        "segment": request.segment or usual_segment(request.tree, ELEMENT * block * block),
     }
     yield from (f"--{name}={value}" for name, value in values.items())
     yield "--no-broadcasts" if request.tree == "none" else f"--tree={request.tree}"
@@ -161,6 +161,7 @@ def _broadcast_words(request: BroadcastRequest) -> Iterator[str]:
             "recipients", "size", "bandwidth", "latency", "overhead", "tree", "segment", "window",
         )
     }  # fmt: skip
+    values["segment"] = request.segment or usual_segment(request.tree, request.size)
     if request.platform == "fat-tree":
         values |= {"racks": request.racks, "uplink": request.uplink}
     elif request.platform != "star":

@@ -19,6 +19,7 @@ from elbowroom import experiments
 from elbowroom.errors import UsageError
 from elbowroom.experiments.plans import decode
 from elbowroom.launch.session import Conversation, SessionLost
+from elbowroom.measure.agenda import BudgetClock
 from elbowroom.measure.loop import Loop, groups, remaining
 from elbowroom.measure.manifest import (
     Tell,
@@ -112,11 +113,13 @@ Reason = Literal["narrow", "budget", "complete", "nothing"]
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
     """When to stop: after `budget` runs, or as soon as nine of ten predictions have a 90 % interval of at
-    most that relative half-width, and had before the last run.
+    most that relative half-width, and had before the last run, or when no further run fits into `seconds`
+    (0: no limit).
     """
 
     budget: int = 24
     half_width: float = 0.03
+    seconds: float = 0.0
 
 
 class AdaptiveStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -313,6 +316,7 @@ class _AdaptiveLoop:
         would end at the looks that are wrong.
         """
         is_narrow = False
+        clock = BudgetClock()
         chosen = [point for point in self.folder.manifest.points if point.role == "point"]
         while True:
             self._measure(work, bar, chosen)
@@ -326,7 +330,7 @@ class _AdaptiveLoop:
             )
             if len(measured) == len(self._candidates):
                 return "complete", width
-            if len(measured) >= self.goal.budget:
+            if len(measured) >= self.goal.budget or self._is_late(clock.spent(), len(measured)):
                 return "budget", width
             if curves is None:
                 return "nothing", None
@@ -336,6 +340,10 @@ class _AdaptiveLoop:
             at = choosing.next_run(curves.shape, fitted, tuple(self._candidates), measured)
             chosen = [self._candidates[at]]
             self._widths[chosen[0].id] = width
+
+    def _is_late(self, spent: float, runs: int) -> bool:
+        """Whether another run, and the closing baselines and controls, would exceed the time limit."""
+        return 0 < self.goal.seconds < spent * (runs + 1 + len(self._controls())) / runs
 
     def _measure(self, work: Loop, bar: Progress, points: Sequence[Point], *, closing: bool = False) -> None:
         """Measures what these points still lack; with `closing` also what comes at the end of all of them."""

@@ -1,8 +1,9 @@
 """Which unit comes next where time is limited: pure decisions from what was measured and how long it took.
 
-First every point gets the repetitions that an interval needs, the most informative points first where there
-is no time for all. Then repetitions go where intervals are widest, until all are narrow enough, every point
-has as many repetitions as the plan allows, or time is up. Points are measured in rounds, each in a random
+First the points that the answer rests on get the repetitions that an interval needs, then every other point,
+the most informative first; where there is time for all without a doubt, all get them together. Then
+repetitions go where intervals are widest, until all are narrow enough, every point has as many repetitions as
+the plan allows, or time is up. Points are measured in rounds, each in a random
 order of its own, so that drift and neighbours hit all points alike. The closing baselines come last, and
 their time is reserved.
 
@@ -28,6 +29,10 @@ from elbowroom.store.journal import Entry
 
 SAFETY = 1.25
 """A unit is begun where so many times its usual time is left."""
+UNKNOWN = 3.0
+"""Before anything was measured, a point that the answer does not need is admitted where so many times its
+expected time is left: a busy host takes several times as long.
+"""
 RECENT = 3
 """A unit is expected to take the mean time of so many of its point's last ones."""
 UNSOUND = 2
@@ -61,15 +66,18 @@ class Agenda:
         *,
         seconds: Mapping[str, float],
         widths: Widths,
+        first: int = 1,
         closing: Sequence[Unit] = (),
         seed: int = 0,
         reverse: bool = False,
     ) -> None:
-        """`points`: ids, the most informative first; `seconds`: expected for one repetition of each;
-        `closing`: units of the end, of which those whose point was measured are asked for.
+        """`points`: ids, the most informative first; `seconds`: expected for one repetition of each; `first`:
+        how many of the points the answer needs, which are never left out for others; `closing`: units of the
+        end, of which those whose point was measured are asked for.
         """
         self.points = tuple(points)
         self._limits = limits
+        self._first = max(1, first)
         self._expected = dict(seconds)
         self._widths = widths
         self._closing = deque(closing)
@@ -178,7 +186,7 @@ class Agenda:
     def _drop(self, left: float) -> None:
         """Leaves points out, the least informative first, where there is no time for all admitted ones."""
         wanting = self._wanting()
-        while len(wanting) > 1:
+        while len(wanting) > 1 and wanting[-1] not in self.points[: self._first]:
             last = (SAFETY - 1) * max(map(self.cost, wanting))
             if sum(map(self._missing_seconds, wanting)) + last <= left:
                 return
@@ -186,11 +194,12 @@ class Agenda:
 
     def _admit(self, left: float) -> None:
         """Takes up as many further points as there is time for, the most informative first."""
-        for point in self.points:
+        caution = SAFETY if any(self._took.values()) else UNKNOWN
+        for number, point in enumerate(self.points):
             if point in self._admitted or point in self._given_up:
                 continue
-            needed = SAFETY * self._missing_seconds(point)
-            if needed > left:
+            needed = (SAFETY if number < self._first else caution) * self._missing_seconds(point)
+            if needed > left and number >= self._first:
                 break
             self._admitted.append(point)
             left -= needed
@@ -302,15 +311,15 @@ class BudgetClock:
 
 
 class WithinBudget:
-    """The units that an agenda chooses, until only `reserve` seconds of a budget are left."""
+    """The units that an agenda chooses, until only `reserve()` seconds of a budget are left."""
 
-    def __init__(self, agenda: Agenda, clock: BudgetClock, reserve: float) -> None:
+    def __init__(self, agenda: Agenda, clock: BudgetClock, reserve: Callable[[], float]) -> None:
         self.agenda = agenda
         self._clock = clock
         self._reserve = reserve
 
     def _left(self) -> float:
-        return self._clock.left() - self._reserve
+        return self._clock.left() - self._reserve()
 
     def next(self) -> Unit | None:
         """What the agenda chooses."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from elbowroom import experiments
 from elbowroom.errors import UsageError
-from elbowroom.measure.agenda import Agenda, BudgetClock, Limits, WithinBudget, phases_seconds
+from elbowroom.measure.agenda import SAFETY, Agenda, BudgetClock, Limits, WithinBudget, phases_seconds
 from elbowroom.measure.results import point_results
+from elbowroom.plan.axes import is_control
 from elbowroom.plan.information import by_information
 from elbowroom.plan.order import estimate
 from elbowroom.plan.point import Point, Unit
@@ -25,10 +27,12 @@ START = 1.0
 """Seconds from the command until a clock runs: the interpreter and its imports."""
 LATE = 0.65
 """Share of a budget after which only what the answer rests on is made more precise."""
-REPORT, REPORT_POINT = 5.0, 0.02
+REPORT, REPORT_POINT = 2.0, 0.02
 """Seconds to seal, judge and report a run, and more for each point."""
-BUSY = 0.05
-"""Share of a budget kept for a host where all of that is slower: beside other work it took 9 s of 120."""
+REPORT_RESULTS = 6.0
+"""All of that takes at most so many times as long as computing the results, which is measured during the run:
+more time is kept on a slow or busy host.
+"""
 
 
 class Schedule:
@@ -40,22 +44,31 @@ class Schedule:
         self._least = least(prepared)
         self._points = by_information(prepared.expansion.points)
         self._agendas: list[Agenda] = []
-        self._weights = [self._seconds(group) for group in prepared.groups]
+        self._answer = {point.id for point in answer_points(prepared.expansion.points)}
+        self._weights = [self._seconds(group, self._points) for group in prepared.groups]
+        first = self._points[: len(self._answer)]
+        self._first_weights = [self._seconds(group, first) for group in prepared.groups]
+        self._results_s = 0.0
 
     def course(self, number: int) -> WithinBudget:
-        """The course of group `number`. Groups share the time by what their points take."""
-        later = self._weights[number + 1 :]
-        reserve = closing_seconds(self._prepared) + BUSY * min(
-            self._clock.seconds, self._prepared.plan.budget
-        )
-        left = max(0.0, self._clock.left() - reserve)
-        reserve += left * sum(later) / max(sum(self._weights[number:]), 1e-9)
+        """The course of group `number`. Groups share the time by what their points take, after what the
+        points of the answer take in each.
+        """
+        later, first = self._weights[number + 1 :], self._first_weights[number:]
+        left = max(0.0, self._clock.left() - self._closing())
+        others = max(0.0, left - sum(first))
+        for_later = (left - others) * sum(first[1:]) / max(sum(first), 1e-9)
+        for_later += others * sum(later) / max(sum(self._weights[number:]), 1e-9)
         agenda = self._agenda(self._prepared.groups[number])
         for entry in self._folder.entries():
             if entry.point in agenda.points:
                 agenda.record(entry.unit, phases_seconds(entry), sound=entry.record.get("status") != "failed")
         self._agendas.append(agenda)
-        return WithinBudget(agenda, self._clock, reserve)
+        return WithinBudget(agenda, self._clock, lambda: for_later + self._closing())
+
+    def _closing(self) -> float:
+        """Seconds that are kept for the end of the run."""
+        return max(closing_seconds(self._prepared), REPORT_RESULTS * self._results_s)
 
     def close(self) -> None:
         """Writes into the manifest what the budget was, what was spent of it, and what was left out."""
@@ -81,6 +94,7 @@ class Schedule:
                 for point in points
             },
             widths=self._widths,
+            first=len(ids & self._answer),
             closing=[unit for unit in group.units if unit.closing],
             seed=plan.seed,
             reverse=self._folder.manifest.reverse,
@@ -89,7 +103,11 @@ class Schedule:
     def _widths(self) -> Mapping[str, float]:
         """By point; late in a run only the points that the answer rests on are still too wide."""
         plan = self._prepared.plan
+        begun = time.monotonic()
         results = point_results(self._folder.manifest, self._folder.entries())[0]
+        # Imports make the first one slower.
+        spent = time.monotonic() - begun
+        self._results_s = min(spent, self._results_s) if self._results_s else spent
         by_point = widths(results, plan.precision or 1.0)
         crucial = experiments.get(plan.experiment).crucial
         if crucial is None or not plan.precision or self._clock.spent() < LATE * self._clock.seconds:
@@ -99,10 +117,10 @@ class Schedule:
             result.id: 0.0 for result in results if result.id not in wanted
         }
 
-    def _seconds(self, group: UnitGroup) -> float:
-        """What the fewest repetitions of all points of a group take."""
+    def _seconds(self, group: UnitGroup, points: Sequence[Point]) -> float:
+        """What the fewest repetitions of those points take that are of a group."""
         ids = {unit.point for unit in group.units}
-        points = [point for point in self._points if point.id in ids]
+        points = [point for point in points if point.id in ids]
         return estimate(points, _fewest_units(points, self._least))
 
 
@@ -116,18 +134,29 @@ def closing_seconds(prepared: Prepared) -> float:
     return REPORT + REPORT_POINT * len(prepared.expansion.points)
 
 
+def answer_points(points: Sequence[Point]) -> tuple[Point, ...]:
+    """What an answer needs at least: the controls and the most informative other point."""
+    controls = sum(is_control(point, points) for point in points)
+    return by_information(points)[: controls + 1]
+
+
+def smallest_budget(prepared: Prepared) -> int:
+    """Seconds in which the most informative point and the controls can be measured and reported."""
+    first = answer_points(prepared.expansion.points)
+    measuring = SAFETY * estimate(first, _fewest_units(first, least(prepared)))
+    return math.ceil(START + closing_seconds(prepared) + measuring)
+
+
 def check_budget(prepared: Prepared) -> None:
     """UsageError where there is not even time for the most informative point and the controls."""
-    points = by_information(prepared.expansion.points)
-    controls = sum(point.role == "control" for point in points)
-    first = points[: controls + 1]
-    needed = START + closing_seconds(prepared) + estimate(first, _fewest_units(first, least(prepared)))
+    needed = smallest_budget(prepared)
     if prepared.plan.budget < needed:
+        count = len(answer_points(prepared.expansion.points))
         raise UsageError(
-            "is too short for a single point",
+            f"is too short for an answer, which needs {least(prepared)} repetitions of {count} points",
             field="budget",
             value=f"{prepared.plan.budget:g} s",
-            hint=f"give at least {math.ceil(needed)}s",
+            hint=f"give at least {needed}s",
         )
 
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
-_LINES = 10
+_PERIOD = 2.0
+"""Seconds between two lines where stderr is no terminal, at least a sixtieth of the time spent."""
 
 
 class Progress:
@@ -29,12 +30,12 @@ class Progress:
         self._seconds = seconds
         self._tell = tell
         self._done = 0
-        self._begun = time.monotonic()
+        self._begun = self._printed = time.monotonic()
         self._bar: Bar | None = None
         self._task: TaskID | None = None
 
     def __enter__(self) -> Progress:
-        self._begun = time.monotonic()
+        self._begun = self._printed = time.monotonic()
         if self._total and sys.stderr.isatty():
             self._bar, self._task = _terminal(self._total)
             self._draw("")
@@ -53,8 +54,16 @@ class Progress:
         self._done += 1
         if self._bar is not None:
             self._draw(what)
-        elif self._done * _LINES // self._total > (self._done - 1) * _LINES // self._total:
+        elif self._is_due() or self._done == self._total:
             self._tell(f"{self._done} of {self._total} repetitions, {duration(self._left())} left")
+
+    def _is_due(self) -> bool:
+        """Whether it is time for another line."""
+        now = time.monotonic()
+        if now - self._printed < max(_PERIOD, (now - self._begun) / 60):
+            return False
+        self._printed = now
+        return True
 
     def _left(self) -> float:
         """Seconds left: the guess at first, more and more what was seen."""
@@ -84,17 +93,19 @@ class TimedProgress(Progress):
         if sys.stderr.isatty():
             super().__enter__()
         else:
+            self._begun = self._printed = time.monotonic()
             self._tell(f"measuring {self._points} points, {duration(self._seconds)} in all")
         return self
 
     def step(self, what: str) -> None:
         """One unit more is on the disk."""
         self._units += 1
-        before, self._done = self._done, min(self._total, int(self._spent()))
+        self._done = min(self._total, int(self._spent()))
         if self._bar is not None:
             self._draw(what)
-        elif self._done * _LINES // self._total > before * _LINES // self._total:
-            self._tell(f"{self._units} repetitions, at most {duration(self._left())} left")
+        elif self._is_due():
+            plural = "s" if self._units > 1 else ""
+            self._tell(f"{self._units} repetition{plural}, at most {duration(self._left())} left")
 
     def _left(self) -> float:
         return max(0.0, self._seconds - self._spent())

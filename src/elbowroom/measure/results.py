@@ -122,7 +122,9 @@ def evaluate(folder: RunFolder) -> Results:
         judged = imported(findings)
     else:
         cpus = sum(len(core.pus) for core in machine.cores)
-        judged = verdict(findings, points, observations(entries, manifest.state, cpus))
+        judged = verdict(
+            findings, points, observations(entries, manifest.state, cpus), _shortage(manifest, entries)
+        )
         if not judged.trusted:
             findings = tuple(tentative(finding) for finding in findings)
     if lacking := cut(manifest, entries):
@@ -157,6 +159,17 @@ def cut(manifest: Manifest, entries: Sequence[Entry]) -> str:
     if not lacking:
         return ""
     return f"its journal lacks {sum(lacking)} repetitions of {len(lacking)} points; restore it from a copy"
+
+
+def _shortage(manifest: Manifest, entries: Sequence[Entry]) -> str:
+    """What a budget that left points out was too short for."""
+    if manifest.budget is None or not manifest.budget.left_out:
+        return ""
+    return (
+        f"the budget of {manifest.budget.seconds:.0f} s ended after {len(entries)} repetitions, before any "
+        f"point other than the controls had the {manifest.budget.least} that an interval needs; continue "
+        "with: --resume RUN --budget 60s"
+    )
 
 
 def left_out_notes(manifest: Manifest) -> tuple[Note, ...]:

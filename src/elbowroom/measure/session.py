@@ -58,6 +58,8 @@ from elbowroom.store.sealed import seal
 from elbowroom.virtual.cluster import scaled
 from elbowroom.workloads import Losses
 
+MANY_POINTS = 100
+"""The results of more points take seconds."""
 SIMULATED_UNIT = 0.003
 """Seconds that one repetition on a virtual machine takes, the journal's writing to the disk included."""
 
@@ -313,6 +315,8 @@ def _measure(
                         first, probe = probe, None
                         course = schedule.course(number) if schedule else None
                         work.run(group, first, lambda unit: bar.step(unit.point), course)
+            if len(prepared.expansion.points) > MANY_POINTS:
+                tell("computing the results")
             if schedule:
                 schedule.close()
             elif isinstance(source, RecordedSource) and source.budget:

@@ -12,7 +12,7 @@ import msgspec
 
 from elbowroom import experiments
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
-from elbowroom.launch import build, gpu, modes, starpu
+from elbowroom.launch import build, gpu, hwloc, modes, native, starpu
 from elbowroom.launch.launcher import Launch, LaunchRequest
 from elbowroom.launch.launchers import build_launch, detect, host_count, missing_program
 from elbowroom.launch.mpi import find_mpi, refused_persistent, refused_progress, refused_threads, spec_of
@@ -154,7 +154,9 @@ class Live:
     def topology(self) -> str:
         """hwloc's XML of this host."""
         if self._topology is None:
-            self._topology = modes.topology_xml(self.probe)
+            # Before the probe is built, in a dry run, its library is asked.
+            built = self.probe.exists()
+            self._topology = modes.topology_xml(self.probe) if built else hwloc.topology_xml()
         return self._topology
 
     def observers(self) -> dict[str, Any]:
@@ -170,7 +172,8 @@ class Live:
         if point.workload.needs_starpu:
             return self._without_starpu()
         if point.workload.needs_gpu:
-            return point.workload.gpu_refusal(self._gpu_facts(point.workload.program))
+            facts = self._gpu_facts(point.workload.program)
+            return "" if facts is None else point.workload.gpu_refusal(facts)
         if not point.workload.program:
             return self._without_features(point)
         if len(point.comm_cores) < 2:
@@ -195,15 +198,21 @@ class Live:
         """What the MPI says of itself when one rank of the probe starts; empty where none does."""
         if self._facts is None:
             self._facts = {}
+            if not self.probe.exists():  # in a dry run
+                return self._facts
             with contextlib.suppress(ElbowroomError):
                 probe = self.open(ProbeStart(1, False, True))
                 self._facts = dict(probe.hello.get("mpi", {}))
                 probe.close()
         return self._facts
 
-    def _gpu_facts(self, program: str) -> GpuFacts | Failure:
-        """What there is of an accelerator, as the program that answers sees it."""
+    def _gpu_facts(self, program: str) -> GpuFacts | Failure | None:
+        """What there is of an accelerator, as the program that answers sees it; None where it must be built
+        first and nothing is (in a dry run).
+        """
         if self._gpu is None:
+            if gpu.missing_driver() is None and not build.application(program, self._mpi).exists():
+                return None
             self._gpu = gpu.gpu_facts(lambda: build.application(program, self._mpi))
         return self._gpu
 
@@ -383,7 +392,11 @@ class VirtualSource(_NothingStarted):
         return {}
 
     def refuse(self, point: Point) -> str:
-        """What its laws say nothing about."""
+        """What its laws say nothing about; unknown where a simulator answers that must be built first and
+        nothing is (in a dry run).
+        """
+        if self._virtual.definition.truth == "requests" and not build.simulator().exists():
+            return ""
         return self._virtual.refuse(point)
 
     def open(self, start: ProbeStart) -> Conversation:
@@ -399,13 +412,16 @@ class VirtualSource(_NothingStarted):
 
 def _virtual_machine(spec: str, noise: float | None, seed: int | None) -> VirtualMachine:
     virtual = load(spec)
-    return VirtualMachine(
+    machine = VirtualMachine(
         virtual.definition,
         machine=virtual.machine,
         noise=NOISE if noise is None else noise,
         seed=SEED if seed is None else seed,
         simulate=simulate,
     )
+    if not native.is_dry_run():
+        _ = machine.truth  # what cannot be is refused before anything is written
+    return machine
 
 
 def with_starpu(where: Where, plan: Plan, tell: Callable[[str], object]) -> Where:

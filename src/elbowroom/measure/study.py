@@ -16,10 +16,11 @@ from elbowroom.documents import DocumentFormat, convert
 from elbowroom.errors import ElbowroomError, MachineError, UsageError, closest
 from elbowroom.experiments.experiment import RunPart
 from elbowroom.experiments.plans import Overrides, decode, load
-from elbowroom.files import disk_error
+from elbowroom.files import disk_error, wrong_kind
 from elbowroom.machine.identity import HARDWARE, check_same, difference
 from elbowroom.machine.topology import Machine
 from elbowroom.measure import session
+from elbowroom.measure.budgets import smallest_budget
 from elbowroom.measure.manifest import Tell, now
 from elbowroom.measure.progress import duration
 from elbowroom.measure.results import Results, evaluate
@@ -228,6 +229,9 @@ def plan(request: StudyRequest, tell: Tell = lambda _: None) -> Planned:
             prepared[run.name] = session.prepare(asked, choose(asked.where))
         except ElbowroomError as error:
             reasons[run.name] = error.message.removeprefix(REFUSED)
+    if request.budget and not machine.virtual:
+        prepared, short = within_budget(prepared, request.budget)
+        reasons |= short
     return Planned(
         study, machine, runs, prepared, {name: reason for name, reason in reasons.items() if reason}
     )
@@ -237,6 +241,32 @@ def unobserved(where: Where) -> dict[str, str]:
     """What cannot be observed there, with the reasons."""
     observers = choose(where).observers()
     return {name: str(item["reason"]) for name, item in observers.items() if item.get("status") == "n/a"}
+
+
+def within_budget(
+    prepared: Mapping[str, Prepared], budget: float
+) -> tuple[dict[str, Prepared], dict[str, str]]:
+    """The runs that can be measured in their shares of a budget, in s, with these; why the others cannot.
+    UsageError where none can.
+    """
+    total = sum(item.seconds for item in prepared.values())
+    shares = {name: budget * item.seconds / max(total, 1e-9) for name, item in prepared.items()}
+    needed = {name: smallest_budget(item) for name, item in prepared.items()}
+    fitting = [name for name in prepared if needed[name] <= shares[name]]
+    if prepared and not fitting:
+        least = min(budget * needed[name] / max(shares[name], 1e-9) for name in prepared)
+        raise UsageError(
+            f"is too short for any of the {len(prepared)} runs",
+            field="budget",
+            value=f"{budget:g} s",
+            hint=f"give at least {duration(1.05 * least)}, or choose figures with --only",
+        )
+    limited = {name: msgspec.structs.replace(prepared[name], budget=shares[name]) for name in fitting}
+    return limited, {
+        name: f"its share of the budget, {shares[name]:.0f} s, is too short: it needs {needed[name]} s"
+        for name in prepared
+        if name not in limited
+    }
 
 
 def _run_request(
@@ -290,7 +320,7 @@ def begun(path: Path | str) -> StudyRequest:
     """The request that the study in a folder was begun with; UsageError where there is none."""
     folder = Path(path)
     if not (folder / FILE).exists():
-        what = "is not the folder of a study (it has no study.json)" if folder.is_dir() else "does not exist"
+        what = wrong_kind(folder, "folder") or "is not the folder of a study (it has no study.json)"
         raise UsageError(what, field="resume", value=str(path), hint="name the folder a study was written to")
     known = FOLDER_FORMAT.read(folder / FILE)
     where = convert(known.where, Where, where=str(folder / FILE), subject="study", hint=FOLDER_FORMAT.hint)

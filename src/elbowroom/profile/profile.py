@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elbowroom.errors import UsageError
+from elbowroom.files import wrong_kind
 from elbowroom.profile import memory_traffic
 from elbowroom.profile.manifest import FILE, MANIFEST, Manifest
 from elbowroom.profile.memory_traffic import MEMORY, MemoryTraffic
@@ -165,9 +166,9 @@ def _memory(folder: Path) -> MemoryTraffic | None:
 
 
 def _manifest(folder: Path) -> Manifest | None:
-    if not folder.is_dir():
+    if what := wrong_kind(folder, "folder"):
         raise UsageError(
-            "is not a folder" if folder.exists() else "does not exist",
+            what,
             field="profile",
             value=str(folder),
             hint="name a folder that `profile -o` wrote",

@@ -189,19 +189,26 @@ def imported(findings: Sequence[Finding]) -> Verdict:
 
 
 def verdict(
-    findings: Sequence[Finding], results: Sequence[PointResult], observations: Observations | None = None
+    findings: Sequence[Finding],
+    results: Sequence[PointResult],
+    observations: Observations | None = None,
+    shortage: str = "",
 ) -> Verdict:
     """What the run says: the first finding's text where the run can be trusted; else that there is no
     verdict and why, and what the numbers show tentatively. A control is never the answer.
 
     `interference`: True where a finding shows it, False where findings show quiet, None where neither shows;
-    tentative too where the run is not trusted.
+    tentative too where the run is not trusted. `shortage`: why points are missing, if they are.
     """
     controls_only = {result.id for result in results if result.role == "control"}
     answers = [item for item in findings if not item.points or not controls_only.issuperset(item.points)]
     trusted, reasons = judge(results, observations)
-    if results and not _measured(results):
-        lost = [reason for reason in reasons if "points failed" in reason] or ["the plan has only controls."]
+    if (results or shortage) and not _measured(results):
+        failed = [reason for reason in reasons if "points failed" in reason]
+        if shortage and not failed:
+            text = f"No verdict: {shortage}"
+            return Verdict(trusted=False, text=text, reasons=(shortage,), findings=tuple(findings))
+        lost = failed or ["the plan has only controls."]
         text = f"Nothing was measured: {lost[0]}"
         return Verdict(trusted=False, text=text, reasons=reasons or (text,), findings=tuple(findings))
     if trusted:

@@ -21,6 +21,7 @@ from elbowroom.files import (
     sync,
     sync_folder,
     temporary_prefix,
+    wrong_kind,
 )
 from elbowroom.machine.topology import Machine
 from elbowroom.plan.point import Note, Point
@@ -173,7 +174,7 @@ class RunFolder:
         path = Path(path)
         file = path / "manifest.json"
         if not os.path.lexists(file):
-            what = "is not a run folder (it has no manifest.json)" if path.is_dir() else "does not exist"
+            what = wrong_kind(path, "folder") or "is not a run folder (it has no manifest.json)"
             raise UsageError(what, field="run", value=str(path), hint=_RUN_HINT)
         return cls(path, MANIFEST_FORMAT.read(file))
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elbowroom.errors import UsageError
-from elbowroom.files import read_text, write_with
+from elbowroom.files import read_text, write_with, wrong_kind
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -40,8 +40,8 @@ class TetraMesh:
 def read_mesh(path: Path) -> TetraMesh:
     """The tetrahedra of a file; UsageError for a file that is none, and for other cells that fill space."""
     hint = "write it by Gmsh as MSH 4.1 or VTK, in ASCII"
-    if not path.is_file():
-        raise UsageError("no such file", field="mesh", value=str(path), hint=hint)
+    if what := wrong_kind(path, "file"):
+        raise UsageError(what, field="mesh", value=str(path), hint=hint)
     with path.open("rb") as file:
         start = file.read(4096)
     if start.startswith(b"$MeshFormat") and _gmsh_is_text(start):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -28,7 +29,7 @@ from elbowroom.virtual.gpu_rates import Host
 from elbowroom.virtual.laws import Exchange, ProcessRates, Work, answer
 from elbowroom.virtual.machines import machine_of, truth_of
 from elbowroom.virtual.requests import Requests, Simulate
-from elbowroom.virtual.truth import check_noise
+from elbowroom.virtual.truth import Truth, check_noise
 
 FLAG = "virtual"
 """On every phase and point: nothing of it was measured."""
@@ -77,12 +78,19 @@ class VirtualMachine:
         self.definition = definition
         self.machine = machine_of(definition) if machine is None else machine
         self.noise, self.seed = noise, seed
-        self._truth = truth_of(definition, simulate)
+        self._simulate = simulate
+        if definition.truth != "requests" or simulate is None:
+            _ = self.truth  # what cannot be is refused now
         self._node = {number: index for index, number in enumerate(layout_of(self.machine).nodes)}
         sockets = self.machine.socket_of
         self._socket = {core.number: sockets[core.package] for core in self.machine.cores}
         self._host_of_gpu: Host | None = None
         self._answers: dict[tuple[hosts.Process, ...], tuple[ProcessRates, ...]] = {}
+
+    @functools.cached_property
+    def truth(self) -> Truth:
+        """What answers; made when it is first needed where the simulator must run for it."""
+        return truth_of(self.definition, self._simulate)
 
     def hello(self, ranks: int) -> dict[str, Any]:
         """The first line of a probe: as docs/reference/protocol.md, and under `virtual` what is simulated."""
@@ -120,7 +128,7 @@ class VirtualMachine:
         kernel = find(point.kernel)
         if kernel is not None and kernel.pool:
             return POOL
-        if point.processes == "core" and not isinstance(self._truth, Credits | Requests):
+        if point.processes == "core" and self.definition.truth not in ("credits", "requests"):
             return PER_CORE.format(name=self.definition.name)
         try:
             point.workload.partition(scaled)
@@ -145,7 +153,7 @@ class VirtualMachine:
     def gpu_host(self) -> Host:
         """The host of its accelerator, always as a network of credits: published curves know no copies."""
         if self._host_of_gpu is None:
-            network = self._truth
+            network = self.truth
             if not isinstance(network, Credits):
                 network = truth_of(msgspec.structs.replace(self.definition, truth="credits"))
             assert isinstance(network, Credits)
@@ -335,9 +343,9 @@ class VirtualMachine:
     def _host(self, host: tuple[hosts.Process, ...]) -> tuple[ProcessRates, ...]:
         if host not in self._answers:
             self._answers[host] = (
-                hosts.answers(self._truth, self.definition, host)
-                if isinstance(self._truth, Credits | Requests)
-                else tuple(answer(self._truth, self.definition, *process) for process in host)
+                hosts.answers(self.truth, self.definition, host)
+                if isinstance(self.truth, Credits | Requests)
+                else tuple(answer(self.truth, self.definition, *process) for process in host)
             )
         return self._answers[host]
 

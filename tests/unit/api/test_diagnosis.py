@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from elbowroom.models.document import Calibration
 from elbowroom.profile import rank_file as f
 from made_profiles import MS, Row, write_profile
 
+QUICK = Path(__file__).resolve().parents[2] / "data" / "quick"
 STEPS = 20
 SIZE = 48_000_000
 
@@ -63,6 +65,80 @@ def test_the_command_prints_the_advice_of_a_profile(
     assert "Change cores" in text
     assert cli.run([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["schema"] == "elbowroom/diagnosis"
+
+
+def test_what_computing_and_messages_leave_of_a_step_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Steps of 20 ms: 7 compute, 3 exchange, and then both ranks wait for a barrier."""
+    rows: list[list[Row]] = [[], []]
+    for step in range(STEPS):
+        for rank in (0, 1):
+            begin, end = (20 * step + 7) * MS, (20 * step + 10) * MS
+            both = (begin, end, SIZE, 1 - rank, "MPI_Sendrecv")
+            rows[rank] += [(*both, f.SENDRECV, f.CALL | f.BETWEEN), (*both, f.RECEIVE, f.BETWEEN)]
+            rows[rank] += [(end, (20 * step + 20) * MS, 0, -1, "MPI_Barrier", f.COLLECTIVE, f.CALL)]
+    folder = write_profile(tmp_path / "p", rows, (0, 1), end=400 * MS, host=b"henri")
+    found = api.diagnose(folder, model="henri")
+    steps = found.steps
+    assert steps.computation_s + steps.network_s + steps.waiting_s == pytest.approx(
+        steps.duration_s, rel=0.01
+    )
+    assert steps.waiting_s == pytest.approx(0.010, rel=0.05)
+    assert cli.run(["diagnose", "--profile", str(folder), "--model", "henri"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "The other 10 ms (50%) they are inside MPI while no data moves" in text
+
+
+def test_a_diagnosis_that_is_stopped_names_the_command_that_continues_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profile = profile_of(tmp_path / "my p", host="here")
+    monkeypatch.chdir(tmp_path)
+
+    def stop(*_words: Any, **_options: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("elbowroom.api.machine_models.dry_run", stop)
+    assert cli.run(["diagnose", "--profile", str(profile), "--cores", "2", "--budget", "40s"]) == 1
+    err = capsys.readouterr().err
+    assert f"continue with: elbowroom diagnose --profile '{profile}' --budget 40s --cores 2" in err
+    assert "measuring one, at most 40 s" in err
+
+
+def test_a_model_is_measured_within_the_budget_and_continued_where_it_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, str, float]] = []
+
+    class Stop(Exception):
+        pass
+
+    def run(plan: str, *, out: str, overrides: Any, **_: Any) -> None:
+        asked.append((plan, out, overrides.budget))
+        raise Stop
+
+    def resume(folder: Path, *, budget: float, **_: Any) -> None:
+        asked.append(("resume", str(folder), budget))
+        raise Stop
+
+    monkeypatch.chdir(tmp_path)
+    henri = api.dry_run("quick", machine="henri")
+    monkeypatch.setattr("elbowroom.api.machine_models.dry_run", lambda *_words, **_options: henri)
+    monkeypatch.setattr("elbowroom.api.machine_models.FEW_CORES", 1000)
+    monkeypatch.setattr("elbowroom.api.machine_models.run", run)
+    monkeypatch.setattr("elbowroom.api.machine_models.resume", resume)
+    with pytest.raises(Stop):
+        model_of_machine(("a",), SIZE, budget=60, name="p", tell=lambda _: None)
+    shutil.copytree(QUICK, tmp_path / "runs" / "p-sizes")
+    manifest = tmp_path / "runs" / "p-sizes" / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "finished": ""}))
+    with pytest.raises(Stop):
+        model_of_machine(("a",), SIZE, budget=60, name="p", tell=lambda _: None)
+    assert asked == [("sizes", "runs/p-sizes", 36.0), ("resume", "runs/p-sizes", 36.0)]
+    with pytest.raises(UsageError, match="too short to measure a model") as caught:
+        model_of_machine(("a",), SIZE, budget=8, name="q", tell=lambda _: None)
+    assert caught.value.hint.startswith("give at least ")
 
 
 def test_marks_make_the_steps(tmp_path: Path) -> None:

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 import elbowroom
 from elbowroom import cli
-from elbowroom.broadcast.simulated import check_tree, parse_latency, parse_rate
+from elbowroom.broadcast.simulated import (
+    MOST_SEGMENTS,
+    SEGMENT_OF_TWO,
+    check_tree,
+    parse_latency,
+    parse_rate,
+    usual_segment,
+)
 from elbowroom.errors import ElbowroomError, UsageError
 from elbowroom.launch import build
 
@@ -104,3 +111,16 @@ def test_the_command_prints_the_time_and_the_bandwidth(capfd: pytest.CaptureFixt
     assert (printed["tree"], printed["segment"], printed["recipients"]) == ("flat", 0, 3)
     assert cli.run(words) == 0
     assert "nothing is measured" in " ".join(capfd.readouterr().out.split())
+
+
+@pytest.mark.usefixtures("simulator")
+def test_two_trees_without_a_segment_are_faster_than_a_binomial_tree() -> None:
+    two = simulated(tree="two")
+    assert two.segment == SEGMENT_OF_TWO
+    assert two.seconds < simulated(tree="binomial").seconds
+
+
+@given(st.integers(1, 2**40))
+def test_the_usual_segment_makes_no_more_segments_than_can_be_simulated(size: int) -> None:
+    assert usual_segment("binomial", size) == usual_segment("auto", size) == 0
+    assert -(-size // usual_segment("two", size)) <= MOST_SEGMENTS

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 import click
 import pytest
 
+import console_lines
 import elbowroom
 from elbowroom.cli.commands import group
 from elbowroom.experiments.plans import names
@@ -72,6 +73,35 @@ def refusal(words: list[str]) -> str:
 @pytest.mark.parametrize(("page", "words"), cases(), ids=str)
 def test_a_command_in_the_documentation_parses(page: str, words: list[str]) -> None:
     assert not refusal(words), f"{page}: elbowroom {' '.join(words)}"
+
+
+def test_every_console_line_of_readme_and_guide_can_be_typed_with_the_stand_ins_of_one_table() -> None:
+    """tests/bootstrap/typed.py types them; what it types parses, too."""
+    for line in console_lines.lines(ROOT):
+        if not console_lines.reason_not_to_type(line):
+            text = re.sub(r"\$\([^)]*\)", "run", console_lines.typed(line))
+            words = next(iter(commands(f"```console\n$ {text}\n```\n")), None)
+            own = ("mpirun ", "python3 -m venv ", "venv/bin/")
+            assert words is not None or text.startswith(own), f"{line.page}:{line.number}: {text}"
+            assert words is None or not refusal(words), f"{line.page}:{line.number}: {text}"
+
+
+def test_every_stand_in_is_used() -> None:
+    every = list(console_lines.lines(ROOT))
+    tables = (console_lines.NOT_TYPED, console_lines.STAND_INS, console_lines.UNAVAILABLE)
+    for stand_in in (item for table in tables for item in table):
+        assert any(re.search(stand_in.pattern, line.text) for line in every), stand_in.what
+
+
+def test_lines_that_measure_have_a_budget() -> None:
+    text = console_lines.with_budget("elbowroom run sizes --kernels triad", "20s")
+    assert text == "elbowroom run --budget 20s sizes --kernels triad"
+    for other in (
+        "elbowroom run model --machine henri",
+        "elbowroom run cores --budget 60s",
+        "elbowroom list",
+    ):
+        assert console_lines.with_budget(other, "20s") == other
 
 
 def test_the_documentation_shows_every_command() -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
+import msgspec
 import pytest
 
 from elbowroom.plan.point import Point
+from elbowroom.results.quiet import verdict
+from elbowroom.results.result import Kept, PointResult
 from studies import MIB, SMALL, by_key, sound, study
 
 
@@ -77,3 +82,31 @@ def test_quick_shows_latency_as_bandwidth_beside_bandwidths() -> None:
         series for series in rates.series if series.side == "communication" and series.style == "alone"
     )
     assert alone.y[0] == pytest.approx(4 / 0.2, rel=0.02)
+
+
+def _uncertain(half: float) -> list[PointResult]:
+    """Twelve sides that lose nothing but one, whose own interval ends just below 1."""
+    found = study("quick", SMALL, lambda _: (6.6, 6.6, 8000.0, 8000.0))[1]
+    changed = []
+    for item in found:
+        value = 0.8 if (item.kernel, item.size) == ("triad", 64 * MIB) else 1.0
+        kept = Kept(value=value, low=value * math.exp(-half), high=value * math.exp(half))
+        side = msgspec.structs.replace(item.comp, kept=kept)
+        changed.append(msgspec.structs.replace(item, comp=side))
+    return changed
+
+
+def test_one_side_of_many_whose_interval_ends_just_below_one_is_no_interference() -> None:
+    experiment = study("quick", SMALL, vm)[0]
+    found = _uncertain(half=0.2)
+    findings = experiment.findings(found, SMALL)
+    assert not [finding for finding in findings if finding.level == "interference"]
+    assert findings[0].text.startswith("Perhaps there is interference")
+    assert "by chance: more repetitions decide" in findings[0].text
+    assert verdict(findings, found).interference is not True
+
+
+def test_one_side_of_many_that_loses_beyond_chance_is_interference() -> None:
+    experiment = study("quick", SMALL, vm)[0]
+    findings = experiment.findings(_uncertain(half=0.02), SMALL)
+    assert findings[0].text.startswith("Yes, there is interference here, the computation suffers: TRIAD")

@@ -41,7 +41,7 @@ def test_an_unknown_plan_is_named_with_what_is_close() -> None:
 
 
 def test_a_missing_file_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no such file"):
+    with pytest.raises(UsageError, match="does not exist"):
         load(tmp_path / "absent.toml")
 
 

@@ -22,6 +22,7 @@ def agenda(
     widths: Mapping[str, float] | Callable[[], Mapping[str, float]] | None = None,
     seconds: Mapping[str, float] | None = None,
     at_the_end: list[Unit] | None = None,
+    first: int = 1,
     seed: int = 1,
     reverse: bool = False,
 ) -> Agenda:
@@ -30,6 +31,7 @@ def agenda(
         limits or Limits(least=5, most=10),
         seconds=seconds or dict.fromkeys(POINTS, 1.0),
         widths=widths if callable(widths) else lambda: widths or {},
+        first=first,
         closing=at_the_end or [],
         seed=seed,
         reverse=reverse,
@@ -175,3 +177,17 @@ def test_a_point_that_was_given_up_is_not_asked_for_again() -> None:
     units, _ = measured(plan, math.inf)
     assert counts(units)["b"] == 0
     assert plan.left_out() == ()
+
+
+def test_on_a_host_slower_than_expected_the_points_of_the_answer_come_first() -> None:
+    """All points seem to fit by what was expected of them, and a repetition takes three times as long."""
+    plan = agenda(first=2)
+    units, _ = measured(plan, 34, takes=lambda _: 3.0)
+    assert {point for point, count in counts(units).items() if count >= 5} == {"control", "a"}
+    assert plan.left_out() == ("b", "c", "d")
+
+
+def test_points_of_the_answer_are_not_left_out_where_time_is_too_short_for_them() -> None:
+    units, _ = measured(agenda(first=2), 25, takes=lambda _: 3.0)
+    assert set(counts(units)) == {"control", "a"}
+    assert max(counts(units).values()) - min(counts(units).values()) <= 1

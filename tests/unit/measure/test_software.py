@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -32,6 +33,7 @@ def test_an_installed_elbowroom_says_why_its_commit_is_unknown(monkeypatch: pyte
     assert "installed" in unknown["software.commit"]
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 def test_a_changed_checkout_is_marked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
     (tmp_path / "file").write_text("one")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import elbowroom
@@ -196,3 +198,35 @@ def test_a_budget_is_shared_among_the_runs(folder: str, monkeypatch: pytest.Monk
     assert len(shares) == 2
     assert all(0 < seconds < 100 for seconds in shares[:1])
     assert shares[-1] == pytest.approx(100, abs=2)
+
+
+def planned(seconds: dict[str, float]) -> dict[str, Any]:
+    """Runs as prepared for a machine that measures, each estimated to take so many seconds."""
+    prepared = elbowroom.dry_run("quick", machine="henri")
+    return {name: msgspec.structs.replace(prepared, seconds=one) for name, one in seconds.items()}
+
+
+def test_a_plan_within_a_budget_takes_no_longer_and_says_which_runs_do_not_fit() -> None:
+    limited, reasons = measured.within_budget(planned({"long": 900.0, "short": 10.0}), 300.0)
+    assert list(limited) == ["long"]
+    assert limited["long"].budget == pytest.approx(300 * 900 / 910)
+    assert re.fullmatch(r"its share of the budget, 3 s, is too short: it needs \d+ s", reasons["short"]), (
+        reasons
+    )
+
+
+def test_a_budget_that_no_run_fits_into_is_refused_with_one_that_does() -> None:
+    runs = planned({"one": 100.0, "other": 100.0})
+    with pytest.raises(UsageError, match="too short for any of the 2 runs") as caught:
+        measured.within_budget(runs, 5.0)
+    least = re.match(r"give at least (\d+) s", caught.value.hint)
+    assert least, caught.value.hint
+    assert measured.within_budget(runs, 1.05 * float(least[1]))[0]
+
+
+def test_a_dry_run_says_what_could_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["study", "denis2021", "--machine", "henri", "--dry-run"]) == 0
+    text = capsys.readouterr().out
+    assert ": can be shown, " in text
+    assert "statements can be judged" in text
+    assert ": shown" not in text

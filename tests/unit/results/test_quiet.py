@@ -191,3 +191,13 @@ def test_an_untrusted_run_gives_no_answer_but_what_the_numbers_show() -> None:
 
 def test_a_verdict_of_no_findings_says_nothing_about_interference() -> None:
     assert verdict([], [control(1.0)]).interference is None
+
+
+def test_a_budget_that_ended_before_the_answers_point_is_not_a_plan_of_controls() -> None:
+    only_control = [msgspec.structs.replace(control(1.0), role="control")]
+    shortage = "the budget of 30 s ended after 11 repetitions"
+    for measured in ([], only_control):
+        found = verdict([], measured, shortage=shortage)
+        assert found.text == f"No verdict: {shortage}"
+        assert not found.trusted
+    assert "the plan has only controls" in verdict([], only_control).text

@@ -19,7 +19,7 @@ from elbowroom.virtual.machines import of_name
 LARGE = 64_000_000
 HENRI = of_name("henri")
 EXACT = VirtualMachine(HENRI, noise=0)
-TRUTH = EXACT._truth
+TRUTH = EXACT.truth
 
 
 def of(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+import msgspec
+
 from elbowroom.draw.figure import Axis, Figure
 from elbowroom.experiments.common.panels import as_bandwidth, kept_figure, side_by_side
 from elbowroom.experiments.common.sentences import (
@@ -26,6 +28,7 @@ from elbowroom.machine.topology import Machine
 from elbowroom.plan.axes import expand
 from elbowroom.plan.kernels import find
 from elbowroom.results.curves import highest, regime, traffic
+from elbowroom.results.family import SIDES, SideName, losing_sides
 from elbowroom.results.quiet import ANSWER, controls
 from elbowroom.results.result import Finding, PointResult
 
@@ -60,9 +63,13 @@ def _regime(item: PointResult, peaks: dict[int, float]) -> str:
     return f" Blue: only the computation slows down, while the bandwidth is far from saturated; {how}."
 
 
-def _pair(item: PointResult, peaks: dict[int, float]) -> Finding:
-    """One kernel beside one size: what each side kept, and the regime where a side suffers."""
-    who, level = _who(item)
+def _pair(item: PointResult, peaks: dict[int, float], losing: frozenset[tuple[str, SideName]]) -> Finding:
+    """One kernel beside one size: what each side kept, and the regime where a side suffers. It shows
+    interference where that is sure among all sides (`losing`).
+    """
+    who, seen = _who(item)
+    sure = seen == "quiet" or any(point == item.id for point, _ in losing)
+    level: Literal["quiet", "interference", "note"] = seen if sure else "note"
     text = (
         f"{kernel_name(item.kernel)} beside {size_text(item.size)} messages: {who}; the computation keeps "
         f"{kept_text(item.comp.kept)}, the communication {kept_text(item.comm.kept)}; 1 means undisturbed."
@@ -103,16 +110,27 @@ def crucial(results: Sequence[PointResult]) -> frozenset[str]:
     return frozenset(wanted | {_shown(points).id} if points else wanted)
 
 
-def _answer(points: Sequence[PointResult]) -> Finding:
-    """The answer in one sentence."""
-    affected, shown = _affected(points), _shown(points)
-    who, level = _who(shown)
-    head = f"{ANSWER}{who}" if affected else "No interference above 5 % was measured here"
+def _answer(points: Sequence[PointResult], losing: frozenset[tuple[str, SideName]]) -> Finding:
+    """The answer in one sentence: yes where a side loses beyond what chance makes of so many sides."""
+    sure = [item for item in _affected(points) if any(point == item.id for point, _ in losing)]
+    affected = sure or _affected(points)
+    shown = _shown(affected or points)
+    who, seen = _who(shown)
+    level: Literal["quiet", "interference", "note"] = seen
+    if sure:
+        head = f"{ANSWER}{who}"
+    elif affected:
+        level, head = "note", f"Perhaps there is interference, {who}"
+    else:
+        head = "No interference above 5 % was measured here"
     text = (
         f"{head}: {kernel_name(shown.kernel)} on {cores_text(shown.n)} beside "
         f"{size_text(shown.size)} messages keeps "
         f"{kept_text(shown.comp.kept)} of its rate, and the communication {kept_text(shown.comm.kept)}."
     )
+    if affected and not sure:
+        count = sum(side.kept is not None for item in points for side in (item.comp, item.comm))
+        text += f" Of {count} sides that lose nothing, one may look so by chance: more repetitions decide."
     return Finding(
         key="answer", level=level, text=text, points=tuple(item.id for item in affected or [shown])
     )
@@ -128,7 +146,8 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
     if not points:
         return (nothing("answer", "Interference"),)
     planned = [item for item in points if item.role != "control"]
-    findings = [_answer(planned) if planned else nothing("answer", "Interference")]
+    losing = losing_sides(planned)
+    findings = [_answer(planned, losing) if planned else nothing("answer", "Interference")]
     peaks = highest(points)
     for (kernel, n), group in _curves(points).items():
         if len(group) >= 3:
@@ -138,9 +157,12 @@ def findings(results: Sequence[PointResult], machine: Machine) -> tuple[Finding,
                 f"{suffers('the communication', comm, size_text)} "
                 f"{suffers('The computation', comp, size_text)}"
             )
-            findings.append(onset_finding(f"onset-{kernel}-n{n}", text, group, (comm, comp)))
+            finding = onset_finding(f"onset-{kernel}-n{n}", text, group, (comm, comp))
+            if not losing.intersection((item.id, side) for item in group for side in SIDES):
+                finding = msgspec.structs.replace(finding, level="note")
+            findings.append(finding)
         ends = {item.id: item for item in (max(group, key=_size), min(group, key=_size))}
-        findings += [_pair(item, peaks) for item in ends.values()]
+        findings += [_pair(item, peaks, losing) for item in ends.values()]
     contrast = _contrast(points)
     return (*findings, contrast) if contrast else tuple(findings)
 

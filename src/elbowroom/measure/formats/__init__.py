@@ -10,3 +10,16 @@ Format = Literal[
 """What `export` writes; here, so that the command line knows the names without loading what writes them."""
 
 FORMATS: tuple[Format, ...] = get_args(Format)
+
+ENDINGS: dict[str, tuple[str, ...]] = {
+    "parquet": (".parquet", ".pq"),
+    "csv": (".csv",),
+    "json": (".json",),
+    "osu": (".txt", ".out", ".osu"),
+    "bmf": (".json", ".bmf"),
+    "openmetrics": (".prom", ".om", ".txt"),
+    "junit": (".xml",),
+    "hwloc": (".xml",),
+    "curves": (".csv",),
+}
+"""Of the names of their files; figures are written into a folder."""
