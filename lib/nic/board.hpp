@@ -2,7 +2,9 @@
 #pragma once
 
 #include <pthread.h>
+#include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -26,13 +28,30 @@ struct Connection {
   Connection reversed() const { return {peer, port}; }
 };
 
-struct BoardMemory;
+// Where a process's end of a connection is.
+struct Entry {
+  std::uint32_t key;
+  int owner;  // 0: the slot is free
+  int node;
+};
 
+// In a file of this user that no other may open.
+struct BoardMemory {
+  std::uint32_t format;
+  pthread_mutex_t mutex;
+  Fluid fluid;
+  std::array<Entry, kConnections> entries;
+};
+
+// No signal handler runs while its functions hold the lock of the memory, which all processes wait for.
 class Board {
  public:
   // Attaches to the memory of this name, and makes it where there is none or those who used it have ended. Where it was
-  // made with other settings, these hold (`nic`). Throws std::system_error.
+  // made with other settings, these hold (`nic`). Throws std::system_error, or std::runtime_error for memory that another
+  // user or another release made.
   void attach(const std::string& name, const Nic& nic);
+  // In a child of fork: from now on the memory is held by both processes, each for itself.
+  void attach_again();
   // Removes the memory where nobody else uses it.
   void detach();
   Nic nic() const;
@@ -53,8 +72,9 @@ class Board {
   bool try_attach(const std::string& path, const Nic& nic);
 
   BoardMemory* memory_ = nullptr;
-  std::string path_;
+  std::string path_;  // as shm_open takes it
   int file_ = -1;
+  pid_t holder_ = 0;  // the process whose lock on the file is that of `file_`
 };
 
 std::int64_t now_ns();

@@ -1,17 +1,24 @@
 #include "nic/next.hpp"
 
-#include <dlfcn.h>
+#include <string>
+
+#include "behind.hpp"
+#include "nic/said.hpp"
 
 namespace elbowroom::nic {
 namespace {
 
 template <class Function>
 void find(Function*& function, const char* name) {
-  function = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+  function = reinterpret_cast<Function*>(find_behind(name));
+  if (function == nullptr) {
+    give_up("the C library of this program has no " + std::string(name) + "; run it without elbow_nic");
+  }
 }
 
 Next found() {
   Next all{};
+  find(all.read, "read");
   find(all.write, "write");
   find(all.writev, "writev");
   find(all.send, "send");

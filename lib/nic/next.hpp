@@ -12,6 +12,7 @@
 namespace elbowroom::nic {
 
 struct Next {
+  ssize_t (*read)(int, void*, std::size_t);
   ssize_t (*write)(int, const void*, std::size_t);
   ssize_t (*writev)(int, const iovec*, int);
   ssize_t (*send)(int, const void*, std::size_t, int);

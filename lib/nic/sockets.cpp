@@ -151,13 +151,16 @@ int Sockets::target_of(int file) {
 
 int Sockets::flow_to(int target) {
   std::atomic<int>& flow = flows_[static_cast<std::size_t>(target)];
-  if (flow == 0) {
-    const std::lock_guard<std::mutex> guard(opening_);
-    if (flow == 0) {
-      flow = board_.open_flow(node_, target) + 1;
+  int number = flow;
+  if (number == 0) {
+    // Another thread, or a signal handler, may have opened one meanwhile.
+    const int opened = board_.open_flow(node_, target) + 1;
+    if (flow.compare_exchange_strong(number, opened)) {
+      return opened - 1;
     }
+    board_.close_flow(opened - 1);
   }
-  return flow - 1;
+  return number - 1;
 }
 
 }  // namespace elbowroom::nic

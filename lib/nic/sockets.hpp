@@ -6,7 +6,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 
 #include "nic/board.hpp"
 
@@ -41,7 +40,6 @@ class Sockets {
 
   Board& board_;
   int node_ = 0;
-  std::mutex opening_;
   std::array<std::atomic<int>, kNodes> flows_{};  // number + 1; 0: none yet
   std::array<std::atomic<std::uint8_t>, kFiles> kinds_{};
   std::array<std::atomic<std::uint8_t>, kFiles> notes_{};

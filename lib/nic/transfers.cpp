@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "nic/next.hpp"
+#include "nic/said.hpp"
 
 namespace elbowroom::nic {
 namespace {
@@ -45,9 +46,7 @@ void Transfers::open(const Settings& settings) {
 
 void Transfers::add(const Transfer& transfer) const {
   if (file_ >= 0 && next().write(file_, &transfer, sizeof transfer) < 0) {
-    static const char kSaid[] = "elbow_nic: error: ELBOW_NIC_LOG cannot be written any more\n";
-    next().write(STDERR_FILENO, kSaid, sizeof kSaid - 1);
-    _exit(1);
+    give_up("ELBOW_NIC_LOG cannot be written any more");
   }
 }
 

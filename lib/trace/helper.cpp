@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +10,8 @@
 #include <cstring>
 #include <string>
 #include <system_error>
+
+#include "no_signals.hpp"
 
 namespace elbowroom::trace {
 namespace {
@@ -33,22 +34,6 @@ cpu_set_t set_of(const char* core) {
   return set;
 }
 
-// Signals are for the program's own threads: one that begins meanwhile gets none.
-class NoSignals {
- public:
-  NoSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  NoSignals(const NoSignals&) = delete;
-  NoSignals& operator=(const NoSignals&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 }  // namespace
 
 NoThread::NoThread(int error)
@@ -62,7 +47,7 @@ Helper::Helper(std::function<bool()> work, const char* core) : work_(std::move(w
     set = set_of(core);
   }
   try {
-    const NoSignals blocked;
+    const NoSignals blocked;  // signals are for the program's own threads
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& error) {
     throw NoThread(error.code().value());

@@ -1,13 +1,12 @@
 #include "trace/adapters/starpu_tasks.hpp"
 
-#include <dlfcn.h>
-
 #include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <string_view>
 
+#include "behind.hpp"
 #include "trace/adapters/numbers.hpp"
 #include "trace/adapters/started.hpp"
 #include "trace/adapters/trampolines.hpp"
@@ -132,12 +131,7 @@ bool access_of(starpu_data_access_mode mode, Access& access) {
 }  // namespace
 
 void* behind(const char* name) {
-  void* symbol = dlsym(RTLD_NEXT, name);
-  if (symbol == nullptr) {
-    // A program that loads StarPU by itself has it where RTLD_NEXT does not look.
-    static void* const library = dlopen("libstarpu-1.3.so.9", RTLD_LAZY | RTLD_NOLOAD);
-    symbol = library == nullptr ? nullptr : dlsym(library, name);
-  }
+  void* const symbol = find_behind(name);
   if (symbol == nullptr) {
     std::fprintf(stderr, "elbow_trace: this program's StarPU has no %s; trace it without libelbow_trace_starpu.so\n",
                  name);

@@ -164,9 +164,15 @@ def compiler_identity(name: str = "program", packages: str = COMPILER_PACKAGES) 
 
 
 def files_below(sources: Path, folders: Sequence[str], *, recursive: bool = True) -> list[Path]:
-    """The files of these folders of the sources, in order; folders that are not there have none."""
+    """The files of these folders of the sources, in order; folders that are not there have none.
+
+    With a folder of lib come the files of lib itself, which all libraries use.
+    """
     pattern = "**/*" if recursive else "*"
-    return sorted(path for folder in folders for path in (sources / folder).glob(pattern) if path.is_file())
+    paths = {path for folder in folders for path in (sources / folder).glob(pattern)}
+    if any(folder.startswith("lib/") for folder in folders):
+        paths.update((sources / "lib").glob("*"))
+    return sorted(path for path in paths if path.is_file())
 
 
 def source_key(sources: Path, files: Sequence[Path], others: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ import fcntl
 import itertools
 import os
 import re
+import stat
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -154,6 +155,9 @@ def remove_unused(name: str = "*") -> list[Path]:
     used = []
     for path in _MEMORY.glob(f"elbow-nic-{os.geteuid()}-{name}"):
         try:
+            status = path.lstat()
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+                continue  # what another user calls so: opening a pipe would wait
             with open(path, "rb") as file:
                 # Every process that uses it holds a shared lock (lib/nic/board.cpp).
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
