@@ -2,14 +2,24 @@
 # include/elbowroom, the CMake package elbowroom-NAME and pkg-config's elbow_NAME, as the component NAME. REQUIRES names
 # libraries of lib/ that this one needs, whose components are to be installed, too.
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/../VERSION ELBOWROOM_VERSION)
-string(REGEX MATCH "^[0-9]+" ELBOWROOM_SOVERSION ${ELBOWROOM_VERSION})
+# Interfaces may change with each minor version before 1.0, and with each major version from then on.
+string(REGEX MATCH "^(0\\.[0-9]+|[0-9]+)" ELBOWROOM_SOVERSION ${ELBOWROOM_VERSION})
+add_compile_definitions(ELBOWROOM_VERSION="${ELBOWROOM_VERSION}")
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
+
+# Exports functions of C alone.
+function(elbow_export_c target)
+  set(map ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/exports.map)
+  target_link_options(${target} PRIVATE -Wl,--version-script=${map})
+  set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map})
+endfunction()
 
 function(elbow_install name description)
   cmake_parse_arguments(PARSE_ARGV 2 ELBOW "" "" "HEADERS;REQUIRES")
   set(library elbow_${name})
   set(package elbowroom-${name})
+  elbow_export_c(${library})
   install(TARGETS ${library} EXPORT ${package} COMPONENT ${name})
   list(TRANSFORM ELBOW_HEADERS PREPEND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../include/elbowroom/)
   install(FILES ${ELBOW_HEADERS} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/elbowroom COMPONENT ${name})

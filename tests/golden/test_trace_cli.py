@@ -207,7 +207,7 @@ def test_what_is_preloaded_is_built_for_what_is_installed(
 
     def keep(target: Any, kind: str, key: str) -> Path:
         kept.append((target, key))
-        return Path(kind, key, "libelbow_trace.so.0")
+        return Path(kind, key, "libelbow_trace.so")
 
     monkeypatch.delenv("ELBOWROOM_TRACE_LIBRARIES", raising=False)
     monkeypatch.setattr("elbowroom.launch.native.kept", keep)

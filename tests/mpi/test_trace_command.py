@@ -160,7 +160,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> str:
     libraries, folder = build.trace_libraries(find_mpi()), tmp_path_factory.mktemp("own")
     (folder / "own.c").write_text(OWN)
     words = ["cc", f"-I{ROOT / 'include'}", str(folder / "own.c"), "-o", str(folder / "own")]
-    words += [str(libraries / f"libelbow_{name}.so.0") for name in ("trace", "clock")]
+    words += [str(libraries / f"libelbow_{name}.so") for name in ("trace", "clock")]
     subprocess.run([*words, f"-Wl,-rpath,{libraries}"], check=True)
     return str(folder / "own")
 

@@ -30,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, libraries: Interposers) -> 
     made = tmp_path_factory.mktemp("faults")
     recorder = libraries(find_mpi()).parent
     shared = ["-shared", "-fPIC", FAULTS / "failing.c", "-o", made / "libfailing.so", "-ldl"]
-    linked = [recorder / "libelbow_trace.so.0", recorder / "libelbow_clock.so.0", f"-Wl,-rpath,{recorder}"]
+    linked = [recorder / "libelbow_trace.so", recorder / "libelbow_clock.so", f"-Wl,-rpath,{recorder}"]
     program = [f"-I{ROOT / 'include'}", FAULTS / "recorded.c", "-o", made / "recorded", *linked]
     for words in (shared, [*program, "-lpthread", "-ldl"]):
         subprocess.run(["cc", "-w", "-O1", *map(str, words)], check=True, capture_output=True)

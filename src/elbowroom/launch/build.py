@@ -250,7 +250,7 @@ def trace_reader() -> Path:
 def trace_libraries(mpi: Mpi | None = None) -> Path:
     """The folder with the libraries that are preloaded into a traced or profiled program.
 
-    These are libelbow_trace.so.0 and libelbow_clock.so.0; for an `mpi` libelbow_trace_mpi.so and
+    These are libelbow_trace.so and libelbow_clock.so (with their sonames); for an `mpi` libelbow_trace_mpi.so and
     libelbow_profile_mpi.so; and libelbow_trace_starpu.so and libelbow_trace_omp.so where StarPU and
     omp-tools.h are installed. ELBOWROOM_TRACE_LIBRARIES names such a folder, built for the same MPI.
     MachineError if they cannot be built.
@@ -274,7 +274,7 @@ def trace_libraries(mpi: Mpi | None = None) -> Path:
         "libraries of the recorder",
         sources / "lib" / "preload",
         options,
-        ("preload/libelbow_trace.so.0", "preload/libelbow_clock.so.0", "preload/libelbow_*_*.so"),
+        ("preload/libelbow_trace.so*", "preload/libelbow_clock.so*", "preload/libelbow_*_*.so"),
         LIBRARIES_PACKAGES,
         f"the recorder's libraries{f' for {mpi.name}' if mpi is not None else ''} (half a minute, once)",
         called="all",

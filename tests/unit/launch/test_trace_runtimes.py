@@ -304,4 +304,4 @@ def test_adapters_find_the_recorder_beside_them_wherever_their_folder_is(
         library = tmp_path / f"libelbow_trace_{name}.so"
         if library.exists():
             told = subprocess.run(["ldd", str(library)], capture_output=True, text=True, check=True).stdout
-            assert f"{tmp_path}/libelbow_trace.so.0" in told
+            assert f"{tmp_path}/libelbow_trace.so.0.1" in told
