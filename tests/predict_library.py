@@ -36,8 +36,19 @@ class Interval(ctypes.Structure):
     _fields_ = [(name, ctypes.c_double) for name in ("value", "low", "high")]
 
 
-class Answer(ctypes.Structure):
-    _fields_ = [*((name, Interval) for name in STREAMS), ("flags", ctypes.c_uint)]
+class Sized(ctypes.Structure):
+    """A structure that says how large it is."""
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(size=ctypes.sizeof(self), **fields)
+
+
+class Answer(Sized):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        *((name, Interval) for name in STREAMS),
+        ("flags", ctypes.c_uint),
+    ]
 
 
 class Group(ctypes.Structure):
@@ -47,11 +58,12 @@ class Group(ctypes.Structure):
     ]
 
 
-class Messages(ctypes.Structure):
+class Messages(Sized):
     _fields_ = [
+        ("size", ctypes.c_size_t),
         ("node", ctypes.c_int),
         ("direction", ctypes.c_int),
-        ("size", ctypes.c_size_t),
+        ("bytes", ctypes.c_size_t),
         ("threads", ctypes.c_int),
     ]
 
@@ -60,8 +72,9 @@ class Copy(ctypes.Structure):
     _fields_ = [("node", ctypes.c_int), ("demand", ctypes.c_double)]
 
 
-class LoadArgument(ctypes.Structure):
+class LoadArgument(Sized):
     _fields_ = [
+        ("size", ctypes.c_size_t),
         ("groups", ctypes.POINTER(Group)),
         ("group_count", ctypes.c_size_t),
         ("messages", ctypes.POINTER(Messages)),
@@ -70,8 +83,9 @@ class LoadArgument(ctypes.Structure):
     ]
 
 
-class LoadAnswer(ctypes.Structure):
+class LoadAnswer(Sized):
     _fields_ = [
+        ("size", ctypes.c_size_t),
         *((name, Interval) for name in STREAMS),
         ("flags", ctypes.c_uint),
         ("groups", ctypes.POINTER(Interval)),
@@ -79,8 +93,9 @@ class LoadAnswer(ctypes.Structure):
     ]
 
 
-class GpuCase(ctypes.Structure):
+class GpuCase(Sized):
     _fields_ = [
+        ("size", ctypes.c_size_t),
         *((name, ctypes.c_int) for name in ("victim", "mover", "direction", "sms", "node", "victim_first")),
         ("pace", ctypes.c_double),
         ("shape", ctypes.c_int * 3),
@@ -90,8 +105,12 @@ class GpuCase(ctypes.Structure):
 GPU_RATES = ("kept", "rate", "mover_alone", "mover_together", "mover_kept")
 
 
-class GpuAnswer(ctypes.Structure):
-    _fields_ = [*((name, Interval) for name in GPU_RATES), ("flags", ctypes.c_uint)]
+class GpuAnswer(Sized):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        *((name, Interval) for name in GPU_RATES),
+        ("flags", ctypes.c_uint),
+    ]
 
 
 VICTIMS = ("gemm", "triad", "chain")
@@ -120,18 +139,18 @@ class Loaded:
 
     def __init__(self, library: Any, path: Path, model: str | None = None, size: int | None = None) -> None:
         self.library = library
-        self.handle = library.elbow_predict_load(str(path).encode(), model.encode() if model else None)
+        self.handle = library.elbow_predict_model_load(str(path).encode(), model.encode() if model else None)
         assert self.handle, library.elbow_predict_error().decode()
         if size is not None:
-            loaded, self.handle = self.handle, library.elbow_predict_at_size(self.handle, size)
-            library.elbow_predict_free(loaded)
+            loaded, self.handle = self.handle, library.elbow_predict_model_at_size(self.handle, size)
+            library.elbow_predict_model_free(loaded)
             assert self.handle, library.elbow_predict_error().decode()
 
     def __enter__(self) -> Loaded:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.library.elbow_predict_free(self.handle)
+        self.library.elbow_predict_model_free(self.handle)
 
     def ask(self, at: Situation) -> Answer:
         answer = Answer()
@@ -152,7 +171,9 @@ class Loaded:
         )
         if load.messages is not None:
             m = load.messages
-            messages = Messages(m.node, DIRECTIONS.index(m.direction), m.size or 0, m.threads)
+            messages = Messages(
+                node=m.node, direction=DIRECTIONS.index(m.direction), bytes=m.size or 0, threads=m.threads
+            )
             argument.messages = ctypes.pointer(messages)
         answer = LoadAnswer(groups=(Interval * len(groups))(), copies=(Interval * len(copies))())
         done = self.library.elbow_predict_for_load(self.handle, ctypes.byref(argument), ctypes.byref(answer))
@@ -223,11 +244,11 @@ def missing() -> str:
 def load() -> ctypes.CDLL:
     """The library with its functions declared."""
     library = ctypes.CDLL(str(built("elbow_predict", "libelbow_predict.so")), use_errno=True)
-    library.elbow_predict_load.restype = ctypes.c_void_p
-    library.elbow_predict_load.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
-    library.elbow_predict_at_size.restype = ctypes.c_void_p
-    library.elbow_predict_at_size.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-    library.elbow_predict_free.argtypes = [ctypes.c_void_p]
+    library.elbow_predict_model_load.restype = ctypes.c_void_p
+    library.elbow_predict_model_load.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
+    library.elbow_predict_model_at_size.restype = ctypes.c_void_p
+    library.elbow_predict_model_at_size.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    library.elbow_predict_model_free.argtypes = [ctypes.c_void_p]
     library.elbow_predict.argtypes = [ctypes.c_void_p, *[ctypes.c_int] * 4, ctypes.POINTER(Answer)]
     library.elbow_predict_for_load.argtypes = [
         ctypes.c_void_p,

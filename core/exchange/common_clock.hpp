@@ -20,7 +20,7 @@ class CommonClock {
   CommonClock& operator=(const CommonClock&) = delete;
 
   // Compares the clocks, and records the sync point in a trace; throws std::runtime_error.
-  elbow_sync_point synchronise();
+  elbow_clock_sync_point synchronise();
   // This host's clock now, ns: that of the sync points. Only with Use::times.
   std::int64_t local() const { return elbow_clock_local(clock_); }
 

@@ -255,7 +255,7 @@ OverlapExchange::Course OverlapExchange::decide() {
 
 // Before a repetition and after it; times between are of one reference then.
 ClockPair OverlapExchange::compare_clocks(const ClockPair* before) {
-  const elbow_sync_point point = clock_->synchronise();
+  const elbow_clock_sync_point point = clock_->synchronise();
   const std::int64_t bound = std::max(point.high - point.offset, point.offset - point.low);
   if (before == nullptr) {
     return {point.local, point.offset, point.local, point.offset, bound};

@@ -44,6 +44,7 @@ void put(Traced what, const elbow_trace_type* type) { types[static_cast<std::siz
 
 void start_tracing(const std::string& directory, int rank, int ranks, std::uint64_t job) {
   elbow_trace_settings settings{};
+  settings.size = sizeof settings;
   settings.directory = directory.c_str();
   settings.bytes = kRingBytes;
   settings.job = job;

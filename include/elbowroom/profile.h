@@ -10,12 +10,14 @@
  * Memory and file have a fixed size: windows become wider where they do not reach (elbow_profile_window), and of the records
  * the latest are kept. docs/reference/profile-files.md describes the file. The library needs no MPI.
  *
- * Any thread may add where `threads` is set; without, one at a time. Errors: include/elbowroom/README.md (-1 or NULL; errno,
- * and elbow_profile_error()). Nothing is written where the file system is full: records are then counted as lost.
+ * Errors, sizes of structures, threads: include/elbowroom/README.md (0 or -1, an object or NULL; errno, and
+ * elbow_profile_error()). NULL where it is not allowed is EINVAL. Nothing is written where the file system is full: records
+ * are then counted as lost. A child of fork must not use the profile of its parent, whose file it would write.
  */
 #ifndef ELBOWROOM_PROFILE_H
 #define ELBOWROOM_PROFILE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -49,7 +51,7 @@ enum elbow_profile_flag {
   ELBOW_PROFILE_UNFINISHED = 8 /* the completion is not known: the request was freed, or still open at the end */
 };
 
-/* 32 bytes, as in the file. */
+/* 32 bytes, as in the file: never changes. */
 typedef struct elbow_profile_record {
   uint64_t begin_ns;
   uint64_t end_ns;
@@ -74,9 +76,10 @@ typedef struct elbow_profile_window {
 } elbow_profile_window;
 
 typedef struct elbow_profile_settings {
+  size_t size;      /* sizeof(elbow_profile_settings) */
   const char* path; /* must not exist yet */
   int32_t rank;
-  int32_t size;
+  int32_t ranks;
   const int32_t* nodes; /* the node of each rank, numbered from 0 */
   const char* mpi;      /* what the MPI says of itself */
   const char* const* calls;
@@ -89,19 +92,22 @@ typedef struct elbow_profile_settings {
 
 typedef struct elbow_profile elbow_profile;
 
-/* Creates the file, valid from now on. */
+/* Creates the file, valid from now on. Any thread. */
 ELBOW_API elbow_profile* elbow_profile_new(const elbow_profile_settings* settings);
-/* CLOCK_MONOTONIC, ns, to some 100 ns; by the processor's counter where that can be trusted. */
+/* CLOCK_MONOTONIC, ns, to some 100 ns; by the processor's counter where that can be trusted. Any thread. */
 ELBOW_API uint64_t elbow_profile_now(void);
 /* Adds to totals and windows, and keeps the record itself if `keep` is not 0. Totals count records with
- * ELBOW_PROFILE_INSIDE, which are calls. -1, once, where there is no space for more records (ENOSPC); the rest goes on. */
+ * ELBOW_PROFILE_INSIDE, which are calls. -1, once, where there is no space for more records (ENOSPC); the rest goes on.
+ * Any thread where `threads` is set; without, one at a time. */
 ELBOW_API int elbow_profile_add(elbow_profile* profile, const elbow_profile_record* record, int keep);
-/* The end of the profile is now. */
-ELBOW_API void elbow_profile_finish(elbow_profile* profile);
-/* Unmaps the file; `profile` may be NULL. */
+/* The end of the profile is now. As elbow_profile_add. */
+ELBOW_API int elbow_profile_finish(elbow_profile* profile);
+/* Unmaps the file; `profile` may be NULL. No thread may use it any more. */
 ELBOW_API void elbow_profile_free(elbow_profile* profile);
-/* The calling thread's last failure, as a sentence; "" before the first one. */
+/* The calling thread's last failure, as a sentence; "" before the first one. Valid until its next one. Any thread. */
 ELBOW_API const char* elbow_profile_error(void);
+/* The release of the library that is loaded, as "1.2.3". Any thread. */
+ELBOW_API const char* elbow_profile_version(void);
 
 #ifdef __cplusplus
 }

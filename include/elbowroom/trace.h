@@ -27,8 +27,11 @@
  * for task `first`. A message is sent or received by an event of any type; bytes given by elbow_trace_numbered say which
  * one it is.
  *
- * Errors: include/elbowroom/README.md (0 or -1, an object or NULL; errno, and elbow_trace_error()). Recording itself has
- * none: events of a process that was not started, or of a thread whose ring could not be made, are not recorded.
+ * Errors, sizes of structures, threads: include/elbowroom/README.md (0 or -1, an object or NULL; errno, and
+ * elbow_trace_error()). NULL where it is not allowed is EINVAL. Recording itself has no errors and checks nothing: events of a
+ * process that was not started, or of a thread whose ring could not be made, are not recorded; a type is not NULL.
+ *
+ * A child of fork is not traced, and leaves the trace of its parent alone.
  */
 #ifndef ELBOWROOM_TRACE_H
 #define ELBOWROOM_TRACE_H
@@ -65,6 +68,7 @@ enum {
  * library's own thread keeps to ("3"), which the policies ELBOW_TRACE_DRAIN and ELBOW_TRACE_GROW have. `flush_at`, of
  * ELBOW_TRACE_FLUSH, is the number of events after which each ring is written for the first time (0: when it is full). */
 typedef struct elbow_trace_settings {
+  size_t size; /* sizeof(elbow_trace_settings) */
   const char* directory;
   const char* memory;
   const char* categories;
@@ -84,6 +88,7 @@ typedef struct elbow_trace_settings {
  * recording took, estimated: events x what one took at the start. `refused_threads` could not make a ring, since memory was
  * full or for what elbow_trace_thread told them: their events are not among these. */
 typedef struct elbow_trace_summary {
+  size_t size; /* sizeof(elbow_trace_summary) */
   uint64_t recorded;
   uint64_t kept;
   uint64_t lost;
@@ -104,44 +109,54 @@ typedef struct elbow_trace_type {
   uint16_t number;
 } elbow_trace_type;
 
+/* Starts the trace of this process, once. EBUSY afterwards. Any thread. */
 ELBOW_API int elbow_trace_start(const elbow_trace_settings* settings);
 /* The same with the settings of `elbowroom trace record`: ELBOW_TRACE_DIRECTORY, _MEMORY, _CATEGORIES, _WITHOUT, _BYTES, _TEXT_BYTES,
  * _POLICY (stop, overwrite, drain, grow, flush), _CORE (drain's), _FLUSH_AT (flush's), _JOB; rank and ranks as the launcher told them (ELBOW_TRACE_RANK and
  * _RANKS, else those of Open MPI, PMI, PMIx or Slurm; 0 of 1 without). 0 also where the process is traced already; -1
- * (EINVAL) where ELBOW_TRACE_DIRECTORY is not set. */
+ * (EINVAL) where ELBOW_TRACE_DIRECTORY is not set. Any thread. */
 ELBOW_API int elbow_trace_start_from_environment(void);
 /* Moves the rings to the directory; `summary` may be NULL. Threads that still record do no harm, and are not heard. Where it
- * fails (ENOSPC: the disk is full) what was recorded stays in memory, and it may be called again. */
+ * fails (ENOSPC: the disk is full) what was recorded stays in memory, and it may be called again. Any thread. */
 ELBOW_API int elbow_trace_stop(elbow_trace_summary* summary);
 /* After the stop: how many events of a category were kept (63: the library's own), and what recording them took, estimated,
- * ns. Of events that were lost nobody knows the category. */
+ * ns. Of events that were lost nobody knows the category. Any thread. */
 ELBOW_API int elbow_trace_cost(int category, uint64_t* events, double* overhead_ns);
-/* The summary for a person, a sentence or a few: as snprintf, `size` bytes at most, and returns how many it has. */
+/* The summary for a person, a sentence or a few: as snprintf, `size` bytes at most, and returns how many it has. Any
+ * thread. */
 ELBOW_API int elbow_trace_describe(const elbow_trace_summary* summary, char* text, size_t size);
 
-/* The number of the category of that name, made when it is new; 63 at most. ENOSPC beyond. */
+/* The number of the category of that name, made when it is new; 63 at most. ENOSPC beyond. Any thread. */
 ELBOW_API int elbow_trace_category(const char* name);
-/* Which categories are recorded, bit i for number i; a change is an event of its own. */
+/* Which categories are recorded, bit i for number i; a change is an event of its own. Any thread; the
+ * last change counts. */
 ELBOW_API void elbow_trace_set_mask(uint64_t mask);
 ELBOW_API uint64_t elbow_trace_mask(void);
 
-/* A type of events with names for up to three fields (NULL: not used): `small` of 32 bits, `first` and `second` of 64. */
+/* A type of events with names for up to three fields (NULL: not used): `small` of 32 bits, `first` and `second` of 64.
+ * Any thread; the type lives as long as the process. */
 ELBOW_API const elbow_trace_type* elbow_trace_type_new(const char* name, int category, const char* small,
                                                        const char* first, const char* second);
-/* Switches a type off, or on again. */
+/* Switches a type off, or on again. Any thread. */
 ELBOW_API int elbow_trace_filter(const elbow_trace_type* type, int on);
 
-/* Makes this thread's ring, and names it; -1 where it is there already or cannot be made. Without, the first event does it. */
+/* Makes this thread's ring, and names it; -1 where it is there already or cannot be made. Without, the first event does it.
+ * The thread itself. */
 ELBOW_API int elbow_trace_thread(const char* name);
 
-/* A record without a time, kept apart from events: `key` of one is what the reader finds it by. */
+/* A record without a time, kept apart from events: `key` of one is what the reader finds it by. Any thread, in its ring. */
 ELBOW_API int elbow_trace_text(const elbow_trace_type* type, uint64_t key, const char* text);
-/* Clocks were compared: what elbow_clock_synchronise or elbow_clock_barrier said of this process, in times of `clock`. */
-ELBOW_API int elbow_trace_sync(const elbow_clock* clock, const elbow_sync_point* point);
-/* The region of interest begins (1) or ends (0), for the whole process. */
+/* Clocks were compared: what elbow_clock_synchronise or elbow_clock_barrier said of this process, in times of `clock`. Any
+ * thread. */
+ELBOW_API int elbow_trace_sync(const elbow_clock* clock, const elbow_clock_sync_point* point);
+/* The region of interest begins (1) or ends (0), for the whole process. Any thread. */
 ELBOW_API void elbow_trace_region(int on);
 
+/* The calling thread's last failure, as a sentence; "" before the first one. Valid until its next one. Any thread. */
 ELBOW_API const char* elbow_trace_error(void);
+
+/* The release of the library that is loaded, as "1.2.3". Any thread. */
+ELBOW_API const char* elbow_trace_version(void);
 
 /* From here on: how an event is recorded, in the calling program. Not to be used by itself. */
 enum {
@@ -259,7 +274,7 @@ static inline void elbow_trace_write(const elbow_trace_type* type, uint8_t kind,
     }                                   \
   } while (0)
 
-/* The public ways to record. */
+/* The public ways to record: any thread, in its ring, and signal handlers. */
 static inline void elbow_trace_event(const elbow_trace_type* type, uint32_t small, uint64_t first, uint64_t second) {
   elbow_trace_write(type, ELBOW_TRACE_EVENT, small, first, second);
 }

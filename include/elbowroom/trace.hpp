@@ -33,9 +33,11 @@ struct Settings {
   std::string directory{};
   std::string memory{};
   std::string categories{};
+  std::string without{};
   std::string core{};
   std::size_t bytes = 0;
   std::size_t text_bytes = 0;
+  std::size_t flush_at = 0;
   std::uint64_t job = 0;
   int policy = ELBOW_TRACE_STOP;
   int rank = 0;
@@ -47,9 +49,20 @@ class Session {
  public:
   explicit Session(const Settings& given) {
     const auto text = [](const std::string& value) { return value.empty() ? nullptr : value.c_str(); };
-    const elbow_trace_settings settings{
-        text(given.directory), text(given.memory), text(given.categories), text(given.core), given.bytes,
-        given.text_bytes,      given.job,          given.policy,           given.rank,       given.ranks};
+    elbow_trace_settings settings{};
+    settings.size = sizeof settings;
+    settings.directory = text(given.directory);
+    settings.memory = text(given.memory);
+    settings.categories = text(given.categories);
+    settings.without = text(given.without);
+    settings.core = text(given.core);
+    settings.bytes = given.bytes;
+    settings.text_bytes = given.text_bytes;
+    settings.flush_at = given.flush_at;
+    settings.job = given.job;
+    settings.policy = given.policy;
+    settings.rank = given.rank;
+    settings.ranks = given.ranks;
     if (elbow_trace_start(&settings) != 0) {
       throw Error();
     }
@@ -69,6 +82,7 @@ class Session {
   // Ends the trace. Where that fails it may be called again.
   elbow_trace_summary stop() {
     elbow_trace_summary summary{};
+    summary.size = sizeof summary;
     if (elbow_trace_stop(&summary) != 0) {
       throw Error();
     }

@@ -297,7 +297,7 @@ class Bench {
 }  // namespace
 
 Clock::Clock(MPI_Comm communicator) : communicator_(communicator) {
-  const elbow_peers peers = elbow_peers_of_mpi(&communicator_);
+  const elbow_clock_peers peers = elbow_clock_peers_of_mpi(&communicator_);
   clock_ = elbow_clock_new(&peers);
   compare();
 }

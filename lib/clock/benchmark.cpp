@@ -53,8 +53,8 @@ int failed(const char* what) {
 // What rank 1 has to tell of one comparison.
 struct Sample {
   Instant instant;
-  elbow_sync_point point;
-  elbow_sync_point met;
+  elbow_clock_sync_point point{sizeof(elbow_clock_sync_point), 0, 0, 0, 0};
+  elbow_clock_sync_point met = point;
   std::int64_t late;
 };
 
@@ -72,7 +72,7 @@ void print(const Sample& own, const Sample& other, std::int64_t took) {
 int measure(int count) {
   MPI_Comm own = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &own);
-  elbow_peers peers = elbow_peers_of_mpi(&own);
+  elbow_clock_peers peers = elbow_clock_peers_of_mpi(&own);
   elbow_clock* clock = elbow_clock_new(&peers);
   if (clock == nullptr) {
     return failed("new");

@@ -31,7 +31,7 @@ static int64_t from_plain_barrier(void) {
 
 /* From the instant at which all left to when this rank is done; `late`: how long after it this one left. */
 static int64_t from_one_instant(elbow_clock* clock, int64_t* late, int64_t* error) {
-  elbow_sync_point start;
+  elbow_clock_sync_point start = {.size = sizeof start};
   int64_t end = 0;
   check(elbow_clock_barrier(clock, &start, late) != 0);
   MPI_Allreduce(values, sums, COUNT, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm own;
   MPI_Comm_dup(MPI_COMM_WORLD, &own);
-  elbow_peers peers = elbow_peers_of_mpi(&own);
+  elbow_clock_peers peers = elbow_clock_peers_of_mpi(&own);
   elbow_clock* clock = elbow_clock_new(&peers);
   check(clock == NULL);
   check(elbow_clock_synchronise(clock, NULL));

@@ -1,6 +1,7 @@
 // The clocks of a job's processes: who shares one, how far they are apart, and leaving at one instant.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "base/host_clock.hpp"
+#include "c_interface.hpp"
 #include "clock/correction.hpp"
 #include "clock/tree.hpp"
 
@@ -22,8 +24,8 @@ struct Peers {
   std::function<void(int from, void* bytes, std::size_t count)> receive;
 };
 
-struct Unreachable : std::runtime_error {
-  using std::runtime_error::runtime_error;
+struct Unreachable : c_interface::Refusal {
+  explicit Unreachable(const std::string& sentence) : Refusal(ECOMM, sentence) {}
 };
 
 // Clocks that cannot be compared: they step all the time, or no deadline is ever met.

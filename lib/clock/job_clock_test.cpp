@@ -203,11 +203,15 @@ TEST_CASE("All are told alike when the clocks are to be compared again, most of 
 TEST_CASE("The C interface refuses what cannot be, with a sentence") {
   CHECK(elbow_clock_new(nullptr) == nullptr);
   CHECK(errno == EINVAL);
-  elbow_peers peers{3, 2, nullptr, [](void*, int, const void*, std::size_t) { return 0; },
-                    [](void*, int, void*, std::size_t) { return 0; }};
+  elbow_clock_peers peers{sizeof(elbow_clock_peers),
+                          3,
+                          2,
+                          nullptr,
+                          [](void*, int, const void*, std::size_t) { return 0; },
+                          [](void*, int, void*, std::size_t) { return 0; }};
   CHECK(elbow_clock_new(&peers) == nullptr);
   CHECK(std::string(elbow_clock_error()).find("rank 3 of 2") != std::string::npos);
-  peers = {0, 1, nullptr, nullptr, nullptr};
+  peers = {sizeof peers, 0, 1, nullptr, nullptr, nullptr};
   elbow_clock* clock = elbow_clock_new(&peers);
   REQUIRE(clock != nullptr);
   std::int64_t time = 0;
@@ -227,13 +231,30 @@ TEST_CASE("The C interface refuses what cannot be, with a sentence") {
   CHECK(elbow_clock_due(clock, 1, nullptr) == -1);
   CHECK(elbow_clock_count(clock) == 1);
   CHECK(elbow_clock_now(clock, nullptr, nullptr) == -1);
+  for (const std::int64_t answer : {elbow_clock_local(nullptr), std::int64_t{elbow_clock_count(nullptr)},
+                                    std::int64_t{elbow_clock_synchronise(nullptr, nullptr)},
+                                    std::int64_t{elbow_clock_barrier(nullptr, nullptr, nullptr)},
+                                    std::int64_t{elbow_clock_calibrated(nullptr, nullptr)},
+                                    std::int64_t{elbow_clock_anchor(nullptr, nullptr, nullptr)}}) {
+    CHECK(answer == -1);
+    CHECK(errno == EINVAL);
+  }
+  CHECK(elbow_clock_source(nullptr) == nullptr);
+  elbow_clock_sync_point unsized{};
+  CHECK(elbow_clock_synchronise(clock, &unsized) == -1);
+  CHECK(errno == EINVAL);
+  CHECK(std::string(elbow_clock_version()) == ELBOWROOM_VERSION);
   elbow_clock_free(clock);
   elbow_clock_free(nullptr);
 }
 
 TEST_CASE("A peer that cannot be reached is an error, not a hang or an exception") {
-  elbow_peers peers{0, 2, nullptr, [](void*, int, const void*, std::size_t) { return 0; },
-                    [](void*, int, void*, std::size_t) { return -1; }};
+  elbow_clock_peers peers{sizeof(elbow_clock_peers),
+                          0,
+                          2,
+                          nullptr,
+                          [](void*, int, const void*, std::size_t) { return 0; },
+                          [](void*, int, void*, std::size_t) { return -1; }};
   CHECK(elbow_clock_new(&peers) == nullptr);
   CHECK(errno == ECOMM);
   CHECK(std::string(elbow_clock_error()).find("receiving from rank 1 failed") != std::string::npos);

@@ -44,7 +44,7 @@ Kind chosen(const ModelFile& file, const std::string& wanted) {
 
 constexpr unsigned flag(bool set, unsigned value) { return set ? value : 0U; }
 
-elbow_interval around(double value, double half_width) {
+elbow_predict_interval around(double value, double half_width) {
   return {value, std::max(value * (1 - half_width), 0.0), value * (1 + half_width)};
 }
 
@@ -113,7 +113,7 @@ unsigned Answers::flags(const Placement& where, int n, int n_other) const {
   const bool beyond = size_ != file_->message_size && (size_ < file_->sizes->smallest || size_ > file_->sizes->largest);
   const bool inside = cores && !beyond && known.comp_measured[where.comp_local ? 1 : 0] &&
                       known.comm_measured[where.comm_local ? 1 : 0];
-  return flag(!inside, ELBOW_EXTRAPOLATED) | flag(file_->machine.is_virtual, ELBOW_VIRTUAL);
+  return flag(!inside, ELBOW_PREDICT_EXTRAPOLATED) | flag(file_->machine.is_virtual, ELBOW_PREDICT_VIRTUAL);
 }
 
 void Answers::tabulate_flow() {
@@ -142,7 +142,7 @@ void Answers::tabulate_flow() {
   }
 }
 
-elbow_prediction Answers::flow_prediction(const Placement& where, int n, int n_other) const {
+elbow_predict_result Answers::flow_prediction(const Placement& where, int n, int n_other) const {
   if (by_loads_) {
     // Any nodes of that placement: where a socket has one node only, nobody asks for two in it.
     const int far = file_->machine.numa_per_socket;
@@ -158,21 +158,22 @@ elbow_prediction Answers::flow_prediction(const Placement& where, int n, int n_o
       .second = !where.comm_local,
   };
   const auto [comp_alone, comm_alone, comp, comm] = flow_answer(flow_, situation);
-  return {comp_alone, comm_alone, comp, comm, flags(where, n, n_other)};
+  return {sizeof(elbow_predict_result), comp_alone, comm_alone, comp, comm, flags(where, n, n_other)};
 }
 
-elbow_prediction Answers::load_prediction(int n, int n_other, int comp_node, int comm_node) const {
-  elbow_group groups[2];
+elbow_predict_result Answers::load_prediction(int n, int n_other, int comp_node, int comm_node) const {
+  elbow_predict_group groups[2];
   std::size_t count = 0;
   for (const auto& [socket, cores] : {std::pair{0, n}, std::pair{1, n_other}}) {
     if (cores > 0) {
       groups[count++] = {socket, comp_node, cores, 0.0};
     }
   }
-  const elbow_messages messages = {comm_node, ELBOW_RECEIVE, 0, 1};
-  elbow_load_prediction result{};
-  loads_->answer({groups, count, &messages, nullptr, 0}, size_, result);
-  return {result.comp_alone, result.comm_alone, result.comp_together, result.comm_together, result.flags};
+  const elbow_predict_messages messages = {sizeof(elbow_predict_messages), comm_node, ELBOW_PREDICT_RECEIVE, 0, 1};
+  elbow_predict_load_result result{};
+  loads_->answer({sizeof(elbow_predict_load), groups, count, &messages, nullptr, 0}, size_, result);
+  return {sizeof(elbow_predict_result), result.comp_alone,    result.comm_alone,
+          result.comp_together,         result.comm_together, result.flags};
 }
 
 void Answers::tabulate_threshold(ThresholdPart part) {
@@ -193,14 +194,15 @@ void Answers::tabulate_threshold(ThresholdPart part) {
     for (int n = 0; n < static_cast<int>(result.size()); ++n) {
       const ThresholdAnswer& one = result[n];
       const auto stream = [&](int k) { return around(one.streams[k], bands.widths[k]); };
-      const unsigned flag_bits =
-          flags(where, n, 0) | flag(one.repaired, ELBOW_REPAIRED) | flag(bands.samples_only, ELBOW_SAMPLES_ONLY);
-      table_[place(index, n, 0)] = {stream(0), stream(1), stream(2), stream(3), flag_bits};
+      const unsigned flag_bits = flags(where, n, 0) | flag(one.repaired, ELBOW_PREDICT_REPAIRED) |
+                                 flag(bands.samples_only, ELBOW_PREDICT_SAMPLES_ONLY);
+      table_[place(index, n, 0)] = {
+          sizeof(elbow_predict_result), stream(0), stream(1), stream(2), stream(3), flag_bits};
     }
   }
 }
 
-bool Answers::answer(int n, int n_other, int comp_node, int comm_node, elbow_prediction& prediction) const {
+bool Answers::answer(int n, int n_other, int comp_node, int comm_node, elbow_predict_result& prediction) const {
   if (by_loads_ && std::max(comp_node, comm_node) >= 2 * file_->machine.numa_per_socket) {
     // FLOW for loads tells a third socket from the second one.
     prediction = load_prediction(n, n_other, comp_node, comm_node);

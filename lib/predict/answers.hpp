@@ -30,7 +30,7 @@ class Answers {
   int cores_other() const { return cores_other_; }
 
   // False where the model was fitted without such accesses. Cores and nodes must be those of the machine.
-  bool answer(int n, int n_other, int comp_node, int comm_node, elbow_prediction& prediction) const;
+  bool answer(int n, int n_other, int comp_node, int comm_node, elbow_predict_result& prediction) const;
 
   // What answers loads where the model is FLOW, else nullptr.
   const FlowLoads* loads() const { return loads_ ? &*loads_ : nullptr; }
@@ -54,8 +54,8 @@ class Answers {
 
   void tabulate_flow();
   void tabulate_threshold(ThresholdPart part);
-  elbow_prediction flow_prediction(const Placement& where, int n, int n_other) const;
-  elbow_prediction load_prediction(int n, int n_other, int comp_node, int comm_node) const;
+  elbow_predict_result flow_prediction(const Placement& where, int n, int n_other) const;
+  elbow_predict_result load_prediction(int n, int n_other, int comp_node, int comm_node) const;
   unsigned flags(const Placement& where, int n, int n_other) const;
 
   File file_;
@@ -66,7 +66,7 @@ class Answers {
   bool by_loads_ = false;  // where they do
   int cores_other_ = 0;
   int rows_other_ = 1;
-  std::vector<elbow_prediction> table_;
+  std::vector<elbow_predict_result> table_;
   bool known_[kPlacementCount] = {};
 };
 

@@ -76,18 +76,21 @@ std::string wrong(Random& random) {
 }
 
 // All that a load may hold, by both laws of FLOW.
-void ask_for_loads(const elbow_model* model, const elbow_machine& machine) {
+void ask_for_loads(const elbow_predict_model* model, const elbow_predict_machine& machine) {
   const int last = machine.nodes - 1;
-  const elbow_group groups[] = {{0, 0, 1, 0.5}, {machine.sockets - 1, 0, 1, 0.0}, {0, last, 1, 0.0}};
-  const elbow_copy copies[] = {{0, 9000.0}, {last, 5000.0}};
-  const elbow_messages messages[] = {{last, ELBOW_RECEIVE, 0, 1}, {0, ELBOW_SEND, 1, 3}, {0, ELBOW_BOTH, 1u << 30, 2}};
-  elbow_interval of_groups[3];
-  elbow_interval of_copies[2];
+  const elbow_predict_group groups[] = {{0, 0, 1, 0.5}, {machine.sockets - 1, 0, 1, 0.0}, {0, last, 1, 0.0}};
+  const elbow_predict_copy copies[] = {{0, 9000.0}, {last, 5000.0}};
+  constexpr std::size_t kBytes = sizeof(elbow_predict_messages);
+  const elbow_predict_messages messages[] = {{kBytes, last, ELBOW_PREDICT_RECEIVE, 0, 1},
+                                             {kBytes, 0, ELBOW_PREDICT_SEND, 1, 3},
+                                             {kBytes, 0, ELBOW_PREDICT_BOTH, 1u << 30, 2}};
+  elbow_predict_interval of_groups[3];
+  elbow_predict_interval of_copies[2];
   for (const std::size_t count : {1, 3}) {
     for (const std::size_t copying : {0, 2}) {
-      for (const elbow_messages& message : messages) {
-        const elbow_load load = {groups, count, &message, copies, copying};
-        elbow_load_prediction prediction{};
+      for (const elbow_predict_messages& message : messages) {
+        const elbow_predict_load load = {sizeof(elbow_predict_load), groups, count, &message, copies, copying};
+        auto prediction = elbowroom::c_interface::sized<elbow_predict_load_result>();
         prediction.groups = of_groups;
         prediction.copies = of_copies;
         errno = 0;
@@ -104,21 +107,30 @@ void ask_for_loads(const elbow_model* model, const elbow_machine& machine) {
 
 void ask_for_cases(const std::string& text) {
   errno = 0;
-  elbow_gpu* gpu = elbow_predict_gpu_parse(text.data(), text.size());
+  elbow_predict_gpu_model* gpu = elbow_predict_gpu_parse(text.data(), text.size());
   if (gpu == nullptr) {
     CHECK((errno == EBADMSG || errno == ENOTSUP));
     return;
   }
-  const elbow_gpu_case cases[] = {
-      {ELBOW_GPU_GEMM, ELBOW_GPU_SM_IDLE, ELBOW_GPU_NOWHERE, 8, -1, 0, 0.0, {}},
-      {ELBOW_GPU_GEMM, ELBOW_GPU_SM_TARGET, ELBOW_GPU_NOWHERE, 3, -1, 0, 0.0, {1, 2147483647, 1}},
-      {ELBOW_GPU_TRIAD, ELBOW_GPU_SM_COPY, ELBOW_GPU_HOST, 1, 0, 1, 1e9, {}},
-      {ELBOW_GPU_TRIAD, ELBOW_GPU_COPY, ELBOW_GPU_D2H, 0, -1, 0, 0.0, {}},
-      {ELBOW_GPU_CHAIN, ELBOW_GPU_COPY, ELBOW_GPU_D2D, 0, -1, 0, 0.0, {}},
-      {-1, 9, 99, -5, -2, 7, -1.0, {-1, 0, 2}},
+  constexpr std::size_t kCase = sizeof(elbow_predict_gpu_case);
+  const elbow_predict_gpu_case cases[] = {
+      {kCase, ELBOW_PREDICT_GPU_GEMM, ELBOW_PREDICT_GPU_SM_IDLE, ELBOW_PREDICT_GPU_NOWHERE, 8, -1, 0, 0.0, {}},
+      {kCase,
+       ELBOW_PREDICT_GPU_GEMM,
+       ELBOW_PREDICT_GPU_SM_TARGET,
+       ELBOW_PREDICT_GPU_NOWHERE,
+       3,
+       -1,
+       0,
+       0.0,
+       {1, 2147483647, 1}},
+      {kCase, ELBOW_PREDICT_GPU_TRIAD, ELBOW_PREDICT_GPU_SM_COPY, ELBOW_PREDICT_GPU_HOST, 1, 0, 1, 1e9, {}},
+      {kCase, ELBOW_PREDICT_GPU_TRIAD, ELBOW_PREDICT_GPU_COPY, ELBOW_PREDICT_GPU_D2H, 0, -1, 0, 0.0, {}},
+      {kCase, ELBOW_PREDICT_GPU_CHAIN, ELBOW_PREDICT_GPU_COPY, ELBOW_PREDICT_GPU_D2D, 0, -1, 0, 0.0, {}},
+      {kCase, -1, 9, 99, -5, -2, 7, -1.0, {-1, 0, 2}},
   };
-  for (const elbow_gpu_case& asked : cases) {
-    elbow_gpu_prediction prediction{};
+  for (const elbow_predict_gpu_case& asked : cases) {
+    auto prediction = elbowroom::c_interface::sized<elbow_predict_gpu_result>();
     errno = 0;
     if (elbow_predict_gpu(gpu, &asked, &prediction) != 0) {
       CHECK((errno == EINVAL || errno == ENOTSUP || errno == EDOM));
@@ -131,15 +143,15 @@ void read_and_ask(const std::string& text) {
   ask_for_cases(text);
   for (const char* name : {static_cast<const char*>(nullptr), "threshold"}) {
     errno = 0;
-    elbow_model* model = elbow_predict_parse(text.data(), text.size(), name);
+    elbow_predict_model* model = elbow_predict_model_parse(text.data(), text.size(), name);
     if (model == nullptr) {
       CHECK((errno == EBADMSG || errno == ENOTSUP));
       CHECK(elbow_predict_error()[0] != '\0');
       continue;
     }
-    elbow_machine machine{};
-    CHECK(elbow_predict_machine(model, &machine) == 0);
-    elbow_prediction prediction{};
+    auto machine = elbowroom::c_interface::sized<elbow_predict_machine>();
+    CHECK(elbow_predict_model_machine(model, &machine) == 0);
+    auto prediction = elbowroom::c_interface::sized<elbow_predict_result>();
     for (const int n : {0, 1, machine.cores_first_socket}) {
       for (const int n_other : {0, machine.cores_other}) {
         elbow_predict(model, n, n_other, 0, machine.nodes - 1, &prediction);
@@ -147,10 +159,10 @@ void read_and_ask(const std::string& text) {
       }
     }
     ask_for_loads(model, machine);
-    elbow_model* resized = elbow_predict_at_size(model, 1000);
+    elbow_predict_model* resized = elbow_predict_model_at_size(model, 1000);
     elbow_predict(resized, 1, 0, 0, 0, &prediction);
-    elbow_predict_free(resized);
-    elbow_predict_free(model);
+    elbow_predict_model_free(resized);
+    elbow_predict_model_free(model);
   }
 }
 

@@ -230,7 +230,7 @@ FlowRates flow_rates(const FlowParameters& p, const FlowCase& situation) {
   return sum;
 }
 
-std::array<elbow_interval, kStreamCount> flow_answer(const FlowPart& model, const FlowCase& situation) {
+std::array<elbow_predict_interval, kStreamCount> flow_answer(const FlowPart& model, const FlowCase& situation) {
   Streams best;
   Streams drawn;
   std::array<Spread, kStreamCount> spreads;
@@ -243,7 +243,7 @@ std::array<elbow_interval, kStreamCount> flow_answer(const FlowPart& model, cons
     streams[3] = rates.messages;
   });
   const Streams& discrepancy = model.discrepancy_of(situation.local > 0, situation.remote > 0);
-  std::array<elbow_interval, kStreamCount> intervals;
+  std::array<elbow_predict_interval, kStreamCount> intervals;
   for (int k = 0; k < kStreamCount; ++k) {
     intervals[k] = spreads[k].around(best[k], discrepancy[k]);
   }

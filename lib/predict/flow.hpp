@@ -72,6 +72,6 @@ struct FlowRates {
 FlowRates flow_rates(const FlowParameters& parameters, const FlowCase& situation);
 
 // Each stream with its 90 % interval, from the draws and the discrepancy.
-std::array<elbow_interval, kStreamCount> flow_answer(const FlowPart& model, const FlowCase& situation);
+std::array<elbow_predict_interval, kStreamCount> flow_answer(const FlowPart& model, const FlowCase& situation);
 
 }  // namespace elbowroom::predict

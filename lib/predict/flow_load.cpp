@@ -31,11 +31,11 @@ struct Way {
   double at_once = 1;
 };
 
-Way way(const elbow_messages* messages, const LoadParameters& x) {
-  switch (messages == nullptr ? ELBOW_RECEIVE : messages->direction) {
-    case ELBOW_SEND:
+Way way(const elbow_predict_messages* messages, const LoadParameters& x) {
+  switch (messages == nullptr ? ELBOW_PREDICT_RECEIVE : messages->direction) {
+    case ELBOW_PREDICT_SEND:
       return {x.send, x.send_room, x.send_floor_first, x.send_floor_second, x.send_cost_first, x.send_cost_second, 1};
-    case ELBOW_BOTH:
+    case ELBOW_PREDICT_BOTH:
       return {x.both, x.both_room, x.both_floor_first, x.both_floor_second, x.both_cost_first, x.both_cost_second, 2};
     default: return {};
   }
@@ -62,7 +62,7 @@ std::span<const T> span_of(const T* items, std::size_t count) {
 
 }  // namespace
 
-LoadLaw::LoadLaw(const Shape& shape, const Extension& extension, double calibrated_size, const elbow_load& load,
+LoadLaw::LoadLaw(const Shape& shape, const Extension& extension, double calibrated_size, const elbow_predict_load& load,
                  double size, std::pmr::memory_resource* memory)
     : shape_(shape),
       extension_(extension),
@@ -83,10 +83,10 @@ LoadLaw::LoadLaw(const Shape& shape, const Extension& extension, double calibrat
   if (plain_) {
     return;
   }
-  for (const elbow_group& group : groups_) {
+  for (const elbow_predict_group& group : groups_) {
     places_.push_back({group.socket, group.node});
   }
-  for (const elbow_copy& copy : copies_) {
+  for (const elbow_predict_copy& copy : copies_) {
     devices_.push_back(copy.node);
   }
   if (messages_ != nullptr) {
@@ -106,7 +106,7 @@ LoadLaw::LoadLaw(const Shape& shape, const Extension& extension, double calibrat
 // Whether it is a situation but for its parameters: one node, at most one group of either kind.
 bool LoadLaw::plain() const {
   int sides[2] = {0, 0};
-  for (const elbow_group& group : groups_) {
+  for (const elbow_predict_group& group : groups_) {
     sides[remote(group) ? 1 : 0] += 1;
     if (group.node != groups_.front().node) {
       return false;
@@ -117,7 +117,7 @@ bool LoadLaw::plain() const {
 
 FlowCase LoadLaw::situation() const {
   double counts[2] = {0, 0};
-  for (const elbow_group& group : groups_) {
+  for (const elbow_predict_group& group : groups_) {
     counts[remote(group) ? 1 : 0] = group.count;
   }
   const int node = groups_.empty() ? 0 : groups_.front().node;
@@ -154,7 +154,7 @@ FlowParameters LoadLaw::effective(FlowParameters p, const LoadParameters& x) con
 double LoadLaw::share_plain(FlowParameters p, const LoadParameters& x) {
   FlowCase situation = situation_;
   situation.room = way(messages_, x).room;
-  for (const elbow_group& group : groups_) {
+  for (const elbow_predict_group& group : groups_) {
     double& core = remote(group) ? p.core_remote : p.core_local;
     const double demand = core_demand(core, group.intensity, x);
     (remote(group) ? situation.remote_served : situation.local_served) = served(demand / core, x);
@@ -172,14 +172,14 @@ double LoadLaw::share_plain(FlowParameters p, const LoadParameters& x) {
 
 void LoadLaw::set_streams(const FlowParameters& p, const FlowParameters& q, const LoadParameters& x) {
   for (std::size_t k = 0; k < groups_.size(); ++k) {
-    const elbow_group& group = groups_[k];
+    const elbow_predict_group& group = groups_[k];
     const double core = remote(group) ? p.core_remote : p.core_local;
     const double one = core_demand(core, group.intensity, x);
     const double own = remote(group) ? p.remote_weight : 1.0;
     streams_[k] = {group.count * one, group.count * own * served(one / core, x)};
   }
   for (std::size_t k = 0; k < copies_.size(); ++k) {
-    const elbow_copy& copy = copies_[k];
+    const elbow_predict_copy& copy = copies_[k];
     const bool far = second(copy.node);
     const double floor = std::min((far ? p.floor_second : p.floor_first) * x.copy_floor, 1.0);
     const double weight =

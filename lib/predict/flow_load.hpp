@@ -56,8 +56,8 @@ static_assert(sizeof(LoadParameters) == kLoadNames.size() * sizeof(double));
 // outlive it; all memory is `memory`'s. Nothing is checked.
 class LoadLaw {
  public:
-  LoadLaw(const Shape& shape, const Extension& extension, double calibrated_size, const elbow_load& load, double size,
-          std::pmr::memory_resource* memory);
+  LoadLaw(const Shape& shape, const Extension& extension, double calibrated_size, const elbow_predict_load& load,
+          double size, std::pmr::memory_resource* memory);
 
   // `flow`: as kFlowNames; `more`: a row of the extension; `rates`: the streams, then each of the load's groups and copies
   // together with everything.
@@ -77,7 +77,7 @@ class LoadLaw {
 
   bool sized() const { return messages_ != nullptr && size_ > 0; }
   bool second(int node) const { return node >= shape_.numa_per_socket; }
-  bool remote(const elbow_group& group) const { return group.node / shape_.numa_per_socket != group.socket; }
+  bool remote(const elbow_predict_group& group) const { return group.node / shape_.numa_per_socket != group.socket; }
   bool plain() const;
   FlowCase situation() const;
   double threads() const { return messages_ == nullptr ? 1 : messages_->threads; }
@@ -93,9 +93,9 @@ class LoadLaw {
   const Shape& shape_;
   const Extension& extension_;
   double calibrated_size_;
-  std::span<const elbow_group> groups_;
-  std::span<const elbow_copy> copies_;
-  const elbow_messages* messages_;
+  std::span<const elbow_predict_group> groups_;
+  std::span<const elbow_predict_copy> copies_;
+  const elbow_predict_messages* messages_;
   double size_;
   bool plain_;
   FlowCase situation_;

@@ -43,13 +43,13 @@ Extension extension_of(const ModelFile& file, const LoadPart* known) {
   return result;
 }
 
-bool has_intensity(const elbow_load& load) {
+bool has_intensity(const elbow_predict_load& load) {
   return std::any_of(load.groups, load.groups + load.group_count,
                      [](const auto& group) { return group.intensity != 0; });
 }
 
 // More than one group of a socket.
-bool crowded(const elbow_load& load) {
+bool crowded(const elbow_predict_load& load) {
   for (std::size_t k = 1; k < load.group_count; ++k) {
     for (std::size_t other = 0; other < k; ++other) {
       if (load.groups[other].socket == load.groups[k].socket) {
@@ -60,7 +60,7 @@ bool crowded(const elbow_load& load) {
   return false;
 }
 
-double sum_of_counts(const elbow_load& load, int socket) {
+double sum_of_counts(const elbow_predict_load& load, int socket) {
   double sum = 0;
   for (std::size_t k = 0; k < load.group_count; ++k) {
     sum += load.groups[k].socket == socket ? load.groups[k].count : 0;
@@ -94,23 +94,24 @@ bool FlowLoads::knows(Question question) const {
 }
 
 // That of situations as FLOW was fitted, by who computes; that of other loads as they were, and never less.
-const Streams& FlowLoads::discrepancy(const elbow_load& load, double size) const {
+const Streams& FlowLoads::discrepancy(const elbow_predict_load& load, double size) const {
   bool situation = load.copy_count == 0 && !crowded(load) && !has_intensity(load);
   std::array<bool, 2> computes{};  // remote, local cores
   for (std::size_t k = 0; k < load.group_count; ++k) {
-    const elbow_group& group = load.groups[k];
+    const elbow_predict_group& group = load.groups[k];
     situation = situation && group.socket < 2 && group.node == load.groups[0].node;
     const bool local = (group.node < file_.machine.numa_per_socket) == (group.socket == 0);
     computes[local ? 1 : 0] = computes[local ? 1 : 0] || group.count > 0;
   }
   if (load.messages != nullptr) {
-    const elbow_messages& messages = *load.messages;
-    situation = situation && messages.direction == ELBOW_RECEIVE && messages.threads == 1 && size == file_.message_size;
+    const elbow_predict_messages& messages = *load.messages;
+    situation =
+        situation && messages.direction == ELBOW_PREDICT_RECEIVE && messages.threads == 1 && size == file_.message_size;
   }
   return situation ? file_.flow->discrepancy_of(computes[1], computes[0]) : wider_;
 }
 
-bool FlowLoads::inside(const elbow_load& load, double size) const {
+bool FlowLoads::inside(const elbow_predict_load& load, double size) const {
   const Calibration& known = file_.calibration;
   const double n = sum_of_counts(load, 0);
   bool result = (n == 0 || (known.n_low <= n && n <= known.n_high)) && sum_of_counts(load, 1) <= known.n_other_high;
@@ -132,22 +133,22 @@ bool FlowLoads::inside(const elbow_load& load, double size) const {
                                   : file_.sizes && file_.sizes->smallest <= size && size <= file_.sizes->largest);
 }
 
-unsigned FlowLoads::flags(const elbow_load& load, double size) const {
+unsigned FlowLoads::flags(const elbow_predict_load& load, double size) const {
   unsigned result = 0;
   const auto flag = [&](bool set, unsigned value) { result |= set ? value : 0U; };
   const auto tell = [&](bool needed, Question question, unsigned value) { flag(needed && !knows(question), value); };
-  flag(!inside(load, size), ELBOW_EXTRAPOLATED);
-  flag(file_.machine.is_virtual, ELBOW_VIRTUAL);
-  const elbow_messages* messages = load.messages;
-  tell(messages != nullptr && messages->direction == ELBOW_SEND, asks_send, ELBOW_SEND_UNKNOWN);
-  tell(messages != nullptr && messages->direction == ELBOW_BOTH, asks_both, ELBOW_BOTH_UNKNOWN);
-  tell(messages != nullptr && messages->threads > 1, asks_threads, ELBOW_THREADS_UNKNOWN);
-  tell(load.copy_count > 0, asks_copies, ELBOW_COPIES_UNKNOWN);
-  tell(crowded(load), asks_nodes, ELBOW_NODES_UNKNOWN);
+  flag(!inside(load, size), ELBOW_PREDICT_EXTRAPOLATED);
+  flag(file_.machine.is_virtual, ELBOW_PREDICT_VIRTUAL);
+  const elbow_predict_messages* messages = load.messages;
+  tell(messages != nullptr && messages->direction == ELBOW_PREDICT_SEND, asks_send, ELBOW_PREDICT_SEND_UNKNOWN);
+  tell(messages != nullptr && messages->direction == ELBOW_PREDICT_BOTH, asks_both, ELBOW_PREDICT_BOTH_UNKNOWN);
+  tell(messages != nullptr && messages->threads > 1, asks_threads, ELBOW_PREDICT_THREADS_UNKNOWN);
+  tell(load.copy_count > 0, asks_copies, ELBOW_PREDICT_COPIES_UNKNOWN);
+  tell(crowded(load), asks_nodes, ELBOW_PREDICT_NODES_UNKNOWN);
   return result;
 }
 
-void FlowLoads::answer(const elbow_load& load, double size, elbow_load_prediction& prediction) const {
+void FlowLoads::answer(const elbow_predict_load& load, double size, elbow_predict_load_result& prediction) const {
   std::array<std::byte, kOnTheStack> room;
   std::pmr::monotonic_buffer_resource memory(room.data(), room.size());
   const std::size_t count = kStreamCount + load.group_count + load.copy_count;

@@ -19,12 +19,12 @@ class FlowLoads {
 
   // `size`: bytes of a message. Fills everything, the load's groups and copies where the caller wants them. Nothing is
   // checked but what comes out: throws Refusal (EDOM) where that is not a bandwidth. Allocates for loads of many groups only.
-  void answer(const elbow_load& load, double size, elbow_load_prediction& prediction) const;
+  void answer(const elbow_predict_load& load, double size, elbow_predict_load_result& prediction) const;
 
  private:
-  unsigned flags(const elbow_load& load, double size) const;
-  bool inside(const elbow_load& load, double size) const;
-  const Streams& discrepancy(const elbow_load& load, double size) const;
+  unsigned flags(const elbow_predict_load& load, double size) const;
+  bool inside(const elbow_predict_load& load, double size) const;
+  const Streams& discrepancy(const elbow_predict_load& load, double size) const;
 
   const ModelFile& file_;
   const LoadPart* known_;

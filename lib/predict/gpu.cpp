@@ -6,12 +6,12 @@
 #include <memory>
 #include <string>
 
+#include "c_interface.hpp"
 #include "elbowroom/predict.h"
-#include "failure.hpp"
 #include "gpu_file.hpp"
 #include "spread.hpp"
 
-struct elbow_gpu {
+struct elbow_predict_gpu_model {
   elbowroom::predict::GpuPart part;
 };
 
@@ -20,23 +20,25 @@ namespace {
 
 constexpr double kUnknownDiscrepancy = 0.3;
 
-bool is_link(int direction) { return direction >= ELBOW_GPU_H2D && direction <= ELBOW_GPU_BOTH; }
+bool is_link(int direction) { return direction >= ELBOW_PREDICT_GPU_H2D && direction <= ELBOW_PREDICT_GPU_BOTH; }
 
-bool holds_sms(int mover) { return mover != ELBOW_GPU_COPY; }
+bool holds_sms(int mover) { return mover != ELBOW_PREDICT_GPU_COPY; }
 
 // EINVAL for a case that no such accelerator can have.
 void check(const GpuPart& part, const GpuCase& at, const ProductShape& shape) {
   const auto refuse_case = [](const std::string& sentence) { throw Refusal(EINVAL, sentence); };
   if (at.victim < 0 || at.victim >= static_cast<int>(kGpuVictims.size())) {
-    refuse_case("victim " + std::to_string(at.victim) + ": is none; give one of ELBOW_GPU_GEMM, _TRIAD, _CHAIN");
+    refuse_case("victim " + std::to_string(at.victim) +
+                ": is none; give one of ELBOW_PREDICT_GPU_GEMM, _TRIAD, _CHAIN");
   }
   if (at.mover < 0 || at.mover >= static_cast<int>(kGpuMovers.size())) {
     refuse_case("mover " + std::to_string(at.mover) +
-                ": is none; give ELBOW_GPU_COPY, _SM_COPY, _SM_IDLE or _SM_TARGET");
+                ": is none; give ELBOW_PREDICT_GPU_COPY, _SM_COPY, _SM_IDLE or _SM_TARGET");
   }
-  const bool right = at.mover == ELBOW_GPU_COPY      ? is_link(at.direction) || at.direction == ELBOW_GPU_D2D
-                     : at.mover == ELBOW_GPU_SM_COPY ? at.direction == ELBOW_GPU_HBM || at.direction == ELBOW_GPU_HOST
-                                                     : at.direction == ELBOW_GPU_NOWHERE;
+  const bool right = at.mover == ELBOW_PREDICT_GPU_COPY ? is_link(at.direction) || at.direction == ELBOW_PREDICT_GPU_D2D
+                     : at.mover == ELBOW_PREDICT_GPU_SM_COPY
+                         ? at.direction == ELBOW_PREDICT_GPU_HBM || at.direction == ELBOW_PREDICT_GPU_HOST
+                         : at.direction == ELBOW_PREDICT_GPU_NOWHERE;
   if (!right) {
     refuse_case("direction " + std::to_string(at.direction) + ": that mover has no such direction");
   }
@@ -54,7 +56,7 @@ void check(const GpuPart& part, const GpuCase& at, const ProductShape& shape) {
     refuse_case("node " + std::to_string(at.node) + ": is no NUMA node");
   }
   const bool given = shape != ProductShape{};
-  if (given && (at.victim != ELBOW_GPU_GEMM || *std::min_element(shape.begin(), shape.end()) < 1)) {
+  if (given && (at.victim != ELBOW_PREDICT_GPU_GEMM || *std::min_element(shape.begin(), shape.end()) < 1)) {
     refuse_case("shape: give m, n and k of a product, each at least 1, or zeros");
   }
 }
@@ -109,7 +111,7 @@ GpuCase resolved(const GpuPart& part, GpuCase at) {
   if (at.shape == ProductShape{} && shapes == 1) {
     at.shape = only;
   }
-  if (at.mover == ELBOW_GPU_COPY && is_link(at.direction)) {
+  if (at.mover == ELBOW_PREDICT_GPU_COPY && is_link(at.direction)) {
     std::size_t nodes = 0;
     int node = -1;
     for (const GpuLink& link : part.links) {
@@ -120,7 +122,7 @@ GpuCase resolved(const GpuPart& part, GpuCase at) {
     }
     at.node = at.node == -1 && nodes == 1 ? node : at.node;
   }
-  at.victim_first = at.victim_first && (at.mover == ELBOW_GPU_SM_COPY || at.mover == ELBOW_GPU_SM_IDLE);
+  at.victim_first = at.victim_first && (at.mover == ELBOW_PREDICT_GPU_SM_COPY || at.mover == ELBOW_PREDICT_GPU_SM_IDLE);
   return at;
 }
 
@@ -139,11 +141,13 @@ GpuSituation situation_of(const GpuPart& part, const GpuCase& at, const GpuVicti
   GpuSituation result;
   result.victim = static_cast<GpuVictimKind>(at.victim);
   switch (at.mover) {
-    case ELBOW_GPU_COPY: result.mover = is_link(at.direction) ? GpuMoverKind::link : GpuMoverKind::engine; break;
-    case ELBOW_GPU_SM_COPY:
-      result.mover = at.direction == ELBOW_GPU_HBM ? GpuMoverKind::sm_hbm : GpuMoverKind::sm_host;
+    case ELBOW_PREDICT_GPU_COPY:
+      result.mover = is_link(at.direction) ? GpuMoverKind::link : GpuMoverKind::engine;
       break;
-    case ELBOW_GPU_SM_IDLE: result.mover = GpuMoverKind::idle; break;
+    case ELBOW_PREDICT_GPU_SM_COPY:
+      result.mover = at.direction == ELBOW_PREDICT_GPU_HBM ? GpuMoverKind::sm_hbm : GpuMoverKind::sm_host;
+      break;
+    case ELBOW_PREDICT_GPU_SM_IDLE: result.mover = GpuMoverKind::idle; break;
     default: result.mover = GpuMoverKind::plan;
   }
   result.sms = part.sms;
@@ -183,22 +187,22 @@ double discrepancy_of(const GpuPart& part, const GpuCase& at, const GpuFamily* f
 unsigned flags_of(const GpuPart& part, const GpuCase& at, const GpuFamily* family, bool measured) {
   unsigned flags = 0;
   const auto raise = [&](bool holds, unsigned flag) { flags |= holds ? flag : 0U; };
-  raise(measured, ELBOW_GPU_MEASURED);
+  raise(measured, ELBOW_PREDICT_GPU_MEASURED);
   if (family == nullptr) {
-    raise(true, ELBOW_GPU_FAMILY_UNKNOWN);
+    raise(true, ELBOW_PREDICT_GPU_FAMILY_UNKNOWN);
   } else if (holds_sms(at.mover) && !measured && (at.sms < family->sms_low || at.sms > family->sms_high)) {
-    raise(true, ELBOW_EXTRAPOLATED);
+    raise(true, ELBOW_PREDICT_EXTRAPOLATED);
   }
   const auto same = [&](const GpuVictim& item) { return item.shape == at.shape; };
   if (at.shape != ProductShape{} && std::none_of(part.victims.begin(), part.victims.end(), same)) {
-    raise(true, ELBOW_GPU_SHAPE_UNKNOWN);
+    raise(true, ELBOW_PREDICT_GPU_SHAPE_UNKNOWN);
   }
-  raise(at.victim_first && !part.order_known, ELBOW_GPU_ORDER_UNKNOWN);
-  raise(part.is_virtual, ELBOW_VIRTUAL);
+  raise(at.victim_first && !part.order_known, ELBOW_PREDICT_GPU_ORDER_UNKNOWN);
+  raise(part.is_virtual, ELBOW_PREDICT_VIRTUAL);
   return flags;
 }
 
-elbow_gpu_prediction predict(const GpuPart& part, const elbow_gpu_case& asked) {
+elbow_predict_gpu_result predict(const GpuPart& part, const elbow_predict_gpu_case& asked) {
   const ProductShape shape = {asked.shape[0], asked.shape[1], asked.shape[2]};
   GpuCase at{asked.victim, asked.mover, asked.direction, asked.sms, asked.node, asked.victim_first != 0,
              asked.pace,   shape};
@@ -222,7 +226,7 @@ elbow_gpu_prediction predict(const GpuPart& part, const elbow_gpu_case& asked) {
   const auto known =
       std::find_if(part.measured.begin(), part.measured.end(), [&](const GpuMeasured& item) { return item.at == at; });
   const bool measured = known != part.measured.end();
-  elbow_gpu_prediction result{};
+  elbow_predict_gpu_result result{};
   result.kept =
       measured ? Spread().around(known->kept, known->spread) : kept.around(best.kept, discrepancy_of(part, at, family));
   result.rate = {result.kept.value * victim.alone, result.kept.low * victim.alone, result.kept.high * victim.alone};
@@ -231,7 +235,7 @@ elbow_gpu_prediction predict(const GpuPart& part, const elbow_gpu_case& asked) {
     result.mover_together = together.around(best.mover_together, part.mover_discrepancy);
     result.mover_kept = share.around(best.mover_together / best.mover_alone, 0.0);
   }
-  for (const elbow_interval& item : {result.kept, result.rate, result.mover_alone, result.mover_together}) {
+  for (const elbow_predict_interval& item : {result.kept, result.rate, result.mover_alone, result.mover_together}) {
     if (!std::isfinite(item.value) || !std::isfinite(item.low) || !std::isfinite(item.high)) {
       throw Refusal(EDOM, "the model of " + part.device + " has no bandwidth for that case; fit it again");
     }
@@ -243,47 +247,49 @@ elbow_gpu_prediction predict(const GpuPart& part, const elbow_gpu_case& asked) {
 }  // namespace
 }  // namespace elbowroom::predict
 
+using elbowroom::c_interface::check_size;
+using elbowroom::c_interface::give;
+using elbowroom::c_interface::guard;
+using elbowroom::c_interface::refuse_null;
+using elbowroom::c_interface::taken;
+
 extern "C" {
 
-elbow_gpu* elbow_predict_gpu_load(const char* path) {
+elbow_predict_gpu_model* elbow_predict_gpu_load(const char* path) {
   using namespace elbowroom::predict;
-  if (path == nullptr) {
-    remember(EINVAL, "path is NULL; name a model file");
-    return nullptr;
-  }
-  return guarded([&] {
+  return guard([&] {
+    refuse_null(path, "path");
     const std::string text = read_text(path);
     try {
-      return new elbow_gpu{read_gpu(text)};
+      return new elbow_predict_gpu_model{read_gpu(text)};
     } catch (const Refusal& error) {
       throw Refusal(error.code, std::string(path) + ": " + error.what());
     }
   });
 }
 
-elbow_gpu* elbow_predict_gpu_parse(const char* text, size_t length) {
-  using namespace elbowroom::predict;
-  if (text == nullptr) {
-    remember(EINVAL, "text is NULL; give the content of a model file");
-    return nullptr;
-  }
-  return guarded([&] { return new elbow_gpu{read_gpu({text, length})}; });
+elbow_predict_gpu_model* elbow_predict_gpu_parse(const char* text, size_t length) {
+  return guard([&] {
+    refuse_null(text, "text");
+    return new elbow_predict_gpu_model{elbowroom::predict::read_gpu({text, length})};
+  });
 }
 
-void elbow_predict_gpu_free(elbow_gpu* gpu) { delete gpu; }
+void elbow_predict_gpu_free(elbow_predict_gpu_model* gpu) { delete gpu; }
 
-int elbow_predict_gpu_sms(const elbow_gpu* gpu) {
-  return gpu == nullptr ? elbowroom::predict::fail(EINVAL, "gpu is NULL") : gpu->part.sms;
+int elbow_predict_gpu_sms(const elbow_predict_gpu_model* gpu) {
+  return guard([&] {
+    refuse_null(gpu, "gpu");
+    return gpu->part.sms;
+  });
 }
 
-int elbow_predict_gpu(const elbow_gpu* gpu, const elbow_gpu_case* asked, elbow_gpu_prediction* prediction) {
-  using namespace elbowroom::predict;
-  if (gpu == nullptr || asked == nullptr || prediction == nullptr) {
-    return fail(EINVAL, "%s is NULL", gpu == nullptr ? "gpu" : asked == nullptr ? "case" : "prediction");
-  }
-  return answered([&] {
-    *prediction = predict(gpu->part, *asked);
-    return 0;
+int elbow_predict_gpu(const elbow_predict_gpu_model* gpu, const elbow_predict_gpu_case* asked,
+                      elbow_predict_gpu_result* prediction) {
+  return guard([&] {
+    refuse_null(gpu, "gpu");
+    check_size(prediction, "prediction");
+    give(elbowroom::predict::predict(gpu->part, taken(asked, "case")), prediction);
   });
 }
 

@@ -9,7 +9,7 @@ using namespace elbowroom::predict::test;
 
 namespace {
 
-elbow_gpu* parsed_gpu(const json& file) {
+elbow_predict_gpu_model* parsed_gpu(const json& file) {
   const std::string text = file.dump();
   return elbow_predict_gpu_parse(text.data(), text.size());
 }
@@ -17,20 +17,28 @@ elbow_gpu* parsed_gpu(const json& file) {
 }  // namespace
 
 TEST_CASE("a measured case is answered with its measurement, another one by the law") {
-  elbow_gpu* gpu = parsed_gpu(document());
+  elbow_predict_gpu_model* gpu = parsed_gpu(document());
   REQUIRE(gpu != nullptr);
   CHECK(elbow_predict_gpu_sms(gpu) == 132);
-  elbow_gpu_case asked = {ELBOW_GPU_GEMM, ELBOW_GPU_SM_IDLE, ELBOW_GPU_NOWHERE, 8, -1, 0, 0.0, {}};
-  elbow_gpu_prediction prediction{};
+  elbow_predict_gpu_case asked = {sizeof(elbow_predict_gpu_case),
+                                  ELBOW_PREDICT_GPU_GEMM,
+                                  ELBOW_PREDICT_GPU_SM_IDLE,
+                                  ELBOW_PREDICT_GPU_NOWHERE,
+                                  8,
+                                  -1,
+                                  0,
+                                  0.0,
+                                  {}};
+  auto prediction = elbowroom::c_interface::sized<elbow_predict_gpu_result>();
   REQUIRE(elbow_predict_gpu(gpu, &asked, &prediction) == 0);
   CHECK(prediction.kept.value == 0.9);
-  CHECK(prediction.flags == ELBOW_GPU_MEASURED);
+  CHECK(prediction.flags == ELBOW_PREDICT_GPU_MEASURED);
   asked.sms = 64;
   asked.victim_first = 1;
   REQUIRE(elbow_predict_gpu(gpu, &asked, &prediction) == 0);
   CHECK(prediction.kept.value < 0.9);
   CHECK(prediction.kept.low < prediction.kept.value);
-  CHECK(prediction.flags == (ELBOW_EXTRAPOLATED | ELBOW_GPU_ORDER_UNKNOWN));
+  CHECK(prediction.flags == (ELBOW_PREDICT_EXTRAPOLATED | ELBOW_PREDICT_GPU_ORDER_UNKNOWN));
   elbow_predict_gpu_free(gpu);
 }
 
@@ -44,7 +52,7 @@ TEST_CASE("a file without an accelerator, and NULL, are refused with a sentence"
   CHECK(elbow_predict_gpu_parse(nullptr, 0) == nullptr);
   CHECK(elbow_predict_gpu_load(nullptr) == nullptr);
   CHECK(elbow_predict_gpu_sms(nullptr) == -1);
-  elbow_gpu_prediction prediction{};
+  auto prediction = elbowroom::c_interface::sized<elbow_predict_gpu_result>();
   CHECK(elbow_predict_gpu(nullptr, nullptr, &prediction) == -1);
   CHECK(errno == EINVAL);
   elbow_predict_gpu_free(nullptr);

@@ -52,9 +52,9 @@ void check_positive(const Field& field, int value, const char* what) {
   }
 }
 
-void check_groups(const Shape& machine, const elbow_load& load) {
+void check_groups(const Shape& machine, const elbow_predict_load& load) {
   for (std::size_t k = 0; k < load.group_count; ++k) {
-    const elbow_group& group = load.groups[k];
+    const elbow_predict_group& group = load.groups[k];
     check_within(machine, of_group(k, "socket"), group.socket, machine.sockets, "socket");
     check_within(machine, of_group(k, "node"), group.node, machine.nodes(), "NUMA node");
     check_positive(of_group(k, "count"), group.count, "computing cores");
@@ -75,16 +75,16 @@ void check_groups(const Shape& machine, const elbow_load& load) {
   }
 }
 
-void check_messages(const Shape& machine, const elbow_messages& messages) {
+void check_messages(const Shape& machine, const elbow_predict_messages& messages) {
   check_within(machine, {"messages", "node"}, messages.node, machine.nodes(), "NUMA node");
-  if (messages.direction < ELBOW_RECEIVE || messages.direction > ELBOW_BOTH) {
+  if (messages.direction < ELBOW_PREDICT_RECEIVE || messages.direction > ELBOW_PREDICT_BOTH) {
     refuse_value({"messages", "direction"}, std::to_string(messages.direction),
-                 "is not a direction; one of ELBOW_RECEIVE, ELBOW_SEND, ELBOW_BOTH");
+                 "is not a direction; one of ELBOW_PREDICT_RECEIVE, ELBOW_PREDICT_SEND, ELBOW_PREDICT_BOTH");
   }
   check_positive({"messages", "threads"}, messages.threads, "communication threads");
 }
 
-void check_load(const Shape& machine, const elbow_load& load) {
+void check_load(const Shape& machine, const elbow_predict_load& load) {
   if ((load.group_count > 0 && load.groups == nullptr) || (load.copy_count > 0 && load.copies == nullptr)) {
     throw Refusal(EINVAL,
                   load.groups == nullptr && load.group_count > 0 ? "load.groups is NULL" : "load.copies is NULL");
@@ -102,7 +102,7 @@ void check_load(const Shape& machine, const elbow_load& load) {
 }
 
 // Refuses questions that FLOW has no runs for.
-void check_known(const ModelFile& file, const FlowLoads& known, const elbow_load& load, double size) {
+void check_known(const ModelFile& file, const FlowLoads& known, const elbow_predict_load& load, double size) {
   for (std::size_t k = 0; k < load.group_count; ++k) {
     if (load.groups[k].intensity > 0 && !known.knows(asks_intensity)) {
       throw Refusal(ENOTSUP, of_group(k, "intensity").text() + " " + written(load.groups[k].intensity) +
@@ -112,7 +112,7 @@ void check_known(const ModelFile& file, const FlowLoads& known, const elbow_load
     }
   }
   if (load.messages != nullptr && size != file.message_size && !known.knows(asks_sizes)) {
-    throw Refusal(ENOTSUP, "messages.size " + written(size) + ": is not the size of the model, " +
+    throw Refusal(ENOTSUP, "messages.bytes " + written(size) + ": is not the size of the model, " +
                                written(file.message_size) +
                                " B, and it knows no other; fit it with the plan `sizes` too: elbowroom run sizes --out "
                                "RUN2; elbowroom fit RUN RUN2");
@@ -120,11 +120,11 @@ void check_known(const ModelFile& file, const FlowLoads& known, const elbow_load
 }
 
 // One group of cores of the first socket, or none, and messages that one thread receives, or none.
-void check_threshold(const Answers& answers, const elbow_load& load) {
+void check_threshold(const Answers& answers, const elbow_predict_load& load) {
   bool plain = load.copy_count == 0 && load.group_count <= 1;
   plain = plain && (load.group_count == 0 || load.groups[0].intensity == 0);
-  plain =
-      plain && (load.messages == nullptr || (load.messages->direction == ELBOW_RECEIVE && load.messages->threads == 1));
+  plain = plain && (load.messages == nullptr ||
+                    (load.messages->direction == ELBOW_PREDICT_RECEIVE && load.messages->threads == 1));
   if (!plain) {
     throw Refusal(ENOTSUP,
                   std::string("the ") + answers.model() +
@@ -138,7 +138,8 @@ void check_threshold(const Answers& answers, const elbow_load& load) {
   }
 }
 
-void answer_threshold(const Answers& answers, const elbow_load& load, double size, elbow_load_prediction& prediction) {
+void answer_threshold(const Answers& answers, const elbow_predict_load& load, double size,
+                      elbow_predict_load_result& prediction) {
   if (load.messages == nullptr) {
     size = answers.file()->message_size;
   }
@@ -152,12 +153,12 @@ void answer_threshold(const Answers& answers, const elbow_load& load, double siz
   const int other = load.messages == nullptr ? 0 : load.messages->node;
   const int comp_node = computes ? load.groups[0].node : other;
   const int comm_node = load.messages == nullptr ? comp_node : other;
-  elbow_prediction result;
+  elbow_predict_result result;
   if (!answers.answer(n, 0, comp_node, comm_node, result)) {
     throw Refusal(EDOM, "the load: the " + std::string(answers.model()) + " model of " + answers.machine().name +
                             " was calibrated without such accesses");
   }
-  constexpr elbow_interval kNone = {0, 0, 0};
+  constexpr elbow_predict_interval kNone = {0, 0, 0};
   const bool communicates = load.messages != nullptr;
   prediction.comp_alone = computes ? result.comp_alone : kNone;
   prediction.comm_alone = communicates ? result.comm_alone : kNone;
@@ -171,11 +172,11 @@ void answer_threshold(const Answers& answers, const elbow_load& load, double siz
 
 }  // namespace
 
-void answer_load(const Answers& answers, const elbow_load& load, elbow_load_prediction& prediction) {
+void answer_load(const Answers& answers, const elbow_predict_load& load, elbow_predict_load_result& prediction) {
   check_load(answers.machine(), load);
   double size = answers.message_size();
-  if (load.messages != nullptr && load.messages->size > 0) {
-    size = static_cast<double>(load.messages->size);
+  if (load.messages != nullptr && load.messages->bytes > 0) {
+    size = static_cast<double>(load.messages->bytes);
   }
   if (answers.loads() == nullptr) {
     check_threshold(answers, load);

@@ -3,10 +3,11 @@
 
 #include <array>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "c_interface.hpp"
 
 namespace elbowroom::predict {
 
@@ -14,11 +15,7 @@ namespace elbowroom::predict {
 constexpr int kStreamCount = 4;
 using Streams = std::array<double, kStreamCount>;
 
-// What cannot be read or answered: the errno it means, and a sentence.
-struct Refusal : std::runtime_error {
-  Refusal(int code_, const std::string& sentence) : std::runtime_error(sentence), code(code_) {}
-  int code;
-};
+using c_interface::Refusal;
 
 struct Shape {
   std::string name;

@@ -25,7 +25,7 @@ class Spread {
   }
 
   // Around the best value; `discrepancy`: relative standard deviation of what the model cannot follow.
-  elbow_interval around(double value, double discrepancy) const {
+  elbow_predict_interval around(double value, double discrepancy) const {
     const double variance = count_ > 0 ? squares_ / count_ : 0.0;
     const double factor = std::exp(kNormal90 * std::sqrt(variance + discrepancy * discrepancy));
     return {value, value / factor, value * factor};

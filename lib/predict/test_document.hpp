@@ -153,16 +153,16 @@ inline json document() {
           {"validity", json::array()}};
 }
 
-// What elbow_predict_parse makes of it.
-inline elbow_model* parsed(const json& file, const char* model = nullptr) {
+// What elbow_predict_model_parse makes of it.
+inline elbow_predict_model* parsed(const json& file, const char* model = nullptr) {
   const std::string text = file.dump();
-  return elbow_predict_parse(text.data(), text.size(), model);
+  return elbow_predict_model_parse(text.data(), text.size(), model);
 }
 
 struct Freer {
-  void operator()(elbow_model* model) const { elbow_predict_free(model); }
+  void operator()(elbow_predict_model* model) const { elbow_predict_model_free(model); }
 };
-using Model = std::unique_ptr<elbow_model, Freer>;
+using Model = std::unique_ptr<elbow_predict_model, Freer>;
 
 inline Model model_of(const json& file, const char* model = nullptr) { return Model(parsed(file, model)); }
 

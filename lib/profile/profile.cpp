@@ -3,14 +3,16 @@
 
 #include <atomic>
 #include <cerrno>
-#include <new>
-#include <string>
 #include <thread>
 
+#include "c_interface.hpp"
 #include "profile/profile_file.hpp"
 #include "profile/ticks.hpp"
 #include "profile/windows.hpp"
 
+using elbowroom::c_interface::fail;
+using elbowroom::c_interface::guard;
+using elbowroom::c_interface::taken;
 using elbowroom::profile::CallTotals;
 using elbowroom::profile::Header;
 using elbowroom::profile::ProfileFile;
@@ -33,14 +35,6 @@ namespace {
 constexpr std::uint64_t kWindowNs = 1'000'000;
 constexpr std::uint32_t kWindows = 4096;
 constexpr std::uint64_t kRecords = 1 << 20;
-
-thread_local std::string last_error;
-
-int failed(int code, const char* sentence) {
-  last_error = sentence;
-  errno = code;
-  return -1;
-}
 
 // The profile, for this thread alone: held for some ten ns, so that nobody sleeps for it.
 class Locked {
@@ -89,9 +83,9 @@ bool keep_record(elbow_profile& profile, const elbow_profile_record& record) {
 
 void check(const elbow_profile_settings& settings) {
   const std::uint64_t records = settings.records;
-  if (settings.path == nullptr || settings.size < 1 || settings.rank < 0 || settings.rank >= settings.size ||
+  if (settings.path == nullptr || settings.ranks < 1 || settings.rank < 0 || settings.rank >= settings.ranks ||
       settings.nodes == nullptr || settings.calls == nullptr || settings.call_kinds == 0) {
-    throw Refusal(EINVAL, "settings: path, nodes and calls are given, and rank is one of size");
+    throw Refusal(EINVAL, "settings: path, nodes and calls are given, and rank is one of ranks");
   }
   if (settings.windows % 2 != 0 || (records & (records - 1)) != 0 || settings.call_kinds > 0xFFFF) {
     throw Refusal(EINVAL, "settings: windows is even, records a power of two, call_kinds below 65536");
@@ -101,26 +95,22 @@ void check(const elbow_profile_settings& settings) {
 }  // namespace
 
 elbow_profile* elbow_profile_new(const elbow_profile_settings* settings) {
-  try {
-    check(*settings);
-    elbow_profile_settings whole = *settings;
+  return guard([&] {
+    elbow_profile_settings whole = taken(settings, "settings");
+    check(whole);
     whole.window_ns = whole.window_ns == 0 ? kWindowNs : whole.window_ns;
     whole.windows = whole.windows == 0 ? kWindows : whole.windows;
     whole.records = whole.records == 0 ? kRecords : whole.records;
     return new elbow_profile(whole);
-  } catch (const Refusal& error) {
-    failed(error.code, error.what());
-  } catch (const std::bad_alloc&) {
-    failed(ENOMEM, "there is not enough memory");
-  } catch (const std::exception& error) {
-    failed(EINVAL, error.what());
-  }
-  return nullptr;
+  });
 }
 
 uint64_t elbow_profile_now(void) { return elbowroom::profile::now(); }
 
 int elbow_profile_add(elbow_profile* profile, const elbow_profile_record* given, int keep) {
+  if (profile == nullptr || given == nullptr) {
+    return fail(EINVAL, "%s: is NULL", profile == nullptr ? "profile" : "record");
+  }
   elbow_profile_record record = *given;
   // Another thread began what this one ends, or the clocks were compared meanwhile.
   record.end_ns = record.end_ns < record.begin_ns ? record.begin_ns : record.end_ns;
@@ -139,14 +129,20 @@ int elbow_profile_add(elbow_profile* profile, const elbow_profile_record* given,
   if (keep == 0 || keep_record(*profile, record)) {
     return 0;
   }
-  return failed(ENOSPC, "there is no space for more records; totals and windows go on");
+  return fail(ENOSPC, "there is no space for more records; totals and windows go on");
 }
 
-void elbow_profile_finish(elbow_profile* profile) {
+int elbow_profile_finish(elbow_profile* profile) {
+  if (profile == nullptr) {
+    return fail(EINVAL, "profile: is NULL");
+  }
   const Locked only(*profile);
   profile->file.header()->end_ns = elbowroom::profile::now();
+  return 0;
 }
 
 void elbow_profile_free(elbow_profile* profile) { delete profile; }
 
-const char* elbow_profile_error(void) { return last_error.c_str(); }
+const char* elbow_profile_error(void) { return elbowroom::c_interface::last_error; }
+
+const char* elbow_profile_version(void) { return ELBOWROOM_VERSION; }

@@ -70,7 +70,7 @@ void copy_text(char (&to)[size], const char* text) {
 
 ProfileFile::ProfileFile(const elbow_profile_settings& settings)
     : path_(std::filesystem::absolute(settings.path)),
-      places_(places_for(static_cast<std::uint64_t>(settings.size), settings.call_kinds, settings.windows,
+      places_(places_for(static_cast<std::uint64_t>(settings.ranks), settings.call_kinds, settings.windows,
                          settings.records)) {
   const Descriptor file(path_, O_RDWR | O_CREAT | O_EXCL);
   if (file.number() < 0) {
@@ -120,12 +120,12 @@ void ProfileFile::fill(const elbow_profile_settings& settings) {
   header.version = kVersion;
   header.header_bytes = kHeaderBytes;
   header.rank = settings.rank;
-  header.size = settings.size;
+  header.size = settings.ranks;
   const std::int32_t* const nodes = settings.nodes;
   header.node = nodes[settings.rank];
-  header.nodes = static_cast<std::int32_t>(std::set<std::int32_t>(nodes, nodes + settings.size).size());
+  header.nodes = static_cast<std::int32_t>(std::set<std::int32_t>(nodes, nodes + settings.ranks).size());
   header.local_rank = static_cast<std::int32_t>(std::count(nodes, nodes + settings.rank, header.node));
-  header.local_size = static_cast<std::int32_t>(std::count(nodes, nodes + settings.size, header.node));
+  header.local_size = static_cast<std::int32_t>(std::count(nodes, nodes + settings.ranks, header.node));
   header.pid = static_cast<std::uint64_t>(getpid());
   header.start_ns = now();
   header.start_wall_ns = wall_ns();
@@ -139,7 +139,7 @@ void ProfileFile::fill(const elbow_profile_settings& settings) {
   header.records_offset = places_.records;
   gethostname(header.host, sizeof header.host - 1);
   copy_text(header.mpi, settings.mpi);
-  std::copy_n(nodes, settings.size, reinterpret_cast<std::int32_t*>(memory_ + places_.nodes));
+  std::copy_n(nodes, settings.ranks, reinterpret_cast<std::int32_t*>(memory_ + places_.nodes));
   for (std::uint32_t i = 0; i < settings.call_kinds; ++i) {
     copy_text(calls()[i].name, settings.calls[i]);
   }

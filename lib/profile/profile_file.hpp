@@ -2,17 +2,14 @@
 // full file system ends the program with SIGBUS.
 #pragma once
 
-#include <stdexcept>
 #include <string>
 
+#include "c_interface.hpp"
 #include "profile/layout.hpp"
 
 namespace elbowroom::profile {
 
-struct Refusal : std::runtime_error {
-  Refusal(int code_, const std::string& sentence) : std::runtime_error(sentence), code(code_) {}
-  int code;
-};
+using c_interface::Refusal;
 
 class ProfileFile {
  public:

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "c_interface.hpp"
 #include "profile/layout.hpp"
 #include "profile/ticks.hpp"
 
@@ -35,10 +36,10 @@ struct Folder {
 };
 
 elbow_profile_settings settings_for(const std::string& file) {
-  elbow_profile_settings settings{};
+  auto settings = elbowroom::c_interface::sized<elbow_profile_settings>();
   settings.path = file.c_str();
   settings.rank = 2;
-  settings.size = 4;
+  settings.ranks = 4;
   settings.nodes = kNodes;
   settings.mpi = "an MPI";
   settings.calls = kCalls;
@@ -242,6 +243,27 @@ TEST_CASE("settings that cannot be met are refused") {
   settings.records = 3;
   CHECK(elbow_profile_new(&settings) == nullptr);
   CHECK(errno == EINVAL);
+}
+
+TEST_CASE("NULL and settings without a size are errors, not crashes") {
+  const Folder folder;
+  const std::string file = folder.file();
+  const elbow_profile_record record = send(1);
+  CHECK(elbow_profile_new(nullptr) == nullptr);
+  CHECK(errno == EINVAL);
+  elbow_profile_settings settings = settings_for(file);
+  settings.size = 0;
+  CHECK(elbow_profile_new(&settings) == nullptr);
+  CHECK(std::string(elbow_profile_error()).find("settings.size 0") != std::string::npos);
+  CHECK(elbow_profile_add(nullptr, &record, 1) == -1);
+  CHECK(errno == EINVAL);
+  CHECK(elbow_profile_finish(nullptr) == -1);
+  settings = settings_for(file);
+  elbow_profile* const profile = elbow_profile_new(&settings);
+  CHECK(elbow_profile_add(profile, nullptr, 1) == -1);
+  CHECK(elbow_profile_finish(profile) == 0);
+  elbow_profile_free(profile);
+  CHECK(std::string(elbow_profile_version()) == ELBOWROOM_VERSION);
 }
 
 TEST_CASE("threads add at once, and nothing is lost or torn") {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "c_interface.hpp"
 #include "elbowroom/trace.h"
 
 namespace elbowroom::trace {
@@ -24,7 +25,7 @@ class Environment {
   std::string categories_;
   std::string without_;
   std::string core_;
-  elbow_trace_settings settings_{};
+  elbow_trace_settings settings_ = c_interface::sized<elbow_trace_settings>();
 };
 
 }  // namespace elbowroom::trace

@@ -12,7 +12,7 @@ static double sum(const double* row, int cells) {
 }
 
 int main(int argc, char** argv) {
-  elbow_trace_settings settings = {.directory = argc > 1 ? argv[1] : "trace"};
+  elbow_trace_settings settings = {.size = sizeof settings, .directory = argc > 1 ? argv[1] : "trace"};
   if (elbow_trace_start(&settings) != 0) {
     fprintf(stderr, "%s\n", elbow_trace_error());
     return 1;
@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
   elbow_trace_region(0);
   elbow_trace_text(row_sum, 0, "the first row");
 
-  elbow_trace_summary summary;
+  elbow_trace_summary summary = {.size = sizeof summary};
   char text[512];
   if (elbow_trace_stop(&summary) != 0) {
     fprintf(stderr, "%s\n", elbow_trace_error());

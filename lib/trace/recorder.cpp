@@ -40,7 +40,7 @@ std::vector<std::string> split(const char* text) {
 
 // That of lib/clock, so that its sync points and the events here are of one clock.
 HostClock clock_of(const elbow_clock* clock) {
-  elbow_calibration result{};
+  auto result = c_interface::sized<elbow_clock_calibration>();
   if (elbow_clock_calibrated(clock, &result) != 0) {
     throw Refusal(errno, elbow_clock_error());
   }
@@ -311,7 +311,7 @@ Ring& Recorder::attach(const std::string& name) {
   }
 }
 
-void Recorder::sync(const elbow_clock* clock, const elbow_sync_point& point) {
+void Recorder::sync(const elbow_clock* clock, const elbow_clock_sync_point& point) {
   const HostClock theirs = clock_of(clock);
   const bool same = theirs.counter == clock_.counter && theirs.steered == clock_.steered;
   // Another process's calibration of the same counter: the instant is the same, this process's time of it is another.

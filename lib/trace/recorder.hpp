@@ -57,7 +57,7 @@ class Recorder {
   void detach(Ring& ring);
   // Its thread waits until what the ring holds is in the file. Where that fails its events are lost until it succeeds.
   void flush_full(Ring& ring);
-  void sync(const elbow_clock* clock, const elbow_sync_point& point);
+  void sync(const elbow_clock* clock, const elbow_clock_sync_point& point);
   void region(bool on);
   // May be called again where it failed: what is in memory stays there until then.
   elbow_trace_summary stop();

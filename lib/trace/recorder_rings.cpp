@@ -256,7 +256,7 @@ void Recorder::region(bool on) {
 }
 
 elbow_trace_summary Recorder::added_up() {
-  elbow_trace_summary all{};
+  auto all = c_interface::sized<elbow_trace_summary>();
   by_category_.assign(64, 0);
   for (const Thread& thread : threads_) {
     const RingHeader& header = thread.saved.last();

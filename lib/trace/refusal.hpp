@@ -1,14 +1,10 @@
 // What cannot be done, and the errno that says of which kind.
 #pragma once
 
-#include <stdexcept>
-#include <string>
+#include "c_interface.hpp"
 
 namespace elbowroom::trace {
 
-struct Refusal : std::runtime_error {
-  Refusal(int code_, const std::string& sentence) : std::runtime_error(sentence), code(code_) {}
-  int code;
-};
+using c_interface::Refusal;
 
 }  // namespace elbowroom::trace

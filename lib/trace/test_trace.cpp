@@ -92,7 +92,7 @@ const elbow_trace_type* type_of(const char* name, const char* first) {
 }
 
 elbow_trace_summary stopped() {
-  elbow_trace_summary summary;
+  auto summary = c_interface::sized<elbow_trace_summary>();
   MUST(elbow_trace_stop(&summary) == 0);
   MUST(summary.recorded == summary.kept + summary.lost);
   return summary;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "c_interface.hpp"
 #include "trace/reader.hpp"
 
 namespace elbowroom::trace::tests {
@@ -23,7 +24,7 @@ struct Folder {
 // A process is traced once: each test's is a child. `status` is how it ended, as waitpid says.
 class Traced {
  public:
-  elbow_trace_settings settings{};  // of zeros but for the folders
+  elbow_trace_settings settings = c_interface::sized<elbow_trace_settings>();  // of zeros but for the folders
 
   Traced();
   // Starts the trace, runs the program and ends.

@@ -10,10 +10,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <new>
 #include <string>
 #include <string_view>
 
+#include "c_interface.hpp"
 #include "trace/environment.hpp"
 #include "trace/job.h"
 #include "trace/job_folder.hpp"
@@ -24,13 +24,17 @@ __thread elbow_trace_ring* elbow_trace_own = nullptr;
 
 namespace {
 
+using elbowroom::c_interface::check_size;
+using elbowroom::c_interface::fail;
+using elbowroom::c_interface::give;
+using elbowroom::c_interface::refuse_null;
+using elbowroom::c_interface::taken;
 using elbowroom::trace::Environment;
 using elbowroom::trace::Recorder;
 using elbowroom::trace::Refusal;
 using elbowroom::trace::Ring;
 using elbowroom::trace::RingHeader;
 
-thread_local char last_error[1024] = "";
 // What a thread without a ring writes into: nothing fits.
 thread_local RingHeader nowhere{};
 // This thread is in the library: a signal handler of its own must not enter it again.
@@ -43,14 +47,9 @@ clockid_t kernel_clock = CLOCK_MONOTONIC_RAW;
 std::mutex starting;
 // Never destroyed: threads may hold rings of it until the process ends.
 Recorder* current_recorder = nullptr;
+pid_t traced_process = 0;
 // The same while it records.
 std::atomic<Recorder*> recorder{nullptr};
-
-int refuse(int code, const char* sentence) {
-  std::snprintf(last_error, sizeof last_error, "%s", sentence);
-  errno = code;
-  return -1;
-}
 
 struct Inside {
   bool before = inside;
@@ -59,18 +58,9 @@ struct Inside {
 };
 
 template <typename Work>
-int guarded(Work work) {
+auto guarded(Work work) {
   const Inside here;
-  try {
-    work();
-    return 0;
-  } catch (const Refusal& refusal) {
-    return refuse(refusal.code, refusal.what());
-  } catch (const std::bad_alloc&) {
-    return refuse(ENOMEM, "there is not enough memory for the trace");
-  } catch (const std::exception& error) {
-    return refuse(EIO, error.what());
-  }
+  return elbowroom::c_interface::guard(work);
 }
 
 constexpr const char* kNotStarted = "nothing is traced: call elbow_trace_start first";
@@ -160,9 +150,10 @@ int start_in_folder(elbow_trace_settings settings, bool from_mpi) {
   return start_in_place(settings);
 }
 
-// A program that ends without elbow_trace_stop keeps its trace.
+// A program that ends without elbow_trace_stop keeps its trace. A child that was made without the handlers of fork (vfork, a
+// system call) must not end it.
 void stop_at_exit() {
-  if (recorder != nullptr && elbow_trace_stop(nullptr) != 0) {
+  if (getpid() == traced_process && recorder != nullptr && elbow_trace_stop(nullptr) != 0) {
     std::fprintf(stderr, "elbowroom: the trace of process %d is not complete: %s\n", static_cast<int>(getpid()),
                  elbow_trace_error());
   }
@@ -187,25 +178,24 @@ void flush_own_ring() {
 
 extern "C" {
 
-int elbow_trace_start(const elbow_trace_settings* settings) {
+int elbow_trace_start(const elbow_trace_settings* given) {
   const std::lock_guard lock(starting);
-  if (settings == nullptr) {
-    return refuse(EINVAL, "settings: is NULL; give a structure of zeros for all defaults");
-  }
   if (current_recorder != nullptr) {
-    return refuse(EBUSY,
-                  "a process is traced once, and a child of fork with its parent: switch events on and off by "
-                  "elbow_trace_set_mask, and let a child that is to be traced run a program of its own");
+    return fail(EBUSY,
+                "a process is traced once, and a child of fork with its parent: switch events on and off by "
+                "elbow_trace_set_mask, and let a child that is to be traced run a program of its own");
   }
   return guarded([&] {
+    const elbow_trace_settings settings = taken(given, "settings");
     if (!ends_are_heard) {
       hear_ends_of_threads();
     }
-    auto fresh = std::make_unique<Recorder>(*settings);
+    auto fresh = std::make_unique<Recorder>(settings);
     kernel_clock = fresh->steered() ? CLOCK_MONOTONIC : CLOCK_MONOTONIC_RAW;
     const std::uint64_t mask = fresh->initial_mask();
     pthread_atfork(lock_before_fork, unlock_after_fork, forget_after_fork);
     std::atexit(stop_at_exit);
+    traced_process = getpid();
     recorder = current_recorder = fresh.release();
     __atomic_store_n(&elbow_trace_recorded_categories, mask, __ATOMIC_RELAXED);
   });
@@ -268,13 +258,16 @@ int elbow_trace_finalised(const int* own, int count) {
 int elbow_trace_stop(elbow_trace_summary* summary) {
   const std::lock_guard lock(starting);
   if (recorder == nullptr) {
-    return refuse(EINVAL, kNotStarted);
+    return fail(EINVAL, "%s", kNotStarted);
   }
-  __atomic_store_n(&elbow_trace_recorded_categories, 0, __ATOMIC_RELAXED);
   const int result = guarded([&] {
+    if (summary != nullptr) {
+      check_size(summary, "summary");
+    }
+    __atomic_store_n(&elbow_trace_recorded_categories, 0, __ATOMIC_RELAXED);
     const elbow_trace_summary all = recorder.load()->stop();
     if (summary != nullptr) {
-      *summary = all;
+      give(all, summary);
     }
   });
   if (result == 0) {
@@ -286,22 +279,24 @@ int elbow_trace_stop(elbow_trace_summary* summary) {
 int elbow_trace_cost(int category, uint64_t* events, double* overhead_ns) {
   const std::lock_guard lock(starting);
   if (current_recorder == nullptr || events == nullptr || overhead_ns == nullptr) {
-    return refuse(EINVAL, current_recorder == nullptr ? kNotStarted : "events or overhead_ns: is NULL");
+    return fail(EINVAL, "%s", current_recorder == nullptr ? kNotStarted : "events or overhead_ns: is NULL");
   }
   return guarded([&] { current_recorder->cost(category, *events, *overhead_ns); });
 }
 
 int elbow_trace_describe(const elbow_trace_summary* summary, char* text, size_t size) {
-  if (summary == nullptr || (text == nullptr && size > 0)) {
-    return refuse(EINVAL, "summary or text: is NULL");
-  }
-  const std::string description = elbowroom::trace::described(*summary);
-  return std::snprintf(text, size, "%s", description.c_str());
+  return guarded([&] {
+    if (size > 0) {
+      refuse_null(text, "text");
+    }
+    const std::string description = elbowroom::trace::described(taken(summary, "summary"));
+    return std::snprintf(text, size, "%s", description.c_str());
+  });
 }
 
 int elbow_trace_category(const char* name) {
   if (recorder == nullptr || name == nullptr) {
-    return refuse(EINVAL, name == nullptr ? "name: is NULL" : kNotStarted);
+    return fail(EINVAL, "%s", name == nullptr ? "name: is NULL" : kNotStarted);
   }
   int number = -1;
   return guarded([&] { number = recorder.load()->category(name); }) == 0 ? number : -1;
@@ -321,13 +316,13 @@ uint64_t elbow_trace_mask(void) { return __atomic_load_n(&elbow_trace_recorded_c
 const elbow_trace_type* elbow_trace_type_new(const char* name, int category, const char* small, const char* first,
                                              const char* second) {
   if (name == nullptr) {
-    refuse(EINVAL, "name: is NULL");
+    fail(EINVAL, "name: is NULL");
     return nullptr;
   }
   if (recorder == nullptr) {
     // A program that is not traced goes on without asking.
     static elbow_trace_type untraced{0, 0};
-    refuse(EINVAL, kNotStarted);
+    fail(EINVAL, "%s", kNotStarted);
     return &untraced;
   }
   const elbow_trace_type* type = nullptr;
@@ -343,17 +338,17 @@ const elbow_trace_type* elbow_trace_type_new(const char* name, int category, con
 
 int elbow_trace_filter(const elbow_trace_type* type, int on) {
   if (recorder == nullptr || type == nullptr) {
-    return refuse(EINVAL, type == nullptr ? "type: is NULL" : kNotStarted);
+    return fail(EINVAL, "%s", type == nullptr ? "type: is NULL" : kNotStarted);
   }
   return guarded([&] { recorder.load()->filter(type, on != 0); });
 }
 
 int elbow_trace_thread(const char* name) {
   if (recorder == nullptr) {
-    return refuse(EINVAL, kNotStarted);
+    return fail(EINVAL, "%s", kNotStarted);
   }
   if (own_ring != nullptr) {
-    return refuse(EEXIST, "this thread has its ring already: name it before its first event");
+    return fail(EEXIST, "this thread has its ring already: name it before its first event");
   }
   const int status = guarded([&] { own(&recorder.load()->attach(name == nullptr ? "" : name)); });
   if (status != 0) {
@@ -378,7 +373,7 @@ elbow_trace_ring* elbow_trace_attach(void) {
 
 int elbow_trace_text(const elbow_trace_type* type, uint64_t key, const char* text) {
   if (recorder == nullptr || type == nullptr || text == nullptr) {
-    return refuse(EINVAL, recorder == nullptr ? kNotStarted : "type or text: is NULL");
+    return fail(EINVAL, "%s", recorder == nullptr ? kNotStarted : "type or text: is NULL");
   }
   if ((elbow_trace_mask() & type->category) == 0) {
     return 0;
@@ -387,16 +382,16 @@ int elbow_trace_text(const elbow_trace_type* type, uint64_t key, const char* tex
     elbow_trace_attach();
   }
   if (own_ring == nullptr || !own_ring->add_text(type->number, key, text)) {
-    return refuse(ENOSPC, "this thread's records are full: give more text_bytes");
+    return fail(ENOSPC, "this thread's records are full: give more text_bytes");
   }
   return 0;
 }
 
-int elbow_trace_sync(const elbow_clock* clock, const elbow_sync_point* point) {
+int elbow_trace_sync(const elbow_clock* clock, const elbow_clock_sync_point* point) {
   if (recorder == nullptr || clock == nullptr || point == nullptr) {
-    return refuse(EINVAL, recorder == nullptr ? kNotStarted : "clock or point: is NULL");
+    return fail(EINVAL, "%s", recorder == nullptr ? kNotStarted : "clock or point: is NULL");
   }
-  return guarded([&] { recorder.load()->sync(clock, *point); });
+  return guarded([&] { recorder.load()->sync(clock, taken(point, "point")); });
 }
 
 void elbow_trace_region(int on) {
@@ -406,6 +401,9 @@ void elbow_trace_region(int on) {
 }
 
 void elbow_trace_record(const elbow_trace_type* type, int kind, uint32_t small, uint64_t first, uint64_t second) {
+  if (type == nullptr) {
+    return;
+  }
   elbow_trace_write(type, static_cast<std::uint8_t>(kind), small, first, second);
 }
 
@@ -415,6 +413,8 @@ uint64_t elbow_trace_raw(void) {
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000U + static_cast<uint64_t>(time.tv_nsec);
 }
 
-const char* elbow_trace_error(void) { return last_error; }
+const char* elbow_trace_error(void) { return elbowroom::c_interface::last_error; }
+
+const char* elbow_trace_version(void) { return ELBOWROOM_VERSION; }
 
 }  // extern "C"

@@ -3,11 +3,14 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <thread>
 
@@ -93,6 +96,37 @@ TEST_CASE("A signal handler may record in the middle of an event: none is lost, 
       ++next;
     }
   }
+}
+
+TEST_CASE("A child that was made by a system call leaves its parent's trace alone when it exits") {
+  Traced traced;
+  CHECK(traced.run([] {
+    elbow_trace_event(type_of("a", "i"), 0, 1, 0);
+    const auto child = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+    if (child == 0) {
+      std::exit(0);
+    }
+    waitpid(child, nullptr, 0);
+    elbow_trace_event(type_of("a", "i"), 0, 2, 0);
+    MUST(stopped().kept == 2);
+  }) == 0);
+  CHECK(traced.lines("end").size() == 1);
+  CHECK(traced.ring().events.size() == 2);
+}
+
+TEST_CASE("NULL and structures without a size are errors, not crashes") {
+  Traced traced;
+  CHECK(traced.run([] {
+    elbow_trace_summary unsized{};
+    MUST(elbow_trace_stop(&unsized) == -1 && errno == EINVAL);
+    MUST(elbow_trace_describe(&unsized, nullptr, 0) == -1 && errno == EINVAL);
+    MUST(elbow_trace_describe(nullptr, nullptr, 0) == -1 && errno == EINVAL);
+    elbow_trace_record(nullptr, ELBOW_TRACE_EVENT, 0, 0, 0);
+    elbow_trace_event(type_of("a", "i"), 0, 1, 0);  // the refused stop has stopped nothing
+    MUST(stopped().kept == 1);
+    MUST(elbow_trace_start(nullptr) == -1);
+    MUST(std::string(elbow_trace_version()) == ELBOWROOM_VERSION);
+  }) == 0);
 }
 
 TEST_CASE("A child of fork records nothing into its parent's rings, and cannot be traced itself") {

@@ -188,14 +188,14 @@ TEST_CASE("The counter is told beside the kernel's clock at the start and at the
 
 TEST_CASE("Sync points are in the times of events, as the clock that was compared is theirs") {
   Traced traced;
-  elbow_sync_point point{};
+  auto point = elbowroom::c_interface::sized<elbow_clock_sync_point>();
   CHECK(traced.run([&] {
-    elbow_peers peers{};
-    peers.size = 1;
+    auto peers = elbowroom::c_interface::sized<elbow_clock_peers>();
+    peers.ranks = 1;
     elbow_clock* clock = elbow_clock_new(&peers);
     MUST(clock != nullptr && elbow_clock_synchronise(clock, &point) == 0);
     MUST(elbow_trace_sync(clock, &point) == 0);
-    elbow_calibration own{};
+    auto own = elbowroom::c_interface::sized<elbow_clock_calibration>();
     MUST(elbow_clock_calibrated(nullptr, &own) == 0);
     const auto line = traced.lines("sync").at(0);
     MUST(line.at("same_source") == true);

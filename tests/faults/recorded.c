@@ -59,7 +59,7 @@ static void say(int failed) {
 static int run(long k) {
   static const elbow_trace_type none;
   pthread_t threads[2];
-  elbow_trace_summary all;
+  elbow_trace_summary all = {.size = sizeof all};
   const int started = elbow_trace_start_from_environment() == 0;
   say(!started);
   const int category = started ? elbow_trace_category("work") : -1;

@@ -110,9 +110,10 @@ elbow_profile* open_file(int rank, int size, const std::string& path) {
     names.push_back(info.name);
   }
   elbow_profile_settings settings{};
+  settings.size = sizeof settings;
   settings.path = path.c_str();
   settings.rank = rank;
-  settings.size = size;
+  settings.ranks = size;
   settings.nodes = nodes.data();
   settings.mpi = version.data();
   settings.calls = names.data();

@@ -77,7 +77,7 @@ void JobClockOfTrace::begin(const std::vector<int>& members) {
   const int category = elbow_trace_category("clock");
   type_ = category < 0 ? nullptr : elbow_trace_type_new("clocks compared", category, nullptr, nullptr, nullptr);
   own_ = communicator_of(members);
-  const elbow_peers peers = elbow_peers_of_mpi(&own_);
+  const elbow_clock_peers peers = elbow_clock_peers_of_mpi(&own_);
   clock_ = elbow_clock_new(&peers);
   if (clock_ == nullptr) {
     complain(elbow_clock_error());
@@ -90,7 +90,8 @@ void JobClockOfTrace::compare() {
   if (type_ != nullptr) {
     elbow_trace_begin(type_, 0, 0, 0);
   }
-  elbow_sync_point point{};
+  elbow_clock_sync_point point{};
+  point.size = sizeof point;
   if (elbow_clock_synchronise(clock_, &point) != 0) {
     complain(elbow_clock_error());
   } else if (elbow_trace_sync(clock_, &point) != 0) {

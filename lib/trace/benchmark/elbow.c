@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   /* Rings of the size that is the default, which go round. */
-  elbow_trace_settings settings = {.directory = argv[1], .policy = ELBOW_TRACE_OVERWRITE};
+  elbow_trace_settings settings = {.size = sizeof settings, .directory = argv[1], .policy = ELBOW_TRACE_OVERWRITE};
   if (elbow_trace_start(&settings) != 0) {
     fprintf(stderr, "%s\n", elbow_trace_error());
     return 1;

@@ -250,9 +250,10 @@ def trace_reader() -> Path:
 def trace_libraries(mpi: Mpi | None = None) -> Path:
     """The folder with the libraries that are preloaded into a traced or profiled program.
 
-    These are libelbow_trace.so and libelbow_clock.so (with their sonames); for an `mpi` libelbow_trace_mpi.so and
-    libelbow_profile_mpi.so; and libelbow_trace_starpu.so and libelbow_trace_omp.so where StarPU and
-    omp-tools.h are installed. ELBOWROOM_TRACE_LIBRARIES names such a folder, built for the same MPI.
+    These are libelbow_trace.so and libelbow_clock.so, also by their sonames; for an `mpi`
+    libelbow_trace_mpi.so and libelbow_profile_mpi.so; and libelbow_trace_starpu.so and
+    libelbow_trace_omp.so where StarPU and omp-tools.h are installed. ELBOWROOM_TRACE_LIBRARIES names such a
+    folder, built for the same MPI.
     MachineError if they cannot be built.
     """
     path = native.given("trace-libraries")

@@ -1,4 +1,4 @@
-"""What the built libraries export, by the lists in tests/data/exported: an interface changes in no other way."""
+"""What the built libraries export, compared with the lists in tests/data/exported."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def built(library: str) -> Path:
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_library_exports_what_its_list_names(library: str) -> None:
-    """After an intended change: `nm -D --defined-only` of the library gives the new list (the third column)."""
+    """After an intended change, the third column of `nm -D --defined-only` is the new list."""
     lines = output("nm", "-D", "--defined-only", built(library)).splitlines()
     names = sorted(line.split()[2] for line in lines)
     assert names == (LISTS / f"{library}.txt").read_text(encoding="ascii").split()

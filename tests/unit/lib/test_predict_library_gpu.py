@@ -71,5 +71,5 @@ def test_the_library_refuses_what_python_refuses(loaded: Any, field: str) -> Non
 
 def test_a_file_of_an_accelerator_alone_has_no_other_model(loaded: Any, tmp_path: Path) -> None:
     write_model(tmp_path / "M.json", document(two_node_part()))
-    assert loaded.library.elbow_predict_load(str(tmp_path / "M.json").encode(), None) is None
+    assert loaded.library.elbow_predict_model_load(str(tmp_path / "M.json").encode(), None) is None
     assert b"elbow_predict_gpu_load" in loaded.library.elbow_predict_error()

@@ -272,9 +272,8 @@ def test_the_programs_of_the_page_run(tmp_path: Path) -> None:
     blocks = "".join(re.findall(r"```c\n(.*?)```", page, re.DOTALL))
     assert blocks.count("#include") == 1
     include, body = re.match(r"(#include.*?\n)(.*)", blocks, re.DOTALL).groups()  # type: ignore[union-attr]
-    source = (
-        f"#include <stdio.h>\n{include}int main(void) {{\n{body}elbow_predict_free(model);\nreturn 0;\n}}\n"
-    )
+    end = "elbow_predict_model_free(model);\nreturn 0;\n}\n"
+    source = f"#include <stdio.h>\n{include}int main(void) {{\n{body}{end}"
     (tmp_path / "page.c").write_text(source)
     shared = TOOLS["built"]("elbow_predict", "libelbow_predict.so")
     headers, folder = TOOLS["ROOT"] / "include", shared.parent
