@@ -56,11 +56,11 @@ void OverlapExchange::use(const Request& request, const std::vector<CachedWorker
   }
 }
 
-// The threads of a repetition wait by yielding: their cores are theirs, or shared on purpose.
+// The threads of a repetition wait for a computation by yielding: their cores are theirs, or shared on purpose. While the
+// operation runs alone they rest, as the computing threads of every other plan do.
 
 void OverlapExchange::start_threads(PhaseObserver& observer) {
-  generation_.store(0);
-  share_.store(0);
+  rounds_.open(workers_.empty() ? 0 : workers_.size() - 1);
   handed_.store(0);
   observer.join();
   if (workers_.size() > 1) {
@@ -76,8 +76,7 @@ void OverlapExchange::start_threads(PhaseObserver& observer) {
 }
 
 void OverlapExchange::stop_threads() {
-  share_.store(-1);
-  generation_.fetch_add(1, std::memory_order_release);
+  rounds_.close();
   handed_.store(-1, std::memory_order_release);
   if (workers_.size() > 1) {
     pool_.finish();
@@ -89,16 +88,10 @@ void OverlapExchange::stop_threads() {
 
 void OverlapExchange::compute_beside(std::size_t thread, PhaseObserver& observer) {
   observer.join();
-  for (std::uint64_t current = 0;; ++current) {
-    while (generation_.load(std::memory_order_acquire) == current) {
-      sched_yield();
-    }
-    const std::int64_t share = share_.load();
-    if (share < 0) {
-      break;
-    }
+  std::uint64_t round = 0;
+  for (std::int64_t share = rounds_.next(round); share >= 0; share = rounds_.next(round)) {
     run_items(*workers_[thread], share);
-    computing_.fetch_sub(1, std::memory_order_release);
+    rounds_.done();
   }
   observer.leave();
 }
@@ -129,9 +122,7 @@ void OverlapExchange::be_late() const {
 
 // This thread's share in pieces where it tests, and the others' beside it.
 void OverlapExchange::compute(Visit& visit, const Course& course, bool testing) {
-  share_.store(course.items);
-  computing_.store(workers_.size() - 1);
-  generation_.fetch_add(1, std::memory_order_release);
+  rounds_.begin(course.items);
   for (std::int64_t done = 0; done < course.items;) {
     const std::int64_t piece = testing ? std::min(course.slice, course.items - done) : course.items - done;
     done += run_items(*workers_.front(), piece);
@@ -142,7 +133,7 @@ void OverlapExchange::compute(Visit& visit, const Course& course, bool testing) 
       ++visit.tests;
     }
   }
-  while (computing_.load(std::memory_order_acquire) > 0) {
+  while (!rounds_.over()) {
     sched_yield();
   }
   visit.computed = clock_->local();
@@ -189,6 +180,11 @@ Visit OverlapExchange::visit(Kind kind, const Course& course, bool wrong) {
   if (kind != Kind::computation) {
     operation_->stamp(seed_, wrong);
   }
+  if (kind == Kind::message) {
+    rounds_.rest();
+  } else {
+    rounds_.wake();
+  }
   MPI_Barrier(job_.headers());
   if (kind == Kind::computation) {
     visit.enter = visit.posted = clock_->local();
@@ -207,6 +203,7 @@ double OverlapExchange::message_seconds() {
   std::vector<double> times;
   seed_ += kIterationStep;
   operation_->fill(seed_);
+  rounds_.rest();
   MPI_Barrier(job_.headers());
   Visit first;
   operate(first, nullptr);

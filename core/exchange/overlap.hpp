@@ -17,6 +17,7 @@
 #include "protocol/overlap.hpp"
 #include "protocol/pool.hpp"
 #include "protocol/request.hpp"
+#include "protocol/rounds.hpp"
 #include "protocol/worker_cache.hpp"
 
 namespace elbowroom {
@@ -70,10 +71,8 @@ class OverlapExchange {
   bool holds_ = true;
 
   // Between this thread and the others of its rank.
-  std::atomic<std::uint64_t> generation_{0};
-  std::atomic<std::size_t> computing_{0};
-  std::atomic<std::int64_t> share_{0};  // items of each; below 0: the repetition is over
-  std::atomic<int> handed_{0};          // to the progress thread: an operation; below 0: the repetition is over
+  Rounds rounds_;               // of the computation: items of each
+  std::atomic<int> handed_{0};  // to the progress thread: an operation; below 0: the repetition is over
 };
 
 }  // namespace elbowroom
