@@ -1,4 +1,4 @@
-"""Runs libhwloc on XML from stdin and writes what it made of it to stdout, as XML of version 2.
+"""Runs libhwloc on XML from stdin, else on this machine, and writes XML of version 2 to stdout.
 
 A process of its own: a library that parses what others wrote may abort, loop or fill memory. It imports
 nothing of elbowroom, so that it starts fast.
@@ -17,6 +17,10 @@ SECONDS, BYTES = 10, 4 << 30
 
 KEEP_ALL, KEEP_IMPORTANT = 0, 3
 INCLUDE_DISALLOWED = 1
+BLACKLIST = 1
+COMPONENTS = (b"opencl", b"cuda", b"nvml", b"rsmi", b"levelzero", b"gl")
+"""Not asked about this machine, as by the probe (core/machine/machine.cpp): their drivers take seconds."""
+
 EXPORT_V2 = 2
 """hwloc 3 writes its own version unless it is told; hwloc 2 has no such flag."""
 
@@ -35,14 +39,19 @@ def library() -> ctypes.CDLL:
 
 
 def convert(hwloc: ctypes.CDLL, text: bytes) -> bytes:
-    """What hwloc makes of a topology, offline and disallowed parts included; exits where it refuses it."""
+    """What hwloc makes of a topology, of this machine where `text` is empty, disallowed parts included; exits
+    where it refuses it. This machine is read with the settings of `probe topology`.
+    """
     topology = ctypes.c_void_p()
     hwloc.hwloc_topology_init(ctypes.byref(topology))
     hwloc.hwloc_topology_set_flags(topology, ctypes.c_ulong(INCLUDE_DISALLOWED))
-    hwloc.hwloc_topology_set_all_types_filter(topology, KEEP_ALL)
+    if text:
+        hwloc.hwloc_topology_set_all_types_filter(topology, KEEP_ALL)
     hwloc.hwloc_topology_set_io_types_filter(topology, KEEP_IMPORTANT)
+    for component in () if text else COMPONENTS:
+        hwloc.hwloc_topology_set_components(topology, ctypes.c_ulong(BLACKLIST), component)
     # The length counts the zero byte at the end.
-    if hwloc.hwloc_topology_set_xmlbuffer(topology, text, len(text) + 1):
+    if text and hwloc.hwloc_topology_set_xmlbuffer(topology, text, len(text) + 1):
         sys.exit(REFUSED)
     if hwloc.hwloc_topology_load(topology):
         sys.exit(REFUSED)
@@ -61,12 +70,13 @@ def main() -> None:
     for what, most in ((resource.RLIMIT_CPU, SECONDS), (resource.RLIMIT_AS, BYTES)):
         _, hard = resource.getrlimit(what)
         resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
-    for name in [name for name in os.environ if name.startswith("HWLOC_")]:
+    text = sys.stdin.buffer.read()
+    for name in [name for name in os.environ if text and name.startswith("HWLOC_")]:
         del os.environ[name]
     # Why it refuses something is said on stderr.
     os.environ["HWLOC_XML_VERBOSE"] = "1"
     hwloc = library()
-    sys.stdout.buffer.write(convert(hwloc, sys.stdin.buffer.read()))
+    sys.stdout.buffer.write(convert(hwloc, text))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Topologies that people name: files of every version of hwloc, read by libhwloc itself."""
+"""Topologies read by libhwloc itself: files of every version of hwloc, and this machine without a probe."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import signal
 import sys
 from pathlib import Path
 
+from elbowroom.errors import MachineError
 from elbowroom.launch import hwloc_child
 from elbowroom.launch.processes import Finished, run
 from elbowroom.machine.hwloc import machine_of_document
@@ -28,13 +29,7 @@ def read_topology_file(path: Path) -> Machine:
         newer = document._replace(hint=V2_HINT)
         raise newer.error(f"written by hwloc {document.version}, which is not known here", document.root)
     check_numbers(document)
-    finished = run(
-        [sys.executable, "-I", "-S", hwloc_child.__file__],
-        field="topology",
-        patience=_PATIENCE,
-        given=text_for_hwloc2(document).encode(),
-        leaves_nothing=True,
-    )
+    finished = _hwloc(text_for_hwloc2(document).encode())
     if finished.code == hwloc_child.NO_LIBRARY:
         if major == "1":
             raise document._replace(hint=_PACKAGES).error("version 1 needs libhwloc, which is missing")
@@ -43,6 +38,32 @@ def read_topology_file(path: Path) -> Machine:
         raise document.error(f"hwloc does not read it: {_reason(finished)}")
     written = parse_xml(document.name, finished.stdout.encode())
     return machine_of_document(written._replace(hint=document.hint, from_file=False))
+
+
+def own_topology_xml() -> str:
+    """hwloc's description of this machine, with the settings of `probe topology`, which need not be built
+    (a dry run). MachineError where libhwloc is not installed or cannot read the machine.
+    """
+    finished = _hwloc(b"")
+    if finished.code:
+        missing = finished.code == hwloc_child.NO_LIBRARY
+        raise MachineError(
+            "cannot be read before the probe is built: "
+            + ("libhwloc is missing" if missing else _reason(finished)),
+            field="topology",
+            hint=f"{_PACKAGES}; or start without --dry-run once",
+        )
+    return finished.stdout
+
+
+def _hwloc(text: bytes) -> Finished:
+    return run(
+        [sys.executable, "-I", "-S", hwloc_child.__file__],
+        field="topology",
+        patience=_PATIENCE,
+        given=text,
+        leaves_nothing=True,
+    )
 
 
 def _reason(finished: Finished) -> str:

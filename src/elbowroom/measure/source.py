@@ -12,7 +12,7 @@ import msgspec
 
 from elbowroom import experiments
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
-from elbowroom.launch import build, gpu, hwloc, modes, native, starpu
+from elbowroom.launch import build, gpu, modes, native, starpu, topologies
 from elbowroom.launch.launcher import Launch, LaunchRequest
 from elbowroom.launch.launchers import build_launch, detect, host_count, missing_program
 from elbowroom.launch.mpi import find_mpi, refused_persistent, refused_progress, refused_threads, spec_of
@@ -156,12 +156,12 @@ class Live:
         if self._topology is None:
             # Before the probe is built, in a dry run, its library is asked.
             built = self.probe.exists()
-            self._topology = modes.topology_xml(self.probe) if built else hwloc.topology_xml()
+            self._topology = modes.topology_xml(self.probe) if built else topologies.own_topology_xml()
         return self._topology
 
     def observers(self) -> dict[str, Any]:
-        """What the probe can observe here."""
-        return modes.probe_output(self.probe, "observe")
+        """What the probe can observe here; nothing is known before it is built, in a dry run."""
+        return modes.probe_output(self.probe, "observe") if self.probe.exists() else {}
 
     def state(self) -> dict[str, Any]:
         """The state of this host now."""
