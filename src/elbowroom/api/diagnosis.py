@@ -29,6 +29,7 @@ from elbowroom.api.profiled_job import (
 from elbowroom.api.runs import chatter
 from elbowroom.files import write_atomically
 from elbowroom.measure.session import Stopped, default_out, stopped_by_signals
+from elbowroom.profile.figures import waiting_sentence
 from elbowroom.profile.job import ProfiledJob, counted_bytes
 
 FAR = 0.25
@@ -251,6 +252,8 @@ def _notes(found: ProfiledSteps, exit_code: int | None) -> list[str]:
         notes.append(
             f"The program ended with exit code {exit_code}: the job is what was recorded until then."
         )
+    if found.overlap.reason:
+        notes.append(waiting_sentence(found.overlap))
     partial = [note for note in found.analysis.profile.notes if note.startswith("partial")]
     return [*notes, *(f"The profile is {note}." for note in partial)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -19,7 +20,7 @@ from elbowroom.profile.intervals import (
     network_intervals,
 )
 from elbowroom.profile.polling import polled, time_in_mpi
-from elbowroom.profile.profile import Profile
+from elbowroom.profile.profile import Profile, with_ranks_apart
 from elbowroom.profile.rank_file import RankFile
 from elbowroom.profile.spans import Union, amounts, levels, union
 from elbowroom.profile.summary import (
@@ -31,14 +32,19 @@ from elbowroom.profile.summary import (
     ProfileSummary,
     RankSummary,
 )
+from elbowroom.profile.waits import SHORTEST
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 WINDOW = 0.01
 """Seconds of a window of the burstiness, unless the job has fewer than FEWEST or more than MOST of them."""
 FEWEST, MOST = 64, 1 << 16
 TOP = 10
+NO_PROGRESS = "no progress between calls"
+NOTICEABLE = 0.1
+"""Share of the network time from which on the reason of waiting is given."""
 PEAK_NS = 100_000_000
 """Of the highest memory traffic."""
 
@@ -115,7 +121,7 @@ def summarise(analysis: Analysis) -> ProfileSummary:
         nodes=tuple(_node(analysis, node, per_rank) for node in range(profile.nodes)),
         per_rank=per_rank,
         top_calls=_top_calls(profile),
-        overlap=_overlap(analysis, np.ones(len(analysis.network.rank), dtype=bool)),
+        overlap=_overlap_of_job(analysis),
         memory=_memory(profile, per_rank),
         curve=CurveSummary(source=curve.source, total=curve.total, latency_s=curve.latency),
         notes=profile.notes,
@@ -172,22 +178,81 @@ def burstiness(curve: NodeCurve) -> float | None:
     return float(flow.std() / mean) if mean > 0 else None
 
 
-def _overlap(analysis: Analysis, which: Bools) -> OverlapSummary:
+class _Operations(NamedTuple):
+    """Transfers of nonblocking operations: rows of the network intervals and their records; seconds. `length`
+    on the network, `outside` MPI meanwhile, `computed` from the post to the completion, `waited` in the
+    completing call; `stuck`: those that ranks waited for although computation could have covered them.
+    """
+
+    rows: Ints
+    event: Ints
+    length: Floats
+    outside: Floats
+    computed: Floats
+    waited: Floats
+    stuck: Bools
+
+
+def _operations(analysis: Analysis, which: Bools) -> _Operations:
     network, events = analysis.network, analysis.profile.events
-    some = np.flatnonzero(which & (network.event >= 0))
-    some = some[events.is_span[network.event[some]]]
-    rank, begin, end = network.rank[some], network.begin[some], network.end[some]
-    total = float((end - begin).sum())
+    rows = np.flatnonzero(which & (network.event >= 0))
+    rows = rows[events.is_span[network.event[rows]]]
+    event, rank, begin, end = network.event[rows], network.rank[rows], network.begin[rows], network.end[rows]
+    posted, completed = events.begin[event] / 1e9, events.end[event] / 1e9
+    ready = np.clip(network.ready[rows], posted, completed)
+
+    def outside(since: Floats, until: Floats) -> Floats:
+        return (until - since) - analysis.in_mpi.covered(rank, since, until)
+
+    length, hidden = end - begin, outside(begin, end)
+    # Of a message whose partner came late, only what was computed since then could cover it.
+    could = np.minimum(outside(ready, completed), length)
+    waited = network.waits.waited(event, ready, completed)
+    avoidable = (length > 0) & (could - hidden >= NOTICEABLE * length)
+    return _Operations(
+        rows=rows,
+        event=event,
+        length=length,
+        outside=hidden,
+        computed=outside(posted, completed),
+        waited=waited,
+        stuck=(waited >= SHORTEST) & ~network.waits.tests[event] & avoidable,
+    )
+
+
+def stuck_events(analysis: Analysis) -> Ints:
+    """Records of operations that made no progress between calls; none if that is not why ranks waited."""
+    found = _operations(analysis, np.ones(len(analysis.network.rank), dtype=bool))
+    return np.unique(found.event[found.stuck]) if _reason(found) else found.event[:0]
+
+
+def _reason(found: _Operations) -> str:
+    return NO_PROGRESS if found.length[found.stuck].sum() > NOTICEABLE * found.length.sum() else ""
+
+
+def _overlap(analysis: Analysis, which: Bools) -> OverlapSummary:
+    found = _operations(analysis, which)
+    total = float(found.length.sum())
     if total <= 0:
         return OverlapSummary(achieved=None, possible=None, network_s=0.0)
-    posted, completed = events.begin[network.event[some]] / 1e9, events.end[network.event[some]] / 1e9
-    outside = (end - begin) - analysis.in_mpi.covered(rank, begin, end)
-    computed = (completed - posted) - analysis.in_mpi.covered(rank, posted, completed)
     return OverlapSummary(
-        achieved=float(outside.sum() / total),
-        possible=float(np.minimum(computed, end - begin).sum() / total),
+        achieved=float(found.outside.sum() / total),
+        possible=float(np.minimum(found.computed, found.length).sum() / total),
         network_s=total,
+        waited_s=float(found.waited.sum()),
+        operations=len(found.rows),
+        reason=_reason(found),
     )
+
+
+def _overlap_of_job(analysis: Analysis) -> OverlapSummary:
+    """Between nodes; of a job on one node, between its ranks."""
+    profile = analysis.profile
+    inside = profile.nodes == 1 and profile.size > 1
+    if inside:
+        analysis = analyse(with_ranks_apart(profile))
+    found = _overlap(analysis, np.ones(len(analysis.network.rank), dtype=bool))
+    return msgspec.structs.replace(found, inside=inside)
 
 
 def _inside(profile: Profile) -> Floats:

@@ -164,7 +164,7 @@ def sentences(summary: ProfileSummary) -> list[tuple[str, tuple[str, ...]]]:
             f"{summary.ranks} ranks on {where} made {summary.calls} MPI calls in {summary.duration_s:.3g} s.",
             summary.notes,
         ),
-        (_overlap(summary.overlap), ()),
+        (overlap_sentence(summary.overlap), ()),
         (_network(summary), ()),
         (memory_sentence(summary.memory), ()),
     ]
@@ -190,13 +190,37 @@ def memory_sentence(memory: MemorySummary) -> str:
     return f"{sentence}."
 
 
-def _overlap(overlap: OverlapSummary) -> str:
+def overlap_sentence(overlap: OverlapSummary) -> str:
+    """How much of nonblocking operations overlapped computation, and why the rest did not."""
+    where = "between ranks" if overlap.inside else "between nodes"
     if overlap.achieved is None or overlap.possible is None:
-        return "No nonblocking operation between nodes was recorded: nothing could overlap."
-    return (
-        f"Of the network time of nonblocking operations, {_percent(overlap.achieved)} overlapped "
-        f"computation; {_percent(overlap.possible)} could."
+        return f"No nonblocking operation {where} was recorded: nothing could overlap."
+    time = (
+        "time of nonblocking operations inside the node"
+        if overlap.inside
+        else ("network time of nonblocking operations")
     )
+    sentence = (
+        f"Of the {time}, {_percent(overlap.achieved)} overlapped computation; "
+        f"{_percent(overlap.possible)} could."
+    )
+    return f"{sentence} {waiting_sentence(overlap)}" if overlap.reason else sentence
+
+
+def waiting_sentence(overlap: OverlapSummary) -> str:
+    """How long ranks waited for the mean nonblocking operation, why, and what helps."""
+    hidden = (overlap.achieved or 0.0) * overlap.network_s
+    waited, whole = (
+        1e3 * seconds / max(overlap.operations, 1)
+        for seconds in (overlap.waited_s, overlap.waited_s + hidden)
+    )
+    return f"The mean one waited {waited:.3g} of {whole:.3g} ms in MPI_Wait: {overlap.reason}. {_REMEDY}"
+
+
+_REMEDY = (
+    "Call MPI_Test while computing, or give the library a thread of its own for progress (MPICH: "
+    "MPICH_ASYNC_PROGRESS=1, Intel MPI: I_MPI_ASYNC_PROGRESS=1, others: a thread that calls MPI_Test)."
+)
 
 
 def node_row(node: NodeSummary) -> tuple[str, ...]:

@@ -3,7 +3,8 @@
 A message between nodes is transferred between its post and its completion. It can begin when it is sent, or,
 if it is larger than the eager limit, when its receive is posted too. From then on it shares its node's NIC
 with the other messages there (fluid.py) until its bytes are transferred, at its sender's node and at its
-receiver's; but not longer than until its receive is complete. What is left up to the completion is waiting.
+receiver's; but not longer than until its receive is complete. What is left up to the completion is waiting,
+unless a rank waits for the message in MPI_Wait: then it was transferred at the end of that wait (waits.py).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from elbowroom.profile.curve import ESTIMATED, NicCurve, estimated_bandwidth, sh
 from elbowroom.profile.fluid import shared_finish
 from elbowroom.profile.matching import last_begins, matched_messages
 from elbowroom.profile.profile import Events, Profile
+from elbowroom.profile.waits import FASTEST, SHORTEST, Waits, find_waits
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -36,7 +38,8 @@ class NetworkIntervals(msgspec.Struct, frozen=True, kw_only=True):
     `out`: leaves the node (else it comes to it); `posted`, `completed`: bounds that were recorded; `begin`,
     `end`: the estimate between them; `event`: the record of `rank` that it belongs to, -1 where that is lost;
     `peer`: the other rank, -1 of collectives; `pair`: the row of the same message at its other end, or -1;
-    `exact`: whether its bytes are known and not those of a usual algorithm.
+    `exact`: whether its bytes are known and not those of a usual algorithm; `ready`: from when it could be
+    transferred; `waits`: of all records of the profile.
     """
 
     rank: Ints
@@ -51,6 +54,8 @@ class NetworkIntervals(msgspec.Struct, frozen=True, kw_only=True):
     peer: Ints
     pair: Ints
     exact: Bools
+    ready: Floats
+    waits: Waits
     curve: NicCurve
 
 
@@ -64,9 +69,10 @@ def network_intervals(profile: Profile, curve: NicCurve | None = None) -> Networ
     events = profile.events
     eager = curve.eager if curve else NicCurve(total=(1.0,)).eager
     rows = _joined([*_messages(profile, events, eager), _collective(profile, events)])
+    waits = find_waits(profile)
     if curve is None:
-        curve = _own_curve(profile, rows)
-    return _estimated(profile, rows, curve)
+        curve = _own_curve(profile, rows, waits)
+    return _estimated(profile, rows, curve, waits)
 
 
 def _messages(profile: Profile, events: Events, eager: int) -> list[dict[str, npt.NDArray[Any]]]:
@@ -216,10 +222,11 @@ def _joined(parts: list[dict[str, npt.NDArray[Any]]]) -> dict[str, npt.NDArray[A
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _own_curve(profile: Profile, rows: dict[str, npt.NDArray[Any]]) -> NicCurve:
+def _own_curve(profile: Profile, rows: dict[str, npt.NDArray[Any]], waits: Waits) -> NicCurve:
     """One bandwidth, the highest that any node's transfers show in one direction."""
+    start = _shown_start(rows, waits)
     shown = [
-        estimated_bandwidth(rows["start"][some], rows["limit"][some], rows["bytes"][some])
+        estimated_bandwidth(start[some], rows["limit"][some], rows["bytes"][some])
         for node in range(profile.nodes)
         for out in (True, False)
         for some in ((rows["node"] == node) & (rows["out"] == out),)
@@ -228,7 +235,46 @@ def _own_curve(profile: Profile, rows: dict[str, npt.NDArray[Any]]) -> NicCurve:
     return shared(max(known) if known else 1e9, source=ESTIMATED)
 
 
-def _estimated(profile: Profile, rows: dict[str, npt.NDArray[Any]], curve: NicCurve) -> NetworkIntervals:
+def _shown_start(rows: dict[str, npt.NDArray[Any]], waits: Waits) -> Floats:
+    """From when the time of each transfer shows a bandwidth. Where ranks wait for most bytes of nonblocking
+    operations, the library transfers them inside calls: then from the begin of the wait.
+    """
+    some = np.flatnonzero(rows["event"] >= 0)
+    event = rows["event"][some]
+    some = some[(waits.call[event] >= 0) & ~waits.tests[event]]
+    event, start = rows["event"][some], rows["start"].copy()
+    waited = waits.waited(event, start[some], rows["limit"][some])
+    stuck = (waited >= SHORTEST) & (rows["bytes"][some] <= FASTEST * waited)
+    if 2 * rows["bytes"][some[stuck]].sum() > rows["bytes"][some].sum():
+        start[some[stuck]] = np.maximum(start[some[stuck]], waits.begin[event[stuck]])
+    return start
+
+
+def _waited(rows: dict[str, npt.NDArray[Any]], end: Floats, waits: Waits) -> Floats:
+    """How much later than estimated each transfer ends, since a rank still waited for it: the operations that
+    one call completes end with it.
+    """
+    later = np.zeros(len(end))
+    some = np.flatnonzero(rows["event"] >= 0)
+    some = some[waits.call[rows["event"][some]] >= 0]
+    if len(some):
+        event = rows["event"][some]
+        calls, group = np.unique(waits.call[event], return_inverse=True)
+        last = np.full(len(calls), -np.inf)
+        np.maximum.at(last, group, end[some])
+        over = np.zeros(len(calls))
+        np.maximum.at(over, group, np.minimum(waits.end[event], rows["limit"][some]))
+        waited = over[group] - np.maximum(waits.begin[event], last[group]) >= SHORTEST
+        later[some] = np.where(waited, over[group] - last[group], 0.0)
+    paired = rows["pair"] >= 0
+    later[paired] = np.maximum(later[paired], later[rows["pair"][paired]])
+    result: Floats = np.minimum(later, np.maximum(rows["limit"] - end, 0.0))
+    return result
+
+
+def _estimated(
+    profile: Profile, rows: dict[str, npt.NDArray[Any]], curve: NicCurve, waits: Waits
+) -> NetworkIntervals:
     work = curve.work(rows["bytes"])
     start = np.minimum(rows["start"] + curve.latency, rows["limit"])
     end = start.copy()
@@ -249,6 +295,9 @@ def _estimated(profile: Profile, rows: dict[str, npt.NDArray[Any]], curve: NicCu
     begin, ended = np.minimum(rows["start"], rows["limit"]), np.minimum(end, rows["limit"])
     # Of a receive without its send only the end is known.
     late = (rows["event"] >= 0) & ~rows["out"] & (rows["pair"] < 0) & (rows["peer"] >= 0)
-    shift = np.where(late, rows["limit"] - ended, 0.0)
+    shift = np.where(late, rows["limit"] - ended, _waited(rows, ended, waits))
+    ready = rows["start"]
     kept = {name: value for name, value in rows.items() if name not in ("start", "limit")}
-    return NetworkIntervals(**kept, begin=begin + shift, end=ended + shift, curve=curve)
+    return NetworkIntervals(
+        **kept, begin=begin + shift, end=ended + shift, ready=ready, waits=waits, curve=curve
+    )

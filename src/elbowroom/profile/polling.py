@@ -21,7 +21,7 @@ Ints = npt.NDArray[np.int64]
 OFTEN = 200e-6
 """Mean seconds between two tests of a rank that polls: a short sleep fits in, useful computation does not."""
 
-_TESTS = ("MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome")
+TESTS = ("MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome")
 _POSTED = (f.POSTED_SEND, f.POSTED_RECEIVE, f.POSTED_COLLECTIVE)
 
 
@@ -50,7 +50,7 @@ def polled(profile: Profile) -> Union:
     all_of_them = _pending(profile.events)
     waiting = []
     for own in profile.ranks:
-        tests = sum(kind.count for kind in own.call_kinds if kind.name in _TESTS)
+        tests = sum(kind.count for kind in own.call_kinds if kind.name in TESTS)
         mine = all_of_them.group == own.rank
         length = float((all_of_them.end[mine] - all_of_them.begin[mine]).sum())
         if tests and length / tests < OFTEN:

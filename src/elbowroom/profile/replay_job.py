@@ -5,7 +5,8 @@ larger than the eager limit), or the calls of all ranks of a collective operatio
 transferred: a message; what a rank sends to a node in an MPI_Alltoall or MPI_Alltoallv of all ranks; of other
 collective operations bytes of one rank that leave its node or come to it, since their other end is not known.
 A call ends when the units that it waits for are there, and its residual is over: what it took in the profile
-after that. Between calls a rank computes.
+after that. Between calls a rank computes. An operation without progress between calls (analysis.py) is posted
+by the call that completes it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy.typing as npt
 
 from elbowroom.profile import collectives
 from elbowroom.profile import rank_file as f
-from elbowroom.profile.analysis import Analysis
+from elbowroom.profile.analysis import Analysis, stuck_events
 from elbowroom.profile.intervals import COLLECTIVES, RECEIVES, SENDS
 from elbowroom.profile.matching import matched_messages, operations
 from elbowroom.profile.profile import Events
@@ -131,7 +132,7 @@ def replay_job(analysis: Analysis, *, half: bool = False) -> ReplayJob:
     waits = _pairs([part.waits for part in parts], shifts)
     units = _joined([part.units for part in parts], shifts)
     flows, flow = _flows(units, nodes_of)
-    call_of_post, call_of_wait, calls = _calls(events, posts[0], waits[0])
+    call_of_post, call_of_wait, calls = _calls(events, posts[0], waits[0], begun=_begun(analysis))
     ready = _ready(analysis, posts, waits, call_of_wait, len(calls.begin))
     order = np.lexsort((calls.end, calls.begin, calls.rank))
     place = np.empty(len(order), dtype=np.int64)
@@ -330,9 +331,19 @@ class _Calls(msgspec.Struct, frozen=True):
     end: Ints
 
 
-def _calls(events: Events, posting: Ints, waiting: Ints) -> tuple[Ints, Ints, _Calls]:
-    """The calls, and which of them posts and which waits for each event. A call is its own; what was posted
-    outside a recorded call gets one without duration.
+def _begun(analysis: Analysis) -> Ints:
+    """When each record's transfer can begin, ns: with its post, or, where its rank makes no progress between
+    calls, with the call that completes it.
+    """
+    begun = analysis.profile.events.begin.copy()
+    stuck = stuck_events(analysis)
+    begun[stuck] = np.round(1e9 * analysis.network.waits.begin[stuck]).astype(np.int64)
+    return begun
+
+
+def _calls(events: Events, posting: Ints, waiting: Ints, *, begun: Ints) -> tuple[Ints, Ints, _Calls]:
+    """The calls, and which of them posts (`begun` tells when) and which waits for each event. A call is its
+    own; what was posted outside a recorded call gets one without duration.
     """
     calls = np.flatnonzero(events.is_call)
     number = np.full(len(events.rank), -1)
@@ -348,8 +359,8 @@ def _calls(events: Events, posting: Ints, waiting: Ints) -> tuple[Ints, Ints, _C
             return at, np.zeros(len(event), dtype=bool)
         return at, (events.rank[calls[at]] == events.rank[event]) & (events.end[calls[at]] >= time)
 
-    at, there = containing(posting, events.begin[posting])
-    inside = there & (events.begin[calls[at]] <= events.begin[posting]) if len(calls) else there
+    at, there = containing(posting, begun[posting])
+    inside = there & (events.begin[calls[at]] <= begun[posting]) if len(calls) else there
     own = number[posting] >= 0
     post = np.where(own, number[posting], at)
     extra = np.flatnonzero(~own & ~inside)
@@ -364,8 +375,8 @@ def _calls(events: Events, posting: Ints, waiting: Ints) -> tuple[Ints, Ints, _C
         wait,
         _Calls(
             np.concatenate([events.rank[calls], events.rank[alone], events.rank[after]]),
-            np.concatenate([events.begin[calls], events.begin[alone], events.end[after]]),
-            np.concatenate([events.end[calls], events.begin[alone], events.end[after]]),
+            np.concatenate([events.begin[calls], begun[alone], events.end[after]]),
+            np.concatenate([events.end[calls], begun[alone], events.end[after]]),
         ),
     )
 
@@ -382,7 +393,7 @@ def _ready(
     np.maximum.at(end, network.event[some], network.end[some])
     count = max(int(posts[1].max(initial=0)), int(waits[1].max(initial=0))) + 1
     opened = np.zeros(count)
-    np.maximum.at(opened, posts[1], events.begin[posts[0]] / 1e9)
+    np.maximum.at(opened, posts[1], _begun(analysis)[posts[0]] / 1e9)
     ready = np.zeros(calls)
     np.maximum.at(ready, call_of_wait, np.where(end[waits[0]] >= 0, end[waits[0]], opened[waits[1]]))
     return ready

@@ -15,14 +15,21 @@ class CallSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OverlapSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """Of the network time of nonblocking operations between nodes: the share in which its rank was outside
-    MPI (`achieved`), and the share that the computation between post and completion could cover (`possible`).
-    None where there is no such operation. `network_s`: that time, of all ranks together.
+    """Of the network time of nonblocking operations between nodes, or, `inside` the only node, of the time
+    that their data takes: the share in which its rank was outside MPI (`achieved`), and the share that the
+    computation between post and completion could cover (`possible`). None where there is no such operation.
+    `network_s`: that time, of all ranks together; `operations`: how many transfers these are; `waited_s`:
+    what ranks waited for them in MPI_Wait and its family since they could begin; `reason`: why, although
+    computation could have covered them; empty where none waited so, or the reason is not known.
     """
 
     achieved: float | None
     possible: float | None
     network_s: float
+    waited_s: float = 0.0
+    operations: int = 0
+    reason: str = ""
+    inside: bool = False
 
 
 class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):

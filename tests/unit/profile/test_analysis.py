@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from elbowroom.profile import rank_file as f
-from elbowroom.profile.analysis import Analysis, analyse, summarise
+from elbowroom.profile.analysis import NO_PROGRESS, Analysis, analyse, summarise
 from elbowroom.profile.curve import shared
-from elbowroom.profile.figures import memory_sentence
+from elbowroom.profile.figures import memory_sentence, overlap_sentence
 from elbowroom.profile.memory_traffic import MEMORY, MemoryTraffic
 from elbowroom.profile.profile import read_profile
 from elbowroom.profile.summary import ProfileSummary
@@ -77,24 +77,78 @@ def test_an_allreduce_is_labelled_an_estimate(tmp_path: Path) -> None:
     assert summary(tmp_path, [[row]] * 2, (0, 1)).nodes[0].estimated_bytes == 1
 
 
-def overlapping(wait: int) -> list[list[Row]]:
-    """A nonblocking send of 1 MB at 100 ms, whose completion is awaited from `wait` to 150 ms."""
+def overlapping(wait: int, until: int = 150) -> list[list[Row]]:
+    """A nonblocking send of 1 MB at 100 ms, whose completion is awaited from `wait` to `until` (ms)."""
     return [
         [
-            (100 * MS, 150 * MS, MB, 1, "MPI_Isend", f.POSTED_SEND, SPAN),
-            (wait * MS, 150 * MS, 1, -1, "MPI_Wait", f.COMPLETION, f.CALL),
+            (100 * MS, until * MS, MB, 1, "MPI_Isend", f.POSTED_SEND, SPAN),
+            (wait * MS, until * MS, 1, -1, "MPI_Wait", f.COMPLETION, f.CALL),
         ],
         [(90 * MS, 150 * MS, MB, 0, "MPI_Recv", f.RECEIVE, CALL)],
     ]
 
 
-@pytest.mark.parametrize(("wait", "achieved", "possible"), [(100, 0, 0), (104, 0.4, 0.4), (130, 1, 1)])
-def test_overlap_is_the_share_of_network_time_outside_mpi(
-    tmp_path: Path, wait: int, achieved: float, possible: float
+@pytest.mark.parametrize(
+    ("wait", "until", "achieved", "possible"),
+    [(100, 150, 0, 0), (104, 110, 0.4, 0.4), (104, 150, 0, 0.4), (130, 135, 0.5, 1), (130, 150, 0, 1)],
+)
+def test_waiting_for_an_operation_is_no_overlap(
+    tmp_path: Path, wait: int, until: int, achieved: float, possible: float
 ) -> None:
-    overlap = summary(tmp_path, overlapping(wait), (0, 1)).overlap
+    overlap = summary(tmp_path, overlapping(wait, until), (0, 1)).overlap
     assert (overlap.achieved, overlap.possible) == (pytest.approx(achieved), pytest.approx(possible))
     assert overlap.network_s == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(
+    ("wait", "until", "reason"),
+    [
+        (130, 150, NO_PROGRESS),
+        (130, 135, NO_PROGRESS),
+        (104, 110, ""),  # all that could overlap did
+        (120, 120, ""),
+    ],
+)
+def test_a_wait_that_computation_could_cover_has_a_reason(
+    tmp_path: Path, wait: int, until: int, reason: str
+) -> None:
+    found = summary(tmp_path, overlapping(wait, until), (0, 1)).overlap
+    assert found.reason == reason
+    assert ("no progress between calls" in overlap_sentence(found)) == bool(reason)
+
+
+def test_the_sentence_names_how_long_ranks_waited_and_what_helps(tmp_path: Path) -> None:
+    sentence = overlap_sentence(summary(tmp_path, overlapping(130, 135), (0, 1)).overlap)
+    assert "waited 5 of 10 ms" in sentence
+    assert "MPI_Test" in sentence
+
+
+def test_a_wait_for_a_partner_that_came_late_does_not_show_a_lack_of_progress(tmp_path: Path) -> None:
+    rows = overlapping(130)
+    rows[1] = [(140 * MS, 150 * MS, MB, 0, "MPI_Recv", f.RECEIVE, CALL)]
+    overlap = summary(tmp_path, rows, (0, 1)).overlap
+    assert (overlap.achieved, overlap.reason) == (0, "")
+
+
+def test_a_rank_that_tests_while_it_computes_makes_progress(tmp_path: Path) -> None:
+    rows = overlapping(130)
+    rows[0] += [(at * MS, at * MS + 1000, 0, -1, "MPI_Test", f.OTHER, f.CALL) for at in (105, 110, 115)]
+    assert summary(tmp_path, rows, (0, 1)).overlap.reason == ""
+
+
+@pytest.mark.parametrize(("wait", "reason"), [(30_000_000, NO_PROGRESS), (1000, "")])
+def test_without_a_known_bandwidth_the_time_of_waits_is_that_of_transfers(
+    tmp_path: Path, wait: int, reason: str
+) -> None:
+    begins = [at * MS for at in range(100, 900, 100)]
+    rows: list[Row] = []
+    for at in begins:
+        end = at + 20 * MS + wait
+        rows.append((at, end, 4 * MB, -3, "MPI_Iallreduce", f.POSTED_COLLECTIVE, f.SPAN))
+        rows.append((at + 20 * MS, end, 1, -1, "MPI_Wait", f.COMPLETION, f.CALL))
+    found = summarise(analyse(read_profile(write_profile(tmp_path, [rows, rows], (0, 0))))).overlap
+    assert (found.inside, found.reason) == (True, reason)
+    assert found.achieved == pytest.approx(0 if reason else 1, abs=0.01)
 
 
 def test_more_overlap_is_possible_than_achieved_where_the_transfer_comes_late(tmp_path: Path) -> None:

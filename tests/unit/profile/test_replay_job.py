@@ -64,3 +64,20 @@ def test_of_a_reduction_one_end_of_each_part_is_known(tmp_path: Path) -> None:
     made.allreduce(1000)
     flows = replay_job(analyse(read_profile(made.write(tmp_path)), NIC)).flows
     assert ((flows.out >= 0) ^ (flows.into >= 0)).all()
+
+
+@pytest.mark.parametrize(("until", "posting"), [(40, 1), (22, 0)])
+def test_an_operation_without_progress_between_calls_is_posted_by_the_wait_for_it(
+    tmp_path: Path, until: int, posting: int
+) -> None:
+    # 10 MB take 10 ms alone. Computation from 2 to 20 ms could cover them; at 22 ms all is complete.
+    flags, size = f.CALL | f.BETWEEN, 10_000_000
+    wait = 20 if posting else 22
+    rows = [
+        (MS, 2 * MS, size, -3, "MPI_Iallreduce", f.OTHER, f.CALL),
+        (MS, until * MS, size, -3, "MPI_Iallreduce", f.POSTED_COLLECTIVE, f.SPAN | f.BETWEEN),
+        (wait * MS, until * MS, 1, -1, "MPI_Wait", f.COMPLETION, flags),
+    ]
+    profile = write_profile(tmp_path, [rows, rows], [0, 1], end=100 * MS)
+    job = replay_job(analyse(read_profile(profile), NIC))
+    assert [bool(job.posts.of(call)) for call in range(2)] == [call == posting for call in range(2)]
