@@ -23,6 +23,7 @@ struct Operation {
   std::uint64_t bytes = 0;  // at most
   bool persistent = false;
   bool active = true;
+  bool half = false;  // of an exchange: MPICH 4.0 says nothing of it in the status
   Posted posted;
   std::uint32_t number = 0;    // partitioned: of the communicator that its messages are told with; a duplicate's own
   std::uint32_t sequence = 0;  // of the message, where it is known before it has come; partitioned: how often started

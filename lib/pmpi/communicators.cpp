@@ -75,7 +75,7 @@ void Communicators::add(MPI_Comm handle, std::uint32_t number) {
   (inter != 0 ? PMPI_Comm_remote_group : PMPI_Comm_group)(handle, &group);
   communicator->world = world_ranks(group);
   PMPI_Group_free(&group);
-  communicator->span = tool_communicator(communicator->world, communicator->members);
+  communicator->span = tool_communicator(communicator->world, number == kForeign ? 0 : communicator->members);
   if (key_of(handle) == last_key_) {
     last_ = nullptr;
   }

@@ -38,8 +38,13 @@ struct Communicator {
   SentNumbers partitions_received;
 
   bool foreign() const { return number == kForeign; }
+  // kNobody for MPI_PROC_NULL and wildcards, which are below 0.
   int peer(int rank) const {
-    return rank >= 0 && static_cast<std::size_t>(rank) < world.size() ? world[static_cast<std::size_t>(rank)] : kNobody;
+    if (rank < 0) {
+      return kNobody;
+    }
+    const int known = static_cast<std::size_t>(rank) < world.size() ? world[static_cast<std::size_t>(rank)] : kNobody;
+    return known == kNobody ? kElsewhere : known;
   }
 };
 

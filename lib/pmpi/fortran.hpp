@@ -30,6 +30,11 @@ struct Requests {
   MPI_Request operator()(int i) const { return MPI_Request_f2c(static_cast<const MPI_Fint*>(handles)[i]); }
 };
 
+struct Datatypes {
+  Word handles;
+  MPI_Datatype operator()(int i) const { return MPI_Type_f2c(static_cast<const MPI_Fint*>(handles)[i]); }
+};
+
 inline int index_out(Word given) {
   const int number = *static_cast<const MPI_Fint*>(given);
   return number == MPI_UNDEFINED ? number : number - 1;

@@ -112,21 +112,51 @@ def _chosen(function: str) -> Callable[[_Language, list[str]], str]:
     return write
 
 
-def _unless(language: _Language, parts: list[str]) -> str:
-    return f"{_in_place(language, parts[0])} ? 0 : {language.value(int(parts[1]))}"
+def _of_processes(function: str) -> Callable[[_Language, list[str]], str]:
+    """Of argument 1, for all `peers`, `members` or `neighbours` (special.hpp) of a communicator."""
+
+    def write(language: _Language, parts: list[str]) -> str:
+        *given, processes, communicator = parts
+        return f"{function}({_given(language, given)}, {processes}({language.value(int(communicator))}))"
+
+    return write
 
 
-def _sum(language: _Language, parts: list[str]) -> str:
-    counts, communicator = language.address(int(parts[1])), language.value(int(parts[3]))
-    all_ = f"sum({counts}, {parts[2]}({communicator}))"
-    return all_ if parts[0] == "0" else f"{_in_place(language, parts[0])} ? 0 : {all_}"
+def _of_communicator(function: str) -> Callable[[_Language, list[str]], str]:
+    def write(language: _Language, parts: list[str]) -> str:
+        return f"{function}({_given(language, parts[:-1])}, {language.value(int(parts[-1]))})"
+
+    return write
 
 
-_WORDS = {"choose": _chosen("chosen"), "choose_type": _chosen("chosen_type"), "unless": _unless, "sum": _sum}
+def _given(language: _Language, parts: list[str]) -> str:
+    """Counts, and types where there are two arguments."""
+    counts, *types = (int(part) for part in parts)
+    address = language.type_of(counts).endswith("*")
+    first = language.address(counts) if address else language.value(counts)
+    return ", ".join([first, *(f"Datatypes{{{language.place(number)}}}" for number in types)])
+
+
+_WORDS = {
+    "choose": _chosen("chosen"),
+    "choose_type": _chosen("chosen_type"),
+    "sum": _of_processes("sum"),
+    "mean": _of_processes("mean"),
+    "times": _of_processes("times"),
+    "typed": _of_processes("typed"),
+    "at_own_rank": _of_communicator("at_own_rank"),
+    "next_to": _of_communicator("next_to"),
+    "next_to_typed": _of_communicator("next_to_typed"),
+}
 
 
 def _expression(language: _Language, token: str) -> str:
     """A token of special.py as C++."""
+    if token.startswith(("root?", "place?")):
+        word, number, yes, no = token.split("?", 3)
+        place = int(number)
+        asked = f"{language.value(place)} == MPI_ROOT" if word == "root" else _in_place(language, number)
+        return f"({asked} ? {_expression(language, yes)} : {_expression(language, no)})"
     front, *parts = token.split(":")
     if front in _WORDS:
         return _WORDS[front](language, parts)

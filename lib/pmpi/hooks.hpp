@@ -10,7 +10,8 @@
 
 namespace elbowroom::pmpi {
 
-constexpr int kNobody = -1;  // a call that concerns no one process
+constexpr int kNobody = -1;     // a call that concerns no one process
+constexpr int kElsewhere = -2;  // a process that is not in MPI_COMM_WORLD: spawned, or of another job
 
 // Communicators are numbered alike by all their members: MPI_COMM_WORLD 0, MPI_COMM_SELF 1. Ones whose number cannot be known
 // (of processes that were spawned or connected) are kForeign, and their messages are not told.
@@ -18,7 +19,7 @@ constexpr std::uint32_t kForeign = 0xFFFFFFFF;
 
 // What a call is about, by its arguments. Which fields have a meaning, its kind says (calls.hpp).
 struct About {
-  int peer = kNobody;  // rank in MPI_COMM_WORLD: destination, source, root, target
+  int peer = kNobody;  // rank in MPI_COMM_WORLD (destination, source, root, target) or kElsewhere
   std::uint32_t communicator = 0;
   std::uint64_t bytes = 0;  // that this process sends (of collectives: its part), or receives; of waits: requests
   int span = 0;             // of collectives: what tool_communicator said
@@ -26,12 +27,14 @@ struct About {
 
 // One end of a message. `sequence` counts the messages of a sender, receiver, communicator and tag from 1, alike on both
 // sides (matching.hpp says what is guaranteed).
+constexpr std::uint64_t kUnknownBytes = ~std::uint64_t{0};
+
 struct Message {
-  int peer;  // rank in MPI_COMM_WORLD
+  int peer;  // rank in MPI_COMM_WORLD; kElsewhere only for tools that do not match
   std::uint32_t communicator;
   int tag;
   std::uint32_t sequence;
-  std::uint64_t bytes;
+  std::uint64_t bytes;  // kUnknownBytes only for tools that match: the other end says it
 };
 
 // A nonblocking operation, or one start of a persistent one, of a known communicator: `call` posted or made it.
@@ -67,8 +70,8 @@ std::uint64_t tool_posting();
 // its sequence only if the tool matches, NULL where there is none.
 void tool_completed(const Interval& interval, const Message* got, Ending ending);
 
-// A communicator was made; `world`: ranks of MPI_COMM_WORLD that a process of it may name, of intercommunicators the others'.
-// The answer is in About::span of its collectives. MPI works, but the caller holds a lock.
+// A communicator was made; `world`: ranks of MPI_COMM_WORLD that a process of it may name, of intercommunicators the others',
+// kNobody for those of other jobs; `members`: of its own group, 0 where not all of them are of this job. The answer is in About::span of its collectives. MPI works, but the caller holds a lock.
 int tool_communicator(const std::vector<int>& world, int members);
 
 // All processes have left a barrier of MPI_COMM_WORLD, and are inside its call.

@@ -98,14 +98,48 @@ int members(MPI_Comm communicator) {
   return count;
 }
 
+std::vector<bool> places_of_neighbours(MPI_Comm communicator) {
+  int topology = MPI_UNDEFINED;
+  int count = 0;
+  PMPI_Topo_test(communicator, &topology);
+  if (topology == MPI_CART) {
+    PMPI_Cartdim_get(communicator, &count);
+    std::vector<bool> places;
+    for (int dimension = 0; dimension < count; ++dimension) {
+      int before = MPI_PROC_NULL;
+      int after = MPI_PROC_NULL;
+      PMPI_Cart_shift(communicator, dimension, 1, &before, &after);
+      places.push_back(before != MPI_PROC_NULL);
+      places.push_back(after != MPI_PROC_NULL);
+    }
+    return places;
+  }
+  if (topology == MPI_GRAPH) {
+    int rank = 0;
+    PMPI_Comm_rank(communicator, &rank);
+    PMPI_Graph_neighbors_count(communicator, rank, &count);
+  } else if (topology == MPI_DIST_GRAPH) {
+    int sources = 0;
+    int weighted = 0;
+    PMPI_Dist_graph_neighbors_count(communicator, &sources, &count, &weighted);
+  }
+  return std::vector<bool>(static_cast<std::size_t>(count), true);
+}
+
+int neighbours(MPI_Comm communicator) {
+  const std::vector<bool> places = places_of_neighbours(communicator);
+  return static_cast<int>(std::count(places.begin(), places.end(), true));
+}
+
 Accessing::Accessing(int number, MPI_Count count, MPI_Datatype type, int target, MPI_Win window)
     : Call(number, [&] {
         About about{kNobody, kForeign, bytes_of(count, type)};
         in_books([&](Books& books) {
           const auto known = books.windows.find(key_of(window));
           const auto rank = static_cast<std::size_t>(target);
-          if (target >= 0 && known != books.windows.end() && rank < known->second.size()) {
-            about.peer = known->second[rank];
+          if (target >= 0) {
+            const bool found = known != books.windows.end() && rank < known->second.size();
+            about.peer = found && known->second[rank] != kNobody ? known->second[rank] : kElsewhere;
           }
         });
         return about;
@@ -155,6 +189,8 @@ void InterMaking::done(int result, MPI_Comm communicator) {
     all.add(communicator, all.number_for_group(0, first, tag_));
   });
 }
+
+void ForeignMaking::done(int result, MPI_Comm communicator) { add(communicator, kForeign, result); }
 
 DuplicateMaking::DuplicateMaking(int number, MPI_Comm parent)
     : Call(number), communicator_number_(number_for_child(parent)) {}

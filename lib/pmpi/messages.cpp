@@ -16,6 +16,32 @@ std::uint64_t received_bytes(const MPI_Status& status) {
   return count > 0 ? static_cast<std::uint64_t>(count) : 0;
 }
 
+// Whether the status of MPI_Isendrecv is that of its receive, as MPI 4.0 says; MPICH 4.0 leaves it empty.
+bool exchanges_have_a_status() {
+#if MPI_VERSION >= 4
+  static const bool have = [] {
+    constexpr int kTag = 1;
+    char out = 0;
+    char in = 0;
+    int running = 0;
+    int count = 0;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Status status;
+    PMPI_Initialized(&running);
+    if (running == 0 || PMPI_Isendrecv(&out, 1, MPI_CHAR, 0, kTag, &in, 1, MPI_CHAR, 0, kTag, MPI_COMM_SELF,
+                                       &request) != MPI_SUCCESS) {
+      return false;
+    }
+    PMPI_Wait(&request, &status);
+    PMPI_Get_count(&status, MPI_CHAR, &count);
+    return status.MPI_TAG == kTag && count == 1;
+  }();
+  return have;
+#else
+  return true;
+#endif
+}
+
 int matching_tag(int tag) { return tag == MPI_ANY_TAG ? kAny : tag; }
 
 // What a pending receive got. It is in the books, so that no other thread waits for it, nor begins to: this one has the lock.
@@ -43,15 +69,26 @@ Handle handle_of(std::uintptr_t key) {
 
 std::optional<Message> message_of(Books& books, Operation& operation, const MPI_Status& status) {
   Communicator& communicator = *operation.communicator;
-  const std::uint64_t bytes = received_bytes(status);
+  std::uint64_t bytes = received_bytes(status);
   if (operation.kind == Operation::parts_receive) {
     return Message{communicator.peer(operation.rank), operation.number, operation.tag, operation.sequence, bytes};
   }
-  const int peer = communicator.peer(status.MPI_SOURCE);
+  int source = status.MPI_SOURCE;
+  int tag = status.MPI_TAG;
+  if (operation.half && !exchanges_have_a_status()) {
+    if (operation.rank == kAny || operation.tag == kAny) {
+      withdraw(operation);
+      return std::nullopt;
+    }
+    source = operation.rank;
+    tag = operation.tag;
+    bytes = tool_matches ? kUnknownBytes : operation.bytes;
+  }
+  const int peer = communicator.peer(source);
   std::uint32_t sequence = operation.sequence;
   if (sequence == 0 && tool_matches) {
     sequence = communicator.received.complete(
-        operation.posted, status.MPI_SOURCE, status.MPI_TAG,
+        operation.posted, source, tag,
         [&](const Posted& receive, std::uintptr_t key) -> std::optional<std::pair<int, int>> {
           const auto other = books.operations.find(key);
           // The handle may be another operation's by now, while a thread is about to tell the end of this one.
@@ -60,10 +97,10 @@ std::optional<Message> message_of(Books& books, Operation& operation, const MPI_
           return same ? got_so_far(handle_of<MPI_Request>(key)) : std::nullopt;
         });
   }
-  if (peer == kNobody) {
+  if (peer == kNobody || (peer == kElsewhere && tool_matches)) {
     return std::nullopt;
   }
-  return Message{peer, communicator.number, status.MPI_TAG, sequence, bytes};
+  return Message{peer, communicator.number, tag, sequence, bytes};
 }
 
 void post(Operation& operation, std::uintptr_t request) {
@@ -78,7 +115,7 @@ void post(Operation& operation, std::uintptr_t request) {
 
 std::optional<Message> message_to(Communicator& communicator, int destination, int tag, std::uint64_t bytes) {
   const int peer = communicator.peer(destination);
-  if (!tool_matches || communicator.foreign() || destination == MPI_PROC_NULL || peer == kNobody) {
+  if (!tool_matches || communicator.foreign() || peer < 0) {
     return std::nullopt;
   }
   return Message{peer, communicator.number, tag, communicator.sent.next(destination, tag), bytes};
@@ -121,7 +158,7 @@ namespace {
 // A receive from `source`, unless it is from nobody or over a communicator that is not told. With the lock.
 std::optional<Operation> receive_from(Books& books, MPI_Comm handle, int source, int tag, std::uint64_t bytes) {
   const CommunicatorPointer& communicator = books.communicators.find(handle);
-  if (source == MPI_PROC_NULL || communicator->foreign()) {
+  if (source == MPI_PROC_NULL || (tool_matches && communicator->foreign())) {
     return std::nullopt;
   }
   Operation operation;
@@ -136,7 +173,7 @@ std::optional<Operation> receive_from(Books& books, MPI_Comm handle, int source,
 std::optional<Operation> persistent(Books& books, Operation::Kind kind, MPI_Comm handle, int peer, int tag,
                                     std::uint64_t bytes) {
   const CommunicatorPointer& communicator = books.communicators.find(handle);
-  if (communicator->foreign() || peer == MPI_PROC_NULL) {
+  if (peer == MPI_PROC_NULL || (tool_matches && communicator->foreign())) {
     return std::nullopt;
   }
   Operation operation;
@@ -253,6 +290,9 @@ void SendReceiving::received(const MPI_Status* status) {
 }
 
 void SendReceiving::done(int result, MPI_Request request) {
+  if (receive_) {
+    receive_->half = true;
+  }
   if (receive_ && !threaded()) {
     in_books([&](Books&) { post(*receive_, 0); });
   }

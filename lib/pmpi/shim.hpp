@@ -65,6 +65,10 @@ struct Requests {
   const MPI_Request* handles;
   MPI_Request operator()(int i) const { return handles[i]; }
 };
+struct Datatypes {
+  const MPI_Datatype* handles;
+  MPI_Datatype operator()(int i) const { return handles[i]; }
+};
 constexpr int kFirstIndex = 0;
 inline int index_out(const int* given) { return *given; }
 

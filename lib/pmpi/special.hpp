@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "pmpi/books.hpp"
 #include "pmpi/shim.hpp"
@@ -270,7 +271,7 @@ class Freeing : public Call {
 constexpr int kNoRoot = std::numeric_limits<int>::min();  // no MPI gives MPI_PROC_NULL or MPI_ROOT that number
 
 // Collective operations: what this process contributes, or gets where only the root contributes. Of rooted ones on
-// intercommunicators the root (MPI_ROOT) and the others of its group (MPI_PROC_NULL) have no such part.
+// intercommunicators the others of the root's group (MPI_PROC_NULL) have no such part.
 class Collective : public Call {
  public:
   Collective(int number, MPI_Count count, MPI_Datatype type, int root, MPI_Comm communicator);
@@ -290,11 +291,53 @@ inline bool in_place(const void* buffer) { return buffer == MPI_IN_PLACE; }
 // how many there are in its own group. 0 on a foreign communicator.
 int peers(MPI_Comm communicator);
 int members(MPI_Comm communicator);
+// Which of the places of neighbours that a process sends to have one: those beyond the edge of a grid are nobody.
+std::vector<bool> places_of_neighbours(MPI_Comm communicator);
+int neighbours(MPI_Comm communicator);
 template <typename Count>
 MPI_Count sum(const Count* counts, int size) {
   MPI_Count all = 0;
   for (int i = 0; i < size; ++i) {
     all += counts[i];
+  }
+  return all;
+}
+template <typename Count>
+MPI_Count mean(const Count* counts, int size) {
+  return size > 0 ? sum(counts, size) / size : 0;
+}
+inline MPI_Count times(MPI_Count count, int size) { return count * size; }
+// In bytes, each of its own type.
+template <typename Count, typename Types>
+MPI_Count typed(const Count* counts, Types types, int size) {
+  MPI_Count all = 0;
+  for (int i = 0; i < size; ++i) {
+    all += static_cast<MPI_Count>(bytes_of(counts[i], types(i)));
+  }
+  return all;
+}
+template <typename Count>
+MPI_Count at_own_rank(const Count* counts, MPI_Comm communicator) {
+  int rank = 0;
+  return PMPI_Comm_rank(communicator, &rank) == MPI_SUCCESS ? MPI_Count{counts[rank]} : 0;
+}
+template <typename Count>
+MPI_Count next_to(const Count* counts, MPI_Comm communicator) {
+  MPI_Count all = 0;
+  int place = 0;
+  for (const bool there : places_of_neighbours(communicator)) {
+    all += there ? MPI_Count{counts[place]} : 0;
+    ++place;
+  }
+  return all;
+}
+template <typename Count, typename Types>
+MPI_Count next_to_typed(const Count* counts, Types types, MPI_Comm communicator) {
+  MPI_Count all = 0;
+  int place = 0;
+  for (const bool there : places_of_neighbours(communicator)) {
+    all += there ? static_cast<MPI_Count>(bytes_of(counts[place], types(place))) : 0;
+    ++place;
   }
   return all;
 }
@@ -353,6 +396,12 @@ class InterMaking : public Call {
 
  private:
   int tag_;
+};
+// With processes of another job: its messages have no numbers.
+class ForeignMaking : public Call {
+ public:
+  using Call::Call;
+  void done(int result, MPI_Comm communicator);
 };
 class DuplicateMaking : public Call {
  public:

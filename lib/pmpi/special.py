@@ -9,7 +9,10 @@ Arguments are counted from 1. Before the call and, behind the bar, after it:
     %3        the written index, from 0 in both languages
     $5 $5:1   the status; statuses, as many as argument 1 says
     'text'    as it is
-    choose:1:2:5, choose_type, unless:1:2, sum:1:2:peers:9    parts of collective operations, below
+    choose:1:2:5, choose_type, sum:2:peers:9, mean, typed, at_own_rank, times:2:7, next_to, next_to_typed
+                    parts of collective operations, below
+    root?7?2?5      where argument 7 is MPI_ROOT the first, else the second
+    place?1?2?5     where argument 1 is MPI_IN_PLACE the first, else the second
 """
 
 from __future__ import annotations
@@ -72,41 +75,35 @@ def _part(buffer: int, own: tuple[int, int], other: tuple[int, int]) -> str:
     return f"choose:{buffer}:{own[0]}:{other[0]} choose_type:{buffer}:{own[1]}:{other[1]}"
 
 
-def _alone(buffer: int, own: tuple[int, int]) -> str:
-    """The same where nothing is known of the part in place."""
-    return f"unless:{buffer}:{own[0]} {own[1]}"
-
-
-def _all(counts: int, kind: int, processes: str, communicator: int, buffer: int = 0) -> str:
-    """The sum of counts, one of each of `processes` (special.hpp: peers, members)."""
-    return f"sum:{buffer}:{counts}:{processes}:{communicator} {kind}"
-
-
 _NONE = "'kNoRoot'"
+_BYTES = "'MPI_BYTE'"
 
 _COLLECTIVES = {
-    "Bcast": "2 3 4 5",
+    "Bcast": f"2 3 root?4?{_NONE}?4 5",
     "Gather": f"{_part(1, (2, 3), (5, 6))} 7 8",
-    "Gatherv": f"{_alone(1, (2, 3))} 8 9",
-    "Scatter": f"{_part(4, (5, 6), (2, 3))} 7 8",
-    "Scatterv": f"{_alone(5, (6, 7))} 8 9",
+    "Gatherv": "place?1?'0'?2 3 8 9",
+    "Scatter": f"root?7?times:2:peers:8?choose:4:5:2 root?7?3?choose_type:4:6:3 root?7?{_NONE}?7 8",
+    "Scatterv": f"root?8?sum:2:peers:9?place?5?mean:2:peers:9?6 root?8?4?choose_type:5:7:4 root?8?{_NONE}?8 9",
     "Allgather": f"{_part(1, (2, 3), (5, 6))} {_NONE} 7",
-    "Allgatherv": f"{_alone(1, (2, 3))} {_NONE} 8",
+    "Allgatherv": f"place?1?at_own_rank:5:8?2 choose_type:1:3:7 {_NONE} 8",
     "Alltoall": f"{_part(1, (2, 3), (5, 6))} {_NONE} 7",
-    "Alltoallv": f"{_all(2, 4, 'peers', 9, 1)} {_NONE} 9",
-    "Alltoallw": f"'0' 'MPI_DATATYPE_NULL' {_NONE} 9",
+    "Alltoallv": f"place?1?sum:6:peers:9?sum:2:peers:9 choose_type:1:4:8 {_NONE} 9",
+    "Alltoallw": f"place?1?typed:6:8:peers:9?typed:2:4:peers:9 {_BYTES} {_NONE} 9",
     "Reduce": "3 4 6 7",
     "Allreduce": f"3 4 {_NONE} 6",
     "Scan": f"3 4 {_NONE} 6",
     "Exscan": f"3 4 {_NONE} 6",
-    "Reduce_scatter": f"{_all(3, 4, 'members', 6)} {_NONE} 6",
+    "Reduce_scatter": f"sum:3:members:6 4 {_NONE} 6",
     "Reduce_scatter_block": f"3 4 {_NONE} 6",
-    "Neighbor_allgather": f"2 3 {_NONE} 7",
-    "Neighbor_allgatherv": f"2 3 {_NONE} 8",
-    "Neighbor_alltoall": f"2 3 {_NONE} 7",
-    "Neighbor_alltoallv": f"'0' 'MPI_DATATYPE_NULL' {_NONE} 9",
-    "Neighbor_alltoallw": f"'0' 'MPI_DATATYPE_NULL' {_NONE} 9",
+    "Neighbor_allgather": f"times:2:neighbours:7 3 {_NONE} 7",
+    "Neighbor_allgatherv": f"times:2:neighbours:8 3 {_NONE} 8",
+    "Neighbor_alltoall": f"times:2:neighbours:7 3 {_NONE} 7",
+    "Neighbor_alltoallv": f"next_to:2:9 4 {_NONE} 9",
+    "Neighbor_alltoallw": f"next_to_typed:2:4:9 {_BYTES} {_NONE} 9",
 }
+"""Count, type, root and communicator of what a process contributes, or gets where only the root contributes.
+Of operations with neighbours: what it sends to all of them.
+"""
 
 
 def _collectives() -> dict[str, Special]:
@@ -157,6 +154,12 @@ _OTHERS = {
     "Dist_graph_create_adjacent": Special("CommunicatorMaking", "1", ">10"),
     "Intercomm_merge": Special("CommunicatorMaking", "1", ">3"),
     "Intercomm_create": Special("InterMaking", "5", ">6"),
+    "Comm_spawn": Special("ForeignMaking", "", ">7"),
+    "Comm_spawn_multiple": Special("ForeignMaking", "", ">8"),
+    "Comm_accept": Special("ForeignMaking", "", ">5"),
+    "Comm_connect": Special("ForeignMaking", "", ">5"),
+    "Comm_join": Special("ForeignMaking", "", ">2"),
+    "Comm_get_parent": Special("ForeignMaking", "", ">1"),
     "Comm_free": Special("CommunicatorFreeing", ">1"),
     "Comm_disconnect": Special("CommunicatorFreeing", ">1"),
 }

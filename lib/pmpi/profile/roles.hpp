@@ -13,7 +13,7 @@ namespace elbowroom::pmpi {
 struct Entry {
   std::uint8_t kind = ELBOW_PROFILE_OTHER;     // of the call
   std::uint8_t pending = ELBOW_PROFILE_OTHER;  // of the operation
-  bool one_peer = false;                       // a message: without a peer there is none
+  bool one_peer = false;                       // a message or an access: without a peer there is none
   bool many = false;                           // collective
   bool bytes = false;                          // About::bytes are bytes
   bool asks = false;                           // whether something is there: often for nothing
@@ -65,7 +65,8 @@ constexpr std::array<Entry, kCalls> make_entries() {
     Entry& entry = entries[static_cast<std::size_t>(call)];
     entry.kind = info.blocking ? kind_of(info.role) : static_cast<std::uint8_t>(ELBOW_PROFILE_OTHER);
     entry.pending = pending_kind_of(info.role);
-    entry.one_peer = info.role == Role::send || info.role == Role::receive || info.role == Role::exchange;
+    entry.one_peer = info.role == Role::send || info.role == Role::receive || info.role == Role::exchange ||
+                     info.role == Role::access;
     entry.many = info.role == Role::collective || info.role == Role::barrier;
     entry.bytes = info.kind == Kind::message;
     entry.asks = asks(info.name);

@@ -28,6 +28,7 @@ constexpr std::uint64_t kShortest = 1000;  // ns
 elbow_profile* recorded = nullptr;  // NULL: this process is not profiled
 std::vector<std::int32_t> nodes;    // of each rank
 std::int32_t own_node = 0;
+bool several_nodes = false;
 
 // The call that this thread is in.
 struct Current {
@@ -58,8 +59,10 @@ void not_profiled(const std::string& what) {
 // A child shares the mapping: what it calls is not the parent's.
 void forget_in_child() { recorded = nullptr; }
 
+// Where processes of other jobs are is not known: of a job on one node they count as on that node, else as on others.
 std::uint8_t between(int peer) {
-  return peer >= 0 && nodes[static_cast<std::size_t>(peer)] != own_node ? ELBOW_PROFILE_BETWEEN : 0;
+  const bool other = peer == kElsewhere ? several_nodes : peer >= 0 && nodes[static_cast<std::size_t>(peer)] != own_node;
+  return other ? ELBOW_PROFILE_BETWEEN : 0;
 }
 
 void add(const elbow_profile_record& record, bool keep) {
@@ -77,17 +80,18 @@ elbow_profile_record record_of(int call, const About& about) {
   record.bytes = entry.bytes && !(entry.one_peer && about.peer == kNobody) ? about.bytes : 0;
   if (entry.many) {
     const int members = about.span >> 1;
-    record.peer = about.peer == kNobody && members > 0 ? -members - 1 : about.peer;
+    record.peer = about.peer == kNobody && members > 0 ? -members - 1 : std::max(about.peer, kNobody);
     record.flags = (about.span & 1) != 0 ? ELBOW_PROFILE_BETWEEN : 0;
   } else {
     record.flags = between(about.peer);
+    record.peer = std::max(about.peer, kNobody);
   }
   return record;
 }
 
 void add_received(elbow_profile_record record, std::uint8_t kind, int peer, std::uint64_t bytes) {
   record.kind = kind;
-  record.peer = peer;
+  record.peer = std::max(peer, kNobody);
   record.bytes = bytes;
   record.flags = static_cast<std::uint8_t>((record.flags & ELBOW_PROFILE_PENDING) | between(peer));
   add(record, true);
@@ -165,6 +169,7 @@ bool start() {
   }
   nodes = nodes_of_ranks(rank, size);
   own_node = nodes[static_cast<std::size_t>(rank)];
+  several_nodes = std::any_of(nodes.begin(), nodes.end(), [](std::int32_t node) { return node != own_node; });
   const std::string path = path_of(rank);
   recorded = open_file(rank, size, path);
   const State state = recorded != nullptr ? kOpened : errno == EEXIST ? kExists : kFailed;
@@ -243,7 +248,7 @@ void tool_completed(const Interval& interval, const Message* got, Ending ending)
   record.flags |= ELBOW_PROFILE_PENDING;
   record.flags |= ending == Ending::unknown ? ELBOW_PROFILE_UNFINISHED : 0;
   const bool exchange = calls[interval.call].role == Role::exchange;
-  if (!exchange || record.peer >= 0) {
+  if (!exchange || interval.about.peer != kNobody) {
     if (got != nullptr && !exchange) {
       return add_received(record, entry.pending, got->peer, got->bytes);
     }
@@ -260,7 +265,7 @@ int tool_communicator(const std::vector<int>& world, int members) {
     return 0;
   }
   const bool spans = std::any_of(world.begin(), world.end(), [](int rank) {
-    return rank == kNobody || nodes[static_cast<std::size_t>(rank)] != own_node;
+    return rank == kNobody ? several_nodes : nodes[static_cast<std::size_t>(rank)] != own_node;
   });
   return members << 1 | (spans ? 1 : 0);
 }

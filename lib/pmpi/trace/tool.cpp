@@ -1,6 +1,7 @@
 // The tool that records: what the shims tell becomes events of lib/trace.
 #include <mpi.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -224,15 +225,21 @@ bool tool_started() { return variable("ELBOW_TRACE_DIRECTORY") != nullptr && !gi
 
 void tool_finishing() { job_clock().end(); }
 
+namespace {
+
+std::uint32_t peer_of(const About& about) { return static_cast<std::uint32_t>(std::max(about.peer, kNobody)); }
+
+}  // namespace
+
 void tool_enter(int call, const About& about) {
   if (const elbow_trace_type* type = type_of(call)) {
-    elbow_trace_begin(type, static_cast<std::uint32_t>(about.peer), about.bytes, about.communicator);
+    elbow_trace_begin(type, peer_of(about), about.bytes, about.communicator);
   }
 }
 
 void tool_leave(int call, const About& about) {
   if (const elbow_trace_type* type = type_of(call)) {
-    elbow_trace_end(type, static_cast<std::uint32_t>(about.peer), about.bytes, about.communicator);
+    elbow_trace_end(type, peer_of(about), about.bytes, about.communicator);
   }
   if (call == call::Finalize) {
     finalised();

@@ -95,6 +95,7 @@ const MergedMessage* Messages::see(MergedEvent& event) {
 const MergedMessage* Messages::open(MergedEvent& event, const MessageKey& key, bool sent) {
   const std::uint64_t number = next_++;
   open_.add({key, event.time, event.error, number, event.second, event.thread, sent});
+  event.second = event.second == kUnknownBytes ? 0 : event.second;
   while (marked_ < one_ended_.size() && one_ended_[marked_] < number) {
     ++marked_;
   }
@@ -108,6 +109,9 @@ const MergedMessage* Messages::open(MergedEvent& event, const MessageKey& key, b
 
 // The second end.
 const MergedMessage* Messages::join(MergedEvent& event, OpenEnd& other, bool sent) {
+  if (event.second == kUnknownBytes || other.bytes == kUnknownBytes) {
+    event.second = other.bytes = std::min(event.second, other.bytes);
+  }
   event.message = other.message;
   message_ = {};
   message_.message = other.message;

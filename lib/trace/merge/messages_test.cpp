@@ -272,3 +272,31 @@ TEST_CASE("Ends of one message with different sizes are mismatched, and the cloc
   CHECK_FALSE(doubts(*read.trace, read.merged).empty());
   CHECK(check_report(*read.trace, read.merged)["mismatched"] == 2);
 }
+
+TEST_CASE("Above 1 % of ends without the other a trace is not trusted, and says how many these are") {
+  for (const std::uint32_t one_ended : {2U, 3U}) {  // of 2 * 100 and these
+    Job job(2);
+    for (std::uint32_t i = 0; i < 100 + one_ended; ++i) {
+      job.trace.send(0, 0, 100 + 100 * i, job.type, 1, 8, 0, 0, i + 1);
+      if (i < 100) {
+        job.trace.receive(1, 0, 150 + 100 * i, job.type, 0, 8, 0, 0, i + 1);
+      }
+    }
+    const ReadTrace read = job.read();
+    const std::vector<std::string> found = doubts(*read.trace, read.merged);
+    CHECK(found.size() == (one_ended > 2 ? 1 : 0));
+    CHECK((found.empty() || found.front() == "3 of 203 ends of messages (1.48 %) have no other end here"));
+  }
+}
+
+TEST_CASE("An end that does not know its size has that of the other end") {
+  for (const bool receiver_first : {false, true}) {
+    Job job(2);
+    job.trace.send(0, 0, 200, job.type, 1, 800, 0, 0, 1);
+    job.trace.receive(1, 0, receiver_first ? 100 : 300, job.type, 0, ~std::uint64_t{0}, 0, 0, 1);
+    const ReadTrace read = job.read();
+    CHECK(read.merged.messages.totals().mismatched == 0);
+    REQUIRE(read.got.messages.size() == 1);
+    CHECK(read.got.messages.front().bytes == 800);
+  }
+}

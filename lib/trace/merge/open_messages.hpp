@@ -16,6 +16,8 @@ struct MessageKey {
 
 // The top bits of `second` are a message's number (elbow_trace_numbered), the others its bytes.
 constexpr int kNumberedBits = 40;
+// Bytes of a numbered end whose process could not know them.
+constexpr std::uint64_t kUnknownBytes = (1ULL << kNumberedBits) - 1;
 
 // The key of an end that `rank` recorded with these fields; its number is 0 where it has none.
 MessageKey message_key(bool sent, std::uint32_t rank, std::uint64_t first, std::uint32_t small, std::uint64_t second);

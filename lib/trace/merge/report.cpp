@@ -11,6 +11,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kMostLost = 0.01;            // of a rank's events, in a trace that is to be trusted
+constexpr double kMostUnmatched = 0.01;       // of the ends of messages, likewise
 constexpr std::size_t kMostListed = 1 << 12;  // ranks
 
 struct Sums {
@@ -90,6 +91,19 @@ void doubt_losses(const OpenedTrace& trace, std::vector<std::string>& report) {
                      " of its events (" + of(lost[worst], recorded[worst]) + ")" +
                      (losing > 1 ? ", and " + std::to_string(losing - 1) + " other ranks more than 1 %" : "") +
                      "; record again with larger buffers, fewer categories or a region of interest");
+  }
+}
+
+// What a flight recorder overwrites leaves ends without the other on purpose.
+void doubt_unmatched(const OpenedTrace& trace, const MessageTotals& totals, std::vector<std::string>& report) {
+  const std::uint64_t ends = 2 * totals.messages + totals.unmatched;
+  const bool overwritten = std::any_of(trace.threads.begin(), trace.threads.end(),
+                                       [](const ThreadSource& thread) { return thread.overwritten; });
+  if (!overwritten && static_cast<double>(totals.unmatched) > kMostUnmatched * static_cast<double>(ends)) {
+    std::array<char, 16> percent{};
+    std::snprintf(percent.data(), percent.size(), "%.3g %%",
+                  100 * static_cast<double>(totals.unmatched) / static_cast<double>(ends));
+    report.push_back(of(totals.unmatched, ends) + " ends of messages (" + percent.data() + ") have no other end here");
   }
 }
 
@@ -207,6 +221,7 @@ std::vector<std::string> doubts(const OpenedTrace& trace, const Merged& merged) 
     report.push_back(of(totals.mismatched, totals.messages) +
                      " messages are received with another size than they were sent with");
   }
+  doubt_unmatched(trace, totals, report);
   if (totals.tachyons > 0) {
     report.push_back(of(totals.tachyons, totals.messages) + " messages arrive before they were sent");
   }

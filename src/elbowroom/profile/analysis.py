@@ -17,11 +17,12 @@ from elbowroom.profile.intervals import (
     SENDS,
     NetworkIntervals,
     collective_bytes,
+    members_of,
     network_intervals,
 )
 from elbowroom.profile.polling import polled, time_in_mpi
 from elbowroom.profile.profile import Profile, with_ranks_apart
-from elbowroom.profile.rank_file import RankFile
+from elbowroom.profile.rank_file import ONE_SIDED, RankFile
 from elbowroom.profile.spans import Union, amounts, levels, union
 from elbowroom.profile.summary import (
     CallSummary,
@@ -256,11 +257,11 @@ def _overlap_of_job(analysis: Analysis) -> OverlapSummary:
 
 
 def _inside(profile: Profile) -> Floats:
-    """Bytes that each rank sends to ranks of its node: those of its sends there, and of collectives what does
-    not leave.
+    """Bytes that each rank sends to ranks of its node: those of its sends and one-sided calls there, and of
+    collectives what does not leave.
     """
     events = profile.events
-    sends = np.flatnonzero(np.isin(events.kind, SENDS) & ~events.between)
+    sends = np.flatnonzero(np.isin(events.kind, (*SENDS, ONE_SIDED)) & ~events.between)
     result = np.zeros(profile.size)
     result += np.bincount(events.rank[sends], weights=events.bytes[sends], minlength=profile.size)
     which = np.flatnonzero(np.isin(events.kind, COLLECTIVES))
@@ -268,7 +269,7 @@ def _inside(profile: Profile) -> Floats:
         own = which[events.call[which] == number]
         name = collectives.base_name(events.names[number])
         left = np.where(events.between[own], collective_bytes(profile, events, own, name).out, 0.0)
-        members = np.where(events.members[own] > 0, events.members[own], profile.size).astype(np.float64)
+        members = members_of(profile, events, own)
         everything = collectives.moved(
             name,
             events.bytes[own].astype(np.float64),

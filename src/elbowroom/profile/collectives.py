@@ -70,7 +70,11 @@ def moved(name: str, size: Floats, members: Floats, local: Floats, is_root: npt.
             return Moved(_where(is_root, zero, size * apart / members), _where(is_root, size * apart, zero))
         case "Scatter" | "Scatterv":
             return Moved(_where(is_root, size * apart, zero), _where(is_root, zero, size * apart / members))
-        case "Neighbor_allgather" | "Neighbor_allgatherv" | "Neighbor_alltoall" | "Neighbor_alltoallv":
+        case (
+            "Neighbor_allgather" | "Neighbor_allgatherv" | "Neighbor_alltoall" | "Neighbor_alltoallv"
+            | "Neighbor_alltoallw"
+        ):  # fmt: skip
+            # The sum of what goes to all neighbours.
             both = size * apart / np.maximum(members - 1, 1.0)
         case "Bcast" | "Reduce" | "Scan" | "Exscan":
             both = once

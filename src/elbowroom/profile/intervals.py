@@ -77,12 +77,12 @@ def network_intervals(profile: Profile, curve: NicCurve | None = None) -> Networ
 
 def _messages(profile: Profile, events: Events, eager: int) -> list[dict[str, npt.NDArray[Any]]]:
     """Both ends of each message between nodes."""
-    known = events.between & (events.peer >= 0)
+    known = events.between
     is_get = np.array(["get" in name.lower() for name in events.names] or [False])[events.call]
     one_sided = known & (events.kind == f.ONE_SIDED) & (events.bytes > 0)
     sends = np.flatnonzero((known & np.isin(events.kind, SENDS)) | (one_sided & ~is_get))
     receives = np.flatnonzero((known & np.isin(events.kind, RECEIVES)) | (one_sided & is_get))
-    two_sided = events.kind != f.ONE_SIDED
+    two_sided = (events.kind != f.ONE_SIDED) & (events.peer >= 0)
     s, r = sends[two_sided[sends]], receives[two_sided[receives]]
     a, b = matched_messages(_ends(events, s, "rank", "peer"), _ends(events, r, "peer", "rank"))
     a, b = s[a], r[b]
@@ -114,10 +114,11 @@ def _single(
     profile: Profile, events: Events, which: Ints, there: Bools, *, is_out: bool
 ) -> list[dict[str, npt.NDArray[Any]]]:
     """Messages of which one end is known: the other one is on the other node's NIC too, where its rank has no
-    file that tells.
+    file that tells. Of processes of other jobs no node is known.
     """
     begin, end = events.begin[which] / 1e9, events.end[which] / 1e9
-    lone = which[~there[events.peer[which]] | (events.kind[which] == f.ONE_SIDED)]
+    peer = events.peer[which]
+    lone = which[(peer >= 0) & (~there[peer] | (events.kind[which] == f.ONE_SIDED))]
     other = np.isin(which, lone)
     own = _rows(profile, events, rank=events.rank[which], peer=events.peer[which], out=is_out,
                 size=events.bytes[which], event=which, start=begin, limit=end, own=which)  # fmt: skip
@@ -196,7 +197,7 @@ def collective_bytes(profile: Profile, events: Events, which: Ints, name: str) -
     """Bytes of these records, all of one function, that leave their node and that reach it."""
     nodes = profile.nodes_of[events.rank[which]]
     on_node = np.bincount(profile.nodes_of, minlength=profile.nodes)[nodes].astype(np.float64)
-    members = np.where(events.members[which] > 0, events.members[which], profile.size).astype(np.float64)
+    members = members_of(profile, events, which)
     # Of a part of the job nothing is known but its size: it is spread over the nodes as the job is.
     local = np.where(
         members == profile.size, on_node, np.maximum(1.0, np.round(members * on_node / profile.size))
@@ -204,6 +205,14 @@ def collective_bytes(profile: Profile, events: Events, which: Ints, name: str) -
     return collectives.moved(
         name, events.bytes[which].astype(np.float64), members, local, events.peer[which] == events.rank[which]
     )
+
+
+def members_of(profile: Profile, events: Events, which: Ints) -> Floats:
+    """How many processes take part in these collective operations; those of other jobs are not known, but
+    there are some.
+    """
+    unknown = max(profile.size, 2)
+    return np.where(events.members[which] > 0, events.members[which], unknown).astype(np.float64)
 
 
 def collective_start(profile: Profile, events: Events, which: Ints, names: npt.NDArray[np.str_]) -> Ints:

@@ -26,8 +26,14 @@ from elbowroom.profile.rank_file import (
     BETWEEN,
     CALL,
     COLLECTIVE,
+    ONE_SIDED,
     OPEN,
     POSTED_COLLECTIVE,
+    POSTED_RECEIVE,
+    POSTED_SEND,
+    RECEIVE,
+    SEND,
+    SENDRECV,
     SPAN,
     RankFile,
     read_rank,
@@ -310,13 +316,28 @@ def _notes(ranks: Sequence[RankFile], manifest: Manifest | None, events: Events)
         notes.append(f"partial: {_listed(killed)} never called MPI_Finalize; what they recorded is there")
     if lost:
         notes.append(f"partial: {lost} records were lost; windows and counts have them, intervals do not")
-    if not (events.bytes[(events.kind < COMMUNICATIONS_END) & (events.kind > 0)] > 0).any():
+    moves = np.isin(events.kind, MOVING)
+    if not (events.bytes[moves] > 0).any() and not any(_moved(rank) for rank in ranks):
         notes.append("the program sent no data by MPI")
+    elsewhere = int(events.bytes[np.isin(events.kind, (*_SENT, ONE_SIDED)) & (events.peer < 0)].sum())
+    if elsewhere:
+        where = "in this node" if ranks[0].nodes == 1 else "on other nodes"
+        notes.append(
+            f"{elsewhere} B went to processes of other jobs (spawned or connected), which are not profiled; they "
+            f"count as {where}"
+        )
     return notes
 
 
-COMMUNICATIONS_END = 8
-"""Kinds of records from 1 to 7 move data."""
+_SENT = (SEND, SENDRECV, POSTED_SEND)
+MOVING = (*_SENT, RECEIVE, POSTED_RECEIVE, COLLECTIVE, POSTED_COLLECTIVE, ONE_SIDED)
+"""Kinds of records that move data."""
+
+
+def _moved(rank: RankFile) -> bool:
+    """Whether the windows, which lose nothing, have bytes."""
+    flows = ("sent_inside", "sent_between", "received_inside", "received_between")
+    return any(rank.windows[flow].any() for flow in flows)
 
 
 def _listed(ranks: Sequence[int]) -> str:

@@ -240,7 +240,7 @@ def _any(begin: Floats, end: Floats, edges: Floats) -> Floats:
 def _inside(analysis: Analysis, ranks: Ints, each: _Edges) -> Floats:
     """Bytes of messages inside the node, by the time of their send; without collective operations."""
     events = analysis.profile.events
-    sends = np.isin(events.kind, SENDS) & ~events.between & np.isin(events.rank, ranks)
+    sends = np.isin(events.kind, (*SENDS, f.ONE_SIDED)) & ~events.between & np.isin(events.rank, ranks)
     return _of_ranks(events.rank[sends], events.begin[sends] / 1e9, events.bytes[sends], each)
 
 
