@@ -100,6 +100,9 @@ ELBOW_API uint64_t elbow_profile_now(void);
  * ELBOW_PROFILE_INSIDE, which are calls. -1, once, where there is no space for more records (ENOSPC); the rest goes on.
  * Any thread where `threads` is set; without, one at a time. */
 ELBOW_API int elbow_profile_add(elbow_profile* profile, const elbow_profile_record* record, int keep);
+/* Adds which cores each thread of the process may run on now, and its CPU time: some 10 us for each thread, to be called at
+ * the begin, at the end and now and then. Not by two threads at once. */
+ELBOW_API int elbow_profile_look_at_threads(elbow_profile* profile);
 /* The end of the profile is now. As elbow_profile_add. */
 ELBOW_API int elbow_profile_finish(elbow_profile* profile);
 /* Unmaps the file; `profile` may be NULL. No thread may use it any more. */

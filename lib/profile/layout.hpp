@@ -12,6 +12,17 @@ constexpr char kMagic[8] = {'E', 'L', 'B', 'P', 'R', 'O', 'F', '1'};
 constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kHeaderBytes = 4096;
 
+// A thread of the process: the cores that it may run on, and the CPU time that it has used.
+struct ThreadPlace {
+  std::int32_t thread;  // the kernel's number
+  std::uint32_t cpus;   // how many
+  std::uint32_t first;
+  std::uint32_t last;
+  std::uint64_t mask;  // a hash of their numbers
+  std::uint64_t cpu_ns;
+};
+constexpr std::size_t kMostThreads = 116;
+
 struct Header {
   char magic[8];
   std::uint32_t version;
@@ -42,8 +53,12 @@ struct Header {
   std::uint64_t records_offset;
   char host[64];
   char mpi[128];
+  // Zero in files of older releases.
+  std::uint32_t threads;  // that were seen; those beyond kMostThreads are left out
+  std::uint32_t reserved;
+  ThreadPlace places[kMostThreads];
 };
-static_assert(sizeof(Header) == 360 && sizeof(Header) <= kHeaderBytes);
+static_assert(offsetof(Header, threads) == 360 && sizeof(Header) <= kHeaderBytes);
 
 struct CallTotals {
   char name[40];

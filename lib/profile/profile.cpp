@@ -7,6 +7,7 @@
 
 #include "c_interface.hpp"
 #include "profile/profile_file.hpp"
+#include "profile/threads.hpp"
 #include "profile/ticks.hpp"
 #include "profile/windows.hpp"
 
@@ -130,6 +131,14 @@ int elbow_profile_add(elbow_profile* profile, const elbow_profile_record* given,
     return 0;
   }
   return fail(ENOSPC, "there is no space for more records; totals and windows go on");
+}
+
+int elbow_profile_look_at_threads(elbow_profile* profile) {
+  if (profile == nullptr) {
+    return fail(EINVAL, "profile: is NULL");
+  }
+  elbowroom::profile::look_at_threads(*profile->file.header());
+  return 0;
 }
 
 int elbow_profile_finish(elbow_profile* profile) {

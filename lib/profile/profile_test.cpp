@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -94,6 +95,43 @@ TEST_CASE("a file says whose profile it is from the start") {
   CHECK(contents.at<std::int32_t>(header.nodes_offset, 3) == 1);
   CHECK(std::string(contents.at<CallTotals>(header.calls_offset, 1).name) == "MPI_Recv");
   CHECK(contents.bytes.size() == header.records_offset + header.records * 32);
+  elbow_profile_free(profile);
+}
+
+TEST_CASE("threads are there with their cores and the time that they ran, also when they have ended") {
+  const Folder folder;
+  const std::string file = folder.file();
+  elbow_profile_settings settings = settings_for(file);
+  elbow_profile* const profile = elbow_profile_new(&settings);
+  REQUIRE(profile != nullptr);
+  cpu_set_t before;
+  REQUIRE(sched_getaffinity(0, sizeof before, &before) == 0);
+  int core = 0;
+  while (!CPU_ISSET(core, &before)) {
+    ++core;
+  }
+  std::thread pinned([&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
+    elbow_profile_look_at_threads(profile);
+  });
+  pinned.join();
+  elbow_profile_look_at_threads(profile);
+  const Header header = Contents(file).header();
+  REQUIRE(header.threads >= 2);
+  std::size_t alone = 0;
+  for (std::uint32_t i = 0; i < header.threads; ++i) {
+    const ThreadPlace& place = header.places[i];
+    CHECK(place.cpus >= 1);
+    alone += place.thread != getpid() && place.cpus == 1 && place.first == static_cast<std::uint32_t>(core) ? 1 : 0;
+    if (place.thread == getpid()) {
+      CHECK(place.cpus == static_cast<std::uint32_t>(CPU_COUNT(&before)));
+      CHECK(place.first == static_cast<std::uint32_t>(core));
+    }
+  }
+  CHECK(alone == 1);
   elbow_profile_free(profile);
 }
 

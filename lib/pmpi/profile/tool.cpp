@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -29,6 +30,21 @@ elbow_profile* recorded = nullptr;  // NULL: this process is not profiled
 std::vector<std::int32_t> nodes;    // of each rank
 std::int32_t own_node = 0;
 bool several_nodes = false;
+
+// Threads are looked at when this time has come: at most so often, and for a thousandth of the time.
+constexpr std::uint64_t kBetweenLooks = 100'000'000;  // ns
+constexpr std::uint64_t kShareOfLooks = 1000;
+std::atomic<std::uint64_t> next_look{0};
+
+void look_at_threads(std::uint64_t now) {
+  // The one thread that moves the time away looks.
+  std::uint64_t due = next_look;
+  if (due <= now && next_look.compare_exchange_strong(due, ~std::uint64_t{0})) {
+    elbow_profile_look_at_threads(recorded);
+    const std::uint64_t end = profile::now();
+    next_look = end + std::max(kBetweenLooks, kShareOfLooks * (end - now));
+  }
+}
 
 // The call that this thread is in.
 struct Current {
@@ -197,7 +213,12 @@ bool tool_started() {
   }
 }
 
-void tool_finishing() {}
+void tool_finishing() {
+  if (recorded != nullptr) {
+    next_look = 0;
+    look_at_threads(profile::now());
+  }
+}
 
 void tool_enter(int, const About&) { current = {profile::now()}; }
 
@@ -218,6 +239,9 @@ void tool_leave(int call, const About& about) {
   add(record, record.kind != ELBOW_PROFILE_OTHER || (!nothing && record.end_ns - record.begin_ns >= kShortest));
   if (current.got && record.kind == ELBOW_PROFILE_EXCHANGE) {
     add_received(record, ELBOW_PROFILE_RECEIVE, current.peer, current.bytes);
+  }
+  if (record.end_ns >= next_look.load(std::memory_order_relaxed)) [[unlikely]] {
+    look_at_threads(record.end_ns);
   }
   if (call == call::Finalize) {
     elbow_profile_finish(recorded);

@@ -29,6 +29,7 @@ from elbowroom.api.profiled_job import (
 from elbowroom.api.runs import chatter
 from elbowroom.files import write_atomically
 from elbowroom.measure.session import Stopped, default_out, stopped_by_signals
+from elbowroom.profile.cores import sharing
 from elbowroom.profile.figures import waiting_sentence
 from elbowroom.profile.job import ProfiledJob, counted_bytes
 
@@ -254,6 +255,7 @@ def _notes(found: ProfiledSteps, exit_code: int | None) -> list[str]:
         )
     if found.overlap.reason:
         notes.append(waiting_sentence(found.overlap))
+    notes += [f"{sentence}: they slow each other down." for sentence in sharing(found.analysis.profile.ranks)]
     partial = [note for note in found.analysis.profile.notes if note.startswith("partial")]
     return [*notes, *(f"The profile is {note}." for note in partial)]
 

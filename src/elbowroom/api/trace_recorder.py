@@ -284,7 +284,8 @@ def _nothing(directory: Path, *, tried: bool) -> str:
     if tried:
         return f"No process recorded anything in {directory}; the reason is above."
     return (
-        f"No process recorded anything in {directory}. A program that is linked statically, or calls neither "
-        "MPI_Init nor a task runtime, cannot be traced; on several hosts that folder must be the same on all "
-        "(`elbowroom help trace`)."
+        f"No process recorded anything in {directory}. Nothing is recorded of a program that calls neither "
+        "MPI_Init (also one that uses MPI sessions only) nor a task runtime, whose libraries are linked "
+        "statically into it, or that has or opens another MPI than its launcher's; on several hosts that "
+        "folder must be the same on all (`elbowroom help trace`)."
     )

@@ -21,6 +21,7 @@ from elbowroom.files import wrong_kind
 from elbowroom.profile import memory_traffic
 from elbowroom.profile.manifest import FILE, MANIFEST, Manifest
 from elbowroom.profile.memory_traffic import MEMORY, MemoryTraffic
+from elbowroom.profile.cores import sharing
 from elbowroom.profile.rank_file import (
     BARRIER,
     BETWEEN,
@@ -316,6 +317,7 @@ def _notes(ranks: Sequence[RankFile], manifest: Manifest | None, events: Events)
         notes.append(f"partial: {_listed(killed)} never called MPI_Finalize; what they recorded is there")
     if lost:
         notes.append(f"partial: {lost} records were lost; windows and counts have them, intervals do not")
+    notes += sharing(ranks)
     moves = np.isin(events.kind, MOVING)
     if not (events.bytes[moves] > 0).any() and not any(_moved(rank) for rank in ranks):
         notes.append("the program sent no data by MPI")
@@ -323,8 +325,8 @@ def _notes(ranks: Sequence[RankFile], manifest: Manifest | None, events: Events)
     if elsewhere:
         where = "in this node" if ranks[0].nodes == 1 else "on other nodes"
         notes.append(
-            f"{elsewhere} B went to processes of other jobs (spawned or connected), which are not profiled; they "
-            f"count as {where}"
+            f"{elsewhere} B went to processes of other jobs (spawned or connected), which are not profiled; "
+            f"they count as {where}"
         )
     return notes
 

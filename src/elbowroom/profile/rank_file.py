@@ -31,6 +31,19 @@ KINDS = 12
 BETWEEN, CALL, SPAN, OPEN = 1, 2, 4, 8
 """Flags of a record: the peer is on another node; a call; from post to completion; it was never completed."""
 
+THREAD = np.dtype(
+    [
+        ("thread", "<i4"),
+        ("cpus", "<u4"),
+        ("first", "<u4"),
+        ("last", "<u4"),
+        ("mask", "<u8"),
+        ("cpu_ns", "<u8"),
+    ]
+)
+THREADS = 116
+"""Threads of a process that are in its file at most."""
+
 HEADER = np.dtype(
     [
         ("magic", "S8"),
@@ -62,6 +75,10 @@ HEADER = np.dtype(
         ("records_at", "<u8"),
         ("host", "S64"),
         ("mpi", "S128"),
+        # Zero in files of older releases.
+        ("threads", "<u4"),
+        ("reserved", "<u4"),
+        ("places", THREAD, THREADS),
     ]
 )
 """The header, as a C structure with natural alignment has it; the rest of its 4096 bytes is zero."""
@@ -110,6 +127,19 @@ class CallKind(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
 
 
+class ThreadPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """A thread: how many cores it may run on, the first and the last of them, a hash of all (threads with the
+    same cores have the same), and its CPU time in ns.
+    """
+
+    thread: int
+    cpus: int
+    first: int
+    last: int
+    mask: int
+    cpu_ns: int
+
+
 class RankFile(msgspec.Struct, frozen=True, kw_only=True):
     """A process. Times are ns on its host's monotonic clock; `end_ns` is None where MPI_Finalize never came.
 
@@ -138,6 +168,7 @@ class RankFile(msgspec.Struct, frozen=True, kw_only=True):
     nodes_of: npt.NDArray[np.int32]
     windows: Records
     records: Records
+    threads: tuple[ThreadPlace, ...] = ()
 
 
 def read_rank(path: Path) -> RankFile:
@@ -169,6 +200,7 @@ def read_rank(path: Path) -> RankFile:
         nodes_of=nodes_of,
         windows=windows,
         records=records,
+        threads=_threads(path, head),
     )
 
 
@@ -231,6 +263,12 @@ def _table(
     if at + kind.itemsize * count > len(data):
         raise _error(path, f"is truncated: its table at {at} B ends after the file, which has {len(data)} B")
     return np.frombuffer(data, kind, count, at)
+
+
+def _threads(path: Path, head: Any) -> tuple[ThreadPlace, ...]:
+    _check(path, "threads", head["threads"] <= THREADS)
+    places = head["places"][: head["threads"]]
+    return tuple(ThreadPlace(**{name: int(place[name]) for name in THREAD.names or ()}) for place in places)
 
 
 def _checked_nodes(path: Path, head: Any, nodes: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
