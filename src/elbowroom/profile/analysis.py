@@ -34,6 +34,7 @@ from elbowroom.profile.summary import (
     RankSummary,
 )
 from elbowroom.profile.waits import SHORTEST
+from elbowroom.trace.mpi_calls import sets_up
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -152,7 +153,8 @@ def _node(analysis: Analysis, node: int, per_rank: tuple[RankSummary, ...]) -> N
         bytes_inside=_sent(float(analysis.inside[profile.nodes_of == node].sum()), files, "sent_inside"),
         bytes_between=_sent(bytes_between, files, "sent_between"),
         bytes_received=float(network.bytes[received].sum()),
-        mpi_s=sum(rank.mpi_ns for rank in files) / 1e9,
+        mpi_s=sum(rank.mpi_s for rank in per_rank if rank.node == node),
+        setup_s=sum(rank.setup_s for rank in per_rank if rank.node == node),
         network_s=float(seconds[1:].sum()),
         network_rank_s=float((end - begin).sum()),
         idle_share=float(seconds[0] / analysis.duration),
@@ -290,13 +292,19 @@ def _ranks(analysis: Analysis) -> tuple[RankSummary, ...]:
             rank=rank.rank,
             node=rank.node,
             computation_s=max(0.0, _lasted(rank, analysis.duration) - rank.mpi_ns / 1e9),
-            mpi_s=rank.mpi_ns / 1e9,
+            mpi_s=rank.mpi_ns / 1e9 - _setup(rank),
+            setup_s=_setup(rank),
             network_s=float(on_network[rank.rank]),
             calls=rank.calls,
             lost=rank.lost,
         )
         for rank in analysis.profile.ranks
     )
+
+
+def _setup(rank: RankFile) -> float:
+    """Seconds in calls that neither move data nor wait. MPI_Init is before the profile."""
+    return sum(kind.ns for kind in rank.call_kinds if sets_up(kind.name)) / 1e9
 
 
 def _lasted(rank: RankFile, duration: float) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from elbowroom.draw.figure import Axis, Figure, Series
-from elbowroom.profile.analysis import Analysis
+from elbowroom.profile.analysis import NOTICEABLE, Analysis
 from elbowroom.profile.memory_traffic import MemoryTraffic
 from elbowroom.profile.summary import MemorySummary, NodeSummary, OverlapSummary, ProfileSummary
 from elbowroom.trace.figure_page import figure_page
@@ -161,13 +161,25 @@ def sentences(summary: ProfileSummary) -> list[tuple[str, tuple[str, ...]]]:
     where = "one node" if nodes == 1 else f"{nodes} nodes"
     return [
         (
-            f"{summary.ranks} ranks on {where} made {summary.calls} MPI calls in {summary.duration_s:.3g} s.",
+            f"{summary.ranks} ranks on {where} made {summary.calls} MPI calls in {summary.duration_s:.3g} s."
+            f"{_setup(summary)}",
             summary.notes,
         ),
         (overlap_sentence(summary.overlap), ()),
         (_network(summary), ()),
         (memory_sentence(summary.memory), ()),
     ]
+
+
+def _setup(summary: ProfileSummary) -> str:
+    setup = sum(node.setup_s for node in summary.nodes)
+    mpi = sum(node.mpi_s for node in summary.nodes)
+    if setup < NOTICEABLE * (setup + mpi):
+        return ""
+    return (
+        f" Setting MPI up and ending it took {setup:.3g} s of all ranks together, which is no communication; "
+        f"other calls took {mpi:.3g} s."
+    )
 
 
 def _network(summary: ProfileSummary) -> str:

@@ -19,9 +19,9 @@ import numpy.typing as npt
 from elbowroom.errors import UsageError
 from elbowroom.files import wrong_kind
 from elbowroom.profile import memory_traffic
+from elbowroom.profile.cores import sharing
 from elbowroom.profile.manifest import FILE, MANIFEST, Manifest
 from elbowroom.profile.memory_traffic import MEMORY, MemoryTraffic
-from elbowroom.profile.cores import sharing
 from elbowroom.profile.rank_file import (
     BARRIER,
     BETWEEN,

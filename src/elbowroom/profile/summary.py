@@ -34,12 +34,13 @@ class OverlapSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
     """A node. `bytes_inside`, `bytes_between`: sent by its ranks to ranks of this node, of other nodes;
-    `bytes_received`: from other nodes. `mpi_s`: inside MPI, all ranks together; `network_s`: at least one
-    rank was on the network; `network_rank_s`: on the network, all ranks together. `concurrency`: share of the
-    time with 0, 1, 2 … ranks on the network; `idle_share`: the first of it. `burstiness`: standard deviation
-    by mean of the bytes between nodes per window of `window_s`; None without such bytes. `imbalance`: how
-    much longer than the mean the rank computes that computes longest, 0.1 is 10 %. `estimated_bytes`: share
-    of the bytes between nodes that usual algorithms say, not records.
+    `bytes_received`: from other nodes. `mpi_s`: inside MPI, all ranks together, without `setup_s`: in calls
+    that neither move data nor wait (MPI_Finalize, MPI_Comm_dup); `network_s`: at least one rank was on the
+    network; `network_rank_s`: on the network, all ranks together. `concurrency`: share of the time with 0, 1,
+    2 … ranks on the network; `idle_share`: the first of it. `burstiness`: standard deviation by mean of the
+    bytes between nodes per window of `window_s`; None without such bytes. `imbalance`: how much longer than
+    the mean the rank computes that computes longest, 0.1 is 10 %. `estimated_bytes`: share of the bytes
+    between nodes that usual algorithms say, not records.
     """
 
     name: str
@@ -48,6 +49,7 @@ class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
     bytes_between: float
     bytes_received: float
     mpi_s: float
+    setup_s: float
     network_s: float
     network_rank_s: float
     idle_share: float
@@ -60,12 +62,13 @@ class NodeSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RankSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A rank: outside MPI (`computation_s`), inside it, and with a message on the network."""
+    """A rank: outside MPI (`computation_s`), inside it, setting it up, and with a message on the network."""
 
     rank: int
     node: int
     computation_s: float
     mpi_s: float
+    setup_s: float
     network_s: float
     calls: int
     lost: int

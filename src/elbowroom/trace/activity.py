@@ -23,18 +23,16 @@ from elbowroom.trace.columns import (
     TraceColumns,
     TracedJob,
 )
-from elbowroom.trace.overlap.names import of_communication
+from elbowroom.trace.mpi_calls import sets_up
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 UNKNOWN = -1
 TASK = "task"
-MPI = "mpi"
-COMMUNICATING = (MPI, "message")
-SET_UP = "set-up"
-"""Calls of MPI that transfer nothing: MPI_Init, MPI_Comm_split, MPI_Finalize."""
+COMMUNICATING = ("mpi", "message")
 IDLE = "idle"
+SET_UP = "set-up of MPI"
 _SUBMIT, _READY = "submit", "ready"
 _FIELDS = ("small", "first", "second")
 _UNORDERED = np.int64(1) << 48
@@ -184,17 +182,14 @@ def _field(job: TracedJob, events: Block, name: str) -> Ints:
 
 def _spans(job: TracedJob, events: Block) -> dict[tuple[int, str], tuple[Ints, Ints]]:
     """When each thread was inside a span of each category, nested spans as one; one without an end lasts to
-    the end of the trace. Set-up of MPI has a category of its own.
+    the end of the trace. Calls that set MPI up have a category of their own: they do not communicate.
     """
     last = int(events["time"].max(initial=0))
-    names = [*job.categories, SET_UP]
-    numbers = [
-        len(job.categories)
-        if job.category(kind) == MPI and of_communication(kind.name) == SET_UP
-        else kind.category
-        for kind in job.types
-    ]
-    categories = np.array(numbers or [0], dtype=np.int64)
+    names = (*job.categories, SET_UP)
+    categories = np.array(
+        [len(job.categories) if sets_up(kind.name) else kind.category for kind in job.types] or [0],
+        dtype=np.int64,
+    )
     both = events[np.isin(events["kind"], (BEGIN, END))]
     keys = both["thread"].astype(np.int64) * len(names) + categories[both["type"]]
     order = np.lexsort((both["time"], keys))

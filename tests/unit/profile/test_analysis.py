@@ -14,7 +14,7 @@ import pytest
 from elbowroom.profile import rank_file as f
 from elbowroom.profile.analysis import NO_PROGRESS, Analysis, analyse, summarise
 from elbowroom.profile.curve import shared
-from elbowroom.profile.figures import memory_sentence, overlap_sentence
+from elbowroom.profile.figures import memory_sentence, overlap_sentence, sentences
 from elbowroom.profile.memory_traffic import MEMORY, MemoryTraffic
 from elbowroom.profile.profile import read_profile
 from elbowroom.profile.summary import ProfileSummary
@@ -254,3 +254,35 @@ def test_the_document_has_the_fields_that_scripts_rely_on(tmp_path: Path) -> Non
         "concurrency",
     }
     assert fields <= set(plain["nodes"][0])
+
+
+def test_setting_mpi_up_is_no_communication(tmp_path: Path) -> None:
+    rows = [
+        (MS, 41 * MS, 0, -1, "MPI_Comm_split", f.OTHER, f.CALL),
+        (50 * MS, 60 * MS, 8, 1, "MPI_Send", f.SEND, f.CALL),
+        (900 * MS, 950 * MS, 0, -1, "MPI_Finalize", f.OTHER, f.CALL),
+    ]
+    found = summary(tmp_path, [rows, rows], (0, 0))
+    assert (found.nodes[0].setup_s, found.nodes[0].mpi_s) == (pytest.approx(0.18), pytest.approx(0.02))
+    assert found.per_rank[0].computation_s == pytest.approx(0.9)
+    assert "took 0.18 s of all ranks together, which is no communication" in sentences(found)[0][0]
+
+
+def test_one_sided_bytes_inside_a_node_and_between_nodes_are_counted(tmp_path: Path) -> None:
+    put = (MS, 2 * MS, 5000, 1, "MPI_Put", f.ONE_SIDED, f.CALL)
+    away = (3 * MS, 4 * MS, 700, 2, "MPI_Put", f.ONE_SIDED, CALL)
+    get = (5 * MS, 6 * MS, 70, 2, "MPI_Get", f.ONE_SIDED, CALL)
+    found = summary(tmp_path, [[put, away, get], [], []], (0, 0, 1))
+    assert [(node.bytes_inside, node.bytes_between) for node in found.nodes] == [(5000, 700), (0, 70)]
+    assert not any("no data" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("nodes", "flags"), [((0, 0), f.CALL), ((0, 1), CALL)])
+def test_bytes_to_processes_of_other_jobs_count_and_are_named(
+    tmp_path: Path, nodes: tuple[int, ...], flags: int
+) -> None:
+    row = (MS, 2 * MS, 400, -1, "MPI_Send", f.SEND, flags)
+    found = summary(tmp_path, [[row], []], nodes)
+    inside, between = (400, 0) if flags == f.CALL else (0, 400)
+    assert (found.nodes[0].bytes_inside, found.nodes[0].bytes_between) == (inside, between)
+    assert "400 B went to processes of other jobs" in found.notes[-1]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from elbowroom.trace import mpi_calls
+
 _COMMUNICATES = re.compile(
     r"(void\s+)?(\w+::)*("
     r"P?MPIX?_[A-Z]\w*|p?mpi_[a-z]\w*_?$"
@@ -14,25 +16,6 @@ _COMMUNICATES = re.compile(
     re.IGNORECASE,
 )
 """Beginnings of names that communicate. Broadcast is not among them: many kernels broadcast a tensor."""
-_MPI = re.compile(r"\s*P?MPIX?_(\w+)", re.IGNORECASE)
-_MPI_ENDS = re.compile(r"(_(c|x|f08|f08ts|fts))?_{0,2}$")
-"""Of MPI's names: large counts, and Fortran's."""
-_MPI_COLLECTIVE = re.compile(
-    r"i?(bcast|reduce(_scatter(_block)?)?|allreduce|(all)?gatherv?|scatterv?|alltoall[vw]?|(ex)?scan"
-    r"|neighbor_(allgatherv?|alltoall[vw]?))$",
-    re.IGNORECASE,
-)
-_MPI_MESSAGE = re.compile(
-    r"(i?[bsr]?send|i?m?recv|i?sendrecv(_replace)?|start(all)?|pready(_range|_list)?"
-    r"|r?(put|get|accumulate|get_accumulate)|fetch_and_op|compare_and_swap"
-    r"|win_(fence|complete|unlock|unlock_all|flush\w*))$",
-    re.IGNORECASE,
-)
-_MPI_WAIT = re.compile(
-    r"(wait|test|(wait|test)(all|any|some)|request_get_status\w*|i?m?probe|i?barrier|parrived"
-    r"|win_(wait|test|post|start|lock|lock_all|sync))$",
-    re.IGNORECASE,
-)
 _SET_UP = re.compile(
     r"(init|finali[sz]e|create|destroy|delete|free|alloc|malloc|calloc|set_?up|connect|bootstrap"
     r"|register|(^|_)reg_mr|dereg)|comm_?(split|dup|abort|count|rank|size|user|cu)",
@@ -70,9 +53,8 @@ def of_communication(name: str, *, kernel: bool = False) -> str:
     """`collective` or `message`; `wait` or `set-up` for a call that transfers nothing. Kernels of a library
     are never set-up.
     """
-    mpi = _MPI.match(name)
-    if mpi is not None:
-        return _of_mpi(_MPI_ENDS.sub("", mpi[1]))
+    if kind := mpi_calls.kind_of(name):
+        return kind
     if not kernel and _SET_UP.search(name):
         return "set-up"
     if not kernel and is_wait(name):
@@ -83,13 +65,6 @@ def of_communication(name: str, *, kernel: bool = False) -> str:
 def of_transfer(name: str) -> str:
     """`message` if a name says so; empty otherwise."""
     return "message" if _MESSAGES.search(name) else ""
-
-
-def _of_mpi(call: str) -> str:
-    for pattern, kind in ((_MPI_COLLECTIVE, "collective"), (_MPI_MESSAGE, "message"), (_MPI_WAIT, "wait")):
-        if pattern.match(call):
-            return kind
-    return "input/output" if re.match(r"file_i?(read|write)", call, re.IGNORECASE) else "set-up"
 
 
 def is_wait(name: str) -> bool:
