@@ -15,8 +15,8 @@ using Find = void*(void*, const char*);
 
 constinit std::atomic<Find*> known{nullptr};
 
-// By version, as the name alone leads back here; the versions of the C library's ports.
-Find* find_behind() {
+// Not inlined: a function with variables on the stack cannot end in a jump. By version, as the name alone leads back here; the versions of the C library's ports.
+[[gnu::noinline]] Find* find_behind() {
   Find* find = known.load(std::memory_order_relaxed);
   for (const char* version : {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17", "GLIBC_2.27", "GLIBC_2.36", "GLIBC_2.0"}) {
     if (find == nullptr) {
@@ -51,7 +51,7 @@ bool is_of_mpi_behind(Find* find, void* handle, const char* name, const void* fo
   return library_of(behind) == library_of(found);
 }
 
-void* find_opened(Find* find, void* handle, const char* name, const void* caller) {
+[[gnu::noinline]] void* find_opened(Find* find, void* handle, const char* name, const void* caller) {
   void* const found = find(handle, name);
   if (found == nullptr || is_own(found) || is_own(caller) || !is_of_mpi_behind(find, handle, name, found)) {
     return found;
@@ -68,18 +68,20 @@ void* find_opened(Find* find, void* handle, const char* name, const void* caller
 }  // namespace
 }  // namespace elbowroom::pmpi
 
-// clang has no attribute `optimize`, and makes the jump where it optimises at all.
-#if defined(__GNUC__) && !defined(__clang__)
-#define ELBOW_JUMPS __attribute__((optimize("O2"), no_sanitize("thread", "address", "undefined")))
+#if defined(__has_cpp_attribute) && __has_cpp_attribute(gnu::musttail)
+#define ELBOW_JUMP [[gnu::musttail]]
+#elif defined(__has_cpp_attribute) && __has_cpp_attribute(clang::musttail)
+#define ELBOW_JUMP [[clang::musttail]]
 #else
-#define ELBOW_JUMPS
+#define ELBOW_JUMP  // CMakeLists.txt has the options for it
 #endif
 
-extern "C" ELBOW_JUMPS void* dlsym(void* handle, const char* name) noexcept {
+extern "C" __attribute__((no_sanitize("thread", "address", "undefined"))) void* dlsym(void* handle,
+                                                                                    const char* name) noexcept {
   using namespace elbowroom::pmpi;
   Find* const find = find_behind();
   if (handle != RTLD_DEFAULT && handle != RTLD_NEXT && names_mpi(name)) {
     return find_opened(find, handle, name, __builtin_return_address(0));
   }
-  return find(handle, name);
+  ELBOW_JUMP return find(handle, name);
 }
