@@ -28,8 +28,8 @@ bool exchanges_have_a_status() {
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Status status;
     PMPI_Initialized(&running);
-    if (running == 0 || PMPI_Isendrecv(&out, 1, MPI_CHAR, 0, kTag, &in, 1, MPI_CHAR, 0, kTag, MPI_COMM_SELF,
-                                       &request) != MPI_SUCCESS) {
+    if (running == 0 ||
+        PMPI_Isendrecv(&out, 1, MPI_CHAR, 0, kTag, &in, 1, MPI_CHAR, 0, kTag, MPI_COMM_SELF, &request) != MPI_SUCCESS) {
       return false;
     }
     PMPI_Wait(&request, &status);

@@ -77,7 +77,7 @@ bool is_of_mpi_behind(Find* find, void* handle, const char* name, const void* fo
 #endif
 
 extern "C" __attribute__((no_sanitize("thread", "address", "undefined"))) void* dlsym(void* handle,
-                                                                                    const char* name) noexcept {
+                                                                                      const char* name) noexcept {
   using namespace elbowroom::pmpi;
   Find* const find = find_behind();
   if (handle != RTLD_DEFAULT && handle != RTLD_NEXT && names_mpi(name)) {

@@ -83,7 +83,9 @@ _COLLECTIVES = {
     "Gather": f"{_part(1, (2, 3), (5, 6))} 7 8",
     "Gatherv": "place?1?'0'?2 3 8 9",
     "Scatter": f"root?7?times:2:peers:8?choose:4:5:2 root?7?3?choose_type:4:6:3 root?7?{_NONE}?7 8",
-    "Scatterv": f"root?8?sum:2:peers:9?place?5?mean:2:peers:9?6 root?8?4?choose_type:5:7:4 root?8?{_NONE}?8 9",
+    "Scatterv": (
+        f"root?8?sum:2:peers:9?place?5?mean:2:peers:9?6 root?8?4?choose_type:5:7:4 root?8?{_NONE}?8 9"
+    ),
     "Allgather": f"{_part(1, (2, 3), (5, 6))} {_NONE} 7",
     "Allgatherv": f"place?1?at_own_rank:5:8?2 choose_type:1:3:7 {_NONE} 8",
     "Alltoall": f"{_part(1, (2, 3), (5, 6))} {_NONE} 7",

@@ -4,8 +4,8 @@ they open: they print and end as alone, and the counts are those that they made 
 
 from __future__ import annotations
 
+import os
 import re
-import shutil
 import subprocess
 from collections import defaultdict
 from pathlib import Path
@@ -147,14 +147,8 @@ def test_a_program_that_looks_mpi_up_past_the_profiler_runs_as_alone(mpi: Mpi, f
         read_profile(found.folder)
 
 
-def test_a_program_that_opens_another_copy_of_the_mpi_runs_as_alone(
-    mpi: Mpi, folder: Path, tmp_path: Path
-) -> None:
-    library = Path(libmpi(folder / "trials"))
-    copy = shutil.copy(library, tmp_path / library.name)
-    words = [str(folder / "opened"), str(copy)]
-    alone = run(mpi, 2, words, folder / "copy", None)
-    found = profiled(mpi, words, folder / "copy-profiled")
-    assert found.code == alone.code, found.said
-    assert sorted(LINE.findall(found.said)) == sorted(LINE.findall(alone.said))
-    assert not list(found.folder.glob("rank-*.profile"))
+def test_ranks_on_one_core_are_named(mpi: Mpi, folder: Path) -> None:
+    core = min(os.sched_getaffinity(0))
+    words = ["taskset", "-c", str(core), str(folder / "trials"), "calls"]
+    notes = read_profile(profiled(mpi, words, folder / "core").folder).notes
+    assert any(re.fullmatch(rf"\d+ threads of 2 ranks share core {core}", note) for note in notes), notes

@@ -29,7 +29,8 @@ static void count(const char* name, long bytes) {
 }
 
 static void print_counts(void) {
-  for (int i = 0; i < counted; ++i) printf("rank %d %s %ld %ld\n", rank, counts[i].name, counts[i].calls, counts[i].bytes);
+  for (int i = 0; i < counted; ++i)
+    printf("rank %d %s %ld %ld\n", rank, counts[i].name, counts[i].calls, counts[i].bytes);
   printf("rank %d sent %ld\n", rank, sent);
   fflush(stdout);
 }

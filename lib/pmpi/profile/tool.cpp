@@ -77,7 +77,8 @@ void forget_in_child() { recorded = nullptr; }
 
 // Where processes of other jobs are is not known: of a job on one node they count as on that node, else as on others.
 std::uint8_t between(int peer) {
-  const bool other = peer == kElsewhere ? several_nodes : peer >= 0 && nodes[static_cast<std::size_t>(peer)] != own_node;
+  const bool other =
+      peer == kElsewhere ? several_nodes : peer >= 0 && nodes[static_cast<std::size_t>(peer)] != own_node;
   return other ? ELBOW_PROFILE_BETWEEN : 0;
 }
 

@@ -97,16 +97,18 @@ def test_nested_spans_of_a_category_count_once_and_states_add_up_to_one() -> Non
     assert np.add(np.add(shown.in_tasks, shown.in_communication), shown.elsewhere) == pytest.approx(1)
 
 
-def test_set_up_of_mpi_is_no_communication() -> None:
-    job = msgspec.json.decode(head(ranks=1))
-    job["types"].append(
-        {"name": "MPI_Init", "category": job["categories"].index("mpi"), "fields": ["", "", ""]}
-    )
-    init = len(job["types"]) - 1
-    events = [made.event(0, 0, c.BEGIN, init), made.event(100, 0, c.END, init), *made.task(1, 100, 200)]
-    shown = over_time(read(msgspec.json.encode(job) + b"\n", events), 2)
-    assert shown.in_communication == pytest.approx((0, 0))
-    assert shown.elsewhere == pytest.approx((1, 0))
+def test_setting_mpi_up_is_no_communication() -> None:
+    line = msgspec.json.decode(head(ranks=1))
+    init = len(line["types"])
+    line["types"].append({"name": "MPI_Init", "category": 2, "fields": ["", "", ""]})
+    events = [
+        *made.task(1, 0, 100),
+        made.event(100, 0, c.BEGIN, init), made.event(300, 0, c.END, init),
+        made.event(300, 0, c.BEGIN, made.MPI_SEND), made.event(400, 0, c.END, made.MPI_SEND),
+    ]  # fmt: skip
+    shown = over_time(read(msgspec.json.encode(line) + b"\n", events), 4)
+    assert shown.in_communication == pytest.approx((0, 0, 0, 1))
+    assert shown.elsewhere == pytest.approx((0, 1, 1, 0))
 
 
 def test_an_end_without_its_begin_is_no_span() -> None:

@@ -65,6 +65,11 @@ def test_the_innermost_span_counts_and_an_end_without_its_begin_closes_none() ->
     assert (flush.inside, where_of(flush)) == ("MPI_Recv", "in communication")
 
 
+def test_a_flush_while_mpi_is_set_up_interrupts_no_communication() -> None:
+    flush = Flush(rank=0, thread="main", begin_s=0.0, seconds=1.0, inside="MPI_Comm_split", category="mpi")
+    assert where_of(flush) == "elsewhere"
+
+
 def test_each_repetition_has_both_kinds_and_flushes_are_spread_over_the_run() -> None:
     order = list(flush_order(4, 1))
     assert [repetition for repetition, _ in order] == [0, 0, 1, 1, 2, 2, 3, 3]
