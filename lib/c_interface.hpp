@@ -37,10 +37,12 @@ __attribute__((format(printf, 2, 3))) inline int fail(int code, const char* form
   return -1;
 }
 
+inline int fail(int code, const std::string& sentence) { return fail(code, "%s", sentence.c_str()); }
+
 // Calls `work`, which returns nothing, a number or a pointer: 0, or what it returned. Where it throws: -1 or NULL, and the last
-// error.
+// error; `otherwise` is the errno of exceptions without one.
 template <typename Work>
-auto guard(Work work) {
+auto guard(Work work, int otherwise = EIO) {
   using Result = decltype(work());
   try {
     if constexpr (std::is_void_v<Result>) {
@@ -53,10 +55,14 @@ auto guard(Work work) {
     fail(refusal.code, "%s", refusal.what());
   } catch (const std::bad_alloc&) {
     fail(ENOMEM, "there is not enough memory");
+  } catch (const std::invalid_argument& error) {
+    fail(EINVAL, "%s", error.what());
   } catch (const std::system_error& error) {
     fail(error.code().value(), "%s", error.what());
   } catch (const std::exception& error) {
-    fail(EIO, "%s", error.what());
+    fail(otherwise, "%s", error.what());
+  } catch (...) {
+    fail(otherwise, "an exception of unknown type");
   }
   if constexpr (std::is_pointer_v<Result>) {
     return Result{nullptr};
@@ -110,6 +116,12 @@ Struct taken(const Struct* given, const char* name, std::size_t least = sizeof(S
   std::memcpy(&copy, given, std::min(sizeof(Struct), given->size));
   copy.size = sizeof(Struct);
   return copy;
+}
+
+// The same; zeros where the caller gives none.
+template <typename Struct>
+Struct taken_or_zeros(const Struct* given, const char* name, std::size_t least = sizeof(Struct)) {
+  return given == nullptr ? sized<Struct>() : taken(given, name, least);
 }
 
 // Fills a structure of the caller, whose size was checked: as much of it as both know.

@@ -26,9 +26,16 @@ void check(bool done) {
   }
 }
 
+elbow_broadcast_way flat() { return {sizeof(elbow_broadcast_way), "flat", 0}; }
+
 elbow_broadcast_counters difference(const elbow_broadcast_counters& after, const elbow_broadcast_counters& before) {
-  return {after.broadcasts - before.broadcasts, after.sends - before.sends,       after.receives - before.receives,
-          after.forwarded - before.forwarded,   after.bypassed - before.bypassed, after.stored - before.stored};
+  return {sizeof after,
+          after.broadcasts - before.broadcasts,
+          after.sends - before.sends,
+          after.receives - before.receives,
+          after.forwarded - before.forwarded,
+          after.bypassed - before.bypassed,
+          after.stored - before.stored};
 }
 
 }  // namespace
@@ -47,7 +54,7 @@ Stream::Stream(const Job& job, std::string tree, std::size_t segment, int node)
       broadcast_(nullptr, elbow_broadcast_free),
       node_(node),
       answers_(static_cast<std::size_t>(job.size())) {
-  const elbow_transport transport = elbow_transport_of_mpi(job_.messages());
+  const elbow_broadcast_transport transport = elbow_broadcast_transport_of_mpi(job_.messages());
   broadcast_.reset(elbow_broadcast_new(&transport, nullptr));
   check(broadcast_ != nullptr);
   for (int rank = 1; rank < job_.size(); ++rank) {
@@ -71,70 +78,72 @@ char* Stream::buffer(std::int64_t index) const {
 
 elbow_broadcast_counters Stream::counters() const {
   elbow_broadcast_counters now{};
+  now.size = sizeof now;
   check(elbow_broadcast_count(broadcast_.get(), &now) == 0);
   return now;
 }
 
-elbow_operation Stream::send(std::uint32_t context, const void* data, std::size_t size,
-                             const std::vector<elbow_recipient>& recipients, const elbow_way& way) {
-  elbow_operation operation = 0;
+elbow_broadcast_operation Stream::send(std::uint32_t context, const void* data, std::size_t size,
+                                       const std::vector<elbow_broadcast_recipient>& recipients,
+                                       const elbow_broadcast_way& way) {
+  elbow_broadcast_operation operation = 0;
   check(elbow_broadcast_send(broadcast_.get(), context, kTag, data, size, recipients.data(), recipients.size(), &way,
                              &operation) == 0);
   return operation;
 }
 
-elbow_operation Stream::receive(std::uint32_t context, int root, void* data, std::size_t size) {
-  elbow_operation operation = 0;
+elbow_broadcast_operation Stream::receive(std::uint32_t context, int root, void* data, std::size_t size) {
+  elbow_broadcast_operation operation = 0;
   check(elbow_broadcast_receive(broadcast_.get(), context, root, kTag, data, size, &operation) == 0);
   return operation;
 }
 
-void Stream::wait(elbow_operation operation, int kind) {
+void Stream::wait(elbow_broadcast_operation operation, int kind) {
   check(elbow_broadcast_wait(broadcast_.get(), operation, kind) == 0);
 }
 
-std::vector<elbow_operation> Stream::receive_answers() {
-  std::vector<elbow_operation> operations;
-  for (const elbow_recipient& other : others_) {
+std::vector<elbow_broadcast_operation> Stream::receive_answers() {
+  std::vector<elbow_broadcast_operation> operations;
+  for (const elbow_broadcast_recipient& other : others_) {
     std::int64_t& answer = answers_[static_cast<std::size_t>(other.rank)];
     operations.push_back(receive(kAnswers, other.rank, &answer, sizeof answer));
   }
   return operations;
 }
 
-void Stream::take_answers(const std::vector<elbow_operation>& operations) {
+void Stream::take_answers(const std::vector<elbow_broadcast_operation>& operations) {
   for (std::size_t i = 0; i < operations.size(); ++i) {
-    wait(operations[i], ELBOW_RELEASED);
+    wait(operations[i], ELBOW_BROADCAST_RELEASED);
     valid_ = valid_ && answers_[static_cast<std::size_t>(others_[i].rank)] == 1;
   }
 }
 
 // Returns when all others have posted their receives.
 void Stream::announce(const Header& header) {
-  const std::vector<elbow_operation> ready = receive_answers();
-  const elbow_operation operation = send(kHeaders, &header, sizeof header, others_, {"flat", 0});
-  wait(operation, ELBOW_RELEASED);
+  const std::vector<elbow_broadcast_operation> ready = receive_answers();
+  const elbow_broadcast_operation operation = send(kHeaders, &header, sizeof header, others_, flat());
+  wait(operation, ELBOW_BROADCAST_RELEASED);
   take_answers(ready);
 }
 
 // Nanoseconds from the first byte until the last recipient has said that it has the last one.
 std::int64_t Stream::send_batch(const Header& header, bool corrupt) {
   announce(header);
-  const elbow_way way{tree_.c_str(), segment_};
-  const std::vector<elbow_operation> all_here = receive_answers();
-  std::deque<elbow_operation> under_way;
+  const elbow_broadcast_way way{sizeof way, tree_.c_str(), segment_};
+  const std::vector<elbow_broadcast_operation> all_here = receive_answers();
+  std::deque<elbow_broadcast_operation> under_way;
   const std::int64_t begun = now_ns();
   for (std::int64_t i = 0; i < header.count; ++i) {
     if (i >= kDepth) {
-      wait(under_way.front(), ELBOW_RELEASED);
+      wait(under_way.front(), ELBOW_BROADCAST_RELEASED);
       under_way.pop_front();
     }
     const std::uint64_t seed = header.seed + static_cast<std::uint64_t>(i) + (corrupt ? kCorruption : 0);
     (header.whole == 1 ? fill_message : stamp_message)(buffer(i), size_, seed);
     under_way.push_back(send(kData, buffer(i), size_, others_, way));
   }
-  for (const elbow_operation operation : under_way) {
-    wait(operation, ELBOW_RELEASED);
+  for (const elbow_broadcast_operation operation : under_way) {
+    wait(operation, ELBOW_BROADCAST_RELEASED);
   }
   take_answers(all_here);
   return now_ns() - begun;
@@ -161,12 +170,12 @@ StreamReport Stream::lead(const StreamWindow& window) {
 
 void Stream::answer() {
   const std::int64_t holds = valid_ ? 1 : 0;
-  wait(send(kAnswers, &holds, sizeof holds, {{0, 0}}, {"flat", 0}), ELBOW_RELEASED);
+  wait(send(kAnswers, &holds, sizeof holds, {{0, 0}}, flat()), ELBOW_BROADCAST_RELEASED);
 }
 
 // The receives are posted before rank 0 begins, so that no broadcast is bypassed for want of a buffer.
 void Stream::receive_batch(const Header& header) {
-  std::deque<elbow_operation> posted;
+  std::deque<elbow_broadcast_operation> posted;
   std::int64_t next = 0;
   const auto post = [&] {
     if (next < header.count) {
@@ -178,12 +187,12 @@ void Stream::receive_batch(const Header& header) {
   }
   answer();
   for (std::int64_t i = 0; i < header.count; ++i) {
-    const elbow_operation operation = posted.front();
+    const elbow_broadcast_operation operation = posted.front();
     posted.pop_front();
-    wait(operation, ELBOW_RECEIVED);
+    wait(operation, ELBOW_BROADCAST_RECEIVED);
     const std::uint64_t seed = header.seed + static_cast<std::uint64_t>(i);
     valid_ = (header.whole == 1 ? message_holds : stamp_holds)(buffer(i), size_, seed) && valid_;
-    wait(operation, ELBOW_RELEASED);
+    wait(operation, ELBOW_BROADCAST_RELEASED);
     post();
   }
   answer();
@@ -195,7 +204,7 @@ StreamReport Stream::follow() {
   valid_ = true;
   for (;;) {
     Header header{};
-    wait(receive(kHeaders, 0, &header, sizeof header), ELBOW_RELEASED);
+    wait(receive(kHeaders, 0, &header, sizeof header), ELBOW_BROADCAST_RELEASED);
     report.announcements.push_back(now_ns());
     if (header.count == 0) {
       answer();

@@ -45,12 +45,13 @@ class Stream {
 
  private:
   struct Header;
-  elbow_operation send(std::uint32_t context, const void* data, std::size_t size,
-                       const std::vector<elbow_recipient>& recipients, const elbow_way& way);
-  elbow_operation receive(std::uint32_t context, int root, void* data, std::size_t size);
-  void wait(elbow_operation operation, int kind);
-  std::vector<elbow_operation> receive_answers();
-  void take_answers(const std::vector<elbow_operation>& operations);
+  elbow_broadcast_operation send(std::uint32_t context, const void* data, std::size_t size,
+                                 const std::vector<elbow_broadcast_recipient>& recipients,
+                                 const elbow_broadcast_way& way);
+  elbow_broadcast_operation receive(std::uint32_t context, int root, void* data, std::size_t size);
+  void wait(elbow_broadcast_operation operation, int kind);
+  std::vector<elbow_broadcast_operation> receive_answers();
+  void take_answers(const std::vector<elbow_broadcast_operation>& operations);
   void announce(const Header& header);
   std::int64_t send_batch(const Header& header, bool corrupt);
   void receive_batch(const Header& header);
@@ -61,7 +62,7 @@ class Stream {
   const Job& job_;
   std::string tree_;
   std::size_t segment_;
-  std::vector<elbow_recipient> others_;
+  std::vector<elbow_broadcast_recipient> others_;
   std::unique_ptr<elbow_broadcast, void (*)(elbow_broadcast*)> broadcast_;
   int node_;
   Arena memory_;

@@ -19,7 +19,7 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   std::size_t threads() const { return threads_; }
-  const elbow_executor* executor() const;  // null: tasks run in the thread that uses the flow
+  const elbow_taskflow_executor* executor() const;  // null: tasks run in the thread that uses the flow
   // The core of a thread for broadcasts; -1: the thread that uses the flow makes their progress.
   int progress_core() const { return progress_core_; }
   void resume();  // computing threads look for tasks

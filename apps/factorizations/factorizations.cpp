@@ -96,12 +96,16 @@ std::int64_t thread_ns() {
 }
 
 // A transport of one process.
-elbow_transport transport_of_one() {
-  elbow_transport transport{};
-  transport.size = 1;
+elbow_broadcast_transport transport_of_one() {
+  elbow_broadcast_transport transport{};
+  transport.size = sizeof transport;
+  transport.ranks = 1;
   transport.channels = 1;
   transport.now = [](void*) { return static_cast<double>(now_ns()) * 1e-9; };
-  transport.poll = [](void*, elbow_happening*) { return 0; };
+  transport.poll = [](void*, elbow_broadcast_happening*) { return 0; };
+  transport.send_control = [](void*, int, const void*, std::size_t) { return -1; };
+  transport.send_data = [](void*, int, std::uint32_t, const void*, std::size_t, std::uint64_t) { return -1; };
+  transport.receive_data = [](void*, int, std::uint32_t, void*, std::size_t, std::uint64_t) { return -1; };
   return transport;
 }
 
@@ -116,7 +120,11 @@ struct Factorizations::Run {
   std::int64_t start = 0;  // ns
   std::int64_t end = 0;
   double busy = 0;  // s in tasks, summed over the computing threads
-  elbow_taskflow_counters counters{};
+  elbow_taskflow_counters counters = [] {
+    elbow_taskflow_counters empty{};
+    empty.size = sizeof empty;
+    return empty;
+  }();
 
   double seconds() const { return static_cast<double>(end - start) * 1e-9; }
 };
@@ -134,7 +142,9 @@ Factorizations::Factorizations(const Job& job, const program::Settings& settings
     layout_ = read_layout(settings.program, job_.size());
     task_ = read(settings.program, "task", std::string("cholesky"));
     tree_ = read_tree(settings.program);
-    flow_.way = {tree_.c_str(), read(settings.program, "segment", std::size_t{0})};
+    way_ = {sizeof way_, tree_.c_str(), read(settings.program, "segment", std::size_t{0})};
+    flow_.size = sizeof flow_;
+    flow_.way = &way_;
     flow_.window = read(settings.program, "window", std::size_t{0});
     flow_.point_to_point = read(settings.program, "broadcasts", true) ? 0 : 1;
     flow_.wait_released = read(settings.program, "early", true) ? 0 : 1;
@@ -180,9 +190,9 @@ void Factorizations::check_memory() const {
 void Factorizations::open_broadcasts() {
   MPI_Comm own = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &own);
-  const elbow_transport others = elbow_transport_of_mpi(own);
+  const elbow_broadcast_transport others = elbow_broadcast_transport_of_mpi(own);
   broadcast_ = elbow_broadcast_new(&others, nullptr);
-  const elbow_transport nobody = transport_of_one();
+  const elbow_broadcast_transport nobody = transport_of_one();
   alone_ = elbow_broadcast_new(&nobody, nullptr);
   if (broadcast_ == nullptr || alone_ == nullptr) throw std::runtime_error(elbow_broadcast_error());
 }
@@ -217,7 +227,7 @@ void Factorizations::register_data(elbow_taskflow* flow, Mode mode) {
     const bool messages = communicates(mode);
     double* memory = matrix_->at(data);
     if (memory == nullptr && !messages) memory = replica(data);
-    elbow_data number = 0;
+    elbow_taskflow_data number = 0;
     check(
         elbow_taskflow_register(flow, memory, layout_.bytes(data), messages ? layout_.problem.owner(data) : 0, &number),
         elbow_taskflow_error);
@@ -228,7 +238,7 @@ void Factorizations::register_data(elbow_taskflow* flow, Mode mode) {
 void Factorizations::submit(elbow_taskflow* flow, Mode mode) {
   taskflow::enumerate(layout_.problem, [&](const taskflow::Call& call) {
     if (!communicates(mode) && call.rank != job_.rank()) return;
-    std::array<elbow_use, 4> uses{};
+    std::array<elbow_taskflow_use, 4> uses{};
     for (std::size_t i = 0; i < call.count; ++i) uses[i] = {call.uses[i].data, static_cast<int>(call.uses[i].mode)};
     const Work work{this, call.step, computes(mode)};
     check(elbow_taskflow_submit(flow, compute_step, &work, sizeof work, uses.data(), call.count, call.priority,

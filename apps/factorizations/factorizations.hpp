@@ -47,6 +47,7 @@ class Factorizations final : public program::Program {
   const Job& job_;
   Layout layout_;
   std::string tree_;
+  elbow_broadcast_way way_{};
   elbow_taskflow_settings flow_{};
   std::string task_;
   program::Place place_;

@@ -22,7 +22,7 @@ Engine::Engine(const program::Seat& seat) : threads_(1), progress_core_(seat.com
 
 Engine::~Engine() = default;
 
-const elbow_executor* Engine::executor() const { return nullptr; }
+const elbow_taskflow_executor* Engine::executor() const { return nullptr; }
 
 void Engine::resume() {}
 

@@ -12,7 +12,7 @@ const char* const Engine::kName = "starpu";
 struct Engine::Impl {
   explicit Impl(const program::Seat& seat) : starpu({seat.comm_cores.front(), seat.comp_cores, {}}) {}
   program::Starpu starpu;
-  elbow_executor executor = elbow_executor_of_starpu();
+  elbow_taskflow_executor executor = elbow_taskflow_executor_of_starpu();
 };
 
 Engine::Engine(const program::Seat& seat)
@@ -22,7 +22,7 @@ Engine::Engine(const program::Seat& seat)
 
 Engine::~Engine() = default;
 
-const elbow_executor* Engine::executor() const { return &impl_->executor; }
+const elbow_taskflow_executor* Engine::executor() const { return &impl_->executor; }
 
 void Engine::resume() { impl_->starpu.resume(); }
 

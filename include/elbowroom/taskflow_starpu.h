@@ -1,8 +1,8 @@
 /* Tasks of an elbow_taskflow on StarPU's workers. A header only: it is compiled with the program's own StarPU (1.3 or newer).
  *
  *     starpu_init(NULL);
- *     elbow_executor executor = elbow_executor_of_starpu();
- *     elbow_taskflow_settings settings = {.executor = &executor};
+ *     elbow_taskflow_executor executor = elbow_taskflow_executor_of_starpu();
+ *     elbow_taskflow_settings settings = {.size = sizeof settings, .executor = &executor};
  *
  * Tasks come to StarPU when all that they use is here, without data handles: the flow itself tracks what they read and write,
  * so that readers start while their data are still being forwarded. On a host with several processes, give each its own cores
@@ -19,47 +19,53 @@
 
 /* NOLINTBEGIN(modernize-use-nullptr): C, too */
 
-typedef struct elbow_starpu_task {
+typedef struct elbow_taskflow_starpu_task {
   void (*body)(void*);
   void* argument;
-} elbow_starpu_task;
+} elbow_taskflow_starpu_task;
 
-static void elbow_starpu_compute(void** buffers, void* argument) {
-  const elbow_starpu_task* task = (const elbow_starpu_task*)argument;
+static void elbow_taskflow_starpu_compute(void** buffers, void* argument) {
+  const elbow_taskflow_starpu_task* task = (const elbow_taskflow_starpu_task*)argument;
   (void)buffers;
   task->body(task->argument);
 }
 
-static struct starpu_codelet* elbow_starpu_codelet(void) {
+static struct starpu_codelet* elbow_taskflow_starpu_codelet(void) {
   static struct starpu_codelet codelet;
   if (codelet.cpu_funcs[0] == NULL) {
     starpu_codelet_init(&codelet);
-    codelet.cpu_funcs[0] = elbow_starpu_compute;
+    codelet.cpu_funcs[0] = elbow_taskflow_starpu_compute;
     codelet.name = "taskflow";
   }
   return &codelet;
 }
 
-static int elbow_starpu_run(void* state, int priority, void (*body)(void*), void* argument) {
+static int elbow_taskflow_starpu_run(void* state, int priority, void (*body)(void*), void* argument) {
   struct starpu_task* const task = starpu_task_create();
-  elbow_starpu_task* const own = (elbow_starpu_task*)malloc(sizeof *own);
+  elbow_taskflow_starpu_task* const own = (elbow_taskflow_starpu_task*)malloc(sizeof *own);
   (void)state;
-  if (own == NULL) {
-    starpu_task_destroy(task);
+  if (task == NULL || own == NULL) {
+    free(own);
+    if (task != NULL) starpu_task_destroy(task);
     return -1;
   }
   own->body = body;
   own->argument = argument;
-  task->cl = elbow_starpu_codelet();
+  task->cl = elbow_taskflow_starpu_codelet();
   task->cl_arg = own;
   task->cl_arg_size = sizeof *own;
   task->cl_arg_free = 1;
   task->priority = priority;
-  return starpu_task_submit(task) == 0 ? 0 : -1;
+  if (starpu_task_submit(task) == 0) return 0;
+  task->cl_arg = NULL;
+  task->cl_arg_free = 0;
+  free(own);
+  starpu_task_destroy(task);
+  return -1;
 }
 
-static inline elbow_executor elbow_executor_of_starpu(void) {
-  const elbow_executor executor = {NULL, elbow_starpu_run};
+static inline elbow_taskflow_executor elbow_taskflow_executor_of_starpu(void) {
+  const elbow_taskflow_executor executor = {sizeof executor, NULL, elbow_taskflow_starpu_run};
   return executor;
 }
 

@@ -74,6 +74,16 @@ struct Latency {
 };
 Latency measure_latency(std::size_t size, int exchanges, int blocks);
 
+// What is not to depend on what else is open, s; of rank 0, those of waits of rank 1.
+struct Open {
+  std::vector<double> send;    // a further send, by tenths of those that are open
+  std::vector<double> wait;    // a message that is waited for until it is received, by tenths
+  std::vector<double> memory;  // MiB then
+  std::vector<double> alone;   // a message to rank 2, by repetition
+  std::vector<double> beside;  // the same while rank 1 computes and has not received all of another one
+};
+Open measure_open(int sends, int messages, int repeat, double computing);
+
 // Ends the job with the library's sentence where the call failed.
 void check(bool succeeded);
 

@@ -28,8 +28,9 @@ class Library {
  public:
   explicit Library(const Case& one) {
     MPI_Comm_dup(MPI_COMM_WORLD, &communicator_);
-    const elbow_transport transport = elbow_transport_of_mpi(communicator_);
+    const elbow_broadcast_transport transport = elbow_broadcast_transport_of_mpi(communicator_);
     elbow_broadcast_settings settings{};
+    settings.size = sizeof settings;
     settings.window = one.window;
     settings.speeds = one.speeds.empty() ? nullptr : one.speeds.data();
     broadcast_ = elbow_broadcast_new(&transport, &settings);
@@ -152,17 +153,17 @@ class Bench {
 
   Moment send(const Case& one, int round) {
     elbow_broadcast* const broadcast = libraries_[{one.window, one.speeds}]->get();
-    std::vector<elbow_recipient> recipients;
+    std::vector<elbow_broadcast_recipient> recipients;
     for (int to = 1; to <= one.recipients; ++to) recipients.push_back({to, one.rising ? to : 0});
-    const elbow_way way = {one.tree.c_str(), one.segment};
+    const elbow_broadcast_way way = {sizeof way, one.tree.c_str(), one.segment};
     data_.mark(one.size, round);
     MPI_Barrier(MPI_COMM_WORLD);
     Moment moment;
-    elbow_operation operation = 0;
+    elbow_broadcast_operation operation = 0;
     moment.begun = clock_.now();
     check(elbow_broadcast_send(broadcast, 0, kTag, data_.get(), one.size, recipients.data(), recipients.size(), &way,
                                &operation) == 0);
-    check(elbow_broadcast_wait(broadcast, operation, ELBOW_RELEASED) == 0);
+    check(elbow_broadcast_wait(broadcast, operation, ELBOW_BROADCAST_RELEASED) == 0);
     moment.received = moment.released = clock_.now();
     return moment;
   }
@@ -175,12 +176,12 @@ class Bench {
       return moment;
     }
     data_.mark(one.size, round - 1);
-    elbow_operation operation = 0;
+    elbow_broadcast_operation operation = 0;
     check(elbow_broadcast_receive(broadcast, 0, 0, kTag, data_.get(), one.size, &operation) == 0);
     MPI_Barrier(MPI_COMM_WORLD);
-    check(elbow_broadcast_wait(broadcast, operation, ELBOW_RECEIVED) == 0);
+    check(elbow_broadcast_wait(broadcast, operation, ELBOW_BROADCAST_RECEIVED) == 0);
     moment.received = clock_.now();
-    check(elbow_broadcast_wait(broadcast, operation, ELBOW_RELEASED) == 0);
+    check(elbow_broadcast_wait(broadcast, operation, ELBOW_BROADCAST_RELEASED) == 0);
     moment.released = clock_.now();
     data_.verify(one.size, round);
     return moment;

@@ -40,16 +40,16 @@ void exchange_by_mpi(int rank, std::vector<char>& data) {
 }
 
 void exchange_by_library(elbow_broadcast* broadcast, int rank, const std::vector<char>& data, std::vector<char>& into) {
-  const elbow_recipient peer = {1 - rank, 0};
-  elbow_operation sent = 0;
-  elbow_operation received = 0;
+  const elbow_broadcast_recipient peer = {1 - rank, 0};
+  elbow_broadcast_operation sent = 0;
+  elbow_broadcast_operation received = 0;
   const auto send = [&] {
     check(elbow_broadcast_send(broadcast, 0, kTag, data.data(), data.size(), &peer, 1, nullptr, &sent) == 0);
-    check(elbow_broadcast_wait(broadcast, sent, ELBOW_RELEASED) == 0);
+    check(elbow_broadcast_wait(broadcast, sent, ELBOW_BROADCAST_RELEASED) == 0);
   };
   check(elbow_broadcast_receive(broadcast, 0, peer.rank, kTag, into.data(), into.size(), &received) == 0);
   if (rank == 0) send();
-  check(elbow_broadcast_wait(broadcast, received, ELBOW_RELEASED) == 0);
+  check(elbow_broadcast_wait(broadcast, received, ELBOW_BROADCAST_RELEASED) == 0);
   if (rank == 1) send();
 }
 
@@ -66,7 +66,7 @@ Latency measure_latency(std::size_t size, int exchanges, int blocks) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm own = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &own);
-  const elbow_transport transport = elbow_transport_of_mpi(own);
+  const elbow_broadcast_transport transport = elbow_broadcast_transport_of_mpi(own);
   elbow_broadcast* const broadcast = elbow_broadcast_new(&transport, nullptr);
   check(broadcast != nullptr);
   std::vector<char> data(size);

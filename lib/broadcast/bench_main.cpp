@@ -26,6 +26,9 @@ struct Request {
   std::size_t exchanges = 0;  // of a message of `latency_size` bytes there and back; 0: none
   std::size_t latency_size = 4;
   int blocks = 5;
+  int open_sends = 0;  // that nobody receives yet
+  int waits = 0;       // messages that are only waited for
+  int computing = 0;   // repetitions of a message while another rank computes
 };
 
 // A whole number of an object; `least` and `most` are allowed.
@@ -69,6 +72,10 @@ Request read(const std::string& text, int ranks) {
   request.exchanges = static_cast<std::size_t>(number(latency, "exchanges", 0, 0, 10'000'000));
   request.latency_size = static_cast<std::size_t>(number(latency, "size", 4, 0, 1 << 30));
   request.blocks = static_cast<int>(number(latency, "blocks", 5, 1, 10'000));
+  const json open = document.value("open", json::object());
+  request.open_sends = static_cast<int>(number(open, "sends", 0, 0, 1'000'000));
+  request.waits = static_cast<int>(number(open, "waits", 0, 0, 100'000'000));
+  request.computing = static_cast<int>(number(open, "computing", 0, 0, 1'000));
   return request;
 }
 
@@ -162,6 +169,15 @@ json measure(const Request& request, int ranks) {
   if (request.exchanges > 0) {
     const Latency latency = measure_latency(request.latency_size, static_cast<int>(request.exchanges), request.blocks);
     document["latency"] = {{"mpi", latency.mpi}, {"library", latency.library}};
+  }
+  if (request.open_sends + request.waits + request.computing > 0) {
+    constexpr double kComputing = 0.1;  // s
+    const Open open = measure_open(request.open_sends, request.waits, request.computing, kComputing);
+    document["open"] = {{"send", open.send},
+                        {"wait", open.wait},
+                        {"memory", open.memory},
+                        {"alone", open.alone},
+                        {"beside", open.beside}};
   }
   return document;
 }

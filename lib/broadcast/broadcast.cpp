@@ -8,148 +8,53 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <cstring>
+#include <condition_variable>
+#include <limits>
 #include <mutex>
 #include <new>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
-#include <unordered_map>
+#include <utility>
+#include <vector>
 
+#include "c_interface.hpp"
 #include "engine.hpp"
+#include "events.hpp"
+#include "given.hpp"
+#include "turns.hpp"
 #include "ways.hpp"
 
 namespace {
 
 using namespace elbowroom::broadcast;
 
-thread_local std::string last_error;
+namespace c = elbowroom::c_interface;
 
-int refused(int error, std::string text) {
-  last_error = std::move(text);
-  errno = error;
-  return -1;
-}
-
-// Runs a call of the C interface: exceptions become errno and a sentence.
+// Runs a call of the C interface. What is neither the caller's fault nor memory is the transport's.
 template <typename Call>
 int guarded(const Call& call) {
-  try {
-    return call();
-  } catch (const std::bad_alloc&) {
-    return refused(ENOMEM, "memory: is used up; send less at once");
-  } catch (const std::invalid_argument& error) {
-    return refused(EINVAL, error.what());
-  } catch (const std::exception& error) {
-    return refused(ECOMM, error.what());
-  }
+  return c::guard(call, ECOMM);
 }
 
-struct Unreachable : std::runtime_error {
-  Unreachable() : std::runtime_error("transport: failed; see what it says of itself") {}
-};
+// Sizes of the structs of the first release.
+constexpr std::size_t kSettings = sizeof(elbow_broadcast_settings);
+constexpr std::size_t kWay = sizeof(elbow_broadcast_way);
+constexpr std::size_t kEvent = sizeof(elbow_broadcast_event);
+constexpr std::size_t kCounters = sizeof(elbow_broadcast_counters);
 
-// The caller's transport.
-class GivenTransport : public Transport {
- public:
-  explicit GivenTransport(const elbow_transport& given) : given_(given) {}
-  ~GivenTransport() override {
-    if (given_.close != nullptr) given_.close(given_.state);
-  }
-
-  int rank() const override { return given_.rank; }
-  int size() const override { return given_.size; }
-  double now() override { return given_.now(given_.state); }
-  std::uint32_t channels() const override { return given_.channels; }
-
-  void send_control(int peer, std::span<const std::byte> bytes) override {
-    check(given_.send_control(given_.state, peer, bytes.data(), bytes.size()));
-  }
-  void send_data(int peer, std::uint32_t channel, std::span<const std::byte> data, Ticket ticket) override {
-    check(given_.send_data(given_.state, peer, channel, data.data(), data.size(), ticket));
-  }
-  void receive_data(int peer, std::uint32_t channel, std::span<std::byte> data, Ticket ticket) override {
-    check(given_.receive_data(given_.state, peer, channel, data.data(), data.size(), ticket));
-  }
-  void cancel(Ticket ticket) override { check(given_.cancel(given_.state, ticket)); }
-
-  void wake(double at) override { wake_at_ = at; }
-
-  bool poll(Happening& happening) override {
-    if (wake_at_ >= 0 && now() >= wake_at_) {
-      wake_at_ = -1;
-      happening.kind = Happening::Kind::kWake;
-      return true;
-    }
-    elbow_happening given{};
-    const int found = given_.poll(given_.state, &given);
-    if (found < 0) throw Unreachable();
-    if (found == 0) return false;
-    happening.kind = static_cast<Happening::Kind>(given.kind);
-    happening.peer = given.peer;
-    happening.ticket = given.ticket;
-    happening.bytes = {static_cast<const std::byte*>(given.bytes), given.kind == ELBOW_CONTROL ? given.size : 0};
-    return true;
-  }
-
- private:
-  static void check(int result) {
-    if (result != 0) throw Unreachable();
-  }
-
-  elbow_transport given_;
-  double wake_at_ = -1;  // s; below 0: not wanted
-};
-
-constexpr double kWatchdog = 60.0;    // s
-constexpr int kSpins = 64;            // looks between two looks at the clock
-constexpr int kRounds = 16;           // of them, at most, before others may have the core
-constexpr double kSpinning = 100e-6;  // s, the same
-
-Settings settings_of(const elbow_broadcast_settings* given, int size) {
-  Settings settings;
-  if (given == nullptr) return settings;
-  if (given->inline_limit != 0) settings.inline_limit = given->inline_limit;
-  if (given->window != 0) settings.window = given->window;
-  if (given->pool != 0) settings.pool = given->pool;
-  if (given->late < ELBOW_STORE_FORWARD || given->late > ELBOW_POSTPONE) {
-    throw std::invalid_argument("late " + std::to_string(given->late) +
-                                ": is unknown; use ELBOW_STORE_FORWARD, ELBOW_BYPASS or ELBOW_POSTPONE");
-  }
-  if (given->watchdog < 0) throw std::invalid_argument("watchdog: is negative; give seconds, or 0 for the default");
-  if (settings.inline_limit > kMostSegment) {
-    throw std::invalid_argument("inline_limit " + std::to_string(settings.inline_limit) +
-                                ": is more than 1 GiB; larger data are sent in segments");
-  }
-  constexpr Late kLate[] = {Late::kStoreForward, Late::kBypass, Late::kPostpone};
-  settings.late = kLate[given->late];
-  if (given->groups != nullptr) settings.groups.assign(given->groups, given->groups + size);
-  if (given->speeds != nullptr) settings.speeds.assign(given->speeds, given->speeds + size);
-  return settings;
-}
-
-Network network_of(const elbow_network* given) {
-  Network network;
-  if (given == nullptr) return network;
-  const auto take = [](double value, const char* field, double& into) {
-    if (!(value >= 0) || std::isinf(value)) {
-      throw std::invalid_argument(std::string(field) + ": is no number from 0 on; give 0 for the default");
-    }
-    if (value > 0) into = value;
-  };
-  take(given->latency, "latency", network.latency);
-  take(given->overhead, "overhead", network.overhead);
-  take(given->bandwidth, "bandwidth", network.bandwidth);
-  take(given->forwarding, "forwarding", network.forwarding);
-  return network;
-}
+constexpr double kWatchdog = 60.0;                         // s
+constexpr int kSpins = 64;                                 // looks between two looks at the clock
+constexpr int kRounds = 16;                                // of them, at most, before others may have the core
+constexpr double kSpinning = 100e-6;                       // s, the same
+constexpr int kTurn = 64;                                  // happenings for which the thread keeps others waiting
+constexpr auto kAttentive = std::chrono::milliseconds(1);  // after something happened, the thread looks without a pause
+constexpr auto kLongest = std::chrono::microseconds(200);  // between two looks later
 
 std::string sentence(const Stall& stall) {
   std::string text = "nothing has moved for " + std::to_string(static_cast<int>(stall.seconds)) + " s: data of rank " +
-                     std::to_string(stall.key.root) + " with tag " + std::to_string(stall.key.tag) + ", number " +
-                     std::to_string(stall.sequence) + ", wait for rank";
+                     std::to_string(stall.key.root) + " with tag " + std::to_string(stall.key.tag) + " wait for rank";
   for (std::size_t i = 0; i < stall.ranks.size(); ++i) {
     text += (i == 0 ? " " : ", ") + std::to_string(stall.ranks[i]);
   }
@@ -162,36 +67,31 @@ std::string neglect(double seconds) {
          "elbow_broadcast_progress, _next or _wait often; or use elbow_broadcast_start";
 }
 
-constexpr int kKinds[] = {ELBOW_RECEIVED, ELBOW_RELEASED, ELBOW_FAILED, ELBOW_LOST};
+constexpr int kKinds[] = {ELBOW_BROADCAST_RECEIVED, ELBOW_BROADCAST_RELEASED, ELBOW_BROADCAST_FAILED,
+                          ELBOW_BROADCAST_LOST};
 
 }  // namespace
 
 struct elbow_broadcast {
-  elbow_broadcast(const elbow_transport& given, const elbow_broadcast_settings* settings)
+  elbow_broadcast(const elbow_broadcast_transport& given, const elbow_broadcast_settings& settings)
       : transport(given),
         confined(given.confined),
         observer(make_trace_observer()),
-        engine(transport, settings_of(settings, given.size)),
-        knows_network(settings != nullptr && settings->network != nullptr),
-        chooser(network_of(knows_network ? settings->network : nullptr), settings_of(settings, given.size)),
-        watchdog(settings != nullptr && settings->watchdog > 0 ? settings->watchdog : kWatchdog),
+        engine(transport, settings_of(&settings, given.ranks)),
+        knows_network(settings.network != nullptr),
+        chooser(network_of(settings.network), settings_of(&settings, given.ranks)),
+        watchdog(settings.watchdog > 0 ? settings.watchdog : kWatchdog),
         stepped(transport.now()),
         attentive_since(stepped) {
     engine.observe(observer.get());
   }
 
-  struct Noted {
-    int kind;
-    Operation operation;
-    int rank;
-    std::string text;
-  };
-
-  // Under the mutex: does all that can be done now, and notes what happened.
-  bool progress() {
-    const bool any = engine.progress();
+  // Under the mutex: does all that can be done now, or so many things, and notes what happened.
+  bool progress(int most = std::numeric_limits<int>::max()) {
+    int done = 0;
+    while (done < most && engine.step()) ++done;
     collect();
-    return any;
+    return done > 0;
   }
 
   // Looks for the next happening, some times, and does what it asks for; whether there was one. To look for one more, once
@@ -209,10 +109,11 @@ struct elbow_broadcast {
     return false;
   }
 
-  Way way_of(const elbow_way* given, std::size_t size, std::size_t count) {
-    const std::size_t segment = given != nullptr ? given->segment : 0;
+  Way way_of(const elbow_broadcast_way* given, std::size_t size, std::size_t count) {
+    const elbow_broadcast_way way = c::taken_or_zeros(given, "way", kWay);
+    const std::size_t segment = way.segment;
     const char* const fallback = given == nullptr && knows_network ? "auto" : "binomial";
-    const std::string tree = given != nullptr && given->tree != nullptr ? given->tree : fallback;
+    const std::string tree = way.tree != nullptr ? way.tree : fallback;
     if (tree == "auto") return chooser.choose(size, count, segment);
     try {
       return parse_way(tree, segment);
@@ -222,12 +123,23 @@ struct elbow_broadcast {
   }
 
   void collect() {
+    bool any = false;
     while (auto event = engine.next_event()) {
-      const int kind = kKinds[static_cast<int>(event->kind)];
-      events.push_back({kind, event->operation, event->rank, std::move(event->text)});
-      if (kind == ELBOW_RECEIVED) received[event->operation] = true;
-      if (kind == ELBOW_RELEASED || kind == ELBOW_FAILED) received.erase(event->operation);
+      events.add({kKinds[static_cast<int>(event->kind)], event->operation, event->rank, std::move(event->text)});
+      any = true;
     }
+    if (any && running) tell();
+  }
+
+  // Threads in _wait look again.
+  void tell() {
+    happened.fetch_add(1);
+    happened.notify_all();
+  }
+
+  // The thread need not sleep: something was sent, or is wanted.
+  void rouse() {
+    if (running) roused.notify_one();
   }
 
   // Under the mutex, wherever progress is made: looks at the clock, for operations that wait too long.
@@ -236,30 +148,15 @@ struct elbow_broadcast {
     if (now - stepped >= watchdog) {
       // What did not happen meanwhile is not the others' fault.
       attentive_since = now;
-      if (!engine.idle()) events.push_back({ELBOW_STALLED, 0, transport.rank(), neglect(now - stepped)});
+      if (!engine.idle()) events.add({ELBOW_BROADCAST_STALLED, 0, transport.rank(), neglect(now - stepped), false});
     }
     stepped = now;
     if (now - attentive_since < watchdog || now - looked < watchdog / 8) return;
     looked = now;
     for (const Stall& stall : engine.stalls(watchdog)) {
-      if (reported.insert({stall.key, stall.sequence}).second) {
-        events.push_back({ELBOW_STALLED, stall.operation, stall.ranks.front(), sentence(stall)});
-      }
+      events.add({ELBOW_BROADCAST_STALLED, stall.operation, stall.ranks.front(), sentence(stall), stall.begun});
     }
-  }
-
-  // The place of the first of these events; the end where there is none.
-  std::deque<Noted>::iterator find(Operation operation, int kind) {
-    return std::find_if(events.begin(), events.end(),
-                        [=](const Noted& event) { return event.operation == operation && event.kind == kind; });
-  }
-
-  bool take(Operation operation, int kind) {
-    const auto found = find(operation, kind);
-    if (found == events.end()) return false;
-    text = std::move(found->text);
-    events.erase(found);
-    return true;
+    if (running) tell();
   }
 
   GivenTransport transport;
@@ -272,65 +169,85 @@ struct elbow_broadcast {
   double stepped;          // s, when progress was made last
   double attentive_since;  // s, from when on progress was made without a gap
   double looked = 0;       // s, for stalls
-  std::mutex mutex;
-  std::deque<Noted> events;
-  std::unordered_map<Operation, bool> received;  // operations that are not over
-  std::set<std::pair<Key, std::uint32_t>> reported;
-  std::string text;
+  Turns mutex;
+  Events events;
   std::string failure;  // of the thread
   std::thread thread;
   std::atomic<bool> running = false;
+  std::atomic<std::uint32_t> happened = 0;  // counts when something was noted by the thread
+  std::mutex sleep;
+  std::condition_variable roused;
 };
 
 namespace {
 
+// Looks without a pause while things happen; else it lets others have the core, for longer the longer nothing happens.
+void pause(elbow_broadcast& self, std::chrono::steady_clock::duration quiet) {
+  if (quiet < kAttentive) {
+    sched_yield();
+    return;
+  }
+  std::unique_lock lock(self.sleep);
+  self.roused.wait_for(lock, std::min<std::chrono::steady_clock::duration>(quiet / 16, kLongest));
+}
+
 void run_thread(elbow_broadcast& self) {
   if (self.observer != nullptr) self.observer->thread_started();
+  auto moved = std::chrono::steady_clock::now();
   while (self.running) {
     bool any = false;
-    try {
+    const int done = c::guard(
+        [&] {
+          const std::lock_guard lock(self.mutex);
+          self.watch();
+          any = self.progress(kTurn);
+          return 0;
+        },
+        ECOMM);
+    if (done != 0) {
       const std::lock_guard lock(self.mutex);
-      self.watch();
-      any = self.progress();
-    } catch (const std::exception& error) {
-      const std::lock_guard lock(self.mutex);
-      self.failure = error.what();
+      self.failure = c::last_error;
+      self.tell();
       return;
     }
-    if (!any) sched_yield();
+    const auto now = std::chrono::steady_clock::now();
+    if (any) {
+      moved = now;
+    } else {
+      pause(self, now - moved);
+    }
   }
 }
 
 // What a wait can say now: 0 when the event is there, 1 when it may still come, -1 with the error.
 int look(elbow_broadcast& self, Operation operation, int kind) {
-  if (!self.failure.empty()) return refused(ECOMM, self.failure);
-  if (self.take(operation, ELBOW_FAILED)) return refused(ECOMM, self.text);
-  if (self.take(operation, ELBOW_STALLED)) return refused(ETIMEDOUT, self.text);
-  const auto live = self.received.find(operation);
-  if (kind == ELBOW_RECEIVED && live != self.received.end() && live->second) {
-    self.take(operation, ELBOW_RECEIVED);
-    return 0;
+  Events& events = self.events;
+  if (!self.failure.empty()) return c::fail(ECOMM, self.failure);
+  if (!events.known(operation)) {
+    return c::fail(EINVAL, "operation " + std::to_string(operation) + ": there was none of that number");
   }
-  const bool over = self.find(operation, ELBOW_RELEASED) != self.events.end();
-  if (over) {
-    self.take(operation, ELBOW_RECEIVED);
-    if (kind == ELBOW_RELEASED) self.take(operation, ELBOW_RELEASED);
-    return 0;
-  }
-  if (live != self.received.end()) return 1;
-  return refused(EINVAL, "operation " + std::to_string(operation) + ": is over, or there was none of that number");
+  if (const auto failed = events.take(operation, ELBOW_BROADCAST_FAILED)) return c::fail(ECOMM, failed->text);
+  if (events.failed(operation)) return c::fail(ECOMM, "operation " + std::to_string(operation) + ": failed before");
+  if (events.had(operation, kind)) return 0;
+  if (const auto unreadable = events.take(0, ELBOW_BROADCAST_FAILED)) return c::fail(ECOMM, unreadable->text);
+  if (const auto stalled = events.take(operation, ELBOW_BROADCAST_STALLED)) return c::fail(ETIMEDOUT, stalled->text);
+  if (!events.is_receive(operation)) return 1;
+  const auto lost = events.take(operation, ELBOW_BROADCAST_LOST);
+  if (!lost) return 1;
+  return c::fail(ECOMM, "rank " + std::to_string(lost->rank) +
+                            ": is gone, and sent no data for this receive; they come only if other ranks have them");
 }
 
 }  // namespace
 
 extern "C" {
 
-elbow_broadcast* elbow_broadcast_new(const elbow_transport* transport, const elbow_broadcast_settings* settings) {
+elbow_broadcast* elbow_broadcast_new(const elbow_broadcast_transport* transport,
+                                     const elbow_broadcast_settings* settings) {
   elbow_broadcast* result = nullptr;
   guarded([&] {
-    if (transport == nullptr) throw std::invalid_argument("transport: is NULL; use elbow_transport_of_mpi");
-    if (transport->poll == nullptr || transport->channels == 0) throw std::bad_alloc();
-    result = new elbow_broadcast(*transport, settings);
+    result = new elbow_broadcast(checked(transport), c::taken_or_zeros(settings, "settings", kSettings));
+    result->transport.own();
     return 0;
   });
   return result;
@@ -343,34 +260,44 @@ void elbow_broadcast_free(elbow_broadcast* broadcast) {
 }
 
 int elbow_broadcast_receive(elbow_broadcast* broadcast, uint32_t context, int32_t root, int64_t tag, void* data,
-                            size_t size, elbow_operation* operation) {
+                            size_t size, elbow_broadcast_operation* operation) {
   return guarded([&] {
+    c::refuse_null(broadcast, "broadcast");
+    c::refuse_null(operation, "operation");
+    if (size > 0) c::refuse_null(data, "data");
     const std::lock_guard lock(broadcast->mutex);
     *operation = broadcast->engine.receive({context, root, tag}, {static_cast<std::byte*>(data), size});
-    broadcast->received[*operation] = false;
+    broadcast->events.begin(*operation, true);
     broadcast->collect();
+    broadcast->rouse();
     return 0;
   });
 }
 
 int elbow_broadcast_send(elbow_broadcast* broadcast, uint32_t context, int64_t tag, const void* data, size_t size,
-                         const elbow_recipient* recipients, size_t count, const elbow_way* way,
-                         elbow_operation* operation) {
+                         const elbow_broadcast_recipient* recipients, size_t count, const elbow_broadcast_way* way,
+                         elbow_broadcast_operation* operation) {
   return guarded([&] {
+    c::refuse_null(broadcast, "broadcast");
+    c::refuse_null(operation, "operation");
+    if (size > 0) c::refuse_null(data, "data");
+    if (count > 0) c::refuse_null(recipients, "recipients");
     std::vector<Destination> destinations;
     destinations.reserve(count);
     for (size_t i = 0; i < count; ++i) destinations.push_back({recipients[i].rank, recipients[i].priority});
     const std::lock_guard lock(broadcast->mutex);
     *operation = broadcast->engine.send(context, tag, {static_cast<const std::byte*>(data), size}, destinations,
                                         broadcast->way_of(way, size, count));
-    broadcast->received[*operation] = false;
+    broadcast->events.begin(*operation, false);
     broadcast->collect();
+    broadcast->rouse();
     return 0;
   });
 }
 
 int elbow_broadcast_progress(elbow_broadcast* broadcast) {
   return guarded([&] {
+    c::refuse_null(broadcast, "broadcast");
     if (broadcast->running) return 0;
     const std::lock_guard lock(broadcast->mutex);
     broadcast->watch();
@@ -381,49 +308,63 @@ int elbow_broadcast_progress(elbow_broadcast* broadcast) {
 
 int elbow_broadcast_next(elbow_broadcast* broadcast, elbow_broadcast_event* event) {
   return guarded([&] {
+    thread_local std::string text;
+    c::refuse_null(broadcast, "broadcast");
     const std::lock_guard lock(broadcast->mutex);
-    if (!broadcast->failure.empty()) return refused(ECOMM, broadcast->failure);
+    if (!broadcast->failure.empty()) return c::fail(ECOMM, broadcast->failure);
+    elbow_broadcast_event given{};
+    c::check_size(event, "event", kEvent);
+    c::give(given, event);
     if (broadcast->events.empty() && !broadcast->running) {
       broadcast->watch();
       broadcast->progress();
     }
-    if (broadcast->events.empty()) return 0;
-    const auto& first = broadcast->events.front();
-    broadcast->text = first.text;
-    *event = {first.kind, first.operation, first.rank, broadcast->text.c_str()};
-    broadcast->events.pop_front();
+    auto first = broadcast->events.next();
+    if (!first) return 0;
+    text = std::move(first->text);
+    given = {sizeof given, first->kind, first->operation, first->rank, text.c_str()};
+    c::give(given, event);
     return 1;
   });
 }
 
-int elbow_broadcast_wait(elbow_broadcast* broadcast, elbow_operation operation, int kind) {
+int elbow_broadcast_wait(elbow_broadcast* broadcast, elbow_broadcast_operation operation, int kind) {
   return guarded([&] {
-    if (kind != ELBOW_RECEIVED && kind != ELBOW_RELEASED) {
-      throw std::invalid_argument("kind " + std::to_string(kind) + ": use ELBOW_RECEIVED or ELBOW_RELEASED");
+    c::refuse_null(broadcast, "broadcast");
+    if (kind != ELBOW_BROADCAST_RECEIVED && kind != ELBOW_BROADCAST_RELEASED) {
+      throw std::invalid_argument("kind " + std::to_string(kind) +
+                                  ": use ELBOW_BROADCAST_RECEIVED or ELBOW_BROADCAST_RELEASED");
     }
+    const auto spinning_until = std::chrono::steady_clock::now() + std::chrono::duration<double>(kSpinning);
     for (;;) {
+      const std::uint32_t before = broadcast->happened;
       {
         const std::lock_guard lock(broadcast->mutex);
         const int now = look(*broadcast, operation, kind);
         if (now <= 0) return now;
         if (!broadcast->running && broadcast->spin()) continue;
       }
-      sched_yield();
+      if (broadcast->running && std::chrono::steady_clock::now() > spinning_until) {
+        broadcast->happened.wait(before);
+      } else {
+        sched_yield();
+      }
     }
   });
 }
 
 int elbow_broadcast_start(elbow_broadcast* broadcast, int core) {
   return guarded([&] {
+    c::refuse_null(broadcast, "broadcast");
     if (broadcast->running) throw std::invalid_argument("thread: runs already; stop it first");
-    if (broadcast->confined != nullptr) return refused(ENOTSUP, std::string("thread: ") + broadcast->confined);
+    if (broadcast->confined != nullptr) return c::fail(ENOTSUP, std::string("thread: ") + broadcast->confined);
     if (core >= CPU_SETSIZE) throw std::invalid_argument("core " + std::to_string(core) + ": does not exist");
     broadcast->running = true;
     try {
       broadcast->thread = std::thread(run_thread, std::ref(*broadcast));
     } catch (const std::system_error&) {
       broadcast->running = false;
-      return refused(EAGAIN, "thread: cannot be started; raise the limit of threads");
+      return c::fail(EAGAIN, "thread: cannot be started; raise the limit of threads");
     }
     if (core < 0) return 0;
     cpu_set_t cores;
@@ -437,18 +378,31 @@ int elbow_broadcast_start(elbow_broadcast* broadcast, int core) {
 }
 
 int elbow_broadcast_stop(elbow_broadcast* broadcast) {
-  broadcast->running = false;
-  if (broadcast->thread.joinable()) broadcast->thread.join();
-  return 0;
+  return guarded([&] {
+    c::refuse_null(broadcast, "broadcast");
+    broadcast->running = false;
+    broadcast->roused.notify_one();
+    if (broadcast->thread.joinable()) broadcast->thread.join();
+    broadcast->tell();  // threads in _wait make progress themselves now
+    return 0;
+  });
 }
 
 int elbow_broadcast_count(elbow_broadcast* broadcast, elbow_broadcast_counters* counters) {
-  const std::lock_guard lock(broadcast->mutex);
-  const Counters& now = broadcast->engine.counters();
-  *counters = {now.broadcasts, now.sends, now.receives, now.forwarded, now.bypassed, now.stored};
-  return 0;
+  return guarded([&] {
+    c::refuse_null(broadcast, "broadcast");
+    const std::lock_guard lock(broadcast->mutex);
+    const Counters& now = broadcast->engine.counters();
+    const elbow_broadcast_counters given{sizeof given,  now.broadcasts, now.sends, now.receives,
+                                         now.forwarded, now.bypassed,   now.stored};
+    c::check_size(counters, "counters", kCounters);
+    c::give(given, counters);
+    return 0;
+  });
 }
 
-const char* elbow_broadcast_error(void) { return last_error.c_str(); }
+const char* elbow_broadcast_version(void) { return ELBOWROOM_VERSION; }
+
+const char* elbow_broadcast_error(void) { return c::last_error; }
 
 }  // extern "C"

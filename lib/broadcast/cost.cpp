@@ -14,9 +14,9 @@ namespace {
 constexpr double kForever = std::numeric_limits<double>::infinity();
 
 // Control messages, bytes (message.cpp).
-constexpr double kInlined = 17;  // without the data
-constexpr double kAnnouncement = 24;
-constexpr double kListed = 3;        // a recipient of the subtree
+constexpr double kInlined = 18;  // without the data
+constexpr double kAnnouncement = 26;
+constexpr double kListed = 4;        // a recipient of the subtree
 constexpr double kShortRanks = 128;  // ranks from this on take a byte more
 constexpr double kAnswer = 10;
 
@@ -80,6 +80,10 @@ class Evaluation {
   void on_received(const Flows::Content& content);
   void transfer(int number);
   void send_segments(int process);
+  void send_segment(int process, int child);
+  bool may_send_early(int process, const Edge& to);
+  std::uint64_t available(int process, unsigned stripe);
+  void check_sent(Edge& to);
   int next_to_send(int process);
 
   const Settings& settings_;
@@ -188,6 +192,7 @@ void Evaluation::on(const Flows::Happening& happening) {
   } else if (happening.received) {
     // Several answers may arrive at one time: the first child is served first.
     edge(content.edge).ready = true;
+    check_sent(edge(content.edge));
     flows_.wake(flows_.now(), {kWake, edge(content.edge).parent, 0});
   }
 }
@@ -213,7 +218,33 @@ void Evaluation::announce(int number) {
       if (number != 0) process(number).forwarded += size_;
     }
     flows_.send(number, to.child, head + to.list_bytes, {kAnnounced, child, 0});
+    if (may_send_early(number, to)) send_segment(number, child);
   }
+}
+
+// As Engine::may_send_early.
+bool Evaluation::may_send_early(int number, const Edge& to) {
+  if (inlined_ || settings_.late != Late::kStoreForward || available(number, stripe_of(to)) == 0) return false;
+  const double first = bytes(to, 0);
+  const double in_flight = process(number).in_flight;
+  return first * 2 * static_cast<double>(count_ + 1) <= static_cast<double>(settings_.pool) &&
+         (in_flight == 0 || in_flight + first <= static_cast<double>(settings_.window));
+}
+
+// Segments that a process has.
+std::uint64_t Evaluation::available(int number, unsigned stripe) {
+  return number == 0 ? total(stripe) : edge(static_cast<int>(stripe * count_) + number - 1).arrived;
+}
+
+void Evaluation::send_segment(int number, int child) {
+  Process& self = process(number);
+  Edge& to = edge(child);
+  const double many = bytes(to, to.next);
+  ++to.next;
+  ++to.flying;
+  self.in_flight += many;
+  if (number != 0) self.forwarded += static_cast<std::uint64_t>(many);
+  transfer(child);
 }
 
 void Evaluation::on_announced(int number) {
@@ -221,7 +252,8 @@ void Evaluation::on_announced(int number) {
   adopt(self, edge(number).children);
   announce(self);
   if (!inlined_) {
-    flows_.send(self, edge(number).parent, kAnswer, {kReady, number, 0});
+    const bool all = edge(number).next == total(stripe_of(edge(number)));
+    if (!all || !edge(number).children.empty()) flows_.send(self, edge(number).parent, kAnswer, {kReady, number, 0});
     return;
   }
   --waiting_;
@@ -233,11 +265,16 @@ void Evaluation::on_sent(const Flows::Content& content) {
   Edge& to = edge(content.edge);
   process(to.parent).in_flight -= bytes(to, content.segment);
   cost_.released = std::max(cost_.released, flows_.now());
-  if (--to.flying == 0 && to.next == total(stripe_of(to))) {
-    to.finished = true;
-    announce(to.parent);
-  }
+  --to.flying;
+  check_sent(to);
   send_segments(to.parent);
+}
+
+void Evaluation::check_sent(Edge& to) {
+  const bool all = to.next == total(stripe_of(to)) && (to.ready || to.children.empty());
+  if (to.finished || to.flying > 0 || !all) return;
+  to.finished = true;
+  announce(to.parent);
 }
 
 void Evaluation::on_received(const Flows::Content& content) {
@@ -267,14 +304,10 @@ void Evaluation::send_segments(int number) {
   for (;;) {
     const int chosen = next_to_send(number);
     if (chosen == kNone) return;
-    Edge& to = edge(chosen);
+    const Edge& to = edge(chosen);
     const double many = bytes(to, to.next);
     if (self.in_flight != 0 && self.in_flight + many > static_cast<double>(settings_.window)) return;
-    ++to.next;
-    ++to.flying;
-    self.in_flight += many;
-    if (number != 0) self.forwarded += static_cast<std::uint64_t>(many);
-    transfer(chosen);
+    send_segment(number, chosen);
   }
 }
 
@@ -284,16 +317,13 @@ int Evaluation::next_to_send(int number) {
   for (const int child : process(number).outgoing) {
     const Edge& to = edge(child);
     if (!to.ready) {
-      if (chosen != kNone || to.announced_at < 0 || to.finished) continue;
+      if (chosen != kNone || to.announced_at < 0 || to.next > 0) continue;
       const double until = to.announced_at + settings_.patience;
       if (flows_.now() >= until) continue;
       flows_.wake(until, {kWake, number, 0});
       break;
     }
-    const unsigned stripe = stripe_of(to);
-    const std::uint64_t available =
-        number == 0 ? total(stripe) : edge(static_cast<int>(stripe * count_) + number - 1).arrived;
-    if (to.next < available && (chosen == kNone || to.next < edge(chosen).next)) chosen = child;
+    if (to.next < available(number, stripe_of(to)) && (chosen == kNone || to.next < edge(chosen).next)) chosen = child;
   }
   return chosen;
 }

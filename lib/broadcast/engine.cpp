@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <new>
 #include <stdexcept>
+#include <utility>
 
 #include "engine_state.hpp"
 
@@ -53,14 +55,24 @@ Engine::Engine(Transport& transport, Settings settings) : transport_(transport),
 
 Engine::~Engine() {
   for (Ticket ticket = 0; ticket < requests_.size(); ++ticket) {
-    if (requests_[ticket].delivery != nullptr && requests_[ticket].outgoing == nullptr) transport_.cancel(ticket);
+    if (requests_[ticket].open && requests_[ticket].outgoing == nullptr) transport_.cancel(ticket);
   }
 }
+
+Engine::Peer& Engine::peer_of(int rank) { return peers_[rank]; }
 
 Engine::Stream& Engine::stream_of(const Key& key) {
   std::unique_ptr<Stream>& stream = streams_[key];
   if (!stream) stream = std::make_unique<Stream>();
   return *stream;
+}
+
+// Programs may use a tag for each datum.
+void Engine::erase_if_empty(const Key& key) {
+  const auto found = streams_.find(key);
+  if (found != streams_.end() && found->second->waiting.empty() && found->second->arrived.empty()) {
+    streams_.erase(found);
+  }
 }
 
 Operation Engine::receive(const Key& key, std::span<std::byte> data) {
@@ -70,32 +82,41 @@ Operation Engine::receive(const Key& key, std::span<std::byte> data) {
                                 std::to_string(transport_.rank()));
   }
   Stream& stream = stream_of(key);
-  const Operation operation = ++last_operation_;
-  const std::uint32_t sequence = stream.posted++;
+  const Operation operation = last_operation_ + 1;
+  stream.waiting.push_back({operation, data, transport_.now(), false});
+  last_operation_ = operation;
   ++counters_.receives;
-  stream.waiting[sequence] = {operation, data, transport_.now()};
-  if (const auto found = stream.arrived.find(sequence); found != stream.arrived.end()) {
-    match(stream, *found->second);
-    send_segments();
-    erase_finished();
-  }
+  match(stream);
+  // Others may have the data and send them yet.
+  if (is_lost(key.root) && !stream.waiting.empty()) events_.push_back({Event::Kind::kLost, operation, key.root, {}});
+  erase_if_empty(key);
+  send_segments();
+  erase_finished();
   return operation;
 }
 
+// What needs memory comes first: where there is none, nothing was sent, and the serials are as before.
 Operation Engine::send(std::uint32_t context, std::int64_t tag, std::span<const std::byte> data,
                        std::span<const Destination> destinations, const Way& way) {
   std::vector<Recipient> list = recipients(context, tag, destinations);
-  const Operation operation = ++last_operation_;
-  ++(list.size() > 1 ? counters_.broadcasts : counters_.sends);
+  constexpr std::size_t kMostHead = 128;      // bytes of an announcement
+  constexpr std::size_t kMostRecipient = 33;  // of a recipient in it
+  buffer_.reserve(kMostHead + kMostRecipient * list.size());
+  unannounced_.reserve(unannounced_.size() + 1);
   Announcement base;
   base.key = {context, transport_.rank(), tag};
   base.size = data.size();
   base.tree = way.tree;
-  if (data.size() <= settings_.inline_limit) {
+  if (data.size() <= settings_.inline_limit && may_inline(list, data.size())) {
     base.inlined = true;
     base.payload = data;
-    send_inlined(base, list, group_of(transport_.rank()));
+    buffer_.reserve(kMostHead + kMostRecipient * list.size() + data.size());
+    std::vector<Announcement> announcements = inlined(base, list, group_of(transport_.rank()));
+    const Operation operation = last_operation_ + 1;
     note(Event::Kind::kReleased, operation, {base.key, base.tree, 1, base.size});
+    commit(context, tag, list);
+    for (const Recipient& recipient : list) peer_of(recipient.rank).inlined += data.size() + kInlinedCost;
+    write_inlined(announcements);
     return operation;
   }
   base.segment = segment_of(data.size(), way.segment);
@@ -105,31 +126,65 @@ Operation Engine::send(std::uint32_t context, std::int64_t tag, std::span<const 
     base.stripes = segments(base.size, base.segment) > 1 ? 2 : 1;
   }
   Delivery& delivery = add_delivery(base);
-  delivery.operation = operation;
+  delivery.operation = last_operation_ + 1;
   delivery.is_root = true;
   delivery.source = data.data();
-  for (unsigned stripe = 0; stripe < delivery.stripes; ++stripe) {
-    add_branches(delivery, stripe, base.tree, list, delivery.group, 0);
-    std::reverse(list.begin(), list.end());
-    std::stable_sort(list.begin(), list.end(), [this](const Recipient& a, const Recipient& b) {
-      return slowness_of(a.rank) < slowness_of(b.rank);
-    });
+  try {
+    std::vector<Recipient> order = list;
+    for (unsigned stripe = 0; stripe < delivery.stripes; ++stripe) {
+      add_branches(delivery, stripe, base.tree, order, delivery.group, 0);
+      std::reverse(order.begin(), order.end());
+      std::stable_sort(order.begin(), order.end(), [this](const Recipient& a, const Recipient& b) {
+        return slowness_of(a.rank) < slowness_of(b.rank);
+      });
+    }
+  } catch (const std::bad_alloc&) {
+    deliveries_.erase(delivery.id);
+    throw;
   }
-  announce(delivery);
-  send_segments();
+  commit(context, tag, list);
+  const std::uint64_t id = delivery.id;
+  try {
+    announce(delivery);
+    send_segments();
+  } catch (const std::bad_alloc&) {
+    unannounced_.push_back(id);  // it has begun, and goes on when there is memory
+  }
   erase_finished();
-  return operation;
+  return last_operation_;
+}
+
+// The send has begun.
+void Engine::commit(std::uint32_t context, std::int64_t tag, std::span<const Recipient> list) {
+  ++last_operation_;
+  ++(list.size() > 1 ? counters_.broadcasts : counters_.sends);
+  for (const Recipient& recipient : list) {
+    peer_of(recipient.rank).serial = recipient.serial;
+    sent_[{context, recipient.rank, tag}] = recipient.serial;
+  }
+}
+
+void Engine::retry() {
+  while (!unannounced_.empty()) {
+    const auto found = deliveries_.find(unannounced_.back());
+    if (found != deliveries_.end() && !found->second->over) {
+      announce(*found->second);
+      refresh(*found->second);
+    }
+    unannounced_.pop_back();
+  }
 }
 
 bool Engine::step() {
   Happening happening;
+  retry();
   if (!transport_.poll(happening)) return false;
   switch (happening.kind) {
     case Happening::Kind::kControl: on_message(happening.peer, happening.bytes); break;
     case Happening::Kind::kSent: on_sent(happening.ticket); break;
     case Happening::Kind::kReceived: on_received(happening.ticket); break;
     case Happening::Kind::kLost: on_lost(happening.peer); break;
-    case Happening::Kind::kWake: break;
+    case Happening::Kind::kWake: wake_at_ = std::numeric_limits<double>::infinity(); break;
   }
   send_segments();
   erase_finished();
@@ -153,33 +208,41 @@ std::vector<Stall> Engine::stalls(double seconds) {
   const double now = transport_.now();
   std::vector<Stall> result;
   for (const auto& [key, stream] : streams_) {
-    for (const auto& [sequence, receive] : stream->waiting) {
-      if (now - receive.since >= seconds) {
-        result.push_back({receive.operation, key, sequence, now - receive.since, {key.root}});
-      }
+    for (Receive& receive : stream->waiting) {
+      if (now - receive.since < seconds || std::exchange(receive.stall_told, true)) continue;
+      result.push_back({receive.operation, key, now - receive.since, {key.root}, false});
     }
   }
   for (const auto& [id, delivery] : deliveries_) {
     if (now - delivery->moved < seconds) continue;
-    Stall stall{delivery->operation, delivery->key, delivery->sequence, now - delivery->moved, {}};
+    Stall stall{delivery->operation, delivery->key, now - delivery->moved, {}, false};
     for (const auto& outgoing : delivery->outgoing) {
-      if (!outgoing->finished) stall.ranks.push_back(outgoing->receiver.rank);
+      if (outgoing->finished) continue;
+      stall.ranks.push_back(outgoing->receiver.rank);
+      stall.begun = stall.begun || outgoing->ready || outgoing->flying > 0;
     }
     for (unsigned stripe = 0; stripe < delivery->stripes && !delivery->is_root; ++stripe) {
       const Incoming& incoming = delivery->incoming[stripe];
       if (delivery->target != nullptr && incoming.arrived < delivery->total(stripe)) {
         stall.ranks.push_back(incoming.peer >= 0 ? incoming.peer : delivery->key.root);
+        stall.begun = true;
       }
     }
     // Data without a receive wait for this rank's own program.
-    if (!stall.ranks.empty()) result.push_back(std::move(stall));
+    const bool told = std::exchange(delivery->stall_told, !stall.ranks.empty());
+    if (stall.ranks.empty() || (told && !stall.begun)) continue;
+    if (stall.begun) delivery->moved = now;
+    result.push_back(std::move(stall));
   }
   return result;
 }
 
-bool Engine::idle() const {
-  const auto busy = [](const auto& item) { return !item.second->waiting.empty() || !item.second->arrived.empty(); };
-  return deliveries_.empty() && std::none_of(streams_.begin(), streams_.end(), busy);
+bool Engine::idle() const { return deliveries_.empty() && streams_.empty(); }
+
+std::size_t Engine::remembered() const {
+  std::size_t count = streams_.size() + sent_.size() + arrived_.size();
+  for (const auto& [rank, peer] : peers_) count += peer.recent.size() + peer.beyond.size() + peer.blocked.size();
+  return count;
 }
 
 void Engine::erase_finished() {
@@ -197,13 +260,14 @@ void Engine::retire(Delivery& delivery) {
   delivery.over = true;
   over_.push_back(delivery.id);
   if (delivery.pooled) pool_used_ -= delivery.store.size();
-  if (!delivery.is_root) stream_of(delivery.key).arrived.erase(delivery.sequence);
+  if (!delivery.is_root) arrived_.erase({delivery.key.root, delivery.serial});
   if (delivery.operation != 0) note(Event::Kind::kReleased, delivery.operation, delivery.passage());
-  for (Channel& channel : channels_) {
-    if (channel.delivery == &delivery) {
-      channel.delivery = nullptr;
-      channel.outgoing = nullptr;
-    }
+  withdraw(delivery);
+  for (const auto& outgoing : delivery.outgoing) {
+    const auto found = announced_.find(outgoing->number);
+    if (found == announced_.end()) continue;
+    found->second.delivery = nullptr;
+    found->second.outgoing = nullptr;
   }
 }
 
@@ -218,14 +282,23 @@ void Engine::fail(Operation operation, int rank, std::string text) {
   events_.push_back({Event::Kind::kFailed, operation, rank, std::move(text)});
 }
 
+// The transport remembers one time.
+void Engine::wake(double at) {
+  if (at >= wake_at_) return;
+  wake_at_ = at;
+  transport_.wake(at);
+}
+
 Ticket Engine::add_request(const Request& request) {
   if (free_requests_.empty()) {
     requests_.push_back(request);
+    requests_.back().open = true;
     return requests_.size() - 1;
   }
   const Ticket ticket = free_requests_.back();
   free_requests_.pop_back();
   requests_[ticket] = request;
+  requests_[ticket].open = true;
   return ticket;
 }
 

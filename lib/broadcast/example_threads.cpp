@@ -17,21 +17,21 @@ static void check(int result) {
 }
 
 static void run(int rank, int ranks) {
-  const elbow_transport transport = transport_of(rank, ranks);
+  const elbow_broadcast_transport transport = transport_of(rank, ranks);
   elbow_broadcast* const broadcast = elbow_broadcast_new(&transport, nullptr);
   std::vector<double> table(100000, rank == 0 ? 42 : 0);
   const size_t size = table.size() * sizeof table[0];
-  elbow_operation operation = 0;
+  elbow_broadcast_operation operation = 0;
   if (rank == 0) {
-    std::vector<elbow_recipient> recipients;
+    std::vector<elbow_broadcast_recipient> recipients;
     for (int to = 1; to < ranks; ++to) recipients.push_back({to, 0});
-    const elbow_way way = {"binary", 65536};
+    const elbow_broadcast_way way = {sizeof way, "binary", 65536};
     check(elbow_broadcast_send(broadcast, 0, 7, table.data(), size, recipients.data(), recipients.size(), &way,
                                &operation));
   } else {
     check(elbow_broadcast_receive(broadcast, 0, 0, 7, table.data(), size, &operation));
   }
-  check(elbow_broadcast_wait(broadcast, operation, ELBOW_RELEASED));
+  check(elbow_broadcast_wait(broadcast, operation, ELBOW_BROADCAST_RELEASED));
   std::printf("rank %d: the last value is %.0f\n", rank, table.back());
   elbow_broadcast_free(broadcast);
 }

@@ -39,7 +39,7 @@ class LoopbackNetwork::Endpoint : public Transport {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(network_.endpoints_.size()); }
   double now() override { return network_.now_; }
-  std::uint32_t channels() const override { return 1000; }
+  std::uint32_t channels() const override { return network_.channels_; }
 
   void send_control(int peer, std::span<const std::byte> bytes) override {
     Pending pending{peer, Happening::Kind::kControl, rank_, 0, {bytes.begin(), bytes.end()}, nullptr, {}};
@@ -101,8 +101,8 @@ class LoopbackNetwork::Endpoint : public Transport {
   Pending current_;
 };
 
-LoopbackNetwork::LoopbackNetwork(int size, std::uint64_t seed, bool jitter)
-    : random_(seed), jitter_(jitter), lost_(static_cast<std::size_t>(size)) {
+LoopbackNetwork::LoopbackNetwork(int size, std::uint64_t seed, bool jitter, std::uint32_t channels)
+    : random_(seed), jitter_(jitter), channels_(channels), lost_(static_cast<std::size_t>(size)) {
   for (int rank = 0; rank < size; ++rank) endpoints_.push_back(std::make_unique<Endpoint>(*this, rank));
 }
 

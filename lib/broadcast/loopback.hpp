@@ -17,7 +17,7 @@ namespace elbowroom::broadcast {
 class LoopbackNetwork {
  public:
   // Without `jitter`, everything takes the same time.
-  explicit LoopbackNetwork(int size, std::uint64_t seed, bool jitter = true);
+  explicit LoopbackNetwork(int size, std::uint64_t seed, bool jitter = true, std::uint32_t channels = 1000);
   ~LoopbackNetwork();
 
   Transport& endpoint(int rank);
@@ -42,6 +42,7 @@ class LoopbackNetwork {
 
   std::mt19937_64 random_;
   bool jitter_;
+  std::uint32_t channels_;
   double now_ = 0;
   double damage_ = 0;
   std::uint64_t count_ = 0;

@@ -17,7 +17,8 @@ constexpr std::uint8_t kDelegate = 1;
 constexpr std::uint8_t kTwoLevel = 2;
 constexpr std::uint8_t kInlined = 4;
 constexpr std::uint8_t kGroups = 8;  // recipients have groups other than the receiver's
-constexpr std::uint8_t kAllFlags = 15;
+constexpr std::uint8_t kEarly = 16;
+constexpr std::uint8_t kAllFlags = 31;
 
 // FNV-1a of 32 bits: one damaged byte is always noticed.
 std::uint32_t checksum(std::span<const std::byte> bytes) {
@@ -111,13 +112,17 @@ void seal(std::vector<std::byte>& bytes) {
 
 void write(Writer& writer, const Recipient& recipient, bool with_group) {
   writer.number(static_cast<std::uint32_t>(recipient.priority));
-  writer.number(recipient.sequence);
+  writer.number(recipient.serial);
+  writer.number(recipient.previous == 0 ? 0 : recipient.serial - recipient.previous);
   if (with_group) writer.number(recipient.group);
 }
 
 void read(Reader& reader, Recipient& recipient, bool with_group) {
   recipient.priority = static_cast<std::int32_t>(reader.number("priority", INT32_MAX));
-  recipient.sequence = static_cast<std::uint32_t>(reader.number("sequence", UINT32_MAX));
+  recipient.serial = reader.number("serial", UINT64_MAX);
+  if (recipient.serial == 0) throw BadMessage("serial: is 0; they count from 1");
+  const std::uint64_t back = reader.number("previous", recipient.serial - 1);
+  recipient.previous = back == 0 ? 0 : recipient.serial - back;
   if (with_group) recipient.group = static_cast<std::uint16_t>(reader.number("group", UINT16_MAX));
 }
 
@@ -138,9 +143,9 @@ Tree read_tree(Reader& reader, std::uint8_t flags) {
 }
 
 void read_subtree(Reader& reader, Announcement& announcement, bool with_groups, std::int32_t self, std::int32_t size) {
-  // Each recipient takes three bytes at least, so that a wrong count cannot ask for more memory than the message justifies.
+  // Each recipient takes four bytes at least, so that a wrong count cannot ask for more memory than the message justifies.
   const std::uint64_t count = reader.number("recipients", static_cast<std::uint64_t>(size) - 1);
-  if (count > reader.left() / 3) throw BadMessage("recipients: the message is too short for " + std::to_string(count));
+  if (count > reader.left() / 4) throw BadMessage("recipients: the message is too short for " + std::to_string(count));
   announcement.subtree.resize(count);
   for (Recipient& recipient : announcement.subtree) {
     recipient.rank = static_cast<std::int32_t>(reader.number("rank", static_cast<std::uint64_t>(size) - 1));
@@ -162,6 +167,8 @@ Announcement read_announcement(Reader& reader, std::span<const std::byte> messag
   const std::uint8_t flags = reader.byte("flags");
   if ((flags & ~kAllFlags) != 0) throw BadMessage("flags: has unknown ones (" + std::to_string(flags) + ")");
   announcement.inlined = (flags & kInlined) != 0;
+  announcement.early = (flags & kEarly) != 0;
+  if (announcement.inlined && announcement.early) throw BadMessage("flags: data are here and are to follow");
   announcement.key.context = static_cast<std::uint32_t>(reader.number("context", UINT32_MAX));
   announcement.key.root = static_cast<std::int32_t>(reader.number("root", static_cast<std::uint64_t>(size) - 1));
   if (announcement.key.root == self) throw BadMessage("root: is the receiver itself");
@@ -170,7 +177,7 @@ Announcement read_announcement(Reader& reader, std::span<const std::byte> messag
   read(reader, announcement.receiver, (flags & kGroups) != 0);
   announcement.size = reader.number("size", kMostBytes);
   if (!announcement.inlined) {
-    announcement.channel = static_cast<std::uint32_t>(reader.number("channel", UINT32_MAX));
+    announcement.number = reader.number("number", UINT64_MAX);
     announcement.segment = reader.number("segment", kMostSegment);
     announcement.stripes = static_cast<std::uint8_t>(reader.number("stripes", 2));
     announcement.stripe = static_cast<std::uint8_t>(reader.number("stripe", 1));
@@ -195,8 +202,9 @@ Announcement read_announcement(Reader& reader, std::span<const std::byte> messag
 Answer read_answer(Reader& reader, std::span<const std::byte> message, std::uint8_t kind) {
   Answer answer;
   answer.reply = static_cast<Reply>(kind);
+  answer.number = reader.number("number", UINT64_MAX);
+  answer.from = reader.number("from", UINT64_MAX);
   answer.channel = static_cast<std::uint32_t>(reader.number("channel", UINT32_MAX));
-  answer.from = reader.number("from", kMostBytes);
   reader.check(message);
   if (reader.left() != 0) throw BadMessage("end: " + std::to_string(reader.left()) + " more bytes follow");
   return answer;
@@ -210,16 +218,16 @@ void encode(const Announcement& announcement, std::vector<std::byte>& into) {
   const std::uint16_t group = announcement.receiver.group;
   const bool groups = group != 0 || std::any_of(announcement.subtree.begin(), announcement.subtree.end(),
                                                 [](const Recipient& recipient) { return recipient.group != 0; });
-  writer.byte(static_cast<std::uint8_t>((announcement.tree.delegate ? kDelegate : 0) |
-                                        (announcement.tree.two_level ? kTwoLevel : 0) |
-                                        (announcement.inlined ? kInlined : 0) | (groups ? kGroups : 0)));
+  writer.byte(static_cast<std::uint8_t>(
+      (announcement.tree.delegate ? kDelegate : 0) | (announcement.tree.two_level ? kTwoLevel : 0) |
+      (announcement.inlined ? kInlined : 0) | (groups ? kGroups : 0) | (announcement.early ? kEarly : 0)));
   writer.number(announcement.key.context);
   writer.number(static_cast<std::uint32_t>(announcement.key.root));
   writer.signed_number(announcement.key.tag);
   write(writer, announcement.receiver, groups);
   writer.number(announcement.size);
   if (!announcement.inlined) {
-    writer.number(announcement.channel);
+    writer.number(announcement.number);
     writer.number(announcement.segment);
     writer.number(announcement.stripes);
     writer.number(announcement.stripe);
@@ -238,8 +246,9 @@ void encode(const Announcement& announcement, std::vector<std::byte>& into) {
 void encode(const Answer& answer, std::vector<std::byte>& into) {
   Writer writer(into);
   begin(into, static_cast<std::uint8_t>(answer.reply));
-  writer.number(answer.channel);
+  writer.number(answer.number);
   writer.number(answer.from);
+  writer.number(answer.channel);
   seal(into);
 }
 
@@ -253,7 +262,7 @@ Message decode(std::span<const std::byte> bytes, std::int32_t self, std::int32_t
   const std::uint8_t kind = reader.byte("kind");
   for (std::size_t i = 0; i < kSumSize; ++i) reader.byte("checksum");
   if (kind == kAnnouncement) return read_announcement(reader, bytes, self, size);
-  if (kind < static_cast<std::uint8_t>(Reply::kReady) || kind > static_cast<std::uint8_t>(Reply::kDone)) {
+  if (kind < static_cast<std::uint8_t>(Reply::kReady) || kind > static_cast<std::uint8_t>(Reply::kTaken)) {
     throw BadMessage("kind: " + std::to_string(kind) + " is not one of a message");
   }
   return read_answer(reader, bytes, kind);

@@ -14,13 +14,13 @@ Announcement announcement() {
   Announcement result;
   result.key = {7, 3, -12345};
   result.receiver = {1, 9, 42, 2};
-  result.channel = 300;
+  result.number = 300;
   result.size = 439296;
   result.segment = 65536;
   result.stripe = 1;
   result.stripes = 2;
   result.tree = parse_tree("delegate-two-level-4-nomial");
-  result.subtree = {{0, 5, 1, 2}, {4, 5, 70000, 2}, {2, 0, 3, 1}};
+  result.subtree = {{0, 5, 1, 2}, {4, 5, 70000, 2, 69999}, {2, 0, 3, 1, 1}};
   return result;
 }
 
@@ -46,7 +46,7 @@ TEST_CASE("An announcement is read as it was written") {
   const Announcement read = std::get<Announcement>(decode(bytes_of(sent), 1, 5));
   CHECK(read.key == sent.key);
   CHECK(read.receiver == sent.receiver);
-  CHECK(read.channel == sent.channel);
+  CHECK(read.number == sent.number);
   CHECK(read.size == sent.size);
   CHECK(read.segment == sent.segment);
   CHECK(read.stripe == 1);
@@ -71,14 +71,17 @@ TEST_CASE("Data in an announcement are its last bytes") {
 TEST_CASE("An announcement without a subtree and with small numbers takes less than 24 bytes") {
   Announcement sent;
   sent.key = {0, 3, 17};
+  sent.receiver.serial = 1;
   sent.inlined = true;
   CHECK(bytes_of(sent).size() < 24);
 }
 
 TEST_CASE("Answers are read as they were written") {
-  for (const Reply reply : {Reply::kReady, Reply::kBypass, Reply::kRefuse, Reply::kDone}) {
-    const Answer read = std::get<Answer>(decode(bytes_of(Answer{reply, 65000, 1ULL << 40}), 0, 2));
+  for (const Reply reply :
+       {Reply::kReady, Reply::kBypass, Reply::kRefuse, Reply::kDone, Reply::kSegment, Reply::kTaken}) {
+    const Answer read = std::get<Answer>(decode(bytes_of(Answer{reply, 1ULL << 60, 1ULL << 40, 65000}), 0, 2));
     CHECK(read.reply == reply);
+    CHECK(read.number == 1ULL << 60);
     CHECK(read.channel == 65000);
     CHECK(read.from == 1ULL << 40);
   }
@@ -110,7 +113,7 @@ TEST_CASE("A contradiction is refused with the name of its field") {
 TEST_CASE("A message of another version says what to do") {
   std::vector<std::byte> bytes = bytes_of(announcement());
   bytes[1] = std::byte{9};
-  CHECK(refusal(bytes) == "version: is 9, and this is 1; use one release on all ranks");
+  CHECK(refusal(bytes) == "version: is 9, and this is 2; use one release on all ranks");
 }
 
 TEST_CASE("Every message that is cut short or goes on is refused") {

@@ -33,6 +33,7 @@ class Program {
                                         [rank](const Destination& to) { return to.rank == rank; });
       if (message.root == rank || receives) steps_.push_back({number, {}, 0, false, false});
     }
+    if (schedule.shuffled) shuffle();
   }
 
   bool may_post() const {
@@ -54,9 +55,11 @@ class Program {
     take_events();
   }
 
-  void progress() {
-    engine_.progress();
+  // Whether anything happened.
+  bool progress() {
+    const bool any = engine_.progress();
     take_events();
+    return any;
   }
 
   bool over() const { return over_ == steps_.size() && engine_.idle() && engine_.pool_used() == 0; }
@@ -66,8 +69,7 @@ class Program {
     std::string text = "rank " + std::to_string(rank_) + ": " + std::to_string(over_) + " of " +
                        std::to_string(steps_.size()) + " over";
     for (const Stall& stall : engine_.stalls(0)) {
-      text += "; root " + std::to_string(stall.key.root) + " tag " + std::to_string(stall.key.tag) + " number " +
-              std::to_string(stall.sequence) + " waits for";
+      text += "; root " + std::to_string(stall.key.root) + " tag " + std::to_string(stall.key.tag) + " waits for";
       for (const int rank : stall.ranks) text += " " + std::to_string(rank);
     }
     return text + "\n";
@@ -81,6 +83,22 @@ class Program {
     bool received;
     bool released;
   };
+
+  void shuffle() {
+    std::mt19937_64 random(schedule_.seed + static_cast<std::uint64_t>(rank_));
+    std::shuffle(steps_.begin(), steps_.end(), random);
+    std::map<Key, std::vector<std::size_t>> places;
+    for (std::size_t place = 0; place < steps_.size(); ++place) {
+      const ScheduledMessage& message = schedule_.messages[steps_[place].number];
+      places[{message.context, message.root, message.tag}].push_back(place);
+    }
+    for (const auto& [key, of_key] : places) {
+      std::vector<std::size_t> numbers;
+      for (const std::size_t place : of_key) numbers.push_back(steps_[place].number);
+      std::sort(numbers.begin(), numbers.end());
+      for (std::size_t i = 0; i < numbers.size(); ++i) steps_[of_key[i]].number = numbers[i];
+    }
+  }
 
   void take_events() {
     while (const std::optional<Event> event = engine_.next_event()) {
@@ -154,31 +172,44 @@ Schedule random_schedule(std::uint64_t seed) {
   schedule.settings.inline_limit = pick(random, 3) == 0 ? 0 : pick(random, 600);
   schedule.settings.window = pick(random, 4000) + 1;
   schedule.settings.patience = static_cast<double>(pick(random, 4));
+  schedule.settings.grace = static_cast<double>(pick(random, 6));
   schedule.settings.posted = pick(random, 5) + 1;
   schedule.settings.late = static_cast<Late>(pick(random, 3));
   schedule.settings.pool = pick(random, 10000);
   // Where data wait for a late receive, a submission window may close a circle of waiting: that is why others are there.
+  if (pick(random, 2) == 0) schedule.settings.pool *= 100;
+  schedule.channels = static_cast<std::uint32_t>(pick(random, 3) == 0 ? pick(random, 4) + 1 : 1000);
   schedule.ahead = schedule.settings.late == Late::kPostpone ? 0 : pick(random, 6);
+  schedule.computes = pick(random, 3) == 0;
+  schedule.shuffled = schedule.ahead == 0 && pick(random, 2) == 0;
   if (pick(random, 2) == 0) {
     for (int rank = 0; rank < schedule.ranks; ++rank) {
       schedule.settings.groups.push_back(static_cast<std::uint16_t>(pick(random, 4)));
     }
   }
-  const std::size_t messages = pick(random, 24) + 1;
+  const bool one_tag_each = pick(random, 4) == 0;  // as task graphs do
+  const std::size_t messages = pick(random, schedule.ranks < 5 && pick(random, 8) == 0 ? 200 : 24) + 1;
   for (std::size_t number = 0; number < messages; ++number) {
     schedule.messages.push_back(random_message(random, schedule.ranks));
+    if (one_tag_each) schedule.messages.back().tag = static_cast<std::int64_t>(number);
   }
   return schedule;
 }
 
 std::optional<std::string> run(const Schedule& schedule) {
   std::mt19937_64 random(schedule.seed ^ 0x5DEECE66DU);
-  LoopbackNetwork network(schedule.ranks, schedule.seed);
+  LoopbackNetwork network(schedule.ranks, schedule.seed, true, schedule.channels);
   std::vector<std::unique_ptr<Program>> programs;
   for (int rank = 0; rank < schedule.ranks; ++rank) {
     programs.push_back(std::make_unique<Program>(schedule, network.endpoint(rank), rank));
   }
   const std::size_t eager = pick(random, 10);  // how readily ranks post
+  std::vector<std::size_t> busy(programs.size());
+  const auto all_progress = [&] {
+    bool any = false;
+    for (const auto& program : programs) any = program->progress() || any;
+    return any;
+  };
   for (;;) {
     std::vector<Program*> able;
     for (const auto& program : programs) {
@@ -190,10 +221,16 @@ std::optional<std::string> run(const Schedule& schedule) {
       continue;
     }
     if (const int rank = network.step(); rank >= 0) {
+      std::size_t& computes = busy[static_cast<std::size_t>(rank)];
+      if (computes > 0) {
+        --computes;
+        continue;
+      }
+      if (schedule.computes && pick(random, 20) == 0) computes = pick(random, 200);
       programs[static_cast<std::size_t>(rank)]->progress();
     } else if (!able.empty()) {
       able[pick(random, able.size())]->post();
-    } else {
+    } else if (!all_progress()) {
       break;
     }
   }
@@ -225,7 +262,9 @@ std::string describe(const Schedule& schedule) {
   std::string text = "seed " + std::to_string(schedule.seed) + ", " + std::to_string(schedule.ranks) +
                      " ranks, inline " + std::to_string(settings.inline_limit) + ", window " +
                      std::to_string(settings.window) + ", late " + std::to_string(static_cast<int>(settings.late)) +
-                     ", pool " + std::to_string(settings.pool) + ", ahead " + std::to_string(schedule.ahead) + "\n";
+                     ", pool " + std::to_string(settings.pool) + ", channels " + std::to_string(schedule.channels) +
+                     ", ahead " + std::to_string(schedule.ahead) + (schedule.computes ? ", computes" : "") +
+                     (schedule.shuffled ? ", shuffled" : "") + "\n";
   for (const ScheduledMessage& message : schedule.messages) {
     text += "  " + std::to_string(message.root) + " sends " + std::to_string(message.size) + " B with " +
             std::to_string(message.context) + "/" + std::to_string(message.tag) + " by " +

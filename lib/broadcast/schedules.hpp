@@ -23,7 +23,10 @@ struct Schedule {
   std::uint64_t seed = 0;
   int ranks = 2;
   Settings settings;
+  std::uint32_t channels = 1000;
   std::size_t ahead = 0;  // operations that a rank posts before earlier ones are over (a submission window)
+  bool computes = false;  // ranks make no progress for long
+  bool shuffled = false;  // ranks post in orders of their own, but for data of one key
   std::vector<ScheduledMessage> messages;
 };
 

@@ -69,9 +69,10 @@ class TraceObserver : public Observer {
   void record_edge(int kind, int peer, const Announcement& announcement) const {
     if (edge_ == nullptr) return;
     const std::uint64_t place = static_cast<std::uint64_t>(communicator_of(announcement)) << 32;
-    recorder_.record(
-        edge_, kind, static_cast<std::uint32_t>(announcement.key.tag), place | static_cast<std::uint32_t>(peer),
-        elbow_trace_numbered(announcement.receiver.sequence + 1, announcement.size / announcement.stripes));
+    recorder_.record(edge_, kind, static_cast<std::uint32_t>(announcement.key.tag),
+                     place | static_cast<std::uint32_t>(peer),
+                     elbow_trace_numbered(static_cast<std::uint32_t>(announcement.receiver.serial),
+                                          announcement.size / announcement.stripes));
   }
 
   void record_state(const char* state, Types& types, const Passage& passage) {

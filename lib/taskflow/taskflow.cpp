@@ -2,16 +2,20 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <mutex>
 #include <new>
 #include <optional>
 #include <queue>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
+#include "c_interface.hpp"
 #include "graph.hpp"
 
 namespace {
@@ -24,33 +28,30 @@ constexpr std::size_t kHold = 500;
 
 constexpr std::chrono::milliseconds kStuck(10);
 
-thread_local std::string last_error;
+constexpr std::chrono::microseconds kAttentive(200);  // after something happened, a wait looks without a pause
+constexpr std::chrono::microseconds kLongest(100);    // between two looks later
 
-int refused(int error, std::string text) {
-  last_error = std::move(text);
-  errno = error;
-  return -1;
-}
+namespace c = elbowroom::c_interface;
 
-struct Failure : std::runtime_error {
-  Failure(int error, const std::string& text) : std::runtime_error(text), number(error) {}
-  int number;
+struct Failure : std::system_error {
+  Failure(int error, const std::string& text) : std::system_error(error, std::generic_category()), sentence(text) {}
+  const char* what() const noexcept override { return sentence.c_str(); }
+  std::string sentence;
 };
 
-// Runs a call of the C interface: exceptions become errno and a sentence.
 template <typename Call>
 int guarded(const Call& call) {
-  try {
+  return c::guard([&] {
     call();
     return 0;
-  } catch (const std::bad_alloc&) {
-    return refused(ENOMEM, "memory: is used up; limit the tasks under way by the field window");
-  } catch (const std::invalid_argument& error) {
-    return refused(EINVAL, error.what());
-  } catch (const Failure& failure) {
-    return refused(failure.number, failure.what());
-  }
+  });
 }
+
+// Sizes of the structs of the first release.
+constexpr std::size_t kExecutor = sizeof(elbow_taskflow_executor);
+constexpr std::size_t kSettings = sizeof(elbow_taskflow_settings);
+constexpr std::size_t kWay = sizeof(elbow_broadcast_way);
+constexpr std::size_t kCounters = sizeof(elbow_taskflow_counters);
 
 Settings graph_settings(const elbow_taskflow_settings& given) {
   Settings settings;
@@ -62,9 +63,10 @@ Settings graph_settings(const elbow_taskflow_settings& given) {
 
 // The mode as the graph has it; throws std::invalid_argument.
 Mode mode_of(int mode) {
-  if (mode < ELBOW_READ || mode > ELBOW_READ_WRITE) {
-    throw std::invalid_argument("mode " + std::to_string(mode) +
-                                ": is unknown; use ELBOW_READ, ELBOW_WRITE or ELBOW_READ_WRITE");
+  if (mode < ELBOW_TASKFLOW_READ || mode > ELBOW_TASKFLOW_READ_WRITE) {
+    throw std::invalid_argument(
+        "mode " + std::to_string(mode) +
+        ": is unknown; use ELBOW_TASKFLOW_READ, ELBOW_TASKFLOW_WRITE or ELBOW_TASKFLOW_READ_WRITE");
   }
   return static_cast<Mode>(mode);
 }
@@ -73,9 +75,12 @@ Mode mode_of(int mode) {
 
 struct elbow_taskflow final : Actions {
   elbow_taskflow(elbow_broadcast* own, int rank, int size, const elbow_taskflow_settings& given)
-      : broadcast(own), settings(given), tree(given.way.tree == nullptr ? "" : given.way.tree) {
-    if (given.way.tree != nullptr) settings.way.tree = tree.c_str();
-    if (given.executor != nullptr) executor = *given.executor;
+      : broadcast(own), settings(given), way(c::taken_or_zeros(given.way, "way", kWay)), has_way(given.way != nullptr) {
+    if (way.tree != nullptr) {
+      tree = way.tree;
+      way.tree = tree.c_str();
+    }
+    executor = c::taken_or_zeros(given.executor, "executor", kExecutor);
     graph.emplace(*this, memory, rank, size, graph_settings(given));
   }
 
@@ -104,20 +109,21 @@ struct elbow_taskflow final : Actions {
     own.task->kernel(own.task->buffers.data(), own.task->argument.data());
     const std::lock_guard lock(own.flow->mutex);
     own.flow->over.push_back(own.task);
+    own.flow->task_over.notify_one();
   }
 
   Operation receive(int root, Data data, std::span<std::byte> bytes) override {
-    elbow_operation operation = 0;
+    elbow_broadcast_operation operation = 0;
     check(elbow_broadcast_receive(broadcast, 0, root, data, bytes.data(), bytes.size(), &operation));
     return operation;
   }
 
   Operation send(Data data, std::span<const std::byte> bytes, std::span<const Destination> recipients) override {
-    elbow_operation operation = 0;
+    elbow_broadcast_operation operation = 0;
     list.clear();
     for (const auto& [rank, priority] : recipients) list.push_back({rank, priority});
-    check(elbow_broadcast_send(broadcast, 0, data, bytes.data(), bytes.size(), list.data(), list.size(), &settings.way,
-                               &operation));
+    check(elbow_broadcast_send(broadcast, 0, data, bytes.data(), bytes.size(), list.data(), list.size(),
+                               has_way ? &way : nullptr, &operation));
     return operation;
   }
 
@@ -145,6 +151,17 @@ struct elbow_taskflow final : Actions {
     return true;
   }
 
+  // Lets others have the core while nothing can be done: at first for a moment, later until a task is over, or for a little
+  // longer each time.
+  void pause(std::chrono::steady_clock::duration quiet) {
+    if (quiet < kAttentive) {
+      sched_yield();
+      return;
+    }
+    std::unique_lock lock(mutex);
+    if (over.empty()) task_over.wait_for(lock, std::min<std::chrono::steady_clock::duration>(quiet / 16, kLongest));
+  }
+
   // Waits while more tasks are under way than the window allows. Where nothing goes on, the next tasks are needed: others may
   // wait for this process to receive what these read.
   void keep_window() {
@@ -156,24 +173,60 @@ struct elbow_taskflow final : Actions {
       } else if (std::chrono::steady_clock::now() - moved > kStuck) {
         return;
       } else {
-        sched_yield();
+        pause(std::chrono::steady_clock::now() - moved);
       }
+    }
+  }
+
+  void wait() {
+    graph->close();
+    auto moved = std::chrono::steady_clock::now();
+    while (!graph->idle()) {
+      const auto now = std::chrono::steady_clock::now();
+      if (step()) {
+        moved = now;
+      } else {
+        pause(now - moved);
+      }
+    }
+  }
+
+  // A call after which the flow cannot go on fails again: a task that was submitted by halves never ends.
+  template <typename Call>
+  void attempt(const Call& call) {
+    if (!broken.empty()) throw Failure(broken_by, broken);
+    try {
+      call();
+    } catch (const std::invalid_argument&) {
+      throw;
+    } catch (const Failure& failure) {
+      broken_by = failure.code().value();
+      broken = failure.what();
+      throw;
+    } catch (const std::exception& error) {
+      broken_by = EIO;
+      broken = error.what();
+      throw;
     }
   }
 
   bool take_events() {
     bool any = false;
     elbow_broadcast_event event{};
+    event.size = sizeof event;
     for (;;) {
       const int found = elbow_broadcast_next(broadcast, &event);
       if (found < 0) throw Failure(errno, elbow_broadcast_error());
       if (found == 0) return any;
       any = true;
-      if (event.kind == ELBOW_RECEIVED) graph->received(event.operation);
-      if (event.kind == ELBOW_RELEASED) graph->released(event.operation);
-      if (event.kind == ELBOW_FAILED) throw Failure(ECOMM, event.text);
-      if (event.kind == ELBOW_LOST) throw Failure(ECOMM, "rank " + std::to_string(event.rank) + ": is gone");
-      if (event.kind == ELBOW_STALLED) throw Failure(ETIMEDOUT, event.text);
+      if (event.kind == ELBOW_BROADCAST_RECEIVED) graph->received(event.operation);
+      if (event.kind == ELBOW_BROADCAST_RELEASED) graph->released(event.operation);
+      if (event.kind == ELBOW_BROADCAST_FAILED) throw Failure(ECOMM, event.text);
+      if (event.kind == ELBOW_BROADCAST_LOST) throw Failure(ECOMM, "rank " + std::to_string(event.rank) + ": is gone");
+      // Others may compute for as long as their tasks take.
+      if (event.kind == ELBOW_BROADCAST_STALLED && settings.stalled != nullptr) {
+        settings.stalled(settings.stalled_state, event.text);
+      }
     }
   }
 
@@ -189,17 +242,22 @@ struct elbow_taskflow final : Actions {
 
   elbow_broadcast* broadcast;
   elbow_taskflow_settings settings;
+  elbow_broadcast_way way;
+  bool has_way;
   std::string tree;
-  elbow_executor executor{};
+  elbow_taskflow_executor executor{};
   Memory memory;
   std::optional<Graph> graph;
   std::priority_queue<Ready> ready;
   std::uint64_t count = 0;
   std::size_t running = 0;  // on the executor
   std::vector<Use> uses;
-  std::vector<elbow_recipient> list;
+  std::vector<elbow_broadcast_recipient> list;
   std::vector<Task*> finished;
+  std::string broken;  // why the flow cannot go on
+  int broken_by = 0;
   std::mutex mutex;
+  std::condition_variable task_over;
   std::vector<Task*> over;  // under the mutex
 };
 
@@ -210,69 +268,99 @@ elbow_taskflow* elbow_taskflow_new(elbow_broadcast* broadcast, int rank, int siz
   elbow_taskflow* result = nullptr;
   guarded([&] {
     if (broadcast == nullptr) throw std::invalid_argument("broadcast: is NULL; see elbow_broadcast_error()");
+    const elbow_taskflow_settings given = c::taken_or_zeros(settings, "settings", kSettings);
+    if (given.executor != nullptr && given.executor->run == nullptr) {
+      throw std::invalid_argument("executor: run is NULL; give the function, or no executor");
+    }
     if (rank < 0 || rank >= size) {
       throw std::invalid_argument("rank " + std::to_string(rank) + ": is none of " + std::to_string(size));
     }
-    result = new elbow_taskflow(broadcast, rank, size, settings == nullptr ? elbow_taskflow_settings{} : *settings);
+    result = new elbow_taskflow(broadcast, rank, size, given);
   });
   return result;
 }
 
 void elbow_taskflow_free(elbow_taskflow* flow) { delete flow; }
 
-int elbow_taskflow_register(elbow_taskflow* flow, void* memory, size_t size, int owner, elbow_data* data) {
-  return guarded([&] { *data = flow->graph->add(static_cast<std::byte*>(memory), size, owner); });
+int elbow_taskflow_register(elbow_taskflow* flow, void* memory, size_t size, int owner, elbow_taskflow_data* data) {
+  return guarded([&] {
+    c::refuse_null(flow, "flow");
+    c::refuse_null(data, "data");
+    *data = flow->graph->add(static_cast<std::byte*>(memory), size, owner);
+  });
 }
 
-int elbow_taskflow_submit(elbow_taskflow* flow, elbow_kernel kernel, const void* argument, size_t size,
-                          const elbow_use* uses, size_t count, int priority, int rank) {
+int elbow_taskflow_submit(elbow_taskflow* flow, elbow_taskflow_kernel kernel, const void* argument, size_t size,
+                          const elbow_taskflow_use* uses, size_t count, int priority, int rank) {
   return guarded([&] {
+    c::refuse_null(flow, "flow");
+    if (count > 0) c::refuse_null(uses, "uses");
+    if (size > 0) c::refuse_null(argument, "argument");
+    if (kernel == nullptr) throw std::invalid_argument("kernel: is NULL; give the function");
     flow->uses.clear();
     int writer = rank;
     for (size_t i = 0; i < count; ++i) {
       flow->uses.push_back({uses[i].data, mode_of(uses[i].mode)});
-      if (rank == ELBOW_ANYWHERE && uses[i].mode != ELBOW_READ) writer = flow->graph->owner(uses[i].data);
+      if (rank == ELBOW_TASKFLOW_ANYWHERE && uses[i].mode != ELBOW_TASKFLOW_READ)
+        writer = flow->graph->owner(uses[i].data);
     }
-    if (writer == ELBOW_ANYWHERE) {
-      throw std::invalid_argument("rank: ELBOW_ANYWHERE is where the task writes, and it writes nothing; name a rank");
+    if (writer == ELBOW_TASKFLOW_ANYWHERE) {
+      throw std::invalid_argument(
+          "rank: ELBOW_TASKFLOW_ANYWHERE is where the task writes, and it writes nothing; name a rank");
     }
-    flow->graph->submit(kernel, {static_cast<const std::byte*>(argument), size}, flow->uses, priority, writer);
-    // An executor's threads are to find their next tasks while others are submitted.
-    if (flow->executor.run != nullptr) flow->step();
-    flow->keep_window();
+    flow->attempt([&] {
+      flow->graph->submit(kernel, {static_cast<const std::byte*>(argument), size}, flow->uses, priority, writer);
+      // An executor's threads are to find their next tasks while others are submitted.
+      if (flow->executor.run != nullptr) flow->step();
+      flow->keep_window();
+    });
   });
 }
 
-int elbow_taskflow_expect(elbow_taskflow* flow, elbow_data data, size_t recipients) {
-  return guarded([&] { flow->graph->expect(data, recipients); });
+int elbow_taskflow_expect(elbow_taskflow* flow, elbow_taskflow_data data, size_t recipients) {
+  return guarded([&] {
+    c::refuse_null(flow, "flow");
+    flow->graph->expect(data, recipients);
+  });
 }
 
-int elbow_taskflow_flush(elbow_taskflow* flow, elbow_data data) {
-  return guarded([&] { flow->graph->flush(data); });
+int elbow_taskflow_flush(elbow_taskflow* flow, elbow_taskflow_data data) {
+  return guarded([&] {
+    c::refuse_null(flow, "flow");
+    flow->graph->flush(data);
+  });
 }
 
 int elbow_taskflow_progress(elbow_taskflow* flow) {
   return guarded([&] {
-    flow->graph->close();
-    flow->step();
+    c::refuse_null(flow, "flow");
+    flow->attempt([&] {
+      flow->graph->close();
+      flow->step();
+    });
   });
 }
 
 int elbow_taskflow_wait(elbow_taskflow* flow) {
   return guarded([&] {
-    flow->graph->close();
-    while (!flow->graph->idle()) {
-      if (!flow->step()) sched_yield();
-    }
+    c::refuse_null(flow, "flow");
+    flow->attempt([&] { flow->wait(); });
   });
 }
 
 int elbow_taskflow_count(elbow_taskflow* flow, elbow_taskflow_counters* counters) {
-  const Counters& now = flow->graph->counters();
-  *counters = {now.tasks, now.data, now.broadcasts, now.complete, now.late, now.messages, now.most};
-  return 0;
+  return guarded([&] {
+    c::refuse_null(flow, "flow");
+    const Counters& now = flow->graph->counters();
+    const elbow_taskflow_counters given{sizeof given, now.tasks, now.data,     now.broadcasts,
+                                        now.complete, now.late,  now.messages, now.most};
+    c::check_size(counters, "counters", kCounters);
+    c::give(given, counters);
+  });
 }
 
-const char* elbow_taskflow_error(void) { return last_error.c_str(); }
+const char* elbow_taskflow_version(void) { return ELBOWROOM_VERSION; }
+
+const char* elbow_taskflow_error(void) { return c::last_error; }
 
 }  // extern "C"

@@ -13,19 +13,19 @@ static void check(int failed) {
 }
 
 static void broadcast_from(elbow_broadcast* broadcast, int rank, int root, int tag, size_t size, const char* tree) {
-  elbow_operation operation;
+  elbow_broadcast_operation operation;
   if (rank == root) {
-    elbow_recipient others[3];
+    elbow_broadcast_recipient others[3];
     size_t count = 0;
     for (int other = 0; other < 4; ++other) {
-      if (other != root) others[count++] = (elbow_recipient){other, 0};
+      if (other != root) others[count++] = (elbow_broadcast_recipient){other, 0};
     }
-    const elbow_way way = {tree, 65536};
+    const elbow_broadcast_way way = {sizeof way, tree, 65536};
     check(elbow_broadcast_send(broadcast, 0, tag, data, size, others, count, &way, &operation));
   } else {
     check(elbow_broadcast_receive(broadcast, 0, root, tag, data, size, &operation));
   }
-  check(elbow_broadcast_wait(broadcast, operation, ELBOW_RELEASED));
+  check(elbow_broadcast_wait(broadcast, operation, ELBOW_BROADCAST_RELEASED));
 }
 
 int main(int argc, char** argv) {
@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm own;
   MPI_Comm_dup(MPI_COMM_WORLD, &own);
-  elbow_transport transport = elbow_transport_of_mpi(own);
+  elbow_broadcast_transport transport = elbow_broadcast_transport_of_mpi(own);
   elbow_broadcast* broadcast = elbow_broadcast_new(&transport, NULL);
   check(broadcast == NULL);
   int tag = 0;
