@@ -1,15 +1,20 @@
 """Broadcasts over MPI on this machine: what the library adds to MPI, and what trees save.
 
-    python benchmarks/broadcast_mpi.py [--mpi MPI] [--json]
+    python benchmarks/broadcast_mpi.py [--mpi MPI] [--json] [--smoke]
 
 In turns, repetition by repetition, data checked. To reach:
 - 2 ranks, 20,000 exchanges of 4 B: at most 1 us above MPI_Send and MPI_Recv, one way;
-- 2 ranks, 4 MiB and 16 MiB: at most 1.05 of MPI_Ibcast;
+- 2 ranks, 64 KiB, 256 KiB, 4 MiB and 16 MiB: at most 1.05 of MPI_Ibcast;
+- 3 ranks, 20,000 sends that nobody receives yet: at most 5 us for a further one;
+- 1,000,000 messages that are waited for by RECEIVED only: the last tenth takes at most 1.2 of the second
+  tenth's time, and at most 1 MiB more memory;
+- a message to a rank while another one computes in the middle of 4 MiB: at most 1 ms more;
 - 8 ranks, 2 MiB: binomial at most 0.5 of a loop of sends. Each rank is a host of its own (network namespaces,
   needs root) with a link of 200 Mbit/s. Beside it 8 ranks in shared memory, where copies cost memory
   bandwidth and not links: to reach the same where each rank has a core; n/a otherwise.
 
-Exit code 1 where one is missed. Needs a quiet machine; a minute.
+Exit code 1 where one is missed. Needs a quiet machine; a minute. `--smoke` runs all parts but the hosts with
+tiny sizes, and judges nothing: that they run.
 """
 
 from __future__ import annotations
@@ -33,7 +38,9 @@ from elbowroom.launch.broadcast_bench import measure_broadcasts
 from elbowroom.launch.launcher import Launch
 
 EXCHANGES, BLOCKS = 1000, 20
-LARGE = (4 * 2**20, 16 * 2**20)
+LARGE = (2**16, 2**18, 4 * 2**20, 16 * 2**20)
+OPEN = {"sends": 20_000, "waits": 1_000_000, "computing": 21}
+OPEN_SMOKE = {"sends": 200, "waits": 1000, "computing": 1}
 TREES = ("flat", "chain", "binary", "binomial", "two")
 RANKS, SIZE, SEGMENT = 8, 2 * 2**20, 65536
 LINK_MBIT = 200
@@ -54,9 +61,9 @@ class Row(NamedTuple):
     most: float | None = None
 
 
-def latency(mpi: str | None) -> Iterator[Row]:
+def latency(mpi: str | None, smoke: bool) -> Iterator[Row]:
     """4 B between two ranks."""
-    asked = {"exchanges": EXCHANGES, "blocks": BLOCKS, "size": 4}
+    asked = {"exchanges": 10 if smoke else EXCHANGES, "blocks": 1 if smoke else BLOCKS, "size": 4}
     found = measure_broadcasts([], Job(2, mpi=mpi), latency=asked).latency
     assert found is not None
     added = [ours - plain for ours, plain in zip(found.library, found.mpi, strict=True)]
@@ -65,14 +72,28 @@ def latency(mpi: str | None) -> Iterator[Row]:
     yield Row("2 ranks, 4 B, what the library adds", statistics.median(added) * 1e6, "us", 1.0)
 
 
-def beside_ibcast(mpi: str | None) -> Iterator[Row]:
+def beside_ibcast(mpi: str | None, smoke: bool) -> Iterator[Row]:
     """Large data to one recipient."""
-    asked = cases(LARGE, (1,), ("binomial",), repeat=101)
+    asked = cases(LARGE[:1] if smoke else LARGE, (1,), ("binomial",), repeat=1 if smoke else 101)
     for entry in entries(asked, measure_broadcasts(asked, Job(2, mpi=mpi))):
-        what = f"2 ranks, {entry.size >> 20} MiB"
+        what = f"2 ranks, {entry.size >> 10} KiB"
         yield Row(f"{what}, library", entry.time.median, "us")
         yield Row(f"{what}, MPI_Ibcast", entry.beside.ibcast.median, "us")
         yield Row(f"{what}, library/MPI_Ibcast", entry.time.median / entry.beside.ibcast.median, "", 1.05)
+
+
+def beside_open(mpi: str | None, smoke: bool) -> Iterator[Row]:
+    """What is not to depend on what else is open."""
+    found = measure_broadcasts([], Job(3, mpi=mpi), open_costs=OPEN_SMOKE if smoke else OPEN).open
+    assert found is not None
+    yield Row("a further send, the first tenth", found.send[0] * 1e6, "us")
+    yield Row("a further send, the last tenth", found.send[-1] * 1e6, "us", 5.0)
+    yield Row("a message waited for, the second tenth", found.wait[1] * 1e6, "us")
+    yield Row("a message waited for, last/second tenth", found.wait[-1] / found.wait[1], "", 1.2)
+    yield Row("memory, last tenth above second", found.memory[-1] - found.memory[1], "MiB", 1.0)
+    more = statistics.median(found.beside) - statistics.median(found.alone)
+    yield Row("256 KiB, no rank computes", statistics.median(found.alone) * 1e3, "ms")
+    yield Row("256 KiB, what a computing rank adds", more * 1e3, "ms", 1.0)
 
 
 def trees(where: str, found: list[BroadcastEntry], most: float | None) -> Iterator[Row]:
@@ -91,18 +112,19 @@ def trees(where: str, found: list[BroadcastEntry], most: float | None) -> Iterat
             yield Row(f"{where}, binomial/loop", entry.time.median / beside.sends.median, "", most)
 
 
-def asked_of_trees(repeat: int) -> list[Case]:
-    whole = cases((SIZE,), (RANKS - 1,), TREES, repeat=repeat)
-    cut = cases((SIZE,), (RANKS - 1,), ("chain", "binary", "two"), segment=SEGMENT, repeat=repeat)
+def asked_of_trees(repeat: int, size: int = SIZE, ranks: int = RANKS) -> list[Case]:
+    whole = cases((size,), (ranks - 1,), TREES, repeat=repeat)
+    cut = cases((size,), (ranks - 1,), ("chain", "binary", "two"), segment=SEGMENT, repeat=repeat)
     return whole + cut
 
 
-def in_shared_memory(mpi: str | None) -> Iterator[Row]:
+def in_shared_memory(mpi: str | None, smoke: bool) -> Iterator[Row]:
     cores = len(os.sched_getaffinity(0))
-    asked = asked_of_trees(21)
-    found = list(entries(asked, measure_broadcasts(asked, Job(RANKS, mpi=mpi))))
-    enough = cores >= RANKS
-    where = f"{RANKS} ranks, {cores} cores" if enough else f"{RANKS} ranks share {cores} cores"
+    ranks = 3 if smoke else RANKS
+    asked = asked_of_trees(1, SEGMENT * 2, ranks) if smoke else asked_of_trees(21)
+    found = list(entries(asked, measure_broadcasts(asked, Job(ranks, mpi=mpi))))
+    enough = cores >= ranks
+    where = f"{ranks} ranks, {cores} cores" if enough else f"{ranks} ranks share {cores} cores"
     yield from trees(where, found, 0.5 if enough else None)
 
 
@@ -131,16 +153,18 @@ def main() -> int:
     parser = Command(__doc__, smoke="")
     parser.add_argument("--mpi", help="as `elbowroom run --mpi`; default: the embedded one")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--smoke", action="store_true", help="tiny sizes; whether all parts run")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         parts = (
-            latency(asked.mpi),
-            beside_ibcast(asked.mpi),
-            in_shared_memory(asked.mpi),
-            behind_links(Path(folder)),
+            latency(asked.mpi, asked.smoke),
+            beside_ibcast(asked.mpi, asked.smoke),
+            beside_open(asked.mpi, asked.smoke),
+            in_shared_memory(asked.mpi, asked.smoke),
+            () if asked.smoke else behind_links(Path(folder)),
         )
         rows = [row for part in parts for row in part]
-    missed = [row for row in rows if row.most is not None and row.value > row.most]
+    missed = [row for row in rows if row.most is not None and row.value > row.most and not asked.smoke]
     if asked.json:
         told: list[dict[str, Any]] = [row._asdict() for row in rows]
         print(json.dumps(told, indent=1))

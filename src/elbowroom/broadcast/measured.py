@@ -84,6 +84,19 @@ class Exchanges(msgspec.Struct, frozen=True):
     library: tuple[float, ...]
 
 
+class OpenCosts(msgspec.Struct, frozen=True):
+    """What is not to depend on what else is open: s of a `send` and of a message that is waited for (`wait`),
+    and MiB of its process (`memory`), by tenths; s of a message while no rank computes (`alone`), and while
+    one does (`beside`), by repetition.
+    """
+
+    send: tuple[float, ...]
+    wait: tuple[float, ...]
+    memory: tuple[float, ...]
+    alone: tuple[float, ...]
+    beside: tuple[float, ...]
+
+
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """What the program answers: `cases` in the order of the request; `host_ranks` and `host_cores` of the
     host with the fewest cores for each rank; `clock_error`: how wrong times of two ranks may be, s.
@@ -97,6 +110,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     cases: tuple[CaseTimes, ...]
     beside: tuple[MpiTimes, ...] = ()
     latency: Exchanges | None = None
+    open: OpenCosts | None = None
 
     @property
     def oversubscribed(self) -> bool:
