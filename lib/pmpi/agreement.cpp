@@ -1,8 +1,8 @@
-#include "pmpi/trace/agreement.hpp"
+#include "pmpi/agreement.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <mpi.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,29 +10,29 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <sstream>
 #include <thread>
+#include <utility>
+
+#include "pmpi/nodes.hpp"
 
 namespace elbowroom::pmpi {
 namespace {
 
-namespace fs = std::filesystem;
+using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr int kDecisionTag = 31643;
-// How long the leader waits for signs of ranks that leave none, as far as it can tell: MPI_Init need not synchronise, and
-// directories of network file systems are cached.
-constexpr milliseconds kSettling{2000};
-constexpr milliseconds kPatience{30000};
-constexpr milliseconds kLook{100};  // between two looks at the decision
+// The longest time between two looks at the folder, and more for each rank: all look at one file server.
+constexpr milliseconds kLook{100};
+constexpr microseconds kLookOfRank{10};
+constexpr milliseconds kFresh{20};  // what was looked for later than this may be hidden by a cache
 constexpr std::size_t kReserveBytes = 256U << 10;
-constexpr std::size_t kReserveBytesOfRank = 64;
+constexpr std::size_t kReserveBytesOfRank = 256;
 constexpr const char* kEnd = "end";
+constexpr const char* kSigns[] = {"ready", "absent", "refused"};
 
 // Whole or not at all for those who read it, and only where there is no such file: 0, or errno.
 int create(const std::string& path, const std::string& text) {
@@ -43,6 +43,9 @@ int create(const std::string& path, const std::string& text) {
   const bool whole = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   const int code = whole ? 0 : ENOSPC;
   close(file);
+  if (!whole) {
+    unlink(path.c_str());
+  }
   return code;
 }
 
@@ -65,165 +68,179 @@ std::string named(const std::vector<int>& ranks) {
 
 void say(const std::string& sentence) { std::fprintf(stderr, "elbowroom: %s\n", sentence.c_str()); }
 
+std::string name_of(int rank, Sign sign, const std::string& node) {
+  return std::to_string(rank) + "." + kSigns[static_cast<int>(sign)] + "." + node;
+}
+
+// Pauses that become longer, up to one that depends on how many look.
+class Pauses {
+ public:
+  explicit Pauses(int ranks) : most_(kLook + kLookOfRank * ranks) {}
+  // Whether caches may hide what was created meanwhile.
+  bool pause() {
+    std::this_thread::sleep_for(next_);
+    const bool long_ago = next_ > kFresh;
+    next_ = std::min<microseconds>(2 * next_, most_);
+    return long_ago;
+  }
+
+ private:
+  microseconds most_;
+  microseconds next_{500};
+};
+
 }  // namespace
 
-Agreement::Agreement(std::string folder, int rank, int ranks)
-    : folder_(std::move(folder) + "/agreement"), rank_(rank), ranks_(ranks) {}
+Agreement::Agreement(std::string folder, int rank, int ranks, Words words, Limits limits)
+    : folder_(std::move(folder)), rank_(rank), ranks_(ranks), words_(words), limits_(limits) {}
 
-bool Agreement::announce(const std::string& refusal) {
+bool Agreement::announce(Sign sign, const std::string& reason) {
   reserve_.resize(kReserveBytes + static_cast<std::size_t>(ranks_) * kReserveBytesOfRank);
-  std::error_code failed;
-  fs::create_directories(folder_, failed);
-  const std::string own = std::to_string(rank_);
-  const int code = refusal.empty() ? create(path(own + ".ready"), "") : create(path(own + ".refused"), refusal);
-  leads_ = code == 0 && create(path("leader"), own + "\n" + kEnd) == 0;
+  mkdir(folder_.c_str(), 0777);
+  own_ = name_of(rank_, sign, node_name());
+  const int code = create(path(own_), reason);
+  leads_ = code == 0 && create(path("leader"), std::to_string(rank_) + "\n" + kEnd) == 0;
   return code == 0;
 }
 
-std::vector<int> Agreement::members() {
+Decision Agreement::decide() {
   std::vector<char>().swap(reserve_);
-  int leader = rank_;
-  for (const auto deadline = steady_clock::now() + kPatience; !leads_;) {
-    std::istringstream words(text_of(path("leader")));
-    std::string end;
-    if ((words >> leader >> end && end == kEnd) || steady_clock::now() > deadline) {
-      break;
-    }
-    std::this_thread::sleep_for(milliseconds(1));
-  }
-  if (leads_) {
-    lead();
-  } else {
-    await(leader);
-  }
-  unlink(path(std::to_string(rank_) + ".ready").c_str());
-  return decision_.records ? decision_.informed : std::vector<int>();
+  Decision decision = leads_ ? lead(settled_signs(), -1) : await();
+  unlink(path(own_).c_str());
+  return decision;
 }
 
-void Agreement::refuse() {
+void Agreement::lead_if_first() {
+  std::vector<char>().swap(reserve_);
   if (leads_) {
-    lead();
+    lead(settled_signs(), -1);
   }
 }
 
 Agreement::Signs Agreement::signs() const {
   Signs result;
+  result.hosts.resize(static_cast<std::size_t>(ranks_));
   // Not std::filesystem: where it has no memory to open a folder, libstdc++ ends the program.
   const std::unique_ptr<DIR, int (*)(DIR*)> open_folder(opendir(folder_.c_str()), closedir);
+  std::vector<int>* const lists[] = {&result.ready, &result.absent, &result.refused};
   while (const dirent* entry = open_folder == nullptr ? nullptr : readdir(open_folder.get())) {
     const std::string name = entry->d_name;
     int rank = -1;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), rank);
-    const std::string kind = error == std::errc() ? std::string(end) : "";
-    if (rank >= 0 && rank < ranks_ && kind == ".ready") {
-      result.ready.push_back(rank);
-    } else if (rank >= 0 && rank < ranks_ && kind == ".refused") {
-      result.refused.push_back(rank);
+    const std::string rest = error == std::errc() ? std::string(end) : "";
+    for (std::size_t i = 0; i < std::size(kSigns); ++i) {
+      const std::string front = std::string(".") + kSigns[i] + ".";
+      if (rank >= 0 && rank < ranks_ && rest.starts_with(front)) {
+        lists[i]->push_back(rank);
+        result.hosts[static_cast<std::size_t>(rank)] = rest.substr(front.size());
+      }
     }
   }
-  std::sort(result.ready.begin(), result.ready.end());
-  std::sort(result.refused.begin(), result.refused.end());
+  for (std::vector<int>* const list : lists) {
+    std::sort(list->begin(), list->end());
+  }
   return result;
 }
 
 Agreement::Signs Agreement::settled_signs() const {
-  const auto deadline = steady_clock::now() + kSettling;
-  auto pause = milliseconds(2);
+  const auto deadline = steady_clock::now() + limits_.settling;
+  Pauses pauses(ranks_);
   Signs result = signs();
-  while (static_cast<int>(result.ready.size() + result.refused.size()) < ranks_ && steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(pause);
-    pause = std::min(2 * pause, kLook);
+  while (static_cast<int>(result.ready.size() + result.absent.size() + result.refused.size()) < ranks_ &&
+         steady_clock::now() < deadline) {
+    if (pauses.pause()) {
+      refresh();
+    }
     result = signs();
   }
   return result;
 }
 
+void Agreement::say_missing(const std::vector<int>& ranks, const std::string& why) const {
+  say("the " + std::string(words_.recording) + " lacks " + named(ranks) + ": " + why);
+}
+
 void Agreement::explain(const Signs& all) const {
+  const auto reason = [&](int rank, Sign sign) {
+    return text_of(path(name_of(rank, sign, all.hosts[static_cast<std::size_t>(rank)])));
+  };
   if (!all.refused.empty()) {
-    const std::string first = std::to_string(all.refused.front());
+    const int first = all.refused.front();
     const std::string others =
         all.refused.size() > 1 ? " (" + std::to_string(all.refused.size()) + " ranks cannot)" : "";
-    say("the job is not traced: rank " + first + " cannot record" + others + ": " + text_of(path(first + ".refused")));
+    say("the job is not " + std::string(words_.recorded) + ": rank " + std::to_string(first) + " cannot record" +
+        others + ": " + reason(first, Sign::refused));
     return;
+  }
+  if (!all.absent.empty()) {
+    say_missing(all.absent, reason(all.absent.front(), Sign::absent));
   }
   std::vector<int> silent;
   for (int rank = 0; rank < ranks_; ++rank) {
-    if (!std::binary_search(all.ready.begin(), all.ready.end(), rank)) {
+    if (all.hosts[static_cast<std::size_t>(rank)].empty()) {
       silent.push_back(rank);
     }
   }
   if (!silent.empty()) {
-    say("the trace lacks " + named(silent) +
-        ": linked statically, started without LD_PRELOAD, on a host without the tracer's library, or unable to write "
-        "to the trace's directory");
+    say_missing(silent,
+                "linked statically, started without LD_PRELOAD, on a host without elbowroom's library, unable to write "
+                "to the " +
+                    std::string(words_.recording) + "'s folder, or later in MPI_Init than others by seconds");
   }
 }
 
-void Agreement::lead() {
-  const Signs all = settled_signs();
-  const Decision decision{all.refused.empty(), all.ready};
-  if (!write(decision)) {
-    read(decision_);
-    return;
+Decision Agreement::lead(const Signs& all, int without) const {
+  Decision decision{all.refused.empty(), all.ready, nodes_of_names(all.hosts)};
+  std::erase(decision.members, without);
+  if (write(decision)) {
+    explain(all);
+    return decision;
   }
-  decision_ = decision;
-  explain(all);
-  std::vector<int> message(1, decision.records ? 1 : 0);
-  if (static_cast<int>(decision.informed.size()) < ranks_) {
-    message.insert(message.end(), decision.informed.begin(), decision.informed.end());
+  // Another process was quicker, or the file system is full.
+  decision = {};
+  const auto deadline = steady_clock::now() + limits_.patience;
+  while (!read(decision) && steady_clock::now() < deadline) {
+    refresh();
+    std::this_thread::sleep_for(kLook);
   }
-  for (const int rank : decision.informed) {
-    if (rank != rank_) {
-      PMPI_Send(message.data(), static_cast<int>(message.size()), MPI_INT, rank, kDecisionTag, MPI_COMM_WORLD);
-    }
-  }
+  return decision;
 }
 
-void Agreement::await(int leader) {
-  const auto begun = steady_clock::now();
-  auto next_look = begun;
-  bool informed = false;
-  auto pause = std::chrono::microseconds(20);
-  for (;;) {
-    int there = 0;
-    MPI_Status status;
-    PMPI_Iprobe(leader, kDecisionTag, MPI_COMM_WORLD, &there, &status);
-    if (there != 0) {
-      int count = 0;
-      PMPI_Get_count(&status, MPI_INT, &count);
-      std::vector<int> message(static_cast<std::size_t>(count));
-      PMPI_Recv(message.data(), count, MPI_INT, leader, kDecisionTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      decision_ = {message[0] == 1, {message.begin() + 1, message.end()}};
-      for (int rank = 0; count == 1 && rank < ranks_; ++rank) {
-        decision_.informed.push_back(rank);
-      }
-      return;
-    }
-    const auto now = steady_clock::now();
-    if (!informed && now >= next_look) {
-      next_look = now + kLook;
-      Decision decision;
-      if (read(decision)) {
-        informed = std::binary_search(decision.informed.begin(), decision.informed.end(), rank_);
-        if (!informed) {
-          return;  // with that of the constructor: nobody records, as far as this process is concerned
-        }
-      } else if (now - begun > kPatience && write({})) {
-        say("the job is not traced: rank " + std::to_string(rank_) + " waited " +
-            std::to_string(kPatience.count() / 1000) + " s for rank " + std::to_string(leader) + " to say who records");
-        return;
-      }
-    }
-    std::this_thread::sleep_for(pause);
-    pause = std::min(2 * pause, std::chrono::microseconds(2000));
-  }
+int Agreement::leader() const {
+  std::istringstream words(text_of(path("leader")));
+  int rank = -1;
+  words >> rank;
+  return rank;
 }
 
+Decision Agreement::await() const {
+  const auto deadline = steady_clock::now() + limits_.patience;
+  Pauses pauses(ranks_);
+  Decision decision;
+  while (!read(decision)) {
+    if (steady_clock::now() > deadline) {
+      return lead(signs(), leader());
+    }
+    if (pauses.pause()) {
+      refresh();
+    }
+  }
+  return decision;
+}
+
+void Agreement::refresh() const {
+  const std::string own = path("look-" + std::to_string(rank_));
+  create(own, "");
+  unlink(own.c_str());
+}
+
+// The node of each rank; with a + before it, the rank records.
 bool Agreement::write(const Decision& decision) const {
   std::ostringstream text;
   text << (decision.records ? "record\n" : "do not record\n");
-  for (const int rank : decision.informed) {
-    text << rank << ' ';
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const bool records = std::binary_search(decision.members.begin(), decision.members.end(), rank);
+    text << (records ? "+" : "") << decision.nodes[static_cast<std::size_t>(rank)] << ' ';
   }
   text << '\n' << kEnd;
   return create(path("decision"), text.str()) == 0;
@@ -234,15 +251,22 @@ bool Agreement::read(Decision& decision) const {
   std::istringstream text(text_of(path("decision")));
   std::string first;
   std::getline(text, first);
-  Decision result{first == "record", {}};
-  for (int rank = 0; text >> rank;) {
-    result.informed.push_back(rank);
+  Decision result{first == "record", {}, {}};
+  std::string word;
+  while (text >> word && word != kEnd) {
+    const bool records = word.starts_with("+");
+    if (records) {
+      result.members.push_back(static_cast<int>(result.nodes.size()));
+    }
+    std::int32_t node = 0;
+    std::from_chars(word.data() + (records ? 1 : 0), word.data() + word.size(), node);
+    result.nodes.push_back(node);
   }
-  text.clear();
-  std::string end;
-  if (!(text >> end) || end != kEnd) {
+  if (word != kEnd) {
     return false;
   }
+  // Of another job, where nothing tells jobs apart.
+  result.records = result.records && static_cast<int>(result.nodes.size()) == ranks_;
   decision = result;
   return true;
 }
