@@ -3,7 +3,8 @@
     python benchmarks/profile_cost.py [--mpi openmpi] [--repeat 7] [--seconds 4] [--libraries FOLDER] [--json]
 
 First calls as in trace_mpi.py: alone, with a profiler of call sites preloaded (callsites.c: stack, hash
-table, times, as mpiP does it), and profiled. To reach: 100 ns added to each call.
+table, times, as mpiP does it), and profiled. To reach: 100 ns added to each call, and MPI_Testsome over 1,000
+pending requests 1.2 times as long at most.
 Then the mini-kernel `cg` on two processes that compute (--compute work), the same three kinds in turn: the
 added share of its time with the interval over repetitions, and, since that is noisier than the bar, the same
 share from its calls and what a call costs. To reach: 0.5 %.
@@ -22,7 +23,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from trace_mpi import Told, c_wrapper, measured, print_costs
+from trace_mpi import POLL, Told, c_wrapper, is_missed, measured, print_costs
 
 from elbowroom.launch import build
 from elbowroom.launch.mpi import Mpi, find_mpi, launch_environment
@@ -107,7 +108,7 @@ def main() -> None:
         costs = measured(mpi, kinds, arguments.repeat)
         times, calls = runs_of_cg(mpi, kinds, arguments.repeat, arguments.seconds, Path(name))
     added = {call: costs["profiled"][call] - alone for call, alone in costs["alone"].items()}
-    worst = max(added.values())
+    worst = max(more for call, more in added.items() if call != POLL)
     ratios = {kind: kept(times["alone"], times[kind], duration=True) for kind in ("call sites", "profiled")}
     run_seconds = min(one for values in times["alone"].values() for one in values)
     counted = calls * worst * 1e-9 / run_seconds
@@ -122,7 +123,8 @@ def main() -> None:
         for kind, ratio in ratios.items():
             print(f"  {kind:<12}{added_share(ratio)}")
         print(f"  profiled, from its calls and the largest cost above: {100 * counted:+.3f} %")
-    sys.exit(1 if worst > CALL_LIMIT or counted > RUN_LIMIT else 0)
+    missed = is_missed(costs["alone"], added, CALL_LIMIT)
+    sys.exit(1 if missed or counted > RUN_LIMIT else 0)
 
 
 if __name__ == "__main__":

@@ -51,11 +51,14 @@ class Counts {
     return pair_key(peer, static_cast<int>(static_cast<std::uint32_t>(tag) >> 16));
   }
 
-  std::unordered_map<std::uint64_t, Page, Mixed> pages_;
+  // NULL where there is none.
+  Page* find_page(std::uint64_t key) const;
+
+  mutable std::unordered_map<std::uint64_t, Page, Mixed> pages_;
   std::unordered_map<std::uint64_t, std::uint32_t, Mixed> large_;  // counts of 255 and more
   // The page that was used last; pages stay where they are.
   mutable std::uint64_t last_key_ = 0;
-  mutable const Page* last_ = nullptr;
+  mutable Page* last_ = nullptr;
 };
 
 }  // namespace elbowroom::pmpi
