@@ -3,7 +3,8 @@
     python benchmarks/profile_cost.py [--mpi openmpi] [--repeat 7] [--seconds 4] [--libraries FOLDER] [--json]
 
 First calls as in trace_mpi.py: alone, with a profiler of call sites preloaded (callsites.c: stack, hash
-table, times, as mpiP does it), and profiled. To reach: 100 ns added to each call.
+table, times, as mpiP does it), and profiled. To reach: 100 ns added to each call, and MPI_Testsome over 1,000
+pending requests 1.2 times as long at most.
 Then the mini-kernel `cg` on two processes that compute (--compute work), the same three kinds in turn: the
 added share of its time with the interval over repetitions, and, since that is noisier than the bar, the same
 share from its calls and what a call costs. To reach: 0.5 %.
@@ -22,7 +23,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from command import Command, status
-from trace_mpi import Told, c_wrapper, measured, print_costs
+from trace_mpi import POLL, Told, c_wrapper, is_missed, measured, print_costs
 
 from elbowroom.launch import build
 from elbowroom.launch.mpi import Mpi, find_mpi, launch_environment
@@ -105,7 +106,7 @@ def main() -> None:
         costs = measured(mpi, kinds, arguments.repeat)
         times, calls = runs_of_cg(mpi, kinds, arguments.repeat, arguments.seconds, Path(name))
     added = {call: costs["profiled"][call] - alone for call, alone in costs["alone"].items()}
-    worst = max(added.values())
+    worst = max(more for call, more in added.items() if call != POLL)
     ratios = {kind: kept(times["alone"], times[kind], duration=True) for kind in ("call sites", "profiled")}
     run_seconds = min(one for values in times["alone"].values() for one in values)
     counted = calls * worst * 1e-9 / run_seconds
@@ -120,7 +121,8 @@ def main() -> None:
         for kind, ratio in ratios.items():
             print(f"  {kind:<12}{added_share(ratio)}")
         print(f"  profiled, from its calls and the largest cost above: {100 * counted:+.3f} %")
-    sys.exit(status(arguments, worst > CALL_LIMIT or counted > RUN_LIMIT))
+    missed = is_missed(costs["alone"], added, CALL_LIMIT)
+    sys.exit(status(arguments, missed or counted > RUN_LIMIT))
 
 
 if __name__ == "__main__":

@@ -80,25 +80,28 @@ typedef struct elbow_profile_settings {
   const char* path; /* must not exist yet */
   int32_t rank;
   int32_t ranks;
-  const int32_t* nodes; /* the node of each rank, numbered from 0 */
+  const int32_t* nodes; /* the node of each rank, numbered from 0; NULL: elbow_profile_set_nodes will say it */
   const char* mpi;      /* what the MPI says of itself */
   const char* const* calls;
   uint32_t call_kinds;
   uint64_t window_ns; /* 0: 1 ms */
   uint32_t windows;   /* even; 0: 4096 */
-  uint64_t records;   /* a power of two; 0: 1 Mi */
+  uint64_t records;   /* a power of two, 2^40 at most; 0: 1 Mi */
   int threads;        /* whether several threads add at once */
 } elbow_profile_settings;
 
 typedef struct elbow_profile elbow_profile;
 
-/* Creates the file, valid from now on. Any thread. */
+/* Creates the file, valid from now on if the nodes are known. Any thread. */
 ELBOW_API elbow_profile* elbow_profile_new(const elbow_profile_settings* settings);
+/* The node of each rank, once, before the first record: the file is valid, and the profile begins now. */
+ELBOW_API int elbow_profile_set_nodes(elbow_profile* profile, const int32_t* nodes);
 /* CLOCK_MONOTONIC, ns, to some 100 ns; by the processor's counter where that can be trusted. Any thread. */
 ELBOW_API uint64_t elbow_profile_now(void);
 /* Adds to totals and windows, and keeps the record itself if `keep` is not 0. Totals count records with
- * ELBOW_PROFILE_INSIDE, which are calls. -1, once, where there is no space for more records (ENOSPC); the rest goes on.
- * Any thread where `threads` is set; without, one at a time. */
+ * ELBOW_PROFILE_INSIDE, which are calls. -1, once, where there is no space for more records (ENOSPC); the rest goes on. -1
+ * also for a record whose `call` is none of `calls` (EINVAL), of which nothing is kept. Any thread where `threads` is set;
+ * without, one at a time. */
 ELBOW_API int elbow_profile_add(elbow_profile* profile, const elbow_profile_record* record, int keep);
 /* Adds which cores each thread of the process may run on now, and its CPU time: some 10 us for each thread, to be called at
  * the begin, at the end and now and then. Not by two threads at once. */

@@ -1,11 +1,9 @@
 #include "pmpi/books.hpp"
 
-#include <dlfcn.h>
+#include <pthread.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <thread>
 
 #include "pmpi/shim.hpp"
@@ -13,7 +11,6 @@
 namespace elbowroom::pmpi {
 
 std::atomic<bool> listening{false};
-thread_local int depth = 0;
 
 namespace {
 
@@ -29,39 +26,6 @@ Books& books() {
 
 }  // namespace
 
-void* find_next(const char* name) {
-  void* symbol = dlsym(RTLD_NEXT, name);
-  if (symbol == nullptr) {
-    char profiling[128];  // the program's memory may be used up
-    std::snprintf(profiling, sizeof profiling, "%c%s", name[0] == 'm' ? 'p' : 'P', name);
-    symbol = dlsym(RTLD_NEXT, profiling);
-  }
-  if (symbol == nullptr) {
-    std::fprintf(stderr,
-                 "elbowroom: %s is missing in the libraries behind elbowroom's, which was built for another MPI\n",
-                 name);
-    std::abort();
-  }
-  return symbol;
-}
-
-Call::Call(int number) : Call(number, About{}) {}
-
-// The tool may write files: errno stays as the program, or MPI, has set it.
-Call::Call(int number, const About& about) : about_(about), number_(number) {
-  const int error = errno;
-  ++depth;
-  tool_enter(number_, about_);
-  errno = error;
-}
-
-Call::~Call() {
-  const int error = errno;
-  tool_leave(number_, about_);
-  --depth;
-  errno = error;
-}
-
 Locked::Locked() {
   if (several) {
     while (taken.test_and_set(std::memory_order_acquire)) {
@@ -75,6 +39,8 @@ Locked::~Locked() {
     taken.clear(std::memory_order_release);
   }
 }
+
+const Operations& pending() { return books().operations; }
 
 Books* Locked::operator->() { return &books(); }
 
@@ -93,7 +59,14 @@ void give_up_messages() {
 
 bool threaded() { return several; }
 
-void set_threaded(bool threads) { several = threads; }
+// Another thread may hold the lock while the process forks; what the child calls is not its parent's.
+void set_threaded(bool threads) {
+  several = threads;
+  pthread_atfork(nullptr, nullptr, [] {
+    listening = false;
+    taken.clear();
+  });
+}
 
 std::uint64_t bytes_of(MPI_Count count, MPI_Datatype type) {
   MPI_Count size = 0;

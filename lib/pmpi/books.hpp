@@ -1,15 +1,16 @@
 // What is remembered from call to call, of the whole process: communicators, windows, requests and matched messages.
 #pragma once
 
-#include <mpi.h>
-
 #include <atomic>
 #include <new>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "pmpi/communicators.hpp"
 #include "pmpi/hooks.hpp"
+#include "pmpi/mpi.hpp"
+#include "pmpi/operations.hpp"
 
 namespace elbowroom::pmpi {
 
@@ -38,13 +39,13 @@ struct Probed {
   std::uint32_t sequence;
 };
 
-using Operations = std::unordered_map<std::uintptr_t, Operation, Mixed>;
+using Operations = OperationTable<Operation>;
 
 struct Books {
   Communicators communicators;
-  Operations operations;                                                // by request
-  std::unordered_map<std::uintptr_t, Probed, Mixed> probed;             // by message
-  std::unordered_map<std::uintptr_t, std::vector<int>, Mixed> windows;  // ranks in MPI_COMM_WORLD
+  Operations operations;                                     // by request
+  std::unordered_map<std::uintptr_t, Probed, Mixed> probed;  // by message
+  std::unordered_map<std::uintptr_t, CommunicatorPointer, Mixed> windows;
 };
 
 // The books, for this thread alone. The lock is taken only where MPI_THREAD_MULTIPLE was granted, and held for some ten
@@ -64,19 +65,37 @@ class Locked {
 bool books_complete();
 void give_up_messages();
 
-// Runs `work(books)` with the lock; does nothing once the books are incomplete. Never throws: the program goes on.
+// Runs `work` while the books are complete, which they are no more where it had no memory. Never throws: the program goes on.
 template <typename Work>
-void in_books(Work work) noexcept {
+void with_memory(Work work) noexcept {
   if (!books_complete()) {
     return;
   }
   try {
-    Locked books;
-    work(*books);
+    work();
   } catch (const std::bad_alloc&) {
     give_up_messages();
   }
 }
+
+// The same with the books and the lock.
+template <typename Work>
+void in_books(Work work) noexcept {
+  with_memory([&] {
+    Locked books;
+    work(*books);
+  });
+}
+
+// Reading it without the lock: operations.hpp.
+const Operations& pending();
+
+// A communicator was made; without the lock.
+void add_communicator(MPI_Comm handle, std::uint32_t number);
+// A receive whose call left by an exception gets nothing.
+void abandon(std::optional<Operation>& receive);
+// Nothing more will be heard of the operations that are not complete.
+void leave_open();
 
 // Whether several threads call MPI at once; said once, at MPI_Init.
 bool threaded();

@@ -24,10 +24,42 @@ std::uint32_t folded(std::uint64_t hash) {
 
 }  // namespace
 
-void Communicators::start() {
-  PMPI_Comm_group(MPI_COMM_WORLD, &world_group_);
-  add(MPI_COMM_WORLD, 0);
-  add(MPI_COMM_SELF, 1);
+Ranks::Ranks(const std::vector<int>& world) : size_(static_cast<int>(world.size())) {
+  if (world.empty()) {
+    return;
+  }
+  first_ = world[0];
+  step_ = world.size() > 1 ? world[1] - world[0] : 0;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (world[static_cast<std::size_t>(rank)] != first_ + rank * step_) {
+      listed_ = std::make_shared<const std::vector<int>>(world);
+      return;
+    }
+  }
+}
+
+void Ranks::share(const Ranks& other) {
+  if (listed_ != nullptr && other.listed_ != nullptr && *listed_ == *other.listed_) {
+    listed_ = other.listed_;
+  }
+}
+
+CommunicatorPointer describe(MPI_Comm handle, std::uint32_t number) {
+  if (handle == MPI_COMM_NULL) {
+    return nullptr;
+  }
+  auto communicator = std::make_shared<Communicator>();
+  communicator->number = number;
+  int inter = 0;
+  PMPI_Comm_test_inter(handle, &inter);
+  PMPI_Comm_size(handle, &communicator->members);
+  MPI_Group group = MPI_GROUP_NULL;
+  (inter != 0 ? PMPI_Comm_remote_group : PMPI_Comm_group)(handle, &group);
+  const std::vector<int> ranks = world_ranks(group);
+  PMPI_Group_free(&group);
+  communicator->world = Ranks(ranks);
+  communicator->span = tool_communicator(ranks, number == kForeign ? 0 : communicator->members);
+  return communicator;
 }
 
 const CommunicatorPointer& Communicators::find(MPI_Comm handle) {
@@ -62,20 +94,10 @@ std::uint32_t Communicators::number_for_group(std::uint32_t parent, const std::v
   return folded(mix(hash, ++groups_[hash]));
 }
 
-void Communicators::add(MPI_Comm handle, std::uint32_t number) {
-  if (handle == MPI_COMM_NULL) {
-    return;
+void Communicators::add(MPI_Comm handle, CommunicatorPointer communicator) {
+  for (const auto& [key, known] : known_) {
+    communicator->world.share(known->world);
   }
-  auto communicator = std::make_shared<Communicator>();
-  communicator->number = number;
-  int inter = 0;
-  PMPI_Comm_test_inter(handle, &inter);
-  PMPI_Comm_size(handle, &communicator->members);
-  MPI_Group group = MPI_GROUP_NULL;
-  (inter != 0 ? PMPI_Comm_remote_group : PMPI_Comm_group)(handle, &group);
-  communicator->world = world_ranks(group);
-  PMPI_Group_free(&group);
-  communicator->span = tool_communicator(communicator->world, number == kForeign ? 0 : communicator->members);
   if (key_of(handle) == last_key_) {
     last_ = nullptr;
   }
@@ -90,18 +112,21 @@ void Communicators::remove(MPI_Comm handle) {
   known_.erase(key_of(handle));
 }
 
-std::vector<int> Communicators::world_ranks(MPI_Group group) const {
+std::vector<int> world_ranks(MPI_Group group) {
   int size = 0;
   PMPI_Group_size(group, &size);
   std::vector<int> own(static_cast<std::size_t>(size));
   std::vector<int> world(own.size());
   std::iota(own.begin(), own.end(), 0);
-  PMPI_Group_translate_ranks(group, size, own.data(), world_group_, world.data());
+  MPI_Group all = MPI_GROUP_NULL;
+  PMPI_Comm_group(MPI_COMM_WORLD, &all);
+  PMPI_Group_translate_ranks(group, size, own.data(), all, world.data());
+  PMPI_Group_free(&all);
   std::replace(world.begin(), world.end(), MPI_UNDEFINED, kNobody);
   return world;
 }
 
-std::vector<int> Communicators::own_ranks(MPI_Comm handle) const {
+std::vector<int> own_ranks(MPI_Comm handle) {
   MPI_Group group = MPI_GROUP_NULL;
   PMPI_Comm_group(handle, &group);
   std::vector<int> ranks = world_ranks(group);

@@ -1,16 +1,16 @@
 #include "pmpi/fortran.hpp"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdio>
 
+#include "pmpi/lookup.hpp"
+
 namespace elbowroom::pmpi::fortran {
 namespace {
 
-// What stands for an argument that is left out. Of a fixed size: called from shims, which no exception may cross.
+// What stands for an argument that is left out.
 class Addresses {
  public:
   // A common, whose address stands for something; compilers spell its name differently.
@@ -18,14 +18,13 @@ class Addresses {
     for (const char* ending : {"_", "", "__"}) {
       char spelled[64];
       std::snprintf(spelled, sizeof spelled, "%s%s", name, ending);
-      add(dlsym(RTLD_DEFAULT, spelled));
+      for_each_definition(spelled, [this](const void* address) { return add(address); });
     }
   }
 
   // A variable of MPI that holds such an address.
   void add_held(const char* name) {
-    const void* const* place = static_cast<const void* const*>(dlsym(RTLD_DEFAULT, name));
-    add(place == nullptr ? nullptr : *place);
+    for_each_definition(name, [this](const void* place) { return add(*static_cast<const void* const*>(place)); });
   }
 
   bool contains(const void* given) const {
@@ -33,9 +32,15 @@ class Addresses {
   }
 
  private:
-  void add(const void* address) { all_.at(count_++) = address; }
+  // Several objects of a process may define a common; whether there is room for more.
+  bool add(const void* address) {
+    if (!contains(address) && count_ < all_.size()) {
+      all_[count_++] = address;
+    }
+    return count_ < all_.size();
+  }
 
-  std::array<const void*, 10> all_{};
+  std::array<const void*, 64> all_{};
   std::size_t count_ = 0;
 };
 

@@ -2,13 +2,20 @@
 // program does not want to know (MPI_STATUS_IGNORE) may be asked for in its place.
 #pragma once
 
-#include <mpi.h>
-
 #include <type_traits>
+
+#include "pmpi/shim.hpp"
 
 namespace elbowroom::pmpi::fortran {
 
 using Word = void*;  // any argument: an address, or the length of a string
+
+// A binding may be written with one of C, whose call then comes inside.
+inline bool passing() {
+  const bool passes = pmpi::passing();
+  inside.fortran = inside.fortran || !passes;
+  return passes;
+}
 
 constexpr int kFirstIndex = 1;
 
@@ -26,8 +33,13 @@ Value value(Word given) {
 inline MPI_Fint handle(Word given) { return *static_cast<const MPI_Fint*>(given); }
 
 struct Requests {
-  Word handles;
+  const void* handles;
   MPI_Request operator()(int i) const { return MPI_Request_f2c(static_cast<const MPI_Fint*>(handles)[i]); }
+  void copy_to(MPI_Request* place, int count) const {
+    for (int i = 0; i < count; ++i) {
+      place[i] = (*this)(i);
+    }
+  }
 };
 
 struct Datatypes {

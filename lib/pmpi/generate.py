@@ -2,7 +2,8 @@
 
     python generate.py --compiler c++ --include /usr/lib/openmpi/include --out FOLDER
 
-`FOLDER/calls.hpp` numbers the functions, `FOLDER/shims.cpp` defines them. Standard library only.
+`FOLDER/calls.hpp` numbers the functions, `FOLDER/shims.cpp` defines them; `FOLDER/calls_of_mpi.cpp` has the
+functions of MPI that the shims and tools call themselves. Standard library only.
 """
 
 from __future__ import annotations
@@ -28,6 +29,15 @@ _SPELLED = ("", "__")  # beside mpi_send_; and MPI_SEND
 _C_POINTERS = ("alloc_mem", "win_allocate", "win_allocate_shared", "win_shared_query")
 _STARTS = ("MPI_Init", "MPI_Init_thread")
 _BY_HAND = ("MPI_Pcontrol",)  # any number of arguments: region.cpp
+_CALLED = (
+    "Cart_shift", "Cartdim_get", "Comm_create_group", "Comm_dup", "Comm_free", "Comm_get_parent",
+    "Comm_group", "Comm_rank", "Comm_remote_group", "Comm_size", "Comm_test_inter",
+    "Dist_graph_neighbors_count", "Error_class", "Get_count", "Get_elements_x", "Get_library_version",
+    "Graph_neighbors_count", "Group_free", "Group_incl", "Group_size", "Group_translate_ranks",
+    "Initialized", "Isendrecv", "Query_thread", "Recv", "Request_get_status", "Send", "Status_f2c",
+    "Test_cancelled", "Topo_test", "Type_size_x", "Wait",
+)  # fmt: skip
+"""By their PMPI names, beside the functions of _HANDLES where these are no macros."""
 
 
 def header_text(compiler: str, includes: Sequence[str]) -> str:
@@ -348,6 +358,34 @@ def shims_text(found: Sequence[Prototype]) -> str:
     )
 
 
+def own_calls_text(found: Sequence[Prototype]) -> str:
+    """calls_of_mpi.cpp: functions of MPI that find MPI's at their first call, as lib/pmpi is not linked with
+    it (mpi.hpp). exports.map keeps them inside the library.
+    """
+    prefixed = {f"MPI_{name}": f"PMPI_{name}" for name in _CALLED} | {
+        name: name for name in _HANDLES.values()
+    }
+    shims = []
+    for one in found:
+        name = prefixed.get(one.name)
+        if name is not None:
+            declared = ", ".join(one.declared)
+            given = ", ".join(f"a{number}" for number in range(1, len(one.arguments) + 1))
+            shims.append(
+                f'static constinit Next<{one.result}({declared})> next_{name}{{"{name}"}};\n'
+                f'extern "C" {one.result} {name}({declared}) {{ return next_{name}()({given}); }}'
+            )
+    return "\n\n".join(
+        [
+            "// Written by lib/pmpi/generate.py.",
+            '#include "pmpi/shim.hpp"',
+            "namespace elbowroom::pmpi {",
+            *shims,
+            "}  // namespace elbowroom::pmpi\n",
+        ]
+    )
+
+
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(
@@ -357,7 +395,8 @@ def main() -> None:
     parser.add_argument("--include", action="append", default=[])
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
-    found = shimmed(functions(header_text(arguments.compiler, arguments.include)))
+    declared = functions(header_text(arguments.compiler, arguments.include))
+    found = shimmed(declared)
     if not any(one.name == "MPI_Send" for one in found):
         raise SystemExit(
             "mpi.h: no function MPI_Send is declared there; name the folder of the MPI with --include"
@@ -365,6 +404,7 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / "calls.hpp").write_text(calls_text(found))
     (arguments.out / "shims.cpp").write_text(shims_text(found))
+    (arguments.out / "calls_of_mpi.cpp").write_text(own_calls_text(declared))
 
 
 if __name__ == "__main__":

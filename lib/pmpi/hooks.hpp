@@ -2,7 +2,7 @@
 //
 // The shims (generated, one for each function of the installed mpi.h) call them on the thread that called MPI; a call that
 // is made inside another one (Open MPI's and MPICH's Fortran bindings, callbacks) is not told. Inside a hook MPI is called
-// by its PMPI names.
+// by its PMPI names. Hooks are called without a lock, and throw nothing.
 #pragma once
 
 #include <cstdint>
@@ -60,6 +60,8 @@ void tool_finishing();
 // A call begins, and ends, on this thread. `call` is its number (calls.hpp).
 void tool_enter(int call, const About& about);
 void tool_leave(int call, const About& about);
+// A call was left by longjmp, some time ago.
+void tool_left(int call);
 
 // A message is about to be posted; one has come, and its receive is complete.
 void tool_sent(const Message& message);
@@ -71,7 +73,8 @@ std::uint64_t tool_posting();
 void tool_completed(const Interval& interval, const Message* got, Ending ending);
 
 // A communicator was made; `world`: ranks of MPI_COMM_WORLD that a process of it may name, of intercommunicators the others',
-// kNobody for those of other jobs; `members`: of its own group, 0 where not all of them are of this job. The answer is in About::span of its collectives. MPI works, but the caller holds a lock.
+// kNobody for those of other jobs; `members`: of its own group, 0 where not all of them are of this job. The answer is in
+// About::span of its collectives. MPI works.
 int tool_communicator(const std::vector<int>& world, int members);
 
 // All processes have left a barrier of MPI_COMM_WORLD, and are inside its call.

@@ -7,6 +7,9 @@
 namespace elbowroom::pmpi {
 namespace {
 
+// A call of MPI_Init that MPI makes for another one is not the program's.
+std::atomic<bool> starting{false};
+
 // A root below 0 is MPI_ROOT or MPI_PROC_NULL: then count and type may be anything, and are not looked at.
 About collective(MPI_Comm handle, int root, MPI_Count count, MPI_Datatype type) {
   About about{kNobody, kForeign, 0};
@@ -23,8 +26,8 @@ About collective(MPI_Comm handle, int root, MPI_Count count, MPI_Datatype type) 
 }
 
 void add(MPI_Comm communicator, std::uint32_t number, int result) {
-  if (result == MPI_SUCCESS && communicator != MPI_COMM_NULL) {
-    in_books([&](Books& books) { books.communicators.add(communicator, number); });
+  if (result == MPI_SUCCESS) {
+    add_communicator(communicator, number);
   }
 }
 
@@ -36,7 +39,15 @@ std::uint32_t number_for_child(MPI_Comm parent) {
 
 }  // namespace
 
-Initialising::Initialising(int number) : number_(number), outermost_(depth++ == 0 && !listening) {
+void add_communicator(MPI_Comm handle, std::uint32_t number) {
+  with_memory([&] {
+    if (CommunicatorPointer made = describe(handle, number)) {
+      in_books([&](Books& books) { books.communicators.add(handle, std::move(made)); });
+    }
+  });
+}
+
+Initialising::Initialising(int number) : number_(number), outermost_(!listening && !starting.exchange(true)) {
   if (outermost_ && tool_starting()) {
     done_ = true;
     tool_enter(number_, {});
@@ -51,7 +62,8 @@ void Initialising::done(int result) {
   PMPI_Query_thread(&level);
   set_threaded(level == MPI_THREAD_MULTIPLE);
   const bool wanted = tool_started();
-  in_books([](Books& books) { books.communicators.start(); });
+  add_communicator(MPI_COMM_WORLD, 0);
+  add_communicator(MPI_COMM_SELF, 1);
   listening = wanted;
 }
 
@@ -59,7 +71,7 @@ Initialising::~Initialising() {
   if (done_) {
     tool_leave(number_, {});
   }
-  --depth;
+  starting = starting && !outermost_;
 }
 
 Finalising::Finalising(int number) : Call(number) {
@@ -88,7 +100,7 @@ void Barrier::done(int result) {
 
 int peers(MPI_Comm communicator) {
   int count = 0;
-  in_books([&](Books& books) { count = static_cast<int>(books.communicators.find(communicator)->world.size()); });
+  in_books([&](Books& books) { count = books.communicators.find(communicator)->world.size(); });
   return count;
 }
 
@@ -135,11 +147,9 @@ Accessing::Accessing(int number, MPI_Count count, MPI_Datatype type, int target,
     : Call(number, [&] {
         About about{kNobody, kForeign, bytes_of(count, type)};
         in_books([&](Books& books) {
-          const auto known = books.windows.find(key_of(window));
-          const auto rank = static_cast<std::size_t>(target);
           if (target >= 0) {
-            const bool found = known != books.windows.end() && rank < known->second.size();
-            about.peer = found && known->second[rank] != kNobody ? known->second[rank] : kElsewhere;
+            const auto known = books.windows.find(key_of(window));
+            about.peer = known != books.windows.end() ? known->second->peer(target) : kElsewhere;
           }
         });
         return about;
@@ -149,7 +159,7 @@ void Accessing::done(int result, MPI_Request request) { follow(result, request, 
 
 void WindowMaking::done(int result, MPI_Win window) {
   if (result == MPI_SUCCESS) {
-    in_books([&](Books& books) { books.windows[key_of(window)] = books.communicators.find(communicator_)->world; });
+    in_books([&](Books& books) { books.windows[key_of(window)] = books.communicators.find(communicator_); });
   }
 }
 
@@ -163,9 +173,12 @@ CommunicatorMaking::CommunicatorMaking(int number, MPI_Comm parent)
 void CommunicatorMaking::done(int result, MPI_Comm communicator) { add(communicator, communicator_number_, result); }
 
 GroupMaking::GroupMaking(int number, MPI_Comm parent, MPI_Group group, int tag) : Call(number) {
-  in_books([&](Books& books) {
-    Communicators& all = books.communicators;
-    communicator_number_ = all.number_for_group(all.find(parent)->number, all.world_ranks(group), tag);
+  with_memory([&] {
+    const std::vector<int> ranks = world_ranks(group);
+    in_books([&](Books& books) {
+      Communicators& all = books.communicators;
+      communicator_number_ = all.number_for_group(all.find(parent)->number, ranks, tag);
+    });
   });
 }
 
@@ -175,19 +188,20 @@ void InterMaking::done(int result, MPI_Comm communicator) {
   if (result != MPI_SUCCESS || communicator == MPI_COMM_NULL) {
     return;
   }
-  in_books([&](Books& books) {
-    Communicators& all = books.communicators;
+  std::uint32_t number = kForeign;
+  with_memory([&] {
     MPI_Group remote = MPI_GROUP_NULL;
     PMPI_Comm_remote_group(communicator, &remote);
-    std::vector<int> first = all.own_ranks(communicator);
-    std::vector<int> second = all.world_ranks(remote);
+    std::vector<int> first = own_ranks(communicator);
+    std::vector<int> second = world_ranks(remote);
     PMPI_Group_free(&remote);
     if (second < first) {
       std::swap(first, second);
     }
     first.insert(first.end(), second.begin(), second.end());
-    all.add(communicator, all.number_for_group(0, first, tag_));
+    in_books([&](Books& books) { number = books.communicators.number_for_group(0, first, tag_); });
   });
+  add_communicator(communicator, number);
 }
 
 void ForeignMaking::done(int result, MPI_Comm communicator) { add(communicator, kForeign, result); }
@@ -208,7 +222,7 @@ void DuplicateMaking::later(int result, void* where, bool fortran, MPI_Request r
   operation.number = communicator_number_;
   operation.where = where;
   operation.fortran = fortran;
-  in_books([&](Books& books) { books.operations[key_of(request)] = operation; });
+  in_books([&](Books& books) { books.operations.add(key_of(request), operation); });
 }
 
 CommunicatorFreeing::CommunicatorFreeing(int number, MPI_Comm communicator) : Call(number) {

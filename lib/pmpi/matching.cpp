@@ -1,6 +1,7 @@
 #include "pmpi/matching.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace elbowroom::pmpi {
 
@@ -9,24 +10,66 @@ Posted Matching::post(int source, int tag) {
   if (receive.wild()) {
     wild_.push_back({receive, 0});
   } else {
-    streams_[pair_key(source, tag)].pending.push_back(receive.serial);
+    stream(source, tag).pending.push_back(receive.serial);
   }
   return receive;
 }
 
-void Matching::name(const Posted& receive, std::uintptr_t request) {
-  for (Wild& wild : wild_) {
-    if (wild.receive.serial == receive.serial) {
-      wild.request = request;
+Matching::Stream& Matching::stream(int source, int tag) {
+  if (streams_.size() >= most_streams_) {
+    fold_idle();
+  }
+  const auto [place, fresh] = streams_.try_emplace(pair_key(source, tag));
+  if (fresh) {
+    place->second.free = counts_.get(source, tag) + 1;
+    place->second.highest = place->second.free - 1;
+  }
+  return place->second;
+}
+
+void Matching::fold_idle() {
+  for (auto place = streams_.begin(); place != streams_.end();) {
+    const Stream& one = place->second;
+    // Whether an earlier receive has its number from a later one, the stream says.
+    const bool is_idle =
+        one.pending.empty() && one.given.empty() && (wild_.empty() || wild_.front().receive.serial > one.latest);
+    if (is_idle && one.free > 1) {
+      counts_.set(static_cast<int>(place->first >> 32), static_cast<int>(place->first & 0xFFFFFFFFU), one.free - 1);
     }
+    place = is_idle ? streams_.erase(place) : std::next(place);
+  }
+  most_streams_ = std::max(kFewStreams, 2 * streams_.size());
+}
+
+// Places ascend.
+std::vector<Matching::Wild>::iterator Matching::find(const Posted& receive) {
+  const auto place =
+      std::lower_bound(wild_.begin(), wild_.end(), receive.serial,
+                       [](const Wild& wild, std::uint64_t serial) { return wild.receive.serial < serial; });
+  return place != wild_.end() && place->receive.serial == receive.serial ? place : wild_.end();
+}
+
+void Matching::name(const Posted& receive, std::uintptr_t request) {
+  if (const auto wild = find(receive); wild != wild_.end()) {
+    wild->request = request;
   }
 }
 
 void Matching::remove(const Posted& receive) {
   if (receive.wild()) {
-    std::erase_if(wild_, [&](const Wild& wild) { return wild.receive.serial == receive.serial; });
-  } else {
-    std::erase(streams_[pair_key(receive.source, receive.tag)].pending, receive.serial);
+    if (const auto wild = find(receive); wild != wild_.end()) {
+      wild_.erase(wild);
+    }
+    return;
+  }
+  const auto known = streams_.find(pair_key(receive.source, receive.tag));
+  if (known == streams_.end()) {
+    return;  // it was never pending
+  }
+  std::vector<std::uint64_t>& pending = known->second.pending;
+  const auto place = std::lower_bound(pending.begin(), pending.end(), receive.serial);
+  if (place != pending.end() && *place == receive.serial) {
+    pending.erase(place);
   }
 }
 
@@ -58,11 +101,9 @@ std::uint32_t Matching::Stream::take(std::size_t after) {
 
 std::uint32_t Matching::complete(const Posted& receive, int source, int tag, const Ask& ask) {
   remove(receive);
-  Stream& stream = streams_[pair_key(source, tag)];
-  std::size_t before = 0;
-  for (const std::uint64_t serial : stream.pending) {
-    before += serial < receive.serial ? 1 : 0;
-  }
+  Stream& own = stream(source, tag);
+  auto before = static_cast<std::size_t>(std::lower_bound(own.pending.begin(), own.pending.end(), receive.serial) -
+                                         own.pending.begin());
   for (const Wild& wild : wild_) {
     if (wild.receive.serial > receive.serial) {
       break;
@@ -73,12 +114,12 @@ std::uint32_t Matching::complete(const Posted& receive, int source, int tag, con
       ++before;
     }
   }
-  const std::uint32_t number = stream.take(before);
+  const std::uint32_t number = own.take(before);
   // Numbers rise with places: one that was posted earlier than the last by number had its own given away.
-  if (number > stream.highest) {
-    swapped_ += receive.serial < stream.latest ? 1 : 0;
-    stream.highest = number;
-    stream.latest = std::max(stream.latest, receive.serial);
+  if (number > own.highest) {
+    swapped_ += receive.serial < own.latest ? 1 : 0;
+    own.highest = number;
+    own.latest = std::max(own.latest, receive.serial);
   }
   return number;
 }

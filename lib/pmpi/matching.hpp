@@ -19,30 +19,11 @@
 #include <utility>
 #include <vector>
 
+#include "pmpi/counts.hpp"
+
 namespace elbowroom::pmpi {
 
 constexpr int kAny = std::numeric_limits<int>::min();  // any source, any tag
-
-inline std::uint64_t pair_key(int first, int second) {
-  return (std::uint64_t{static_cast<std::uint32_t>(first)} << 32) | static_cast<std::uint32_t>(second);
-}
-
-// Ranks and tags are small: without mixing, most keys would meet in few buckets.
-struct Mixed {
-  std::size_t operator()(std::uint64_t key) const {
-    key *= 0x9E3779B97F4A7C15U;
-    return static_cast<std::size_t>(key ^ (key >> 32));
-  }
-};
-
-// Numbers of messages in the order they are sent.
-class SentNumbers {
- public:
-  std::uint32_t next(int destination, int tag) { return ++sent_[pair_key(destination, tag)]; }
-
- private:
-  std::unordered_map<std::uint64_t, std::uint32_t, Mixed> sent_;
-};
 
 // A receive that was posted; `serial` is its place in the order of posting.
 struct Posted {
@@ -72,12 +53,15 @@ class Matching {
 
   std::uint64_t swapped() const { return swapped_; }
 
+  static constexpr std::size_t kFewStreams = 1024;
+
  private:
   struct Wild {
     Posted receive;
     std::uintptr_t request;
   };
-  // Messages of one source and tag: receives for just these, pending, by place; numbers that are given.
+  // Messages of one source and tag: receives for just these, pending, by place; numbers that are given. Where nothing is
+  // pending, the count of messages says it all.
   struct Stream {
     std::vector<std::uint64_t> pending;
     std::uint32_t free = 1;            // the least number that nobody has
@@ -88,10 +72,16 @@ class Matching {
     std::uint32_t take(std::size_t after);
   };
 
+  Stream& stream(int source, int tag);
   void remove(const Posted& receive);
+  std::vector<Wild>::iterator find(const Posted& receive);
+  // Keeps of streams where nothing is pending their counts only.
+  void fold_idle();
 
   std::unordered_map<std::uint64_t, Stream, Mixed> streams_;
-  std::vector<Wild> wild_;  // pending, by place
+  std::size_t most_streams_ = kFewStreams;  // before they are folded
+  Counts counts_;                           // of other streams
+  std::vector<Wild> wild_;                  // pending, by place
   std::uint64_t posted_ = 0;
   std::uint64_t swapped_ = 0;
 };

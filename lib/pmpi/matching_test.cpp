@@ -8,7 +8,7 @@ namespace {
 std::optional<std::pair<int, int>> unknown(const Posted&, std::uintptr_t) { return std::nullopt; }
 
 TEST_CASE("messages are numbered by destination and tag") {
-  SentNumbers sent;
+  Counts sent;
   CHECK(sent.next(1, 5) == 1);
   CHECK(sent.next(1, 5) == 2);
   CHECK(sent.next(1, 6) == 1);
@@ -82,6 +82,30 @@ TEST_CASE("a blocking receive counts those that are pending before it") {
   const Posted pending = matching.post(2, 5);
   CHECK(matching.complete(matching.place(2, 5), 2, 5, unknown) == 2);
   CHECK(matching.complete(pending, 2, 5, unknown) == 1);
+}
+
+TEST_CASE("numbers go on for streams that were idle among thousands of others") {
+  Matching matching;
+  const Posted any = matching.post(kAny, 3);  // pending all the time
+  for (int round = 1; round <= 3; ++round) {
+    for (int tag = 10; tag < 10 + 4 * static_cast<int>(Matching::kFewStreams); ++tag) {
+      const Posted receive = matching.post(2, tag);
+      REQUIRE(matching.complete(receive, 2, tag, unknown) == static_cast<std::uint32_t>(round));
+    }
+  }
+  CHECK(matching.complete(any, 2, 3, unknown) == 1);
+}
+
+TEST_CASE("a receive that is pending keeps its place among thousands of other streams") {
+  Matching matching;
+  const Posted first = matching.post(2, 5);
+  const Posted second = matching.post(2, 5);
+  CHECK(matching.complete(second, 2, 5, unknown) == 2);
+  for (int tag = 10; tag < 10 + 4 * static_cast<int>(Matching::kFewStreams); ++tag) {
+    CHECK(matching.complete(matching.post(2, tag), 2, tag, unknown) == 1);
+  }
+  CHECK(matching.complete(first, 2, 5, unknown) == 1);
+  CHECK(matching.complete(matching.place(2, 5), 2, 5, unknown) == 3);
 }
 
 }  // namespace

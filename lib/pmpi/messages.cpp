@@ -56,6 +56,13 @@ std::optional<std::pair<int, int>> got_so_far(MPI_Request request) {
   return std::pair(status.MPI_SOURCE, status.MPI_TAG);
 }
 
+// Short sends that are complete at once share one handle.
+bool is_complete(MPI_Request request) {
+  int flag = 0;
+  MPI_Status status;
+  return PMPI_Request_get_status(request, &flag, &status) == MPI_SUCCESS && flag != 0;
+}
+
 template <typename Handle>
 Handle handle_of(std::uintptr_t key) {
   if constexpr (std::is_pointer_v<Handle>) {
@@ -90,10 +97,10 @@ std::optional<Message> message_of(Books& books, Operation& operation, const MPI_
     sequence = communicator.received.complete(
         operation.posted, source, tag,
         [&](const Posted& receive, std::uintptr_t key) -> std::optional<std::pair<int, int>> {
-          const auto other = books.operations.find(key);
+          const Operations::Entry* const other = books.operations.find(key);
           // The handle may be another operation's by now, while a thread is about to tell the end of this one.
-          const bool same = other != books.operations.end() && other->second.communicator == operation.communicator &&
-                            other->second.posted.serial == receive.serial;
+          const bool same = other != nullptr && other->operation.communicator == operation.communicator &&
+                            other->operation.posted.serial == receive.serial;
           return same ? got_so_far(handle_of<MPI_Request>(key)) : std::nullopt;
         });
   }
@@ -137,20 +144,32 @@ void follow(int result, MPI_Request request, int call, const About& known, bool 
   if (!tool_times || result != MPI_SUCCESS || request == MPI_REQUEST_NULL) {
     return;
   }
+  const Interval interval{tool_posting(), call, known};
+  std::optional<Interval> at_once;
+  std::optional<Interval> before;
   in_books([&](Books& books) {
-    const Interval interval{tool_posting(), call, known};
-    const auto [place, fresh] = books.operations.try_emplace(key_of(request));
-    Operation& operation = place->second;
-    // Short sends that are complete at once share one handle.
-    if (!fresh && operation.active) {
-      return tool_completed(interval, nullptr, Ending::complete);
+    Operations::Entry* const entry = books.operations.find(key_of(request));
+    if (entry != nullptr && entry->operation.kind == Operation::other && entry->operation.active &&
+        (!threaded() || is_complete(request))) {
+      at_once = interval;
+      if (threaded()) {
+        // Another thread may be about to look it up; if it was complete at once, too, this is its end all the same.
+        before = books.operations.remove(entry).interval;
+      }
+      return;
     }
-    operation = {};
+    Operation operation;
     operation.kind = Operation::other;
     operation.persistent = persistent;
     operation.active = !persistent;
     operation.interval = interval;
+    books.operations.add(key_of(request), std::move(operation));
   });
+  for (const std::optional<Interval>& one : {before, at_once}) {
+    if (one) {
+      tool_completed(*one, nullptr, Ending::complete);
+    }
+  }
 }
 
 namespace {
@@ -244,17 +263,18 @@ void remember(std::optional<Operation>& operation, int result, MPI_Request reque
   if (!operation) {
     return;
   }
+  if (result != MPI_SUCCESS) {
+    return abandon(operation);
+  }
   in_books([&](Books& books) {
-    if (result != MPI_SUCCESS) {
-      return withdraw(*operation);
-    }
     const std::uintptr_t key = key_of(request);
     if (operation->posted.wild() && operation->posted.serial != 0) {
       operation->communicator->received.name(operation->posted, key);
     }
     operation->interval = {tool_posting(), call, known};
-    books.operations[key] = std::move(*operation);
+    books.operations.add(key, std::move(*operation));
   });
+  operation.reset();
 }
 
 }  // namespace
@@ -271,22 +291,25 @@ void Sending::done(int result, MPI_Request request) {
 }
 
 Receiving::Receiving(int number, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm communicator)
-    : Call(number, about_of(communicator, source, bytes_of(count, type))),
-      receive_(blocking_receive(communicator, source, tag, about_.bytes)) {}
+    : WithReceive(number, about_of(communicator, source, bytes_of(count, type))) {
+  receive_ = blocking_receive(communicator, source, tag, about_.bytes);
+}
 
-void Receiving::received(const MPI_Status* status) { complete_blocking(*receive_, status, about_); }
+void WithReceive::received(const MPI_Status* status) {
+  if (receive_) {
+    About other;
+    complete_blocking(*receive_, status, is_about_receive_ ? about_ : other);
+    receive_.reset();
+  }
+}
 
 SendReceiving::SendReceiving(int number, MPI_Count count, MPI_Datatype type, int destination, int tag,
                              MPI_Count receive_count, MPI_Datatype receive_type, int source, int receive_tag,
                              MPI_Comm communicator)
-    : Call(number, about_of(communicator, destination, bytes_of(count, type))) {
+    : WithReceive(number, about_of(communicator, destination, bytes_of(count, type))) {
   send(communicator, destination, tag, about_.bytes);
   receive_ = blocking_receive(communicator, source, receive_tag, bytes_of(receive_count, receive_type));
-}
-
-void SendReceiving::received(const MPI_Status* status) {
-  About receiving = about_;
-  complete_blocking(*receive_, status, receiving);
+  is_about_receive_ = false;
 }
 
 void SendReceiving::done(int result, MPI_Request request) {
@@ -373,21 +396,17 @@ void Probing::matched(MPI_Message message, const MPI_Status& status) {
   });
 }
 
-MatchedReceiving::MatchedReceiving(int number, MPI_Message message) : Call(number) {
+MatchedReceiving::MatchedReceiving(int number, MPI_Message message) : WithReceive(number) {
   in_books([&](Books& books) {
     const auto entry = books.probed.find(key_of(message));
     if (entry != books.probed.end()) {
       receive_.emplace();
       receive_->communicator = entry->second.communicator;
       receive_->sequence = entry->second.sequence;
+      about_.communicator = receive_->communicator->number;
       books.probed.erase(entry);
     }
   });
-}
-
-void MatchedReceiving::received(const MPI_Status& status) {
-  about_.communicator = receive_->communicator->number;
-  complete_blocking(*receive_, &status, about_);
 }
 
 void MatchedReceiving::done(int result, MPI_Request request) { remember(receive_, result, request, number_, about_); }

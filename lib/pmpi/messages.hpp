@@ -1,4 +1,4 @@
-// What becomes of the two ends of a message. With the lock, but `tell_sent`.
+// What becomes of the two ends of a message. With the lock, but `tell_sent`, `follow` and `abandon`.
 #pragma once
 
 #include <optional>
@@ -18,8 +18,5 @@ void tell_sent(const std::optional<Message>& message);
 void follow(int result, MPI_Request request, int call, const About& known, bool persistent = false);
 // A receive that was posted gets nothing.
 void withdraw(const Operation& operation);
-
-// Nothing more will be heard of the operations that are not complete.
-void leave_open();
 
 }  // namespace elbowroom::pmpi

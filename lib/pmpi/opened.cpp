@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "pmpi/lookup.hpp"
+
 namespace elbowroom::pmpi {
 namespace {
 
@@ -26,13 +28,6 @@ constinit std::atomic<Find*> known{nullptr};
   }
   return find;
 }
-
-const void* library_of(const void* address) {
-  Dl_info info{};
-  return address != nullptr && dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
-}
-
-bool is_own(const void* address) { return library_of(address) == library_of(&known); }
 
 bool names_mpi(const char* name) {
   return name != nullptr && (std::strncmp(name, "MPI", 3) == 0 || std::strncmp(name, "mpi", 3) == 0) &&

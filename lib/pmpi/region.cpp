@@ -8,17 +8,14 @@ namespace {
 
 constinit Next<int(const int, ...)> next{"MPI_Pcontrol"};
 
-void region(int level) {
-  const Call of(call::Pcontrol);
-  tool_region(level);
-}
-
 }  // namespace
 
 extern "C" int MPI_Pcontrol(const int level, ...) {
-  if (!passing()) {
-    region(level);
+  if (passing()) {
+    return next()(level);
   }
+  const Call of(call::Pcontrol);
+  tool_region(level);
   return next()(level);
 }
 
@@ -29,10 +26,9 @@ void region_any(Next<void(Word)>& behind, Word level) {
   if (passing()) {
     return behind()(level);
   }
-  region(value<int>(level));
-  ++depth;
+  const Call of(call::Pcontrol);
+  tool_region(value<int>(level));
   behind()(level);
-  --depth;
 }
 
 constinit Next<void(Word)> next_fortran{"mpi_pcontrol_"};

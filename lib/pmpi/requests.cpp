@@ -13,9 +13,59 @@ bool receives(const Operation& operation) {
 }
 
 void tell_end(const Operation& operation, const std::optional<Message>& message, Ending ending) {
-  if (tool_times && operation.kind != Operation::duplicate) {
+  if (tool_times && operation.active && operation.kind != Operation::duplicate) {
     tool_completed(operation.interval, message ? &*message : nullptr, ending);
   }
+}
+
+void tell_open(const Operation& operation) { tell_end(operation, std::nullopt, Ending::unknown); }
+
+// The operation that a call waited for which began at `moment`: it is complete, and no other call waits for it.
+Operations::Entry* take(Books& books, MPI_Request request, std::uint64_t moment) {
+  Operations::Entry* const entry = books.operations.find(key_of(request), moment);
+  if (entry != nullptr && !entry->operation.persistent) {
+    books.operations.unlink(entry);
+  }
+  return entry;
+}
+
+// The program may start it again, or it is gone.
+void release(Books& books, Operations::Entry* entry) {
+  if (entry->operation.persistent) {
+    entry->operation.active = false;
+  } else {
+    books.operations.release(entry);
+  }
+}
+
+// The message of an operation that is complete.
+std::optional<Message> message_at_end(Books& books, Operation& operation, const MPI_Status* status) {
+  if (!operation.active || !receives(operation)) {
+    return std::nullopt;
+  }
+  int cancelled = status == nullptr ? 1 : 0;
+  if (status != nullptr) {
+    PMPI_Test_cancelled(status, &cancelled);
+  }
+  if (cancelled != 0) {
+    withdraw(operation);
+    return std::nullopt;
+  }
+  return message_of(books, operation, *status);
+}
+
+void add_duplicate(const Operation& operation) {
+  const MPI_Comm handle = operation.fortran ? MPI_Comm_f2c(*static_cast<const MPI_Fint*>(operation.where))
+                                            : *static_cast<const MPI_Comm*>(operation.where);
+  add_communicator(handle, operation.number);
+}
+
+// A persistent request after an error: whether it waits for nothing.
+bool is_inactive(MPI_Request request) {
+  int flag = 0;
+  MPI_Status status;
+  return PMPI_Request_get_status(request, &flag, &status) == MPI_SUCCESS && flag != 0 &&
+         status.MPI_SOURCE == MPI_ANY_SOURCE && status.MPI_TAG == MPI_ANY_TAG;
 }
 
 }  // namespace
@@ -23,11 +73,11 @@ void tell_end(const Operation& operation, const std::optional<Message>& message,
 void Starting::start(MPI_Request request) {
   std::optional<Message> message;
   in_books([&](Books& books) {
-    const auto place = books.operations.find(key_of(request));
-    if (place == books.operations.end()) {
+    Operations::Entry* const entry = books.operations.find(key_of(request));
+    if (entry == nullptr) {
       return;
     }
-    Operation& operation = place->second;
+    Operation& operation = entry->operation;
     operation.active = true;
     operation.interval.posted = tool_posting();
     if (operation.kind == Operation::send) {
@@ -45,129 +95,119 @@ void Starting::start(MPI_Request request) {
   tell_sent(message);
 }
 
-bool Completing::take() {
-  bool found = false;
+MPI_Request* Completing::begin(int count) {
+  if (count <= 0 || !books_complete() || pending().empty()) {
+    return nullptr;
+  }
+  count_ = count;
+  moment_ = pending().moment();
+  requests_ = own_.make(static_cast<std::size_t>(count));
+  if (requests_ == nullptr) {
+    give_up_messages();
+  }
+  return requests_;
+}
+
+// Messages are numbered by the order of their posts.
+void Completing::tell(Complete* complete, std::size_t count) {
+  if (count == 0) {
+    return;
+  }
+  Complete* const end = complete + count;
   in_books([&](Books& books) {
-    if (books.operations.empty()) {
-      return;
+    for (Complete* one = complete; one != end; ++one) {
+      one->entry = take(books, one->request, moment_);
     }
-    taken_ = room_.make(static_cast<std::size_t>(count_));
-    if (taken_ == nullptr) {
-      throw std::bad_alloc();
+    if (tool_matches && count > 1) {
+      std::sort(complete, end, [](const Complete& a, const Complete& b) {
+        const auto serial = [](const Complete& one) {
+          return one.entry != nullptr ? one.entry->operation.posted.serial : 0;
+        };
+        return std::pair(serial(a), a.place) < std::pair(serial(b), b.place);
+      });
     }
-    for (int i = 0; i < count_; ++i) {
-      taken_[i] = books.operations.extract(key_of(requests_[i]));
-      if (taken_[i]) {
-        const Operation& operation = taken_[i].mapped();
-        found = found || (operation.active && receives(operation));
+    for (Complete* one = complete; one != end; ++one) {
+      one->message.reset();
+      if (one->entry != nullptr) {
+        one->message = message_at_end(books, one->entry->operation, one->failed ? nullptr : &one->status);
       }
     }
   });
-  return found;
-}
-
-void Completing::put_back() {
-  if (taken_ != nullptr) {
-    in_books([&](Books& books) {
-      for (int i = 0; i < count_; ++i) {
-        books.operations.insert(std::move(taken_[i]));
-      }
-    });
-  }
-}
-
-void Completing::sort(Complete* complete, int count) {
-  if (taken_ == nullptr) {
-    return;
-  }
-  for (Complete* one = complete; one != complete + count; ++one) {
-    one->operation = std::move(taken_[one->which]);
-    one->serial = one->operation ? one->operation.mapped().posted.serial : 0;
-  }
-  put_back();
-  if (count > 1) {
-    std::sort(complete, complete + count, [](const Complete& a, const Complete& b) {
-      return std::pair(a.serial, a.place) < std::pair(b.serial, b.place);
-    });
-  }
-}
-
-namespace {
-
-void add_duplicate(Books& books, const Operation& operation) {
-  const MPI_Comm handle = operation.fortran ? MPI_Comm_f2c(*static_cast<const MPI_Fint*>(operation.where))
-                                            : *static_cast<const MPI_Comm*>(operation.where);
-  books.communicators.add(handle, operation.number);
-}
-
-// With the lock.
-std::optional<Message> completed(Books& books, Operation& operation, const MPI_Status* status) {
-  if (!operation.active) {
-    return std::nullopt;
-  }
-  if (operation.kind == Operation::duplicate) {
-    add_duplicate(books, operation);
-    return std::nullopt;
-  }
-  if (!receives(operation)) {
-    return std::nullopt;
-  }
-  int cancelled = status == nullptr ? 1 : 0;
-  if (status != nullptr) {
-    PMPI_Test_cancelled(status, &cancelled);
-  }
-  if (cancelled != 0) {
-    withdraw(operation);
-    return std::nullopt;
-  }
-  return message_of(books, operation, *status);
-}
-
-}  // namespace
-
-void Completing::tell(Complete& complete, const MPI_Status* status) {
-  if (!complete.operation) {
-    return;
-  }
-  std::optional<Message> message;
-  in_books([&](Books& books) {
-    Operation& operation = complete.operation.mapped();
-    message = completed(books, operation, status);
-    if (operation.active) {
-      const bool nothing = receives(operation) && !message;
-      tell_end(operation, message, nothing ? Ending::cancelled : Ending::complete);
+  for (const Complete* one = complete; one != end; ++one) {
+    if (one->entry == nullptr || !one->entry->operation.active) {
+      continue;
     }
-    operation.active = false;
-    if (operation.persistent) {
-      books.operations.insert(std::move(complete.operation));
+    const Operation& operation = one->entry->operation;
+    if (operation.kind == Operation::duplicate && !one->failed) {
+      add_duplicate(operation);
+    }
+    tell_end(operation, one->message, receives(operation) && !one->message ? Ending::cancelled : Ending::complete);
+    if (one->message) {
+      tool_received(*one->message);
+    }
+  }
+  in_books([&](Books& books) {
+    for (const Complete* one = complete; one != end; ++one) {
+      if (one->entry != nullptr) {
+        release(books, one->entry);
+      }
     }
   });
-  if (message) {
-    tool_received(*message);
+}
+
+void Completing::tell_gone() {
+  for (int i = 0; i < count_; ++i) {
+    if (requests_[i] == MPI_REQUEST_NULL) {
+      continue;
+    }
+    bool is_gone = given_now_(given_, i) == MPI_REQUEST_NULL;
+    if (!is_gone) {
+      bool asks = false;
+      in_books([&](Books& books) {
+        const Operations::Entry* const entry = books.operations.find(key_of(requests_[i]), moment_);
+        asks = entry != nullptr && entry->operation.persistent && entry->operation.active;
+      });
+      is_gone = asks && is_inactive(requests_[i]);
+    }
+    if (is_gone) {
+      Complete one;
+      one.request = requests_[i];
+      tell(&one, 1);
+    }
   }
+  requests_ = nullptr;
+}
+
+int Completing::error_class(int code) {
+  int result = code;
+  PMPI_Error_class(code, &result);
+  return result;
 }
 
 // A receive for one sender and tag that nobody will wait for takes its message all the same: it stays pending.
 Freeing::Freeing(int number, MPI_Request request) : Call(number) {
+  std::optional<Operation> freed;
   in_books([&](Books& books) {
-    const auto place = books.operations.find(key_of(request));
-    if (place != books.operations.end()) {
-      if (place->second.active) {
-        tell_end(place->second, std::nullopt, Ending::unknown);
-      }
-      books.operations.erase(place);
+    if (Operations::Entry* const entry = books.operations.find(key_of(request))) {
+      freed = books.operations.remove(entry);
     }
   });
+  if (freed) {
+    tell_open(*freed);
+  }
+}
+
+void abandon(std::optional<Operation>& receive) {
+  if (receive) {
+    in_books([&](Books&) { withdraw(*receive); });
+    receive.reset();
+  }
 }
 
 void leave_open() {
-  in_books([](Books& books) {
-    for (const auto& [request, operation] : books.operations) {
-      if (operation.active) {
-        tell_end(operation, std::nullopt, Ending::unknown);
-      }
-    }
-  });
+  std::vector<Operation> open;
+  in_books([&](Books& books) { books.operations.for_each([&](const Operation& one) { open.push_back(one); }); });
+  std::for_each(open.begin(), open.end(), tell_open);
 }
 
 }  // namespace elbowroom::pmpi

@@ -1,18 +1,17 @@
 // What every shim needs: the next library's function, whether the tool is to hear of the call, and the call itself.
 #pragma once
 
-#include <mpi.h>
-
 #include <atomic>
+#include <cstring>
 #include <type_traits>
 
 #include "pmpi/hooks.hpp"
+#include "pmpi/lookup.hpp"
+#include "pmpi/mpi.hpp"
 
 namespace elbowroom::pmpi {
 
-// `name` in the libraries behind this one, another tool's or MPI's, else its PMPI name; ends the process where there is none.
-void* find_next(const char* name);
-
+// The function of that name behind this library (lookup.hpp), found at its first call.
 template <typename Function>
 class Next {
  public:
@@ -20,7 +19,7 @@ class Next {
   Function* operator()() {
     Function* function = function_.load(std::memory_order_relaxed);
     if (function == nullptr) {
-      function = reinterpret_cast<Function*>(find_next(name_));
+      function = reinterpret_cast<Function*>(needed_function(name_));
       function_.store(function, std::memory_order_relaxed);
     }
     return function;
@@ -33,15 +32,29 @@ class Next {
 
 // Between MPI_Init and MPI_Finalize, and the tool wants to hear.
 extern std::atomic<bool> listening;
-// Calls that this thread is in: those of the library itself and of its Fortran bindings are inside another one.
-extern thread_local int depth __attribute__((tls_model("initial-exec")));
 
-inline bool passing() { return depth != 0 || !listening.load(std::memory_order_relaxed); }
+class Call;
 
-// One call of the program, from its begin to the end of the scope.
+// The call that this thread is in; those that MPI and its Fortran bindings make are inside it.
+struct Inside {
+  const Call* call = nullptr;
+  int number = 0;
+  unsigned nested = 0;   // calls that came inside it
+  bool fortran = false;  // by a binding that may be written with one of C
+};
+extern constinit thread_local Inside inside __attribute__((tls_model("initial-exec")));
+
+// Whether a call comes inside the one that this thread is in: not where that was left by longjmp (of an error handler, of a
+// signal handler), which is told then.
+bool is_nested();
+
+// Whether the tool is to hear nothing of a call.
+inline bool passing() { return !listening.load(std::memory_order_relaxed) || (inside.call != nullptr && is_nested()); }
+
+// One call of the program, from its begin to the end of the scope, also by an exception.
 class Call {
  public:
-  explicit Call(int number);
+  explicit Call(int number) : Call(number, About{}) {}
   Call(int number, const About& about);
   ~Call();
   Call(const Call&) = delete;
@@ -62,8 +75,11 @@ Value out(const Value* given) {
   return *given;
 }
 struct Requests {
-  const MPI_Request* handles;
-  MPI_Request operator()(int i) const { return handles[i]; }
+  const void* handles;
+  MPI_Request operator()(int i) const { return static_cast<const MPI_Request*>(handles)[i]; }
+  void copy_to(MPI_Request* place, int count) const {
+    std::memcpy(place, handles, static_cast<std::size_t>(count) * sizeof(MPI_Request));
+  }
 };
 struct Datatypes {
   const MPI_Datatype* handles;

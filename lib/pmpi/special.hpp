@@ -43,44 +43,42 @@ class Sending : public Call {
   void done(int result, MPI_Request request);
 };
 
-// A blocking receive, of a message or of one that was matched before.
-class Receiving : public Call {
+// A call with a receive that is complete when it returns. Where it leaves by an exception, nothing was received.
+class WithReceive : public Call {
  public:
-  Receiving(int number, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm communicator);
+  ~WithReceive() { received(nullptr); }
   bool wants() const { return receive_.has_value(); }
   template <typename Statuses>
   void done(int result, Statuses& statuses) {
-    if (wants()) {
-      received(result == MPI_SUCCESS && books_complete() ? &statuses(0) : nullptr);
-    }
+    received(result == MPI_SUCCESS && wants() && books_complete() ? &statuses(0) : nullptr);
   }
 
- private:
+ protected:
+  using Call::Call;
+  // Tells the message, where there is one; once.
   void received(const MPI_Status* status);
   std::optional<Operation> receive_;
+  bool is_about_receive_ = true;  // what the call is about, the message says
 };
 
-class SendReceiving : public Call {
+// A blocking receive.
+class Receiving : public WithReceive {
+ public:
+  Receiving(int number, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm communicator);
+};
+
+class SendReceiving : public WithReceive {
  public:
   SendReceiving(int number, MPI_Count count, MPI_Datatype type, int destination, int tag, MPI_Count receive_count,
                 MPI_Datatype receive_type, int source, int receive_tag, MPI_Comm communicator);
-  bool wants() const { return receive_.has_value(); }
-  template <typename Statuses>
-  void done(int result, Statuses& statuses) {
-    if (wants()) {
-      received(result == MPI_SUCCESS && books_complete() ? &statuses(0) : nullptr);
-    }
-  }
+  using WithReceive::done;
   void done(int result, MPI_Request request);
-
- private:
-  void received(const MPI_Status* status);
-  std::optional<Operation> receive_;
 };
 
 // A call that returns a request: its operation is in the books once the request is known.
 class RequestMaking : public Call {
  public:
+  ~RequestMaking() { abandon(operation_); }
   void done(int result, MPI_Request request);
 
  protected:
@@ -129,21 +127,11 @@ class Probing : public Call {
   void matched(MPI_Message message, const MPI_Status& status);
   MPI_Comm communicator_;
 };
-class MatchedReceiving : public Call {
+class MatchedReceiving : public WithReceive {
  public:
   MatchedReceiving(int number, MPI_Message message);
-  bool wants() const { return receive_.has_value(); }
-  template <typename Statuses>
-  void done(int result, Statuses& statuses) {
-    if (wants() && result == MPI_SUCCESS && books_complete()) {
-      received(statuses(0));
-    }
-  }
+  using WithReceive::done;
   void done(int result, MPI_Request request);
-
- private:
-  void received(const MPI_Status& status);
-  std::optional<Operation> receive_;
 };
 
 // MPI_Start, MPI_Startall: messages of persistent requests are posted.
@@ -162,26 +150,27 @@ class Starting : public Call {
   static void start(MPI_Request request);
 };
 
-// The families of MPI_Wait and MPI_Test. What may become complete is taken out of the books before the call: MPI may give
-// its handle to another thread's operation as soon as it is complete. What is not complete is put back.
+// The families of MPI_Wait and MPI_Test. Handles are remembered before the call, since MPI sets those of complete requests
+// to null; what is complete is looked up after it.
 class Completing : public Call {
  public:
   template <typename Handles>
-  Completing(int number, int count, Handles handle)
-      : Call(number, Starting::waiting_for(count)), count_(count < 0 ? 0 : count) {
-    requests_ = own_.make(static_cast<std::size_t>(count_));
-    if (requests_ == nullptr) {
-      give_up_messages();
-      count_ = 0;
+  Completing(int number, int count, Handles handles)
+      : Call(number, Starting::waiting_for(count)),
+        given_(handles.handles),
+        given_now_([](const void* given, int i) { return Handles{given}(i); }) {
+    if (MPI_Request* const own = begin(count)) {
+      handles.copy_to(own, count_);
     }
-    for (int i = 0; i < count_; ++i) {
-      requests_[i] = handle(i);
-    }
-    wants_ = take();
   }
-  ~Completing() { put_back(); }
-  // Whether a receive is among them.
-  bool wants() const { return wants_; }
+  // By an exception, if nothing was told.
+  ~Completing() {
+    if (requests_ != nullptr) {
+      tell_gone();
+    }
+  }
+  // Whether a receive may be among them.
+  bool wants() const { return requests_ != nullptr; }
 
   template <typename Statuses>
   void all(int result, int flag, Statuses& statuses) {
@@ -201,65 +190,63 @@ class Completing : public Call {
 
  private:
   struct Complete {
-    int which = 0;  // of the requests
-    int place = 0;  // of its status
-    std::uint64_t serial = 0;
-    Operations::node_type operation{};  // empty: it is not in the books
+    MPI_Request request;
+    int place = 0;
+    bool failed = true;  // else it has a status
+    MPI_Status status;
+    Operations::Entry* entry = nullptr;  // NULL: the tool knows nothing of it
+    std::optional<Message> message;
   };
+  static constexpr std::size_t kFew = 4;
 
-  // Those posted first are told first, as messages are numbered so.
   template <typename Which, typename Statuses>
   void several(int result, int count, Which which, Statuses& statuses) {
-    if (count <= 0 || (result != MPI_SUCCESS && result != MPI_ERR_IN_STATUS)) {
+    if (requests_ == nullptr || !books_complete()) {
+      requests_ = nullptr;
       return;
     }
-    Some<Complete, 2> room;
-    Complete* complete = room.make(static_cast<std::size_t>(count));
-    if (complete == nullptr) {
-      return give_up_messages();
-    }
-    int there = 0;
-    for (int i = 0; i < count; ++i) {
+    const bool each = result != MPI_SUCCESS && error_class(result) == MPI_ERR_IN_STATUS;
+    Some<Complete, kFew> room;
+    // A tool that matches is told of all in the order of their posts, others of a few at a time.
+    const std::size_t most = tool_matches && count > 0 ? static_cast<std::size_t>(count) : kFew;
+    Complete* const complete = room.make(most);
+    std::size_t there = 0;
+    for (int i = 0; complete != nullptr && i < count && (result == MPI_SUCCESS || each); ++i) {
       const int index = which(i);
-      if (index >= 0 && index < count_) {
-        complete[there].which = index;
-        complete[there++].place = i;
+      const MPI_Status& status = statuses(i);
+      if (index >= 0 && index < count_ && !(each && status.MPI_ERROR == MPI_ERR_PENDING)) {
+        Complete& one = complete[there++];
+        one.request = requests_[index];
+        one.place = i;
+        one.status = status;
+        one.failed = each && status.MPI_ERROR != MPI_SUCCESS;
+      }
+      if (there == most) {
+        tell(complete, std::exchange(there, 0));
       }
     }
-    sort(complete, there);
-    for (int i = 0; i < there; ++i) {
-      one(result, complete[i], statuses);
+    if (complete == nullptr) {
+      give_up_messages();
     }
+    tell(complete, there);
+    if (result != MPI_SUCCESS) {
+      tell_gone();
+    }
+    requests_ = nullptr;
   }
-  // Of several, each may fail by itself.
-  template <typename Statuses>
-  void one(int result, Complete& complete, Statuses& statuses) {
-    if (!wants_ || !books_complete()) {
-      tell(complete, nullptr);
-      return;
-    }
-    const MPI_Status& status = statuses(complete.place);
-    if (result == MPI_SUCCESS || status.MPI_ERROR == MPI_SUCCESS) {
-      tell(complete, &status);
-    } else if (status.MPI_ERROR != MPI_ERR_PENDING) {
-      tell(complete, nullptr);  // it failed, and is gone
-    } else if (taken_ != nullptr) {
-      taken_[complete.which] = std::move(complete.operation);
-    }
-  }
-  // Takes operations out of the books; whether a receive is among them.
-  bool take();
-  void put_back();
-  // Gives the complete ones their operations, puts back the others, and sorts by posting.
-  void sort(Complete* complete, int count);
-  void tell(Complete& complete, const MPI_Status* status);
+  // Room for the handles; NULL where no operation is pending.
+  MPI_Request* begin(int count);
+  void tell(Complete* complete, std::size_t count);
+  // After an error: requests that are null now, or inactive, without that anything was said of them.
+  void tell_gone();
+  static int error_class(int code);
 
-  MPI_Request* requests_;
-  int count_;
-  bool wants_ = false;
-  Operations::node_type* taken_ = nullptr;  // by request; NULL: none
+  const void* given_;
+  MPI_Request (*given_now_)(const void* given, int i);
+  int count_ = 0;
+  std::uint64_t moment_ = 0;
+  MPI_Request* requests_ = nullptr;  // what they were; NULL where nothing is to be told
   Some<MPI_Request, 32> own_;
-  Some<Operations::node_type, 2> room_;
 };
 
 class Freeing : public Call {

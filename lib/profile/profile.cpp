@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <mutex>
 #include <thread>
 
 #include "c_interface.hpp"
@@ -28,7 +29,9 @@ struct elbow_profile {
   Windows windows;
   bool threads;
   std::uint64_t space;  // records that may be written
+  bool is_full = false;
   std::atomic_flag taken = ATOMIC_FLAG_INIT;
+  std::mutex growing;
 };
 
 namespace {
@@ -36,6 +39,7 @@ namespace {
 constexpr std::uint64_t kWindowNs = 1'000'000;
 constexpr std::uint32_t kWindows = 4096;
 constexpr std::uint64_t kRecords = 1 << 20;
+constexpr std::uint64_t kMostRecords = std::uint64_t{1} << 40;
 
 // The profile, for this thread alone: held for some ten ns, so that nobody sleeps for it.
 class Locked {
@@ -57,23 +61,13 @@ class Locked {
   elbow_profile& profile_;
 };
 
-// False where this is the first record that there is no space for.
+// False where there is no space for it yet. With the lock.
 bool keep_record(elbow_profile& profile, const elbow_profile_record& record) {
   Header& header = *profile.file.header();
   const std::uint64_t place = header.written & (header.records - 1);
   if (place >= profile.space) [[unlikely]] {
-    if (profile.space != 0) {
-      const std::uint64_t before = profile.space;
-      profile.space = profile.file.grow();
-      if (profile.space == before) {
-        profile.space = 0;  // nothing more is written
-        ++header.lost;
-        return false;
-      }
-    } else {
-      ++header.lost;
-      return true;
-    }
+    header.lost += profile.is_full ? 1 : 0;
+    return profile.is_full;
   }
   header.lost += header.written >= header.records ? 1 : 0;
   profile.file.records()[place] = record;
@@ -82,14 +76,37 @@ bool keep_record(elbow_profile& profile, const elbow_profile_record& record) {
   return true;
 }
 
+// Takes space without the lock, which others may wait for; 0, or ENOSPC for the first record that there is no space for.
+int keep_after_growth(elbow_profile& profile, const elbow_profile_record& record) {
+  const std::lock_guard grows(profile.growing);
+  for (;;) {
+    {
+      const Locked only(profile);
+      if (keep_record(profile, record)) {
+        return 0;
+      }
+    }
+    const std::uint64_t space = profile.file.grow();
+    const Locked only(profile);
+    if (space == profile.space) {
+      profile.is_full = true;
+      profile.space = 0;  // nothing more is written
+      keep_record(profile, record);
+      return ENOSPC;
+    }
+    profile.space = space;
+  }
+}
+
 void check(const elbow_profile_settings& settings) {
   const std::uint64_t records = settings.records;
   if (settings.path == nullptr || settings.ranks < 1 || settings.rank < 0 || settings.rank >= settings.ranks ||
-      settings.nodes == nullptr || settings.calls == nullptr || settings.call_kinds == 0) {
-    throw Refusal(EINVAL, "settings: path, nodes and calls are given, and rank is one of ranks");
+      settings.calls == nullptr || settings.call_kinds == 0) {
+    throw Refusal(EINVAL, "settings: path and calls are given, and rank is one of ranks");
   }
-  if (settings.windows % 2 != 0 || (records & (records - 1)) != 0 || settings.call_kinds > 0xFFFF) {
-    throw Refusal(EINVAL, "settings: windows is even, records a power of two, call_kinds below 65536");
+  if (settings.windows % 2 != 0 || (records & (records - 1)) != 0 || records > kMostRecords ||
+      settings.call_kinds > 0xFFFF) {
+    throw Refusal(EINVAL, "settings: windows is even, records a power of two up to 2^40, call_kinds below 65536");
   }
 }
 
@@ -106,6 +123,14 @@ elbow_profile* elbow_profile_new(const elbow_profile_settings* settings) {
   });
 }
 
+int elbow_profile_set_nodes(elbow_profile* profile, const int32_t* nodes) {
+  if (profile == nullptr || nodes == nullptr) {
+    return fail(EINVAL, "%s: is NULL", profile == nullptr ? "profile" : "nodes");
+  }
+  profile->file.set_nodes(nodes);
+  return 0;
+}
+
 uint64_t elbow_profile_now(void) { return elbowroom::profile::now(); }
 
 int elbow_profile_add(elbow_profile* profile, const elbow_profile_record* given, int keep) {
@@ -115,22 +140,29 @@ int elbow_profile_add(elbow_profile* profile, const elbow_profile_record* given,
   elbow_profile_record record = *given;
   // Another thread began what this one ends, or the clocks were compared meanwhile.
   record.end_ns = record.end_ns < record.begin_ns ? record.begin_ns : record.end_ns;
-  const Locked only(*profile);
-  Header& header = *profile->file.header();
-  if ((record.flags & ELBOW_PROFILE_INSIDE) != 0) {
-    const std::uint64_t ns = record.end_ns - record.begin_ns;
-    CallTotals& totals = profile->file.calls()[record.call];
-    totals.count += 1;
-    totals.ns += ns;
-    totals.bytes += record.bytes;
-    header.calls += 1;
-    header.mpi_ns += ns;
+  {
+    const Locked only(*profile);
+    Header& header = *profile->file.header();
+    if (record.call >= header.call_kinds) [[unlikely]] {
+      return fail(EINVAL, "the record's call is none of the profile's calls");
+    }
+    if ((record.flags & ELBOW_PROFILE_INSIDE) != 0) {
+      const std::uint64_t ns = record.end_ns - record.begin_ns;
+      CallTotals& totals = profile->file.calls()[record.call];
+      totals.count += 1;
+      totals.ns += ns;
+      totals.bytes += record.bytes;
+      header.calls += 1;
+      header.mpi_ns += ns;
+    }
+    profile->windows.add(record);
+    if (keep == 0 || keep_record(*profile, record)) [[likely]] {
+      return 0;
+    }
   }
-  profile->windows.add(record);
-  if (keep == 0 || keep_record(*profile, record)) {
-    return 0;
-  }
-  return fail(ENOSPC, "there is no space for more records; totals and windows go on");
+  return keep_after_growth(*profile, record) == 0
+             ? 0
+             : fail(ENOSPC, "there is no space for more records; totals and windows go on");
 }
 
 int elbow_profile_look_at_threads(elbow_profile* profile) {

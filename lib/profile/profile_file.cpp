@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -49,6 +50,14 @@ int write_zeros(int file, std::uint64_t from, std::uint64_t to) {
   return 0;
 }
 
+// 0, or the errno of why not.
+int take_space(int file, std::uint64_t from, std::uint64_t to) {
+  if (fallocate(file, 0, static_cast<off_t>(from), static_cast<off_t>(to - from)) == 0) {
+    return 0;
+  }
+  return errno == EOPNOTSUPP || errno == ENOSYS ? write_zeros(file, from, to) : errno;
+}
+
 [[noreturn]] void refuse(int code, const std::string& path) {
   throw Refusal(code, path + ": the file cannot be made (" + std::strerror(code) + "); name another folder");
 }
@@ -78,7 +87,11 @@ ProfileFile::ProfileFile(const elbow_profile_settings& settings)
   }
   int failed = ftruncate(file.number(), static_cast<off_t>(places_.end)) != 0 ? errno : 0;
   taken_ = std::min(places_.records + kGrowth, places_.end);
-  failed = failed != 0 ? failed : take_space(0, taken_);
+  failed = failed != 0 ? failed : take_space(file.number(), 0, taken_);
+  struct stat status {};
+  failed = failed != 0 ? failed : fstat(file.number(), &status) != 0 ? errno : 0;
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
   void* const memory =
       failed != 0 ? MAP_FAILED : mmap(nullptr, places_.end, PROT_READ | PROT_WRITE, MAP_SHARED, file.number(), 0);
   if (memory == MAP_FAILED) {
@@ -92,43 +105,38 @@ ProfileFile::ProfileFile(const elbow_profile_settings& settings)
 
 ProfileFile::~ProfileFile() { munmap(memory_, places_.end); }
 
-int ProfileFile::take_space(std::uint64_t from, std::uint64_t to) const {
+// Writing to a page of a hole takes its space, or fails here and not with SIGBUS. Kernels before 5.14 cannot be asked for it.
+bool ProfileFile::take_more(std::uint64_t from, std::uint64_t to) const {
+#ifdef MADV_POPULATE_WRITE
+  if (madvise(memory_ + from, to - from, MADV_POPULATE_WRITE) == 0) {
+    return true;
+  }
+  if (errno != EINVAL) {
+    return false;
+  }
+#endif
   const Descriptor file(path_, O_RDWR);
-  if (file.number() < 0) {
-    return errno;
-  }
-  if (fallocate(file.number(), 0, static_cast<off_t>(from), static_cast<off_t>(to - from)) == 0) {
-    return 0;
-  }
-  return errno == EOPNOTSUPP || errno == ENOSYS ? write_zeros(file.number(), from, to) : errno;
+  struct stat status {};
+  const bool is_own =
+      file.number() >= 0 && fstat(file.number(), &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
+  return is_own && take_space(file.number(), from, to) == 0;
 }
 
 std::uint64_t ProfileFile::grow() {
   const std::uint64_t to = std::min(taken_ + kGrowth, places_.end);
-  if (to > taken_ && take_space(taken_, to) == 0) {
-#ifdef MADV_POPULATE_WRITE
-    madvise(memory_ + taken_, to - taken_, MADV_POPULATE_WRITE);  // one system call, not one fault for each page
-#endif
+  if (to > taken_ && take_more(taken_, to)) {
     taken_ = to;
   }
   return (taken_ - places_.records) / sizeof(elbow_profile_record);
 }
 
-// The magic comes last: a file that has it is whole.
 void ProfileFile::fill(const elbow_profile_settings& settings) {
   Header& header = *this->header();
   header.version = kVersion;
   header.header_bytes = kHeaderBytes;
   header.rank = settings.rank;
   header.size = settings.ranks;
-  const std::int32_t* const nodes = settings.nodes;
-  header.node = nodes[settings.rank];
-  header.nodes = static_cast<std::int32_t>(std::set<std::int32_t>(nodes, nodes + settings.ranks).size());
-  header.local_rank = static_cast<std::int32_t>(std::count(nodes, nodes + settings.rank, header.node));
-  header.local_size = static_cast<std::int32_t>(std::count(nodes, nodes + settings.ranks, header.node));
   header.pid = static_cast<std::uint64_t>(getpid());
-  header.start_ns = now();
-  header.start_wall_ns = wall_ns();
   header.window_ns = settings.window_ns;
   header.windows = settings.windows;
   header.records = settings.records;
@@ -139,10 +147,24 @@ void ProfileFile::fill(const elbow_profile_settings& settings) {
   header.records_offset = places_.records;
   gethostname(header.host, sizeof header.host - 1);
   copy_text(header.mpi, settings.mpi);
-  std::copy_n(nodes, settings.ranks, reinterpret_cast<std::int32_t*>(memory_ + places_.nodes));
   for (std::uint32_t i = 0; i < settings.call_kinds; ++i) {
     copy_text(calls()[i].name, settings.calls[i]);
   }
+  if (settings.nodes != nullptr) {
+    set_nodes(settings.nodes);
+  }
+}
+
+// The magic comes last: a file that has it is whole.
+void ProfileFile::set_nodes(const std::int32_t* nodes) {
+  Header& header = *this->header();
+  header.node = nodes[header.rank];
+  header.nodes = static_cast<std::int32_t>(std::set<std::int32_t>(nodes, nodes + header.size).size());
+  header.local_rank = static_cast<std::int32_t>(std::count(nodes, nodes + header.rank, header.node));
+  header.local_size = static_cast<std::int32_t>(std::count(nodes, nodes + header.size, header.node));
+  std::copy_n(nodes, header.size, reinterpret_cast<std::int32_t*>(memory_ + places_.nodes));
+  header.start_ns = now();
+  header.start_wall_ns = wall_ns();
   std::memcpy(header.magic, kMagic, sizeof kMagic);
 }
 

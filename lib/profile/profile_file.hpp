@@ -13,7 +13,7 @@ using c_interface::Refusal;
 
 class ProfileFile {
  public:
-  // With a valid header; throws Refusal, and leaves no file then.
+  // With a valid header once the nodes are set; throws Refusal, and leaves no file then.
   explicit ProfileFile(const elbow_profile_settings& settings);
   ~ProfileFile();
   ProfileFile(const ProfileFile&) = delete;
@@ -23,15 +23,21 @@ class ProfileFile {
   CallTotals* calls() const { return reinterpret_cast<CallTotals*>(memory_ + places_.calls); }
   elbow_profile_window* windows() const { return reinterpret_cast<elbow_profile_window*>(memory_ + places_.windows); }
   elbow_profile_record* records() const { return reinterpret_cast<elbow_profile_record*>(memory_ + places_.records); }
+  // The node of each rank: the file is whole from now on.
+  void set_nodes(const std::int32_t* nodes);
   // Takes the space of some more records, and gives how many there is space for now: as many as before where there is no more.
   std::uint64_t grow();
 
  private:
-  // 0, or the errno of why not.
-  int take_space(std::uint64_t from, std::uint64_t to) const;
+  // Whether there is space for what is mapped there.
+  bool take_more(std::uint64_t from, std::uint64_t to) const;
   void fill(const elbow_profile_settings& settings);
 
-  std::string path_;  // absolute; opened for each growth, as programs may close descriptors that they do not know
+  // Absolute; opened for growths where the kernel cannot take space for mapped memory, as programs may close descriptors that
+  // they do not know. Another file may have that name by then.
+  std::string path_;
+  std::uint64_t device_ = 0;
+  std::uint64_t inode_ = 0;
   Places places_;
   std::uint64_t taken_ = 0;  // bytes of the file
   char* memory_ = nullptr;

@@ -248,8 +248,9 @@ TEST_CASE("where there is no space for more records totals go on, and lost recor
   const std::string file = folder.file();
   const elbow_profile_settings settings = settings_for(file);
   elbow_profile* const profile = elbow_profile_new(&settings);
-  // The file cannot be opened any more, so it takes no more space.
+  // The file ends with the space that it has, and nobody finds it by its name.
   const std::string away = file + ".away";
+  fs::resize_file(file, Contents(file).header().records_offset + 2 * (256 << 10));  // taken at first, in two steps
   fs::rename(file, away);
   int refusals = 0;
   for (int i = 0; i < 40'000; ++i) {
@@ -357,6 +358,71 @@ TEST_CASE("the time is that of the kernel's clock") {
   constexpr std::uint64_t kTolerance = 20'000;
   CHECK(now + kTolerance >= ns(before));
   CHECK(now <= ns(after) + kTolerance);
+}
+
+TEST_CASE("a record of a call that is not in the list is refused, and nothing is written") {
+  const Folder folder;
+  const std::string file = folder.file();
+  const elbow_profile_settings settings = settings_for(file);
+  elbow_profile* const profile = elbow_profile_new(&settings);
+  REQUIRE(profile != nullptr);
+  elbow_profile_record record = send(8);
+  record.call = 2;
+  CHECK(elbow_profile_add(profile, &record, 1) == -1);
+  CHECK(errno == EINVAL);
+  elbow_profile_free(profile);
+  CHECK(Contents(file).header().written == 0);
+  CHECK(Contents(file).header().calls == 0);
+}
+
+TEST_CASE("more records than any file can have are refused") {
+  const Folder folder;
+  const std::string file = folder.file();
+  for (const int power : {41, 59, 60, 63}) {
+    elbow_profile_settings settings = settings_for(file);
+    settings.records = std::uint64_t{1} << power;
+    CHECK(elbow_profile_new(&settings) == nullptr);
+    CHECK(errno == EINVAL);
+    CHECK(!fs::exists(file));
+  }
+}
+
+TEST_CASE("a profile whose nodes are not known yet is no file to read before they are") {
+  const Folder folder;
+  const std::string file = folder.file();
+  elbow_profile_settings settings = settings_for(file);
+  settings.nodes = nullptr;
+  elbow_profile* const profile = elbow_profile_new(&settings);
+  REQUIRE(profile != nullptr);
+  CHECK(Contents(file).header().magic[0] == '\0');
+  elbow_profile_set_nodes(profile, kNodes);
+  const Header header = Contents(file).header();
+  CHECK(std::memcmp(header.magic, kMagic, sizeof kMagic) == 0);
+  CHECK(header.node == 1);
+  CHECK(header.local_rank == 0);
+  CHECK(header.start_ns > 0);
+  elbow_profile_free(profile);
+}
+
+TEST_CASE("a file that was renamed goes on, and another of its name is left alone") {
+  const Folder folder;
+  const std::string file = folder.file();
+  const elbow_profile_settings settings = settings_for(file);
+  elbow_profile* const profile = elbow_profile_new(&settings);
+  REQUIRE(profile != nullptr);
+  const std::string moved = file + ".moved";
+  fs::rename(file, moved);
+  std::ofstream(file) << "another";
+  constexpr std::uint64_t kMany = 30'000;  // more than there was space for at first
+  const elbow_profile_record record = send(8);
+  for (std::uint64_t i = 0; i < kMany; ++i) {
+    CHECK(elbow_profile_add(profile, &record, 1) == 0);
+  }
+  elbow_profile_free(profile);
+  CHECK(fs::file_size(file) == 7);
+  CHECK(Contents(moved).header().written == kMany);
+  CHECK(Contents(moved).header().lost == 0);
+  CHECK(Contents(moved).record(kMany - 1).bytes == 8);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <map>
 
+#include "trace/job_identity.hpp"
 #include "trace/memory_folder.hpp"
 #include "trace/refusal.hpp"
 #include "trace/test_trace.hpp"

@@ -17,6 +17,7 @@
 #include "trace/environment.hpp"
 #include "trace/job.h"
 #include "trace/job_folder.hpp"
+#include "trace/job_identity.hpp"
 #include "trace/recorder.hpp"
 
 std::uint64_t elbow_trace_recorded_categories = 0;

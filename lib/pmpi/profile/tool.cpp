@@ -1,5 +1,4 @@
 // The tool that profiles: what the shims tell becomes totals, windows and records of lib/profile.
-#include <mpi.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -10,15 +9,21 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "calls.hpp"
 #include "elbowroom/profile.h"
+#include "pmpi/agreement.hpp"
 #include "pmpi/hooks.hpp"
-#include "pmpi/profile/nodes.hpp"
+#include "pmpi/mpi.hpp"
+#include "pmpi/nodes.hpp"
 #include "pmpi/profile/roles.hpp"
 #include "profile/ticks.hpp"
+#include "trace/job_identity.hpp"
+#include "trace/refusal.hpp"
 
 namespace elbowroom::pmpi {
 namespace {
@@ -135,7 +140,6 @@ elbow_profile* open_file(int rank, int size, const std::string& path) {
   settings.path = path.c_str();
   settings.rank = rank;
   settings.ranks = size;
-  settings.nodes = nodes.data();
   settings.mpi = version.data();
   settings.calls = names.data();
   settings.call_kinds = kCalls;
@@ -146,29 +150,56 @@ elbow_profile* open_file(int rank, int size, const std::string& path) {
   return elbow_profile_new(&settings);
 }
 
-// What became of the files of all processes.
-enum State : int { kOpened, kFailed, kExists };
-
-// One process says why some are not profiled. Files of another job in the folder stay its own: then nobody is.
-bool agree(int rank, State own, const std::string& path) {
-  std::vector<int> states(nodes.size());
-  const int mine = own;
-  PMPI_Allgather(&mine, 1, MPI_INT, states.data(), 1, MPI_INT, MPI_COMM_WORLD);
-  const bool other_job = std::find(states.begin(), states.end(), kExists) != states.end();
-  const int worst = other_job ? kExists : kFailed;
-  const auto first = std::find(states.begin(), states.end(), worst);
-  if (first - states.begin() == rank) {
-    const auto count = std::count(states.begin(), states.end(), worst);
-    not_profiled(other_job ? "the folder has the profile of another job of this command: " + path
-                           : std::to_string(count) + " of " + std::to_string(states.size()) +
-                                 " processes cannot be recorded: " + elbow_profile_error());
-  }
-  if (other_job && own == kOpened) {
+void drop(const std::string& path) {
+  if (recorded != nullptr) {
     unlink(path.c_str());
-    elbow_profile_free(recorded);
-    recorded = nullptr;
+    elbow_profile_free(std::exchange(recorded, nullptr));
   }
-  return recorded != nullptr;
+}
+
+// A command may start several jobs: each agrees in a folder of its own.
+std::string agreement_folder(int size) {
+  std::string job;
+  try {
+    job = trace::launched_job([](const char* name) { return std::getenv(name); });
+  } catch (const trace::Refusal&) {
+    // It has no name, but is the only one, as spawned ones are not profiled.
+  }
+  if (job.empty() && size == 1) {
+    job = trace::process_identity();
+  }
+  std::array<char, 32> name{};
+  std::snprintf(name.data(), name.size(), "/agreement-%08x", static_cast<unsigned>(std::hash<std::string>{}(job)));
+  return std::string(folder()) + name.data();
+}
+
+// Whether this process is profiled. Files of another job in the folder stay its own: then no process of this job is.
+bool agree(int rank, int size, const std::string& path) {
+  const int code = errno;
+  Agreement agreement(agreement_folder(size), rank, size, {"profiled", "profile"});
+  const Sign sign = recorded != nullptr ? Sign::ready : code == EEXIST ? Sign::refused : Sign::absent;
+  const std::string reason = sign == Sign::ready ? ""
+                             : sign == Sign::absent
+                                 ? elbow_profile_error()
+                                 : "the folder has the profile of another job of this command: " + path;
+  if (!agreement.announce(sign, reason)) {
+    if (rank == 0) {
+      not_profiled(recorded != nullptr ? agreement_folder(size) + ": no file can be made in it"
+                                       : elbow_profile_error());
+    }
+    return false;
+  }
+  if (recorded == nullptr) {
+    agreement.lead_if_first();
+    return false;
+  }
+  const Decision decision = agreement.decide();
+  if (!decision.records) {
+    return false;
+  }
+  nodes = emulated_nodes(size);
+  nodes = nodes.empty() ? decision.nodes : nodes;
+  return true;
 }
 
 bool start() {
@@ -184,15 +215,15 @@ bool start() {
     }
     return false;
   }
-  nodes = nodes_of_ranks(rank, size);
-  own_node = nodes[static_cast<std::size_t>(rank)];
-  several_nodes = std::any_of(nodes.begin(), nodes.end(), [](std::int32_t node) { return node != own_node; });
   const std::string path = path_of(rank);
   recorded = open_file(rank, size, path);
-  const State state = recorded != nullptr ? kOpened : errno == EEXIST ? kExists : kFailed;
-  if (!agree(rank, state, path)) {
+  if (!agree(rank, size, path)) {
+    drop(path);
     return false;
   }
+  own_node = nodes[static_cast<std::size_t>(rank)];
+  several_nodes = std::any_of(nodes.begin(), nodes.end(), [](std::int32_t node) { return node != own_node; });
+  elbow_profile_set_nodes(recorded, nodes.data());
   pthread_atfork(nullptr, nullptr, forget_in_child);
   return true;
 }
@@ -204,12 +235,12 @@ const bool tool_times = true;
 
 bool tool_starting() { return folder() != nullptr; }
 
-// The shims are compiled without exceptions: one that left a hook would end the program.
 bool tool_started() {
   try {
     return folder() != nullptr && start();
   } catch (const std::exception& error) {
     not_profiled(error.what());
+    elbow_profile_free(std::exchange(recorded, nullptr));
     return false;
   }
 }
@@ -247,6 +278,12 @@ void tool_leave(int call, const About& about) {
   if (call == call::Finalize) {
     elbow_profile_finish(recorded);
   }
+}
+
+// How long it took until then, nobody knows.
+void tool_left(int call) {
+  current.end = current.begin;
+  tool_leave(call, {});
 }
 
 void tool_sent(const Message&) {}

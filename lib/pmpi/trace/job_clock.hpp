@@ -1,11 +1,10 @@
 // The clocks of a traced job's processes, compared at its begin and end and now and then between.
 #pragma once
 
-#include <mpi.h>
-
 #include <vector>
 
 #include "elbowroom/trace.h"
+#include "pmpi/mpi.hpp"
 
 namespace elbowroom::pmpi {
 

@@ -1,5 +1,4 @@
 // The tool that records: what the shims tell becomes events of lib/trace.
-#include <mpi.h>
 
 #include <algorithm>
 #include <array>
@@ -18,8 +17,9 @@
 
 #include "calls.hpp"
 #include "elbowroom/trace.h"
+#include "pmpi/agreement.hpp"
 #include "pmpi/hooks.hpp"
-#include "pmpi/trace/agreement.hpp"
+#include "pmpi/mpi.hpp"
 #include "pmpi/trace/job_clock.hpp"
 #include "trace/job.h"
 
@@ -141,9 +141,9 @@ bool stop_recording() {
 void begin(int rank, int ranks) {
   recording = record(rank, ranks);
   if (const char* const folder = elbow_trace_folder(&rank, &ranks)) {
-    agreement.emplace(folder, rank, ranks);
+    agreement.emplace(std::string(folder) + "/agreement", rank, ranks, Agreement::Words{"traced", "trace"});
   }
-  if (agreement && agreement->announce(refusal)) {
+  if (agreement && agreement->announce(refusal.empty() ? Sign::ready : Sign::refused, refusal)) {
     return;
   }
   agreement.reset();
@@ -179,18 +179,18 @@ bool start() {
     return stop_recording();
   }
   if (!recording) {
-    agreement->refuse();
+    agreement->lead_if_first();
     return false;
   }
-  const std::vector<int> members = agreement->members();
-  if (members.empty()) {
+  const Decision decision = agreement->decide();
+  if (!decision.records || !std::binary_search(decision.members.begin(), decision.members.end(), rank)) {
     return stop_recording();
   }
-  job_clock().begin(members);
+  job_clock().begin(decision.members);
   return true;
 }
 
-// The shims are compiled without exceptions: one that left a hook would end the program. False where `work` failed: this
+// False where `work` failed: this
 // process is then not traced. Allocates nothing of its own.
 template <typename Work>
 bool survives(Work work) noexcept {
@@ -245,6 +245,8 @@ void tool_leave(int call, const About& about) {
     finalised();
   }
 }
+
+void tool_left(int call) { tool_leave(call, {}); }
 
 void tool_sent(const Message& message) {
   elbow_trace_send(message_type, message.peer, message.communicator, message.tag,

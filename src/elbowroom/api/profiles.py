@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import shutil
 import socket
 import time
 from collections.abc import Sequence
@@ -96,6 +97,8 @@ def record_profile(
     with contextlib.nullcontext() if nic is None else emulated(nic):
         code, traffic = _run(prepared, stdout)
     seconds = time.monotonic() - begun
+    for agreement in where.glob(profiler.AGREEMENTS):
+        shutil.rmtree(agreement, ignore_errors=True)
     manifest = msgspec.structs.replace(manifest, exit_code=code, **_memory(where, traffic))
     MANIFEST.write(where / FILE, manifest, own=True)
     found, notes = _read(where)

@@ -1,4 +1,4 @@
-"""Runs a program with the profiler preloaded, by the recorder's way; what cannot be profiled is told before.
+"""Run a program with the profiler preloaded. Programs that cannot be profiled are rejected first.
 
 Nothing can be preloaded into programs that are linked statically, and the library must be of their MPI.
 """
@@ -21,6 +21,8 @@ from elbowroom.launch.recorder import Adapter, RecordedCommand
 
 DEFAULT_RECORDS = 1 << 20
 MOST_RECORDS = 1 << 32
+AGREEMENTS = "agreement-*"
+"""Folders of a profile in which the processes of a job agreed on who is profiled; not needed afterwards."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -149,6 +149,7 @@ def read_profile(folder: Path) -> Profile:
     manifest = _manifest(folder)
     ranks = _ranks(folder, manifest)
     _check_one_job(folder, ranks)
+    ranks = _with_nodes(folder, ranks)
     start = _starts(ranks)
     events = _events(ranks, start)
     duration = max(max(_ends(ranks, start)), int(events.end.max(initial=1)))
@@ -229,8 +230,8 @@ def _check_one_job(folder: Path, ranks: Sequence[RankFile]) -> None:
     """Ranks of one job agree in its size, its nodes and its MPI, and all ran at some time together."""
     first = ranks[0]
     for other in ranks[1:]:
-        if other.size != first.size or not np.array_equal(other.nodes_of, first.nodes_of):
-            raise _two_jobs(folder, first, other, "have different sizes or nodes")
+        if other.size != first.size:
+            raise _two_jobs(folder, first, other, "have different sizes")
         if other.mpi != first.mpi:
             raise _two_jobs(folder, first, other, "use different MPI libraries")
     last = max(ranks, key=lambda rank: rank.start_wall_ns)
@@ -240,6 +241,32 @@ def _check_one_job(folder: Path, ranks: Sequence[RankFile]) -> None:
             and other.start_wall_ns + other.end_ns - other.start_ns + _SLACK_NS < last.start_wall_ns
         ):
             raise _two_jobs(folder, other, last, "never ran at the same time")
+
+
+def _with_nodes(folder: Path, ranks: tuple[RankFile, ...]) -> tuple[RankFile, ...]:
+    """The ranks with one table of nodes. Hosts that recorded into folders of their own know only which ranks
+    are on their node: these tables are joined, and ranks that are in none of them have a node of their own.
+    """
+    first = ranks[0]
+    if all(np.array_equal(other.nodes_of, first.nodes_of) for other in ranks):
+        return ranks
+    leaders = np.full(first.size, first.size)  # the lowest rank of each rank's node
+    for rank in ranks:
+        here = np.flatnonzero(rank.nodes_of == rank.node)
+        known = leaders[here][leaders[here] < first.size]
+        if len(known) not in (0, len(here)) or (known != here[0]).any():
+            raise _two_jobs(folder, first, rank, "have different nodes")
+        leaders[here] = here[0]
+    numbers, nodes_of = np.unique(leaders, return_inverse=True)
+    return tuple(
+        msgspec.structs.replace(
+            rank,
+            node=int(nodes_of[rank.rank]),
+            nodes=len(numbers),
+            nodes_of=nodes_of.astype(np.int32),
+        )
+        for rank in ranks
+    )
 
 
 def _two_jobs(folder: Path, a: RankFile, b: RankFile, why: str) -> UsageError:
@@ -313,6 +340,12 @@ def _notes(ranks: Sequence[RankFile], manifest: Manifest | None, events: Events)
         notes.append(f"{FILE} is missing: the command and the machine are not known")
     if missing:
         notes.append(f"partial: {_listed(missing)} of {size} ranks left no file")
+        nodes = {rank.node for rank in ranks}
+        apart = [rank for rank in missing if int(ranks[0].nodes_of[rank]) not in nodes]
+        if apart:
+            notes.append(
+                f"the node of {_listed(apart)} may not be known: messages with them count as between nodes"
+            )
     if killed:
         notes.append(f"partial: {_listed(killed)} never called MPI_Finalize; what they recorded is there")
     if lost:

@@ -72,8 +72,26 @@ def test_a_program_that_sends_nothing_is_a_note(tmp_path: Path) -> None:
 def test_ranks_of_different_sizes_are_two_jobs(tmp_path: Path) -> None:
     write_profile(tmp_path, [[SEND], [RECEIVE]], (0, 1))
     write_rank(tmp_path / "rank-000001.profile", [RECEIVE], rank=1, nodes_of=(0, 1, 2))
-    with pytest.raises(UsageError, match="ranks of two jobs: ranks 0 and 1 have different sizes or nodes"):
+    with pytest.raises(UsageError, match="ranks of two jobs: ranks 0 and 1 have different sizes"):
         read_profile(tmp_path)
+
+
+def test_ranks_that_disagree_on_their_node_are_two_jobs(tmp_path: Path) -> None:
+    write_profile(tmp_path, [[SEND], [RECEIVE]], (0, 0))
+    write_rank(tmp_path / "rank-000001.profile", [RECEIVE], rank=1, nodes_of=(0, 1))
+    with pytest.raises(UsageError, match="ranks of two jobs: ranks 0 and 1 have different nodes"):
+        read_profile(tmp_path)
+
+
+def test_tables_of_hosts_that_knew_only_their_own_ranks_are_joined(tmp_path: Path) -> None:
+    here = {0: (0, 1, 0, 1, 1), 1: (1, 0, 1, 0, 1), 2: (0, 1, 0, 1, 1), 3: (1, 0, 1, 0, 1)}
+    for rank, nodes_of in here.items():
+        write_rank(tmp_path / f"rank-{rank:06}.profile", [RECEIVE], rank=rank, nodes_of=nodes_of)
+    profile = read_profile(tmp_path)
+    assert profile.nodes_of.tolist() == [0, 1, 0, 1, 2]
+    assert [rank.node for rank in profile.ranks] == [0, 1, 0, 1]
+    assert profile.names[2] == "node 2"
+    assert any("the node of rank 4 may not be known" in note for note in profile.notes)
 
 
 def test_ranks_that_never_ran_together_are_two_jobs(tmp_path: Path) -> None:
