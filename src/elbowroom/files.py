@@ -49,6 +49,8 @@ _HINTS = {
     errno.EPERM: "choose a place you may write to",
     errno.ENOENT: "its parent folder must exist",
     errno.ENOTDIR: "its parent must be a folder",
+    errno.EISDIR: "name a file in it",
+    errno.EEXIST: "a file is in the place of its parent folder: choose another place",
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.ELOOP: "the symbolic link leads to itself: choose another name",
     errno.ENXIO: "nothing reads it: start its reader first, or name a file",
@@ -63,9 +65,17 @@ _KINDS = (
 )
 
 
+_WRONG_NAMES = (
+    errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG
+)  # fmt: skip
+"""Errors of a path that can never be written, whatever the disk's state: the request must change."""
+
+
 def disk_error(error: OSError, path: Path | str, field: str = "file") -> ElbowroomError:
-    """One sentence for a write that the disk refused; a UsageError where the name is too long."""
-    kind = UsageError if error.errno == errno.ENAMETOOLONG else MachineError
+    """One sentence for a write that failed: a UsageError for a wrong path, a MachineError for the disk's
+    refusal.
+    """
+    kind = UsageError if error.errno in _WRONG_NAMES else MachineError
     return kind(
         f"cannot be written ({error.strerror or error})",
         field=field,
@@ -96,20 +106,15 @@ def read_document(path: Path, *, field: str, hint: str, limit: int = LARGEST) ->
         # A pipe without a writer would wait for one.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise UsageError(f"cannot be read ({why})", field=field, value=str(path), hint=hint) from error
+        raise _unreadable(error, path, field, hint) from error
     try:
         status = os.fstat(handle)
-        mode = status.st_mode
-        if not stat.S_ISREG(mode):
-            raise UsageError(f"is {_kind(mode)}, not a file", field=field, value=str(path), hint=hint)
+        _check_regular(status.st_mode, path, field, hint)
         with open(handle, "rb", closefd=False) as file:
             # Not `limit` at once: so much memory would be reserved.
             data = file.read(1 + min(limit, max(status.st_size, 1 << 20)))
     except OSError as error:
-        raise UsageError(
-            f"cannot be read ({error.strerror})", field=field, value=str(path), hint=hint
-        ) from error
+        raise _unreadable(error, path, field, hint) from error
     finally:
         os.close(handle)
     if len(data) > limit:
@@ -120,6 +125,25 @@ def read_document(path: Path, *, field: str, hint: str, limit: int = LARGEST) ->
             hint=hint,
         )
     return data
+
+
+def check_file(path: Path, *, field: str, hint: str) -> None:
+    """Raises the errors of `read_document` for a path that is no regular file; reads nothing."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError) as error:
+        raise _unreadable(error, path, field, hint) from error
+    _check_regular(mode, path, field, hint)
+
+
+def _check_regular(mode: int, path: Path, field: str, hint: str) -> None:
+    if not stat.S_ISREG(mode):
+        raise UsageError(f"is {_kind(mode)}, not a file", field=field, value=str(path), hint=hint)
+
+
+def _unreadable(error: OSError | ValueError, path: Path, field: str, hint: str) -> UsageError:
+    why = getattr(error, "strerror", None) or str(error)
+    return UsageError(f"cannot be read ({why})", field=field, value=str(path), hint=hint)
 
 
 def read_text(path: Path, *, field: str, hint: str, limit: int = LARGEST) -> str:
@@ -154,7 +178,7 @@ def check_output(path: Path, inputs: Iterable[Path] = (), *, field: str = "out")
 def try_output(path: Path, *, field: str = "out") -> None:
     """Raises the errors of `write_atomically` before anything is computed for the output.
 
-    MachineError also if the folder does not exist or cannot be written to. Creates no file.
+    UsageError also if the folder does not exist, MachineError if it cannot be written to. Creates no file.
     """
     _refuse_kept(path, field)
     try:
@@ -170,7 +194,7 @@ def try_output(path: Path, *, field: str = "out") -> None:
 def check_writable(path: Path, *, field: str = "out") -> None:
     """Writes a temporary file beside the output and removes it, before anything is measured for it.
 
-    UsageError for a folder and for a file of a run, MachineError if the disk refuses.
+    UsageError for a wrong path and for a file of a run, MachineError if the disk refuses.
     """
     _refuse_kept(path, field)
     try:
@@ -186,8 +210,8 @@ def check_writable(path: Path, *, field: str = "out") -> None:
 def write_atomically(path: Path, data: bytes, *, own: bool = False) -> None:
     """Replaces `path` by `data`; after a crash or a full disk the earlier content is still there.
 
-    A device or a pipe is written into. UsageError for a folder and for a file of a run or of a trace, unless
-    it is the store's `own`; MachineError when the disk refuses.
+    A device or a pipe is written into. UsageError for a wrong path and for a file of a run or of a trace,
+    unless it is the store's `own`; MachineError when the disk refuses.
     """
     write_with(path, lambda temporary: temporary.write_bytes(data), own=own)
 

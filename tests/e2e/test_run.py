@@ -229,7 +229,7 @@ BAD = [
     (["run", "quick", "--launcher", "srun"], 2, "no allocation here"),
     (["run", "quick", "--launcher", "slurm"], 2, "no such launcher"),
     (["run", "quick", "--set", "hosts=2"], 2, "needs 2 hosts"),
-    (["run", "quick", "--out", "/proc/x/y"], 1, "cannot be written"),
+    (["run", "quick", "--out", "/proc/x/y"], 2, "cannot be written"),
     (["run", "quick", "--no-such-option"], 2, "no such option"),
     (["run", "--resume", "nothing"], 2, "does not exist"),
     (["show", "nothing"], 2, "does not exist"),

@@ -25,6 +25,7 @@ from elbowroom.machine.identity import check_same, difference
 from elbowroom.machine.state import unknowns
 from elbowroom.machine.topology import Machine
 from elbowroom.measure.loop import Loop
+from elbowroom.measure.results import IMPORTED
 from elbowroom.measure.software import software
 from elbowroom.measure.source import Source
 from elbowroom.plan.point import SETTINGS
@@ -155,11 +156,23 @@ def _same_simulation(manifest: Manifest, hello: dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[tuple[RunFolder, Journal]]:
-    """A run folder that nobody else measures into: nothing is started or written before that is certain."""
+    """A run folder that nobody else measures into: nothing is started or written before that is certain.
+
+    UsageError for an imported run, and for a journal that does not fit the manifest.
+    """
     journal = RunFolder.open(path).journal()
     with contextlib.closing(journal):
         # Another process may have changed the manifest until it gave up the lock.
-        yield RunFolder.open(path), journal
+        folder = RunFolder.open(path)
+        if folder.manifest.launcher == IMPORTED:
+            raise UsageError(
+                "was imported, and nothing of it can be measured",
+                field="resume",
+                value=str(path),
+                hint="start a new run: elbowroom run PLAN",
+            )
+        folder.check_points(unit.point for unit in journal.done)
+        yield folder, journal
 
 
 @contextlib.contextmanager

@@ -106,6 +106,7 @@ MANIFEST_FORMAT = DocumentFormat(
     name="manifest",
     hint="restore it from a copy; the samples beside it are not touched",
     adapt=_with_workloads,
+    own=True,
 )
 
 
@@ -193,6 +194,17 @@ class RunFolder:
         self._remove_temporaries()
         return journal
 
+    def check_points(self, measured: Iterable[str]) -> None:
+        """UsageError where the journal has samples of a point that the manifest lacks."""
+        unknown = set(measured) - {point.id for point in self.manifest.points}
+        if unknown:
+            raise UsageError(
+                f"has samples of point {min(unknown)}, which is not in manifest.json",
+                field="journal",
+                value=str(self.journal_path),
+                hint="restore both files of the run from one copy",
+            )
+
     def _remove_temporaries(self) -> None:
         """Removes half-written files that a kill left; whoever has the lock is the only one to write them."""
         with suppress(OSError):
@@ -201,8 +213,15 @@ class RunFolder:
                     (self.path / name).unlink()
 
     def entries(self) -> list[Entry]:
-        """What was measured so far, in the order of measuring."""
-        return read_journal(self.journal_path)[0]
+        """What was measured so far, in the order of measuring; UsageError where it does not fit the
+        manifest.
+        """
+        entries = read_journal(self.journal_path)[0]
+        known = {point.id for point in self.manifest.points}
+        if any(entry.point not in known for entry in entries):
+            # A calibration that is still running may have added points since this manifest was read.
+            RunFolder.open(self.path).check_points(entry.point for entry in entries)
+        return [entry for entry in entries if entry.point in known]
 
 
 def _fill(folder: Path, files: dict[str, bytes]) -> None:

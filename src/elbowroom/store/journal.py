@@ -27,7 +27,7 @@ import msgspec
 
 from elbowroom.documents import check_version
 from elbowroom.errors import UsageError
-from elbowroom.files import disk_error, lock, read_document, sync_folder, write_all
+from elbowroom.files import check_file, disk_error, lock, read_document, sync_folder, write_all
 from elbowroom.plan import point as points
 from elbowroom.plan.point import Unit
 
@@ -257,6 +257,7 @@ def _started(process: int) -> str:
 
 SCHEMA = "elbowroom/samples"
 VERSION = 1
+_HINT = "name a run whose journal is there"
 LARGEST = 16 << 30
 """Bytes of the largest journal that is read: a million units."""
 
@@ -309,7 +310,7 @@ class Format(Generic[LineType, KeyType]):
 
         Raises UsageError naming file and line for damage and for a journal of a newer release.
         """
-        data = read_document(path, field="journal", hint="name a run whose journal is there", limit=LARGEST)
+        data = read_document(path, field="journal", hint=_HINT, limit=LARGEST)
         sound = data.rfind(b"\n") + 1
         lines = data[:sound].split(b"\n")[:-1]
         if self.header:
@@ -387,10 +388,13 @@ class Lines(Generic[LineType, KeyType]):
     """An open journal that only this process may append to. `done`: the keys of its lines."""
 
     def __init__(self, path: Path, form: Format[LineType, KeyType], *, create: bool = False) -> None:
-        """Opens for appending: takes the lock, reads what is there, cuts a torn last line off."""
+        """Opens for appending: takes the lock and reads what is there. The file stays as it is until a line
+        is appended, which replaces a torn last one.
+        """
         self.path = path
         self._form = form
-        self._torn = False
+        if not create:
+            check_file(path, field="journal", hint=_HINT)
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         try:
             self._file = os.open(path, flags, 0o666)
@@ -407,7 +411,7 @@ class Lines(Generic[LineType, KeyType]):
         try:
             lines, self._size = form.read(path)
             self.done = {form.key(line) for line in lines}
-            os.ftruncate(self._file, self._size)
+            self._torn = os.fstat(self._file).st_size > self._size
         except OSError as error:
             self.close()
             raise disk_error(error, path, "journal") from error
@@ -468,7 +472,7 @@ class Lines(Generic[LineType, KeyType]):
                 raise disk_error(error, self.path, "journal") from error
             raise
         os.close(self._file)
-        self._file, self._size = handle, len(data)
+        self._file, self._size, self._torn = handle, len(data), False
         self.done = {self._form.key(line) for line in lines}
         try:
             sync_folder(self.path.parent)

@@ -16,7 +16,7 @@ from elbowroom.draw import labels, numbers, palette, scales
 from elbowroom.draw.figure import Axis, Figure, Mark, Series
 from elbowroom.draw.files import TITLE_LETTERS, save, save_all
 from elbowroom.draw.svg import Rows, svg, unit_of
-from elbowroom.errors import MachineError, UsageError
+from elbowroom.errors import UsageError
 
 SVG = "{http://www.w3.org/2000/svg}"
 LINEAR, LOG2, LOG10 = (
@@ -265,8 +265,8 @@ def test_another_suffix_is_refused_with_the_mend(tmp_path: Path) -> None:
         save(figure(curve()), tmp_path / "f.pdf")
 
 
-def test_a_directory_that_is_not_there_is_an_error_of_the_machine(tmp_path: Path) -> None:
-    with pytest.raises(MachineError, match="cannot be written"):
+def test_a_directory_that_is_not_there_is_an_error_of_the_request(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be written"):
         save(figure(curve()), tmp_path / "missing" / "f.png")
     assert not list(tmp_path.iterdir())
 

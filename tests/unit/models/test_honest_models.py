@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from elbowroom import api, cli
-from elbowroom.errors import MachineError, UsageError
+from elbowroom.errors import UsageError
 from elbowroom.models.base import Provenance
 from elbowroom.models.curves import Curves, Row, Shape, Situation
 from elbowroom.models.fit import fit
@@ -37,7 +37,7 @@ def test_a_model_of_one_point_claims_no_interval() -> None:
 
 @pytest.mark.parametrize(
     ("place", "kind", "sentence"),
-    [("none/M.json", MachineError, "its parent folder must exist"), ("", UsageError, "is a folder")],
+    [("none/M.json", UsageError, "its parent folder must exist"), ("", UsageError, "is a folder")],
 )
 def test_a_calibration_that_cannot_write_its_model_measures_nothing(
     tmp_path: Path, place: str, kind: type[Exception], sentence: str
@@ -49,7 +49,7 @@ def test_a_calibration_that_cannot_write_its_model_measures_nothing(
 
 
 def test_a_resumed_calibration_tries_its_output_first(tmp_path: Path) -> None:
-    with pytest.raises(MachineError, match="its parent folder must exist"):
+    with pytest.raises(UsageError, match="its parent folder must exist"):
         api.resume_calibration(tmp_path / "run", out=tmp_path / "none" / "M.json", tell=lambda _: None)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from elbowroom.errors import MachineError, UsageError
+from elbowroom.errors import UsageError
 from elbowroom.models.base import Provenance
 from elbowroom.models.document import Document
 from elbowroom.models.fit import fit
@@ -128,5 +128,5 @@ def test_a_folder_and_a_missing_file_are_refused(document: Document, tmp_path: P
         read_model(tmp_path / "nothing.json")
     with pytest.raises(UsageError, match="is a folder"):
         write_model(tmp_path, document)
-    with pytest.raises(MachineError, match="cannot be written"):
+    with pytest.raises(UsageError, match="cannot be written"):
         write_model(tmp_path / "nowhere" / "M.json", document)
