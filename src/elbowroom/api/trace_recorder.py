@@ -156,6 +156,8 @@ def record_trace(
         sync_seconds=_seconds(sync_seconds, clock),
         clock=clock,
     )
+    if core is not None:
+        recorder.check_core(command, core)
     prepared = recorder.prepare(command, settings, adapters=_adapters(adapters), mpi=mpi)
     build.trace_reader()  # before the program runs, which may take long
     make_folder(where, field="directory", hint="name another")
@@ -231,8 +233,6 @@ def _policy(policy: Policy, core: int | None) -> Policy:
         raise UsageError(
             "is the draining thread's", field="core", value=core, hint="leave it out, or give --policy drain"
         )
-    if core is not None and core < 0:
-        raise UsageError("is not a core", field="core", value=core, hint="cores count from 0")
     return policy
 
 

@@ -149,6 +149,13 @@ def _check_nodes(options: dict[str, Any]) -> None:
         raise UsageError(
             "is needed with the other node", field=missing, hint="give both nodes, or --all placements"
         )
+    if options["cores_other"] and options["cores"] is None:
+        raise UsageError(
+            "is only valid with --cores",
+            field="cores_other",
+            value=options["cores_other"],
+            hint="add --cores N",
+        )
     if options["stacked"] and options["out"] is None:
         raise UsageError("needs a file", field="stacked", hint="add -o FIGURE.png")
 
@@ -186,7 +193,8 @@ def load_from(options: dict[str, Any], model: Model) -> api.models.Load:
     """
     _check_figure(options)
     if options["load"] is not None:
-        others = [name for name in (*BEYOND[:-1], "size", "cores", "comp_node", "comm_node") if options[name]]
+        others = [*BEYOND[:-1], "size", "cores", "comp_node", "comm_node"]
+        others = [name for name in others if options[name] not in (None, ())]
         others += ["cores_other"] if options["cores_other"] else []
         if others:
             raise UsageError("is in the file", field=others[0], hint="leave it out, or leave out --load")

@@ -76,6 +76,17 @@ DIRECT = ("srun",)
 
 SUFFIXES = ("", ".openmpi", ".mpich")
 
+_HOSTS = ("H", "host", "hosts", "hostfile", "machinefile", "f", "default-hostfile")
+"""Options by which a launcher of MPI takes hosts, without dashes."""
+
+
+def names_hosts(words: Sequence[str]) -> bool:
+    """Whether a command starts processes on the hosts that its own options name."""
+    place = launcher_of(words)
+    return place is not None and any(
+        word.startswith("-") and word.lstrip("-").partition("=")[0] in _HOSTS for word in words[place + 1 :]
+    )
+
 
 class Wrapper(NamedTuple):
     """A program that runs another command (env, timeout).

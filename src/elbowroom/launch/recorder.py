@@ -15,6 +15,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Literal, NamedTuple, Protocol
 
@@ -23,6 +24,7 @@ import msgspec
 from elbowroom.errors import ElbowroomError, MachineError, UsageError
 from elbowroom.launch import build, launch_line
 from elbowroom.launch.launch_line import DIRECT, SUFFIXES, forwarded, launcher_of
+from elbowroom.launch.launchers import DEFAULT, detect
 from elbowroom.launch.mpi import (
     Mpi,
     abi_of,
@@ -35,6 +37,7 @@ from elbowroom.launch.mpi import (
     stdout_of,
     wrapper_of,
 )
+from elbowroom.plan.sizes import format_cores
 
 Adapter = Literal["mpi", "starpu", "omp"]
 Policy = Literal["stop", "overwrite", "drain", "grow", "flush"]
@@ -154,11 +157,12 @@ def prepare(
 ) -> RecordedCommand:
     """The command that runs `words` and records them.
 
-    `adapters`: those to preload; by default those for the program's libraries, and MPI's behind a launcher.
+    `adapters`: those to preload; by default those for the program's libraries, and MPI's behind a launcher or
+    where `mpi` names the program's MPI.
     Without `settings` nothing is recorded. `preloads`: more libraries, `variables`: more environment
     variables of the program's processes.
 
-    UsageError where there is no such command, an adapter is not there or the MPI cannot be identified.
+    UsageError where there is no such command or MPI, an adapter is not there or the MPI cannot be identified.
     """
     env = dict(os.environ if env is None else env)
     words = _checked(words, env)
@@ -167,9 +171,15 @@ def prepare(
     chosen: tuple[Adapter, ...] = ()
     notes: tuple[str, ...] = ()
     traced = None
+    if mpi is not None:
+        find_mpi(mpi)
     if settings is not None:
         libraries = program_libraries(words[0 if place is None else place + 1 :])
-        chosen, notes = _chosen(adapters, place is not None, libraries)
+        chosen, notes = _chosen(adapters, place is not None or mpi is not None, libraries)
+        if mpi is not None and "mpi" not in chosen:
+            raise UsageError(
+                "is only valid with the adapter mpi", field="mpi", value=mpi, hint="add it to --adapters"
+            )
         traced = _mpi_of(words, place, libraries, mpi) if "mpi" in chosen else None
         exported |= settings.environment()
         if chosen:
@@ -186,6 +196,28 @@ def prepare(
     kind = _launcher_kind(words[place], traced)
     inherited = {name: value for name, value in exported.items() if name != launch_line.NAME}
     return RecordedCommand(forwarded(words, place, kind, exported), whole | inherited, chosen, traced, notes)
+
+
+def check_core(words: Sequence[str], core: int) -> None:
+    """UsageError for a core that no thread of this host can run on; those of other hosts are not known."""
+    if launch_line.names_hosts(words) or detect(os.environ) != DEFAULT:
+        return
+    count = os.sysconf("SC_NPROCESSORS_CONF")
+    if not 0 <= core < count:
+        raise UsageError(
+            "does not exist", field="core", value=core, hint=f"cores of this host: 0-{count - 1}"
+        )
+    try:
+        # The affinity is that of the thread which asks: this one ends with the question.
+        with ThreadPoolExecutor(1) as asker:
+            asker.submit(os.sched_setaffinity, 0, {core}).result()
+    except OSError as error:
+        raise UsageError(
+            f"cannot be used by this process ({error.strerror})",
+            field="core",
+            value=core,
+            hint=f"name one of the cores {format_cores(sorted(os.sched_getaffinity(0)))}",
+        ) from error
 
 
 def program_libraries(words: Sequence[str]) -> dict[Adapter, str]:
@@ -255,17 +287,17 @@ def _checked(words: Sequence[str], env: Mapping[str, str]) -> list[str]:
 
 
 def _chosen(
-    requested: Sequence[Adapter] | None, launched: bool, libraries: Mapping[Adapter, str]
+    requested: Sequence[Adapter] | None, uses_mpi: bool, libraries: Mapping[Adapter, str]
 ) -> tuple[tuple[Adapter, ...], tuple[str, ...]]:
     if requested is not None:
         return tuple(dict.fromkeys(requested)), ()
-    chosen = tuple(name for name in ADAPTERS if name in libraries or (name == "mpi" and launched))
+    chosen = tuple(name for name in ADAPTERS if name in libraries or (name == "mpi" and uses_mpi))
     if chosen:
         return chosen, ()
     return (), (
         "Nothing is preloaded: the command starts no MPI launcher and links neither MPI nor StarPU nor an "
         "OpenMP with OMPT; only what the program records itself is in the trace. For a script that runs "
-        "mpirun give --adapters mpi --mpi PREFIX, the folder above the bin/ of that mpirun.",
+        "mpirun give --mpi PREFIX, the folder above the bin/ of that mpirun.",
     )
 
 

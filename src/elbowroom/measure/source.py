@@ -118,9 +118,25 @@ def choose(where: Where, env: Mapping[str, str] | None = None) -> Source:
             hint="add --machine NAME",
         )
     if where.launcher is not None and where.launcher.startswith(PREFIX):
+        _refuse_launch(
+            where, ("mpi", "hosts", "hostfile"), f"--launcher {where.launcher}: an earlier run answers"
+        )
         return RecordedSource(Path(where.launcher.removeprefix(PREFIX)))
     name = where.launcher or ("mpiexec" if where.hosts or where.hostfile else detect(env))
     return Live(name, where, env)
+
+
+def _refuse_launch(where: Where, options: Sequence[str], other: str) -> None:
+    """UsageError for an option of the launch that would be ignored beside the `other` one."""
+    for field in options:
+        value = getattr(where, field)
+        if value:
+            raise UsageError(
+                f"cannot be given with {other}",
+                field=field,
+                value=value if isinstance(value, str) else ",".join(value),
+                hint="leave one of the two out",
+            )
 
 
 class Live:
@@ -361,15 +377,8 @@ class VirtualSource(_NothingStarted):
     """A virtual machine: nothing is started, measured or observed."""
 
     def __init__(self, where: Where) -> None:
-        for field in ("launcher", "mpi", "hosts", "hostfile"):
-            value = getattr(where, field)
-            if value:
-                raise UsageError(
-                    "cannot be given with --machine: a virtual machine starts nothing",
-                    field=field,
-                    value=value if isinstance(value, str) else ",".join(value),
-                    hint="leave one of the two out",
-                )
+        options = ("launcher", "mpi", "hosts", "hostfile")
+        _refuse_launch(where, options, "--machine: a virtual machine starts nothing")
         assert where.machine is not None
         self._virtual = _virtual_machine(where.machine, where.noise, where.seed)
         self.name = f"{VIRTUAL}{where.machine}"
